@@ -1,0 +1,51 @@
+//! What can be wrong with an input, said so that its owner can mend it.
+
+/// Why an input was refused.
+///
+/// Row numbers count from zero in the order the rows were given; columns carry the names of the wide
+/// table format (`prob_cat`, `votes_cat`, `x_length`, `weight`). A reader of files translates both into
+/// the file's own terms with [`Error::map_row`].
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// One value of one row cannot be used.
+    #[error("row {row}, column {column}: {reason}")]
+    Value {
+        /// Zero-based row.
+        row: usize,
+        /// Column in wide-table naming.
+        column: String,
+        /// The value, what is wrong with it and what to do.
+        reason: String,
+    },
+    /// The table as a whole cannot be used.
+    #[error("{0}")]
+    Table(String),
+    /// The partition is unknown, badly parametrised or does not fit the table.
+    #[error("{0}")]
+    Partition(String),
+    /// The loss, the oracles or the prices make no task.
+    #[error("{0}")]
+    Task(String),
+    /// The router's parts contradict each other.
+    #[error("{0}")]
+    Router(String),
+}
+
+impl Error {
+    /// The same error with its row number translated.
+    #[must_use]
+    pub fn map_row(self, translate: impl FnOnce(usize) -> usize) -> Self {
+        match self {
+            Self::Value { row, column, reason } => Self::Value { row: translate(row), column, reason },
+            other => other,
+        }
+    }
+
+    pub(crate) fn value(row: usize, column: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Value { row, column: column.into(), reason: reason.into() }
+    }
+}
+
+/// The result of a fallible operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

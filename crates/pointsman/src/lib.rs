@@ -1,0 +1,11 @@
+//! The mathematics of Pointsman.
+
+mod error;
+mod simplex;
+mod table;
+mod votes;
+
+pub use error::{Error, Result};
+pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
+pub use table::Table;
+pub use votes::Votes;

@@ -1,0 +1,216 @@
+//! Points of the simplex, and the one rule by which a row of numbers becomes one.
+//!
+//! A row is a prediction if its entries are finite, none is negative and their sum is within
+//! [`SUM_TOLERANCE`] of one. Arithmetic then sees the row divided by its sum. Cells see its *confidence*:
+//! the largest entry, divided by the sum only if the sum is off by more than floating-point noise, and
+//! compared in single precision. So a table in `f32`, the same table in `f64` and the same table written
+//! as decimal text fall into the same cells, although their sums differ in the eighth digit.
+
+use std::ops::Deref;
+
+use crate::error::{Error, Result};
+
+/// How far from one a prediction's sum may be before the row is refused.
+pub const SUM_TOLERANCE: f64 = 1e-3;
+
+/// Sums this close to one are exact up to the rounding of `f32` softmax outputs.
+const FLOAT_NOISE: f64 = 1e-5;
+
+/// A number type predictions come in: `f32` or `f64`.
+pub trait Real: Copy + PartialOrd + Send + Sync + sealed::Sealed + 'static {
+    /// The value in double precision, exactly.
+    fn to_f64(self) -> f64;
+    /// The value in single precision, rounded.
+    fn to_f32(self) -> f32;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+impl Real for f32 {
+    #[inline]
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline]
+    fn to_f32(self) -> f32 {
+        self
+    }
+}
+
+impl Real for f64 {
+    #[inline]
+    fn to_f64(self) -> f64 {
+        self
+    }
+    #[inline]
+    fn to_f32(self) -> f32 {
+        self as f32
+    }
+}
+
+/// The largest entry of a prediction: which class, and how confident.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    /// First index of the maximum.
+    pub class: u32,
+    /// The maximum, as a share of the row's sum.
+    pub confidence: f64,
+}
+
+impl Peak {
+    /// Checks a row and finds its peak.
+    pub(crate) fn of<T: Real>(row: &[T]) -> std::result::Result<Self, Fault> {
+        let sum = checked_sum(row)?;
+        let mut class = 0;
+        for (i, &x) in row.iter().enumerate() {
+            if x > row[class] {
+                class = i;
+            }
+        }
+        let top = row[class].to_f64();
+        let confidence = if (sum - 1.0).abs() <= FLOAT_NOISE { top } else { top / sum };
+        Ok(Self { class: class as u32, confidence })
+    }
+
+    /// The confidence as cells compare it.
+    #[inline]
+    #[must_use]
+    pub fn key(self) -> f32 {
+        self.confidence as f32
+    }
+}
+
+/// What is wrong with a row that should be a prediction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Fault {
+    Entry { class: usize, value: f64 },
+    Sum(f64),
+}
+
+impl Fault {
+    /// The fault as an error about the columns `<prefix><class>`.
+    pub(crate) fn at(self, row: usize, prefix: &str, classes: &[String]) -> Error {
+        match self {
+            Self::Entry { class, value } => {
+                let name = classes.get(class).map_or("?", String::as_str);
+                Error::value(
+                    row,
+                    format!("{prefix}{name}"),
+                    format!("{value} is not a probability: give a finite number from 0 to 1"),
+                )
+            }
+            Self::Sum(sum) => Error::value(
+                row,
+                format!("{prefix}*"),
+                format!("the probabilities sum to {sum:.6}, not to 1: give softmax outputs, not scores"),
+            ),
+        }
+    }
+}
+
+/// The sum of a row in double precision, left to right, if the row is a prediction.
+pub(crate) fn checked_sum<T: Real>(row: &[T]) -> std::result::Result<f64, Fault> {
+    let mut sum = 0.0;
+    for (class, x) in row.iter().enumerate() {
+        let value = x.to_f64();
+        if !(0.0..=1.0 + SUM_TOLERANCE).contains(&value) {
+            return Err(Fault::Entry { class, value });
+        }
+        sum += value;
+    }
+    if (sum - 1.0).abs() <= SUM_TOLERANCE { Ok(sum) } else { Err(Fault::Sum(sum)) }
+}
+
+/// Writes a checked row, divided by its sum, into `out`.
+pub(crate) fn normalise_into(row: &[f64], out: &mut [f64]) {
+    let sum: f64 = row.iter().sum();
+    for (o, x) in out.iter_mut().zip(row) {
+        *o = x / sum;
+    }
+}
+
+/// First index of the maximum.
+#[must_use]
+pub fn top_class(row: &[f64]) -> usize {
+    let mut best = 0;
+    for (i, x) in row.iter().enumerate() {
+        if *x > row[best] {
+            best = i;
+        }
+    }
+    best
+}
+
+/// A checked point of the simplex: a distribution over classes.
+///
+/// ```
+/// use pointsman::LabelDist;
+/// let p = LabelDist::new(vec![0.2, 0.5, 0.3])?;
+/// assert_eq!(p.top_class(), 1);
+/// assert!(LabelDist::new(vec![0.7, 0.7]).is_err());
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelDist(Box<[f64]>);
+
+impl LabelDist {
+    /// Checks a row and divides it by its sum.
+    ///
+    /// # Errors
+    /// If an entry is negative or not finite, or the sum is not within [`SUM_TOLERANCE`] of one.
+    pub fn new(row: Vec<f64>) -> Result<Self> {
+        let names: Vec<String> = (0..row.len()).map(|c| c.to_string()).collect();
+        checked_sum(&row).map_err(|fault| fault.at(0, "prob_", &names))?;
+        let mut out = vec![0.0; row.len()].into_boxed_slice();
+        normalise_into(&row, &mut out);
+        Ok(Self(out))
+    }
+
+    /// First index of the maximum.
+    #[must_use]
+    pub fn top_class(&self) -> usize {
+        top_class(&self.0)
+    }
+}
+
+impl Deref for LabelDist {
+    type Target = [f64];
+    fn deref(&self) -> &[f64] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confidence_is_the_same_in_every_precision() {
+        let single = [0.9999_f32, 0.0001];
+        let exact: Vec<f64> = single.iter().map(|&x| f64::from(x)).collect();
+        let text: Vec<f64> = single.iter().map(|x| x.to_string().parse().unwrap()).collect();
+        let keys = [Peak::of(&single).unwrap().key(), Peak::of(&exact).unwrap().key(), Peak::of(&text).unwrap().key()];
+        assert_eq!(keys, [keys[0]; 3]);
+    }
+
+    #[test]
+    fn rounded_predictions_are_renormalised() {
+        let peak = Peak::of(&[0.333, 0.333, 0.333]).unwrap();
+        assert_eq!(peak.class, 0);
+        assert!((peak.confidence - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(LabelDist::new(vec![0.333; 3]).unwrap()[2], 1.0 / 3.0);
+    }
+
+    #[test]
+    fn faults_name_the_entry() {
+        assert_eq!(Peak::of(&[0.5, -0.5, 1.0]), Err(Fault::Entry { class: 1, value: -0.5 }));
+        assert!(matches!(Peak::of(&[f64::NAN, 1.0]), Err(Fault::Entry { class: 0, .. })));
+        assert!(matches!(Peak::of(&[f64::INFINITY, 1.0]), Err(Fault::Entry { class: 0, .. })));
+        assert_eq!(Peak::of(&[0.5, 0.25]), Err(Fault::Sum(0.75)));
+        assert_eq!(Peak::of::<f64>(&[]), Err(Fault::Sum(0.0)));
+    }
+}

@@ -1,0 +1,305 @@
+//! Rows of weak predictions with what is known about each: votes, truth, features, weight, and other
+//! models' predictions.
+
+use crate::error::{Error, Result};
+use crate::simplex::{self, Peak};
+use crate::votes::Votes;
+
+/// Rows of (weak prediction, votes, features, other models' predictions, weight).
+///
+/// Predictions are kept as the model gave them, since cells are found from the original prediction;
+/// [`Table::dist_into`] gives them divided by their sum, as arithmetic wants them.
+///
+/// ```
+/// use pointsman::Table;
+/// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.4, 0.6])?.with_votes(vec![5, 0, 2, 3])?;
+/// assert_eq!(table.rows(), 2);
+/// assert_eq!(table.votes(1).unwrap().k(), 5);
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    classes: Vec<String>,
+    probs: Vec<f64>,
+    peaks: Vec<Peak>,
+    votes: Option<Vec<u32>>,
+    truth: Option<Vec<f64>>,
+    weights: Option<Vec<f64>>,
+    feature_names: Vec<String>,
+    features: Vec<f64>,
+    oracles: Vec<(String, Vec<f64>)>,
+}
+
+impl Table {
+    /// A table of predictions, `probs` row by row.
+    ///
+    /// # Errors
+    /// If there are fewer than two classes, two of one name or one without a name; if `probs` is not a whole number of
+    /// rows; if a row is not a prediction (see [`simplex`](crate::SUM_TOLERANCE)).
+    pub fn new<S: Into<String>>(classes: impl IntoIterator<Item = S>, probs: Vec<f64>) -> Result<Self> {
+        let classes: Vec<String> = classes.into_iter().map(Into::into).collect();
+        check_classes(&classes)?;
+        whole_rows("prob_*", probs.len(), classes.len())?;
+        let mut peaks = Vec::with_capacity(probs.len() / classes.len());
+        for (row, p) in probs.chunks_exact(classes.len()).enumerate() {
+            peaks.push(Peak::of(p).map_err(|fault| fault.at(row, "prob_", &classes))?);
+        }
+        Ok(Self {
+            classes,
+            probs,
+            peaks,
+            votes: None,
+            truth: None,
+            weights: None,
+            feature_names: Vec::new(),
+            features: Vec::new(),
+            oracles: Vec::new(),
+        })
+    }
+
+    /// Adds each row's label counts.
+    ///
+    /// # Errors
+    /// If there are not as many rows of votes as of predictions, or a row has no votes.
+    pub fn with_votes(mut self, votes: Vec<u32>) -> Result<Self> {
+        self.same_rows("votes_*", votes.len(), self.classes.len())?;
+        for (row, counts) in votes.chunks_exact(self.classes.len()).enumerate() {
+            if Votes::new(counts).k() == 0 {
+                return Err(Error::value(
+                    row,
+                    "votes_*",
+                    "no votes: every row needs at least one label; leave the row out if it has none",
+                ));
+            }
+        }
+        self.votes = Some(votes);
+        Ok(self)
+    }
+
+    /// Adds each row's true label distribution, known in synthetic worlds.
+    ///
+    /// # Errors
+    /// If there are not as many rows as predictions, or a row is not a distribution.
+    pub fn with_truth(mut self, truth: Vec<f64>) -> Result<Self> {
+        self.same_rows("true_*", truth.len(), self.classes.len())?;
+        self.truth = Some(self.normalised("true_", truth)?);
+        Ok(self)
+    }
+
+    /// Adds a weight to each row.
+    ///
+    /// # Errors
+    /// If there are not as many weights as rows, or a weight is not a positive finite number.
+    pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
+        self.same_rows("weight", weights.len(), 1)?;
+        for (row, w) in weights.iter().enumerate() {
+            if !(*w > 0.0 && w.is_finite()) {
+                return Err(Error::value(row, "weight", format!("{w} is not a weight: give a positive finite number")));
+            }
+        }
+        self.weights = Some(weights);
+        Ok(self)
+    }
+
+    /// Adds named features, `values` row by row.
+    ///
+    /// # Errors
+    /// If the shape does not fit, a name is empty or repeated, or a value is not finite.
+    pub fn with_features<S: Into<String>>(
+        mut self,
+        names: impl IntoIterator<Item = S>,
+        values: Vec<f64>,
+    ) -> Result<Self> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        check_names("feature", &names)?;
+        self.same_rows("x_*", values.len(), names.len())?;
+        if let Some(i) = values.iter().position(|x| !x.is_finite()) {
+            let (row, name) = (i / names.len(), &names[i % names.len()]);
+            return Err(Error::value(
+                row,
+                format!("x_{name}"),
+                format!("{} is not a feature value: give a finite number", values[i]),
+            ));
+        }
+        self.feature_names = names;
+        self.features = values;
+        Ok(self)
+    }
+
+    /// Adds another model's predictions, `probs` row by row.
+    ///
+    /// # Errors
+    /// If the name is empty or taken, the shape does not fit, or a row is not a prediction.
+    pub fn with_oracle(mut self, name: impl Into<String>, probs: Vec<f64>) -> Result<Self> {
+        let name = name.into();
+        if name.is_empty() || self.oracles.iter().any(|(other, _)| *other == name) {
+            return Err(Error::Table(format!("oracle name {name:?} is empty or given twice")));
+        }
+        let prefix = format!("oracle_{name}_");
+        self.same_rows(&format!("{prefix}*"), probs.len(), self.classes.len())?;
+        let probs = self.normalised(&prefix, probs)?;
+        self.oracles.push((name, probs));
+        Ok(self)
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.peaks.len()
+    }
+
+    /// The classes, in order.
+    #[must_use]
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// A row's prediction as the model gave it.
+    #[must_use]
+    pub fn prediction(&self, row: usize) -> &[f64] {
+        let c = self.classes.len();
+        &self.probs[row * c..(row + 1) * c]
+    }
+
+    /// All predictions as the model gave them, row by row.
+    #[must_use]
+    pub fn predictions(&self) -> &[f64] {
+        &self.probs
+    }
+
+    /// A row's top class and confidence.
+    #[must_use]
+    pub fn peak(&self, row: usize) -> Peak {
+        self.peaks[row]
+    }
+
+    /// Writes a row's prediction, divided by its sum, into `out`.
+    pub fn dist_into(&self, row: usize, out: &mut [f64]) {
+        simplex::normalise_into(self.prediction(row), out);
+    }
+
+    /// A row's votes, if the table has any.
+    #[must_use]
+    pub fn votes(&self, row: usize) -> Option<Votes<'_>> {
+        let c = self.classes.len();
+        self.votes.as_ref().map(|v| Votes::new(&v[row * c..(row + 1) * c]))
+    }
+
+    /// Whether rows carry votes.
+    #[must_use]
+    pub fn has_votes(&self) -> bool {
+        self.votes.is_some()
+    }
+
+    /// A row's true label distribution, if the table has it.
+    #[must_use]
+    pub fn truth(&self, row: usize) -> Option<&[f64]> {
+        let c = self.classes.len();
+        self.truth.as_ref().map(|t| &t[row * c..(row + 1) * c])
+    }
+
+    /// A row's weight: one unless given.
+    #[must_use]
+    pub fn weight(&self, row: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |w| w[row])
+    }
+
+    /// Whether rows carry weights of their own.
+    #[must_use]
+    pub fn has_weights(&self) -> bool {
+        self.weights.is_some()
+    }
+
+    /// The names of the features, without the `x_` of the wide format.
+    #[must_use]
+    pub fn feature_names(&self) -> &[String] {
+        &self.feature_names
+    }
+
+    /// A row's features.
+    #[must_use]
+    pub fn features(&self, row: usize) -> &[f64] {
+        let d = self.feature_names.len();
+        &self.features[row * d..(row + 1) * d]
+    }
+
+    /// Other models' predictions: name, and one distribution a row, divided by its sum.
+    pub fn oracles(&self) -> impl Iterator<Item = (&str, &[f64])> {
+        self.oracles.iter().map(|(name, probs)| (name.as_str(), probs.as_slice()))
+    }
+
+    fn same_rows(&self, columns: &str, values: usize, width: usize) -> Result<()> {
+        whole_rows(columns, values, width)?;
+        match values / width.max(1) {
+            rows if rows == self.rows() => Ok(()),
+            rows => Err(Error::Table(format!("{columns} has {rows} rows, the predictions {}", self.rows()))),
+        }
+    }
+
+    fn normalised(&self, prefix: &str, mut values: Vec<f64>) -> Result<Vec<f64>> {
+        for (row, p) in values.chunks_exact_mut(self.classes.len()).enumerate() {
+            let sum = simplex::checked_sum(p).map_err(|fault| fault.at(row, prefix, &self.classes))?;
+            p.iter_mut().for_each(|x| *x /= sum);
+        }
+        Ok(values)
+    }
+}
+
+/// Checks that there are at least two classes, each with a name of its own.
+pub(crate) fn check_classes(classes: &[String]) -> Result<()> {
+    if classes.len() < 2 {
+        return Err(Error::Table(format!(
+            "{} class{}: a classifier needs at least two",
+            classes.len(),
+            if classes.len() == 1 { "" } else { "es" }
+        )));
+    }
+    check_names("class", classes)
+}
+
+fn check_names(what: &str, names: &[String]) -> Result<()> {
+    let mut seen = std::collections::HashSet::new();
+    for name in names {
+        if name.is_empty() {
+            return Err(Error::Table(format!("a {what} without a name")));
+        }
+        if !seen.insert(name) {
+            return Err(Error::Table(format!("{what} {name:?} is given twice")));
+        }
+    }
+    Ok(())
+}
+
+fn whole_rows(columns: &str, values: usize, width: usize) -> Result<()> {
+    if width == 0 && values == 0 || width != 0 && values.is_multiple_of(width) {
+        Ok(())
+    } else {
+        Err(Error::Table(format!("{columns} has {values} values, not a whole number of rows of {width}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_rows_are_named() {
+        let error = Table::new(["a", "b"], vec![0.5, 0.5, 0.5, f64::NAN]).unwrap_err();
+        assert!(error.to_string().starts_with("row 1, column prob_b: NaN is not a probability"), "{error}");
+        let table = Table::new(["a", "b"], vec![0.5, 0.5]).unwrap();
+        let error = table.clone().with_votes(vec![0, 0]).unwrap_err();
+        assert!(error.to_string().contains("row 0") && error.to_string().contains("no votes"), "{error}");
+        assert!(table.clone().with_votes(vec![1, 0, 1, 0]).is_err());
+        assert!(table.clone().with_weights(vec![0.0]).is_err());
+        assert!(table.clone().with_features(["a"], vec![f64::INFINITY]).is_err());
+        assert!(table.with_oracle("", vec![0.5, 0.5]).is_err());
+    }
+
+    #[test]
+    fn classes_are_two_or_more_with_names_of_their_own() {
+        assert!(Table::new(["a"], vec![1.0]).is_err());
+        assert!(Table::new(["a", "a"], vec![]).is_err());
+        assert!(Table::new(["a", ""], vec![]).is_err());
+        assert_eq!(Table::new(["a", "b"], vec![]).unwrap().rows(), 0);
+    }
+}
