@@ -72,8 +72,7 @@ impl Peak {
             }
         }
         let top = row[class].to_f64();
-        let confidence = if (sum - 1.0).abs() <= FLOAT_NOISE { top } else { top / sum };
-        Ok(Self { class: class as u32, confidence })
+        Ok(Self { class: class as u32, confidence: top / divisor_of(sum) })
     }
 
     /// The confidence as cells compare it.
@@ -123,6 +122,16 @@ pub(crate) fn checked_sum<T: Real>(row: &[T]) -> std::result::Result<f64, Fault>
         sum += value;
     }
     if (sum - 1.0).abs() <= SUM_TOLERANCE { Ok(sum) } else { Err(Fault::Sum(sum)) }
+}
+
+/// By what cells divide a row whose sum is `sum`: one, if the sum is off by floating-point noise only.
+fn divisor_of(sum: f64) -> f64 {
+    if (sum - 1.0).abs() <= FLOAT_NOISE { 1.0 } else { sum }
+}
+
+/// By what cells divide a checked row.
+pub(crate) fn divisor<T: Real>(row: &[T]) -> f64 {
+    divisor_of(row.iter().map(|x| x.to_f64()).sum())
 }
 
 /// Writes a checked row, divided by its sum, into `out`.

@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 use crate::simplex::{self, Peak};
 use crate::votes::Votes;
 
+/// The largest number of classes: the cross-entropy's floor must leave room for all of them.
+pub const MAX_CLASSES: usize = 1 << 16;
+
 /// Rows of (weak prediction, votes, features, other models' predictions, weight).
 ///
 /// Predictions are kept as the model gave them, since cells are found from the original prediction;
@@ -228,6 +231,58 @@ impl Table {
         self.oracles.iter().map(|(name, probs)| (name.as_str(), probs.as_slice()))
     }
 
+    /// The columns of the named features, in the order asked for.
+    ///
+    /// # Errors
+    /// If the table lacks one of them.
+    pub fn feature_columns(&self, names: &[String]) -> Result<Vec<usize>> {
+        names
+            .iter()
+            .map(|name| {
+                self.feature_names.iter().position(|other| other == name).ok_or_else(|| {
+                    let have: Vec<String> = self.feature_names.iter().map(|name| format!("x_{name}")).collect();
+                    Error::Table(format!(
+                        "the feature x_{name} is needed; the table has {}",
+                        if have.is_empty() {
+                            "no features: name their columns x_<name>".into()
+                        } else {
+                            have.join(", ")
+                        }
+                    ))
+                })
+            })
+            .collect()
+    }
+
+    /// The given rows in the given order, with only the given feature columns.
+    ///
+    /// # Panics
+    /// If a row or column does not exist.
+    #[must_use]
+    pub(crate) fn select(&self, rows: &[u32], feature_columns: &[usize]) -> Self {
+        let c = self.classes.len();
+        fn gather<T: Copy>(rows: &[u32], width: usize, values: &[T]) -> Vec<T> {
+            let mut out = Vec::with_capacity(rows.len() * width);
+            rows.iter().for_each(|&row| out.extend_from_slice(&values[row as usize * width..][..width]));
+            out
+        }
+        let features = rows
+            .iter()
+            .flat_map(|&row| feature_columns.iter().map(move |&column| self.features(row as usize)[column]))
+            .collect();
+        Self {
+            classes: self.classes.clone(),
+            probs: gather(rows, c, &self.probs),
+            peaks: gather(rows, 1, &self.peaks),
+            votes: self.votes.as_ref().map(|votes| gather(rows, c, votes)),
+            truth: self.truth.as_ref().map(|truth| gather(rows, c, truth)),
+            weights: self.weights.as_ref().map(|weights| gather(rows, 1, weights)),
+            feature_names: feature_columns.iter().map(|&column| self.feature_names[column].clone()).collect(),
+            features,
+            oracles: self.oracles.iter().map(|(name, probs)| (name.clone(), gather(rows, c, probs))).collect(),
+        }
+    }
+
     fn same_rows(&self, columns: &str, values: usize, width: usize) -> Result<()> {
         whole_rows(columns, values, width)?;
         match values / width.max(1) {
@@ -253,6 +308,9 @@ pub(crate) fn check_classes(classes: &[String]) -> Result<()> {
             classes.len(),
             if classes.len() == 1 { "" } else { "es" }
         )));
+    }
+    if classes.len() > MAX_CLASSES {
+        return Err(Error::Table(format!("{} classes are too many: at most {MAX_CLASSES}", classes.len())));
     }
     check_names("class", classes)
 }

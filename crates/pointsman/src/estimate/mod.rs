@@ -1,0 +1,138 @@
+//! Total and irreducible loss of a mixture, from finitely many labels an item.
+//!
+//! The total loss is always the mean of Σ_c ȳ_c ℓ(c, f): unbiased for every number of labels. The
+//! irreducible loss E G(p*) is not: G is concave, so the mean of G(ȳ) is too small and a router built on it
+//! routes too much. [`Estimator::Shrink`] corrects that; [`Estimator::Plugin`] is the paper's mean. Where
+//! no item carries two labels nothing separates noise from error, and only bounds are given.
+
+mod moments;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::loss::{Loss, dot};
+use crate::router::Mixture;
+use moments::Moments;
+
+/// How the irreducible loss is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Estimator {
+    /// Snapshot means shrunk towards their centroid until their variance is that of the true distributions;
+    /// for the Brier loss equal to the exact U-statistic.
+    #[default]
+    Shrink,
+    /// The mean of G over the snapshot means, as in the paper: too small when labels are few.
+    Plugin,
+}
+
+/// The expected loss of a mixture's rows, split into what nobody can know and what an oracle would save.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decomposition {
+    /// Rows behind the estimate.
+    pub rows: usize,
+    /// Mean of the snapshot means.
+    pub centroid: Vec<f64>,
+    /// Total loss of the served prediction.
+    pub total: f64,
+    /// Lower end of the irreducible loss; equal to the upper end unless items carry one label each.
+    pub irreducible_low: f64,
+    /// Upper end of the irreducible loss.
+    pub irreducible_high: f64,
+}
+
+impl Decomposition {
+    /// Whether the split is known, not only bounded.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.irreducible_low == self.irreducible_high
+    }
+
+    /// The irreducible loss, if known.
+    #[must_use]
+    pub fn irreducible(&self) -> Option<f64> {
+        self.is_known().then_some(self.irreducible_low)
+    }
+
+    /// The reducible loss, if the split is known. Noise in the estimates can make it negative.
+    #[must_use]
+    pub fn reducible(&self) -> Option<f64> {
+        self.irreducible().map(|irreducible| self.total - irreducible)
+    }
+
+    /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own.
+    ///
+    /// `None` if the mixture has no rows: an empty cell is not zero.
+    #[must_use]
+    pub fn of(mixture: Mixture<'_>, loss: &Loss, estimator: Estimator, served: Option<&[f64]>) -> Option<Self> {
+        let moments = Moments::of(mixture)?;
+        let classes = moments.mean.len();
+        let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        if let Some(served) = served {
+            loss.losses_into(served, &mut losses);
+        }
+        let (mut total, mut irreducible) = (0.0, 0.0);
+        for row in mixture.rows() {
+            let (votes, weight) = (mixture.votes(row), mixture.table().weight(row));
+            votes.mean_into(&mut mean);
+            if served.is_none() {
+                mixture.table().dist_into(row, &mut point);
+                loss.losses_into(&point, &mut losses);
+            }
+            total += weight * dot(&mean, &losses);
+            irreducible += weight
+                * match estimator {
+                    Estimator::Plugin => loss.entropy(&mean),
+                    Estimator::Shrink => {
+                        moments.shrink_into(votes, &mean, &mut point);
+                        loss.entropy(&point)
+                    }
+                };
+        }
+        let total = total / moments.weight;
+        let ceiling = loss.entropy(&moments.mean);
+        let (low, high) = match (moments.pairs, estimator) {
+            (false, _) => (certain_loss(loss, &moments.mean), ceiling),
+            (true, Estimator::Plugin) => (irreducible / moments.weight, irreducible / moments.weight),
+            (true, Estimator::Shrink) => {
+                let value = (irreducible / moments.weight).min(ceiling);
+                (value, value)
+            }
+        };
+        Some(Self { rows: mixture.len(), centroid: moments.mean, total, irreducible_low: low, irreducible_high: high })
+    }
+}
+
+/// Σ_c p̄_c G(e_c): the irreducible loss if every item had but one possible label. A cost matrix may charge for it.
+fn certain_loss(loss: &Loss, mean: &[f64]) -> f64 {
+    let mut vertex = vec![0.0; mean.len()];
+    let mut sum = 0.0;
+    for (class, share) in mean.iter().enumerate() {
+        vertex[class] = 1.0;
+        sum += share * loss.entropy(&vertex);
+        vertex[class] = 0.0;
+    }
+    sum
+}
+
+impl FromStr for Estimator {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "shrink" => Ok(Self::Shrink),
+            "plugin" => Ok(Self::Plugin),
+            _ => Err(Error::Task(format!("unknown estimator {text:?}: use shrink or plugin"))),
+        }
+    }
+}
+
+impl fmt::Display for Estimator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shrink => "shrink",
+            Self::Plugin => "plugin",
+        })
+    }
+}

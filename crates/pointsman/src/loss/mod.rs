@@ -1,0 +1,254 @@
+//! Proper losses: what a prediction costs when the label comes.
+//!
+//! Every loss here is *proper*: the true distribution is the prediction of least expected loss. Decisions
+//! with costs become proper by taking the cheapest act for the prediction, so one [cost matrix](Loss::matrix)
+//! covers classification error, asymmetric errors, hedging, and any business decision with named acts.
+
+mod log;
+mod matrix;
+mod parse;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use matrix::Matrix;
+
+/// The smallest probability the cross-entropy lets a prediction give to a class.
+pub const LOG_FLOOR: f64 = 1e-6;
+
+/// A proper loss ℓ(y, q), bounded by `bound()`.
+///
+/// | text | ℓ(y, q) | bound |
+/// |---|---|---|
+/// | `brier` | 1 − 2q_y + ‖q‖² | 2 |
+/// | `cross-entropy` | −ln a_y, a the projection of q onto {a_c ≥ 10⁻⁶} | ln 10⁶ |
+/// | `spherical` | 1 − q_y/‖q‖ | 1 |
+/// | `zero-one` | 1 if the top class is wrong | 1 |
+/// | `fn-fp:fp=1,fn=3` | binary, a price for each kind of error; the second class is the positive one | the larger price |
+/// | `three-part` | binary: positive (4 if wrong), hedge (¼ always), negative (1 if wrong) | 4 |
+/// | `asymmetric:γ` | zero-one, but γ for wrongly acting on the first class | max(1, γ) |
+/// | a matrix | `cost[act][y]` of the cheapest act for q | the largest entry |
+///
+/// ```
+/// use pointsman::Loss;
+/// let loss = Loss::brier();
+/// assert!((loss.expected(&[0.5, 0.5], &[1.0, 0.0]) - 1.0).abs() < 1e-15);
+/// assert!((loss.entropy(&[0.5, 0.5]) - 0.5).abs() < 1e-15);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loss(Kind);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    Brier,
+    CrossEntropy,
+    Spherical,
+    ZeroOne,
+    Asymmetric(f64),
+    /// A matrix, and the text it came from if it has a short name.
+    Matrix(Arc<Matrix>, Option<Arc<str>>),
+}
+
+impl Loss {
+    /// The square loss ‖y − q‖².
+    #[must_use]
+    pub fn brier() -> Self {
+        Self(Kind::Brier)
+    }
+
+    /// The negative log-likelihood in nats, with predictions projected onto {q_c ≥ [`LOG_FLOOR`]}.
+    #[must_use]
+    pub fn cross_entropy() -> Self {
+        Self(Kind::CrossEntropy)
+    }
+
+    /// The spherical loss 1 − q_y/‖q‖.
+    #[must_use]
+    pub fn spherical() -> Self {
+        Self(Kind::Spherical)
+    }
+
+    /// The classification error of the top class.
+    #[must_use]
+    pub fn zero_one() -> Self {
+        Self(Kind::ZeroOne)
+    }
+
+    /// Prices of a false positive and of a false negative; the second class is the positive one.
+    ///
+    /// # Errors
+    /// If a price is negative or not finite.
+    pub fn fn_fp(false_positive: f64, false_negative: f64) -> Result<Self> {
+        let cost = vec![vec![false_positive, 0.0], vec![0.0, false_negative]];
+        let name = format!("fn-fp:fp={false_positive},fn={false_negative}");
+        let matrix = Matrix::new(vec!["positive".into(), "negative".into()], cost)?;
+        Ok(Self(Kind::Matrix(Arc::new(matrix), Some(name.into()))))
+    }
+
+    /// The paper's binary loss with a hedge: positive (4 if wrong), hedge (¼), negative (1 if wrong).
+    #[must_use]
+    pub fn three_part() -> Self {
+        let matrix = Matrix::three_part();
+        Self(Kind::Matrix(Arc::new(matrix), Some("three-part".into())))
+    }
+
+    /// Classification error, with `penalty` for wrongly predicting the first class.
+    ///
+    /// # Errors
+    /// If the penalty is negative or not finite.
+    pub fn asymmetric(penalty: f64) -> Result<Self> {
+        if !(penalty >= 0.0 && penalty.is_finite()) {
+            return Err(Error::Task(format!("asymmetric:{penalty}: the penalty must be finite and at least 0")));
+        }
+        Ok(Self(Kind::Asymmetric(penalty)))
+    }
+
+    /// `cost[act][class]` of named acts; the cheapest act is taken, the first listed on a tie.
+    ///
+    /// # Errors
+    /// If the matrix is not rectangular, has fewer than two classes, an entry is negative or not finite, or an act has no name of
+    /// its own.
+    pub fn matrix<S: Into<String>>(acts: impl IntoIterator<Item = S>, cost: Vec<Vec<f64>>) -> Result<Self> {
+        let matrix = Matrix::new(acts.into_iter().map(Into::into).collect(), cost)?;
+        Ok(Self(Kind::Matrix(Arc::new(matrix), None)))
+    }
+
+    /// Checks that the loss can judge predictions over so many classes.
+    ///
+    /// # Errors
+    /// If it is a matrix for another number of classes.
+    pub fn check_classes(&self, classes: usize) -> Result<()> {
+        match &self.0 {
+            Kind::Matrix(matrix, _) if matrix.classes() != classes => Err(Error::Task(format!(
+                "the loss {self} is for {} classes, the predictions have {classes}",
+                matrix.classes()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes ℓ(c, q) for every class c into `out`.
+    pub fn losses_into(&self, q: &[f64], out: &mut [f64]) {
+        match &self.0 {
+            Kind::Brier => {
+                let square: f64 = q.iter().map(|x| x * x).sum();
+                out.iter_mut().zip(q).for_each(|(o, x)| *o = 1.0 - 2.0 * x + square);
+            }
+            Kind::CrossEntropy => {
+                log::project_into(q, LOG_FLOOR, out);
+                out.iter_mut().for_each(|o| *o = -o.ln());
+            }
+            Kind::Spherical => {
+                let norm = q.iter().map(|x| x * x).sum::<f64>().sqrt();
+                out.iter_mut().zip(q).for_each(|(o, x)| *o = 1.0 - x / norm);
+            }
+            Kind::ZeroOne => {
+                out.fill(1.0);
+                out[matrix::first_best(q.iter().map(|x| -x), 1.0)] = 0.0;
+            }
+            Kind::Asymmetric(penalty) => {
+                let act = matrix::first_best(asymmetric_costs(q, *penalty), penalty.max(1.0));
+                out.fill(if act == 0 { *penalty } else { 1.0 });
+                out[act] = 0.0;
+            }
+            Kind::Matrix(matrix, _) => out.copy_from_slice(matrix.row(matrix.best(q))),
+        }
+    }
+
+    /// The expected loss E_{y∼truth} ℓ(y, prediction).
+    #[must_use]
+    pub fn expected(&self, truth: &[f64], prediction: &[f64]) -> f64 {
+        let mut losses = vec![0.0; prediction.len()];
+        self.losses_into(prediction, &mut losses);
+        dot(truth, &losses)
+    }
+
+    /// The generalised entropy: the expected loss of predicting the truth.
+    #[must_use]
+    pub fn entropy(&self, p: &[f64]) -> f64 {
+        match &self.0 {
+            Kind::Brier => 1.0 - dot(p, p),
+            Kind::CrossEntropy => log::entropy(p, LOG_FLOOR),
+            Kind::Spherical => 1.0 - dot(p, p).sqrt(),
+            Kind::ZeroOne => 1.0 - p.iter().fold(0.0, |a: f64, &b| a.max(b)),
+            Kind::Asymmetric(penalty) => asymmetric_costs(p, *penalty).fold(f64::INFINITY, f64::min),
+            Kind::Matrix(matrix, _) => matrix.entropy(p),
+        }
+    }
+
+    /// The largest loss B: ℓ lies in [0, B].
+    #[must_use]
+    pub fn bound(&self) -> f64 {
+        match &self.0 {
+            Kind::Brier => 2.0,
+            Kind::CrossEntropy => -LOG_FLOOR.ln(),
+            Kind::Spherical | Kind::ZeroOne => 1.0,
+            Kind::Asymmetric(penalty) => penalty.max(1.0),
+            Kind::Matrix(matrix, _) => matrix.bound(),
+        }
+    }
+
+    /// The Lipschitz constant in the truth, in the ℓ1 norm: at most B/2, less for matrices whose acts vary less.
+    #[must_use]
+    pub fn lipschitz(&self) -> f64 {
+        match &self.0 {
+            Kind::Matrix(matrix, _) => matrix.lipschitz(),
+            _ => self.bound() / 2.0,
+        }
+    }
+
+    /// The acts of a loss that has acts of its own instead of classes.
+    #[must_use]
+    pub fn acts(&self) -> Option<&[String]> {
+        match &self.0 {
+            Kind::Matrix(matrix, _) => Some(matrix.acts()),
+            _ => None,
+        }
+    }
+
+    /// The index of what this loss would have done on a prediction: an act, or the class named.
+    #[must_use]
+    pub fn act(&self, q: &[f64]) -> usize {
+        match &self.0 {
+            Kind::Matrix(matrix, _) => matrix.best(q),
+            Kind::Asymmetric(penalty) => matrix::first_best(asymmetric_costs(q, *penalty), penalty.max(1.0)),
+            _ => crate::simplex::top_class(q),
+        }
+    }
+
+    /// The unit prices are in, in words.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        match &self.0 {
+            Kind::Brier => "Brier points",
+            Kind::CrossEntropy => "nats",
+            Kind::Spherical => "spherical points",
+            Kind::ZeroOne => "errors",
+            Kind::Asymmetric(_) | Kind::Matrix(..) => "cost units",
+        }
+    }
+}
+
+/// The expected cost of naming each class when naming the first one wrongly costs `penalty`.
+fn asymmetric_costs(q: &[f64], penalty: f64) -> impl Iterator<Item = f64> + Clone {
+    q.iter().enumerate().map(move |(class, x)| if class == 0 { penalty * (1.0 - x) } else { 1.0 - x })
+}
+
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Brier => f.write_str("brier"),
+            Kind::CrossEntropy => f.write_str("cross-entropy"),
+            Kind::Spherical => f.write_str("spherical"),
+            Kind::ZeroOne => f.write_str("zero-one"),
+            Kind::Asymmetric(penalty) => write!(f, "asymmetric:{penalty}"),
+            Kind::Matrix(_, Some(name)) => f.write_str(name),
+            Kind::Matrix(matrix, None) => write!(f, "matrix({})", matrix.acts().join(", ")),
+        }
+    }
+}

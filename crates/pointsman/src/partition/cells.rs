@@ -1,0 +1,287 @@
+//! A fitted partition: which cell an input falls in.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::edges::{Edges, double, single};
+use super::{Factor, MAX_CELLS, Partition};
+use crate::error::{Error, Result};
+use crate::simplex::{self, Peak, Real};
+use crate::table::Table;
+
+/// The number of a cell, from zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellId(pub u32);
+
+impl CellId {
+    /// The number as an index.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for CellId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One factor of a fitted partition.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Axis {
+    /// Confidence edges for each top class; classes in order, bins in order.
+    TopClass {
+        /// One set of edges a class.
+        edges: Vec<Edges>,
+        /// The first cell of each class.
+        first: Vec<u32>,
+    },
+    /// Confidence edges over all classes.
+    Confidence {
+        /// The edges.
+        edges: Edges,
+    },
+    /// The distinct predictions, sorted; one more cell stands for predictions never seen.
+    LevelSets {
+        /// Distinct predictions row by row, in single precision.
+        levels: Vec<f32>,
+        /// Entries a row.
+        classes: usize,
+    },
+    /// Edges of one feature.
+    Feature {
+        /// The feature's name.
+        name: String,
+        /// Its place among the features the cells need.
+        slot: usize,
+        /// The edges.
+        edges: Edges,
+    },
+}
+
+/// A fitted partition: a product of axes, cells numbered with the last axis fastest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cells {
+    classes: usize,
+    axes: Vec<Axis>,
+    /// By how much a bin of each axis moves the cell's number.
+    strides: Vec<usize>,
+    count: usize,
+    features: Vec<String>,
+}
+
+impl Cells {
+    /// Fits a partition to the predictions and features of a table.
+    pub(crate) fn fit(partition: &Partition, table: &Table) -> Result<Self> {
+        partition.check()?;
+        let mut features = Vec::new();
+        let axes =
+            partition.factors.iter().map(|factor| Axis::fit(factor, table, &mut features)).collect::<Result<_>>()?;
+        Self::new(table.classes().len(), axes, features)
+    }
+
+    /// Puts axes together, checking that they agree with each other.
+    ///
+    /// # Errors
+    /// If there are no axes, too many cells, or an axis does not fit the classes or features.
+    pub fn new(classes: usize, axes: Vec<Axis>, features: Vec<String>) -> Result<Self> {
+        let mut count = 1_usize;
+        for axis in &axes {
+            let fits = match axis {
+                Axis::TopClass { edges, first } => edges.len() == classes && *first == first_cells(edges),
+                Axis::Confidence { .. } => true,
+                Axis::LevelSets { levels, classes: width } => {
+                    *width == classes
+                        && levels.len().is_multiple_of(classes)
+                        && levels.iter().all(|x| (0.0..=1.001).contains(x))
+                        && levels
+                            .chunks_exact(classes)
+                            .zip(levels.chunks_exact(classes).skip(1))
+                            .all(|(a, b)| a.partial_cmp(b) == Some(Ordering::Less))
+                }
+                Axis::Feature { slot, name, .. } => features.get(*slot) == Some(name),
+            };
+            if !fits {
+                return Err(Error::Router("the partition's axes do not fit the classes and features".into()));
+            }
+            count = count.saturating_mul(axis.bins());
+        }
+        if axes.is_empty() || count > MAX_CELLS {
+            return Err(Error::Partition(format!(
+                "the partition has {count} cells; at least 1 and at most {MAX_CELLS} are possible: use fewer bins"
+            )));
+        }
+        let mut strides = vec![1; axes.len()];
+        for i in (1..axes.len()).rev() {
+            strides[i - 1] = strides[i] * axes[i].bins();
+        }
+        Ok(Self { classes, axes, strides, count, features })
+    }
+
+    /// How many cells there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many classes a prediction has.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// The axes, slowest first.
+    #[must_use]
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// The names of the features the cells need, in the order [`Cells::find`] wants them.
+    #[must_use]
+    pub fn features(&self) -> &[String] {
+        &self.features
+    }
+
+    /// The cell of an input: its prediction, the prediction's peak and the features the cells need.
+    #[inline]
+    pub(crate) fn find<T: Real>(&self, row: &[T], peak: Peak, features: &[f64]) -> CellId {
+        let place = |(axis, stride): (&Axis, &usize)| axis.bin(row, peak, features) * stride;
+        CellId(self.axes.iter().zip(&self.strides).map(place).sum::<usize>() as u32)
+    }
+
+    /// What lies in a cell, in words.
+    #[must_use]
+    pub fn name(&self, cell: CellId, classes: &[String]) -> String {
+        let part = |(axis, stride): (&Axis, &usize)| axis.name(cell.index() / stride % axis.bins(), classes);
+        self.axes.iter().zip(&self.strides).map(part).collect::<Vec<_>>().join(" × ")
+    }
+}
+
+impl Axis {
+    fn fit(factor: &Factor, table: &Table, features: &mut Vec<String>) -> Result<Self> {
+        let quantiles = |mut values: Vec<f64>, bins: usize, key: fn(f64) -> f64| {
+            values.sort_unstable_by(f64::total_cmp);
+            Edges::quantiles(&values, bins, key)
+        };
+        Ok(match factor {
+            Factor::TopClass { bins } => {
+                let mut confidences = vec![Vec::new(); table.classes().len()];
+                for row in 0..table.rows() {
+                    let peak = table.peak(row);
+                    confidences[peak.class as usize].push(peak.confidence);
+                }
+                Self::top_class(confidences.into_iter().map(|values| quantiles(values, *bins, single)).collect())
+            }
+            Factor::Confidence { bins } => {
+                let confidences = (0..table.rows()).map(|row| table.peak(row).confidence).collect();
+                Self::Confidence { edges: quantiles(confidences, *bins, single) }
+            }
+            Factor::LevelSets => {
+                let classes = table.classes().len();
+                let mut rows: Vec<Vec<f32>> = (0..table.rows())
+                    .map(|row| {
+                        let row = table.prediction(row);
+                        let divisor = simplex::divisor(row);
+                        row.iter().map(|x| (x / divisor) as f32).collect()
+                    })
+                    .collect();
+                rows.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+                rows.dedup();
+                Self::LevelSets { levels: rows.concat(), classes }
+            }
+            Factor::Feature { name, bins } => {
+                let column = table.feature_columns(std::slice::from_ref(name))?[0];
+                let edges =
+                    quantiles((0..table.rows()).map(|row| table.features(row)[column]).collect(), *bins, double);
+                let slot = features.iter().position(|other| other == name).unwrap_or_else(|| {
+                    features.push(name.clone());
+                    features.len() - 1
+                });
+                Self::Feature { name: name.clone(), slot, edges }
+            }
+        })
+    }
+
+    /// A top-class axis from one set of edges a class.
+    #[must_use]
+    pub fn top_class(edges: Vec<Edges>) -> Self {
+        let first = first_cells(&edges);
+        Self::TopClass { edges, first }
+    }
+
+    /// How many bins there are along this axis.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        match self {
+            Self::TopClass { edges, .. } => edges.iter().map(Edges::bins).sum(),
+            Self::Confidence { edges } | Self::Feature { edges, .. } => edges.bins(),
+            Self::LevelSets { levels, classes } => levels.len() / classes + 1,
+        }
+    }
+
+    #[inline]
+    fn bin<T: Real>(&self, row: &[T], peak: Peak, features: &[f64]) -> usize {
+        match self {
+            Self::TopClass { edges, first } => {
+                let class = peak.class as usize;
+                first[class] as usize + edges[class].bin(f64::from(peak.key()))
+            }
+            Self::Confidence { edges } => edges.bin(f64::from(peak.key())),
+            Self::LevelSets { levels, classes } => find_level(levels, *classes, row),
+            Self::Feature { slot, edges, .. } => edges.bin(features[*slot]),
+        }
+    }
+
+    fn name(&self, bin: usize, classes: &[String]) -> String {
+        let range = |what: &str, edges: &Edges, bin: usize| {
+            let range = edges.name(bin);
+            if range.is_empty() { what.to_owned() } else { format!("{what} {range}") }
+        };
+        match self {
+            Self::TopClass { edges, first } => {
+                let class = first.partition_point(|&f| f as usize <= bin).saturating_sub(1);
+                range(&classes[class], &edges[class], bin - first[class] as usize)
+            }
+            Self::Confidence { edges } => range("confidence", edges, bin),
+            Self::Feature { name, edges, .. } => range(&format!("x_{name}"), edges, bin),
+            Self::LevelSets { levels, classes: width } => match levels.chunks_exact(*width).nth(bin) {
+                Some(level) => {
+                    let shown: Vec<String> = level.iter().take(6).map(f32::to_string).collect();
+                    format!("({}{})", shown.join(", "), if *width > 6 { ", …" } else { "" })
+                }
+                None => "predictions never seen".into(),
+            },
+        }
+    }
+}
+
+fn first_cells(edges: &[Edges]) -> Vec<u32> {
+    let mut next = 0;
+    let first = |edges: &Edges| {
+        let first = next;
+        next += edges.bins() as u32;
+        first
+    };
+    edges.iter().map(first).collect()
+}
+
+/// Binary search among the sorted levels, without building the key.
+fn find_level<T: Real>(levels: &[f32], classes: usize, row: &[T]) -> usize {
+    let divisor = simplex::divisor(row);
+    let compare = |level: &[f32]| {
+        let key = row.iter().map(|x| (x.to_f64() / divisor) as f32);
+        level.iter().copied().partial_cmp(key).unwrap_or(Ordering::Less)
+    };
+    let (mut low, mut high) = (0, levels.len() / classes);
+    while low < high {
+        let middle = low.midpoint(high);
+        match compare(&levels[middle * classes..(middle + 1) * classes]) {
+            Ordering::Equal => return middle,
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+        }
+    }
+    levels.len() / classes
+}

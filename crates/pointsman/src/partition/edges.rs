@@ -1,0 +1,115 @@
+//! The inner edges of quantile bins, and where a value falls between them.
+
+use crate::error::{Error, Result};
+
+/// Strictly increasing inner edges; a value's bin is the number of edges at or below it.
+///
+/// Confidences are compared in single precision (see [`Peak::key`](crate::Peak::key)), features in double.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edges {
+    values: Vec<f64>,
+    keys: Vec<f64>,
+}
+
+impl Edges {
+    /// Quantile edges `sorted[floor(i·n/bins)]`, i = 1..bins−1, without repetitions and without any equal
+    /// to the smallest value, so that every bin has rows. `sorted` may be empty: then there is one bin.
+    pub(crate) fn quantiles(sorted: &[f64], bins: usize, key: fn(f64) -> f64) -> Self {
+        let mut edges = Self { values: Vec::new(), keys: Vec::new() };
+        let Some(&smallest) = sorted.first() else { return edges };
+        for i in 1..bins {
+            let value = sorted[i * sorted.len() / bins];
+            if key(value) > edges.keys.last().copied().unwrap_or(key(smallest)) {
+                edges.values.push(value);
+                edges.keys.push(key(value));
+            }
+        }
+        edges
+    }
+
+    /// Edges read from outside.
+    pub(crate) fn checked(values: Vec<f64>, key: fn(f64) -> f64) -> Result<Self> {
+        let keys: Vec<f64> = values.iter().map(|&v| key(v)).collect();
+        if keys.iter().any(|k| !k.is_finite()) || keys.windows(2).any(|w| w[0] >= w[1]) {
+            return Err(Error::Router("the edges of a cell are not finite and strictly increasing".into()));
+        }
+        Ok(Self { values, keys })
+    }
+
+    /// The edges as found in the data.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    pub(crate) fn keys(&self) -> &[f64] {
+        &self.keys
+    }
+
+    /// How many bins there are.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        self.values.len() + 1
+    }
+
+    /// The bin of an already converted value.
+    #[inline]
+    pub(crate) fn bin(&self, key: f64) -> usize {
+        self.keys.partition_point(|&edge| edge <= key)
+    }
+
+    /// The bin's range in words: `<0.61`, `0.61–0.8`, `≥0.8`, or nothing if there is only one.
+    pub(crate) fn name(&self, bin: usize) -> String {
+        let short = |v: f64| {
+            let digits = if v != 0.0 && v.abs() < 1e6 { (4 - v.abs().log10().floor() as i32).clamp(0, 9) } else { 0 };
+            let text = format!("{v:.*}", digits as usize);
+            if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        };
+        match (bin.checked_sub(1).and_then(|i| self.values.get(i)), self.values.get(bin)) {
+            (None, None) => String::new(),
+            (None, Some(&high)) => format!("<{}", short(high)),
+            (Some(&low), None) => format!("≥{}", short(low)),
+            (Some(&low), Some(&high)) => format!("{}–{}", short(low), short(high)),
+        }
+    }
+}
+
+/// How confidences are compared.
+pub(crate) fn single(value: f64) -> f64 {
+    f64::from(value as f32)
+}
+
+/// How features are compared.
+pub(crate) fn double(value: f64) -> f64 {
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_make_no_empty_bins() {
+        let mut sorted = vec![0.5, 0.6, 0.7];
+        sorted.extend([0.9999; 7]);
+        let edges = Edges::quantiles(&sorted, 10, single);
+        assert_eq!(edges.values(), [0.6, 0.7, 0.9999]);
+        let mut filled = vec![0; edges.bins()];
+        sorted.iter().for_each(|&x| filled[edges.bin(single(x))] += 1);
+        assert_eq!(filled, [1, 1, 1, 7]);
+    }
+
+    #[test]
+    fn constant_values_make_one_bin() {
+        let edges = Edges::quantiles(&[0.5; 4], 10, single);
+        assert_eq!((edges.bins(), edges.name(0).as_str()), (1, ""));
+        assert_eq!(Edges::quantiles(&[], 10, single).bins(), 1);
+    }
+
+    #[test]
+    fn values_outside_the_range_fall_into_the_outer_bins() {
+        let edges = Edges::quantiles(&[1.0, 2.0, 3.0, 4.0], 2, double);
+        assert_eq!((edges.bin(-1e300), edges.bin(2.9), edges.bin(3.0), edges.bin(1e300)), (0, 0, 1, 1));
+        assert_eq!((edges.name(0), edges.name(1)), ("<3".into(), "≥3".into()));
+    }
+}

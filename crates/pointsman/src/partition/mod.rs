@@ -1,0 +1,201 @@
+//! Partitions: how inputs are grouped into cells.
+//!
+//! A [`Partition`] is a wish (`top-class:10`); fitted to a table it becomes [`Cells`], which say which
+//! cell an input falls in. Cells are found from the *original* weak prediction and the features, never
+//! from a loss or a price.
+
+mod cells;
+mod edges;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use cells::{Axis, CellId, Cells};
+pub use edges::Edges;
+
+use crate::error::{Error, Result};
+
+/// The largest number of cells a partition may have.
+pub const MAX_CELLS: usize = 1 << 20;
+
+/// The largest number of bins along one axis.
+const MAX_BINS: usize = 100_000;
+
+/// How to group inputs: a product of one or more factors.
+///
+/// | text | cells |
+/// |---|---|
+/// | `top-class:B` | for each top class, `B` quantiles of its confidence |
+/// | `confidence:B` | `B` quantiles of the confidence, whatever the class |
+/// | `level-sets` | one cell for each distinct prediction |
+/// | `features:x_a=10,x_b=4` | quantiles of each named feature, crossed |
+/// | `P*Q` | the product of two partitions |
+///
+/// ```
+/// use pointsman::Partition;
+/// let p: Partition = "top-class:10*features:x_length=4".parse()?;
+/// assert_eq!(p, Partition::top_class(10).times(Partition::features([("length", 4)])));
+/// assert_eq!(p.to_string(), "top-class:10*features:x_length=4");
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    pub(crate) factors: Vec<Factor>,
+}
+
+/// One factor of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Factor {
+    TopClass { bins: usize },
+    Confidence { bins: usize },
+    LevelSets,
+    Feature { name: String, bins: usize },
+}
+
+impl Partition {
+    /// For each top class, `bins` quantiles of its confidence: the paper's choice.
+    #[must_use]
+    pub fn top_class(bins: usize) -> Self {
+        Self { factors: vec![Factor::TopClass { bins }] }
+    }
+
+    /// `bins` quantiles of the confidence, whatever the class.
+    #[must_use]
+    pub fn confidence(bins: usize) -> Self {
+        Self { factors: vec![Factor::Confidence { bins }] }
+    }
+
+    /// One cell for each distinct prediction.
+    #[must_use]
+    pub fn level_sets() -> Self {
+        Self { factors: vec![Factor::LevelSets] }
+    }
+
+    /// Quantiles of named features, crossed.
+    #[must_use]
+    pub fn features<S: Into<String>>(features: impl IntoIterator<Item = (S, usize)>) -> Self {
+        Self { factors: features.into_iter().map(|(name, bins)| Factor::Feature { name: name.into(), bins }).collect() }
+    }
+
+    /// The product of two partitions.
+    #[must_use]
+    pub fn times(mut self, other: Self) -> Self {
+        self.factors.extend(other.factors);
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.factors.is_empty() {
+            return Err(Error::Partition("the partition has no factors: try top-class:10".into()));
+        }
+        for (i, factor) in self.factors.iter().enumerate() {
+            if self.factors[..i].contains(factor) {
+                return Err(Error::Partition(format!("partition {self}: the factor {factor} is given twice")));
+            }
+            let (Factor::TopClass { bins } | Factor::Confidence { bins } | Factor::Feature { bins, .. }) = factor
+            else {
+                continue;
+            };
+            if !(1..=MAX_BINS).contains(bins) {
+                return Err(Error::Partition(format!(
+                    "partition {factor}: {bins} bins; give a number from 1 to {MAX_BINS}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Partition {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut factors = Vec::new();
+        for part in text.split('*').map(str::trim) {
+            let (name, argument) = part.split_once(':').map_or((part, None), |(n, a)| (n, Some(a)));
+            let bins = |argument: Option<&str>| match argument.unwrap_or("10").trim().parse::<usize>() {
+                Ok(bins) => Ok(bins),
+                Err(_) => Err(Error::Partition(format!(
+                    "partition {part:?}: {:?} is not a number of bins; try {name}:10",
+                    argument.unwrap_or_default()
+                ))),
+            };
+            match name {
+                "top-class" => factors.push(Factor::TopClass { bins: bins(argument)? }),
+                "confidence" => factors.push(Factor::Confidence { bins: bins(argument)? }),
+                "level-sets" if argument.is_none() => factors.push(Factor::LevelSets),
+                "features" => {
+                    for feature in argument.unwrap_or_default().split(',') {
+                        let (name, n) = feature.split_once('=').unwrap_or((feature, "10"));
+                        let name = name.trim();
+                        let name = name.strip_prefix("x_").unwrap_or(name);
+                        if name.is_empty() {
+                            return Err(Error::Partition(format!(
+                                "partition {part:?} names no feature; try features:x_length=10"
+                            )));
+                        }
+                        factors.push(Factor::Feature { name: name.into(), bins: bins(Some(n))? });
+                    }
+                }
+                _ => {
+                    return Err(Error::Partition(format!(
+                        "unknown partition {part:?}: use top-class:B, confidence:B, level-sets or \
+                         features:x_a=B,x_b=B, joined by * for products"
+                    )));
+                }
+            }
+        }
+        let partition = Self { factors };
+        partition.check()?;
+        Ok(partition)
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TopClass { bins } => write!(f, "top-class:{bins}"),
+            Self::Confidence { bins } => write!(f, "confidence:{bins}"),
+            Self::LevelSets => write!(f, "level-sets"),
+            Self::Feature { name, bins } => write!(f, "features:x_{name}={bins}"),
+        }
+    }
+}
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut after_feature = false;
+        for (i, factor) in self.factors.iter().enumerate() {
+            match factor {
+                Factor::Feature { name, bins } if after_feature => write!(f, ",x_{name}={bins}")?,
+                factor => write!(f, "{}{factor}", if i == 0 { "" } else { "*" })?,
+            }
+            after_feature = matches!(factor, Factor::Feature { .. });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips() {
+        for text in
+            ["top-class:10", "confidence:30", "level-sets", "features:x_a=10,x_b=4", "confidence:5*features:x_a=2"]
+        {
+            assert_eq!(text.parse::<Partition>().unwrap().to_string(), text);
+        }
+        assert_eq!("top-class".parse::<Partition>().unwrap(), Partition::top_class(10));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_advice() {
+        for text in
+            ["", "forest:-1", "top-class:0", "top-class:x", "level-sets:3", "features:", "confidence:5*confidence:5"]
+        {
+            assert!(text.parse::<Partition>().is_err(), "{text}");
+        }
+    }
+}

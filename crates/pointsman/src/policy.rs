@@ -1,0 +1,476 @@
+//! A router and a task, compiled: one row of costs and one action a cell.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::estimate::{Decomposition, Estimator};
+use crate::loss::Loss;
+use crate::partition::{CellId, Cells};
+use crate::router::{Router, Support};
+use crate::simplex::{Peak, Real};
+use crate::task::{Task, Ties};
+
+/// Costs closer than this, relative to the largest in sight, are a tie.
+const TIE: f64 = 1e-12;
+
+/// What to do with a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action<'a> {
+    /// Serve the cheap model's prediction.
+    Predict,
+    /// Ask the oracle of this name.
+    Route(&'a str),
+    /// Decline to answer.
+    Abstain,
+    /// The labels do not decide: one label an item bounds the costs, and the bounds overlap.
+    Undetermined,
+}
+
+/// Where the rows behind a decision come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// The query's own cell.
+    Cell,
+    /// All rows of the same confidence, whatever the class: the cell is empty.
+    Confidence,
+    /// All rows: nothing nearer is there.
+    All,
+}
+
+/// A router × a task: decides queries without allocating or locking.
+///
+/// ```
+/// use pointsman::{Action, Loss, Oracle, Partition, Router, Table, Task};
+/// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.4, 0.6])?.with_votes(vec![5, 0, 2, 3, 0, 5])?;
+/// let router = Router::calibrate(&table, &Partition::top_class(1))?;
+/// let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?.abstain(0.50)?;
+/// let policy = router.policy(&task)?;
+/// let decision = policy.decide(&[0.85, 0.15])?;
+/// assert_eq!(decision.action(), Action::Route("expert"));
+/// println!("{} {:?}", decision.action(), decision.costs());
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Policy {
+    task: Task,
+    cells: Arc<Cells>,
+    backoff: Arc<Cells>,
+    estimates: Arc<Estimates>,
+    /// Costs of the actions in order predict, routes, abstain; one row a source. Two bounds if the split is not known.
+    low: Vec<f64>,
+    high: Vec<f64>,
+    codes: Vec<u8>,
+    margins: Vec<f64>,
+}
+
+/// What a task's loss and estimator make of a router; prices do not enter.
+///
+/// Sources are the cells, then the confidences over all classes, then all rows.
+#[derive(Debug)]
+struct Estimates {
+    classes: Vec<String>,
+    recalibrated: bool,
+    loss: Loss,
+    estimator: Estimator,
+    sources: Vec<Option<Decomposition>>,
+    /// The source of each cell: itself, or `FALL_BACK` if it is empty.
+    source_of: Vec<u32>,
+}
+
+const FALL_BACK: u32 = u32::MAX;
+const UNDETERMINED: u8 = u8::MAX;
+
+/// One query's decision and the reasons for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Decision<'p> {
+    policy: &'p Policy,
+    cell: CellId,
+    source: u32,
+}
+
+/// The compact form of a decision that batches are made of; [`Policy::decision`] unfolds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// The cell.
+    pub cell: u32,
+    /// The source of the estimates.
+    pub source: u32,
+}
+
+impl Router {
+    /// Compiles the router for a task.
+    ///
+    /// # Errors
+    /// If the loss does not fit the number of classes.
+    pub fn policy(&self, task: &Task) -> Result<Policy> {
+        task.loss().check_classes(self.classes().len())?;
+        let (loss, estimator) = (task.loss(), task.chosen_estimator());
+        let (cells, confidences) = (self.cells().count(), self.backoff().count());
+        let sources: Vec<Option<Decomposition>> = (0..=cells + confidences)
+            .into_par_iter()
+            .map(|source| {
+                let mixture = match source {
+                    s if s < cells => self.mixture(CellId(s as u32)),
+                    s if s < cells + confidences => self.backoff_mixture(s - cells),
+                    _ => self.all_rows(),
+                };
+                let served = if self.is_recalibrated() { mixture.centroid() } else { None };
+                Decomposition::of(mixture, loss, estimator, served.as_deref())
+            })
+            .collect();
+        let source_of = (0..cells).map(|cell| if sources[cell].is_some() { cell as u32 } else { FALL_BACK }).collect();
+        let estimates = Estimates {
+            classes: self.classes().to_vec(),
+            recalibrated: self.is_recalibrated(),
+            loss: loss.clone(),
+            estimator,
+            sources,
+            source_of,
+        };
+        Ok(Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates)))
+    }
+}
+
+impl Policy {
+    fn price(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Self {
+        let actions = 1 + task.routes().len() + usize::from(task.abstain_price().is_some());
+        let sources = estimates.sources.len();
+        let mut policy = Self {
+            low: Vec::with_capacity(sources * actions),
+            high: Vec::with_capacity(sources * actions),
+            codes: Vec::with_capacity(sources),
+            margins: Vec::with_capacity(sources),
+            task,
+            cells,
+            backoff,
+            estimates,
+        };
+        let tie = TIE * policy.task.scale();
+        for source in 0..sources {
+            let start = policy.low.len();
+            match &policy.estimates.sources[source] {
+                None => {
+                    policy.low.resize(start + actions, f64::NAN);
+                    policy.high.resize(start + actions, f64::NAN);
+                    policy.codes.push(UNDETERMINED);
+                    policy.margins.push(f64::NAN);
+                    continue;
+                }
+                Some(d) => {
+                    for (costs, irreducible) in
+                        [(&mut policy.low, d.irreducible_low), (&mut policy.high, d.irreducible_high)]
+                    {
+                        costs.push(d.total);
+                        costs.extend(policy.task.routes().iter().map(|route| irreducible + route.price()));
+                        costs.extend(policy.task.abstain_price());
+                    }
+                }
+            }
+            let (code, margin) = choose(
+                &policy.low[start..],
+                &policy.high[start..],
+                policy.task.abstain_price().is_some(),
+                policy.task.chosen_ties(),
+                tie,
+            );
+            policy.codes.push(code);
+            policy.margins.push(margin);
+        }
+        policy
+    }
+
+    /// The same policy under other prices or another tie rule: no estimate is made anew.
+    ///
+    /// # Errors
+    /// If the task has another loss or estimator: compile it with [`Router::policy`].
+    pub fn reprice(&self, task: &Task) -> Result<Self> {
+        if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.estimates.estimator {
+            return Err(Error::Task("another loss or estimator needs a policy of its own: Router::policy".into()));
+        }
+        Ok(Self::price(task.clone(), self.cells.clone(), self.backoff.clone(), self.estimates.clone()))
+    }
+
+    /// The task.
+    #[must_use]
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// The fitted partition.
+    #[must_use]
+    pub fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// The classes, in order.
+    #[must_use]
+    pub fn classes(&self) -> &[String] {
+        &self.estimates.classes
+    }
+
+    /// Decides one query from its prediction.
+    ///
+    /// # Errors
+    /// If the row is not a prediction over the router's classes, or the router needs features.
+    #[inline]
+    pub fn decide<T: Real>(&self, prediction: &[T]) -> Result<Decision<'_>> {
+        self.decide_with(prediction, &[])
+    }
+
+    /// Decides one query from its prediction and the features of [`Cells::features`], in that order.
+    ///
+    /// # Errors
+    /// If the row is not a prediction over the router's classes, or a feature is missing or not finite.
+    #[inline]
+    pub fn decide_with<T: Real>(&self, prediction: &[T], features: &[f64]) -> Result<Decision<'_>> {
+        Ok(self.decision(self.verdict(0, prediction, features)?))
+    }
+
+    #[inline]
+    fn verdict<T: Real>(&self, row: usize, prediction: &[T], features: &[f64]) -> Result<Verdict> {
+        if prediction.len() != self.cells.classes() || features.len() != self.cells.features().len() {
+            return Err(self.wrong_shape(prediction.len(), features.len()));
+        }
+        let peak = Peak::of(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
+        if let Some(slot) = features.iter().position(|x| !x.is_finite()) {
+            let reason = format!("{} is not a feature value: give a finite number", features[slot]);
+            return Err(Error::value(row, format!("x_{}", self.cells.features()[slot]), reason));
+        }
+        Ok(self.locate(prediction, peak, features))
+    }
+
+    #[inline]
+    pub(crate) fn locate<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> Verdict {
+        let cell = self.cells.find(prediction, peak, features);
+        let mut source = self.estimates.source_of[cell.index()];
+        if source == FALL_BACK {
+            source = self.fall_back(prediction, peak);
+        }
+        Verdict { cell: cell.0, source }
+    }
+
+    #[cold]
+    fn fall_back<T: Real>(&self, prediction: &[T], peak: Peak) -> u32 {
+        let source = self.cells.count() + self.backoff.find(prediction, peak, &[]).index();
+        let known = self.estimates.sources[source].is_some();
+        (if known { source } else { self.estimates.sources.len() - 1 }) as u32
+    }
+
+    #[cold]
+    fn wrong_shape(&self, prediction: usize, features: usize) -> Error {
+        Error::Table(format!(
+            "a query has {prediction} probabilities and {features} features; this router needs {} ({}) and {} ({})",
+            self.cells.classes(),
+            self.classes().join(", "),
+            self.cells.features().len(),
+            self.cells.features().iter().map(|name| format!("x_{name}")).collect::<Vec<_>>().join(", "),
+        ))
+    }
+
+    /// Decides many queries, `predictions` and `features` row by row, into `out`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit, or a row is not a prediction; rows before it are decided.
+    pub fn decide_rows<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
+        let (c, d) = (self.cells.classes(), self.cells.features().len());
+        if predictions.len() != out.len() * c || features.len() != out.len() * d {
+            let rows = out.len().max(1);
+            return Err(self.wrong_shape(predictions.len() / rows, features.len() / rows));
+        }
+        for (row, (slot, prediction)) in out.iter_mut().zip(predictions.chunks_exact(c)).enumerate() {
+            *slot = self.verdict(row, prediction, &features[row * d..(row + 1) * d])?;
+        }
+        Ok(())
+    }
+
+    /// What a verdict of this policy says.
+    ///
+    /// # Panics
+    /// If the verdict is not one of this policy or of one repriced from it.
+    #[inline]
+    #[must_use]
+    pub fn decision(&self, verdict: Verdict) -> Decision<'_> {
+        assert!((verdict.source as usize) < self.codes.len(), "a verdict of another policy");
+        Decision { policy: self, cell: CellId(verdict.cell), source: verdict.source }
+    }
+
+    /// The decision on a cell as a whole; `None` if it is empty, since then each query falls back by itself.
+    #[must_use]
+    pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
+        let source = *self.estimates.source_of.get(cell.index())?;
+        (source != FALL_BACK).then_some(Decision { policy: self, cell, source })
+    }
+
+    /// How many sources of estimates there are: cells, confidences, and all rows.
+    pub(crate) fn sources(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Which action a source takes: 0 predict, then the routes, then abstain; `None` if undetermined.
+    pub(crate) fn code(&self, source: u32) -> Option<usize> {
+        Some(self.codes[source as usize]).filter(|&code| code != UNDETERMINED).map(usize::from)
+    }
+
+    pub(crate) fn estimate(&self, source: u32) -> &Decomposition {
+        // A verdict's source always has rows: `locate` falls back until one does, and a router has a row.
+        self.estimates.sources[source as usize].as_ref().unwrap_or_else(|| unreachable!("a source without rows"))
+    }
+
+    /// The prediction served to queries of a source, if not their own.
+    pub(crate) fn served(&self, source: u32) -> Option<&[f64]> {
+        self.estimates.recalibrated.then(|| self.estimate(source).centroid.as_slice())
+    }
+
+    fn action(&self, code: u8) -> Action<'_> {
+        match usize::from(code) {
+            _ if code == UNDETERMINED => Action::Undetermined,
+            0 => Action::Predict,
+            code => self.task.routes().get(code - 1).map_or(Action::Abstain, |route| Action::Route(route.name())),
+        }
+    }
+}
+
+/// The action whose cost is certainly the least, and by how much; ties go by the tie rule.
+///
+/// With known costs this is the argmin. With bounds an action must be no dearer at its highest than every other
+/// at its lowest.
+fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, tie: f64) -> (u8, f64) {
+    let n = low.len();
+    let order = |i: usize| match ties {
+        Ties::Frugal => i,
+        // Abstain, the routes in order, predict.
+        Ties::Paper => match (i, abstains) {
+            (0, true) => n - 1,
+            (i, true) if i < n - 1 => i,
+            (i, false) if i < n - 1 => i + 1,
+            _ => 0,
+        },
+    };
+    for action in (0..n).map(order) {
+        let rival = (0..n).filter(|&other| other != action).map(|other| low[other]).fold(f64::INFINITY, f64::min);
+        if high[action] <= rival + tie {
+            return (action as u8, (rival - high[action]).max(0.0));
+        }
+    }
+    (UNDETERMINED, 0.0)
+}
+
+impl<'p> Decision<'p> {
+    /// What to do.
+    #[inline]
+    #[must_use]
+    pub fn action(&self) -> Action<'p> {
+        self.policy.action(self.policy.codes[self.source as usize])
+    }
+
+    /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label an item, the
+    /// lower bounds.
+    #[inline]
+    #[must_use]
+    pub fn costs(&self) -> &'p [f64] {
+        self.row(&self.policy.low)
+    }
+
+    /// The upper bounds of the costs: equal to [`Decision::costs`] unless items carry one label each.
+    #[must_use]
+    pub fn costs_high(&self) -> &'p [f64] {
+        self.row(&self.policy.high)
+    }
+
+    fn row(&self, costs: &'p [f64]) -> &'p [f64] {
+        let n = costs.len() / self.policy.codes.len();
+        &costs[self.source as usize * n..][..n]
+    }
+
+    /// By how much the action beats the runner-up; infinite if there is none.
+    #[must_use]
+    pub fn margin(&self) -> f64 {
+        self.policy.margins[self.source as usize]
+    }
+
+    /// The estimates behind the costs.
+    #[must_use]
+    pub fn estimate(&self) -> &'p Decomposition {
+        self.policy.estimate(self.source)
+    }
+
+    /// The irreducible loss, if known.
+    #[must_use]
+    pub fn irreducible(&self) -> Option<f64> {
+        self.estimate().irreducible()
+    }
+
+    /// The reducible loss, if known; an estimate below zero is shown as zero.
+    #[must_use]
+    pub fn reducible(&self) -> Option<f64> {
+        self.estimate().reducible().map(|reducible| reducible.max(0.0))
+    }
+
+    /// The total loss of predicting.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.estimate().total
+    }
+
+    /// The query's cell.
+    #[must_use]
+    pub fn cell(&self) -> CellId {
+        self.cell
+    }
+
+    /// How many calibration rows the costs rest on.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.estimate().rows
+    }
+
+    /// The support of the query's own cell.
+    #[must_use]
+    pub fn support(&self) -> Support {
+        let own = self.policy.estimates.sources[self.cell.index()].as_ref();
+        Support::of(own.map_or(0, |estimate| estimate.rows))
+    }
+
+    /// Whose rows the costs rest on.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        let cells = self.policy.cells.count();
+        match self.source as usize {
+            source if source < cells => Level::Cell,
+            source if source < self.policy.codes.len() - 1 => Level::Confidence,
+            _ => Level::All,
+        }
+    }
+
+    /// The prediction served instead of the query's own, if the router is recalibrated.
+    #[must_use]
+    pub fn served(&self) -> Option<&'p [f64]> {
+        self.policy.served(self.source)
+    }
+}
+
+impl Level {
+    /// `cell`, `confidence` or `all`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cell => "cell",
+            Self::Confidence => "confidence",
+            Self::All => "all",
+        }
+    }
+}
+
+impl fmt::Display for Action<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Predict => f.write_str("predict"),
+            Self::Route(name) => write!(f, "route:{name}"),
+            Self::Abstain => f.write_str("abstain"),
+            Self::Undetermined => f.write_str("undetermined"),
+        }
+    }
+}

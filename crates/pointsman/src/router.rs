@@ -1,0 +1,353 @@
+//! The higher-order predictor: cells, and in each the calibration rows that fell into it.
+//!
+//! A router knows no loss, no oracle and no price. It keeps the rows whole, so that any task can be
+//! answered later; a task never changes it.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::partition::{Axis, CellId, Cells, Factor, Partition};
+use crate::table::Table;
+use crate::votes::Votes;
+
+/// Fewer rows than this in a cell are called sparse.
+pub const SPARSE: usize = 30;
+
+/// Bins of the fall-back by confidence when the partition does not say.
+const BACKOFF_BINS: usize = 10;
+
+/// A partition fitted to calibration rows, and those rows, cell by cell.
+///
+/// ```
+/// use pointsman::{Partition, Router, Table};
+/// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.4, 0.6])?.with_votes(vec![5, 0, 4, 1, 2, 3])?;
+/// let router = Router::calibrate(&table, &Partition::top_class(2))?;
+/// assert_eq!(router.cells().count(), 3);
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Router {
+    partition: Partition,
+    cells: Arc<Cells>,
+    backoff: Arc<Cells>,
+    recalibrated: bool,
+    rows: Table,
+    /// Rows of cell `c`: `starts[c]..starts[c + 1]`.
+    starts: Vec<u32>,
+    /// Rows grouped by confidence over all classes: where each group starts, and its rows.
+    backoff_starts: Vec<u32>,
+    backoff_rows: Vec<u32>,
+}
+
+/// The calibration rows behind one estimate: a cell's, one confidence's, or all.
+#[derive(Debug, Clone, Copy)]
+pub struct Mixture<'a> {
+    table: &'a Table,
+    rows: Rows<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Rows<'a> {
+    Run(u32, u32),
+    List(&'a [u32]),
+}
+
+/// How many rows stand behind a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Support {
+    /// At least [`SPARSE`] rows.
+    Enough,
+    /// Some rows, but fewer than [`SPARSE`].
+    Sparse,
+    /// None: decisions fall back.
+    Empty,
+}
+
+impl Support {
+    /// The support that so many rows give.
+    #[must_use]
+    pub fn of(rows: usize) -> Self {
+        match rows {
+            0 => Self::Empty,
+            n if n < SPARSE => Self::Sparse,
+            _ => Self::Enough,
+        }
+    }
+
+    /// `enough`, `sparse` or `empty`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enough => "enough",
+            Self::Sparse => "sparse",
+            Self::Empty => "empty",
+        }
+    }
+}
+
+impl Router {
+    /// Groups a table's rows by the cells of a partition. No task is involved.
+    ///
+    /// The order of the rows does not matter: within a cell they are stored by content.
+    ///
+    /// # Errors
+    /// If the table has no rows or no votes, or the partition does not fit it.
+    pub fn calibrate(table: &Table, partition: &Partition) -> Result<Self> {
+        if !table.has_votes() {
+            return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
+        }
+        if u32::try_from(table.rows()).is_err() {
+            return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
+        }
+        let cells = Cells::fit(partition, table)?;
+        let bins = partition.factors.iter().find_map(|factor| match factor {
+            Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
+            _ => None,
+        });
+        let backoff = Cells::fit(&Partition::confidence(bins.unwrap_or(BACKOFF_BINS)), table)?;
+        Self::from_parts(partition.clone(), cells, backoff, false, table)
+    }
+
+    /// The same router serving each cell's centroid instead of the weak prediction.
+    ///
+    /// Cells are still found from the original prediction.
+    #[must_use]
+    pub fn recalibrated(mut self) -> Self {
+        self.recalibrated = true;
+        self
+    }
+
+    /// Puts a router together from its parts, finding every row's cell anew.
+    ///
+    /// # Errors
+    /// If the parts do not fit each other.
+    pub fn from_parts(
+        partition: Partition,
+        cells: Cells,
+        backoff: Cells,
+        recalibrated: bool,
+        table: &Table,
+    ) -> Result<Self> {
+        partition.check()?;
+        if table.rows() == 0 || !table.has_votes() {
+            return Err(Error::Table("a router needs at least one row with votes".into()));
+        }
+        let only_confidence = matches!(backoff.axes(), [Axis::Confidence { .. }]);
+        if cells.classes() != table.classes().len() || backoff.classes() != cells.classes() || !only_confidence {
+            return Err(Error::Router("the router's partition does not fit its rows".into()));
+        }
+        let columns = table.feature_columns(cells.features())?;
+        let (order, starts) = sort_by_cell(table, &cells, &columns);
+        let rows = table.select(&order, &columns);
+        let (backoff_rows, backoff_starts) = group_by_confidence(&rows, &backoff);
+        Ok(Self {
+            partition,
+            cells: Arc::new(cells),
+            backoff: Arc::new(backoff),
+            recalibrated,
+            rows,
+            starts,
+            backoff_starts,
+            backoff_rows,
+        })
+    }
+
+    /// The classes, in order.
+    #[must_use]
+    pub fn classes(&self) -> &[String] {
+        self.rows.classes()
+    }
+
+    /// The partition asked for.
+    #[must_use]
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    /// The fitted partition.
+    #[must_use]
+    pub fn cells(&self) -> &Arc<Cells> {
+        &self.cells
+    }
+
+    /// The confidences over all classes, for inputs whose cell is empty.
+    #[must_use]
+    pub fn backoff(&self) -> &Arc<Cells> {
+        &self.backoff
+    }
+
+    /// Whether the cells' centroids are served instead of the weak predictions.
+    #[must_use]
+    pub fn is_recalibrated(&self) -> bool {
+        self.recalibrated
+    }
+
+    /// The calibration rows, sorted by cell.
+    #[must_use]
+    pub fn rows(&self) -> &Table {
+        &self.rows
+    }
+
+    /// The rows of one cell.
+    #[must_use]
+    pub fn mixture(&self, cell: CellId) -> Mixture<'_> {
+        Mixture { table: &self.rows, rows: Rows::Run(self.starts[cell.index()], self.starts[cell.index() + 1]) }
+    }
+
+    /// The rows of one confidence over all classes.
+    pub(crate) fn backoff_mixture(&self, bin: usize) -> Mixture<'_> {
+        let list = &self.backoff_rows[self.backoff_starts[bin] as usize..self.backoff_starts[bin + 1] as usize];
+        Mixture { table: &self.rows, rows: Rows::List(list) }
+    }
+
+    /// All rows.
+    #[must_use]
+    pub fn all_rows(&self) -> Mixture<'_> {
+        Mixture { table: &self.rows, rows: Rows::Run(0, self.rows.rows() as u32) }
+    }
+
+    /// The cell of each row of another table of the same classes and features.
+    ///
+    /// # Errors
+    /// If the classes differ or a feature is missing.
+    pub fn find_cells(&self, table: &Table) -> Result<Vec<CellId>> {
+        self.check_classes(table.classes())?;
+        let columns = table.feature_columns(self.cells.features())?;
+        Ok(cells_of(table, &self.cells, &columns))
+    }
+
+    /// Checks that another table has the router's classes, in the router's order.
+    ///
+    /// # Errors
+    /// If it has not.
+    pub fn check_classes(&self, classes: &[String]) -> Result<()> {
+        if self.classes() == classes {
+            return Ok(());
+        }
+        let (mut a, mut b) = (self.classes().to_vec(), classes.to_vec());
+        a.sort();
+        b.sort();
+        Err(Error::Table(format!(
+            "the table's classes are {}, the router's {}: {}",
+            classes.join(", "),
+            self.classes().join(", "),
+            if a == b {
+                "put the table's columns in the router's order"
+            } else {
+                "calibrate on tables of these classes"
+            }
+        )))
+    }
+}
+
+impl<'a> Mixture<'a> {
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(self) -> usize {
+        match self.rows {
+            Rows::Run(start, end) => (end - start) as usize,
+            Rows::List(list) => list.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The rows, as rows of [`Mixture::table`].
+    pub fn rows(self) -> impl Iterator<Item = usize> + 'a {
+        let (run, list): (Range<u32>, &[u32]) = match self.rows {
+            Rows::Run(start, end) => (start..end, &[]),
+            Rows::List(list) => (0..0, list),
+        };
+        run.chain(list.iter().copied()).map(|row| row as usize)
+    }
+
+    /// The table the rows are in.
+    #[must_use]
+    pub fn table(self) -> &'a Table {
+        self.table
+    }
+
+    /// One row's votes.
+    pub(crate) fn votes(self, row: usize) -> Votes<'a> {
+        self.table.votes(row).unwrap_or(Votes::new(&[]))
+    }
+
+    /// The weighted mean of the snapshot means: what a recalibrated router serves. `None` if there are no rows.
+    #[must_use]
+    pub fn centroid(self) -> Option<Vec<f64>> {
+        let mut sum = vec![0.0; self.table.classes().len()];
+        let mut total = 0.0;
+        for row in self.rows() {
+            let (votes, weight) = (self.votes(row), self.table.weight(row));
+            let scale = weight / votes.k() as f64;
+            sum.iter_mut().zip(votes.counts()).for_each(|(s, &n)| *s += scale * f64::from(n));
+            total += weight;
+        }
+        (total > 0.0).then(|| {
+            sum.iter_mut().for_each(|s| *s /= total);
+            sum
+        })
+    }
+}
+
+/// The cell of each row; `columns` are the places of the cells' features in the table.
+fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
+    (0..table.rows())
+        .into_par_iter()
+        .with_min_len(1 << 12)
+        .map_init(Vec::new, |features: &mut Vec<f64>, row| {
+            features.clear();
+            features.extend(columns.iter().map(|&column| table.features(row)[column]));
+            cells.find(table.prediction(row), table.peak(row), features)
+        })
+        .collect()
+}
+
+/// The rows in order of cell, then confidence, then content, and where each cell starts.
+///
+/// Order by content makes sums, and so decisions and files, independent of the order of the table.
+fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, Vec<u32>) {
+    let found = cells_of(table, cells, columns);
+    let mut order: Vec<(CellId, f32, u32)> =
+        (0..table.rows()).map(|row| (found[row], table.peak(row).key(), row as u32)).collect();
+    order.par_sort_unstable_by(|a, b| {
+        (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)).then_with(|| compare_content(table, a.2 as usize, b.2 as usize))
+    });
+    let mut starts = vec![0_u32; cells.count() + 1];
+    found.iter().for_each(|cell| starts[cell.index() + 1] += 1);
+    (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
+    (order.into_iter().map(|(_, _, row)| row).collect(), starts)
+}
+
+fn compare_content(table: &Table, a: usize, b: usize) -> Ordering {
+    let reals = |a: &[f64], b: &[f64]| {
+        a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let mut order = reals(table.prediction(a), table.prediction(b))
+        .then_with(|| table.votes(a).map(Votes::counts).cmp(&table.votes(b).map(Votes::counts)))
+        .then_with(|| table.weight(a).total_cmp(&table.weight(b)))
+        .then_with(|| reals(table.features(a), table.features(b)));
+    for (_, probs) in table.oracles() {
+        let c = table.classes().len();
+        order = order.then_with(|| reals(&probs[a * c..][..c], &probs[b * c..][..c]));
+    }
+    order
+}
+
+fn group_by_confidence(rows: &Table, backoff: &Cells) -> (Vec<u32>, Vec<u32>) {
+    let found = cells_of(rows, backoff, &[]);
+    let mut order: Vec<u32> = (0..rows.rows() as u32).collect();
+    order.sort_by_key(|&row| found[row as usize]);
+    let starts = (0..=backoff.count())
+        .map(|bin| order.partition_point(|&row| found[row as usize].index() < bin) as u32)
+        .collect();
+    (order, starts)
+}

@@ -1,0 +1,215 @@
+//! What is wanted: a loss, priced oracles, a price for abstaining.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::estimate::Estimator;
+use crate::loss::Loss;
+use crate::oracle::Oracle;
+
+/// The most routes a task may have.
+pub const MAX_ROUTES: usize = 200;
+
+/// A routing configuration T = (L, α₁…α_k, β). Prices are in the loss's unit.
+///
+/// ```
+/// use pointsman::{Loss, Oracle, Task};
+/// let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?.abstain(0.30)?;
+/// assert_eq!(task.routes()[0].name(), "expert");
+/// assert!(Task::new(Loss::brier()).abstain(-1.0).is_err());
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    loss: Loss,
+    routes: Vec<Route>,
+    abstain: Option<f64>,
+    estimator: Estimator,
+    ties: Ties,
+}
+
+/// An oracle with a name and a price.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Route {
+    name: String,
+    oracle: Oracle,
+    price: f64,
+}
+
+/// Which action wins when costs are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ties {
+    /// Predict, then oracles in the task's order, then abstain: never pay on a tie.
+    #[default]
+    Frugal,
+    /// Abstain, then oracles, then predict: the order of the paper's decision tree.
+    Paper,
+}
+
+impl Task {
+    /// A task with a loss, no oracle and no abstention.
+    #[must_use]
+    pub fn new(loss: Loss) -> Self {
+        Self { loss, routes: Vec::new(), abstain: None, estimator: Estimator::default(), ties: Ties::default() }
+    }
+
+    /// Adds an oracle at a price a query.
+    ///
+    /// # Errors
+    /// If the name is empty, taken or unprintable, the price negative or not finite, or there are too many routes.
+    pub fn route(mut self, name: impl Into<String>, oracle: Oracle, price: f64) -> Result<Self> {
+        let name = name.into();
+        let speakable =
+            !name.is_empty() && name.len() <= 64 && !name.contains(|c: char| c.is_control() || ",=:\"".contains(c));
+        if !speakable {
+            return Err(Error::Task(format!(
+                "route name {name:?}: use 1 to 64 characters without commas, colons, equal signs or quotes"
+            )));
+        }
+        if self.routes.iter().any(|route| route.name == name) {
+            return Err(Error::Task(format!("two routes are called {name:?}: give each a name of its own")));
+        }
+        if self.routes.len() == MAX_ROUTES {
+            return Err(Error::Task(format!("more than {MAX_ROUTES} routes")));
+        }
+        let price = checked_price(&format!("route {name:?}"), price)?;
+        self.routes.push(Route { name, oracle, price });
+        Ok(self)
+    }
+
+    /// Allows abstaining at a price a query.
+    ///
+    /// # Errors
+    /// If the price is negative or not finite.
+    pub fn abstain(mut self, price: f64) -> Result<Self> {
+        self.abstain = Some(checked_price("abstain", price)?);
+        Ok(self)
+    }
+
+    /// Chooses the estimator of the irreducible loss.
+    #[must_use]
+    pub fn estimator(mut self, estimator: Estimator) -> Self {
+        self.estimator = estimator;
+        self
+    }
+
+    /// Chooses which action wins a tie.
+    #[must_use]
+    pub fn ties(mut self, ties: Ties) -> Self {
+        self.ties = ties;
+        self
+    }
+
+    /// The same task without its oracles.
+    #[must_use]
+    pub fn without_routes(mut self) -> Self {
+        self.routes.clear();
+        self
+    }
+
+    /// The same task without abstention.
+    #[must_use]
+    pub fn without_abstaining(mut self) -> Self {
+        self.abstain = None;
+        self
+    }
+
+    /// The same task with another price for one of its routes.
+    ///
+    /// # Errors
+    /// If there is no such route or the price is negative or not finite.
+    pub fn reprice_route(mut self, name: &str, price: f64) -> Result<Self> {
+        let known: Vec<&str> = self.routes.iter().map(Route::name).collect();
+        let unknown = || Error::Task(format!("no route is called {name:?}; there are: {}", known.join(", ")));
+        let route = known.iter().position(|other| *other == name).ok_or_else(unknown)?;
+        self.routes[route].price = checked_price(&format!("route {name:?}"), price)?;
+        Ok(self)
+    }
+
+    /// The loss.
+    #[must_use]
+    pub fn loss(&self) -> &Loss {
+        &self.loss
+    }
+
+    /// The priced oracles, in order.
+    #[must_use]
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The price of abstaining, if it is allowed.
+    #[must_use]
+    pub fn abstain_price(&self) -> Option<f64> {
+        self.abstain
+    }
+
+    /// The estimator in use.
+    #[must_use]
+    pub fn chosen_estimator(&self) -> Estimator {
+        self.estimator
+    }
+
+    /// The tie rule in use.
+    #[must_use]
+    pub fn chosen_ties(&self) -> Ties {
+        self.ties
+    }
+
+    /// The largest cost in sight, the scale on which two costs are called equal.
+    pub(crate) fn scale(&self) -> f64 {
+        let prices = self.routes.iter().map(|route| route.price).chain(self.abstain);
+        prices.fold(self.loss.bound(), f64::max)
+    }
+}
+
+impl Route {
+    /// The route's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whom it asks.
+    #[must_use]
+    pub fn oracle(&self) -> &Oracle {
+        &self.oracle
+    }
+
+    /// What asking costs.
+    #[must_use]
+    pub fn price(&self) -> f64 {
+        self.price
+    }
+}
+
+fn checked_price(what: &str, price: f64) -> Result<f64> {
+    if price >= 0.0 && price.is_finite() {
+        // A negative zero would print as one.
+        Ok(price.abs())
+    } else {
+        Err(Error::Task(format!("{what}: {price} is not a price; give a finite number of at least 0")))
+    }
+}
+
+impl FromStr for Ties {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "frugal" => Ok(Self::Frugal),
+            "paper" => Ok(Self::Paper),
+            _ => Err(Error::Task(format!("unknown tie rule {text:?}: use frugal or paper"))),
+        }
+    }
+}
+
+impl fmt::Display for Ties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Frugal => "frugal",
+            Self::Paper => "paper",
+        })
+    }
+}

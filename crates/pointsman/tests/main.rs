@@ -1,0 +1,3 @@
+//! The core's tests that need no files but the golden cases.
+
+mod golden;
