@@ -2,6 +2,7 @@
 
 mod error;
 mod estimate;
+mod evaluate;
 mod loss;
 mod oracle;
 mod partition;
@@ -14,6 +15,7 @@ mod votes;
 
 pub use error::{Error, Result};
 pub use estimate::{Decomposition, Estimator};
+pub use evaluate::{Evaluation, Named, Replay, RouteSummary, Sweep, SweepAxis, SweepPoint, TaskSummary};
 pub use loss::{LOG_FLOOR, Loss};
 pub use oracle::Oracle;
 pub use partition::{Axis, CellId, Cells, Edges, MAX_CELLS, Partition};

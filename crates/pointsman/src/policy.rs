@@ -304,11 +304,6 @@ impl Policy {
         (source != FALL_BACK).then_some(Decision { policy: self, cell, source })
     }
 
-    /// How many sources of estimates there are: cells, confidences, and all rows.
-    pub(crate) fn sources(&self) -> usize {
-        self.codes.len()
-    }
-
     /// Which action a source takes: 0 predict, then the routes, then abstain; `None` if undetermined.
     pub(crate) fn code(&self, source: u32) -> Option<usize> {
         Some(self.codes[source as usize]).filter(|&code| code != UNDETERMINED).map(usize::from)

@@ -136,8 +136,18 @@ impl Router {
         if table.rows() == 0 || !table.has_votes() {
             return Err(Error::Table("a router needs at least one row with votes".into()));
         }
-        let only_confidence = matches!(backoff.axes(), [Axis::Confidence { .. }]);
-        if cells.classes() != table.classes().len() || backoff.classes() != cells.classes() || !only_confidence {
+        let fits = |(factor, axis): (&Factor, &Axis)| match (factor, axis) {
+            (Factor::TopClass { .. }, Axis::TopClass { .. })
+            | (Factor::Confidence { .. }, Axis::Confidence { .. })
+            | (Factor::LevelSets, Axis::LevelSets { .. }) => true,
+            (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
+            _ => false,
+        };
+        let fits = partition.factors.len() == cells.axes().len()
+            && partition.factors.iter().zip(cells.axes()).all(fits)
+            && matches!(backoff.axes(), [Axis::Confidence { .. }])
+            && [cells.classes(), backoff.classes()] == [table.classes().len(); 2];
+        if !fits {
             return Err(Error::Router("the router's partition does not fit its rows".into()));
         }
         let columns = table.feature_columns(cells.features())?;

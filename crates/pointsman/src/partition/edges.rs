@@ -27,8 +27,23 @@ impl Edges {
         edges
     }
 
-    /// Edges read from outside.
-    pub(crate) fn checked(values: Vec<f64>, key: fn(f64) -> f64) -> Result<Self> {
+    /// Edges of confidences, read from outside.
+    ///
+    /// # Errors
+    /// If they are not finite and strictly increasing.
+    pub fn of_confidence(values: Vec<f64>) -> Result<Self> {
+        Self::checked(values, single)
+    }
+
+    /// Edges of a feature, read from outside.
+    ///
+    /// # Errors
+    /// If they are not finite and strictly increasing.
+    pub fn of_feature(values: Vec<f64>) -> Result<Self> {
+        Self::checked(values, double)
+    }
+
+    fn checked(values: Vec<f64>, key: fn(f64) -> f64) -> Result<Self> {
         let keys: Vec<f64> = values.iter().map(|&v| key(v)).collect();
         if keys.iter().any(|k| !k.is_finite()) || keys.windows(2).any(|w| w[0] >= w[1]) {
             return Err(Error::Router("the edges of a cell are not finite and strictly increasing".into()));

@@ -92,6 +92,13 @@ impl Partition {
             if self.factors[..i].contains(factor) {
                 return Err(Error::Partition(format!("partition {self}: the factor {factor} is given twice")));
             }
+            if let Factor::Feature { name, .. } = factor
+                && (name.is_empty() || name.contains([',', '=', '*', ':']) || name.trim() != name)
+            {
+                return Err(Error::Partition(format!(
+                    "partition {factor}: a feature's name must not be empty, have spaces around it or contain , = * or :"
+                )));
+            }
             let (Factor::TopClass { bins } | Factor::Confidence { bins } | Factor::Feature { bins, .. }) = factor
             else {
                 continue;

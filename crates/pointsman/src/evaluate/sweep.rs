@@ -1,0 +1,141 @@
+//! What changes when a price does.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use super::{Named, Replay, action_names};
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+use crate::task::Task;
+
+/// The most prices a sweep may have.
+const MAX_POINTS: usize = 10_000;
+
+/// A price and the values to try, written `abstain=0.1:0.8:0.05`, `route=…` or `route:expert=…`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// Which price.
+    pub axis: SweepAxis,
+    /// The values, ascending.
+    pub prices: Vec<f64>,
+}
+
+/// Which price a sweep changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SweepAxis {
+    /// The price of abstaining.
+    Abstain,
+    /// The price of one route; all routes if no name is given.
+    Route(Option<String>),
+}
+
+/// Held-out costs at one price.
+#[derive(Debug, Clone, Serialize)]
+pub struct SweepPoint {
+    /// The price.
+    pub price: f64,
+    /// Mean cost of `router`, its two-way restrictions, the constant actions and the two optima.
+    pub mean_cost: Named<f64>,
+    /// Share of the rows that each action gets.
+    pub shares: Named<f64>,
+}
+
+impl Replay {
+    /// Evaluates the policy at each price of a sweep.
+    ///
+    /// # Errors
+    /// If the sweep names a route the task does not have, or a price that is none.
+    pub fn sweep(&self, policy: &Policy, sweep: &Sweep) -> Result<Vec<SweepPoint>> {
+        sweep.prices.iter().map(|&price| self.sweep_point(policy, &sweep.axis, price)).collect()
+    }
+
+    fn sweep_point(&self, policy: &Policy, axis: &SweepAxis, price: f64) -> Result<SweepPoint> {
+        let task = axis.apply(policy.task().clone(), price)?;
+        let policy = policy.reprice(&task)?;
+        let names = action_names(&task);
+        let mut mean_cost = Named::new();
+        mean_cost.push("router", self.mean_cost(&policy));
+        mean_cost.push("predict/route", self.mean_cost(&policy.reprice(&task.clone().without_abstaining())?));
+        mean_cost.push("predict/abstain", self.mean_cost(&policy.reprice(&task.clone().without_routes())?));
+        for (action, name) in names.iter().enumerate() {
+            mean_cost.push(format!("always-{name}"), self.mean(&|row| self.cost(&task, row, action)).0);
+        }
+        let best = self.best_by_cell(&policy, names.len());
+        let by_cell = |row: usize| self.cost(&task, row, best[self.verdicts[row].cell as usize] as usize);
+        mean_cost.push("cell-optimal", self.mean(&by_cell).0);
+        mean_cost.push("pointwise-optimal", self.mean(&|row| self.least_cost(&task, row, names.len())).0);
+        let mut shares = Named::new();
+        for (action, name) in names.into_iter().enumerate() {
+            shares.push(name, self.share(|row| policy.code(self.verdicts[row].source) == Some(action)));
+        }
+        Ok(SweepPoint { price, mean_cost, shares })
+    }
+}
+
+impl SweepAxis {
+    fn apply(&self, task: Task, price: f64) -> Result<Task> {
+        match self {
+            Self::Abstain => task.abstain(price),
+            Self::Route(Some(name)) => task.reprice_route(name, price),
+            Self::Route(None) => {
+                let names: Vec<String> = task.routes().iter().map(|route| route.name().to_owned()).collect();
+                if names.is_empty() {
+                    return Err(Error::Task("the task has no route to sweep: add --route COST".into()));
+                }
+                names.iter().try_fold(task, |task, name| task.reprice_route(name, price))
+            }
+        }
+    }
+}
+
+impl FromStr for Sweep {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse = |reason: &str| {
+            Error::Task(format!("sweep {text:?}: {reason}; write abstain=0.1:0.8:0.05, route=… or route:NAME=…"))
+        };
+        let (axis, range) = text.split_once('=').ok_or_else(|| refuse("no = in it"))?;
+        let axis = match axis.split_once(':') {
+            None if axis == "abstain" => SweepAxis::Abstain,
+            None if axis == "route" => SweepAxis::Route(None),
+            Some(("route", name)) => SweepAxis::Route(Some(name.into())),
+            _ => return Err(refuse("neither abstain nor route")),
+        };
+        let numbers: Vec<f64> = range
+            .split(':')
+            .map(|part| part.parse().ok().filter(|x: &f64| x.is_finite()))
+            .collect::<Option<_>>()
+            .ok_or_else(|| refuse("not three numbers FROM:TO:STEP"))?;
+        let [from, to, step] = numbers[..] else { return Err(refuse("not three numbers FROM:TO:STEP")) };
+        if !(from >= 0.0 && to >= from && step > 0.0) {
+            return Err(refuse("FROM must be at least 0, TO at least FROM, STEP above 0"));
+        }
+        let steps = ((to - from) / step + 1e-9).floor();
+        if steps >= MAX_POINTS as f64 {
+            return Err(refuse("more than 10,000 prices"));
+        }
+        // Steps are counted, not added up, and shown as the user would write them.
+        let prices = (0..=steps as usize).map(|i| ((from + i as f64 * step) * 1e12).round() / 1e12).collect();
+        Ok(Self { axis, prices })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_inclusive() {
+        let sweep: Sweep = "abstain=0.1:0.8:0.05".parse().unwrap();
+        assert_eq!(sweep.axis, SweepAxis::Abstain);
+        assert_eq!((sweep.prices.len(), sweep.prices[0], sweep.prices[14]), (15, 0.1, 0.8));
+        assert_eq!("route:a=0:0:1".parse::<Sweep>().unwrap().axis, SweepAxis::Route(Some("a".into())));
+        for text in
+            ["abstain", "x=0:1:0.1", "abstain=0:1", "abstain=1:0:0.1", "abstain=0:1:0", "route=0:1:1e-9", "route=a:b:c"]
+        {
+            assert!(text.parse::<Sweep>().is_err(), "{text}");
+        }
+    }
+}
