@@ -12,6 +12,7 @@ mod simplex;
 mod table;
 mod task;
 mod votes;
+mod wasserstein;
 
 pub use error::{Error, Result};
 pub use estimate::{Decomposition, Estimator};
@@ -25,3 +26,4 @@ pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};
 pub use task::{MAX_ROUTES, Route, Task, Ties};
 pub use votes::Votes;
+pub use wasserstein::{Cloud, DEFAULT_SPLITS, Distance, W1, distance, w1};
