@@ -16,7 +16,9 @@ mod wasserstein;
 
 pub use error::{Error, Result};
 pub use estimate::{Decomposition, Estimator};
-pub use evaluate::{Evaluation, Named, Replay, RouteSummary, Sweep, SweepAxis, SweepPoint, TaskSummary};
+pub use evaluate::{
+    CalibrationError, CellError, Evaluation, Named, Replay, RouteSummary, Sweep, SweepAxis, SweepPoint, TaskSummary,
+};
 pub use loss::{LOG_FLOOR, Loss};
 pub use oracle::Oracle;
 pub use partition::{Axis, CellId, Cells, Edges, MAX_CELLS, Partition};

@@ -211,13 +211,13 @@ impl Router {
     /// The rows of one confidence over all classes.
     pub(crate) fn backoff_mixture(&self, bin: usize) -> Mixture<'_> {
         let list = &self.backoff_rows[self.backoff_starts[bin] as usize..self.backoff_starts[bin + 1] as usize];
-        Mixture { table: &self.rows, rows: Rows::List(list) }
+        Mixture::of_rows(&self.rows, list)
     }
 
     /// All rows.
     #[must_use]
     pub fn all_rows(&self) -> Mixture<'_> {
-        Mixture { table: &self.rows, rows: Rows::Run(0, self.rows.rows() as u32) }
+        Mixture::all_rows_of(&self.rows)
     }
 
     /// The cell of each row of another table of the same classes and features.
@@ -255,6 +255,16 @@ impl Router {
 }
 
 impl<'a> Mixture<'a> {
+    /// The given rows of any table.
+    pub(crate) fn of_rows(table: &'a Table, rows: &'a [u32]) -> Self {
+        Self { table, rows: Rows::List(rows) }
+    }
+
+    /// All rows of any table.
+    pub(crate) fn all_rows_of(table: &'a Table) -> Self {
+        Self { table, rows: Rows::Run(0, table.rows() as u32) }
+    }
+
     /// How many rows there are.
     #[must_use]
     pub fn len(self) -> usize {

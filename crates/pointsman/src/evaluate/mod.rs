@@ -1,5 +1,6 @@
 //! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
 
+mod calibration;
 mod curve;
 mod named;
 mod sweep;
@@ -12,6 +13,7 @@ use crate::loss::dot;
 use crate::policy::{Policy, Verdict};
 use crate::table::Table;
 use crate::task::Task;
+pub use calibration::{CalibrationError, CellError};
 use curve::Ranking;
 pub use named::Named;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
