@@ -78,7 +78,7 @@ impl Cells {
         partition.check()?;
         let mut features = Vec::new();
         let axes =
-            partition.factors.iter().map(|factor| Axis::fit(factor, table, &mut features)).collect::<Result<_>>()?;
+            partition.factors().iter().map(|factor| Axis::fit(factor, table, &mut features)).collect::<Result<_>>()?;
         Self::new(table.classes().len(), axes, features)
     }
 
