@@ -6,12 +6,14 @@
 
 mod cells;
 mod edges;
+mod grid;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub use cells::{Axis, CellId, Cells};
 pub use edges::Edges;
+pub(crate) use grid::UNUSUAL;
 
 use crate::error::{Error, Result};
 
