@@ -20,6 +20,9 @@ pub const SPARSE: usize = 30;
 /// Bins of the fall-back by confidence when the partition does not say.
 const BACKOFF_BINS: usize = 10;
 
+/// The most of them: a verdict numbers the pairs of an empty cell and a confidence.
+const MAX_BACKOFF_BINS: usize = 100;
+
 /// A partition fitted to calibration rows, and those rows, cell by cell.
 ///
 /// ```
@@ -38,9 +41,6 @@ pub struct Router {
     rows: Table,
     /// Rows of cell `c`: `starts[c]..starts[c + 1]`.
     starts: Vec<u32>,
-    /// Rows grouped by confidence over all classes: where each group starts, and its rows.
-    backoff_starts: Vec<u32>,
-    backoff_rows: Vec<u32>,
 }
 
 /// The calibration rows behind one estimate: a cell's, one confidence's, or all.
@@ -108,7 +108,7 @@ impl Router {
             Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
             _ => None,
         });
-        let backoff = Cells::fit(&Partition::confidence(bins.unwrap_or(BACKOFF_BINS)), table)?;
+        let backoff = Cells::fit(&Partition::confidence(bins.unwrap_or(BACKOFF_BINS).min(MAX_BACKOFF_BINS)), table)?;
         Self::from_parts(partition.clone(), cells, backoff, false, table)
     }
 
@@ -146,6 +146,7 @@ impl Router {
         let fits = partition.factors().len() == cells.axes().len()
             && partition.factors().iter().zip(cells.axes()).all(fits)
             && matches!(backoff.axes(), [Axis::Confidence { .. }])
+            && backoff.count() <= MAX_BACKOFF_BINS
             && [cells.classes(), backoff.classes()] == [table.classes().len(); 2];
         if !fits {
             return Err(Error::Router("the router's partition does not fit its rows".into()));
@@ -153,17 +154,7 @@ impl Router {
         let columns = table.feature_columns(cells.features())?;
         let (order, starts) = sort_by_cell(table, &cells, &columns);
         let rows = table.select(&order, &columns);
-        let (backoff_rows, backoff_starts) = group_by_confidence(&rows, &backoff);
-        Ok(Self {
-            partition,
-            cells: Arc::new(cells),
-            backoff: Arc::new(backoff),
-            recalibrated,
-            rows,
-            starts,
-            backoff_starts,
-            backoff_rows,
-        })
+        Ok(Self { partition, cells: Arc::new(cells), backoff: Arc::new(backoff), recalibrated, rows, starts })
     }
 
     /// The classes, in order.
@@ -208,10 +199,13 @@ impl Router {
         Mixture { table: &self.rows, rows: Rows::Run(self.starts[cell.index()], self.starts[cell.index() + 1]) }
     }
 
-    /// The rows of one confidence over all classes.
-    pub(crate) fn backoff_mixture(&self, bin: usize) -> Mixture<'_> {
-        let list = &self.backoff_rows[self.backoff_starts[bin] as usize..self.backoff_starts[bin + 1] as usize];
-        Mixture::of_rows(&self.rows, list)
+    /// The rows of each confidence over all classes, for the sake of empty cells.
+    pub(crate) fn rows_by_confidence(&self) -> Vec<Vec<u32>> {
+        let mut groups = vec![Vec::new(); self.backoff.count()];
+        for (row, bin) in cells_of(&self.rows, &self.backoff, &[]).into_iter().enumerate() {
+            groups[bin.index()].push(row as u32);
+        }
+        groups
     }
 
     /// All rows.
@@ -360,14 +354,4 @@ fn compare_content(table: &Table, a: usize, b: usize) -> Ordering {
         order = order.then_with(|| reals(&probs[a * c..][..c], &probs[b * c..][..c]));
     }
     order
-}
-
-fn group_by_confidence(rows: &Table, backoff: &Cells) -> (Vec<u32>, Vec<u32>) {
-    let found = cells_of(rows, backoff, &[]);
-    let mut order: Vec<u32> = (0..rows.rows() as u32).collect();
-    order.sort_by_key(|&row| found[row as usize]);
-    let starts = (0..=backoff.count())
-        .map(|bin| order.partition_point(|&row| found[row as usize].index() < bin) as u32)
-        .collect();
-    (order, starts)
 }

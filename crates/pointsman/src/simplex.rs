@@ -124,16 +124,23 @@ impl Fault {
 }
 
 /// The sum of a row in double precision, left to right, if the row is a prediction.
+#[inline]
 pub(crate) fn checked_sum<T: Real>(row: &[T]) -> std::result::Result<f64, Fault> {
-    let mut sum = 0.0;
-    for (class, x) in row.iter().enumerate() {
+    let (mut sum, mut least) = (0.0, 0.0);
+    for x in row {
         let value = x.to_f64();
-        if !(0.0..=1.0 + SUM_TOLERANCE).contains(&value) {
-            return Err(Fault::Entry { class, value });
-        }
         sum += value;
+        least = if value < least { value } else { least };
     }
-    if (sum - 1.0).abs() <= SUM_TOLERANCE { Ok(sum) } else { Err(Fault::Sum(sum)) }
+    // What is not a number, or infinite, makes the sum so; what is above one makes it too large or another entry negative.
+    if (sum - 1.0).abs() <= SUM_TOLERANCE && least >= 0.0 { Ok(sum) } else { Err(fault(row, sum)) }
+}
+
+#[cold]
+fn fault<T: Real>(row: &[T], sum: f64) -> Fault {
+    let bad = |value: &f64| !(0.0..=1.0 + SUM_TOLERANCE).contains(value);
+    let mut values = row.iter().map(|x| x.to_f64()).enumerate();
+    values.find(|(_, value)| bad(value)).map_or(Fault::Sum(sum), |(class, value)| Fault::Entry { class, value })
 }
 
 /// By what cells divide a row whose sum is `sum`: one, if the sum is off by floating-point noise only.

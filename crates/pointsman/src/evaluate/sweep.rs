@@ -62,12 +62,12 @@ impl Replay {
             mean_cost.push(format!("always-{name}"), self.mean(&|row| self.cost(&task, row, action)).0);
         }
         let best = self.best_by_cell(&policy, names.len());
-        let by_cell = |row: usize| self.cost(&task, row, best[self.verdicts[row].cell as usize] as usize);
+        let by_cell = |row: usize| self.cost(&task, row, best[self.places[row].cell as usize] as usize);
         mean_cost.push("cell-optimal", self.mean(&by_cell).0);
         mean_cost.push("pointwise-optimal", self.mean(&|row| self.least_cost(&task, row, names.len())).0);
         let mut shares = Named::new();
         for (action, name) in names.into_iter().enumerate() {
-            shares.push(name, self.share(|row| policy.code(self.verdicts[row].source) == Some(action)));
+            shares.push(name, self.share(|row| policy.code(self.places[row].source) == Some(action)));
         }
         Ok(SweepPoint { price, mean_cost, shares })
     }

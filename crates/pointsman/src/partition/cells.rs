@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use rayon::slice::ParallelSliceMut;
+
 use super::edges::{Edges, double, single};
 use super::grid::Grid;
 use super::{Factor, MAX_CELLS, Partition};
@@ -170,7 +172,7 @@ impl Cells {
 impl Axis {
     fn fit(factor: &Factor, table: &Table, features: &mut Vec<String>) -> Result<Self> {
         let quantiles = |mut values: Vec<f64>, bins: usize, key: fn(f64) -> f64| {
-            values.sort_unstable_by(f64::total_cmp);
+            values.par_sort_unstable_by(f64::total_cmp);
             Edges::quantiles(&values, bins, key)
         };
         Ok(match factor {
