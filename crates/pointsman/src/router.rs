@@ -330,15 +330,28 @@ fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
 /// Order by content makes sums, and so decisions and files, independent of the order of the table.
 fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, Vec<u32>) {
     let found = cells_of(table, cells, columns);
-    let mut order: Vec<(CellId, f32, u32)> =
-        (0..table.rows()).map(|row| (found[row], table.peak(row).key(), row as u32)).collect();
-    order.par_sort_unstable_by(|a, b| {
-        (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)).then_with(|| compare_content(table, a.2 as usize, b.2 as usize))
-    });
     let mut starts = vec![0_u32; cells.count() + 1];
     found.iter().for_each(|cell| starts[cell.index() + 1] += 1);
     (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
-    (order.into_iter().map(|(_, _, row)| row).collect(), starts)
+    let mut next = starts.clone();
+    let mut order = vec![(0.0_f32, 0_u32); table.rows()];
+    for (row, cell) in found.iter().enumerate() {
+        order[next[cell.index()] as usize] = (table.peak(row).key(), row as u32);
+        next[cell.index()] += 1;
+    }
+    let mut rest = order.as_mut_slice();
+    let mut runs = Vec::new();
+    for ends in starts.windows(2) {
+        let (run, after) = rest.split_at_mut((ends[1] - ends[0]) as usize);
+        runs.push(run);
+        rest = after;
+    }
+    runs.into_par_iter().for_each(|run| {
+        run.sort_unstable_by(|a, b| {
+            a.0.total_cmp(&b.0).then_with(|| compare_content(table, a.1 as usize, b.1 as usize))
+        });
+    });
+    (order.into_iter().map(|(_, row)| row).collect(), starts)
 }
 
 fn compare_content(table: &Table, a: usize, b: usize) -> Ordering {

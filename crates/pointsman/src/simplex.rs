@@ -65,7 +65,7 @@ impl Real for f64 {
 }
 
 /// The largest entry of a prediction: which class, and how confident.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Peak {
     /// First index of the maximum.
     pub class: u32,

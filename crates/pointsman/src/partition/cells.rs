@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use rayon::slice::ParallelSliceMut;
+use rayon::prelude::*;
 
 use super::edges::{Edges, double, single};
 use super::grid::Grid;
@@ -171,10 +171,6 @@ impl Cells {
 
 impl Axis {
     fn fit(factor: &Factor, table: &Table, features: &mut Vec<String>) -> Result<Self> {
-        let quantiles = |mut values: Vec<f64>, bins: usize, key: fn(f64) -> f64| {
-            values.par_sort_unstable_by(f64::total_cmp);
-            Edges::quantiles(&values, bins, key)
-        };
         Ok(match factor {
             Factor::TopClass { bins } => {
                 let mut confidences = vec![Vec::new(); table.classes().len()];
@@ -182,11 +178,12 @@ impl Axis {
                     let peak = table.peak(row);
                     confidences[peak.class as usize].push(peak.confidence);
                 }
-                Self::top_class(confidences.into_iter().map(|values| quantiles(values, *bins, single)).collect())
+                let quantiles = |values| Edges::quantiles(values, *bins, single);
+                Self::top_class(confidences.into_par_iter().map(quantiles).collect())
             }
             Factor::Confidence { bins } => {
                 let confidences = (0..table.rows()).map(|row| table.peak(row).confidence).collect();
-                Self::Confidence { edges: quantiles(confidences, *bins, single) }
+                Self::Confidence { edges: Edges::quantiles(confidences, *bins, single) }
             }
             Factor::LevelSets => {
                 let classes = table.classes().len();
@@ -203,8 +200,8 @@ impl Axis {
             }
             Factor::Feature { name, bins } => {
                 let column = table.feature_columns(std::slice::from_ref(name))?[0];
-                let edges =
-                    quantiles((0..table.rows()).map(|row| table.features(row)[column]).collect(), *bins, double);
+                let values = (0..table.rows()).map(|row| table.features(row)[column]).collect();
+                let edges = Edges::quantiles(values, *bins, double);
                 let slot = features.iter().position(|other| other == name).unwrap_or_else(|| {
                     features.push(name.clone());
                     features.len() - 1
