@@ -1,3 +1,11 @@
-//! The core's tests that need no files but the golden cases.
+//! The core's tests that need no files but the golden cases and the sources themselves.
 
+mod cells;
+mod decisions;
+mod estimators;
 mod golden;
+mod invariance;
+mod layering;
+mod losses;
+mod theorems;
+mod world;
