@@ -3,9 +3,11 @@
 mod cells;
 mod decisions;
 mod estimators;
+mod evaluation;
 mod golden;
 mod invariance;
 mod layering;
 mod losses;
+mod stability;
 mod theorems;
 mod world;
