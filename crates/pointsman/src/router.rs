@@ -68,12 +68,13 @@ pub enum Support {
 }
 
 impl Support {
-    /// The support that so many rows give.
+    /// The support that so many rows give; weighted rows count as (Σw)²/Σw².
     #[must_use]
-    pub fn of(rows: usize) -> Self {
-        match rows {
-            0 => Self::Empty,
-            n if n < SPARSE => Self::Sparse,
+    pub fn of(effective_rows: f64) -> Self {
+        match effective_rows {
+            0.0 => Self::Empty,
+            // Weights of one must not fall short by rounding.
+            n if n < SPARSE as f64 - 1e-6 => Self::Sparse,
             _ => Self::Enough,
         }
     }
@@ -99,9 +100,6 @@ impl Router {
     pub fn calibrate(table: &Table, partition: &Partition) -> Result<Self> {
         if !table.has_votes() {
             return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
-        }
-        if u32::try_from(table.rows()).is_err() {
-            return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
         }
         let cells = Cells::fit(partition, table)?;
         let bins = partition.factors().iter().find_map(|factor| match factor {
@@ -135,6 +133,9 @@ impl Router {
         partition.check()?;
         if table.rows() == 0 || !table.has_votes() {
             return Err(Error::Table("a router needs at least one row with votes".into()));
+        }
+        if u32::try_from(table.rows()).is_err() {
+            return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
         }
         let fits = |(factor, axis): (&Factor, &Axis)| match (factor, axis) {
             (Factor::TopClass { .. }, Axis::TopClass { .. })
@@ -348,20 +349,25 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
     }
     runs.into_par_iter().for_each(|run| {
         run.sort_unstable_by(|a, b| {
-            a.0.total_cmp(&b.0).then_with(|| compare_content(table, a.1 as usize, b.1 as usize))
+            a.0.total_cmp(&b.0).then_with(|| compare_content(table, columns, a.1 as usize, b.1 as usize))
         });
     });
     (order.into_iter().map(|(_, row)| row).collect(), starts)
 }
 
-fn compare_content(table: &Table, a: usize, b: usize) -> Ordering {
+/// Compares what is kept of two rows.
+fn compare_content(table: &Table, columns: &[usize], a: usize, b: usize) -> Ordering {
     let reals = |a: &[f64], b: &[f64]| {
         a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     };
     let mut order = reals(table.prediction(a), table.prediction(b))
         .then_with(|| table.votes(a).map(Votes::counts).cmp(&table.votes(b).map(Votes::counts)))
         .then_with(|| table.weight(a).total_cmp(&table.weight(b)))
-        .then_with(|| reals(table.features(a), table.features(b)));
+        .then_with(|| {
+            let (a, b) = (table.features(a), table.features(b));
+            let orders = columns.iter().map(|&column| a[column].total_cmp(&b[column]));
+            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        });
     for (_, probs) in table.oracles() {
         let c = table.classes().len();
         order = order.then_with(|| reals(&probs[a * c..][..c], &probs[b * c..][..c]));

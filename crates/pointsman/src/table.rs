@@ -95,8 +95,9 @@ impl Table {
     pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
         self.same_rows("weight", weights.len(), 1)?;
         for (row, w) in weights.iter().enumerate() {
-            if !(*w > 0.0 && w.is_finite()) {
-                return Err(Error::value(row, "weight", format!("{w} is not a weight: give a positive finite number")));
+            if !(1e-100..=1e100).contains(w) {
+                let reason = format!("{w} is not a weight: give a positive finite number, best near 1");
+                return Err(Error::value(row, "weight", reason));
             }
         }
         self.weights = Some(weights);
@@ -114,6 +115,9 @@ impl Table {
     ) -> Result<Self> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         check_names("feature", &names)?;
+        if names.is_empty() && values.is_empty() {
+            return Ok(self);
+        }
         self.same_rows("x_*", values.len(), names.len())?;
         if let Some(i) = values.iter().position(|x| !x.is_finite()) {
             let (row, name) = (i / names.len(), &names[i % names.len()]);
@@ -253,7 +257,7 @@ impl Table {
             .collect()
     }
 
-    /// The given rows in the given order, with only the given feature columns.
+    /// The given rows in the given order, with only the given feature columns and without truth: what a router keeps.
     ///
     /// # Panics
     /// If a row or column does not exist.
@@ -277,7 +281,7 @@ impl Table {
             probs: gather(rows, c, &self.probs),
             peaks: gather(rows, 1, &self.peaks),
             votes: self.votes.as_ref().map(|votes| gather(rows, c, votes)),
-            truth: self.truth.as_ref().map(|truth| gather(rows, c, truth)),
+            truth: None,
             weights: self.weights.as_ref().map(|weights| gather(rows, 1, weights)),
             feature_names: feature_columns.iter().map(|&column| self.feature_names[column].clone()).collect(),
             features,

@@ -19,12 +19,18 @@ use curve::Ranking;
 pub use named::Named;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 
+/// Differences below this share of the loss's bound are rounding.
+const NEGLIGIBLE: f64 = 1e-12;
+
 /// Held-out rows as a router sees them, with the losses they really have; prices do not enter.
 ///
 /// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean.
 #[derive(Debug, Clone)]
 pub struct Replay {
+    /// The estimates the rows were located with.
+    policy: Policy,
     places: Vec<Place>,
+    groups: usize,
     weights: Vec<f64>,
     /// Loss of the served prediction.
     total: Vec<f64>,
@@ -35,11 +41,13 @@ pub struct Replay {
     truth_known: bool,
 }
 
-/// A row's cell and the source of its estimates.
+/// Where a row falls. Rows of one cell and one source are treated alike: they are a group. Only an empty cell, whose rows
+/// fall back, has more than one.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     cell: u32,
     source: u32,
+    group: u32,
 }
 
 /// What a policy costs on held-out rows. Costs are means a query, in the loss's unit.
@@ -154,11 +162,21 @@ impl Policy {
                 None => table.dist_into(row, served),
             }
             loss.losses_into(served, losses);
-            (Place { cell, source }, dot(truth, losses), loss.entropy(truth), loss.entropy(served))
+            (
+                Place { cell, source, group: verdict.code() },
+                dot(truth, losses),
+                loss.entropy(truth),
+                loss.entropy(served),
+            )
         };
         let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes], Vec::new());
         let rows: Vec<_> = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, measure).collect();
+        let mut codes: Vec<u32> = rows.iter().map(|(place, ..)| place.group).collect();
+        codes.sort_unstable();
+        codes.dedup();
         let mut replay = Replay {
+            policy: self.clone(),
+            groups: codes.len(),
             places: Vec::with_capacity(rows.len()),
             weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
             total: Vec::with_capacity(rows.len()),
@@ -167,7 +185,8 @@ impl Policy {
             truth_known,
         };
         for (place, total, irreducible, uncertainty) in rows {
-            replay.places.push(place);
+            let group = codes.binary_search(&place.group).unwrap_or(0) as u32;
+            replay.places.push(Place { group, ..place });
             replay.total.push(total);
             replay.irreducible.push(irreducible);
             replay.uncertainty.push(uncertainty);
@@ -182,8 +201,9 @@ impl Replay {
     /// Rows whose action is undetermined are counted as predicted: nothing is paid without a reason.
     ///
     /// # Errors
-    /// If the policy's prices cannot be taken apart into its two-way tasks.
+    /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn evaluate(&self, policy: &Policy) -> Result<Evaluation> {
+        self.check(policy)?;
         let task = policy.task();
         let names = action_names(task);
         let mut evaluation = Evaluation {
@@ -212,9 +232,9 @@ impl Replay {
         for (action, name) in names.iter().enumerate() {
             add(format!("always-{name}"), &|row| self.cost(task, row, action));
         }
-        let best = self.best_by_cell(policy, names.len());
+        let best = self.best_by_group(task, names.len());
         let by_cell =
-            add("cell-optimal".into(), &|row| self.cost(task, row, best[self.places[row].cell as usize] as usize));
+            add("cell-optimal".into(), &|row| self.cost(task, row, best[self.places[row].group as usize] as usize));
         let pointwise = add("pointwise-optimal".into(), &|row| self.least_cost(task, row, names.len()));
         evaluation.regret.push("cell-optimal", router - by_cell);
         evaluation.regret.push("pointwise-optimal", router - pointwise);
@@ -239,6 +259,13 @@ impl Replay {
             evaluation.support.push(support.name(), share);
         }
         Ok(evaluation)
+    }
+
+    fn check(&self, policy: &Policy) -> Result<()> {
+        if self.policy.shares_estimates(policy) {
+            return Ok(());
+        }
+        Err(Error::Task("the rows were replayed with another router, loss or estimator: replay them again".into()))
     }
 
     /// Mean cost of a policy's decisions.
@@ -266,13 +293,12 @@ impl Replay {
         (0..actions).map(|action| self.cost(task, row, action)).fold(f64::INFINITY, f64::min)
     }
 
-    /// The best single action of each cell, known in hindsight.
-    fn best_by_cell(&self, policy: &Policy, actions: usize) -> Vec<u8> {
-        let mut sums = vec![0.0; policy.cells().count() * actions];
+    /// The best single action of each group, known in hindsight.
+    fn best_by_group(&self, task: &Task, actions: usize) -> Vec<u8> {
+        let mut sums = vec![0.0; self.groups * actions];
         for (row, place) in self.places.iter().enumerate() {
             for action in 0..actions {
-                sums[place.cell as usize * actions + action] +=
-                    self.weights[row] * self.cost(policy.task(), row, action);
+                sums[place.group as usize * actions + action] += self.weights[row] * self.cost(task, row, action);
             }
         }
         let best = |costs: &[f64]| (0..actions).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0) as u8;
@@ -301,19 +327,20 @@ impl Replay {
         let product = |x: &dyn Fn(usize) -> f64, y: &dyn Fn(usize) -> f64| self.mean(&|row| x(row) * y(row)).0;
         let (x, y) = (|row: usize| reducible(row) - a, |row: usize| self.total[row] - b);
         let scale = (product(&x, &x) * product(&y, &y)).sqrt();
-        (scale > 0.0).then(|| product(&x, &y) / scale)
+        let bound = self.policy.task().loss().bound();
+        (scale > (NEGLIGIBLE * bound).powi(2)).then(|| product(&x, &y) / scale)
     }
 
     /// Routing curves and gains of the rankings.
     fn rank(&self, policy: &Policy, evaluation: &mut Evaluation) {
         let reducible: Vec<f64> = self.total.iter().zip(&self.irreducible).map(|(t, i)| t - i).collect();
-        let mut by_cell = vec![(0.0, 0.0); policy.cells().count()];
+        let mut by_group = vec![(0.0, 0.0); self.groups];
         for (row, place) in self.places.iter().enumerate() {
-            let (sum, weight) = &mut by_cell[place.cell as usize];
+            let (sum, weight) = &mut by_group[place.group as usize];
             *sum += self.weights[row] * reducible[row];
             *weight += self.weights[row];
         }
-        let hindsight = |place: &Place| by_cell[place.cell as usize].0 / by_cell[place.cell as usize].1;
+        let hindsight = |place: &Place| by_group[place.group as usize].0 / by_group[place.group as usize].1;
         // Where labels give only bounds, the middle of the bounds ranks.
         let estimated = |place: &Place| {
             let estimate = policy.estimate(place.source);
@@ -331,7 +358,8 @@ impl Replay {
         let ranked: Vec<(&str, Ranking)> = rankings.par_iter().map(|(name, scores)| (*name, rank(scores))).collect();
         let (best, random) = (ranked[3].1.area(), ranked[4].1.area());
         for (name, ranking) in &ranked {
-            let gain = (random > best).then(|| (random - ranking.area()) / (random - best));
+            let gain = (random - best > NEGLIGIBLE * policy.task().loss().bound())
+                .then(|| (random - ranking.area()) / (random - best));
             evaluation.gain.push(*name, gain);
             evaluation.curves.push(*name, ranking.percentiles());
         }

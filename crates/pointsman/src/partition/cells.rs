@@ -91,6 +91,9 @@ impl Cells {
     /// # Errors
     /// If there are no axes, too many cells, or an axis does not fit the classes or features.
     pub fn new(classes: usize, axes: Vec<Axis>, features: Vec<String>) -> Result<Self> {
+        if classes < 2 {
+            return Err(Error::Router(format!("a partition over {classes} classes: at least two are needed")));
+        }
         let mut count = 1_usize;
         for axis in &axes {
             let fits = match axis {
@@ -191,7 +194,7 @@ impl Axis {
                     .map(|row| {
                         let row = table.prediction(row);
                         let divisor = simplex::divisor(row);
-                        row.iter().map(|x| (x / divisor) as f32).collect()
+                        row.iter().map(|x| level_key(*x, divisor)).collect()
                     })
                     .collect();
                 rows.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
@@ -274,11 +277,16 @@ fn first_cells(edges: &[Edges]) -> Vec<u32> {
     edges.iter().map(first).collect()
 }
 
+/// An entry as level sets compare it; adding zero leaves no negative zero.
+fn level_key<T: Real>(entry: T, divisor: f64) -> f32 {
+    (f64::from(entry.to_f32()) / divisor) as f32 + 0.0
+}
+
 /// Binary search among the sorted levels, without building the key.
 fn find_level<T: Real>(levels: &[f32], classes: usize, row: &[T]) -> usize {
     let divisor = simplex::divisor(row);
     let compare = |level: &[f32]| {
-        let key = row.iter().map(|x| (x.to_f64() / divisor) as f32);
+        let key = row.iter().map(|x| level_key(*x, divisor));
         level.iter().copied().partial_cmp(key).unwrap_or(Ordering::Less)
     };
     let (mut low, mut high) = (0, levels.len() / classes);

@@ -13,7 +13,7 @@ use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::task::{Task, Ties};
 
-/// Costs closer than this, relative to the largest in sight, are a tie.
+/// Costs closer than this, relative to the loss's bound or to themselves, are a tie.
 const TIE: f64 = 1e-12;
 
 /// What to do with a query.
@@ -97,8 +97,16 @@ pub struct Decision<'p> {
 ///
 /// The number of a cell with rows stands for itself. Beyond the cells come the pairs of an empty cell and the source it
 /// falls back to, the sources of one cell together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Verdict(u32);
+
+impl Verdict {
+    /// The number: small, and the same for queries that are decided alike for the same reasons.
+    #[must_use]
+    pub fn code(self) -> u32 {
+        self.0
+    }
+}
 
 impl Router {
     /// Compiles the router for a task.
@@ -148,7 +156,6 @@ impl Policy {
             backoff,
             estimates,
         };
-        let tie = TIE * policy.task.scale();
         for source in 0..sources {
             let start = policy.low.len();
             match &policy.estimates.sources[source] {
@@ -174,7 +181,7 @@ impl Policy {
                 &policy.high[start..],
                 policy.task.abstain_price().is_some(),
                 policy.task.chosen_ties(),
-                tie,
+                policy.task.loss().bound(),
             );
             policy.codes.push(code);
             policy.margins.push(margin);
@@ -264,6 +271,11 @@ impl Policy {
         !self.estimates.empty.is_empty() && self.estimates.empty.binary_search(&cell).is_ok()
     }
 
+    /// Whether both were compiled as one and differ in prices at most.
+    pub(crate) fn shares_estimates(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.estimates, &other.estimates)
+    }
+
     /// How many sources there are beyond the cells.
     fn fall_backs(&self) -> usize {
         self.estimates.sources.len() - self.cells.count()
@@ -299,8 +311,12 @@ impl Policy {
     pub fn decide_rows<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         if predictions.len() != out.len() * c || features.len() != out.len() * d {
-            let rows = out.len().max(1);
-            return Err(self.wrong_shape(predictions.len() / rows, features.len() / rows));
+            return Err(Error::Table(format!(
+                "{} probabilities and {} feature values for {} rows; this router needs {c} and {d} a row",
+                predictions.len(),
+                features.len(),
+                out.len()
+            )));
         }
         let Some((grid, singles)) = self.cells.grid().zip(T::singles(predictions)) else {
             return self.decide_carefully(predictions, features, out);
@@ -329,12 +345,16 @@ impl Policy {
     /// What a verdict of this policy says.
     ///
     /// # Panics
-    /// If the verdict is not one of this policy or of one repriced from it.
+    /// If the verdict cannot be one of this policy or of one repriced from it.
     #[inline]
     #[must_use]
     pub fn decision(&self, verdict: Verdict) -> Decision<'_> {
-        let (cell, source) = self.unfold(verdict);
-        assert!((source as usize) < self.codes.len(), "a verdict of another policy");
+        let cells = self.cells.count();
+        let pairs = self.estimates.empty.len() * self.fall_backs();
+        let (cell, source) =
+            if (verdict.0 as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
+        let known = self.estimates.sources.get(source as usize).is_some_and(Option::is_some);
+        assert!(known, "a verdict of another policy");
         Decision { policy: self, cell, source }
     }
 
@@ -348,7 +368,7 @@ impl Policy {
     /// The support of a cell.
     #[must_use]
     pub fn support(&self, cell: CellId) -> Support {
-        Support::of(self.cell(cell).map_or(0, |decision| decision.rows()))
+        Support::of(self.cell(cell).map_or(0.0, |decision| decision.estimate().effective_rows))
     }
 
     /// Which action a source takes: 0 predict, then the routes, then abstain; `None` if undetermined.
@@ -377,9 +397,9 @@ impl Policy {
 
 /// The action whose cost is certainly the least, and by how much; ties go by the tie rule.
 ///
-/// With known costs this is the argmin. With bounds an action must be no dearer at its highest than every other
-/// at its lowest.
-fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, tie: f64) -> (u8, f64) {
+/// With known costs this is the argmin. With bounds an action must be no dearer than every other at both ends: oracles
+/// share one unknown irreducible loss, and the costs of predicting and abstaining are known.
+fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, bound: f64) -> (u8, f64) {
     let n = low.len();
     let order = |i: usize| match ties {
         Ties::Frugal => i,
@@ -392,9 +412,14 @@ fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, tie: f64) -> (u
         },
     };
     for action in (0..n).map(order) {
-        let rival = (0..n).filter(|&other| other != action).map(|other| low[other]).fold(f64::INFINITY, f64::min);
-        if high[action] <= rival + tie {
-            return (action as u8, (rival - high[action]).max(0.0));
+        let gap = |other: usize| {
+            let (a, b) = (low[other] - low[action], high[other] - high[action]);
+            let tie = TIE * bound.max(high[action]).max(high[other]);
+            (a.min(b), tie)
+        };
+        let gaps = (0..n).filter(|&other| other != action).map(gap);
+        if gaps.clone().all(|(gap, tie)| gap >= -tie) {
+            return (action as u8, gaps.map(|(gap, _)| gap).fold(f64::INFINITY, f64::min).max(0.0));
         }
     }
     (UNDETERMINED, 0.0)

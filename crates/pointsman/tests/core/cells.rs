@@ -252,7 +252,7 @@ fn an_empty_confidence_falls_back_to_all_rows() {
 
 #[test]
 fn support_counts_rows() {
-    let supports = [0, 1, SPARSE - 1, SPARSE, 1_000_000].map(|rows| Support::of(rows).name());
+    let supports = [0, 1, SPARSE - 1, SPARSE, 1_000_000].map(|rows| Support::of(rows as f64).name());
     assert_eq!(supports, ["empty", "sparse", "sparse", "enough", "enough"]);
 }
 

@@ -271,17 +271,20 @@ fn bad_queries_are_refused_with_their_row() {
         ([0.5, 0.4], "prob_*"),
         ([0.0, 0.0], "prob_*"),
     ];
+    let [mut decided, mut mark] = [Verdict::default(); 2];
+    plain.decide_rows(&[0.5, 0.5], &[], std::slice::from_mut(&mut decided)).unwrap();
+    plain.decide_rows(&[0.1, 0.9], &[], std::slice::from_mut(&mut mark)).unwrap();
+    assert_ne!(decided, mark);
     for (bad, name) in cases {
         assert_eq!(column(plain.decide(&bad).map(drop)), (0, name.to_owned()), "{bad:?}");
         let single = bad.map(|x| x as f32);
         assert_eq!(column(plain.decide(&single).map(drop)), (0, name.to_owned()), "{bad:?}");
         let mut batch = [0.5; 10];
         batch[6..8].copy_from_slice(&bad);
-        let mut out = [Verdict { cell: 9, source: 9 }; 5];
+        let mut out = [mark; 5];
         assert_eq!(column(plain.decide_rows(&batch, &[], &mut out)), (3, name.to_owned()), "{bad:?}");
         // Rows before the bad one are decided, it and the rest untouched.
-        let decided = plain.decide(&[0.5, 0.5]).unwrap().cell().0;
-        assert_eq!(out.map(|verdict| verdict.cell), [decided, decided, decided, 9, 9]);
+        assert_eq!(out, [decided, decided, decided, mark, mark]);
     }
     assert!(matches!(policy.decide(&[0.5, 0.5]), Err(Error::Table(_))), "features are needed");
     assert!(policy.decide_with(&[0.5, 0.5], &[3.0]).is_ok());

@@ -138,8 +138,15 @@ fn a_verdict_of_another_policy_is_caught_at_once() {
     let calibration = table(3, &[vec![0.9, 0.1, 0.0]], &[vec![4, 0, 0]]);
     let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
     let policy = router.policy(&Task::new(Loss::brier())).unwrap();
-    // A cell that does not exist; a source that has no rows.
-    for verdict in [Verdict { cell: 1000, source: 0 }, Verdict { cell: 0, source: 1 }] {
+    // A cell that has no rows here; a cell that does not exist here.
+    let rows: Vec<Vec<f64>> =
+        (0..30_u8).map(|i| vec![0.1 - f64::from(i) * 1e-3, 0.9 + f64::from(i) * 1e-3, 0.0]).collect();
+    let elsewhere = table(3, &rows, &vec![vec![1, 1, 2]; 30]);
+    let elsewhere = Router::calibrate(&elsewhere, &Partition::top_class(30)).unwrap();
+    let elsewhere = elsewhere.policy(&Task::new(Loss::brier())).unwrap();
+    let mut verdicts = [Verdict::default(); 2];
+    elsewhere.decide_rows(&[0.1, 0.9, 0.0, 0.0, 1.0, 0.0], &[], &mut verdicts).unwrap();
+    for verdict in verdicts {
         let caught = std::panic::catch_unwind(|| {
             let _ = policy.decision(verdict);
         });
