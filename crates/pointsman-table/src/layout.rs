@@ -192,6 +192,9 @@ impl Columns {
     }
 }
 
+/// What spreadsheets write where the decimal sign is a comma.
+const SEMICOLONS: &str = "separate the columns by commas, not semicolons";
+
 struct Finder<'a> {
     file: &'a str,
     fields: &'a [Field],
@@ -205,7 +208,11 @@ impl Finder<'_> {
         let probs = self.probs()?;
         let classes = probs.keys.clone();
         if classes.len() < 2 {
-            return Err(self.error(format!("one class only ({}): a classifier needs at least two", listed(&classes))));
+            return Err(self.error(format!(
+                "one class only ({}): {}",
+                listed(&classes),
+                if self.semicolons() { SEMICOLONS } else { "a classifier needs at least two" }
+            )));
         }
         let labelled = options.need != Need::Predictions;
         let counted = labelled && options.annotations.is_none();
@@ -290,18 +297,17 @@ impl Finder<'_> {
             return Ok(part);
         }
         let name = &self.columns.probs;
-        let semicolons = self.fields.len() == 1 && self.fields[0].name.contains(';');
         Err(self.error(format!(
             "no predictions: no column begins with {} and none is a list or map named {}; columns found: {}; {}",
             name.prefix,
             name.field,
             self.found(),
-            if semicolons {
-                "separate the columns by commas, not semicolons"
-            } else {
-                "if they go by another name, give it: --columns probs=NAME"
-            }
+            if self.semicolons() { SEMICOLONS } else { "if they go by another name, give it: --columns probs=NAME" }
         )))
+    }
+
+    fn semicolons(&self) -> bool {
+        self.fields.len() == 1 && self.fields[0].name.contains(';')
     }
 
     /// Votes or truth: for exactly the classes there are.

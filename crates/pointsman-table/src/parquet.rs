@@ -101,7 +101,7 @@ impl Parquet {
                             &self.name,
                             format!(
                                 "column {} is compressed with {codec}: supported are none, snappy, gzip, lz4 and zstd",
-                                column.column_path()
+                                column.column_path().string()
                             ),
                         ));
                     }
