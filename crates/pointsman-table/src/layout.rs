@@ -5,7 +5,7 @@
 //! which fields hold predictions, votes, truth, features, other models' predictions, ids and weights, and
 //! checks that all of them speak of the same classes. So the rules are written once for all formats.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result, listed, shown};
 use crate::options::{Columns, Name, Need, ReadOptions};
@@ -322,7 +322,8 @@ impl Finder<'_> {
             At::Wide(_) => format!("{}{class}", part.name),
             At::List(_) | At::Keyed(_) => format!("{}.{class}", part.name),
         };
-        if let Some(extra) = part.keys.iter().find(|key| !classes.contains(key)) {
+        let known: HashSet<&String> = classes.iter().collect();
+        if let Some(extra) = part.keys.iter().find(|key| !known.contains(key)) {
             return Err(self.error(format!(
                 "column {}: {} is not among the classes of the predictions ({})",
                 show(extra),
@@ -397,12 +398,12 @@ impl Finder<'_> {
                 wide.push((oracle.to_owned(), Vec::new(), Vec::new()));
                 wide.len() - 1
             });
-            self.only_once(&wide[at].1, class, &field.name)?;
             wide[at].1.push(class.clone());
             wide[at].2.push(i);
         }
         for (oracle, keys, fields) in wide {
             let prefix = format!("{}{oracle}_", name.prefix);
+            self.only_once(&keys, &prefix)?;
             let part = Part { keys, at: At::Wide(fields), name: prefix, arrays: self.hints.arrays };
             oracles.push((oracle, self.fit(part, classes)?));
         }
@@ -423,11 +424,11 @@ impl Finder<'_> {
                 && let Some((found, key)) = self.columns.wide(&field.name)
                 && found == kind
             {
-                self.only_once(&keys, key, &field.name)?;
                 keys.push(key.to_owned());
                 fields.push(i);
             }
         }
+        self.only_once(&keys, &name.prefix)?;
         let nested = self.named(&name.field)?.filter(|&i| self.fields[i].shape != Shape::Scalar);
         match (keys.first(), nested) {
             (Some(key), Some(_)) => Err(self.error(format!(
@@ -468,9 +469,9 @@ impl Finder<'_> {
                     if *child != Shape::Scalar {
                         return Err(self.error(format!("column {name}.{key}: one number is needed, not a list")));
                     }
-                    self.only_once(&keys, key, &format!("{name}.{key}"))?;
                     keys.push(key.clone());
                 }
+                self.only_once(&keys, &format!("{name}."))?;
                 Ok(Part { keys, at: At::Keyed(spot), name, arrays })
             }
             Shape::Scalar => {
@@ -503,8 +504,12 @@ impl Finder<'_> {
         Ok(found)
     }
 
-    fn only_once(&self, keys: &[String], key: &str, column: &str) -> Result<()> {
-        if keys.iter().any(|k| k == key) { Err(self.twice(column)) } else { Ok(()) }
+    fn only_once(&self, keys: &[String], prefix: &str) -> Result<()> {
+        let mut seen = HashSet::new();
+        match keys.iter().find(|key| !seen.insert(*key)) {
+            Some(key) => Err(self.twice(&format!("{prefix}{key}"))),
+            None => Ok(()),
+        }
     }
 
     fn twice(&self, column: &str) -> Error {

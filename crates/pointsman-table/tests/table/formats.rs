@@ -114,6 +114,13 @@ fn batches_are_the_whole_cut_up() {
 }
 
 #[test]
+fn batches_can_be_sent_to_another_thread() {
+    fn sent<T: Send>() {}
+    sent::<pointsman_table::Batches>();
+    sent::<pointsman_table::TableWriter>();
+}
+
+#[test]
 fn numpy_arrays_of_every_kind() {
     let folder = Folder::new();
     // 0.5, 0.25, 0.25 and 0, 1, 0 in half precision.
@@ -192,6 +199,24 @@ fn formats_are_recognised() {
     assert_eq!("ndjson".parse::<Format>().unwrap(), Format::Jsonl);
     assert_eq!(Format::of_path("a/b.FEATHER"), Some(Format::Arrow));
     assert!("xlsx".parse::<Format>().unwrap_err().to_string().contains("parquet"));
+}
+
+/// A pipe cannot be wound back: formats that need that are spooled, and all are told by their first bytes.
+#[cfg(unix)]
+#[test]
+fn pipes_are_read() {
+    let (folder, sample) = (Folder::new(), Sample::new(20));
+    for path in files(&folder, &sample).into_iter().filter(|path| path.extension().unwrap() != "tsv") {
+        let pipe = folder.path("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let bytes = std::fs::read(&path).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| std::fs::write(&pipe, bytes).unwrap());
+            let frame = read_frame(&pipe, &ReadOptions::default()).unwrap();
+            assert_eq!(frame.table, sample.table(), "{}", path.display());
+        });
+        std::fs::remove_file(pipe).unwrap();
+    }
 }
 
 proptest! {

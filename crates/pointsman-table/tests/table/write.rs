@@ -1,7 +1,7 @@
 //! Tables of results: what was written reads back, and a file is there whole or not at all.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
