@@ -77,18 +77,24 @@ pub struct Peak {
 }
 
 impl Peak {
-    /// Checks a row and finds its peak.
+    /// Checks a row and finds its peak, in one pass.
+    #[inline]
     pub(crate) fn of<T: Real>(row: &[T]) -> std::result::Result<Self, Fault> {
-        checked_sum(row)?;
-        let mut class = 0;
-        for (i, &x) in row.iter().enumerate() {
-            if x > row[class] {
-                class = i;
-            }
+        let (mut sum, mut singles, mut least) = (0.0, 0.0, 0.0);
+        let (mut class, mut top) = (0, f64::NEG_INFINITY);
+        for (i, x) in row.iter().enumerate() {
+            let value = x.to_f64();
+            sum += value;
+            singles += f64::from(x.to_f32());
+            least = if value < least { value } else { least };
+            (class, top) = if value > top { (i, value) } else { (class, top) };
         }
-        let confidence = match divisor(row) {
-            1.0 => row[class].to_f64(),
-            divisor => f64::from(row[class].to_f32()) / divisor,
+        if !is_prediction(sum, least) {
+            return Err(fault(row, sum));
+        }
+        let confidence = match divisor_of(singles) {
+            1.0 => top,
+            divisor => f64::from(top as f32) / divisor,
         };
         Ok(Self { class: class as u32, confidence })
     }
@@ -138,8 +144,14 @@ pub(crate) fn checked_sum<T: Real>(row: &[T]) -> std::result::Result<f64, Fault>
         sum += value;
         least = if value < least { value } else { least };
     }
-    // What is not a number, or infinite, makes the sum so; what is above one makes it too large or another entry negative.
-    if (sum - 1.0).abs() <= LIMIT && least >= 0.0 { Ok(sum) } else { Err(fault(row, sum)) }
+    if is_prediction(sum, least) { Ok(sum) } else { Err(fault(row, sum)) }
+}
+
+/// Whether a row with this sum and this least entry (or zero) is a prediction. An entry that is infinite or not a number
+/// makes the sum so; one above one makes the sum too large, or another entry is negative.
+#[inline]
+fn is_prediction(sum: f64, least: f64) -> bool {
+    (sum - 1.0).abs() <= LIMIT && least >= 0.0
 }
 
 #[cold]
@@ -152,7 +164,11 @@ fn fault<T: Real>(row: &[T], sum: f64) -> Fault {
 /// By what cells divide a checked row: its sum in single-precision entries, or one if that is off by noise only.
 #[inline]
 pub(crate) fn divisor<T: Real>(row: &[T]) -> f64 {
-    let sum: f64 = row.iter().map(|x| f64::from(x.to_f32())).sum();
+    divisor_of(row.iter().map(|x| f64::from(x.to_f32())).sum())
+}
+
+#[inline]
+fn divisor_of(sum: f64) -> f64 {
     if (sum - 1.0).abs() <= FLOAT_NOISE { 1.0 } else { sum }
 }
 
