@@ -1,0 +1,162 @@
+//! The one form every reader turns its file into, and the one place where that becomes a table.
+
+use pointsman::Table;
+
+use crate::error::{Error, Result};
+use crate::layout::{Layout, Part};
+
+/// Rows of a table file, with what ties them to it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Frame {
+    /// The rows.
+    pub table: Table,
+    /// Each row's `id`, if the file has any.
+    pub ids: Option<Vec<String>>,
+    /// Each row's place in the file: data rows counted from one, before any filter.
+    pub rows: Vec<u64>,
+}
+
+/// Rows as read: numbers of the right type, row by row, not yet checked against each other.
+///
+/// Readers append to it, so that a whole file is read into one allocation.
+#[derive(Debug, Default)]
+pub(crate) struct Raw {
+    /// Data rows counted from one.
+    pub(crate) rows: Vec<u64>,
+    /// Lines counted from one; empty in formats without lines.
+    pub(crate) lines: Vec<u64>,
+    pub(crate) probs: Vec<f64>,
+    pub(crate) votes: Vec<u32>,
+    pub(crate) truth: Vec<f64>,
+    pub(crate) features: Vec<f64>,
+    pub(crate) oracles: Vec<Vec<f64>>,
+    pub(crate) weights: Vec<f64>,
+    pub(crate) ids: Vec<String>,
+    /// The ids of rows that a filter dropped, if the layout wants them.
+    pub(crate) dropped_ids: Vec<String>,
+}
+
+impl Raw {
+    /// Room for `rows` rows.
+    pub(crate) fn new(layout: &Layout, rows: usize) -> Self {
+        let room = |part: Option<&Part>| part.map_or(0, |part| part.width().saturating_mul(rows));
+        let votes = if layout.labels.is_some() { layout.classes.len().saturating_mul(rows) } else { 0 };
+        Self {
+            rows: Vec::with_capacity(rows),
+            probs: Vec::with_capacity(room(Some(&layout.probs))),
+            votes: Vec::with_capacity(room(layout.votes.as_ref()).max(votes)),
+            truth: Vec::with_capacity(room(layout.truth.as_ref())),
+            features: Vec::with_capacity(room(layout.features.as_ref())),
+            oracles: layout.oracles.iter().map(|(_, part)| Vec::with_capacity(room(Some(part)))).collect(),
+            weights: Vec::with_capacity(room(layout.weight.as_ref())),
+            ..Self::default()
+        }
+    }
+
+    /// Checks everything and builds the table. Votes are there if the file has them or `joined` brings them.
+    pub(crate) fn build(self, file: &str, layout: &Layout, joined: bool) -> Result<Frame> {
+        let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, .. } = self;
+        let at = Translator { file, layout, rows: &rows, lines: &lines };
+        let table = Table::new(layout.classes.iter().map(String::as_str), probs).map_err(|e| at.error(e))?;
+        let table = if layout.votes.is_some() || layout.labels.is_some() || joined {
+            at.totals(&votes)?;
+            table.with_votes(votes).map_err(|e| at.error(e))?
+        } else {
+            table
+        };
+        let table = match layout.truth {
+            Some(_) => table.with_truth(truth).map_err(|e| at.error(e))?,
+            None => table,
+        };
+        let table = match &layout.features {
+            Some(part) => {
+                table.with_features(part.keys.iter().map(String::as_str), features).map_err(|e| at.error(e))?
+            }
+            None => table,
+        };
+        let mut table = match layout.weight {
+            Some(_) => table.with_weights(weights).map_err(|e| at.error(e))?,
+            None => table,
+        };
+        for ((name, _), probs) in layout.oracles.iter().zip(oracles) {
+            table = table.with_oracle(name.as_str(), probs).map_err(|e| at.error(e))?;
+        }
+        Ok(Frame { table, ids: layout.id.map(|_| ids), rows })
+    }
+}
+
+/// Says in the file's terms what the core said in its own.
+struct Translator<'a> {
+    file: &'a str,
+    layout: &'a Layout,
+    rows: &'a [u64],
+    lines: &'a [u64],
+}
+
+impl Translator<'_> {
+    fn error(&self, error: pointsman::Error) -> Error {
+        match error {
+            pointsman::Error::Value { row, column, reason } => {
+                let number = self.rows.get(row).copied().unwrap_or_default();
+                self.at(row, Some(self.column(&column, number)), reason)
+            }
+            other => Error::file(self.file, other.to_string()),
+        }
+    }
+
+    fn at(&self, row: usize, column: Option<String>, reason: String) -> Error {
+        Error::Row {
+            file: self.file.to_owned(),
+            row: self.rows.get(row).copied().unwrap_or_default(),
+            line: self.lines.get(row).copied(),
+            column,
+            reason,
+        }
+    }
+
+    /// From the core's wide naming to the file's.
+    fn column(&self, column: &str, row: u64) -> String {
+        let layout = self.layout;
+        let parts = [
+            ("prob_", Some(&layout.probs)),
+            ("votes_", layout.votes.as_ref()),
+            ("true_", layout.truth.as_ref()),
+            ("x_", layout.features.as_ref()),
+            ("weight", layout.weight.as_ref()),
+        ];
+        let known = |prefix: &str, part: &Part| -> Option<String> {
+            let key = column.strip_prefix(prefix)?;
+            if let Some(i) = part.keys.iter().position(|k| k == key) {
+                return Some(part.column(row, Some(i)));
+            }
+            (key == "*").then(|| part.column(row, None))
+        };
+        if column == "votes_*"
+            && let Some(field) = layout.labels
+        {
+            return layout.names[field].clone();
+        }
+        parts
+            .into_iter()
+            .find_map(|(prefix, part)| known(prefix, part?))
+            .or_else(|| layout.oracles.iter().find_map(|(name, part)| known(&format!("oracle_{name}_"), part)))
+            .unwrap_or_else(|| column.to_owned())
+    }
+
+    /// A row's labels must be countable in 32 bits: nobody has that many, so it is some other number.
+    fn totals(&self, votes: &[u32]) -> Result<()> {
+        for (row, counts) in votes.chunks_exact(self.layout.classes.len()).enumerate() {
+            let total: u64 = counts.iter().map(|&n| u64::from(n)).sum();
+            if total > u64::from(u32::MAX) {
+                let number = self.rows.get(row).copied().unwrap_or_default();
+                return Err(self.at(
+                    row,
+                    Some(self.column("votes_*", number)),
+                    format!("{total} votes on one row: at most {} can be counted", u32::MAX),
+                ));
+            }
+        }
+        Ok(())
+    }
+}

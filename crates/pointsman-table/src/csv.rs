@@ -1,0 +1,153 @@
+//! CSV and TSV: a header, then one row a record, every value text.
+
+use std::borrow::Cow;
+use std::io::BufReader;
+
+use ::csv::{ByteRecord, Reader, ReaderBuilder};
+
+use crate::batch::Raw;
+use crate::cell::{Cell, Gate};
+use crate::error::{Error, Result, RowAt};
+use crate::input::{Bytes, Counted, Input};
+use crate::layout::{At, Field, Hints, Layout, Part, Shape};
+use crate::number;
+use crate::options::ReadOptions;
+use crate::read::{Progress, Source};
+
+pub(crate) struct CsvSource {
+    records: Records,
+    layout: Layout,
+}
+
+pub(crate) fn open(input: Input, delimiter: u8, options: &ReadOptions) -> Result<CsvSource> {
+    let records = Records::open(input, delimiter)?;
+    let fields: Vec<Field> =
+        records.header.iter().map(|name| Field { name: name.clone(), shape: Shape::Scalar }).collect();
+    let layout = Layout::find(&records.name, &fields, Hints::default(), options)?;
+    Ok(CsvSource { records, layout })
+}
+
+impl Source for CsvSource {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn fill(&mut self, limit: usize, gate: &mut Gate, out: &mut Raw) -> Result<usize> {
+        let layout = &self.layout;
+        for read in 0..limit {
+            let Some((at, record)) = self.records.next()? else { return Ok(read) };
+            if !gate.is_open() && !gate.keeps(|i| cell(at, layout, record, layout.filters[i]))? {
+                if layout.dropped_ids
+                    && let Some(field) = layout.id
+                {
+                    out.dropped_ids.push(id(at, layout, record, field)?);
+                }
+                continue;
+            }
+            out.rows.push(at.row);
+            out.lines.push(at.line.unwrap_or_default());
+            reals(at, &layout.probs, record, &mut out.probs)?;
+            if let Some(part) = &layout.votes {
+                for (key, &field) in columns(part).iter().enumerate() {
+                    let count = number::count_from_text(&record[field]);
+                    out.votes.push(count.map_err(|why| at.value(part.column(at.row, Some(key)), why))?);
+                }
+            }
+            if let Some(part) = &layout.truth {
+                reals(at, part, record, &mut out.truth)?;
+            }
+            if let Some(part) = &layout.features {
+                reals(at, part, record, &mut out.features)?;
+            }
+            for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
+                reals(at, part, record, values)?;
+            }
+            if let Some(part) = &layout.weight {
+                reals(at, part, record, &mut out.weights)?;
+            }
+            if let Some(field) = layout.id {
+                out.ids.push(id(at, layout, record, field)?);
+            }
+        }
+        Ok(limit)
+    }
+
+    fn progress(&self) -> Progress {
+        let bytes = &self.records.bytes;
+        Progress { rows: self.records.row, total_rows: None, bytes: bytes.read(), total_bytes: bytes.total }
+    }
+}
+
+/// The columns of a part; in a file of scalars every part is wide.
+fn columns(part: &Part) -> &[usize] {
+    match &part.at {
+        At::Wide(fields) => fields,
+        At::List(_) | At::Keyed(_) => &[],
+    }
+}
+
+fn reals(at: RowAt<'_>, part: &Part, record: &ByteRecord, out: &mut Vec<f64>) -> Result<()> {
+    for (key, &field) in columns(part).iter().enumerate() {
+        match number::real_from_text(&record[field]) {
+            Ok(value) => out.push(value),
+            Err(why) => return Err(at.value(part.column(at.row, Some(key)), why)),
+        }
+    }
+    Ok(())
+}
+
+fn cell<'a>(at: RowAt<'_>, layout: &Layout, record: &'a ByteRecord, field: usize) -> Result<Cell<'a>> {
+    let text = number::text(&record[field]).map_err(|why| at.value(&layout.names[field], why))?;
+    Ok(Cell::Text(Cow::Borrowed(text.trim())))
+}
+
+fn id(at: RowAt<'_>, layout: &Layout, record: &ByteRecord, field: usize) -> Result<String> {
+    cell(at, layout, record, field)?.id().map_err(|why| at.value(&layout.names[field], why))
+}
+
+/// The records of a CSV file, each as long as the header.
+pub(crate) struct Records {
+    pub(crate) name: String,
+    pub(crate) header: Vec<String>,
+    reader: Reader<BufReader<Counted>>,
+    record: ByteRecord,
+    bytes: Bytes,
+    /// The last row read, counted from one.
+    row: u64,
+}
+
+impl Records {
+    pub(crate) fn open(input: Input, delimiter: u8) -> Result<Self> {
+        let name = input.name.clone();
+        let (stream, bytes) = input.stream();
+        // Rows of another length are reported by this reader, which can say what to do.
+        let mut reader =
+            ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(stream);
+        let mut record = ByteRecord::new();
+        if !reader.read_byte_record(&mut record).map_err(|e| Error::file(&name, e.to_string()))? {
+            return Err(Error::file(&name, "is empty: it needs a header and rows"));
+        }
+        let header: std::result::Result<Vec<String>, String> =
+            record.iter().map(|field| number::text(field).map(|name| name.trim().to_owned())).collect();
+        let header = header.map_err(|why| Error::file(&name, format!("header: {why}")))?;
+        Ok(Self { name, header, reader, record, bytes, row: 0 })
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, &ByteRecord)>> {
+        let more = self.reader.read_byte_record(&mut self.record);
+        if !more.map_err(|e| Error::file(&self.name, e.to_string()))? {
+            return Ok(None);
+        }
+        self.row += 1;
+        let line = self.record.position().map(::csv::Position::line);
+        let at = RowAt { file: &self.name, row: self.row, line };
+        if self.record.len() != self.header.len() {
+            return Err(at.row(format!(
+                "{} values, but the header has {} columns: quote values that contain the separator",
+                self.record.len(),
+                self.header.len()
+            )));
+        }
+        Ok(Some((at, &self.record)))
+    }
+}

@@ -1,0 +1,148 @@
+//! What can be wrong with a file, said in the file's own terms.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Why a file could not be read or written.
+///
+/// Every message is one line: the file, the row and column if there is one, the value, and what to do.
+/// Rows are data rows counted from one as they stand in the file, before any filter.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// One row, or one value of it, cannot be used.
+    #[error("{file}: {}: {reason}", Place { row: *row, line: *line, column: column.as_deref() })]
+    Row {
+        /// The file as its path was given.
+        file: String,
+        /// The data row, counted from one.
+        row: u64,
+        /// The line, counted from one, in formats that have lines.
+        line: Option<u64>,
+        /// The column in the file's naming, if one column is to blame.
+        column: Option<String>,
+        /// The value, what is wrong with it and what to do.
+        reason: String,
+    },
+    /// The file as a whole cannot be used.
+    #[error("{file}: {reason}")]
+    File {
+        /// The file as its path was given.
+        file: String,
+        /// What is wrong with it and what to do.
+        reason: String,
+    },
+    /// The operating system refused.
+    #[error("{file}: {}", refusal(source))]
+    Io {
+        /// The file as its path was given.
+        file: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A filter, a column name or a format cannot be understood.
+    #[error("{0}")]
+    Option(String),
+}
+
+/// The result of a fallible operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn file(file: &str, reason: impl Into<String>) -> Self {
+        Self::File { file: file.to_owned(), reason: reason.into() }
+    }
+
+    pub(crate) fn io(file: &str, source: io::Error) -> Self {
+        Self::Io { file: file.to_owned(), source }
+    }
+}
+
+/// A file's name in messages.
+pub(crate) fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+struct Place<'a> {
+    row: u64,
+    line: Option<u64>,
+    column: Option<&'a str>,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "row {}", self.row)?;
+        if let Some(line) = self.line {
+            write!(f, " (line {line})")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, ", column {column}")?;
+        }
+        Ok(())
+    }
+}
+
+fn refusal(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::NotFound => "no such file or directory: check the path".to_owned(),
+        io::ErrorKind::IsADirectory => "is a directory: give a file".to_owned(),
+        _ => source.to_string(),
+    }
+}
+
+/// A value as messages show it: quoted, on one line, and short.
+pub(crate) fn shown(value: &str) -> String {
+    const LONGEST: usize = 60;
+    if value.chars().count() <= LONGEST {
+        format!("{value:?}")
+    } else {
+        format!("{:?}…", value.chars().take(LONGEST).collect::<String>())
+    }
+}
+
+/// Names as messages list them: quoted where needed, and not too many.
+pub(crate) fn listed<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    const MOST: usize = 20;
+    let mut out = String::new();
+    for (i, name) in names.into_iter().enumerate() {
+        if i == MOST {
+            out.push_str(", …");
+            break;
+        }
+        if i > 0 {
+            out.push_str(", ");
+        }
+        let name = name.as_ref();
+        if !name.is_empty() && name.len() <= 60 && name.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c)) {
+            out.push_str(name);
+        } else {
+            out.push_str(&shown(name));
+        }
+    }
+    if out.is_empty() { "none".to_owned() } else { out }
+}
+
+/// A row of a file, to blame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowAt<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) row: u64,
+    pub(crate) line: Option<u64>,
+}
+
+impl RowAt<'_> {
+    pub(crate) fn row(&self, reason: impl Into<String>) -> Error {
+        Error::Row { file: self.file.to_owned(), row: self.row, line: self.line, column: None, reason: reason.into() }
+    }
+
+    pub(crate) fn value(&self, column: impl Into<String>, reason: impl Into<String>) -> Error {
+        Error::Row {
+            file: self.file.to_owned(),
+            row: self.row,
+            line: self.line,
+            column: Some(column.into()),
+            reason: reason.into(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The file formats, and how one is recognised.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+
+/// A file format tables come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Comma-separated text with a header.
+    Csv,
+    /// Tab-separated text with a header.
+    Tsv,
+    /// One JSON object a line.
+    Jsonl,
+    /// Apache Parquet.
+    Parquet,
+    /// Apache Arrow IPC, as a file (Feather version 2) or a stream.
+    Arrow,
+    /// A zip of numpy arrays.
+    Npz,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 6] = [Self::Csv, Self::Tsv, Self::Jsonl, Self::Parquet, Self::Arrow, Self::Npz];
+
+    /// The format a path's extension stands for.
+    #[must_use]
+    pub fn of_path(path: impl AsRef<Path>) -> Option<Self> {
+        path.as_ref().extension()?.to_str()?.parse().ok()
+    }
+
+    /// The format a file's first bytes look like. Text that does not begin like a JSON object is taken
+    /// for CSV.
+    #[must_use]
+    pub fn of_bytes(start: &[u8]) -> Self {
+        // An Arrow stream begins with the continuation marker, then the size of its schema.
+        const ARROW_STREAM: &[u8] = &[0xff, 0xff, 0xff, 0xff];
+        let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+        if start.starts_with(b"PAR1") {
+            Self::Parquet
+        } else if start.starts_with(b"ARROW1") || start.starts_with(ARROW_STREAM) {
+            Self::Arrow
+        } else if start.starts_with(b"PK") {
+            Self::Npz
+        } else if text.starts_with(b"{") {
+            Self::Jsonl
+        } else {
+            Self::Csv
+        }
+    }
+
+    /// The name users type, and the extension files get.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Jsonl => "jsonl",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+            Self::Npz => "npz",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "csv" => Ok(Self::Csv),
+            "tsv" => Ok(Self::Tsv),
+            "jsonl" | "ndjson" => Ok(Self::Jsonl),
+            "parquet" => Ok(Self::Parquet),
+            "arrow" | "feather" | "ipc" | "arrows" => Ok(Self::Arrow),
+            "npz" => Ok(Self::Npz),
+            _ => {
+                Err(Error::Option(format!("unknown table format {text:?}: use csv, tsv, jsonl, parquet, arrow or npz")))
+            }
+        }
+    }
+}

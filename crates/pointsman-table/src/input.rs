@@ -1,0 +1,124 @@
+//! Where bytes come from: a file, or a stream that cannot be wound back.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result, name_of};
+use crate::format::Format;
+
+/// An opened file or stream of a known format.
+pub(crate) struct Input {
+    /// What messages call it.
+    pub(crate) name: String,
+    pub(crate) format: Format,
+    from: From,
+}
+
+enum From {
+    File(File, u64),
+    Stream(Box<dyn Read + Send>),
+}
+
+/// How many bytes of a stream have been read, and how many there are.
+#[derive(Debug, Clone)]
+pub(crate) struct Bytes {
+    read: Arc<AtomicU64>,
+    pub(crate) total: Option<u64>,
+}
+
+impl Bytes {
+    pub(crate) fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+}
+
+/// A reader that counts.
+pub(crate) struct Counted {
+    inner: Box<dyn Read + Send>,
+    count: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+impl Input {
+    /// Opens a path (`-` is standard input) and finds its format: as told, by its extension, or by its first bytes.
+    pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self> {
+        // Enough for every magic number, and for a JSON object after some white space.
+        const START: u64 = 64;
+        let name = name_of(path);
+        let mut from = Self::source(path, &name)?;
+        let mut start = Vec::new();
+        match &mut from {
+            From::File(file, _) => {
+                file.by_ref().take(START).read_to_end(&mut start).map_err(|e| Error::io(&name, e))?;
+                file.seek(SeekFrom::Start(0)).map_err(|e| Error::io(&name, e))?;
+            }
+            From::Stream(stream) => {
+                stream.take(START).read_to_end(&mut start).map_err(|e| Error::io(&name, e))?;
+            }
+        }
+        if start.is_empty() {
+            return Err(Error::file(&name, "is empty: it needs a header and rows"));
+        }
+        if start.starts_with(&[0x1f, 0x8b]) {
+            return Err(Error::file(&name, "is compressed with gzip: decompress it first"));
+        }
+        let format = format.or_else(|| Format::of_path(path)).unwrap_or_else(|| Format::of_bytes(&start));
+        if let From::Stream(stream) = from {
+            from = From::Stream(Box::new(Cursor::new(start).chain(stream)));
+        }
+        Ok(Self { name, format, from })
+    }
+
+    fn source(path: &Path, name: &str) -> Result<From> {
+        if path.as_os_str() == "-" {
+            return Ok(From::Stream(Box::new(io::stdin())));
+        }
+        let file = File::open(path).map_err(|e| Error::io(name, e))?;
+        let meta = file.metadata().map_err(|e| Error::io(name, e))?;
+        if meta.is_dir() {
+            Err(Error::io(name, io::ErrorKind::IsADirectory.into()))
+        } else if meta.is_file() {
+            Ok(From::File(file, meta.len()))
+        } else {
+            // A pipe or a terminal.
+            Ok(From::Stream(Box::new(file)))
+        }
+    }
+
+    /// The bytes from first to last.
+    pub(crate) fn stream(self) -> (BufReader<Counted>, Bytes) {
+        let count = Arc::new(AtomicU64::new(0));
+        let (inner, total): (Box<dyn Read + Send>, _) = match self.from {
+            From::File(file, len) => (Box::new(file), Some(len)),
+            From::Stream(stream) => (stream, None),
+        };
+        let reader = BufReader::with_capacity(1 << 18, Counted { inner, count: Arc::clone(&count) });
+        (reader, Bytes { read: count, total })
+    }
+
+    /// A file that can be wound back, and its length: a stream is first written to a temporary file.
+    pub(crate) fn file(self) -> Result<(File, u64)> {
+        match self.from {
+            From::File(file, len) => Ok((file, len)),
+            From::Stream(mut stream) => {
+                let mut spool = || -> io::Result<(File, u64)> {
+                    let mut file = tempfile::tempfile()?;
+                    let len = io::copy(&mut stream, &mut file)?;
+                    file.seek(SeekFrom::Start(0))?;
+                    Ok((file, len))
+                };
+                spool().map_err(|e| Error::io(&self.name, e))
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! JSON values that remember the order of their keys and the difference between whole numbers and others.
+//!
+//! The order of a map's keys is the order of classes, so it matters here; and a key given twice must be
+//! seen. Nesting is bounded by the parser (128 levels).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::cell::Cell;
+use crate::error::shown;
+use crate::layout::Shape;
+use crate::number;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Json {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Real(f64),
+    Text(String),
+    List(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// A number; what is wrong with the value otherwise.
+    pub(crate) fn real(&self) -> Result<f64, String> {
+        match self {
+            Self::Int(i) => Ok(*i as f64),
+            Self::Real(x) => Ok(*x),
+            other => Err(other.no_number()),
+        }
+    }
+
+    /// A count of votes; what is wrong with the value otherwise.
+    pub(crate) fn count(&self) -> Result<u32, String> {
+        match self {
+            Self::Int(i) => number::whole(*i),
+            Self::Real(x) => number::count(*x),
+            other => Err(other.no_number()),
+        }
+    }
+
+    fn no_number(&self) -> String {
+        match self {
+            Self::Text(text) if text.trim().parse::<f64>().is_ok() => {
+                format!("{} is text, not a number: write it without quotes", shown(text))
+            }
+            other => format!("{} is not a number", other.brief()),
+        }
+    }
+
+    /// The value as messages show it.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Bool(b) => b.to_string(),
+            Self::Int(i) => i.to_string(),
+            Self::Real(x) => x.to_string(),
+            Self::Text(text) => shown(text),
+            Self::List(values) => format!("a list of {}", values.len()),
+            Self::Object(_) => "an object".to_owned(),
+        }
+    }
+
+    /// One value; nothing if this is a list or an object.
+    pub(crate) fn cell(&self) -> Option<Cell<'_>> {
+        Some(match self {
+            Self::Null => Cell::Null,
+            Self::Bool(b) => Cell::Bool(*b),
+            Self::Int(i) => i64::try_from(*i).map_or_else(|_| Cell::Text(Cow::Owned(i.to_string())), Cell::Int),
+            Self::Real(x) => Cell::Real(*x),
+            Self::Text(text) => Cell::Text(Cow::Borrowed(text)),
+            Self::List(_) | Self::Object(_) => return None,
+        })
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        match self {
+            Self::List(values) => Shape::List(values.len()),
+            Self::Object(entries) => {
+                Shape::Keyed(entries.iter().map(|(key, value)| (key.clone(), value.shape())).collect())
+            }
+            _ => Shape::Scalar,
+        }
+    }
+}
+
+/// The entry of a key in an object's entries. `guess` is where it most likely stands.
+pub(crate) fn entry<'a>(entries: &'a [(String, Json)], key: &str, guess: usize) -> Option<&'a Json> {
+    match entries.get(guess) {
+        Some((k, value)) if k == key => Some(value),
+        _ => entries.iter().find(|(k, _)| k == key).map(|(_, value)| value),
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(Json::Int(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(Json::Int(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+        Ok(Json::Real(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(Json::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = seq.next_element()? {
+            values.push(value);
+        }
+        Ok(Json::List(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Json::Object(entries))
+    }
+}

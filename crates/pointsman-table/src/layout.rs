@@ -1,0 +1,515 @@
+//! Where in a file everything stands: found once, from the names and shapes of its columns.
+//!
+//! Every reader describes its columns as [`Field`]s: a wide file has scalar fields only, a nested one
+//! has lists and keyed maps, and a two-dimensional numpy array is a list a row. [`Layout::find`] then says
+//! which fields hold predictions, votes, truth, features, other models' predictions, ids and weights, and
+//! checks that all of them speak of the same classes. So the rules are written once for all formats.
+
+use std::collections::HashMap;
+
+use crate::error::{Error, Result, listed, shown};
+use crate::options::{Columns, Name, Need, ReadOptions};
+
+/// What one value of a column looks like.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shape {
+    /// A number, a text or anything else that is one value.
+    Scalar,
+    /// So many values in order.
+    List(usize),
+    /// Values by name, in the order the file first gives them.
+    Keyed(Vec<(String, Shape)>),
+}
+
+/// One column of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+}
+
+/// What the format itself knows beside its columns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hints {
+    /// Class names for predictions that are a list.
+    pub(crate) classes: Option<Vec<String>>,
+    /// Feature names for features that are a list.
+    pub(crate) features: Option<Vec<String>>,
+    /// Lists are rows of numpy arrays, and named so in messages.
+    pub(crate) arrays: bool,
+}
+
+/// Where the values of one kind stand.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum At {
+    /// In one scalar field a key.
+    Wide(Vec<usize>),
+    /// In one field, as a list in the order of the keys.
+    List(Spot),
+    /// In one field, by key.
+    Keyed(Spot),
+}
+
+/// A field, or a child of a keyed field.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spot {
+    pub(crate) field: usize,
+    pub(crate) child: Option<String>,
+}
+
+/// One kind of values: so many a row, each with a key (a class or a feature).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) keys: Vec<String>,
+    pub(crate) at: At,
+    /// The prefix of wide columns, or the name of the nested field.
+    name: String,
+    arrays: bool,
+}
+
+impl Part {
+    /// How many values a row has.
+    pub(crate) fn width(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The column that holds one key's value, or all of them, as the file calls it.
+    pub(crate) fn column(&self, row: u64, key: Option<usize>) -> String {
+        let name = &self.name;
+        let index = row.saturating_sub(1);
+        match (&self.at, key) {
+            (At::Wide(_), Some(key)) => format!("{name}{}", self.keys[key]),
+            (At::Wide(fields), None) => format!("{name}{}", if fields.len() > 1 { "*" } else { "" }),
+            (At::List(_), Some(key)) if self.arrays => format!("{name}[{index}, {key}]"),
+            (At::List(_), None) if self.arrays => format!("{name}[{index}]"),
+            (At::List(_), Some(key)) => format!("{name}[{key}]"),
+            (At::Keyed(_), Some(key)) => format!("{name}.{}", self.keys[key]),
+            (At::List(_) | At::Keyed(_), None) => name.clone(),
+        }
+    }
+
+    /// The top-level fields it is read from.
+    fn fields(&self) -> &[usize] {
+        match &self.at {
+            At::Wide(fields) => fields,
+            At::List(spot) | At::Keyed(spot) => std::slice::from_ref(&spot.field),
+        }
+    }
+}
+
+/// Where in a file everything stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub(crate) classes: Vec<String>,
+    pub(crate) probs: Part,
+    pub(crate) votes: Option<Part>,
+    /// The field that lists the annotators' labels, if votes are given that way.
+    pub(crate) labels: Option<usize>,
+    pub(crate) truth: Option<Part>,
+    pub(crate) features: Option<Part>,
+    pub(crate) oracles: Vec<(String, Part)>,
+    pub(crate) weight: Option<Part>,
+    pub(crate) id: Option<usize>,
+    /// The field each filter looks at.
+    pub(crate) filters: Vec<usize>,
+    /// The names of the fields.
+    pub(crate) names: Vec<String>,
+    /// Whether the ids of rows that no filter kept are wanted, to check annotations against.
+    pub(crate) dropped_ids: bool,
+}
+
+impl Layout {
+    /// Finds everything.
+    pub(crate) fn find(file: &str, fields: &[Field], hints: Hints, options: &ReadOptions) -> Result<Self> {
+        let finder = Finder { file, fields, hints, columns: &options.columns };
+        finder.layout(options)
+    }
+
+    /// How many numbers a row has, at least one.
+    pub(crate) fn width(&self) -> usize {
+        let parts = [Some(&self.probs), self.votes.as_ref(), self.truth.as_ref(), self.features.as_ref()];
+        let single: usize = parts.into_iter().flatten().map(Part::width).sum();
+        (single + self.oracles.len() * self.classes.len()).max(1)
+    }
+
+    /// The top-level fields that are read, in order, each once.
+    pub(crate) fn used(&self) -> Vec<usize> {
+        let parts = [Some(&self.probs), self.votes.as_ref(), self.truth.as_ref(), self.features.as_ref()];
+        let mut used: Vec<usize> = parts.into_iter().flatten().flat_map(|p| p.fields().iter().copied()).collect();
+        used.extend(self.oracles.iter().flat_map(|(_, p)| p.fields().iter().copied()));
+        used.extend(self.weight.iter().flat_map(|p| p.fields().iter().copied()));
+        used.extend(self.labels);
+        used.extend(self.id);
+        used.extend(&self.filters);
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+}
+
+/// The kinds of column that go by a prefix.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Probs,
+    Votes,
+    Features,
+    Oracles,
+    Truth,
+}
+
+impl Columns {
+    pub(crate) fn name(&self, kind: Kind) -> &Name {
+        match kind {
+            Kind::Probs => &self.probs,
+            Kind::Votes => &self.votes,
+            Kind::Features => &self.features,
+            Kind::Oracles => &self.oracles,
+            Kind::Truth => &self.truth,
+        }
+    }
+
+    /// Which kind a wide column is, and the rest of its name. The longest prefix that fits wins, so that
+    /// users' prefixes may contain each other.
+    pub(crate) fn wide<'a>(&self, column: &'a str) -> Option<(Kind, &'a str)> {
+        if column == self.id || column == self.weight {
+            return None;
+        }
+        [Kind::Probs, Kind::Votes, Kind::Features, Kind::Oracles, Kind::Truth]
+            .into_iter()
+            .filter_map(|kind| Some((kind, column.strip_prefix(self.name(kind).prefix.as_str())?)))
+            .filter(|(_, rest)| !rest.is_empty())
+            .min_by_key(|(_, rest)| rest.len())
+    }
+
+    /// Whether a field of this name says something about rows, so that it may not come and go between rows.
+    pub(crate) fn has_role(&self, field: &str) -> bool {
+        [Kind::Probs, Kind::Votes, Kind::Features, Kind::Oracles, Kind::Truth]
+            .into_iter()
+            .any(|kind| self.name(kind).field == field)
+            || field == self.weight
+            || field == self.labels
+            || self.wide(field).is_some()
+    }
+}
+
+struct Finder<'a> {
+    file: &'a str,
+    fields: &'a [Field],
+    hints: Hints,
+    columns: &'a Columns,
+}
+
+impl Finder<'_> {
+    fn layout(&self, options: &ReadOptions) -> Result<Layout> {
+        let columns = self.columns;
+        let probs = self.probs()?;
+        let classes = probs.keys.clone();
+        if classes.len() < 2 {
+            return Err(self.error(format!("one class only ({}): a classifier needs at least two", listed(&classes))));
+        }
+        let labelled = options.need != Need::Predictions;
+        let counted = labelled && options.annotations.is_none();
+        let votes = if counted { self.classed(Kind::Votes, &classes)? } else { None };
+        let labels = if counted && votes.is_none() { self.labels()? } else { None };
+        let truth = if labelled { self.classed(Kind::Truth, &classes)? } else { None };
+        let has_votes = votes.is_some() || labels.is_some() || options.annotations.is_some();
+        let missing = match options.need {
+            Need::Votes if !has_votes => Some("votes"),
+            Need::VotesOrTruth if !has_votes && truth.is_none() => Some("votes and no truth"),
+            _ => None,
+        };
+        if let Some(missing) = missing {
+            let (votes, truth) = (&columns.votes, &columns.truth);
+            return Err(self.error(format!(
+                "no {missing}: give columns {}<class>, a field {} or {}{}, or annotations; columns found: {}",
+                votes.prefix,
+                votes.field,
+                columns.labels,
+                if options.need == Need::VotesOrTruth {
+                    format!(", or {}<class>", truth.prefix)
+                } else {
+                    String::new()
+                },
+                self.found()
+            )));
+        }
+        let id = self.scalar(&columns.id)?;
+        if id.is_none() && options.annotations.is_some() {
+            return Err(self.error(format!(
+                "no column {}: annotations are joined by it; name it with --columns id=NAME; columns found: {}",
+                columns.id,
+                self.found()
+            )));
+        }
+        let layout = Layout {
+            probs,
+            votes,
+            labels,
+            truth,
+            features: self.features()?,
+            oracles: self.oracles(&classes)?,
+            weight: self.scalar(&columns.weight)?.map(|field| Part {
+                keys: vec![String::new()],
+                at: At::Wide(vec![field]),
+                name: columns.weight.clone(),
+                arrays: self.hints.arrays,
+            }),
+            id,
+            filters: options.filters.iter().map(|f| self.filter(f.column())).collect::<Result<_>>()?,
+            names: self.fields.iter().map(|f| f.name.clone()).collect(),
+            dropped_ids: options.annotations.is_some() && !options.filters.is_empty(),
+            classes,
+        };
+        self.asked_for(&layout, labelled)?;
+        Ok(layout)
+    }
+
+    /// What the user named must be there: a misspelt name would otherwise drop a column in silence.
+    fn asked_for(&self, layout: &Layout, labelled: bool) -> Result<()> {
+        for &key in &self.columns.named {
+            let (there, name) = match key {
+                "votes" => (layout.votes.is_some() || !labelled, &self.columns.votes.prefix),
+                "truth" => (layout.truth.is_some() || !labelled, &self.columns.truth.prefix),
+                "features" => (layout.features.is_some(), &self.columns.features.prefix),
+                "oracles" => (!layout.oracles.is_empty(), &self.columns.oracles.prefix),
+                "labels" => (layout.labels.is_some() || !labelled, &self.columns.labels),
+                "id" => (layout.id.is_some(), &self.columns.id),
+                "weight" => (layout.weight.is_some(), &self.columns.weight),
+                _ => continue,
+            };
+            if !there {
+                return Err(self
+                    .error(format!("no column named by {key}={name} in --columns; columns found: {}", self.found())));
+            }
+        }
+        Ok(())
+    }
+
+    fn probs(&self) -> Result<Part> {
+        if let Some(part) = self.part(Kind::Probs, self.hints.classes.as_deref())? {
+            return Ok(part);
+        }
+        let name = &self.columns.probs;
+        let semicolons = self.fields.len() == 1 && self.fields[0].name.contains(';');
+        Err(self.error(format!(
+            "no predictions: no column begins with {} and none is a list or map named {}; columns found: {}; {}",
+            name.prefix,
+            name.field,
+            self.found(),
+            if semicolons {
+                "separate the columns by commas, not semicolons"
+            } else {
+                "if they go by another name, give it: --columns probs=NAME"
+            }
+        )))
+    }
+
+    /// Votes or truth: for exactly the classes there are.
+    fn classed(&self, kind: Kind, classes: &[String]) -> Result<Option<Part>> {
+        self.part(kind, Some(classes))?.map(|part| self.fit(part, classes)).transpose()
+    }
+
+    /// The same values in the order of the classes.
+    fn fit(&self, mut part: Part, classes: &[String]) -> Result<Part> {
+        let place: HashMap<&str, usize> = part.keys.iter().enumerate().map(|(i, key)| (key.as_str(), i)).collect();
+        let show = |class: &str| match part.at {
+            At::Wide(_) => format!("{}{class}", part.name),
+            At::List(_) | At::Keyed(_) => format!("{}.{class}", part.name),
+        };
+        if let Some(extra) = part.keys.iter().find(|key| !classes.contains(key)) {
+            return Err(self.error(format!(
+                "column {}: {} is not among the classes of the predictions ({})",
+                show(extra),
+                shown(extra),
+                listed(classes)
+            )));
+        }
+        if let Some(missing) = classes.iter().find(|class| !place.contains_key(class.as_str())) {
+            return Err(self.error(format!(
+                "no column {}: there must be one for each class of the predictions ({})",
+                show(missing),
+                listed(classes)
+            )));
+        }
+        if let At::Wide(fields) = &mut part.at {
+            *fields = classes.iter().map(|class| fields[place[class.as_str()]]).collect();
+        }
+        part.keys = classes.to_vec();
+        Ok(part)
+    }
+
+    fn features(&self) -> Result<Option<Part>> {
+        let part = self.part(Kind::Features, self.hints.features.as_deref())?;
+        Ok(part.filter(|part| part.width() > 0))
+    }
+
+    fn labels(&self) -> Result<Option<usize>> {
+        let name = &self.columns.labels;
+        // One value a row under this name is something else (often the item's reference label).
+        Ok(self.named(name)?.filter(|&i| matches!(self.fields[i].shape, Shape::List(_))))
+    }
+
+    fn oracles(&self, classes: &[String]) -> Result<Vec<(String, Part)>> {
+        let name = &self.columns.oracles;
+        let mut oracles: Vec<(String, Part)> = Vec::new();
+        if let Some(field) = self.named(&name.field)?
+            && let Shape::Keyed(children) = &self.fields[field].shape
+        {
+            for (oracle, shape) in children {
+                let spot = Spot { field, child: Some(oracle.clone()) };
+                let part = self.nested(spot, shape, format!("{}.{oracle}", name.field), Some(classes))?;
+                oracles.push((oracle.clone(), self.fit(part, classes)?));
+            }
+        }
+        let mut wide: Vec<(String, Vec<String>, Vec<usize>)> = Vec::new();
+        for (i, field) in self.fields.iter().enumerate() {
+            let Some((Kind::Oracles, rest)) = self.columns.wide(&field.name) else { continue };
+            if field.name == name.field {
+                continue;
+            }
+            if field.shape != Shape::Scalar {
+                let spot = Spot { field: i, child: None };
+                let part = self.nested(spot, &field.shape, field.name.clone(), Some(classes))?;
+                oracles.push((rest.to_owned(), self.fit(part, classes)?));
+                continue;
+            }
+            // Names may contain underscores: the longest class that ends the column's name is meant.
+            let class = classes
+                .iter()
+                .filter(|class| rest.strip_suffix(class.as_str()).is_some_and(|r| r.len() > 1 && r.ends_with('_')))
+                .max_by_key(|class| class.len());
+            let Some(class) = class else {
+                return Err(self.error(format!(
+                    "column {}: ends with none of the classes ({}): name it {}<model>_<class>, or otherwise",
+                    field.name,
+                    listed(classes),
+                    name.prefix
+                )));
+            };
+            let oracle = &rest[..rest.len() - class.len() - 1];
+            let at = wide.iter().position(|(o, ..)| o == oracle).unwrap_or_else(|| {
+                wide.push((oracle.to_owned(), Vec::new(), Vec::new()));
+                wide.len() - 1
+            });
+            self.only_once(&wide[at].1, class, &field.name)?;
+            wide[at].1.push(class.clone());
+            wide[at].2.push(i);
+        }
+        for (oracle, keys, fields) in wide {
+            let prefix = format!("{}{oracle}_", name.prefix);
+            let part = Part { keys, at: At::Wide(fields), name: prefix, arrays: self.hints.arrays };
+            oracles.push((oracle, self.fit(part, classes)?));
+        }
+        for (i, (oracle, _)) in oracles.iter().enumerate() {
+            if oracles[..i].iter().any(|(other, _)| other == oracle) {
+                return Err(self.error(format!("model {oracle} is given twice: keep one of its columns")));
+            }
+        }
+        Ok(oracles)
+    }
+
+    /// The values of one kind, wide or nested, with keys as the file gives them.
+    fn part(&self, kind: Kind, list_keys: Option<&[String]>) -> Result<Option<Part>> {
+        let name = self.columns.name(kind);
+        let (mut keys, mut fields) = (Vec::new(), Vec::new());
+        for (i, field) in self.fields.iter().enumerate() {
+            if field.shape == Shape::Scalar
+                && let Some((found, key)) = self.columns.wide(&field.name)
+                && found == kind
+            {
+                self.only_once(&keys, key, &field.name)?;
+                keys.push(key.to_owned());
+                fields.push(i);
+            }
+        }
+        let nested = self.named(&name.field)?.filter(|&i| self.fields[i].shape != Shape::Scalar);
+        match (keys.first(), nested) {
+            (Some(key), Some(_)) => Err(self.error(format!(
+                "columns {}{key} and {} hold the same kind of values: keep one of them",
+                name.prefix, name.field
+            ))),
+            (None, Some(field)) => {
+                let spot = Spot { field, child: None };
+                self.nested(spot, &self.fields[field].shape, name.field.clone(), list_keys).map(Some)
+            }
+            (Some(_), None) => {
+                Ok(Some(Part { keys, at: At::Wide(fields), name: name.prefix.clone(), arrays: self.hints.arrays }))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn nested(&self, spot: Spot, shape: &Shape, name: String, list_keys: Option<&[String]>) -> Result<Part> {
+        let arrays = self.hints.arrays;
+        match shape {
+            Shape::List(width) => {
+                let keys = match list_keys {
+                    Some(keys) if keys.len() != *width => {
+                        return Err(self.error(format!(
+                            "column {name}: {width} values a row, but there are {} names for them ({})",
+                            keys.len(),
+                            listed(keys)
+                        )));
+                    }
+                    Some(keys) => keys.to_vec(),
+                    None => (0..*width).map(|i| i.to_string()).collect(),
+                };
+                Ok(Part { keys, at: At::List(spot), name, arrays })
+            }
+            Shape::Keyed(children) => {
+                let mut keys = Vec::with_capacity(children.len());
+                for (key, child) in children {
+                    if *child != Shape::Scalar {
+                        return Err(self.error(format!("column {name}.{key}: one number is needed, not a list")));
+                    }
+                    self.only_once(&keys, key, &format!("{name}.{key}"))?;
+                    keys.push(key.clone());
+                }
+                Ok(Part { keys, at: At::Keyed(spot), name, arrays })
+            }
+            Shape::Scalar => {
+                Err(self
+                    .error(format!("column {name}: one value a row, but a list or a map is needed, one entry a class")))
+            }
+        }
+    }
+
+    fn scalar(&self, name: &str) -> Result<Option<usize>> {
+        Ok(self.named(name)?.filter(|&i| self.fields[i].shape == Shape::Scalar))
+    }
+
+    fn filter(&self, name: &str) -> Result<usize> {
+        match self.named(name)? {
+            Some(i) if self.fields[i].shape == Shape::Scalar => Ok(i),
+            Some(_) => Err(self.error(format!("column {name} holds lists: filters need one value a row"))),
+            None => Err(self.error(format!("no column {} to filter by; columns found: {}", shown(name), self.found()))),
+        }
+    }
+
+    /// The field of a name, which may be there once at most.
+    fn named(&self, name: &str) -> Result<Option<usize>> {
+        let mut found = None;
+        for (i, field) in self.fields.iter().enumerate() {
+            if field.name == name && found.replace(i).is_some() {
+                return Err(self.twice(name));
+            }
+        }
+        Ok(found)
+    }
+
+    fn only_once(&self, keys: &[String], key: &str, column: &str) -> Result<()> {
+        if keys.iter().any(|k| k == key) { Err(self.twice(column)) } else { Ok(()) }
+    }
+
+    fn twice(&self, column: &str) -> Error {
+        self.error(format!("column {column} is given twice: rename or drop one of them"))
+    }
+
+    fn found(&self) -> String {
+        listed(self.fields.iter().map(|f| f.name.as_str()))
+    }
+
+    fn error(&self, reason: String) -> Error {
+        Error::file(self.file, reason)
+    }
+}

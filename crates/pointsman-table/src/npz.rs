@@ -1,0 +1,453 @@
+//! npz: a zip of numpy arrays, one a column or one a kind of column.
+//!
+//! Each array is read front to back through a file handle of its own, so that all of them advance row by
+//! row together and memory stays bounded. Only the zip's directory is left to a library.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+use flate2::CrcReader;
+use flate2::bufread::DeflateDecoder;
+use zip::{CompressionMethod, ZipArchive};
+
+use crate::arrow_value::Target;
+use crate::batch::Raw;
+use crate::cell::Gate;
+use crate::error::{Error, Result, RowAt, listed, shown};
+use crate::input::Input;
+use crate::labels::Labels;
+use crate::layout::{At, Field, Hints, Layout, Part, Shape};
+use crate::npy::Header;
+use crate::options::ReadOptions;
+use crate::read::{Progress, Source};
+
+pub(crate) struct NpzSource {
+    name: String,
+    layout: Layout,
+    labels: Labels,
+    /// The arrays by the layout's fields; those not needed stay closed.
+    arrays: Vec<Option<Array>>,
+    rows: u64,
+    row: u64,
+    bytes: u64,
+}
+
+pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
+    let archive = Archive::open(input)?;
+    let columns = &options.columns;
+    let hints =
+        Hints { classes: archive.names(&columns.classes)?, features: archive.names("feature_names")?, arrays: true };
+    let mut fields = Vec::new();
+    for entry in &archive.entries {
+        // An array that cannot be read matters only if it is needed: say so then.
+        let shape = match archive.header(entry) {
+            Ok(header) => match header.shape.as_slice() {
+                [_] if entry.name == columns.features.field && header.is_number() => Shape::List(1),
+                [_, width] => Shape::List(usize::try_from(*width).unwrap_or(usize::MAX)),
+                _ => Shape::Scalar,
+            },
+            Err(_) => Shape::Scalar,
+        };
+        fields.push(Field { name: entry.name.clone(), shape });
+    }
+    if let Some(entry) = archive.entries.iter().find(|entry| entry.name == columns.probs.field) {
+        archive.header(entry)?;
+    }
+    let layout = Layout::find(&archive.name, &fields, hints, options)?;
+    let mut arrays: Vec<Option<Array>> = archive.entries.iter().map(|_| None).collect();
+    let mut rows: Option<(u64, &str)> = None;
+    for field in layout.used() {
+        let entry = &archive.entries[field];
+        let array = archive.array(entry)?;
+        let own = array.header.shape.first().copied().unwrap_or(0);
+        match rows {
+            Some((rows, other)) if rows != own => {
+                return Err(Error::file(
+                    &archive.name,
+                    format!("array {} has {own} rows, but {other} has {rows}", entry.name),
+                ));
+            }
+            _ => rows = Some((own, &entry.name)),
+        }
+        arrays[field] = Some(array);
+    }
+    let rows = rows.map_or(0, |(rows, _)| rows);
+    let labels = Labels::new(&layout.classes);
+    Ok(NpzSource { name: archive.name, layout, labels, arrays, rows, row: 0, bytes: archive.bytes })
+}
+
+impl Source for NpzSource {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn fill(&mut self, limit: usize, gate: &mut Gate, out: &mut Raw) -> Result<usize> {
+        let rows = (self.rows - self.row).min(limit as u64) as usize;
+        if rows == 0 {
+            return Ok(0);
+        }
+        for (array, name) in self.arrays.iter_mut().zip(&self.layout.names) {
+            if let Some(array) = array {
+                array.advance(rows).map_err(|e| damaged(&self.name, name, &e.to_string()))?;
+            }
+        }
+        let mut slice =
+            Slice { file: &self.name, layout: &self.layout, arrays: &self.arrays, first: self.row, rows, kept: None };
+        if !gate.is_open() {
+            slice.filter(gate, out)?;
+        }
+        slice.append(&self.labels, out)?;
+        self.row += rows as u64;
+        Ok(rows)
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { rows: self.row, total_rows: Some(self.rows), bytes: 0, total_bytes: Some(self.bytes) }
+    }
+}
+
+/// Some rows of the file.
+struct Slice<'a> {
+    file: &'a str,
+    layout: &'a Layout,
+    arrays: &'a [Option<Array>],
+    first: u64,
+    rows: usize,
+    kept: Option<Vec<usize>>,
+}
+
+impl Slice<'_> {
+    fn at(&self, row: usize) -> RowAt<'_> {
+        RowAt { file: self.file, row: self.first + row as u64 + 1, line: None }
+    }
+
+    fn array(&self, field: usize) -> Result<&Array> {
+        self.arrays[field].as_ref().ok_or_else(|| Error::file(self.file, "an array was not opened"))
+    }
+
+    /// The kept rows, in order.
+    fn rows(&self) -> impl Iterator<Item = usize> {
+        let all = if self.kept.is_none() { self.rows } else { 0 };
+        (0..all).chain(self.kept.iter().flatten().copied())
+    }
+
+    fn filter(&mut self, gate: &mut Gate, out: &mut Raw) -> Result<()> {
+        let mut kept = Vec::new();
+        for row in 0..self.rows {
+            if gate.keeps(|i| Ok(self.array(self.layout.filters[i])?.cell(row, 0)))? {
+                kept.push(row);
+            } else if self.layout.dropped_ids
+                && let Some(field) = self.layout.id
+            {
+                out.dropped_ids.push(self.id(field, row)?);
+            }
+        }
+        self.kept = Some(kept);
+        Ok(())
+    }
+
+    fn append(&self, labels: &Labels, out: &mut Raw) -> Result<()> {
+        let layout = self.layout;
+        out.rows.extend(self.rows().map(|row| self.first + row as u64 + 1));
+        self.values(&layout.probs, &mut out.probs)?;
+        if let Some(part) = &layout.votes {
+            self.values(part, &mut out.votes)?;
+        }
+        if let Some(field) = layout.labels {
+            self.labels(field, labels, &mut out.votes)?;
+        }
+        if let Some(part) = &layout.truth {
+            self.values(part, &mut out.truth)?;
+        }
+        if let Some(part) = &layout.features {
+            self.values(part, &mut out.features)?;
+        }
+        for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
+            self.values(part, values)?;
+        }
+        if let Some(part) = &layout.weight {
+            self.values(part, &mut out.weights)?;
+        }
+        if let Some(field) = layout.id {
+            for row in self.rows() {
+                out.ids.push(self.id(field, row)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn id(&self, field: usize, row: usize) -> Result<String> {
+        let id = self.array(field)?.cell(row, 0).id();
+        id.map_err(|why| self.at(row).value(&self.layout.names[field], why))
+    }
+
+    fn values<T: Target>(&self, part: &Part, out: &mut Vec<T>) -> Result<()> {
+        let blame = |row: usize, key: usize, why: String| {
+            let at = self.at(row);
+            at.value(part.column(at.row, Some(key)), why)
+        };
+        match &part.at {
+            At::List(spot) => {
+                let (array, width) = (self.array(spot.field)?, part.width());
+                let Some(kept) = &self.kept else {
+                    let wrote = array.header.numbers(&array.buffer, out);
+                    return wrote.map_err(|(i, why)| blame(i / width, i % width, why));
+                };
+                for &row in kept {
+                    let wrote = array.header.numbers(array.row(row), out);
+                    wrote.map_err(|(key, why)| blame(row, key, why))?;
+                }
+            }
+            At::Wide(fields) => {
+                for row in self.rows() {
+                    for (key, &field) in fields.iter().enumerate() {
+                        let array = self.array(field)?;
+                        array.header.numbers(array.row(row), out).map_err(|(_, why)| blame(row, key, why))?;
+                    }
+                }
+            }
+            // Arrays have no keys.
+            At::Keyed(_) => {}
+        }
+        Ok(())
+    }
+
+    fn labels(&self, field: usize, labels: &Labels, out: &mut Vec<u32>) -> Result<()> {
+        let (array, name) = (self.array(field)?, &self.layout.names[field]);
+        for row in self.rows() {
+            let start = out.len();
+            out.resize(start + self.layout.classes.len(), 0);
+            for i in 0..array.width {
+                let cell = array.cell(row, i);
+                let text = cell.text().unwrap_or_default();
+                let Some(class) = labels.class(&text) else {
+                    let at = self.at(row);
+                    return Err(at.value(
+                        format!("{name}[{}, {i}]", at.row - 1),
+                        format!("label {} is not among the classes ({})", shown(&text), listed(&self.layout.classes)),
+                    ));
+                };
+                out[start + class] += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One array, read row by row.
+struct Array {
+    header: Header,
+    /// Elements a row.
+    width: usize,
+    elements: Elements,
+    rows_left: u64,
+    /// The rows read last.
+    buffer: Vec<u8>,
+}
+
+enum Elements {
+    /// Row after row.
+    Rows(Checked),
+    /// Column after column, which can only be read whole.
+    Columns { bytes: Vec<u8>, rows: usize, next: usize },
+}
+
+impl Array {
+    fn row(&self, row: usize) -> &[u8] {
+        let size = self.width * self.header.size;
+        &self.buffer[row * size..(row + 1) * size]
+    }
+
+    fn cell(&self, row: usize, i: usize) -> crate::cell::Cell<'static> {
+        let size = self.header.size;
+        self.header.cell(&self.row(row)[i * size..(i + 1) * size])
+    }
+
+    /// Reads the next rows.
+    fn advance(&mut self, rows: usize) -> io::Result<()> {
+        let size = self.header.size;
+        self.buffer.clear();
+        match &mut self.elements {
+            Elements::Rows(reader) => {
+                let wanted = rows as u64 * (self.width * size) as u64;
+                reader.take_into(wanted, &mut self.buffer)?;
+                self.rows_left = self.rows_left.saturating_sub(rows as u64);
+                if self.rows_left == 0 {
+                    reader.finish()?;
+                }
+            }
+            Elements::Columns { bytes, rows: all, next } => {
+                self.buffer.reserve(rows * self.width * size);
+                for row in *next..*next + rows {
+                    for key in 0..self.width {
+                        let start = (key * *all + row) * size;
+                        self.buffer.extend_from_slice(&bytes[start..start + size]);
+                    }
+                }
+                *next += rows;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes whose checksum is known.
+struct Checked {
+    reader: CrcReader<Box<dyn Read + Send>>,
+    crc: u32,
+}
+
+impl Checked {
+    fn take_into(&mut self, bytes: u64, to: &mut Vec<u8>) -> io::Result<()> {
+        self.reader.by_ref().take(bytes).read_to_end(to)?;
+        if (to.len() as u64) < bytes { Err(io::Error::other("it ends too early")) } else { Ok(()) }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if self.reader.read(&mut [0])? != 0 {
+            return Err(io::Error::other("it is longer than its shape says"));
+        }
+        if self.reader.crc().sum() != self.crc {
+            return Err(io::Error::other("its checksum is wrong"));
+        }
+        Ok(())
+    }
+}
+
+/// The arrays of a zip.
+struct Archive {
+    name: String,
+    file: File,
+    bytes: u64,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    name: String,
+    start: u64,
+    compressed: u64,
+    size: u64,
+    crc: u32,
+    method: CompressionMethod,
+    encrypted: bool,
+}
+
+impl Archive {
+    fn open(input: Input) -> Result<Self> {
+        let name = input.name.clone();
+        let (file, bytes) = input.file()?;
+        let broken = |e: &dyn std::fmt::Display| Error::file(&name, format!("is damaged or no npz file: {e}"));
+        let clone = file.try_clone().map_err(|e| Error::io(&name, e))?;
+        let mut zip = ZipArchive::new(BufReader::new(clone)).map_err(|e| broken(&e))?;
+        let mut entries = Vec::new();
+        for i in 0..zip.len() {
+            let entry = zip.by_index_raw(i).map_err(|e| broken(&e))?;
+            let Some(array) = entry.name().strip_suffix(".npy") else { continue };
+            let start = entry.data_start().ok_or_else(|| broken(&"an entry without data"))?;
+            let compressed = entry.compressed_size();
+            if start.checked_add(compressed).is_none_or(|end| end > bytes) {
+                return Err(broken(&format!("array {array} reaches beyond the end of the file")));
+            }
+            entries.push(Entry {
+                name: array.to_owned(),
+                start,
+                compressed,
+                size: entry.size(),
+                crc: entry.crc32(),
+                method: entry.compression(),
+                encrypted: entry.encrypted(),
+            });
+        }
+        Ok(Self { name, file, bytes, entries })
+    }
+
+    /// The bytes of an entry, decompressed.
+    fn reader(&self, entry: &Entry) -> Result<Checked> {
+        let bad = |why: &str| damaged(&self.name, &entry.name, why);
+        if entry.encrypted {
+            return Err(bad("it is encrypted"));
+        }
+        // A handle's clone shares its place in the file, so every array would move every other.
+        let file = Positioned { file: self.file.try_clone().map_err(|e| Error::io(&self.name, e))?, at: entry.start };
+        let raw = BufReader::with_capacity(1 << 16, file.take(entry.compressed));
+        let reader: Box<dyn Read + Send> = match entry.method {
+            CompressionMethod::Stored => Box::new(raw),
+            CompressionMethod::DEFLATE => Box::new(DeflateDecoder::new(raw)),
+            other => return Err(bad(&format!("it is compressed with {other}: use numpy.savez or savez_compressed"))),
+        };
+        Ok(Checked { reader: CrcReader::new(reader), crc: entry.crc })
+    }
+
+    fn header(&self, entry: &Entry) -> Result<Header> {
+        self.opened(entry).map(|(header, _)| header)
+    }
+
+    /// The header, with its claims checked against the entry's length, and the elements.
+    fn opened(&self, entry: &Entry) -> Result<(Header, Checked)> {
+        // The most that deflate makes of a byte.
+        const RATIO: u64 = 1032;
+        let bad = |why: &str| damaged(&self.name, &entry.name, why);
+        let mut reader = self.reader(entry)?;
+        let header = Header::read(&mut reader.reader).map_err(|why| bad(&why))?;
+        let claimed = header.bytes().and_then(|bytes| bytes.checked_add(header.start));
+        if claimed != Some(entry.size) || entry.size > entry.compressed.saturating_mul(RATIO) {
+            let shape: Vec<String> = header.shape.iter().map(ToString::to_string).collect();
+            let size = entry.size;
+            return Err(bad(&format!("its shape ({}) does not fit its {size} bytes", shape.join(", "))));
+        }
+        Ok((header, reader))
+    }
+
+    fn array(&self, entry: &Entry) -> Result<Array> {
+        let bad = |why: &str| damaged(&self.name, &entry.name, why);
+        let (header, mut reader) = self.opened(entry)?;
+        let (rows, width) = match header.shape.as_slice() {
+            [rows] => (*rows, 1),
+            [rows, width] => (*rows, *width),
+            other => return Err(bad(&format!("it has {} dimensions: one row an item is needed", other.len()))),
+        };
+        let width = usize::try_from(width).map_err(|_| bad("it is too wide"))?;
+        let elements = if header.fortran && width > 1 {
+            let total = entry.size - header.start;
+            let mut bytes = Vec::new();
+            let read = reader.take_into(total, &mut bytes).and_then(|()| reader.finish());
+            read.map_err(|e| bad(&e.to_string()))?;
+            Elements::Columns { bytes, rows: usize::try_from(rows).unwrap_or(0), next: 0 }
+        } else {
+            Elements::Rows(reader)
+        };
+        Ok(Array { header, width, elements, rows_left: rows, buffer: Vec::new() })
+    }
+
+    /// A one-dimensional array of names, if there is one.
+    fn names(&self, name: &str) -> Result<Option<Vec<String>>> {
+        let Some(entry) = self.entries.iter().find(|entry| entry.name == name) else { return Ok(None) };
+        let mut array = self.array(entry)?;
+        let rows = array.header.shape.first().copied().unwrap_or(0);
+        if array.header.shape.len() != 1 {
+            return Err(damaged(&self.name, name, "one dimension is needed"));
+        }
+        let rows = usize::try_from(rows).map_err(|_| damaged(&self.name, name, "it is too long"))?;
+        array.advance(rows).map_err(|e| damaged(&self.name, name, &e.to_string()))?;
+        Ok(Some((0..rows).map(|i| array.cell(i, 0).text().unwrap_or_default().into_owned()).collect()))
+    }
+}
+
+/// A file handle that keeps its own place.
+struct Positioned {
+    file: File,
+    at: u64,
+}
+
+impl Read for Positioned {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.file.seek(SeekFrom::Start(self.at))?;
+        let n = self.file.read(buf)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+fn damaged(file: &str, array: &str, why: &str) -> Error {
+    Error::file(file, format!("array {array}: {why}"))
+}

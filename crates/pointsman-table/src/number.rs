@@ -1,0 +1,84 @@
+//! From numbers as files hold them to the numbers tables are made of.
+
+use crate::error::shown;
+
+/// A count of votes from a number that may be stored as a float; what is wrong with it otherwise.
+pub(crate) fn count(value: f64) -> Result<u32, String> {
+    if value.is_nan() || value.is_infinite() {
+        Err(format!("{value} is not a number of votes: give a whole number from 0"))
+    } else if value < 0.0 {
+        Err(format!("{value} votes: a count cannot be negative"))
+    } else if value.fract() != 0.0 {
+        Err(format!("{value} votes: give whole counts, not shares"))
+    } else if value > f64::from(u32::MAX) {
+        Err(format!("{value} votes: at most {} can be counted", u32::MAX))
+    } else {
+        Ok(value as u32)
+    }
+}
+
+/// A count of votes from an integer; what is wrong with it otherwise.
+pub(crate) fn whole(value: i128) -> Result<u32, String> {
+    u32::try_from(value).map_err(|_| {
+        if value < 0 {
+            format!("{value} votes: a count cannot be negative")
+        } else {
+            format!("{value} votes: at most {} can be counted", u32::MAX)
+        }
+    })
+}
+
+/// A number from text; what is wrong with it otherwise.
+pub(crate) fn real_from_text(bytes: &[u8]) -> Result<f64, String> {
+    let text = text(bytes)?.trim();
+    text.parse().map_err(|_| {
+        if text.is_empty() {
+            "no value: a number is needed".to_owned()
+        } else if text.contains(',') && text.replacen(',', ".", 1).parse::<f64>().is_ok() {
+            format!("{} is not a number: use a decimal point", shown(text))
+        } else {
+            format!("{} is not a number", shown(text))
+        }
+    })
+}
+
+/// A count of votes from text; what is wrong with it otherwise.
+pub(crate) fn count_from_text(bytes: &[u8]) -> Result<u32, String> {
+    // Nearly all counts are short plain integers.
+    if (1..=9).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_digit) {
+        return Ok(bytes.iter().fold(0, |n, digit| n * 10 + u32::from(digit - b'0')));
+    }
+    count(real_from_text(bytes)?)
+}
+
+/// Text from bytes; what is wrong with them otherwise.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes)
+        .map_err(|_| format!("{} is not UTF-8: save the file in that encoding", shown(&String::from_utf8_lossy(bytes))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_whole() {
+        assert_eq!(count(3.0), Ok(3));
+        assert_eq!(count(f64::from(u32::MAX)), Ok(u32::MAX));
+        for bad in [-1.0, 2.5, 4_294_967_296.0, f64::NAN, f64::INFINITY] {
+            assert!(count(bad).unwrap_err().contains(&bad.to_string()));
+        }
+        assert_eq!(count_from_text(b"12"), Ok(12));
+        assert_eq!(count_from_text(b" 12.0 "), Ok(12));
+        assert_eq!(count_from_text(b"4294967295"), Ok(u32::MAX));
+        assert!(count_from_text(b"4294967296").is_err());
+        assert!(count_from_text(b"").is_err());
+    }
+
+    #[test]
+    fn a_decimal_comma_is_recognised() {
+        assert_eq!(real_from_text(b"0,3"), Err("\"0,3\" is not a number: use a decimal point".to_owned()));
+        assert_eq!(real_from_text(b" 1e-3"), Ok(1e-3));
+        assert!(real_from_text(b"\xff").unwrap_err().contains("UTF-8"));
+    }
+}

@@ -1,0 +1,204 @@
+//! What to read from a file: which rows, and under which names its columns go.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::format::Format;
+
+/// How to read a table. The default takes everything there is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadOptions {
+    /// The format; by default the one of the path's extension, or what the first bytes look like.
+    pub format: Option<Format>,
+    /// Rows must pass all of these.
+    pub filters: Vec<Filter>,
+    /// Names that differ from the standard ones.
+    pub columns: Columns,
+    /// A long table `id,label[,annotator]` that gives the votes, joined by the table's `id`.
+    pub annotations: Option<PathBuf>,
+    /// Which columns must be there, and which are left alone.
+    pub need: Need,
+    /// How many rows a batch has.
+    pub batch_rows: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            filters: Vec::new(),
+            columns: Columns::default(),
+            annotations: None,
+            need: Need::default(),
+            batch_rows: 65_536,
+        }
+    }
+}
+
+/// Which columns must be there beside the predictions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Need {
+    /// None; what is there is read.
+    #[default]
+    Any,
+    /// None, and votes and truth are neither read nor checked.
+    Predictions,
+    /// Votes, labels or annotations; truth is read if it is there.
+    Votes,
+    /// Votes, labels, annotations or truth.
+    VotesOrTruth,
+}
+
+/// A condition on rows: `COL=VALUE`.
+///
+/// A row passes if the column's value equals the filter's as text, or if both are numbers and equal
+/// (`split=0` keeps `0`, `0.0` and `00`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter {
+    column: String,
+    value: String,
+    number: Option<f64>,
+}
+
+impl Filter {
+    /// A filter that keeps the rows whose `column` is `value`.
+    pub fn new(column: impl Into<String>, value: impl Into<String>) -> Self {
+        let (column, value) = (column.into(), value.into());
+        let number = value.trim().parse().ok();
+        Self { column, value, number }
+    }
+
+    /// The column it looks at.
+    #[must_use]
+    pub fn column(&self) -> &str {
+        &self.column
+    }
+
+    /// The value it keeps.
+    #[must_use]
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    pub(crate) fn number(&self) -> Option<f64> {
+        self.number
+    }
+
+    pub(crate) fn keeps(&self, text: &str) -> bool {
+        text == self.value || self.number.is_some_and(|n| text.trim().parse() == Ok(n))
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.column, self.value)
+    }
+}
+
+impl FromStr for Filter {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.split_once('=') {
+            Some((column, value)) if !column.trim().is_empty() => Ok(Self::new(column.trim(), value.trim())),
+            _ => Err(Error::Option(format!("filter {text:?}: write COLUMN=VALUE, for example split=0"))),
+        }
+    }
+}
+
+/// The name one kind of column goes by: a prefix in wide files, a field or array in the others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    pub(crate) prefix: String,
+    pub(crate) field: String,
+}
+
+impl Name {
+    fn new(prefix: &str, field: &str) -> Self {
+        Self { prefix: prefix.to_owned(), field: field.to_owned() }
+    }
+}
+
+/// The names columns go by, where they are not the standard ones: `probs=p_,votes=v_,id=uid`.
+///
+/// | key | wide prefix | field or array |
+/// |---|---|---|
+/// | `probs` | `prob_` | `probs` |
+/// | `votes` | `votes_` | `votes` |
+/// | `labels` | | `labels` |
+/// | `features` | `x_` | `features` |
+/// | `oracles` | `oracle_` | `oracles` |
+/// | `truth` | `true_` | `truth` |
+/// | `id`, `weight`, `classes` | | `id`, `weight`, `classes` |
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Columns {
+    pub(crate) probs: Name,
+    pub(crate) votes: Name,
+    pub(crate) features: Name,
+    pub(crate) oracles: Name,
+    pub(crate) truth: Name,
+    pub(crate) labels: String,
+    pub(crate) id: String,
+    pub(crate) weight: String,
+    pub(crate) classes: String,
+    /// The keys the user gave: what was asked for by name must be there.
+    pub(crate) named: Vec<&'static str>,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self {
+            probs: Name::new("prob_", "probs"),
+            votes: Name::new("votes_", "votes"),
+            features: Name::new("x_", "features"),
+            oracles: Name::new("oracle_", "oracles"),
+            truth: Name::new("true_", "truth"),
+            labels: "labels".to_owned(),
+            id: "id".to_owned(),
+            weight: "weight".to_owned(),
+            classes: "classes".to_owned(),
+            named: Vec::new(),
+        }
+    }
+}
+
+impl FromStr for Columns {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        const KEYS: [&str; 9] = ["probs", "votes", "labels", "features", "oracles", "truth", "id", "weight", "classes"];
+        let mut columns = Self::default();
+        for item in text.split(',').filter(|item| !item.trim().is_empty()) {
+            let (key, name) = match item.split_once('=') {
+                Some((key, name)) if !name.trim().is_empty() => (key.trim(), name.trim().to_owned()),
+                _ => {
+                    return Err(Error::Option(format!(
+                        "columns {item:?}: write KEY=NAME, for example probs=p_ (keys: {})",
+                        KEYS.join(", ")
+                    )));
+                }
+            };
+            let Some(key) = KEYS.into_iter().find(|k| *k == key || key == "oracle" && *k == "oracles") else {
+                return Err(Error::Option(format!("columns: unknown key {key:?}: use one of {}", KEYS.join(", "))));
+            };
+            if columns.named.contains(&key) {
+                return Err(Error::Option(format!("columns: {key} is given twice")));
+            }
+            columns.named.push(key);
+            match key {
+                "probs" => columns.probs = Name::new(&name, &name),
+                "votes" => columns.votes = Name::new(&name, &name),
+                "features" => columns.features = Name::new(&name, &name),
+                "oracles" => columns.oracles = Name::new(&name, &name),
+                "truth" => columns.truth = Name::new(&name, &name),
+                "labels" => columns.labels = name,
+                "id" => columns.id = name,
+                "weight" => columns.weight = name,
+                _ => columns.classes = name,
+            }
+        }
+        Ok(columns)
+    }
+}

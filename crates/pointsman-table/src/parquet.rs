@@ -1,0 +1,119 @@
+//! Parquet: only the columns that are needed, row group after row group.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use ::parquet::arrow::ProjectionMask;
+use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use ::parquet::basic::Compression;
+use arrow_array::RecordBatch;
+
+use crate::arrow::{ArrowSource, RecordBatches, fields, shape_needs_a_row};
+use crate::error::{Error, Result};
+use crate::input::Input;
+use crate::layout::{Field, Hints, Layout};
+use crate::options::ReadOptions;
+
+pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
+    let parquet = Parquet::open(input)?;
+    let layout = Layout::find(&parquet.name, &parquet.fields()?, Hints::default(), options)?;
+    let used = layout.used();
+    let rows = u64::try_from(parquet.metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
+    let (name, bytes) = (parquet.name.clone(), parquet.bytes);
+    let batches = parquet.batches(&used, options.batch_rows)?;
+    Ok(ArrowSource::new(name, layout, &used, batches).with_totals(rows, bytes))
+}
+
+/// An opened Parquet file.
+pub(crate) struct Parquet {
+    pub(crate) name: String,
+    file: File,
+    bytes: u64,
+    metadata: ArrowReaderMetadata,
+}
+
+impl Parquet {
+    pub(crate) fn open(input: Input) -> Result<Self> {
+        let name = input.name.clone();
+        let (mut file, bytes) = input.file()?;
+        let mut magic = [0; 4];
+        let read = file.read_exact(&mut magic).and_then(|()| file.seek(SeekFrom::Start(0)));
+        if read.is_err() || &magic != b"PAR1" {
+            return Err(Error::file(&name, "is not a Parquet file: it does not begin with PAR1"));
+        }
+        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| damaged(&name, &e))?;
+        Ok(Self { name, file, bytes, metadata })
+    }
+
+    /// The columns and their shapes. Lists and maps show theirs in the first row.
+    pub(crate) fn fields(&self) -> Result<Vec<Field>> {
+        let schema = self.metadata.schema();
+        let open_ended = |i: &usize| shape_needs_a_row(schema.field(*i).data_type());
+        let nested: Vec<usize> = (0..schema.fields().len()).filter(open_ended).collect();
+        let mut all = fields(&RecordBatch::new_empty(schema.clone()));
+        if !nested.is_empty() {
+            let first = self.reader(&nested, 1)?.next().transpose()?;
+            for (i, field) in nested.into_iter().zip(first.iter().flat_map(fields)) {
+                all[i] = field;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The given top-level columns, in batches.
+    pub(crate) fn batches(self, columns: &[usize], rows: usize) -> Result<RecordBatches> {
+        // Larger batches only take more memory.
+        const MOST: usize = 65_536;
+        self.reader(columns, rows.clamp(1, MOST))
+    }
+
+    fn reader(&self, columns: &[usize], rows: usize) -> Result<RecordBatches> {
+        self.check_codecs(columns)?;
+        let file = self.file.try_clone().map_err(|e| Error::io(&self.name, e))?;
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            .with_projection(mask)
+            .with_batch_size(rows)
+            .build()
+            .map_err(|e| damaged(&self.name, &e))?;
+        let name = self.name.clone();
+        Ok(Box::new(reader.map(move |batch| batch.map_err(|e| damaged(&name, &e)))))
+    }
+
+    fn check_codecs(&self, columns: &[usize]) -> Result<()> {
+        let schema = self.metadata.parquet_schema();
+        for group in self.metadata.metadata().row_groups() {
+            for (leaf, column) in group.columns().iter().enumerate() {
+                if leaf >= schema.num_columns() || !columns.contains(&schema.get_column_root_idx(leaf)) {
+                    continue;
+                }
+                match column.compression() {
+                    Compression::UNCOMPRESSED
+                    | Compression::SNAPPY
+                    | Compression::GZIP(_)
+                    | Compression::LZ4
+                    | Compression::LZ4_RAW
+                    | Compression::ZSTD(_) => {}
+                    other => {
+                        let codec = other.to_string();
+                        let codec = codec.split('(').next().unwrap_or_default();
+                        return Err(Error::file(
+                            &self.name,
+                            format!(
+                                "column {} is compressed with {codec}: supported are none, snappy, gzip, lz4 and zstd",
+                                column.column_path()
+                            ),
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn damaged(name: &str, error: &(impl std::fmt::Display + ?Sized)) -> Error {
+    let text = error.to_string();
+    let text = text.strip_prefix("Parquet error: ").unwrap_or(&text);
+    Error::file(name, format!("is damaged or no Parquet file: {}", text.lines().next().unwrap_or_default()))
+}

@@ -1,0 +1,244 @@
+//! Reading a file: whole, or batch by batch in bounded memory.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use pointsman::Table;
+
+use crate::annotations::Join;
+use crate::batch::{Frame, Raw};
+use crate::cell::Gate;
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::input::Input;
+use crate::layout::Layout;
+use crate::options::ReadOptions;
+use crate::{csv, ipc, jsonl, npz, parquet};
+
+/// A format's reader: knows where everything stands, and appends rows.
+pub(crate) trait Source: Send {
+    fn layout(&self) -> &Layout;
+
+    /// Reads up to `limit` rows of the file and appends those that pass the gate. Gives the number of rows
+    /// read; none means the end.
+    fn fill(&mut self, limit: usize, gate: &mut Gate, out: &mut Raw) -> Result<usize>;
+
+    fn progress(&self) -> Progress;
+}
+
+/// How far a reader has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Rows of the file read so far, before any filter.
+    pub rows: u64,
+    /// Rows of the file, where the format says so.
+    pub total_rows: Option<u64>,
+    /// Bytes read so far, where rows are not known beforehand.
+    pub bytes: u64,
+    /// Bytes of the file, if it is one.
+    pub total_bytes: Option<u64>,
+}
+
+impl Progress {
+    /// The share of the file read so far, if it can be known.
+    #[must_use]
+    pub fn fraction(&self) -> Option<f64> {
+        let (done, total) = match (self.total_rows, self.total_bytes) {
+            (Some(total), _) => (self.rows, total),
+            (None, Some(total)) => (self.bytes, total),
+            (None, None) => return None,
+        };
+        Some(if total == 0 { 1.0 } else { (done as f64 / total as f64).min(1.0) })
+    }
+}
+
+/// Reads a whole table, with everything the file has to say about its rows.
+///
+/// # Errors
+/// If the file cannot be opened or is not a table; the message names the file, the row and the column.
+///
+/// ```no_run
+/// let table = pointsman_table::read("calibration.parquet")?;
+/// println!("{} rows of {:?}", table.rows(), table.classes());
+/// # Ok::<(), pointsman_table::Error>(())
+/// ```
+pub fn read(path: impl AsRef<Path>) -> Result<Table> {
+    read_frame(path, &ReadOptions::default()).map(|frame| frame.table)
+}
+
+/// Reads a whole table with its ids and row numbers.
+///
+/// # Errors
+/// As [`read`], and if no row passes the filters.
+pub fn read_frame(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Frame> {
+    let mut batches = batches(path, options)?;
+    match batches.frame(usize::MAX) {
+        Some(frame) => frame,
+        // `frame` says so itself; this keeps the types honest.
+        None => Err(Error::file(&batches.name, "has no rows")),
+    }
+}
+
+/// Reads a table batch by batch, in memory that does not grow with the file.
+///
+/// A batch has [`ReadOptions::batch_rows`] rows, the last one the rest. An Arrow file's own record batches
+/// are held whole while they are cut up, a numpy array in Fortran order for as long as the file is read, and
+/// [`ReadOptions::annotations`] stay in memory.
+///
+/// # Errors
+/// If the file cannot be opened, or its columns make no table.
+pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches> {
+    let path = path.as_ref();
+    let input = Input::open(path, options.format)?;
+    let name = input.name.clone();
+    let source = guarded(&name, || -> Result<Box<dyn Source>> {
+        Ok(match input.format {
+            Format::Csv => Box::new(csv::open(input, b',', options)?),
+            Format::Tsv => Box::new(csv::open(input, b'\t', options)?),
+            Format::Jsonl => Box::new(jsonl::open(input, options)?),
+            Format::Parquet => Box::new(parquet::open(input, options)?),
+            Format::Arrow => Box::new(ipc::open(input, options)?),
+            Format::Npz => Box::new(npz::open(input, options)?),
+        })
+    })?;
+    let join = match &options.annotations {
+        Some(path) => Some(Join::load(path, &source.layout().classes)?),
+        None => None,
+    };
+    Ok(Batches {
+        gate: Gate::new(&options.filters),
+        batch_rows: options.batch_rows.max(1),
+        name,
+        source,
+        join,
+        kept: 0,
+        done: false,
+    })
+}
+
+/// The batches of a table, one after the other.
+pub struct Batches {
+    name: String,
+    source: Box<dyn Source>,
+    gate: Gate,
+    join: Option<Join>,
+    batch_rows: usize,
+    kept: u64,
+    done: bool,
+}
+
+impl Batches {
+    /// The classes, in order.
+    #[must_use]
+    pub fn classes(&self) -> &[String] {
+        &self.source.layout().classes
+    }
+
+    /// The names of the features, without the prefix of wide columns.
+    #[must_use]
+    pub fn feature_names(&self) -> &[String] {
+        self.source.layout().features.as_ref().map_or(&[], |part| &part.keys)
+    }
+
+    /// Whether rows have ids.
+    #[must_use]
+    pub fn has_ids(&self) -> bool {
+        self.source.layout().id.is_some()
+    }
+
+    /// How many rows the file has before any filter, where the format says so.
+    #[must_use]
+    pub fn rows_hint(&self) -> Option<u64> {
+        self.source.progress().total_rows
+    }
+
+    /// How far reading has come.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.source.progress()
+    }
+
+    /// The next `want` rows that pass, or as many as there are.
+    fn frame(&mut self, want: usize) -> Option<Result<Frame>> {
+        if self.done {
+            return None;
+        }
+        let frame = self.next_frame(want);
+        // After an error the reader's state means nothing.
+        self.done |= !matches!(frame, Some(Ok(_)));
+        frame
+    }
+
+    fn next_frame(&mut self, want: usize) -> Option<Result<Frame>> {
+        let mut raw = Raw::new(self.source.layout(), self.room(want));
+        while raw.rows.len() < want {
+            let limit = self.batch_rows.min(want - raw.rows.len());
+            let (source, gate) = (&mut self.source, &mut self.gate);
+            match guarded(&self.name, || source.fill(limit, gate, &mut raw)) {
+                Ok(0) => {
+                    self.done = true;
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.kept += raw.rows.len() as u64;
+        if self.done && self.kept == 0 {
+            return Some(Err(self.nothing()));
+        }
+        let joined = self.join.as_mut().map(|join| join.votes(&self.name, &mut raw, self.done));
+        if let Some(Err(error)) = joined {
+            return Some(Err(error));
+        }
+        if raw.rows.is_empty() {
+            return None;
+        }
+        Some(raw.build(&self.name, self.source.layout(), self.join.is_some()))
+    }
+
+    /// Rows to make room for. A file's own word is trusted as far as a byte a value; beyond that, vectors grow.
+    fn room(&self, want: usize) -> usize {
+        let progress = self.source.progress();
+        let width = self.source.layout().width() as u64;
+        let believable = progress.total_bytes.unwrap_or(0).max(1 << 20) / width + 1;
+        let rows = match progress.total_rows {
+            Some(rows) if self.gate.is_open() => rows,
+            _ => self.batch_rows as u64,
+        };
+        rows.min(believable).min(want as u64) as usize
+    }
+
+    fn nothing(&self) -> Error {
+        if self.source.progress().rows == 0 {
+            Error::file(&self.name, "has no rows: there must be at least one below the header")
+        } else {
+            self.gate.nothing(&self.name)
+        }
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Frame>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.frame(self.batch_rows)
+    }
+}
+
+/// Runs a parser so that its panic becomes an error.
+///
+/// The parsers of Parquet, Arrow IPC and zip are other people's, index into damaged files in many places and
+/// have panicked on some before. A service must survive any upload, so the boundary is here, once for all
+/// formats. It is sound to go on: the reader that panicked is dropped unused, and what it had appended with it.
+pub(crate) fn guarded<T>(file: &str, parse: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(parse)).unwrap_or_else(|panic| {
+        let message = panic
+            .downcast_ref::<&str>()
+            .map(|s| (*s).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        let message = message.lines().next().unwrap_or_default();
+        Err(Error::file(file, format!("is damaged: its parser gave up ({message})")))
+    })
+}
