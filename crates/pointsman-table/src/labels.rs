@@ -25,8 +25,7 @@ impl Labels {
         if let Some(&class) = self.by_name.get(label) {
             return Some(class);
         }
-        let index = label.parse::<usize>().ok().filter(|&i| self.indexed && i < self.by_name.len());
-        index
+        label.parse::<usize>().ok().filter(|&i| self.indexed && i < self.by_name.len())
     }
 }
 

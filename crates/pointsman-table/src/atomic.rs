@@ -1,0 +1,102 @@
+//! Files that are there whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// Writes a file so that nobody ever sees half of it: to a temporary file beside it, synchronised to disk, then
+/// renamed. If `write` fails, nothing is left behind and a file that was there before stays as it was.
+///
+/// `-` is standard output; pipes and devices are written as they are.
+///
+/// # Errors
+/// If the file cannot be written, or `write` fails.
+pub fn write_atomically(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let path = path.as_ref();
+    let name = name_of(path);
+    let mut out = BufWriter::new(Output::create(path)?);
+    write(&mut out).map_err(|e| Error::io(&name, e))?;
+    let out = out.into_inner().map_err(|e| Error::io(&name, e.into_error()))?;
+    out.commit().map_err(|e| Error::io(&name, e))
+}
+
+/// A file's name in messages about writing it.
+pub(crate) fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard output".to_owned() } else { path.display().to_string() }
+}
+
+/// Where output goes. Dropped before [`Output::commit`], a file leaves nothing behind.
+pub(crate) enum Output {
+    File {
+        temporary: NamedTempFile,
+        target: PathBuf,
+    },
+    /// A pipe or a device, which renaming would replace by a file.
+    Direct(File),
+    Stdout(io::Stdout),
+}
+
+impl Output {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Stdout(io::stdout()));
+        }
+        Self::open(path).map_err(|e| Error::io(&name_of(path), e))
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
+        // Through a symbolic link: its target is replaced, not the link.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match fs::metadata(&target) {
+            Ok(meta) if meta.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(meta) if !meta.is_file() => return Ok(Self::Direct(OpenOptions::new().write(true).open(&target)?)),
+            _ => {}
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".").suffix(".part");
+        // As any other new file, and not for the owner alone as temporary files are.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        Ok(Self::File { temporary: builder.tempfile_in(folder(&target))?, target })
+    }
+
+    /// Puts the file in its place.
+    pub(crate) fn commit(mut self) -> io::Result<()> {
+        self.flush()?;
+        if let Self::File { temporary, target } = self {
+            temporary.as_file().sync_all()?;
+            temporary.persist(&target).map_err(|e| e.error)?;
+            // The rename itself must reach the disk too; where folders cannot be opened, it is left to the system.
+            if let Ok(folder) = File::open(folder(&target)) {
+                let _ = folder.sync_all();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn folder(target: &Path) -> &Path {
+    target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File { temporary, .. } => temporary.write(bytes),
+            Self::Direct(file) => file.write(bytes),
+            Self::Stdout(stdout) => stdout.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File { temporary, .. } => temporary.flush(),
+            Self::Direct(file) => file.flush(),
+            Self::Stdout(stdout) => stdout.flush(),
+        }
+    }
+}
