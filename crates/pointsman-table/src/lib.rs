@@ -1,4 +1,4 @@
-//! Pointsman's tables on disk: CSV, TSV, JSONL, Parquet, Arrow IPC and npz.
+//! Pointsman's files: tables as CSV, TSV, JSONL, Parquet, Arrow IPC and npz, routers, and tasks.
 //!
 //! [`read`] takes a file whole, [`batches`] in bounded memory; [`TableWriter`] writes results. The columns of
 //! a table are found by name:
@@ -51,6 +51,8 @@ mod number;
 mod options;
 mod parquet;
 mod read;
+mod router;
+mod task;
 mod write;
 
 pub use atomic::write_atomically;
@@ -59,4 +61,6 @@ pub use error::{Error, Result};
 pub use format::Format;
 pub use options::{Columns, Filter, Need, ReadOptions};
 pub use read::{Batches, Progress, batches, read, read_frame};
+pub use router::{load_router, parse_router, save_router};
+pub use task::{parse_task, read_task};
 pub use write::{Column, ColumnKind, TableWriter};

@@ -104,7 +104,7 @@ impl Router {
             return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
         }
         let cells = Cells::fit(partition, table)?;
-        let bins = partition.factors.iter().find_map(|factor| match factor {
+        let bins = partition.factors().iter().find_map(|factor| match factor {
             Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
             _ => None,
         });
@@ -143,8 +143,8 @@ impl Router {
             (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
             _ => false,
         };
-        let fits = partition.factors.len() == cells.axes().len()
-            && partition.factors.iter().zip(cells.axes()).all(fits)
+        let fits = partition.factors().len() == cells.axes().len()
+            && partition.factors().iter().zip(cells.axes()).all(fits)
             && matches!(backoff.axes(), [Axis::Confidence { .. }])
             && [cells.classes(), backoff.classes()] == [table.classes().len(); 2];
         if !fits {

@@ -22,6 +22,10 @@ pub trait Real: Copy + PartialOrd + Send + Sync + sealed::Sealed + 'static {
     fn to_f64(self) -> f64;
     /// The value in single precision, rounded.
     fn to_f32(self) -> f32;
+    /// The values themselves, if they are in single precision.
+    fn singles(values: &[Self]) -> Option<&[f32]>
+    where
+        Self: Sized;
 }
 
 mod sealed {
@@ -39,6 +43,10 @@ impl Real for f32 {
     fn to_f32(self) -> f32 {
         self
     }
+    #[inline]
+    fn singles(values: &[Self]) -> Option<&[f32]> {
+        Some(values)
+    }
 }
 
 impl Real for f64 {
@@ -49,6 +57,10 @@ impl Real for f64 {
     #[inline]
     fn to_f32(self) -> f32 {
         self as f32
+    }
+    #[inline]
+    fn singles(_: &[Self]) -> Option<&[f32]> {
+        None
     }
 }
 

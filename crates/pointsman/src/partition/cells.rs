@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::edges::{Edges, double, single};
+use super::grid::Grid;
 use super::{Factor, MAX_CELLS, Partition};
 use crate::error::{Error, Result};
 use crate::simplex::{self, Peak, Real};
@@ -70,6 +71,7 @@ pub struct Cells {
     strides: Vec<usize>,
     count: usize,
     features: Vec<String>,
+    grid: Option<Grid>,
 }
 
 impl Cells {
@@ -78,7 +80,7 @@ impl Cells {
         partition.check()?;
         let mut features = Vec::new();
         let axes =
-            partition.factors.iter().map(|factor| Axis::fit(factor, table, &mut features)).collect::<Result<_>>()?;
+            partition.factors().iter().map(|factor| Axis::fit(factor, table, &mut features)).collect::<Result<_>>()?;
         Self::new(table.classes().len(), axes, features)
     }
 
@@ -117,7 +119,8 @@ impl Cells {
         for i in (1..axes.len()).rev() {
             strides[i - 1] = strides[i] * axes[i].bins();
         }
-        Ok(Self { classes, axes, strides, count, features })
+        let grid = Grid::of(&axes, classes);
+        Ok(Self { classes, axes, strides, count, features, grid })
     }
 
     /// How many cells there are.
@@ -142,6 +145,11 @@ impl Cells {
     #[must_use]
     pub fn features(&self) -> &[String] {
         &self.features
+    }
+
+    /// The fast way to cells, if these cells have one.
+    pub(crate) fn grid(&self) -> Option<&Grid> {
+        self.grid.as_ref()
     }
 
     /// The cell of an input: its prediction, the prediction's peak and the features the cells need.

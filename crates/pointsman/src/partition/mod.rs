@@ -6,12 +6,14 @@
 
 mod cells;
 mod edges;
+mod grid;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub use cells::{Axis, CellId, Cells};
 pub use edges::Edges;
+pub(crate) use grid::UNUSUAL;
 
 use crate::error::{Error, Result};
 
@@ -40,16 +42,32 @@ const MAX_BINS: usize = 100_000;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    pub(crate) factors: Vec<Factor>,
+    factors: Vec<Factor>,
 }
 
 /// One factor of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Factor {
-    TopClass { bins: usize },
-    Confidence { bins: usize },
+#[non_exhaustive]
+pub enum Factor {
+    /// Quantiles of the confidence within each top class.
+    TopClass {
+        /// How many.
+        bins: usize,
+    },
+    /// Quantiles of the confidence.
+    Confidence {
+        /// How many.
+        bins: usize,
+    },
+    /// Distinct predictions.
     LevelSets,
-    Feature { name: String, bins: usize },
+    /// Quantiles of a feature.
+    Feature {
+        /// Its name.
+        name: String,
+        /// How many.
+        bins: usize,
+    },
 }
 
 impl Partition {
@@ -82,6 +100,12 @@ impl Partition {
     pub fn times(mut self, other: Self) -> Self {
         self.factors.extend(other.factors);
         self
+    }
+
+    /// The factors, in order.
+    #[must_use]
+    pub fn factors(&self) -> &[Factor] {
+        &self.factors
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::estimate::{Decomposition, Estimator};
 use crate::loss::Loss;
-use crate::partition::{CellId, Cells};
+use crate::partition::{CellId, Cells, UNUSUAL};
 use crate::router::{Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::task::{Task, Ties};
@@ -79,6 +79,9 @@ struct Estimates {
     /// The source of each cell: itself, or `FALL_BACK` if it is empty.
     source_of: Vec<u32>,
 }
+
+/// Rows whose cells are found together: their cells stay in the fastest cache.
+const BLOCK: usize = 1024;
 
 const FALL_BACK: u32 = u32::MAX;
 const UNDETERMINED: u8 = u8::MAX;
@@ -280,6 +283,29 @@ impl Policy {
             let rows = out.len().max(1);
             return Err(self.wrong_shape(predictions.len() / rows, features.len() / rows));
         }
+        let Some((grid, singles)) = self.cells.grid().zip(T::singles(predictions)) else {
+            return self.decide_carefully(predictions, features, out);
+        };
+        let mut cells = [UNUSUAL; BLOCK];
+        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+            let start = block * BLOCK;
+            let cells = &mut cells[..out.len()];
+            grid.find(&singles[start * c..(start + out.len()) * c], cells);
+            for (i, &cell) in cells.iter().enumerate() {
+                let source = self.estimates.source_of.get(cell as usize).copied().unwrap_or(FALL_BACK);
+                if source == FALL_BACK {
+                    let row = start + i;
+                    out[i] = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
+                } else {
+                    out[i] = Verdict { cell, source };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn decide_carefully<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
+        let (c, d) = (self.cells.classes(), self.cells.features().len());
         for (row, (slot, prediction)) in out.iter_mut().zip(predictions.chunks_exact(c)).enumerate() {
             *slot = self.verdict(row, prediction, &features[row * d..(row + 1) * d])?;
         }

@@ -1,0 +1,302 @@
+//! The router file: a `.safetensors` file that any language can read and nobody needs to trust.
+//!
+//! | tensor | type | what |
+//! |---|---|---|
+//! | `probs` | f64, rows × classes | weak predictions as given |
+//! | `votes` | u32, rows × classes | label counts |
+//! | `weights` | f64, rows | only if rows have weights |
+//! | `features` | f64, rows × features | only the features the cells need |
+//! | `oracle.<name>` | f64, rows × classes | another model's predictions |
+//! | `axis.<i>.edges` | f64 | inner edges of the i-th factor of the partition; of all classes in order for `top-class` |
+//! | `axis.<i>.counts` | u32, classes | how many of them each class has (`top-class`) |
+//! | `axis.<i>.levels` | f32, levels × classes | the distinct predictions (`level-sets`) |
+//! | `backoff.edges` | f64 | edges of the confidence over all classes |
+//!
+//! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
+//! the features, whether centroids are served, and the SHA-256 of everything else. Rows are stored in order of
+//! cell; which cell each is in is found anew from its prediction when the file is read, so it cannot be wrong.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use pointsman::{Axis, Cells, Edges, Factor, Partition, Router, Table};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::atomic::write_atomically;
+use crate::error::{Error, Result, name_of};
+
+/// The version of the format this crate writes, and the newest it reads.
+const VERSION: u32 = 1;
+
+/// The metadata key.
+const KEY: &str = "pointsman";
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    version: u32,
+    classes: Vec<String>,
+    partition: String,
+    recalibrated: bool,
+    features: Vec<String>,
+    oracles: Vec<String>,
+    sha256: String,
+}
+
+/// The part of a header that every version has.
+#[derive(Debug, Deserialize)]
+struct AnyHeader {
+    version: u32,
+}
+
+/// Writes a router; the file appears whole or not at all. The same router gives the same bytes.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn save_router(path: impl AsRef<Path>, router: &Router) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = router_bytes(router).map_err(|reason| Error::file(&name_of(path), reason))?;
+    write_atomically(path, |out| out.write_all(&bytes))
+}
+
+/// Reads a router, checking everything: a router file is untrusted input.
+///
+/// # Errors
+/// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
+pub fn load_router(path: impl AsRef<Path>) -> Result<Router> {
+    let path = path.as_ref();
+    let name = name_of(path);
+    let bytes = std::fs::read(path).map_err(|source| Error::io(&name, source))?;
+    parse_router(&bytes).map_err(|reason| Error::file(&name, reason))
+}
+
+/// The bytes of a router file.
+fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
+    let table = router.rows();
+    let (rows, classes) = (table.rows(), table.classes().len());
+    let mut tensors = Tensors::default();
+    tensors.reals("probs", vec![rows, classes], table.predictions());
+    tensors.counts("votes", vec![rows, classes], (0..rows).flat_map(|row| table.votes(row)).flat_map(|v| v.counts()));
+    if table.has_weights() {
+        tensors.reals("weights", vec![rows], &(0..rows).map(|row| table.weight(row)).collect::<Vec<_>>());
+    }
+    if !table.feature_names().is_empty() {
+        let values: Vec<f64> = (0..rows).flat_map(|row| table.features(row)).copied().collect();
+        tensors.reals("features", vec![rows, table.feature_names().len()], &values);
+    }
+    for (name, probs) in table.oracles() {
+        tensors.reals(&format!("oracle.{name}"), vec![rows, classes], probs);
+    }
+    for (i, axis) in router.cells().axes().iter().enumerate() {
+        let edges = format!("axis.{i}.edges");
+        match axis {
+            Axis::TopClass { edges: by_class, .. } => {
+                let all: Vec<f64> = by_class.iter().flat_map(|edges| edges.values()).copied().collect();
+                tensors.reals(&edges, vec![all.len()], &all);
+                let counts: Vec<u32> = by_class.iter().map(|edges| edges.values().len() as u32).collect();
+                tensors.counts(&format!("axis.{i}.counts"), vec![classes], &counts);
+            }
+            Axis::Confidence { edges: e } | Axis::Feature { edges: e, .. } => {
+                tensors.reals(&edges, vec![e.values().len()], e.values());
+            }
+            Axis::LevelSets { levels, .. } => {
+                let bytes = levels.iter().flat_map(|x| x.to_le_bytes()).collect();
+                tensors.push(&format!("axis.{i}.levels"), Dtype::F32, vec![levels.len() / classes, classes], bytes);
+            }
+            other => return Err(format!("this version cannot store the partition axis {other:?}")),
+        }
+    }
+    if let [Axis::Confidence { edges }] = router.backoff().axes() {
+        tensors.reals("backoff.edges", vec![edges.values().len()], edges.values());
+    }
+    let mut header = Header {
+        version: VERSION,
+        classes: table.classes().to_vec(),
+        partition: router.partition().to_string(),
+        recalibrated: router.is_recalibrated(),
+        features: table.feature_names().to_vec(),
+        oracles: table.oracles().map(|(name, _)| name.to_owned()).collect(),
+        sha256: String::new(),
+    };
+    let views = tensors.views().map_err(|e| e.to_string())?;
+    header.sha256 = checksum(&header, views.iter().map(|(name, view)| (*name, view)))?;
+    let header = serde_json::to_string(&header).map_err(|e| e.to_string())?;
+    safetensors::serialize(views, Some([(KEY.to_owned(), header)].into())).map_err(|e| e.to_string())
+}
+
+/// Reads a router from the bytes of its file; the reason if they are none.
+///
+/// # Errors
+/// If the bytes are damaged, contradict themselves or are from a newer version.
+pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, String> {
+    let damaged = |e: &dyn std::fmt::Display| format!("not a router file, or damaged ({e}): calibrate again");
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
+    let text = metadata.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| damaged(&"no pointsman header"))?;
+    let AnyHeader { version } = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+    if version == 0 || version > VERSION {
+        return Err(format!(
+            "router format {version}, this program reads formats 1 to {VERSION}: use a newer pointsman, or calibrate again"
+        ));
+    }
+    let mut header: Header = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+    let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
+    let mut tensors = file.tensors();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let claimed = std::mem::take(&mut header.sha256);
+    if claimed != checksum(&header, tensors.iter().map(|(name, view)| (name.as_str(), view)))? {
+        return Err(damaged(&"its checksum does not match"));
+    }
+    let read = Reader { file: &file };
+    let (table, cells, backoff, partition) = read.parts(&header).map_err(|e| damaged(&e))?;
+    Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(|e| damaged(&e))
+}
+
+/// SHA-256 over the header, its checksum still empty, and over every tensor's name, type, shape and bytes, by name.
+fn checksum<'a>(
+    header: &Header,
+    tensors: impl Iterator<Item = (&'a str, &'a TensorView<'a>)>,
+) -> std::result::Result<String, String> {
+    let mut hash = Sha256::new();
+    hash.update(serde_json::to_vec(header).map_err(|e| e.to_string())?);
+    for (name, view) in tensors {
+        hash.update(format!("\n{name} {:?} {:?}\n", view.dtype(), view.shape()));
+        hash.update(view.data());
+    }
+    Ok(hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+/// Tensors to write, kept by name.
+#[derive(Default)]
+struct Tensors(Vec<(String, Dtype, Vec<usize>, Vec<u8>)>);
+
+impl Tensors {
+    fn push(&mut self, name: &str, dtype: Dtype, shape: Vec<usize>, bytes: Vec<u8>) {
+        self.0.push((name.to_owned(), dtype, shape, bytes));
+        self.0.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+
+    fn reals(&mut self, name: &str, shape: Vec<usize>, values: &[f64]) {
+        self.push(name, Dtype::F64, shape, values.iter().flat_map(|x| x.to_le_bytes()).collect());
+    }
+
+    fn counts<'a>(&mut self, name: &str, shape: Vec<usize>, values: impl IntoIterator<Item = &'a u32>) {
+        self.push(name, Dtype::U32, shape, values.into_iter().flat_map(|x| x.to_le_bytes()).collect());
+    }
+
+    fn views(&self) -> std::result::Result<Vec<(&str, TensorView<'_>)>, safetensors::SafeTensorError> {
+        self.0
+            .iter()
+            .map(|(name, dtype, shape, bytes)| Ok((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?)))
+            .collect()
+    }
+}
+
+/// Tensors being read, each checked for type and shape.
+struct Reader<'a> {
+    file: &'a SafeTensors<'a>,
+}
+
+type Parsed<T> = std::result::Result<T, String>;
+
+impl Reader<'_> {
+    fn parts(&self, header: &Header) -> Parsed<(Table, Cells, Cells, Partition)> {
+        let partition: Partition = header.partition.parse().map_err(|e: pointsman::Error| e.to_string())?;
+        let classes = header.classes.len();
+        let table = self.table(header).map_err(|e| e.to_string())?;
+        let mut axes = Vec::new();
+        for (i, factor) in partition.factors().iter().enumerate() {
+            axes.push(self.axis(i, factor, classes, &header.features)?);
+        }
+        let backoff = Edges::of_confidence(self.reals("backoff.edges", None)?).map_err(|e| e.to_string())?;
+        let cells = Cells::new(classes, axes, header.features.clone()).map_err(|e| e.to_string())?;
+        let backoff = Cells::new(classes, vec![Axis::Confidence { edges: backoff }], Vec::new());
+        Ok((table, cells, backoff.map_err(|e| e.to_string())?, partition))
+    }
+
+    fn table(&self, header: &Header) -> Parsed<Table> {
+        let text = |e: pointsman::Error| e.to_string();
+        let classes = header.classes.len();
+        let mut table = Table::new(header.classes.clone(), self.reals("probs", Some(classes))?).map_err(text)?;
+        table = table.with_votes(self.counts("votes", Some(classes))?).map_err(text)?;
+        if self.has("weights") {
+            table = table.with_weights(self.reals("weights", None)?).map_err(text)?;
+        }
+        if !header.features.is_empty() {
+            let values = self.reals("features", Some(header.features.len()))?;
+            table = table.with_features(header.features.clone(), values).map_err(text)?;
+        }
+        for name in &header.oracles {
+            let probs = self.reals(&format!("oracle.{name}"), Some(classes))?;
+            table = table.with_oracle(name.clone(), probs).map_err(text)?;
+        }
+        Ok(table)
+    }
+
+    fn axis(&self, i: usize, factor: &Factor, classes: usize, features: &[String]) -> Parsed<Axis> {
+        let name = format!("axis.{i}.edges");
+        let text = |e: pointsman::Error| e.to_string();
+        Ok(match factor {
+            Factor::TopClass { .. } => {
+                let (mut all, counts) = (self.reals(&name, None)?, self.counts(&format!("axis.{i}.counts"), None)?);
+                let mut edges = Vec::with_capacity(counts.len());
+                for count in counts {
+                    let count = count as usize;
+                    if count > all.len() {
+                        return Err(format!("{name} is shorter than its counts say"));
+                    }
+                    let rest = all.split_off(count);
+                    edges.push(Edges::of_confidence(std::mem::replace(&mut all, rest)).map_err(text)?);
+                }
+                if !all.is_empty() {
+                    return Err(format!("{name} is longer than its counts say"));
+                }
+                Axis::top_class(edges)
+            }
+            Factor::Confidence { .. } => {
+                Axis::Confidence { edges: Edges::of_confidence(self.reals(&name, None)?).map_err(text)? }
+            }
+            Factor::LevelSets => {
+                let bytes = self.bytes(&format!("axis.{i}.levels"), Dtype::F32, Some(classes))?;
+                let levels = bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+                Axis::LevelSets { levels, classes }
+            }
+            Factor::Feature { name: feature, .. } => {
+                let slot = features.iter().position(|f| f == feature).ok_or("a feature without a name")?;
+                let edges = Edges::of_feature(self.reals(&name, None)?).map_err(text)?;
+                Axis::Feature { name: feature.clone(), slot, edges }
+            }
+            other => return Err(format!("unknown factor {other}")),
+        })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.file.tensor(name).is_ok()
+    }
+
+    /// A tensor's bytes, if it has the type and, with `width`, that many columns.
+    fn bytes(&self, name: &str, dtype: Dtype, width: Option<usize>) -> Parsed<&[u8]> {
+        let view = self.file.tensor(name).map_err(|_| format!("the array {name} is missing"))?;
+        let fits = match (view.shape(), width) {
+            ([_], None) => true,
+            ([_, columns], Some(width)) => *columns == width,
+            _ => false,
+        };
+        if view.dtype() != dtype || !fits {
+            return Err(format!("the array {name} has type {:?} and shape {:?}", view.dtype(), view.shape()));
+        }
+        Ok(view.data())
+    }
+
+    fn reals(&self, name: &str, width: Option<usize>) -> Parsed<Vec<f64>> {
+        Ok(self.bytes(name, Dtype::F64, width)?.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect())
+    }
+
+    fn counts(&self, name: &str, width: Option<usize>) -> Parsed<Vec<u32>> {
+        Ok(self.bytes(name, Dtype::U32, width)?.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect())
+    }
+}

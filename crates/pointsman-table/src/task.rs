@@ -1,0 +1,96 @@
+//! Tasks from TOML files.
+
+use std::path::Path;
+
+use pointsman::{Loss, Oracle, Task};
+use serde::Deserialize;
+
+use crate::error::{Error, Result, name_of};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskFile {
+    loss: LossFile,
+    abstain: Option<f64>,
+    estimator: Option<String>,
+    ties: Option<String>,
+    #[serde(default)]
+    route: Vec<RouteFile>,
+}
+
+/// A loss by name, or a cost matrix: one row an act, one column a class.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "loss is a name such as \"brier\", or a table with acts and cost")]
+enum LossFile {
+    Name(String),
+    Matrix(MatrixFile),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MatrixFile {
+    acts: Vec<String>,
+    cost: Vec<Vec<f64>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RouteFile {
+    #[serde(default = "unnamed")]
+    name: String,
+    cost: f64,
+    #[serde(default = "bayes")]
+    kind: String,
+}
+
+fn unnamed() -> String {
+    "oracle".into()
+}
+
+fn bayes() -> String {
+    "bayes".into()
+}
+
+/// Reads a task file.
+///
+/// # Errors
+/// If the file cannot be read, is not TOML, has unknown keys, or its loss, oracles and prices make no task.
+pub fn read_task(path: impl AsRef<Path>) -> Result<Task> {
+    let path = path.as_ref();
+    let name = name_of(path);
+    let text = std::fs::read_to_string(path).map_err(|source| Error::io(&name, source))?;
+    parse_task(&text).map_err(|reason| Error::file(&name, reason))
+}
+
+/// Reads a task from the text of its file; the reason if it is none.
+///
+/// # Errors
+/// If the text is not TOML, has unknown keys, or its loss, oracles and prices make no task.
+pub fn parse_task(text: &str) -> std::result::Result<Task, String> {
+    let file: TaskFile = toml::from_str(text).map_err(|e| {
+        let line = e.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+        format!("line {line}: {}", e.message().replace('\n', ", "))
+    })?;
+    build(file).map_err(|e| e.to_string())
+}
+
+fn build(file: TaskFile) -> pointsman::Result<Task> {
+    let loss = match file.loss {
+        LossFile::Name(name) => name.parse()?,
+        LossFile::Matrix(matrix) => Loss::matrix(matrix.acts, matrix.cost)?,
+    };
+    let mut task = Task::new(loss);
+    for route in file.route {
+        task = task.route(route.name, route.kind.parse::<Oracle>()?, route.cost)?;
+    }
+    if let Some(price) = file.abstain {
+        task = task.abstain(price)?;
+    }
+    if let Some(estimator) = file.estimator {
+        task = task.estimator(estimator.parse()?);
+    }
+    if let Some(ties) = file.ties {
+        task = task.ties(ties.parse()?);
+    }
+    Ok(task)
+}
