@@ -244,7 +244,7 @@ fn print_policy(
     print_shares(out, router, &decisions)?;
     writeln!(out)?;
     let flags = plan::task_flags(&args.task);
-    next_step(out, "Next, decide queries, or prove it on held-out rows:", &format!("pointsman decide {path} queries.csv{flags} -o decisions.csv"))?;
+    next_step(&mut *out, "Next, decide queries, or prove it on held-out rows:", &format!("pointsman decide {path} queries.csv{flags} -o decisions.csv"))?;
     writeln!(out, "  {BOLD}pointsman evaluate {path} heldout.csv{flags}{BOLD:#}")
 }
 
