@@ -15,8 +15,8 @@ const STYLES: Styles = Styles::styled()
     .placeholder(AnsiColor::Cyan.on_default());
 
 const LOSSES: &str = "\
-Losses: brier, cross-entropy, spherical, zero-one, fn-fp:fp=1,fn=3, three-part, asymmetric:2; any cost matrix in a \
-task file.
+Losses: brier, cross-entropy, spherical, zero-one, fn-fp:fp=1,fn=3, three-part, asymmetric:2; any
+cost matrix in a task file.
 Prices are in the loss's unit.";
 
 /// Predict, route or abstain: a cheap classifier, an expensive oracle, and decisions you can trust with money.
@@ -138,7 +138,8 @@ Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined 
 
 Examples:
   pointsman calibrate calibration.csv -o router.safetensors
-  pointsman calibrate all.parquet --where split=0 --partition 'top-class:10*features:x_length=4' -o r.safetensors")]
+  pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
+      --partition 'top-class:10*features:x_length=4'")]
 pub(crate) struct CalibrateArgs {
     /// The calibration table: predictions and several labels a row (- is standard input)
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
@@ -164,19 +165,19 @@ pub(crate) struct CalibrateArgs {
 
 Examples:
   pointsman show router.safetensors
-  pointsman show router.safetensors --loss zero-one --route expert=0.05 --abstain 0.3 --sort margin"))]
+  pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin"))]
 pub(crate) struct ShowArgs {
     /// The router
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) router: PathBuf,
-    #[command(flatten)]
-    pub(crate) task: TaskArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// The order of the cells
     #[arg(long, value_name = "KEY", default_value = "cell")]
     pub(crate) sort: SortKey,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
 }
 
 /// What cells are sorted by.
@@ -193,11 +194,12 @@ pub(crate) enum SortKey {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LOSSES}
 
-Columns written: id (if the table has one), cell, support, action, label, irreducible, reducible, cost_predict,
-cost_route_<name>, cost_abstain; act for losses with acts of their own. Unknown numbers are left empty.
+Columns written: id (if the table has one), cell, support, action, label, irreducible, reducible,
+cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own. Unknown
+numbers are left empty.
 
 Examples:
-  pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o decisions.parquet
+  pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o out.parquet
   cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,"))]
 pub(crate) struct DecideArgs {
     /// The router
@@ -206,20 +208,20 @@ pub(crate) struct DecideArgs {
     /// The queries: predictions, and the features the router needs (- is standard input)
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) table: PathBuf,
-    #[command(flatten)]
-    pub(crate) task: TaskArgs,
     /// Where to write the decisions (- is standard output); left out on a terminal: the first rows only
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// The format of the decisions [default: by extension, csv on standard output]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) output_format: Option<Format>,
-    #[command(flatten)]
-    pub(crate) reading: TableArgs,
     /// Rows decided at a time
     #[arg(long, value_name = "N", default_value_t = 65_536, hide = true,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) batch_rows: u32,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -229,8 +231,8 @@ Truth is the rows' mean label distribution, or true_<class> columns if there are
 
 Examples:
   pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3
-  pointsman evaluate router.safetensors all.npz --where split=1 --loss zero-one --route expert=0.1 \\
-      --sweep route:expert=0:0.3:0.05 --json"))]
+  pointsman evaluate router.safetensors all.npz --where split=1 --loss zero-one \\
+      --route expert=0.1 --sweep route:expert=0:0.3:0.05 --json"))]
 pub(crate) struct EvaluateArgs {
     /// The router
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -238,8 +240,6 @@ pub(crate) struct EvaluateArgs {
     /// The held-out table: predictions, and votes or known truth (- is standard input)
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) table: PathBuf,
-    #[command(flatten)]
-    pub(crate) task: TaskArgs,
     /// Try a price at many values: abstain=FROM:TO:STEP, route=… or route:NAME=…; may be given several times
     #[arg(long, value_name = "SWEEP")]
     pub(crate) sweep: Vec<Sweep>,
@@ -255,6 +255,8 @@ pub(crate) struct EvaluateArgs {
     /// Leave out the calibration error, the slowest part
     #[arg(long)]
     pub(crate) no_calibration_error: bool,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
     /// Take the votes from a long table id,label[,annotator]

@@ -71,7 +71,9 @@ impl Learned {
         let cells = counted(self.cells, "cell", "cells");
         match (self.sparse, self.empty) {
             (0, 0) => format!("{cells}, each with at least {SPARSE} rows"),
-            (sparse, empty) => format!("{cells}: {} sparse (under {SPARSE} rows), {} empty", count(sparse), count(empty)),
+            (sparse, empty) => {
+                format!("{cells}: {} sparse (under {SPARSE} rows), {} empty", count(sparse), count(empty))
+            }
         }
     }
 }
@@ -116,8 +118,8 @@ fn print(out: &mut impl Write, args: &CalibrateArgs, router: &Router, learned: &
     let path = shell_quoted(&args.output);
     writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {}", counted(router.rows().rows(), "row", "rows"))?;
     describe(out, router, learned)?;
-    writeln!(out)?;
-    next_step(out, "Next, see what it would do at your prices:", &format!("pointsman show {path} --route 0.05 --abstain 0.3"))
+    let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
+    next_step(out, "Next, see what it would do at your prices:", &[command])
 }
 
 /// A router in a few lines.

@@ -34,7 +34,7 @@ impl std::error::Error for Bug {}
 /// Prints an error and gives the exit code.
 pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
-    if io_kind(&error) == Some(ErrorKind::BrokenPipe) {
+    if is_broken_pipe(&error) {
         return ExitCode::SUCCESS;
     }
     if error.is::<Interrupted>() {
@@ -53,14 +53,15 @@ pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     ExitCode::from(if is_machine_failure(&error) { 1 } else { 2 })
 }
 
-fn io_kind(error: &anyhow::Error) -> Option<ErrorKind> {
-    error.chain().find_map(|cause| match cause.downcast_ref::<pointsman_table::Error>() {
-        Some(pointsman_table::Error::Io { source, .. }) => Some(source.kind()),
-        _ => match cause.downcast_ref::<serde_json::Error>() {
-            Some(json) => json.io_error_kind(),
-            None => cause.downcast_ref::<io::Error>().map(io::Error::kind),
-        },
-    })
+fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &io::Error> {
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>())
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    // Writers of other crates wrap the system's error and lose its kind, but not its words.
+    let words = io::Error::from(ErrorKind::BrokenPipe).to_string();
+    let says_so = |error: &io::Error| error.to_string().to_lowercase().contains(&words);
+    io_errors(error).any(|error| error.kind() == ErrorKind::BrokenPipe || says_so(error))
 }
 
 fn is_machine_failure(error: &anyhow::Error) -> bool {
@@ -72,9 +73,9 @@ fn is_machine_failure(error: &anyhow::Error) -> bool {
         return true;
     }
     // What the user named wrongly is the user's to mend; the rest is the machine's.
-    io_kind(error).is_some_and(|kind| {
+    io_errors(error).next().is_some_and(|error| {
         !matches!(
-            kind,
+            error.kind(),
             AlreadyExists
                 | InvalidData
                 | InvalidFilename

@@ -8,6 +8,7 @@ use pointsman::{Loss, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
 use crate::args::{TableArgs, TaskArgs};
+use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
 
@@ -85,7 +86,15 @@ pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
     if path.as_os_str() == "-" {
         bail!("a router is read from a file: give its path instead of -");
     }
-    Ok(pointsman_table::load_router(path)?)
+    pointsman_table::load_router(path).map_err(|error| {
+        let is_table = Format::of_path(path).is_some() && matches!(error, pointsman_table::Error::File { .. });
+        let error = anyhow::Error::from(error);
+        if is_table {
+            error.context(Hint("that is a table; a router is what pointsman calibrate TABLE -o ROUTER writes".into()))
+        } else {
+            error
+        }
+    })
 }
 
 /// Where decisions go.

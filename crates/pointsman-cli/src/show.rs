@@ -57,9 +57,12 @@ struct Priced {
     action: Option<String>,
     margin: Option<f64>,
     /// Bounds where one label an item leaves only those.
+    #[serde(skip_serializing_if = "Option::is_none")]
     irreducible_bounds: Option<[f64; 2]>,
-    costs_low: Ordered<Option<f64>>,
-    costs_high: Ordered<Option<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    costs_low: Option<Ordered<Option<f64>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    costs_high: Option<Ordered<Option<f64>>>,
 }
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
@@ -141,7 +144,8 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         let cost = |(i, name): (usize, &String)| (name.clone(), costs.as_ref().and_then(|costs| known(costs[i])));
         Ordered(names.iter().enumerate().map(cost).collect())
     };
-    let estimate = decision.map(Decision::estimate);
+    let bounded = decision.filter(|d| !d.estimate().is_known());
+    let bounds = |d: &Decision<'_>| [d.estimate().irreducible_low, d.estimate().irreducible_high];
     Priced {
         irreducible: decision.and_then(Decision::irreducible),
         reducible: decision.and_then(Decision::reducible),
@@ -149,9 +153,9 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         costs: named(decision.map(|d| known_costs(d).collect())),
         action: decision.map(|d| d.action().to_string()),
         margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
-        irreducible_bounds: estimate.filter(|e| !e.is_known()).map(|e| [e.irreducible_low, e.irreducible_high]),
-        costs_low: named(decision.map(|d| d.costs().to_vec())),
-        costs_high: named(decision.map(|d| d.costs_high().to_vec())),
+        irreducible_bounds: bounded.map(bounds),
+        costs_low: bounded.map(|d| named(Some(d.costs().to_vec()))),
+        costs_high: bounded.map(|d| named(Some(d.costs_high().to_vec()))),
     }
 }
 
@@ -188,8 +192,8 @@ fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Router, order: &
         grid.row(row);
     }
     grid.write(&mut *out)?;
-    writeln!(out)?;
-    next_step(out, "Next, name a loss and prices:", &format!("pointsman show {path} --route 0.05 --abstain 0.3"))
+    let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
+    next_step(out, "Next, name a loss and prices:", &[command])
 }
 
 fn most_frequent(classes: &[String], centroid: &[f64]) -> String {
@@ -242,10 +246,10 @@ fn print_policy(
     writeln!(out)?;
     print_legend(out, policy)?;
     print_shares(out, router, &decisions)?;
-    writeln!(out)?;
     let flags = plan::task_flags(&args.task);
-    next_step(&mut *out, "Next, decide queries, or prove it on held-out rows:", &format!("pointsman decide {path} queries.csv{flags} -o decisions.csv"))?;
-    writeln!(out, "  {BOLD}pointsman evaluate {path} heldout.csv{flags}{BOLD:#}")
+    let decide = format!("pointsman decide {path} queries.csv{flags} -o decisions.csv");
+    let evaluate = format!("pointsman evaluate {path} heldout.csv{flags}");
+    next_step(out, "Next, decide queries, or prove it on held-out rows:", &[decide, evaluate])
 }
 
 fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyle::Style)> {
@@ -272,8 +276,12 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     line("reducible", "what an oracle would save: the cheap model's own error")?;
     line("predict", "irreducible + reducible; a route costs irreducible + its price")?;
     line("margin", "by how much the action beats the next best")?;
-    if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known()) {
-        line("low…high", "one label an item: only bounds are known; a second label on some items would separate the two")?;
+    if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
+    {
+        line(
+            "low…high",
+            "one label an item: only bounds are known; a second label on some items would separate the two",
+        )?;
     }
     Ok(())
 }

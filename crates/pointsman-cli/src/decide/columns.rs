@@ -42,11 +42,12 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
         Column::Real(verdicts.par_iter().with_min_len(CHUNK).map(number).collect())
     };
     let (labels, acts) = answers(policy, &frame, &verdicts);
-    let mut columns = Vec::new();
-    columns.push(Column::Count(verdicts.iter().map(|v| u64::from(v.cell)).collect()));
-    columns.push(text(&|d| d.support().name().to_owned()));
-    columns.push(text(&|d| d.action().to_string()));
-    columns.push(Column::Text(labels));
+    let mut columns = vec![
+        Column::Count(verdicts.iter().map(|v| u64::from(v.cell)).collect()),
+        text(&|d| d.support().name().to_owned()),
+        text(&|d| d.action().to_string()),
+        Column::Text(labels),
+    ];
     columns.extend(acts.map(Column::Text));
     columns.push(real(&|d| d.irreducible()));
     columns.push(real(&|d| d.reducible()));
@@ -61,15 +62,15 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
 fn verdicts(policy: &Policy, frame: &Frame) -> anyhow::Result<Vec<Verdict>> {
     let table = &frame.table;
     let columns = table.feature_columns(policy.cells().features())?;
-    let features: Vec<f64> = (0..table.rows())
-        .flat_map(|row| columns.iter().map(move |&column| table.features(row)[column]))
-        .collect();
+    let features: Vec<f64> =
+        (0..table.rows()).flat_map(|row| columns.iter().map(move |&column| table.features(row)[column])).collect();
     let (classes, width) = (policy.classes().len(), columns.len());
     let mut verdicts = vec![Verdict::default(); table.rows()];
     verdicts.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, out)| {
         let start = chunk * CHUNK;
         let end = start + out.len();
-        let (probs, features) = (&table.predictions()[start * classes..end * classes], &features[start * width..end * width]);
+        let (probs, features) =
+            (&table.predictions()[start * classes..end * classes], &features[start * width..end * width]);
         policy.decide_rows(probs, features, out).map_err(|error| {
             // Rows are counted from one, as they stand in the file.
             error.map_row(|row| frame.rows.get(start + row).map_or(start + row, |&row| row as usize))

@@ -48,7 +48,6 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let output = Output::new(args.output.as_ref(), args.output_format, &[&args.router, &args.table])?;
     let router = plan::load_router(&args.router)?;
     let policy = Arc::new(router.policy(&task)?);
-    plan::warn_if_no_choice(&task);
     let mut options = plan::read_options(&args.reading, None, Need::Predictions);
     options.batch_rows = args.batch_rows as usize;
     let batches = pointsman_table::batches(&args.table, &options)?;
@@ -57,21 +56,21 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let names = columns::names(&policy, batches.has_ids());
 
     let tally = write(&output, &names, &policy, Pipeline::start(batches, Arc::clone(&policy)))?;
+    plan::warn_if_no_choice(&task);
     if !render::is_quiet() {
         let mut err = io::BufWriter::new(anstream::stderr().lock());
         tally.write(&mut err, &policy)?;
-        let command = match &output {
+        let (router, table) = (shell_quoted(&args.router), shell_quoted(&args.table));
+        let flags = plan::task_flags(&args.task);
+        let (remark, command) = match &output {
             Output::Preview => {
-                let (router, table) = (shell_quoted(&args.router), shell_quoted(&args.table));
-                let flags = plan::task_flags(&args.task);
                 ("Next, write them all:", format!("pointsman decide {router} {table}{flags} -o decisions.csv"))
             }
             Output::Table(..) => {
-                let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
                 ("Next, prove it on held-out rows:", format!("pointsman evaluate {router} heldout.csv{flags}"))
             }
         };
-        next_step(&mut err, command.0, &command.1)?;
+        next_step(&mut err, remark, &[command])?;
         io::Write::flush(&mut err)?;
     }
     Ok(())

@@ -27,8 +27,7 @@ impl Preview {
     pub(super) fn add(&mut self, policy: &Policy, columns: &[Column], verdicts: &[Verdict]) {
         let wanted = (ROWS - self.rows.len()).min(verdicts.len());
         let shown = &verdicts[..wanted];
-        let digits =
-            decimals(shown.iter().flat_map(|&v| policy.decision(v).costs().iter().copied()));
+        let digits = decimals(shown.iter().flat_map(|&v| policy.decision(v).costs().iter().copied()));
         for (row, &verdict) in shown.iter().enumerate() {
             let decision = policy.decision(verdict);
             let cell = |((name, _), column): (&(String, ColumnKind), &Column)| match column {

@@ -71,7 +71,10 @@ impl Tally {
 
         let bounded = self.sources.iter().any(|(v, n)| *n > 0 && !policy.decision(*v).estimate().is_known());
         if bounded {
-            writeln!(out, "{DIM}one label an item: costs of routing are only bounded; undetermined queries are best predicted{DIM:#}")?;
+            writeln!(
+                out,
+                "{DIM}one label an item: costs of routing are only bounded; undetermined queries are best predicted{DIM:#}"
+            )?;
         } else {
             let position = |action: Action<'_>| actions.iter().position(|other| *other == action).unwrap_or(0);
             let router = self.mean(policy, |decision| decision.costs()[position(decision.action())]);
@@ -80,13 +83,8 @@ impl Tally {
                 .enumerate()
                 .map(|(i, name)| format!("always {name} {}", short(self.mean(policy, |d| d.costs()[i]))))
                 .collect();
-            writeln!(
-                out,
-                "expected cost a query {BOLD}{}{BOLD:#} {}; {}",
-                short(router),
-                task.loss().unit(),
-                always.join(", ")
-            )?;
+            let (unit, always) = (task.loss().unit(), always.join(", "));
+            writeln!(out, "expected cost a query {BOLD}{}{BOLD:#} {unit}; {always}", short(router))?;
         }
         if self.empty + self.sparse > 0 {
             writeln!(

@@ -18,7 +18,7 @@ use crate::interrupt::Writing;
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, short};
 use crate::render::style::{self, BOLD, DIM};
-use crate::render::{self, next_step};
+use crate::render::{self, next_step, paragraph};
 use world::{LABELS, World};
 
 const CALIBRATION_ROWS: u32 = 5_000;
@@ -27,6 +27,7 @@ const TASK: [&str; 4] = ["--route", "expert=0.08", "--abstain", "0.47"];
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let folder = &args.output;
+    render::set_guided(true);
     fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
     let file = |name: &str| shell_quoted(&folder.join(name));
     let path = |name: &str| folder.join(name).display().to_string();
@@ -38,17 +39,23 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         world.write(Path::new(&calibration), CALIBRATION_ROWS, false)?;
         world.write(Path::new(&heldout), args.rows, true)?;
     }
-    say("1. A world", &format!(
-        "Questions x have the answer yes with a probability that oscillates fast where |x| < 1, slowly outside. The cheap \
+    say(
+        "1. A world",
+        &format!(
+            "Questions x have the answer yes with a probability that oscillates fast where |x| < 1, slowly outside. The cheap \
          model is smooth: it sees the slow part only. {LABELS} people answered each of {} calibration questions; their \
-         disagreement is noise that no model can remove.\n  {} and {} (with the known truth, {} rows) are written.",
-        count(CALIBRATION_ROWS as usize),
-        file("calibration.csv"),
-        file("heldout.csv"),
-        count(args.rows as usize),
-    ))?;
+         disagreement is noise that no model can remove.\n{} and {} (with the known truth, {} rows) are written.",
+            count(CALIBRATION_ROWS as usize),
+            file("calibration.csv"),
+            file("heldout.csv"),
+            count(args.rows as usize),
+        ),
+    )?;
 
-    say("2. Learn, once", "No loss and no price is involved: cells group questions of like confidence, and keep their labels.")?;
+    say(
+        "2. Learn, once",
+        "No loss and no price is involved: cells group questions of like confidence, and keep their labels.",
+    )?;
     step(&["calibrate", &calibration, "-o", &router])?;
 
     say("3. Any loss, any price", "An expert costs 0.08 a question, declining 0.47, a wrong answer its Brier loss.")?;
@@ -59,23 +66,32 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     explain(Path::new(&router), Path::new(&heldout))?;
 
     say("5. Prove it", "On questions the router has not seen, against what is known to be true.")?;
-    step(&[&["evaluate", &router, &heldout][..], &TASK, &["--sweep", "abstain=0.35:0.55:0.05", "-o", &path("")]].concat())?;
-
-    say("6. On", "The files are yours to play with. Cells of the question itself see more than the confidence does:")?;
-    let mut out = anstream::stdout().lock();
-    let fine = file("fine.safetensors");
-    next_step(
-        &mut out,
-        &format!("  {DIM}learn, then evaluate as above with the new router{DIM:#}"),
-        &format!("pointsman calibrate {} --partition features:x_position=150 -o {fine}", file("calibration.csv")),
+    step(
+        &[
+            &["evaluate", &router, &heldout][..],
+            &TASK,
+            &["--sweep", "abstain=0.35:0.55:0.05", "-o", &folder.display().to_string()],
+        ]
+        .concat(),
     )?;
+
+    say(
+        "6. On",
+        "The files are yours to play with. Cells of the question itself see more than cells of the confidence do.",
+    )?;
+    render::set_guided(false);
+    let (fine, flags) = (file("fine.safetensors"), TASK.join(" "));
+    let calibrate =
+        format!("pointsman calibrate {} --partition features:x_position=150 -o {fine}", file("calibration.csv"));
+    let evaluate = format!("pointsman evaluate {fine} {} {flags}", file("heldout.csv"));
+    next_step(anstream::stdout().lock(), "Next, see what finer cells are worth:", &[calibrate, evaluate])?;
     Ok(())
 }
 
 fn say(title: &str, text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "\n{BOLD}{title}{BOLD:#}")?;
-    writeln!(out, "  {text}")?;
+    text.lines().try_for_each(|text| paragraph(&mut out, 2, text))?;
     out.flush()
 }
 
@@ -104,7 +120,7 @@ fn explain(router: &Path, heldout: &Path) -> anyhow::Result<()> {
     let options = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
     let frame = pointsman_table::read_frame(heldout, &options)?;
     let mut out = anstream::stdout().lock();
-    writeln!(out, "\n  {BOLD}Three of them, in words{BOLD:#}")?;
+    writeln!(out, "\n  {BOLD}One of each, in words{BOLD:#}")?;
     for wanted in [Action::Predict, Action::Route("expert"), Action::Abstain] {
         for row in 0..frame.table.rows() {
             let decision = policy.decide(frame.table.prediction(row))?;
@@ -136,11 +152,10 @@ fn in_words(
         Action::Abstain => "people themselves disagree so much that any answer costs more than none",
         Action::Undetermined => "the labels do not decide",
     };
-    writeln!(
-        out,
-        "  {style}{action:<14}{style:#} {}: the model says {} with {}. In cell {} ({}, {} rows) the labels lose {} by \
-         themselves, the model adds {}.",
-        render::printable(id),
+    writeln!(out, "\n  {style}{action}{style:#} {}", render::printable(id))?;
+    let text = format!(
+        "The model says {} with {}. In cell {} ({}, {} rows) the labels lose {} by themselves and the model adds {}. \
+         Predicting costs {}, the expert {}, declining {}: {why}.",
         policy.classes()[top],
         short(prediction[top]),
         decision.cell(),
@@ -148,13 +163,9 @@ fn in_words(
         count(decision.rows()),
         short(decision.irreducible().unwrap_or(f64::NAN)),
         short(decision.reducible().unwrap_or(f64::NAN)),
-    )?;
-    writeln!(
-        out,
-        "  {:<14} predicting costs {}, the expert {}, declining {}: {why}.",
-        "",
         number(costs.first()),
         number(costs.get(1)),
         number(costs.get(2)),
-    )
+    );
+    paragraph(out, 4, &text)
 }

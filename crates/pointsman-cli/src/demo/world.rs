@@ -72,7 +72,8 @@ impl World {
         let weak: Vec<f64> = x.iter().map(|&x| weak(x)).collect();
         let rest = |p: &[f64]| Column::Real(p.iter().map(|p| 1.0 - p).collect());
         let truth: Vec<f64> = x.iter().map(|&x| truth(x)).collect();
-        let mut columns = vec![Column::Text(ids), rest(&weak), Column::Real(weak), Column::Count(no), Column::Count(yes)];
+        let mut columns =
+            vec![Column::Text(ids), rest(&weak), Column::Real(weak), Column::Count(no), Column::Count(yes)];
         columns.push(Column::Real(x));
         if known {
             columns.extend([rest(&truth), Column::Real(truth)]);

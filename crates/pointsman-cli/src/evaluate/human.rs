@@ -8,24 +8,18 @@ use pointsman::{CalibrationError, Evaluation};
 use super::{Report, SweepReport};
 use crate::args::EvaluateArgs;
 use crate::plan::{self, shell_quoted};
-use crate::render::next_step;
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent, short};
 use crate::render::plot::{self, Curve, SIGNS};
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN};
 use crate::render::table::Grid;
+use crate::render::{next_step, paragraph};
 
 pub(super) fn print(args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
     let mut out = io::BufWriter::new(anstream::stdout().lock());
     let evaluation = &report.evaluation;
     let truth = if evaluation.truth == "true" { "their known distributions" } else { "the mean of their labels" };
-    writeln!(
-        out,
-        "{BOLD}{}{BOLD:#} on {}; truth is {truth}; costs in {} a query ({})",
-        shell_quoted(&args.router),
-        counted(evaluation.rows, "held-out row", "held-out rows"),
-        evaluation.unit,
-        evaluation.loss
-    )?;
+    let rows = counted(evaluation.rows, "held-out row", "held-out rows");
+    writeln!(out, "{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router))?;
     costs(&mut out, evaluation)?;
     gains(&mut out, evaluation)?;
     if let Some(error) = &report.calibration_error {
@@ -43,7 +37,7 @@ fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 fn costs(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
-    heading(out, "Cost a query")?;
+    heading(out, &format!("Cost a query, in {} ({})", evaluation.unit, evaluation.loss))?;
     let digits = decimals(evaluation.mean_cost.iter().map(|(_, &cost)| cost));
     let mut grid = Grid::new().text("").number("mean").number("± s.e.").text("");
     for (name, &cost) in evaluation.mean_cost.iter() {
@@ -110,13 +104,13 @@ fn money(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
         .map(|text| format!("always-{text}"))
         .collect();
     let router = evaluation.mean_cost.get("router").copied().unwrap_or(f64::NAN);
-    writeln!(
-        out,
-        "  At these prices: {}; cost a query {GOOD}{}{GOOD:#}, against {}.",
+    let text = format!(
+        "At these prices: {}; cost a query {GOOD}{}{GOOD:#}, against {}.",
         shares.join(", "),
         short(router),
         always.join(", ")
-    )
+    );
+    paragraph(out, 2, &text)
 }
 
 fn gains(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
@@ -168,7 +162,7 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, unit: &str) -> io
     grid.write(&mut *out)?;
     writeln!(
         out,
-        "  {DIM}No task with this loss can regret more than {} a query on average (recalibrated router).{DIM:#}",
+        "  {DIM}Whatever the prices, a recalibrated router's regret for this loss is at most {} a query.{DIM:#}",
         short(error.regret_bound)
     )
 }
@@ -176,15 +170,16 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, unit: &str) -> io
 fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {
     heading(out, &format!("Sweep of the price of {}: cost a query, and who gets the queries", sweep.axis))?;
     let Some(first) = sweep.points.first() else { return Ok(()) };
-    let costs: Vec<&str> = first.mean_cost.iter().map(|(name, _)| name).collect();
+    // Constant actions do not depend on the router; the JSON has them.
+    let shown = |name: &&str| !name.starts_with("always-");
+    let costs: Vec<&str> = first.mean_cost.iter().map(|(name, _)| name).filter(shown).collect();
     let shares: Vec<String> = first.shares.iter().map(|(name, _)| format!("% {name}")).collect();
     let digits = decimals(sweep.points.iter().flat_map(|p| p.mean_cost.iter().map(|(_, &cost)| cost)));
     let mut grid = Grid::new().number("price").numbers(costs).numbers(shares);
     for point in &sweep.points {
         let mut row = vec![(point.price.to_string(), BOLD)];
-        row.extend(point.mean_cost.iter().map(|(name, &cost)| {
-            (fixed(cost, digits), if name == "router" { GOOD } else { PLAIN })
-        }));
+        let cost = |(name, cost): (&str, &f64)| (fixed(*cost, digits), if name == "router" { GOOD } else { PLAIN });
+        row.extend(point.mean_cost.iter().filter(|(name, _)| shown(name)).map(cost));
         row.extend(point.shares.iter().map(|(_, &share)| (fixed(100.0 * share, 1), DIM)));
         grid.row(row);
     }
@@ -193,9 +188,8 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {
 
 /// What to do next, by what was found.
 fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
-    writeln!(out)?;
     if let Some(path) = written {
-        writeln!(out, "Written to {BOLD}{}{BOLD:#}.", shell_quoted(path))?;
+        writeln!(out, "\nWritten to {BOLD}{}{BOLD:#}.", shell_quoted(path))?;
     }
     let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
     let evaluation = &report.evaluation;
@@ -206,12 +200,12 @@ fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written
         return next_step(
             out,
             &format!("The usual rule ranks better than these {cells} cells: try finer ones, then evaluate again:"),
-            &format!("pointsman calibrate calibration.csv --partition confidence:30 -o {router}"),
+            &[format!("pointsman calibrate calibration.csv --partition confidence:30 -o {router}")],
         );
     }
     next_step(
         out,
         "Next, decide queries at these prices:",
-        &format!("pointsman decide {router} queries.csv{flags} -o decisions.csv"),
+        &[format!("pointsman decide {router} queries.csv{flags} -o decisions.csv")],
     )
 }

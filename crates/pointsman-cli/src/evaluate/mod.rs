@@ -13,6 +13,9 @@ use crate::interrupt::Writing;
 use crate::progress::Progress;
 use crate::{calibrate, json, plan, render};
 
+/// Fewer labels a row than this are a poor truth.
+const FEW_LABELS: u64 = 10;
+
 /// The held-out proof, as scripts read it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -43,7 +46,6 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let policy = router.policy(&task)?;
-    plan::warn_if_no_choice(&task);
     let options = plan::read_options(&args.reading, args.annotations.as_ref(), Need::VotesOrTruth);
     let table = plan::read_table(&args.table, &options)?;
     router.check_classes(table.classes())?;
@@ -73,6 +75,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         }
         None => None,
     };
+    plan::warn_if_no_choice(&task);
     warn(&table, &report);
     if args.json { json::print(&report) } else { Ok(human::print(args, &report, written.as_deref())?) }
 }
@@ -104,12 +107,18 @@ fn calibration_error(
 }
 
 fn warn(table: &Table, report: &Report) {
-    let known = report.evaluation.truth == "true";
-    if !known && calibrate::labels(table)[2] == 1 {
-        render::warn(
+    let [_, median, most] = calibrate::labels(table);
+    match report.evaluation.truth {
+        "true" => {}
+        _ if most == 1 => render::warn(
             "each held-out row carries one label, taken as its truth: the irreducible loss of such a truth is zero, so \
              routing looks as if it removed all loss; trust the cost of predicting and of abstaining only",
-        );
+        ),
+        _ if median < FEW_LABELS => render::warn(format!(
+            "truth is the mean of {median} labels a row: so few understate the irreducible loss, and routing looks \
+             cheaper here than it is"
+        )),
+        _ => {}
     }
     if let Some(error) = &report.calibration_error {
         let [stored, met] = error.labels;

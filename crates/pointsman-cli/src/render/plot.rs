@@ -38,14 +38,18 @@ pub(crate) fn write(mut out: impl Write, curves: &[Curve<'_>], x_axis: &str, y_a
     let (low, high) = if high - low > 1e-12 * high.abs() { (low, high) } else { (low - 0.5, low + 0.5) };
     let mut canvas = vec![[None::<usize>; WIDTH]; HEIGHT];
     for (i, curve) in curves.iter().enumerate() {
-        for x in 0..WIDTH {
-            let Some(y) = at(curve.values, x as f64 / (WIDTH - 1) as f64) else { continue };
+        let heights = (0..WIDTH).map(|x| at(curve.values, x as f64 / (WIDTH - 1) as f64));
+        for (x, y) in heights.enumerate().filter_map(|(x, y)| Some((x, y?))) {
             let height = ((y - low) / (high - low) * (HEIGHT - 1) as f64).round().clamp(0.0, (HEIGHT - 1) as f64);
             canvas[HEIGHT - 1 - height as usize][x] = Some(i);
         }
     }
     let decimals = number::decimals([low, high]);
-    let labels = [number::fixed(high, decimals), number::fixed(f64::midpoint(low, high), decimals), number::fixed(low, decimals)];
+    let labels = [
+        number::fixed(high, decimals),
+        number::fixed(f64::midpoint(low, high), decimals),
+        number::fixed(low, decimals),
+    ];
     let margin = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     writeln!(out, "  {DIM}{y_axis}{DIM:#}")?;
     for (line, cells) in canvas.iter().enumerate() {
@@ -71,11 +75,8 @@ pub(crate) fn write(mut out: impl Write, curves: &[Curve<'_>], x_axis: &str, y_a
     writeln!(out, "  {DIM}{:margin$} └{}{DIM:#}", "", "─".repeat(WIDTH))?;
     let half = WIDTH / 2;
     writeln!(out, "  {DIM}{:margin$}  0 %{:^width$}100 %{DIM:#}", "", x_axis, width = 2 * half - 7)?;
-    let legend: Vec<String> = curves
-        .iter()
-        .rev()
-        .map(|Curve { name, sign, style, .. }| format!("{style}{sign}{style:#} {name}"))
-        .collect();
+    let legend: Vec<String> =
+        curves.iter().rev().map(|Curve { name, sign, style, .. }| format!("{style}{sign}{style:#} {name}")).collect();
     writeln!(out, "  {:margin$}  {}", "", legend.join("   "))
 }
 

@@ -59,8 +59,7 @@ impl Grid {
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         if self.columns.iter().any(|(name, _)| !name.is_empty()) {
-            let header: Vec<(String, Style)> =
-                self.columns.iter().map(|(name, _)| (printable(name), DIM)).collect();
+            let header: Vec<(String, Style)> = self.columns.iter().map(|(name, _)| (printable(name), DIM)).collect();
             self.line(&mut out, &header, &widths)?;
         }
         self.rows.iter().try_for_each(|row| self.line(&mut out, row, &widths))
