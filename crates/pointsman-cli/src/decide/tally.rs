@@ -73,7 +73,7 @@ impl Tally {
         if bounded {
             writeln!(
                 out,
-                "{DIM}one label an item: costs of routing are only bounded; undetermined queries are best predicted{DIM:#}"
+                "{DIM}one label an item: costs of routing are only bounded; undetermined queries have no certain best action{DIM:#}"
             )?;
         } else {
             let position = |action: Action<'_>| actions.iter().position(|other| *other == action).unwrap_or(0);
@@ -86,13 +86,12 @@ impl Tally {
             let (unit, always) = (task.loss().unit(), always.join(", "));
             writeln!(out, "expected cost a query {BOLD}{}{BOLD:#} {unit}; {always}", short(router))?;
         }
-        if self.empty + self.sparse > 0 {
-            writeln!(
-                out,
-                "{DIM}{} fell into sparse cells, {} into empty ones and were decided by rows of the same confidence{DIM:#}",
-                count(self.sparse as usize),
-                count(self.empty as usize)
-            )?;
+        if self.sparse > 0 {
+            writeln!(out, "{DIM}{} fell into sparse cells{DIM:#}", count(self.sparse as usize))?;
+        }
+        if self.empty > 0 {
+            let empty = count(self.empty as usize);
+            writeln!(out, "{DIM}{empty} fell into empty cells and were decided by rows of the same confidence{DIM:#}")?;
         }
         Ok(())
     }

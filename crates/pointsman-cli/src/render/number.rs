@@ -8,9 +8,9 @@ pub(crate) fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
     if largest == 0.0 {
         return 4;
     }
-    // Rounding may carry into a further digit; four significant digits are then five, which does no harm.
-    let magnitude = largest.log10().floor() as i32;
-    (3 - magnitude.min(-1)).clamp(0, 12) as usize - if magnitude >= 0 { (magnitude as usize + 1).min(4) } else { 0 }
+    // The exponent after rounding: 0.099996 is shown as 0.1000.
+    let exponent = format!("{largest:.3e}").split('e').nth(1).and_then(|e| e.parse::<i32>().ok()).unwrap_or(0);
+    (3 - exponent).clamp(0, 12) as usize
 }
 
 /// A number with so many digits after the point; a dash if it is not known.
@@ -77,6 +77,8 @@ mod tests {
             (12.3456, "12.35"),
             (123.456, "123.5"),
             (123456.0, "123456"),
+            (0.099_999_9, "0.1000"),
+            (9.99999, "10.00"),
             (0.0, "0.0000"),
             (-0.5, "−0.5000"),
             (f64::NAN, "–"),
