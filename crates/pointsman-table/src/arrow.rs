@@ -160,10 +160,39 @@ fn map_keys(map: &MapArray, row: usize) -> Vec<String> {
 
 /// One row's list; nothing if the array holds none.
 fn list_values(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
+    let (start, length) = span(array, row)?;
+    Some(flattened(array)?.slice(start, length))
+}
+
+/// The values of all lists.
+fn flattened(array: &ArrayRef) -> Option<&ArrayRef> {
     match array.data_type() {
-        DataType::FixedSizeList(..) => Some(array.as_fixed_size_list().value(row)),
-        DataType::List(_) => Some(array.as_list::<i32>().value(row)),
-        DataType::LargeList(_) => Some(array.as_list::<i64>().value(row)),
+        DataType::FixedSizeList(..) => Some(array.as_fixed_size_list().values()),
+        DataType::List(_) => Some(array.as_list::<i32>().values()),
+        DataType::LargeList(_) => Some(array.as_list::<i64>().values()),
+        _ => None,
+    }
+}
+
+/// Where one row's list begins among the values of all lists, and how long it is.
+fn span(array: &ArrayRef, row: usize) -> Option<(usize, usize)> {
+    match array.data_type() {
+        DataType::FixedSizeList(_, width) => {
+            let width = usize::try_from(*width).ok()?;
+            Some((usize::try_from(array.as_fixed_size_list().value_offset(row)).ok()?, width))
+        }
+        DataType::List(_) => {
+            let offsets = array.as_list::<i32>().value_offsets();
+            let (start, end) =
+                (usize::try_from(*offsets.get(row)?).ok()?, usize::try_from(*offsets.get(row + 1)?).ok()?);
+            Some((start, end.checked_sub(start)?))
+        }
+        DataType::LargeList(_) => {
+            let offsets = array.as_list::<i64>().value_offsets();
+            let (start, end) =
+                (usize::try_from(*offsets.get(row)?).ok()?, usize::try_from(*offsets.get(row + 1)?).ok()?);
+            Some((start, end.checked_sub(start)?))
+        }
         _ => None,
     }
 }
@@ -307,15 +336,15 @@ impl Slice<'_> {
 
     /// One column a key, written side by side.
     fn transpose<T: Target>(&self, part: &Part, columns: &[&ArrayRef], out: &mut Vec<T>) -> Result<()> {
-        let width = columns.len();
-        let start = out.len();
-        out.resize(start + self.len() * width, T::default());
-        let out = &mut out[start..];
-        for (block, rows) in out.chunks_mut(BLOCK * width).enumerate() {
-            let first = block * BLOCK;
-            let picked = self.kept.as_ref().map(|kept| &kept[first..first + rows.len() / width]);
+        let (width, total) = (columns.len(), self.len());
+        for first in (0..total).step_by(BLOCK) {
+            let rows = BLOCK.min(total - first);
+            let picked = self.kept.as_ref().map(|kept| &kept[first..first + rows]);
+            // Grown block by block: the zeros are still in the cache when the values come.
+            let start = out.len();
+            out.resize(start + rows * width, T::default());
             for (key, array) in columns.iter().enumerate() {
-                write_column(array, first, picked, rows, width, key).map_err(|(row, why)| {
+                write_column(array, first, picked, &mut out[start..], width, key).map_err(|(row, why)| {
                     let at = self.at(row);
                     at.value(part.column(at.row, Some(key)), why)
                 })?;
@@ -324,24 +353,30 @@ impl Slice<'_> {
         Ok(())
     }
 
-    /// One list a row.
+    /// One list a row. The lists' values stand one after the other in one array, and are written as such.
     fn lists<T: Target>(&self, part: &Part, array: &ArrayRef, out: &mut Vec<T>) -> Result<()> {
         self.no_nulls(part, array)?;
         let width = part.width();
         for row in self.rows() {
-            let values = list_values(array, row).ok_or_else(|| self.changed(part))?;
-            let at = self.at(row);
-            if values.len() != width {
-                return Err(
-                    at.value(part.column(at.row, None), format!("{} values, but {width} are needed", values.len()))
-                );
+            let (_, length) = span(array, row).ok_or_else(|| self.changed(part))?;
+            if length != width {
+                let at = self.at(row);
+                return Err(at.value(part.column(at.row, None), format!("{length} values, but {width} are needed")));
             }
-            let start = out.len();
-            out.resize(start + width, T::default());
-            write_column(&values, 0, None, &mut out[start..], 1, 0)
-                .map_err(|(key, why)| at.value(part.column(at.row, Some(key)), why))?;
         }
-        Ok(())
+        let (Some(values), Some((first, _))) = (flattened(array), span(array, 0)) else {
+            return Err(self.changed(part));
+        };
+        let begin = |row: usize| span(array, row).map_or(first, |(start, _)| start);
+        let picked: Option<Vec<usize>> =
+            self.kept.as_ref().map(|kept| kept.iter().flat_map(|&row| begin(row)..begin(row) + width).collect());
+        let start = out.len();
+        out.resize(start + self.len() * width, T::default());
+        write_column(values, first, picked.as_deref(), &mut out[start..], 1, 0).map_err(|(i, why)| {
+            let row = self.rows().find(|&row| (begin(row)..begin(row) + width).contains(&i)).unwrap_or_default();
+            let at = self.at(row);
+            at.value(part.column(at.row, Some(i.saturating_sub(begin(row)))), why)
+        })
     }
 
     /// One map a row, its entries in any order.

@@ -134,16 +134,16 @@ impl Job<'_> {
     ) -> Result<(), (usize, String)> {
         self.check_nulls(out.len())?;
         let values: &[A::Native] = self.array.as_primitive::<A>().values();
-        let places = out.iter_mut().skip(self.key).step_by(self.width);
+        let rows = out.chunks_exact_mut(self.width);
         match self.picked {
             None => {
-                for (i, (place, &value)) in places.zip(&values[self.first..]).enumerate() {
-                    *place = convert(value).map_err(|why| (self.first + i, why))?;
+                for (i, (row, &value)) in rows.zip(&values[self.first..]).enumerate() {
+                    row[self.key] = convert(value).map_err(|why| (self.first + i, why))?;
                 }
             }
-            Some(rows) => {
-                for (place, &row) in places.zip(rows) {
-                    *place = convert(values[row]).map_err(|why| (row, why))?;
+            Some(picked) => {
+                for (row, &from) in rows.zip(picked) {
+                    row[self.key] = convert(values[from]).map_err(|why| (from, why))?;
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! CSV and TSV: a header, then one row a record, every value text.
 
 use std::borrow::Cow;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Chain, Read};
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
 
@@ -109,9 +109,11 @@ fn id(at: RowAt<'_>, layout: &Layout, record: &ByteRecord, field: usize) -> Resu
 pub(crate) struct Records {
     pub(crate) name: String,
     pub(crate) header: Vec<String>,
-    reader: Reader<BufReader<Counted>>,
+    reader: Reader<Chain<BufReader<Counted>, &'static [u8]>>,
     record: ByteRecord,
     bytes: Bytes,
+    /// Whether lines end in CRLF.
+    crlf: bool,
     /// The last row read, counted from one.
     row: u64,
 }
@@ -119,7 +121,11 @@ pub(crate) struct Records {
 impl Records {
     pub(crate) fn open(input: Input, delimiter: u8) -> Result<Self> {
         let name = input.name.clone();
-        let (stream, bytes) = input.stream();
+        let (mut stream, bytes) = input.stream();
+        let start = stream.fill_buf().map_err(|e| Error::io(&name, e))?;
+        let crlf = start.iter().position(|b| *b == b'\n').is_some_and(|i| i > 0 && start[i - 1] == b'\r');
+        // With its last line ended like the others, lines can be counted alike throughout.
+        let stream = stream.chain(if crlf { b"\r\n".as_slice() } else { b"\n".as_slice() });
         // Rows of another length are reported by this reader, which can say what to do.
         let mut reader =
             ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(stream);
@@ -130,7 +136,7 @@ impl Records {
         let header: std::result::Result<Vec<String>, String> =
             record.iter().map(|field| number::text(field).map(|name| name.trim().to_owned())).collect();
         let header = header.map_err(|why| Error::file(&name, format!("header: {why}")))?;
-        Ok(Self { name, header, reader, record, bytes, row: 0 })
+        Ok(Self { name, header, reader, record, bytes, crlf, row: 0 })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, &ByteRecord)>> {
@@ -139,8 +145,13 @@ impl Records {
             return Ok(None);
         }
         self.row += 1;
-        let line = self.record.position().map(::csv::Position::line);
-        let at = RowAt { file: &self.name, row: self.row, line };
+        // The library's own line numbers are those before blank lines are skipped, and count CRLF late: a record
+        // is over at CR, but its line at LF.
+        let after = self.reader.position().line() - u64::from(!self.crlf);
+        let within = self.record.as_slice().iter().filter(|b| **b == b'\n').count() as u64;
+        // A quote never closed swallows the last line's end: at least the record is no earlier than that.
+        let before = self.record.position().map_or(1, ::csv::Position::line);
+        let at = RowAt { file: &self.name, row: self.row, line: Some(after.saturating_sub(within).max(before)) };
         if self.record.len() != self.header.len() {
             return Err(at.row(format!(
                 "{} values, but the header has {} columns: quote values that contain the separator",

@@ -54,7 +54,18 @@ impl Messages {
         let file = start.starts_with(MAGIC);
         let mut messages =
             Self { name, reader, bytes, decoder: StreamDecoder::new(), ready: VecDeque::new(), file, done: false };
-        if !file {
+        if file {
+            // Zeros fill the space up to the first message, to an alignment of the writer's choice.
+            let mut word = Vec::new();
+            while word.iter().all(|byte| *byte == 0) {
+                word.clear();
+                messages.fill(&mut word, 4)?;
+                if word.len() < 4 {
+                    return Err(messages.truncated());
+                }
+            }
+            messages.message(&word)?;
+        } else {
             let known = start.starts_with(&CONTINUATION) || start.get(3) == Some(&0);
             if !known || start.len() < 8 {
                 return Err(Error::file(&messages.name, "is not an Arrow file or stream: it does not begin like one"));
@@ -187,6 +198,10 @@ fn check_claims(message: &Message<'_>, body: &[u8]) -> std::result::Result<(), S
         .or_else(|| message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data()));
     let Some(batch) = batch.filter(|batch| batch.compression().is_some()) else { return Ok(()) };
     for buffer in batch.buffers().iter().flatten() {
+        // A buffer without bytes has no claim either; what follows belongs to the next one.
+        if buffer.length() == 0 {
+            continue;
+        }
         let start = usize::try_from(buffer.offset()).map_err(|_| "a buffer at a negative offset")?;
         let claim = start.checked_add(8).and_then(|end| body.get(start..end)).and_then(|b| b.try_into().ok());
         let claim = claim.map_or(0, i64::from_le_bytes);

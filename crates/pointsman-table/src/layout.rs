@@ -5,7 +5,7 @@
 //! which fields hold predictions, votes, truth, features, other models' predictions, ids and weights, and
 //! checks that all of them speak of the same classes. So the rules are written once for all formats.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result, listed, shown};
 use crate::options::{Columns, Name, Need, ReadOptions};
@@ -192,6 +192,9 @@ impl Columns {
     }
 }
 
+/// What spreadsheets write where the decimal sign is a comma.
+const SEMICOLONS: &str = "separate the columns by commas, not semicolons";
+
 struct Finder<'a> {
     file: &'a str,
     fields: &'a [Field],
@@ -205,7 +208,11 @@ impl Finder<'_> {
         let probs = self.probs()?;
         let classes = probs.keys.clone();
         if classes.len() < 2 {
-            return Err(self.error(format!("one class only ({}): a classifier needs at least two", listed(&classes))));
+            return Err(self.error(format!(
+                "one class only ({}): {}",
+                listed(&classes),
+                if self.semicolons() { SEMICOLONS } else { "a classifier needs at least two" }
+            )));
         }
         let labelled = options.need != Need::Predictions;
         let counted = labelled && options.annotations.is_none();
@@ -290,18 +297,17 @@ impl Finder<'_> {
             return Ok(part);
         }
         let name = &self.columns.probs;
-        let semicolons = self.fields.len() == 1 && self.fields[0].name.contains(';');
         Err(self.error(format!(
             "no predictions: no column begins with {} and none is a list or map named {}; columns found: {}; {}",
             name.prefix,
             name.field,
             self.found(),
-            if semicolons {
-                "separate the columns by commas, not semicolons"
-            } else {
-                "if they go by another name, give it: --columns probs=NAME"
-            }
+            if self.semicolons() { SEMICOLONS } else { "if they go by another name, give it: --columns probs=NAME" }
         )))
+    }
+
+    fn semicolons(&self) -> bool {
+        self.fields.len() == 1 && self.fields[0].name.contains(';')
     }
 
     /// Votes or truth: for exactly the classes there are.
@@ -316,7 +322,8 @@ impl Finder<'_> {
             At::Wide(_) => format!("{}{class}", part.name),
             At::List(_) | At::Keyed(_) => format!("{}.{class}", part.name),
         };
-        if let Some(extra) = part.keys.iter().find(|key| !classes.contains(key)) {
+        let known: HashSet<&String> = classes.iter().collect();
+        if let Some(extra) = part.keys.iter().find(|key| !known.contains(key)) {
             return Err(self.error(format!(
                 "column {}: {} is not among the classes of the predictions ({})",
                 show(extra),
@@ -391,12 +398,12 @@ impl Finder<'_> {
                 wide.push((oracle.to_owned(), Vec::new(), Vec::new()));
                 wide.len() - 1
             });
-            self.only_once(&wide[at].1, class, &field.name)?;
             wide[at].1.push(class.clone());
             wide[at].2.push(i);
         }
         for (oracle, keys, fields) in wide {
             let prefix = format!("{}{oracle}_", name.prefix);
+            self.only_once(&keys, &prefix)?;
             let part = Part { keys, at: At::Wide(fields), name: prefix, arrays: self.hints.arrays };
             oracles.push((oracle, self.fit(part, classes)?));
         }
@@ -417,11 +424,11 @@ impl Finder<'_> {
                 && let Some((found, key)) = self.columns.wide(&field.name)
                 && found == kind
             {
-                self.only_once(&keys, key, &field.name)?;
                 keys.push(key.to_owned());
                 fields.push(i);
             }
         }
+        self.only_once(&keys, &name.prefix)?;
         let nested = self.named(&name.field)?.filter(|&i| self.fields[i].shape != Shape::Scalar);
         match (keys.first(), nested) {
             (Some(key), Some(_)) => Err(self.error(format!(
@@ -462,9 +469,9 @@ impl Finder<'_> {
                     if *child != Shape::Scalar {
                         return Err(self.error(format!("column {name}.{key}: one number is needed, not a list")));
                     }
-                    self.only_once(&keys, key, &format!("{name}.{key}"))?;
                     keys.push(key.clone());
                 }
+                self.only_once(&keys, &format!("{name}."))?;
                 Ok(Part { keys, at: At::Keyed(spot), name, arrays })
             }
             Shape::Scalar => {
@@ -497,8 +504,12 @@ impl Finder<'_> {
         Ok(found)
     }
 
-    fn only_once(&self, keys: &[String], key: &str, column: &str) -> Result<()> {
-        if keys.iter().any(|k| k == key) { Err(self.twice(column)) } else { Ok(()) }
+    fn only_once(&self, keys: &[String], prefix: &str) -> Result<()> {
+        let mut seen = HashSet::new();
+        match keys.iter().find(|key| !seen.insert(*key)) {
+            Some(key) => Err(self.twice(&format!("{prefix}{key}"))),
+            None => Ok(()),
+        }
     }
 
     fn twice(&self, column: &str) -> Error {

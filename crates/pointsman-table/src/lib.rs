@@ -37,6 +37,7 @@ mod batch;
 mod cell;
 mod csv;
 mod error;
+mod footer;
 mod format;
 mod input;
 mod ipc;

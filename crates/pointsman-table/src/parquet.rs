@@ -10,6 +10,7 @@ use arrow_array::RecordBatch;
 
 use crate::arrow::{ArrowSource, RecordBatches, fields, shape_needs_a_row};
 use crate::error::{Error, Result};
+use crate::footer;
 use crate::input::Input;
 use crate::layout::{Field, Hints, Layout};
 use crate::options::ReadOptions;
@@ -41,6 +42,7 @@ impl Parquet {
         if read.is_err() || &magic != b"PAR1" {
             return Err(Error::file(&name, "is not a Parquet file: it does not begin with PAR1"));
         }
+        footer::check(&mut file, bytes).map_err(|why| damaged(&name, &why))?;
         let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| damaged(&name, &e))?;
         Ok(Self { name, file, bytes, metadata })
     }
@@ -101,7 +103,7 @@ impl Parquet {
                             &self.name,
                             format!(
                                 "column {} is compressed with {codec}: supported are none, snappy, gzip, lz4 and zstd",
-                                column.column_path()
+                                column.column_path().string()
                             ),
                         ));
                     }

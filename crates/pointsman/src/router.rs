@@ -20,6 +20,9 @@ pub const SPARSE: usize = 30;
 /// Bins of the fall-back by confidence when the partition does not say.
 const BACKOFF_BINS: usize = 10;
 
+/// The most of them: a verdict numbers the pairs of an empty cell and a confidence.
+const MAX_BACKOFF_BINS: usize = 100;
+
 /// A partition fitted to calibration rows, and those rows, cell by cell.
 ///
 /// ```
@@ -38,9 +41,6 @@ pub struct Router {
     rows: Table,
     /// Rows of cell `c`: `starts[c]..starts[c + 1]`.
     starts: Vec<u32>,
-    /// Rows grouped by confidence over all classes: where each group starts, and its rows.
-    backoff_starts: Vec<u32>,
-    backoff_rows: Vec<u32>,
 }
 
 /// The calibration rows behind one estimate: a cell's, one confidence's, or all.
@@ -68,12 +68,13 @@ pub enum Support {
 }
 
 impl Support {
-    /// The support that so many rows give.
+    /// The support that so many rows give; weighted rows count as (Σw)²/Σw².
     #[must_use]
-    pub fn of(rows: usize) -> Self {
-        match rows {
-            0 => Self::Empty,
-            n if n < SPARSE => Self::Sparse,
+    pub fn of(effective_rows: f64) -> Self {
+        match effective_rows {
+            0.0 => Self::Empty,
+            // Weights of one must not fall short by rounding.
+            n if n < SPARSE as f64 - 1e-6 => Self::Sparse,
             _ => Self::Enough,
         }
     }
@@ -100,15 +101,12 @@ impl Router {
         if !table.has_votes() {
             return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
         }
-        if u32::try_from(table.rows()).is_err() {
-            return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
-        }
         let cells = Cells::fit(partition, table)?;
         let bins = partition.factors().iter().find_map(|factor| match factor {
             Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
             _ => None,
         });
-        let backoff = Cells::fit(&Partition::confidence(bins.unwrap_or(BACKOFF_BINS)), table)?;
+        let backoff = Cells::fit(&Partition::confidence(bins.unwrap_or(BACKOFF_BINS).min(MAX_BACKOFF_BINS)), table)?;
         Self::from_parts(partition.clone(), cells, backoff, false, table)
     }
 
@@ -136,6 +134,9 @@ impl Router {
         if table.rows() == 0 || !table.has_votes() {
             return Err(Error::Table("a router needs at least one row with votes".into()));
         }
+        if u32::try_from(table.rows()).is_err() {
+            return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
+        }
         let fits = |(factor, axis): (&Factor, &Axis)| match (factor, axis) {
             (Factor::TopClass { .. }, Axis::TopClass { .. })
             | (Factor::Confidence { .. }, Axis::Confidence { .. })
@@ -146,6 +147,7 @@ impl Router {
         let fits = partition.factors().len() == cells.axes().len()
             && partition.factors().iter().zip(cells.axes()).all(fits)
             && matches!(backoff.axes(), [Axis::Confidence { .. }])
+            && backoff.count() <= MAX_BACKOFF_BINS
             && [cells.classes(), backoff.classes()] == [table.classes().len(); 2];
         if !fits {
             return Err(Error::Router("the router's partition does not fit its rows".into()));
@@ -153,17 +155,7 @@ impl Router {
         let columns = table.feature_columns(cells.features())?;
         let (order, starts) = sort_by_cell(table, &cells, &columns);
         let rows = table.select(&order, &columns);
-        let (backoff_rows, backoff_starts) = group_by_confidence(&rows, &backoff);
-        Ok(Self {
-            partition,
-            cells: Arc::new(cells),
-            backoff: Arc::new(backoff),
-            recalibrated,
-            rows,
-            starts,
-            backoff_starts,
-            backoff_rows,
-        })
+        Ok(Self { partition, cells: Arc::new(cells), backoff: Arc::new(backoff), recalibrated, rows, starts })
     }
 
     /// The classes, in order.
@@ -208,10 +200,13 @@ impl Router {
         Mixture { table: &self.rows, rows: Rows::Run(self.starts[cell.index()], self.starts[cell.index() + 1]) }
     }
 
-    /// The rows of one confidence over all classes.
-    pub(crate) fn backoff_mixture(&self, bin: usize) -> Mixture<'_> {
-        let list = &self.backoff_rows[self.backoff_starts[bin] as usize..self.backoff_starts[bin + 1] as usize];
-        Mixture::of_rows(&self.rows, list)
+    /// The rows of each confidence over all classes, for the sake of empty cells.
+    pub(crate) fn rows_by_confidence(&self) -> Vec<Vec<u32>> {
+        let mut groups = vec![Vec::new(); self.backoff.count()];
+        for (row, bin) in cells_of(&self.rows, &self.backoff, &[]).into_iter().enumerate() {
+            groups[bin.index()].push(row as u32);
+        }
+        groups
     }
 
     /// All rows.
@@ -336,38 +331,46 @@ fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
 /// Order by content makes sums, and so decisions and files, independent of the order of the table.
 fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, Vec<u32>) {
     let found = cells_of(table, cells, columns);
-    let mut order: Vec<(CellId, f32, u32)> =
-        (0..table.rows()).map(|row| (found[row], table.peak(row).key(), row as u32)).collect();
-    order.par_sort_unstable_by(|a, b| {
-        (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)).then_with(|| compare_content(table, a.2 as usize, b.2 as usize))
-    });
     let mut starts = vec![0_u32; cells.count() + 1];
     found.iter().for_each(|cell| starts[cell.index() + 1] += 1);
     (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
-    (order.into_iter().map(|(_, _, row)| row).collect(), starts)
+    let mut next = starts.clone();
+    let mut order = vec![(0.0_f32, 0_u32); table.rows()];
+    for (row, cell) in found.iter().enumerate() {
+        order[next[cell.index()] as usize] = (table.peak(row).key(), row as u32);
+        next[cell.index()] += 1;
+    }
+    let mut rest = order.as_mut_slice();
+    let mut runs = Vec::new();
+    for ends in starts.windows(2) {
+        let (run, after) = rest.split_at_mut((ends[1] - ends[0]) as usize);
+        runs.push(run);
+        rest = after;
+    }
+    runs.into_par_iter().for_each(|run| {
+        run.sort_unstable_by(|a, b| {
+            a.0.total_cmp(&b.0).then_with(|| compare_content(table, columns, a.1 as usize, b.1 as usize))
+        });
+    });
+    (order.into_iter().map(|(_, row)| row).collect(), starts)
 }
 
-fn compare_content(table: &Table, a: usize, b: usize) -> Ordering {
+/// Compares what is kept of two rows.
+fn compare_content(table: &Table, columns: &[usize], a: usize, b: usize) -> Ordering {
     let reals = |a: &[f64], b: &[f64]| {
         a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     };
     let mut order = reals(table.prediction(a), table.prediction(b))
         .then_with(|| table.votes(a).map(Votes::counts).cmp(&table.votes(b).map(Votes::counts)))
         .then_with(|| table.weight(a).total_cmp(&table.weight(b)))
-        .then_with(|| reals(table.features(a), table.features(b)));
+        .then_with(|| {
+            let (a, b) = (table.features(a), table.features(b));
+            let orders = columns.iter().map(|&column| a[column].total_cmp(&b[column]));
+            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        });
     for (_, probs) in table.oracles() {
         let c = table.classes().len();
         order = order.then_with(|| reals(&probs[a * c..][..c], &probs[b * c..][..c]));
     }
     order
-}
-
-fn group_by_confidence(rows: &Table, backoff: &Cells) -> (Vec<u32>, Vec<u32>) {
-    let found = cells_of(rows, backoff, &[]);
-    let mut order: Vec<u32> = (0..rows.rows() as u32).collect();
-    order.sort_by_key(|&row| found[row as usize]);
-    let starts = (0..=backoff.count())
-        .map(|bin| order.partition_point(|&row| found[row as usize].index() < bin) as u32)
-        .collect();
-    (order, starts)
 }

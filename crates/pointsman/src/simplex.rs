@@ -2,8 +2,8 @@
 //!
 //! A row is a prediction if its entries are finite, none is negative and their sum is within
 //! [`SUM_TOLERANCE`] of one. Arithmetic then sees the row divided by its sum. Cells see its *confidence*:
-//! the largest entry, divided by the sum only if the sum is off by more than floating-point noise, and
-//! compared in single precision. So a table in `f32`, the same table in `f64` and the same table written
+//! the largest entry, divided by the sum only if the sum is off by more than floating-point noise, all
+//! in single precision. So a table in `f32`, the same table in `f64` and the same table written
 //! as decimal text fall into the same cells, although their sums differ in the eighth digit.
 
 use std::ops::Deref;
@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 
 /// How far from one a prediction's sum may be before the row is refused.
 pub const SUM_TOLERANCE: f64 = 1e-3;
+
+/// The tolerance with room for rounding, so that three-digit predictions that sum to 0.999 are not a matter of luck.
+const LIMIT: f64 = SUM_TOLERANCE + 1e-6;
 
 /// Sums this close to one are exact up to the rounding of `f32` softmax outputs.
 const FLOAT_NOISE: f64 = 1e-5;
@@ -65,7 +68,7 @@ impl Real for f64 {
 }
 
 /// The largest entry of a prediction: which class, and how confident.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Peak {
     /// First index of the maximum.
     pub class: u32,
@@ -76,15 +79,18 @@ pub struct Peak {
 impl Peak {
     /// Checks a row and finds its peak.
     pub(crate) fn of<T: Real>(row: &[T]) -> std::result::Result<Self, Fault> {
-        let sum = checked_sum(row)?;
+        checked_sum(row)?;
         let mut class = 0;
         for (i, &x) in row.iter().enumerate() {
             if x > row[class] {
                 class = i;
             }
         }
-        let top = row[class].to_f64();
-        Ok(Self { class: class as u32, confidence: top / divisor_of(sum) })
+        let confidence = match divisor(row) {
+            1.0 => row[class].to_f64(),
+            divisor => f64::from(row[class].to_f32()) / divisor,
+        };
+        Ok(Self { class: class as u32, confidence })
     }
 
     /// The confidence as cells compare it.
@@ -124,26 +130,30 @@ impl Fault {
 }
 
 /// The sum of a row in double precision, left to right, if the row is a prediction.
+#[inline]
 pub(crate) fn checked_sum<T: Real>(row: &[T]) -> std::result::Result<f64, Fault> {
-    let mut sum = 0.0;
-    for (class, x) in row.iter().enumerate() {
+    let (mut sum, mut least) = (0.0, 0.0);
+    for x in row {
         let value = x.to_f64();
-        if !(0.0..=1.0 + SUM_TOLERANCE).contains(&value) {
-            return Err(Fault::Entry { class, value });
-        }
         sum += value;
+        least = if value < least { value } else { least };
     }
-    if (sum - 1.0).abs() <= SUM_TOLERANCE { Ok(sum) } else { Err(Fault::Sum(sum)) }
+    // What is not a number, or infinite, makes the sum so; what is above one makes it too large or another entry negative.
+    if (sum - 1.0).abs() <= LIMIT && least >= 0.0 { Ok(sum) } else { Err(fault(row, sum)) }
 }
 
-/// By what cells divide a row whose sum is `sum`: one, if the sum is off by floating-point noise only.
-fn divisor_of(sum: f64) -> f64 {
-    if (sum - 1.0).abs() <= FLOAT_NOISE { 1.0 } else { sum }
+#[cold]
+fn fault<T: Real>(row: &[T], sum: f64) -> Fault {
+    let bad = |value: &f64| !(0.0..=1.0 + LIMIT).contains(value);
+    let mut values = row.iter().map(|x| x.to_f64()).enumerate();
+    values.find(|(_, value)| bad(value)).map_or(Fault::Sum(sum), |(class, value)| Fault::Entry { class, value })
 }
 
-/// By what cells divide a checked row.
+/// By what cells divide a checked row: its sum in single-precision entries, or one if that is off by noise only.
+#[inline]
 pub(crate) fn divisor<T: Real>(row: &[T]) -> f64 {
-    divisor_of(row.iter().map(|x| x.to_f64()).sum())
+    let sum: f64 = row.iter().map(|x| f64::from(x.to_f32())).sum();
+    if (sum - 1.0).abs() <= FLOAT_NOISE { 1.0 } else { sum }
 }
 
 /// Writes a checked row, divided by its sum, into `out`.

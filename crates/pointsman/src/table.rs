@@ -1,6 +1,8 @@
 //! Rows of weak predictions with what is known about each: votes, truth, features, weight, and other
 //! models' predictions.
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 use crate::simplex::{self, Peak};
 use crate::votes::Votes;
@@ -43,10 +45,11 @@ impl Table {
         let classes: Vec<String> = classes.into_iter().map(Into::into).collect();
         check_classes(&classes)?;
         whole_rows("prob_*", probs.len(), classes.len())?;
-        let mut peaks = Vec::with_capacity(probs.len() / classes.len());
-        for (row, p) in probs.chunks_exact(classes.len()).enumerate() {
-            peaks.push(Peak::of(p).map_err(|fault| fault.at(row, "prob_", &classes))?);
-        }
+        let width = classes.len();
+        // Any fault will do here: the first one is looked for only if there is one.
+        let peaks: std::result::Result<Vec<Peak>, _> =
+            probs.par_chunks_exact(width).with_min_len(1 << 12).map(Peak::of).collect();
+        let Ok(peaks) = peaks else { return Err(first_fault(&classes, &probs)) };
         Ok(Self {
             classes,
             probs,
@@ -66,14 +69,10 @@ impl Table {
     /// If there are not as many rows of votes as of predictions, or a row has no votes.
     pub fn with_votes(mut self, votes: Vec<u32>) -> Result<Self> {
         self.same_rows("votes_*", votes.len(), self.classes.len())?;
-        for (row, counts) in votes.chunks_exact(self.classes.len()).enumerate() {
-            if Votes::new(counts).k() == 0 {
-                return Err(Error::value(
-                    row,
-                    "votes_*",
-                    "no votes: every row needs at least one label; leave the row out if it has none",
-                ));
-            }
+        let rows = votes.par_chunks_exact(self.classes.len()).with_min_len(1 << 12);
+        if let Some(row) = rows.position_first(|counts| counts.iter().all(|&n| n == 0)) {
+            let reason = "no votes: every row needs at least one label; leave the row out if it has none";
+            return Err(Error::value(row, "votes_*", reason));
         }
         self.votes = Some(votes);
         Ok(self)
@@ -96,8 +95,9 @@ impl Table {
     pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
         self.same_rows("weight", weights.len(), 1)?;
         for (row, w) in weights.iter().enumerate() {
-            if !(*w > 0.0 && w.is_finite()) {
-                return Err(Error::value(row, "weight", format!("{w} is not a weight: give a positive finite number")));
+            if !(1e-100..=1e100).contains(w) {
+                let reason = format!("{w} is not a weight: give a positive finite number, best near 1");
+                return Err(Error::value(row, "weight", reason));
             }
         }
         self.weights = Some(weights);
@@ -115,6 +115,9 @@ impl Table {
     ) -> Result<Self> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         check_names("feature", &names)?;
+        if names.is_empty() && values.is_empty() {
+            return Ok(self);
+        }
         self.same_rows("x_*", values.len(), names.len())?;
         if let Some(i) = values.iter().position(|x| !x.is_finite()) {
             let (row, name) = (i / names.len(), &names[i % names.len()]);
@@ -254,16 +257,19 @@ impl Table {
             .collect()
     }
 
-    /// The given rows in the given order, with only the given feature columns.
+    /// The given rows in the given order, with only the given feature columns and without truth: what a router keeps.
     ///
     /// # Panics
     /// If a row or column does not exist.
     #[must_use]
     pub(crate) fn select(&self, rows: &[u32], feature_columns: &[usize]) -> Self {
         let c = self.classes.len();
-        fn gather<T: Copy>(rows: &[u32], width: usize, values: &[T]) -> Vec<T> {
-            let mut out = Vec::with_capacity(rows.len() * width);
-            rows.iter().for_each(|&row| out.extend_from_slice(&values[row as usize * width..][..width]));
+        fn gather<T: Copy + Default + Send + Sync>(rows: &[u32], width: usize, values: &[T]) -> Vec<T> {
+            let mut out = vec![T::default(); rows.len() * width];
+            out.par_chunks_exact_mut(width)
+                .with_min_len(1 << 12)
+                .zip(rows)
+                .for_each(|(slot, &row)| slot.copy_from_slice(&values[row as usize * width..][..width]));
             out
         }
         let features = rows
@@ -275,7 +281,7 @@ impl Table {
             probs: gather(rows, c, &self.probs),
             peaks: gather(rows, 1, &self.peaks),
             votes: self.votes.as_ref().map(|votes| gather(rows, c, votes)),
-            truth: self.truth.as_ref().map(|truth| gather(rows, c, truth)),
+            truth: None,
             weights: self.weights.as_ref().map(|weights| gather(rows, 1, weights)),
             feature_names: feature_columns.iter().map(|&column| self.feature_names[column].clone()).collect(),
             features,
@@ -301,6 +307,13 @@ impl Table {
         }
         Ok(values)
     }
+}
+
+#[cold]
+fn first_fault(classes: &[String], probs: &[f64]) -> Error {
+    let mut rows = probs.chunks_exact(classes.len()).enumerate();
+    rows.find_map(|(row, p)| Peak::of(p).err().map(|fault| fault.at(row, "prob_", classes)))
+        .unwrap_or_else(|| unreachable!("a fault that is gone"))
 }
 
 /// Checks that there are at least two classes, each with a name of its own.

@@ -156,12 +156,6 @@ impl Task {
     pub fn chosen_ties(&self) -> Ties {
         self.ties
     }
-
-    /// The largest cost in sight, the scale on which two costs are called equal.
-    pub(crate) fn scale(&self) -> f64 {
-        let prices = self.routes.iter().map(|route| route.price).chain(self.abstain);
-        prices.fold(self.loss.bound(), f64::max)
-    }
 }
 
 impl Route {

@@ -62,10 +62,10 @@ fn humans_read_the_money_line() {
         "higher-order",
         "calibration error",
         "floor",
-        "pointsman decide router.safetensors queries.csv --route expert=0.05 --abstain 0.3",
     ] {
         assert!(run.stdout.replace('\n', " ").contains(text), "{text}: {run:?}");
     }
+    assert!(run.stdout.lines().last().unwrap().starts_with("  pointsman "), "the last line says what to do next");
     assert!(run.stderr.contains("truth is the mean of 5 labels a row"), "{run:?}");
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 120), "{}", run.stdout);
 }

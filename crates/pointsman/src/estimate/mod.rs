@@ -32,6 +32,8 @@ pub enum Estimator {
 pub struct Decomposition {
     /// Rows behind the estimate.
     pub rows: usize,
+    /// What they amount to with their weights: (Σw)²/Σw².
+    pub effective_rows: f64,
     /// Mean of the snapshot means.
     pub centroid: Vec<f64>,
     /// Total loss of the served prediction.
@@ -64,8 +66,7 @@ impl Decomposition {
     /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own.
     ///
     /// `None` if the mixture has no rows: an empty cell is not zero.
-    #[must_use]
-    pub fn of(mixture: Mixture<'_>, loss: &Loss, estimator: Estimator, served: Option<&[f64]>) -> Option<Self> {
+    pub(crate) fn of(mixture: Mixture<'_>, loss: &Loss, estimator: Estimator, served: Option<&[f64]>) -> Option<Self> {
         let moments = Moments::of(mixture)?;
         let classes = moments.mean.len();
         let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
@@ -100,7 +101,15 @@ impl Decomposition {
                 (value, value)
             }
         };
-        Some(Self { rows: mixture.len(), centroid: moments.mean, total, irreducible_low: low, irreducible_high: high })
+        let effective_rows = moments.effective_rows;
+        Some(Self {
+            rows: mixture.len(),
+            effective_rows,
+            centroid: moments.mean,
+            total,
+            irreducible_low: low,
+            irreducible_high: high,
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::votes::Votes;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Moments {
     pub(super) weight: f64,
+    pub(super) effective_rows: f64,
     pub(super) mean: Vec<f64>,
     /// Whether any item has two labels or more: without, nothing but the mean is known.
     pub(super) pairs: bool,
@@ -23,7 +24,7 @@ impl Moments {
     /// `None` if the mixture has no rows.
     pub(super) fn of(mixture: Mixture<'_>) -> Option<Self> {
         let mean = mixture.centroid()?;
-        let (mut weight, mut pair_weight, mut noise, mut spread) = (0.0, 0.0, 0.0, 0.0);
+        let (mut weight, mut squares, mut pair_weight, mut noise, mut spread) = (0.0, 0.0, 0.0, 0.0, 0.0);
         let (mut smallest, mut largest) = (u64::MAX, 0);
         for row in mixture.rows() {
             let (votes, w) = (mixture.votes(row), mixture.table().weight(row));
@@ -31,6 +32,7 @@ impl Moments {
             smallest = smallest.min(k);
             largest = largest.max(k);
             weight += w;
+            squares += w * w;
             let (mut square, mut distance) = (0.0, 0.0);
             for (&n, centre) in votes.counts().iter().zip(&mean) {
                 let y = f64::from(n) / k as f64;
@@ -49,7 +51,7 @@ impl Moments {
         let spread = spread / weight;
         let common =
             (smallest == largest).then(|| if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 });
-        Some(Self { weight, mean, pairs, noise, variance, common })
+        Some(Self { weight, effective_rows: weight * weight / squares, mean, pairs, noise, variance, common })
     }
 
     /// Writes p̃ = p̄ + λ(ȳ − p̄), whose mean and total variance over the mixture are those of p*.

@@ -45,7 +45,7 @@ impl Ranking {
             let share = f64::from(percent) / 100.0;
             let right = self.shares.partition_point(|&x| x < share).clamp(1, last);
             let (left, width) = (right - 1, self.shares[right] - self.shares[right - 1]);
-            let part = ((share - self.shares[left]) / width).clamp(0.0, 1.0);
+            let part = if width > 0.0 { ((share - self.shares[left]) / width).clamp(0.0, 1.0) } else { 0.0 };
             self.losses[left] + part * (self.losses[right] - self.losses[left])
         };
         (0..=100).map(at).collect()

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::loss::dot;
-use crate::policy::{Policy, Verdict};
+use crate::partition::CellId;
+use crate::policy::Policy;
 use crate::table::Table;
 use crate::task::Task;
 pub use calibration::{CalibrationError, CellError};
@@ -18,12 +19,18 @@ use curve::Ranking;
 pub use named::Named;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 
+/// Differences below this share of the loss's bound are rounding.
+const NEGLIGIBLE: f64 = 1e-12;
+
 /// Held-out rows as a router sees them, with the losses they really have; prices do not enter.
 ///
 /// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    verdicts: Vec<Verdict>,
+    /// The estimates the rows were located with.
+    policy: Policy,
+    places: Vec<Place>,
+    groups: usize,
     weights: Vec<f64>,
     /// Loss of the served prediction.
     total: Vec<f64>,
@@ -32,6 +39,15 @@ pub struct Replay {
     /// Entropy of the served prediction.
     uncertainty: Vec<f64>,
     truth_known: bool,
+}
+
+/// Where a row falls. Rows of one cell and one source are treated alike: they are a group. Only an empty cell, whose rows
+/// fall back, has more than one.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    cell: u32,
+    source: u32,
+    group: u32,
 }
 
 /// What a policy costs on held-out rows. Costs are means a query, in the loss's unit.
@@ -135,30 +151,42 @@ impl Policy {
             features.clear();
             features.extend(columns.iter().map(|&column| table.features(row)[column]));
             let verdict = self.locate(table.prediction(row), table.peak(row), features);
+            let (CellId(cell), source) = self.unfold(verdict);
             match (table.truth(row), table.votes(row)) {
                 (Some(known), _) => truth.copy_from_slice(known),
                 (None, Some(votes)) => votes.mean_into(truth),
                 (None, None) => {}
             }
-            match self.served(verdict.source) {
+            match self.served(source) {
                 Some(centroid) => served.copy_from_slice(centroid),
                 None => table.dist_into(row, served),
             }
             loss.losses_into(served, losses);
-            (verdict, dot(truth, losses), loss.entropy(truth), loss.entropy(served))
+            (
+                Place { cell, source, group: verdict.code() },
+                dot(truth, losses),
+                loss.entropy(truth),
+                loss.entropy(served),
+            )
         };
         let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes], Vec::new());
         let rows: Vec<_> = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, measure).collect();
+        let mut codes: Vec<u32> = rows.iter().map(|(place, ..)| place.group).collect();
+        codes.sort_unstable();
+        codes.dedup();
         let mut replay = Replay {
-            verdicts: Vec::with_capacity(rows.len()),
+            policy: self.clone(),
+            groups: codes.len(),
+            places: Vec::with_capacity(rows.len()),
             weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
             total: Vec::with_capacity(rows.len()),
             irreducible: Vec::with_capacity(rows.len()),
             uncertainty: Vec::with_capacity(rows.len()),
             truth_known,
         };
-        for (verdict, total, irreducible, uncertainty) in rows {
-            replay.verdicts.push(verdict);
+        for (place, total, irreducible, uncertainty) in rows {
+            let group = codes.binary_search(&place.group).unwrap_or(0) as u32;
+            replay.places.push(Place { group, ..place });
             replay.total.push(total);
             replay.irreducible.push(irreducible);
             replay.uncertainty.push(uncertainty);
@@ -173,12 +201,13 @@ impl Replay {
     /// Rows whose action is undetermined are counted as predicted: nothing is paid without a reason.
     ///
     /// # Errors
-    /// If the policy's prices cannot be taken apart into its two-way tasks.
+    /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn evaluate(&self, policy: &Policy) -> Result<Evaluation> {
+        self.check(policy)?;
         let task = policy.task();
         let names = action_names(task);
         let mut evaluation = Evaluation {
-            rows: self.verdicts.len(),
+            rows: self.places.len(),
             loss: task.loss().to_string(),
             unit: task.loss().unit(),
             truth: if self.truth_known { "true" } else { "votes" },
@@ -203,9 +232,9 @@ impl Replay {
         for (action, name) in names.iter().enumerate() {
             add(format!("always-{name}"), &|row| self.cost(task, row, action));
         }
-        let best = self.best_by_cell(policy, names.len());
+        let best = self.best_by_group(task, names.len());
         let by_cell =
-            add("cell-optimal".into(), &|row| self.cost(task, row, best[self.verdicts[row].cell as usize] as usize));
+            add("cell-optimal".into(), &|row| self.cost(task, row, best[self.places[row].group as usize] as usize));
         let pointwise = add("pointwise-optimal".into(), &|row| self.least_cost(task, row, names.len()));
         evaluation.regret.push("cell-optimal", router - by_cell);
         evaluation.regret.push("pointwise-optimal", router - pointwise);
@@ -213,9 +242,9 @@ impl Replay {
         for (action, name) in names.iter().enumerate() {
             evaluation
                 .shares
-                .push(name.clone(), self.share(|row| policy.code(self.verdicts[row].source) == Some(action)));
+                .push(name.clone(), self.share(|row| policy.code(self.places[row].source) == Some(action)));
         }
-        let undetermined = self.share(|row| policy.code(self.verdicts[row].source).is_none());
+        let undetermined = self.share(|row| policy.code(self.places[row].source).is_none());
         if undetermined > 0.0 {
             evaluation.shares.push("undetermined", undetermined);
         }
@@ -226,16 +255,17 @@ impl Replay {
         }
         self.rank(policy, &mut evaluation);
         for support in [crate::Support::Enough, crate::Support::Sparse, crate::Support::Empty] {
-            let share = self.share(|row| policy.decision(self.verdicts[row]).support() == support);
+            let share = self.share(|row| policy.support(CellId(self.places[row].cell)) == support);
             evaluation.support.push(support.name(), share);
         }
         Ok(evaluation)
     }
 
-    /// The held-out rows' decisions, in order.
-    #[must_use]
-    pub fn verdicts(&self) -> &[Verdict] {
-        &self.verdicts
+    fn check(&self, policy: &Policy) -> Result<()> {
+        if self.policy.shares_estimates(policy) {
+            return Ok(());
+        }
+        Err(Error::Task("the rows were replayed with another router, loss or estimator: replay them again".into()))
     }
 
     /// Mean cost of a policy's decisions.
@@ -245,7 +275,7 @@ impl Replay {
 
     /// The action taken on a row: predict if the labels do not decide.
     fn action(&self, policy: &Policy, row: usize) -> usize {
-        policy.code(self.verdicts[row].source).unwrap_or(0)
+        policy.code(self.places[row].source).unwrap_or(0)
     }
 
     /// What an action really costs on a row.
@@ -263,13 +293,12 @@ impl Replay {
         (0..actions).map(|action| self.cost(task, row, action)).fold(f64::INFINITY, f64::min)
     }
 
-    /// The best single action of each cell, known in hindsight.
-    fn best_by_cell(&self, policy: &Policy, actions: usize) -> Vec<u8> {
-        let mut sums = vec![0.0; policy.cells().count() * actions];
-        for (row, verdict) in self.verdicts.iter().enumerate() {
+    /// The best single action of each group, known in hindsight.
+    fn best_by_group(&self, task: &Task, actions: usize) -> Vec<u8> {
+        let mut sums = vec![0.0; self.groups * actions];
+        for (row, place) in self.places.iter().enumerate() {
             for action in 0..actions {
-                sums[verdict.cell as usize * actions + action] +=
-                    self.weights[row] * self.cost(policy.task(), row, action);
+                sums[place.group as usize * actions + action] += self.weights[row] * self.cost(task, row, action);
             }
         }
         let best = |costs: &[f64]| (0..actions).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0) as u8;
@@ -298,28 +327,29 @@ impl Replay {
         let product = |x: &dyn Fn(usize) -> f64, y: &dyn Fn(usize) -> f64| self.mean(&|row| x(row) * y(row)).0;
         let (x, y) = (|row: usize| reducible(row) - a, |row: usize| self.total[row] - b);
         let scale = (product(&x, &x) * product(&y, &y)).sqrt();
-        (scale > 0.0).then(|| product(&x, &y) / scale)
+        let bound = self.policy.task().loss().bound();
+        (scale > (NEGLIGIBLE * bound).powi(2)).then(|| product(&x, &y) / scale)
     }
 
     /// Routing curves and gains of the rankings.
     fn rank(&self, policy: &Policy, evaluation: &mut Evaluation) {
         let reducible: Vec<f64> = self.total.iter().zip(&self.irreducible).map(|(t, i)| t - i).collect();
-        let mut by_cell = vec![(0.0, 0.0); policy.cells().count()];
-        for (row, verdict) in self.verdicts.iter().enumerate() {
-            let (sum, weight) = &mut by_cell[verdict.cell as usize];
+        let mut by_group = vec![(0.0, 0.0); self.groups];
+        for (row, place) in self.places.iter().enumerate() {
+            let (sum, weight) = &mut by_group[place.group as usize];
             *sum += self.weights[row] * reducible[row];
             *weight += self.weights[row];
         }
-        let hindsight = |verdict: &Verdict| by_cell[verdict.cell as usize].0 / by_cell[verdict.cell as usize].1;
+        let hindsight = |place: &Place| by_group[place.group as usize].0 / by_group[place.group as usize].1;
         // Where labels give only bounds, the middle of the bounds ranks.
-        let estimated = |verdict: &Verdict| {
-            let estimate = policy.estimate(verdict.source);
+        let estimated = |place: &Place| {
+            let estimate = policy.estimate(place.source);
             estimate.total - estimate.irreducible_low.midpoint(estimate.irreducible_high)
         };
         let rankings: [(&str, Vec<f64>); 5] = [
-            ("higher-order", self.verdicts.iter().map(estimated).collect()),
+            ("higher-order", self.places.iter().map(estimated).collect()),
             ("total-uncertainty", self.uncertainty.clone()),
-            ("cell-optimal", self.verdicts.iter().map(hindsight).collect()),
+            ("cell-optimal", self.places.iter().map(hindsight).collect()),
             ("pointwise-optimal", reducible.clone()),
             ("random", vec![0.0; reducible.len()]),
         ];
@@ -328,7 +358,8 @@ impl Replay {
         let ranked: Vec<(&str, Ranking)> = rankings.par_iter().map(|(name, scores)| (*name, rank(scores))).collect();
         let (best, random) = (ranked[3].1.area(), ranked[4].1.area());
         for (name, ranking) in &ranked {
-            let gain = (random > best).then(|| (random - ranking.area()) / (random - best));
+            let gain = (random - best > NEGLIGIBLE * policy.task().loss().bound())
+                .then(|| (random - ranking.area()) / (random - best));
             evaluation.gain.push(*name, gain);
             evaluation.curves.push(*name, ranking.percentiles());
         }

@@ -47,6 +47,7 @@ impl Replay {
     /// # Errors
     /// If the sweep names a route the task does not have, or a price that is none.
     pub fn sweep(&self, policy: &Policy, sweep: &Sweep) -> Result<Vec<SweepPoint>> {
+        self.check(policy)?;
         sweep.prices.iter().map(|&price| self.sweep_point(policy, &sweep.axis, price)).collect()
     }
 
@@ -61,13 +62,13 @@ impl Replay {
         for (action, name) in names.iter().enumerate() {
             mean_cost.push(format!("always-{name}"), self.mean(&|row| self.cost(&task, row, action)).0);
         }
-        let best = self.best_by_cell(&policy, names.len());
-        let by_cell = |row: usize| self.cost(&task, row, best[self.verdicts[row].cell as usize] as usize);
+        let best = self.best_by_group(&task, names.len());
+        let by_cell = |row: usize| self.cost(&task, row, best[self.places[row].group as usize] as usize);
         mean_cost.push("cell-optimal", self.mean(&by_cell).0);
         mean_cost.push("pointwise-optimal", self.mean(&|row| self.least_cost(&task, row, names.len())).0);
         let mut shares = Named::new();
         for (action, name) in names.into_iter().enumerate() {
-            shares.push(name, self.share(|row| policy.code(self.verdicts[row].source) == Some(action)));
+            shares.push(name, self.share(|row| policy.code(self.places[row].source) == Some(action)));
         }
         Ok(SweepPoint { price, mean_cost, shares })
     }
@@ -116,8 +117,9 @@ impl FromStr for Sweep {
         if steps >= MAX_POINTS as f64 {
             return Err(refuse("more than 10,000 prices"));
         }
-        // Steps are counted, not added up, and shown as the user would write them.
-        let prices = (0..=steps as usize).map(|i| ((from + i as f64 * step) * 1e12).round() / 1e12).collect();
+        // Steps are counted, not added up, and rounded to what the user would write.
+        let round = |x: f64| format!("{x:.12e}").parse().unwrap_or(x);
+        let prices = (0..=steps as usize).map(|i| round(from + i as f64 * step)).collect();
         Ok(Self { axis, prices })
     }
 }

@@ -19,7 +19,8 @@ pub(crate) fn project_into(q: &[f64], floor: f64, out: &mut [f64]) {
                 free += x;
             }
         }
-        if below == clipped {
+        // Rounding could let the count fall back by one for ever; the set itself only grows.
+        if below <= clipped {
             out.iter_mut().zip(q).for_each(|(o, &x)| *o = if x < threshold { floor } else { x * scale });
             return;
         }

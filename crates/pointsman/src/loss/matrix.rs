@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::loss::dot;
 
-/// Costs closer than this, relative to the largest cost, are a tie: the first listed act wins.
+/// Costs closer than this, relative to their scale, are a tie: the first listed act wins.
 const TIE: f64 = 1e-12;
 
 /// A checked cost matrix with named acts.
@@ -84,7 +84,9 @@ impl Matrix {
 
     /// The cheapest act for a prediction.
     pub(super) fn best(&self, q: &[f64]) -> usize {
-        first_best(self.costs(q), self.bound)
+        // Terms are not negative, so a cost is rounded relative to itself: one forbidding entry must not widen ties.
+        let least = self.entropy(q);
+        first_best(self.costs(q), least)
     }
 
     pub(super) fn entropy(&self, p: &[f64]) -> f64 {

@@ -101,7 +101,7 @@ impl Loss {
         if !(penalty >= 0.0 && penalty.is_finite()) {
             return Err(Error::Task(format!("asymmetric:{penalty}: the penalty must be finite and at least 0")));
         }
-        Ok(Self(Kind::Asymmetric(penalty)))
+        Ok(Self(Kind::Asymmetric(penalty.abs())))
     }
 
     /// `cost[act][class]` of named acts; the cheapest act is taken, the first listed on a tie.
@@ -129,6 +129,9 @@ impl Loss {
     }
 
     /// Writes ℓ(c, q) for every class c into `out`.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `q`, or the loss is a matrix for another number of classes.
     pub fn losses_into(&self, q: &[f64], out: &mut [f64]) {
         match &self.0 {
             Kind::Brier => {
@@ -145,10 +148,10 @@ impl Loss {
             }
             Kind::ZeroOne => {
                 out.fill(1.0);
-                out[matrix::first_best(q.iter().map(|x| -x), 1.0)] = 0.0;
+                out[self.act(q)] = 0.0;
             }
             Kind::Asymmetric(penalty) => {
-                let act = matrix::first_best(asymmetric_costs(q, *penalty), penalty.max(1.0));
+                let act = self.act(q);
                 out.fill(if act == 0 { *penalty } else { 1.0 });
                 out[act] = 0.0;
             }
@@ -157,6 +160,9 @@ impl Loss {
     }
 
     /// The expected loss E_{y∼truth} ℓ(y, prediction).
+    ///
+    /// # Panics
+    /// If the loss is a matrix for another number of classes.
     #[must_use]
     pub fn expected(&self, truth: &[f64], prediction: &[f64]) -> f64 {
         let mut losses = vec![0.0; prediction.len()];
@@ -212,7 +218,8 @@ impl Loss {
     pub fn act(&self, q: &[f64]) -> usize {
         match &self.0 {
             Kind::Matrix(matrix, _) => matrix.best(q),
-            Kind::Asymmetric(penalty) => matrix::first_best(asymmetric_costs(q, *penalty), penalty.max(1.0)),
+            Kind::Asymmetric(penalty) => matrix::first_best(asymmetric_costs(q, *penalty), 1.0),
+            Kind::ZeroOne => matrix::first_best(q.iter().map(|x| -x), 1.0),
             _ => crate::simplex::top_class(q),
         }
     }

@@ -22,15 +22,18 @@ impl FromStr for Loss {
             ("three-part", None) => Ok(Self::three_part()),
             ("asymmetric", Some(penalty)) => Self::asymmetric(number(text, penalty)?),
             ("fn-fp", argument) => {
-                let (mut positive, mut negative) = (1.0, 1.0);
-                for part in argument.unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
-                    match part.split_once('=') {
-                        Some(("fp", price)) => positive = number(text, price)?,
-                        Some(("fn", price)) => negative = number(text, price)?,
+                let (mut positive, mut negative) = (None, None);
+                for part in argument.into_iter().flat_map(|argument| argument.split(',')) {
+                    let (slot, price) = match part.split_once('=') {
+                        Some(("fp", price)) => (&mut positive, price),
+                        Some(("fn", price)) => (&mut negative, price),
                         _ => return Err(Error::Task(format!("loss {text:?}: {part:?} is neither fp=… nor fn=…"))),
+                    };
+                    if slot.replace(number(text, price)?).is_some() {
+                        return Err(Error::Task(format!("loss {text:?}: one price is given twice")));
                     }
                 }
-                Self::fn_fp(positive, negative)
+                Self::fn_fp(positive.unwrap_or(1.0), negative.unwrap_or(1.0))
             }
             _ => Err(Error::Task(format!("unknown loss {text:?}: use {KNOWN}"))),
         }

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use rayon::prelude::*;
+
 use super::edges::{Edges, double, single};
 use super::grid::Grid;
 use super::{Factor, MAX_CELLS, Partition};
@@ -89,6 +91,9 @@ impl Cells {
     /// # Errors
     /// If there are no axes, too many cells, or an axis does not fit the classes or features.
     pub fn new(classes: usize, axes: Vec<Axis>, features: Vec<String>) -> Result<Self> {
+        if classes < 2 {
+            return Err(Error::Router(format!("a partition over {classes} classes: at least two are needed")));
+        }
         let mut count = 1_usize;
         for axis in &axes {
             let fits = match axis {
@@ -169,10 +174,6 @@ impl Cells {
 
 impl Axis {
     fn fit(factor: &Factor, table: &Table, features: &mut Vec<String>) -> Result<Self> {
-        let quantiles = |mut values: Vec<f64>, bins: usize, key: fn(f64) -> f64| {
-            values.sort_unstable_by(f64::total_cmp);
-            Edges::quantiles(&values, bins, key)
-        };
         Ok(match factor {
             Factor::TopClass { bins } => {
                 let mut confidences = vec![Vec::new(); table.classes().len()];
@@ -180,11 +181,12 @@ impl Axis {
                     let peak = table.peak(row);
                     confidences[peak.class as usize].push(peak.confidence);
                 }
-                Self::top_class(confidences.into_iter().map(|values| quantiles(values, *bins, single)).collect())
+                let quantiles = |values| Edges::quantiles(values, *bins, single);
+                Self::top_class(confidences.into_par_iter().map(quantiles).collect())
             }
             Factor::Confidence { bins } => {
                 let confidences = (0..table.rows()).map(|row| table.peak(row).confidence).collect();
-                Self::Confidence { edges: quantiles(confidences, *bins, single) }
+                Self::Confidence { edges: Edges::quantiles(confidences, *bins, single) }
             }
             Factor::LevelSets => {
                 let classes = table.classes().len();
@@ -192,7 +194,7 @@ impl Axis {
                     .map(|row| {
                         let row = table.prediction(row);
                         let divisor = simplex::divisor(row);
-                        row.iter().map(|x| (x / divisor) as f32).collect()
+                        row.iter().map(|x| level_key(*x, divisor)).collect()
                     })
                     .collect();
                 rows.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
@@ -201,8 +203,8 @@ impl Axis {
             }
             Factor::Feature { name, bins } => {
                 let column = table.feature_columns(std::slice::from_ref(name))?[0];
-                let edges =
-                    quantiles((0..table.rows()).map(|row| table.features(row)[column]).collect(), *bins, double);
+                let values = (0..table.rows()).map(|row| table.features(row)[column]).collect();
+                let edges = Edges::quantiles(values, *bins, double);
                 let slot = features.iter().position(|other| other == name).unwrap_or_else(|| {
                     features.push(name.clone());
                     features.len() - 1
@@ -275,11 +277,16 @@ fn first_cells(edges: &[Edges]) -> Vec<u32> {
     edges.iter().map(first).collect()
 }
 
+/// An entry as level sets compare it; adding zero leaves no negative zero.
+fn level_key<T: Real>(entry: T, divisor: f64) -> f32 {
+    (f64::from(entry.to_f32()) / divisor) as f32 + 0.0
+}
+
 /// Binary search among the sorted levels, without building the key.
 fn find_level<T: Real>(levels: &[f32], classes: usize, row: &[T]) -> usize {
     let divisor = simplex::divisor(row);
     let compare = |level: &[f32]| {
-        let key = row.iter().map(|x| (x.to_f64() / divisor) as f32);
+        let key = row.iter().map(|x| level_key(*x, divisor));
         level.iter().copied().partial_cmp(key).unwrap_or(Ordering::Less)
     };
     let (mut low, mut high) = (0, levels.len() / classes);

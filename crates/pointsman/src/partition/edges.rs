@@ -13,12 +13,15 @@ pub struct Edges {
 
 impl Edges {
     /// Quantile edges `sorted[floor(i·n/bins)]`, i = 1..bins−1, without repetitions and without any equal
-    /// to the smallest value, so that every bin has rows. `sorted` may be empty: then there is one bin.
-    pub(crate) fn quantiles(sorted: &[f64], bins: usize, key: fn(f64) -> f64) -> Self {
+    /// to the smallest value, so that every bin has rows. Without values there is one bin.
+    pub(crate) fn quantiles(mut values: Vec<f64>, bins: usize, key: fn(f64) -> f64) -> Self {
         let mut edges = Self { values: Vec::new(), keys: Vec::new() };
-        let Some(&smallest) = sorted.first() else { return edges };
-        for i in 1..bins {
-            let value = sorted[i * sorted.len() / bins];
+        let n = values.len();
+        let Some(smallest) = values.iter().copied().min_by(f64::total_cmp) else { return edges };
+        let mut ranks: Vec<usize> = (1..bins).map(|i| (i as u128 * n as u128 / bins as u128) as usize).collect();
+        ranks.dedup();
+        select(&mut values, 0, &ranks);
+        for value in ranks.into_iter().map(|rank| values[rank]) {
             if key(value) > edges.keys.last().copied().unwrap_or(key(smallest)) {
                 edges.values.push(value);
                 edges.keys.push(key(value));
@@ -89,6 +92,14 @@ impl Edges {
     }
 }
 
+/// Puts the values of the given ascending ranks where sorting would put them; `values` starts at rank `start`.
+fn select(values: &mut [f64], start: usize, ranks: &[usize]) {
+    let Some(&rank) = ranks.get(ranks.len() / 2) else { return };
+    let (left, _, right) = values.select_nth_unstable_by(rank - start, f64::total_cmp);
+    select(left, start, &ranks[..ranks.len() / 2]);
+    select(right, rank + 1, &ranks[ranks.len() / 2 + 1..]);
+}
+
 /// How confidences are compared.
 pub(crate) fn single(value: f64) -> f64 {
     f64::from(value as f32)
@@ -107,7 +118,7 @@ mod tests {
     fn ties_make_no_empty_bins() {
         let mut sorted = vec![0.5, 0.6, 0.7];
         sorted.extend([0.9999; 7]);
-        let edges = Edges::quantiles(&sorted, 10, single);
+        let edges = Edges::quantiles(sorted.iter().copied().rev().collect(), 10, single);
         assert_eq!(edges.values(), [0.6, 0.7, 0.9999]);
         let mut filled = vec![0; edges.bins()];
         sorted.iter().for_each(|&x| filled[edges.bin(single(x))] += 1);
@@ -115,15 +126,28 @@ mod tests {
     }
 
     #[test]
+    fn selecting_finds_what_sorting_would() {
+        let values: Vec<f64> = (0..1000_u32).map(|i| f64::from(i.wrapping_mul(2_654_435_761) % 337) / 337.0).collect();
+        let mut sorted = values.clone();
+        sorted.sort_by(f64::total_cmp);
+        for bins in [1, 2, 3, 7, 10, 64, 999, 1000, 5000] {
+            let mut wanted: Vec<f64> = (1..bins).map(|i| sorted[i * 1000 / bins]).collect();
+            wanted.dedup();
+            wanted.retain(|&x| x > sorted[0]);
+            assert_eq!(Edges::quantiles(values.clone(), bins, double).values(), wanted, "{bins} bins");
+        }
+    }
+
+    #[test]
     fn constant_values_make_one_bin() {
-        let edges = Edges::quantiles(&[0.5; 4], 10, single);
+        let edges = Edges::quantiles(vec![0.5; 4], 10, single);
         assert_eq!((edges.bins(), edges.name(0).as_str()), (1, ""));
-        assert_eq!(Edges::quantiles(&[], 10, single).bins(), 1);
+        assert_eq!(Edges::quantiles(vec![], 10, single).bins(), 1);
     }
 
     #[test]
     fn values_outside_the_range_fall_into_the_outer_bins() {
-        let edges = Edges::quantiles(&[1.0, 2.0, 3.0, 4.0], 2, double);
+        let edges = Edges::quantiles(vec![4.0, 2.0, 3.0, 1.0], 2, double);
         assert_eq!((edges.bin(-1e300), edges.bin(2.9), edges.bin(3.0), edges.bin(1e300)), (0, 0, 1, 1));
         assert_eq!((edges.name(0), edges.name(1)), ("<3".into(), "≥3".into()));
     }

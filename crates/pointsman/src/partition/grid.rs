@@ -52,11 +52,11 @@ impl Grid {
         }
     }
 
-    /// Writes each row's cell, or [`UNUSUAL`], into `out`.
-    pub(crate) fn find(&self, rows: &[f32], out: &mut [u32]) {
+    /// Writes each row's cell, or [`UNUSUAL`], into `out`, wrapped as the caller wants it.
+    pub(crate) fn find<V: Copy>(&self, rows: &[f32], out: &mut [V], wrap: impl Fn(u32) -> V) {
         match self {
-            Self::Narrow(bins) => find(bins, rows, out),
-            Self::Wide(bins) => find(bins, rows, out),
+            Self::Narrow(bins) => find(bins, rows, out, wrap),
+            Self::Wide(bins) => find(bins, rows, out, wrap),
         }
     }
 }
@@ -73,22 +73,27 @@ fn bins<const W: usize>(edges: &[Edges], first: &[u32]) -> Vec<Bins<W>> {
     bins
 }
 
-fn find<const W: usize>(bins: &[Bins<W>], rows: &[f32], out: &mut [u32]) {
-    let Some(bins) = bins.first_chunk() else { return out.fill(UNUSUAL) };
+fn find<const W: usize, V: Copy>(bins: &[Bins<W>], rows: &[f32], out: &mut [V], wrap: impl Fn(u32) -> V) {
+    let Some(bins) = bins.first_chunk() else { return out.fill(wrap(UNUSUAL)) };
     macro_rules! dispatch {
         ($($n:literal)*) => {
             match rows.len() / out.len().max(1) {
-                $($n => find_unrolled::<$n, W>(bins, rows, out),)*
-                _ => out.fill(UNUSUAL),
+                $($n => find_unrolled::<$n, W, V>(bins, rows, out, wrap),)*
+                _ => out.fill(wrap(UNUSUAL)),
             }
         };
     }
     dispatch!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
 }
 
-fn find_unrolled<const C: usize, const W: usize>(bins: &[Bins<W>; MAX_CLASSES], rows: &[f32], out: &mut [u32]) {
+fn find_unrolled<const C: usize, const W: usize, V: Copy>(
+    bins: &[Bins<W>; MAX_CLASSES],
+    rows: &[f32],
+    out: &mut [V],
+    wrap: impl Fn(u32) -> V,
+) {
     let (groups, rest) = out.as_chunks_mut::<4>();
-    rest.fill(UNUSUAL);
+    rest.fill(wrap(UNUSUAL));
     for (out, rows) in groups.iter_mut().zip(rows.as_chunks::<C>().0.as_chunks::<4>().0) {
         let columns = columns(rows);
         let (mut top, mut class) = (columns[0], u32x4::ZERO);
@@ -103,7 +108,7 @@ fn find_unrolled<const C: usize, const W: usize>(bins: &[Bins<W>; MAX_CLASSES], 
         }
         let usual = (sum - f32x4::ONE).abs().simd_le(f32x4::splat(NOISE)) & least.simd_ge(f32x4::ZERO);
         if usual.to_bitmask() != 0b1111 {
-            *out = [UNUSUAL; 4];
+            *out = [wrap(UNUSUAL); 4];
             continue;
         }
         let (top, class) = (top.to_array(), class.to_array());
@@ -114,7 +119,7 @@ fn find_unrolled<const C: usize, const W: usize>(bins: &[Bins<W>; MAX_CLASSES], 
                 above |= f32x4::from(*keys).simd_gt(f32x4::splat(top)).to_bitmask() << (4 * i);
             }
             // Edges increase, so those at or below the confidence are the zeros before the first one.
-            *slot = bins.first + (above | 1 << (4 * W)).trailing_zeros();
+            *slot = wrap(bins.first + (above | 1 << (4 * W)).trailing_zeros());
         }
     }
 }

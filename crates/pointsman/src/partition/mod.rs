@@ -113,8 +113,12 @@ impl Partition {
             return Err(Error::Partition("the partition has no factors: try top-class:10".into()));
         }
         for (i, factor) in self.factors.iter().enumerate() {
-            if self.factors[..i].contains(factor) {
-                return Err(Error::Partition(format!("partition {self}: the factor {factor} is given twice")));
+            let same = |other: &Factor| match (other, factor) {
+                (Factor::Feature { name: a, .. }, Factor::Feature { name: b, .. }) => a == b,
+                _ => std::mem::discriminant(other) == std::mem::discriminant(factor),
+            };
+            if self.factors[..i].iter().any(same) {
+                return Err(Error::Partition(format!("partition {self}: {factor} divides what was divided before")));
             }
             if let Factor::Feature { name, .. } = factor
                 && (name.is_empty() || name.contains([',', '=', '*', ':']) || name.trim() != name)

@@ -9,11 +9,11 @@ use crate::error::{Error, Result};
 use crate::estimate::{Decomposition, Estimator};
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells, UNUSUAL};
-use crate::router::{Router, Support};
+use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::task::{Task, Ties};
 
-/// Costs closer than this, relative to the largest in sight, are a tie.
+/// Costs closer than this, relative to the loss's bound or to themselves, are a tie.
 const TIE: f64 = 1e-12;
 
 /// What to do with a query.
@@ -68,7 +68,7 @@ pub struct Policy {
 
 /// What a task's loss and estimator make of a router; prices do not enter.
 ///
-/// Sources are the cells, then the confidences over all classes, then all rows.
+/// Sources are the cells and, if any cell is empty, the confidences over all classes and then all rows.
 #[derive(Debug)]
 struct Estimates {
     classes: Vec<String>,
@@ -76,14 +76,13 @@ struct Estimates {
     loss: Loss,
     estimator: Estimator,
     sources: Vec<Option<Decomposition>>,
-    /// The source of each cell: itself, or `FALL_BACK` if it is empty.
-    source_of: Vec<u32>,
+    /// The cells without rows, ascending.
+    empty: Vec<u32>,
 }
 
-/// Rows whose cells are found together: their cells stay in the fastest cache.
+/// Rows decided together: what is written for them stays in the fastest cache until it is checked.
 const BLOCK: usize = 1024;
 
-const FALL_BACK: u32 = u32::MAX;
 const UNDETERMINED: u8 = u8::MAX;
 
 /// One query's decision and the reasons for it.
@@ -95,12 +94,18 @@ pub struct Decision<'p> {
 }
 
 /// The compact form of a decision that batches are made of; [`Policy::decision`] unfolds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Verdict {
-    /// The cell.
-    pub cell: u32,
-    /// The source of the estimates.
-    pub source: u32,
+///
+/// The number of a cell with rows stands for itself. Beyond the cells come the pairs of an empty cell and the source it
+/// falls back to, the sources of one cell together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Verdict(u32);
+
+impl Verdict {
+    /// The number: small, and the same for queries that are decided alike for the same reasons.
+    #[must_use]
+    pub fn code(self) -> u32 {
+        self.0
+    }
 }
 
 impl Router {
@@ -111,27 +116,27 @@ impl Router {
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         task.loss().check_classes(self.classes().len())?;
         let (loss, estimator) = (task.loss(), task.chosen_estimator());
-        let (cells, confidences) = (self.cells().count(), self.backoff().count());
-        let sources: Vec<Option<Decomposition>> = (0..=cells + confidences)
-            .into_par_iter()
-            .map(|source| {
-                let mixture = match source {
-                    s if s < cells => self.mixture(CellId(s as u32)),
-                    s if s < cells + confidences => self.backoff_mixture(s - cells),
-                    _ => self.all_rows(),
-                };
-                let served = if self.is_recalibrated() { mixture.centroid() } else { None };
-                Decomposition::of(mixture, loss, estimator, served.as_deref())
-            })
-            .collect();
-        let source_of = (0..cells).map(|cell| if sources[cell].is_some() { cell as u32 } else { FALL_BACK }).collect();
+        let estimate = |mixture: Mixture<'_>| {
+            let served = if self.is_recalibrated() { mixture.centroid() } else { None };
+            Decomposition::of(mixture, loss, estimator, served.as_deref())
+        };
+        let cells = self.cells().count();
+        let mut sources: Vec<Option<Decomposition>> =
+            (0..cells as u32).into_par_iter().map(|cell| estimate(self.mixture(CellId(cell)))).collect();
+        let empty: Vec<u32> = (0..cells as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
+        // What only queries of empty cells need is worked out only if there are any.
+        if !empty.is_empty() {
+            let groups = self.rows_by_confidence();
+            sources.par_extend(groups.par_iter().map(|rows| estimate(Mixture::of_rows(self.rows(), rows))));
+            sources.push(estimate(self.all_rows()));
+        }
         let estimates = Estimates {
             classes: self.classes().to_vec(),
             recalibrated: self.is_recalibrated(),
             loss: loss.clone(),
             estimator,
             sources,
-            source_of,
+            empty,
         };
         Ok(Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates)))
     }
@@ -151,7 +156,6 @@ impl Policy {
             backoff,
             estimates,
         };
-        let tie = TIE * policy.task.scale();
         for source in 0..sources {
             let start = policy.low.len();
             match &policy.estimates.sources[source] {
@@ -177,7 +181,7 @@ impl Policy {
                 &policy.high[start..],
                 policy.task.abstain_price().is_some(),
                 policy.task.chosen_ties(),
-                tie,
+                policy.task.loss().bound(),
             );
             policy.codes.push(code);
             policy.margins.push(margin);
@@ -247,19 +251,46 @@ impl Policy {
 
     #[inline]
     pub(crate) fn locate<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> Verdict {
-        let cell = self.cells.find(prediction, peak, features);
-        let mut source = self.estimates.source_of[cell.index()];
-        if source == FALL_BACK {
-            source = self.fall_back(prediction, peak);
+        let CellId(cell) = self.cells.find(prediction, peak, features);
+        match self.estimates.empty.binary_search(&cell) {
+            Err(_) => Verdict(cell),
+            Ok(rank) => self.fall_back(rank, prediction, peak),
         }
-        Verdict { cell: cell.0, source }
     }
 
     #[cold]
-    fn fall_back<T: Real>(&self, prediction: &[T], peak: Peak) -> u32 {
-        let source = self.cells.count() + self.backoff.find(prediction, peak, &[]).index();
-        let known = self.estimates.sources[source].is_some();
-        (if known { source } else { self.estimates.sources.len() - 1 }) as u32
+    fn fall_back<T: Real>(&self, rank: usize, prediction: &[T], peak: Peak) -> Verdict {
+        let (cells, levels) = (self.cells.count(), self.fall_backs());
+        let bin = self.backoff.find(prediction, peak, &[]).index();
+        let level = if self.estimates.sources[cells + bin].is_some() { bin } else { levels - 1 };
+        Verdict((cells + rank * levels + level) as u32)
+    }
+
+    #[inline]
+    fn is_empty(&self, cell: u32) -> bool {
+        !self.estimates.empty.is_empty() && self.estimates.empty.binary_search(&cell).is_ok()
+    }
+
+    /// Whether both were compiled as one and differ in prices at most.
+    pub(crate) fn shares_estimates(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.estimates, &other.estimates)
+    }
+
+    /// How many sources there are beyond the cells.
+    fn fall_backs(&self) -> usize {
+        self.estimates.sources.len() - self.cells.count()
+    }
+
+    /// A verdict's cell and source.
+    #[inline]
+    pub(crate) fn unfold(&self, Verdict(code): Verdict) -> (CellId, u32) {
+        let cells = self.cells.count() as u32;
+        if code < cells {
+            return (CellId(code), code);
+        }
+        let levels = self.fall_backs() as u32;
+        let (rank, level) = ((code - cells) / levels, (code - cells) % levels);
+        (CellId(self.estimates.empty[rank as usize]), cells + level)
     }
 
     #[cold]
@@ -280,24 +311,23 @@ impl Policy {
     pub fn decide_rows<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         if predictions.len() != out.len() * c || features.len() != out.len() * d {
-            let rows = out.len().max(1);
-            return Err(self.wrong_shape(predictions.len() / rows, features.len() / rows));
+            return Err(Error::Table(format!(
+                "{} probabilities and {} feature values for {} rows; this router needs {c} and {d} a row",
+                predictions.len(),
+                features.len(),
+                out.len()
+            )));
         }
         let Some((grid, singles)) = self.cells.grid().zip(T::singles(predictions)) else {
             return self.decide_carefully(predictions, features, out);
         };
-        let mut cells = [UNUSUAL; BLOCK];
         for (block, out) in out.chunks_mut(BLOCK).enumerate() {
             let start = block * BLOCK;
-            let cells = &mut cells[..out.len()];
-            grid.find(&singles[start * c..(start + out.len()) * c], cells);
-            for (i, &cell) in cells.iter().enumerate() {
-                let source = self.estimates.source_of.get(cell as usize).copied().unwrap_or(FALL_BACK);
-                if source == FALL_BACK {
+            grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
+            for (i, slot) in out.iter_mut().enumerate() {
+                if slot.0 == UNUSUAL || self.is_empty(slot.0) {
                     let row = start + i;
-                    out[i] = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
-                } else {
-                    out[i] = Verdict { cell, source };
+                    *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
                 }
             }
         }
@@ -315,19 +345,30 @@ impl Policy {
     /// What a verdict of this policy says.
     ///
     /// # Panics
-    /// If the verdict is not one of this policy or of one repriced from it.
+    /// If the verdict cannot be one of this policy or of one repriced from it.
     #[inline]
     #[must_use]
     pub fn decision(&self, verdict: Verdict) -> Decision<'_> {
-        assert!((verdict.source as usize) < self.codes.len(), "a verdict of another policy");
-        Decision { policy: self, cell: CellId(verdict.cell), source: verdict.source }
+        let cells = self.cells.count();
+        let pairs = self.estimates.empty.len() * self.fall_backs();
+        let (cell, source) =
+            if (verdict.0 as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
+        let known = self.estimates.sources.get(source as usize).is_some_and(Option::is_some);
+        assert!(known, "a verdict of another policy");
+        Decision { policy: self, cell, source }
     }
 
     /// The decision on a cell as a whole; `None` if it is empty, since then each query falls back by itself.
     #[must_use]
     pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
-        let source = *self.estimates.source_of.get(cell.index())?;
-        (source != FALL_BACK).then_some(Decision { policy: self, cell, source })
+        self.estimates.sources[..self.cells.count()].get(cell.index())?.as_ref()?;
+        Some(Decision { policy: self, cell, source: cell.0 })
+    }
+
+    /// The support of a cell.
+    #[must_use]
+    pub fn support(&self, cell: CellId) -> Support {
+        Support::of(self.cell(cell).map_or(0.0, |decision| decision.estimate().effective_rows))
     }
 
     /// Which action a source takes: 0 predict, then the routes, then abstain; `None` if undetermined.
@@ -356,9 +397,9 @@ impl Policy {
 
 /// The action whose cost is certainly the least, and by how much; ties go by the tie rule.
 ///
-/// With known costs this is the argmin. With bounds an action must be no dearer at its highest than every other
-/// at its lowest.
-fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, tie: f64) -> (u8, f64) {
+/// With known costs this is the argmin. With bounds an action must be no dearer than every other at both ends: oracles
+/// share one unknown irreducible loss, and the costs of predicting and abstaining are known.
+fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, bound: f64) -> (u8, f64) {
     let n = low.len();
     let order = |i: usize| match ties {
         Ties::Frugal => i,
@@ -371,9 +412,14 @@ fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, tie: f64) -> (u
         },
     };
     for action in (0..n).map(order) {
-        let rival = (0..n).filter(|&other| other != action).map(|other| low[other]).fold(f64::INFINITY, f64::min);
-        if high[action] <= rival + tie {
-            return (action as u8, (rival - high[action]).max(0.0));
+        let gap = |other: usize| {
+            let (a, b) = (low[other] - low[action], high[other] - high[action]);
+            let tie = TIE * bound.max(high[action]).max(high[other]);
+            (a.min(b), tie)
+        };
+        let gaps = (0..n).filter(|&other| other != action).map(gap);
+        if gaps.clone().all(|(gap, tie)| gap >= -tie) {
+            return (action as u8, gaps.map(|(gap, _)| gap).fold(f64::INFINITY, f64::min).max(0.0));
         }
     }
     (UNDETERMINED, 0.0)
@@ -451,8 +497,7 @@ impl<'p> Decision<'p> {
     /// The support of the query's own cell.
     #[must_use]
     pub fn support(&self) -> Support {
-        let own = self.policy.estimates.sources[self.cell.index()].as_ref();
-        Support::of(own.map_or(0, |estimate| estimate.rows))
+        self.policy.support(self.cell)
     }
 
     /// Whose rows the costs rest on.

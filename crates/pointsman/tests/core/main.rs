@@ -1,3 +1,14 @@
-//! The core's tests that need no files but the golden cases.
+//! The core's tests that need no files but the golden cases and the sources themselves.
 
+mod cells;
+mod decisions;
+mod estimators;
+mod evaluation;
 mod golden;
+mod invariance;
+mod layering;
+mod losses;
+mod regressions;
+mod stability;
+mod theorems;
+mod world;

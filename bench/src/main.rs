@@ -1,0 +1,155 @@
+//! Speed, as ratios to a peer in the same run: machines are noisy, ratios less so.
+//!
+//! `make bench` runs everything; `make bench ROWS=1000000` with fewer rows. Each figure is the median of repeated runs,
+//! peer and subject taking turns. Nothing here fails when slow: the table is for reading.
+
+mod data;
+mod timing;
+
+use std::error::Error;
+use std::fs::File;
+use std::hint::black_box;
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use pointsman::{Loss, Oracle, Partition, Policy, Router, Task, Verdict};
+use timing::{median, race};
+
+const CLASSES: usize = 10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let rows: usize = std::env::args().nth(1).map_or(Ok(10_000_000), |text| text.parse())?;
+    println!("{:<58} {:>12} {:>12}   ratio and bar", "", "subject", "peer");
+    let calibration = data::table(10_000, CLASSES, 1);
+    let router = Router::calibrate(&calibration, &Partition::top_class(10))?;
+    let task = |loss: Loss| Task::new(loss).route("expert", Oracle::bayes(), 0.05)?.abstain(0.3);
+    let policy = router.policy(&task(Loss::brier())?)?;
+
+    batch(&policy, rows)?;
+    single(&policy)?;
+    compile(&router, task)?;
+    calibrate()
+}
+
+/// Batch decisions against a pass that only takes each row's maximum.
+fn batch(policy: &Policy, rows: usize) -> Result<(), Box<dyn Error>> {
+    let probs = data::predictions(rows, CLASSES, 2);
+    let (mut verdicts, mut maxima) = (vec![Verdict::default(); rows], vec![0.0_f32; rows]);
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let (subject, peer) = one.install(|| {
+        race(
+            7,
+            || policy.decide_rows(black_box(&probs), &[], black_box(&mut verdicts)),
+            || {
+                for (slot, row) in maxima.iter_mut().zip(black_box(&probs).chunks_exact(CLASSES)) {
+                    *slot = row.iter().copied().fold(f32::MIN, f32::max);
+                }
+                black_box(&mut maxima);
+                Ok(())
+            },
+        )
+    })?;
+    let each = |seconds: f64| format!("{:.2} ns/row", seconds / rows as f64 * 1e9);
+    println!(
+        "{:<58} {:>12} {:>12}   {:.2} of the peer's speed (bar: 0.5)",
+        format!("decide {rows} × {CLASSES} f32, one core / row maximum"),
+        each(subject),
+        each(peer),
+        peer / subject
+    );
+    Ok(())
+}
+
+/// One decision at a time: time, and allocations, of which there are none.
+fn single(policy: &Policy) -> Result<(), Box<dyn Error>> {
+    let n = 1 << 16;
+    let singles = data::predictions(n, CLASSES, 3);
+    let doubles: Vec<f64> = singles.iter().map(|&x| f64::from(x)).collect();
+    let mut failures = 0;
+    let allocations = allocation_counter::measure(|| {
+        for row in doubles.chunks_exact(CLASSES) {
+            failures += usize::from(black_box(policy.decide(row)).is_err());
+        }
+    });
+    let (subject, peer) = race(
+        21,
+        || {
+            for row in doubles.chunks_exact(CLASSES) {
+                black_box(policy.decide(black_box(row))?.costs());
+            }
+            Ok::<(), pointsman::Error>(())
+        },
+        || {
+            for row in doubles.chunks_exact(CLASSES) {
+                black_box(black_box(row).iter().copied().fold(f64::MIN, f64::max));
+            }
+            Ok(())
+        },
+    )?;
+    println!(
+        "{:<58} {:>12} {:>12}   bar: 100 ns; {} allocations, {failures} failures",
+        "one decision, 10 classes f64 / row maximum",
+        format!("{:.1} ns", subject / n as f64 * 1e9),
+        format!("{:.1} ns", peer / n as f64 * 1e9),
+        allocations.count_total,
+    );
+    Ok(())
+}
+
+/// Another loss, and another price, from 10,000 calibration rows.
+fn compile(router: &Router, task: impl Fn(Loss) -> pointsman::Result<Task>) -> Result<(), Box<dyn Error>> {
+    let probs: Vec<f64> = router.rows().predictions().to_vec();
+    for loss in ["brier", "cross-entropy", "zero-one", "asymmetric:2"] {
+        let task = task(loss.parse()?)?;
+        let (subject, peer) = race(
+            21,
+            || router.policy(black_box(&task)).map(|policy| drop(black_box(policy))),
+            || {
+                black_box(black_box(&probs).iter().map(|x| x * (x + 1e-9).ln()).sum::<f64>());
+                Ok(())
+            },
+        )?;
+        println!(
+            "{:<58} {:>12} {:>12}   bar: 5 ms",
+            format!("compile {loss} from 10,000 × 10 / one logarithm an entry"),
+            format!("{:.2} ms", subject * 1e3),
+            format!("{:.2} ms", peer * 1e3),
+        );
+    }
+    let policy = router.policy(&task(Loss::brier())?)?;
+    let repriced = policy.task().clone().reprice_route("expert", 0.07)?;
+    let seconds = median(101, || policy.reprice(black_box(&repriced)).map(|policy| drop(black_box(policy))))?;
+    println!("{:<58} {:>12} {:>12}   bar: 50 µs", "another price", format!("{:.1} µs", seconds * 1e6), "");
+    Ok(())
+}
+
+/// Calibrating a million rows from Parquet against reading the file and doing nothing with it.
+fn calibrate() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("calibration.parquet");
+    data::write(&path, &data::table(1_000_000, CLASSES, 4))?;
+    let partition = Partition::top_class(10);
+    let (subject, peer) = race(
+        5,
+        || -> Result<(), Box<dyn Error>> {
+            let table = pointsman_table::read(&path)?;
+            black_box(Router::calibrate(&table, &partition)?);
+            Ok(())
+        },
+        || {
+            for batch in
+                ParquetRecordBatchReaderBuilder::try_new(File::open(&path)?)?.with_batch_size(1 << 16).build()?
+            {
+                black_box(batch?);
+            }
+            Ok(())
+        },
+    )?;
+    println!(
+        "{:<58} {:>12} {:>12}   {:.2} times the peer's time (bar: 3)",
+        "calibrate 1,000,000 × 10 from Parquet / read the file",
+        format!("{:.0} ms", subject * 1e3),
+        format!("{:.0} ms", peer * 1e3),
+        subject / peer
+    );
+    Ok(())
+}

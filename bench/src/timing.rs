@@ -1,0 +1,33 @@
+//! Medians of repeated runs.
+
+use std::time::Instant;
+
+/// Median seconds of `subject` and of `peer`, which take turns.
+pub(crate) fn race<E>(
+    repeats: usize,
+    mut subject: impl FnMut() -> Result<(), E>,
+    mut peer: impl FnMut() -> Result<(), E>,
+) -> Result<(f64, f64), E> {
+    let (mut subjects, mut peers) = (Vec::new(), Vec::new());
+    for _ in 0..repeats {
+        subjects.push(seconds(&mut subject)?);
+        peers.push(seconds(&mut peer)?);
+    }
+    Ok((middle(subjects), middle(peers)))
+}
+
+/// Median seconds of `subject`.
+pub(crate) fn median<E>(repeats: usize, mut subject: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
+    Ok(middle((0..repeats).map(|_| seconds(&mut subject)).collect::<Result<_, E>>()?))
+}
+
+fn seconds<E>(run: &mut impl FnMut() -> Result<(), E>) -> Result<f64, E> {
+    let start = Instant::now();
+    run()?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+fn middle(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}

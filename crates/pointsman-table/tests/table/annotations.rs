@@ -1,0 +1,122 @@
+//! Joining a long table of labels.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use parquet::basic::Compression;
+use pointsman_table::{Filter, Frame, ReadOptions, Result, read_frame};
+
+use crate::support::{Folder, arrow_file, parquet};
+
+const TABLE: &str = "id,prob_cat,prob_dog,split\n1,0.5,0.5,a\n2,1,0,b\n3,0,1,a\n";
+const LABELS: &str = "annotator,id,label\nann,1,cat\nbob,1,dog\nann,2,cat\nann,3,dog\nbob,3,dog\ncy,3,cat\n";
+
+fn join(table: &Path, labels: &Path, filters: &[&str]) -> Result<Frame> {
+    let filters = filters.iter().map(|f| f.parse::<Filter>().unwrap()).collect();
+    let options = ReadOptions { annotations: Some(labels.to_owned()), filters, ..ReadOptions::default() };
+    read_frame(table, &options)
+}
+
+fn counts(frame: &Frame) -> Vec<Vec<u32>> {
+    (0..frame.table.rows()).map(|row| frame.table.votes(row).unwrap().counts().to_vec()).collect()
+}
+
+#[track_caller]
+fn refused(table: &str, labels: &str, filters: &[&str], parts: &[&str]) {
+    let folder = Folder::new();
+    let error = join(&folder.file("table.csv", table), &folder.file("labels.csv", labels), filters);
+    let error = error.expect_err("the tables were joined").to_string();
+    for part in parts {
+        assert!(error.contains(part), "{error:?} lacks {part:?}");
+    }
+}
+
+#[test]
+fn from_every_format() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let expected = vec![vec![1, 1], vec![1, 0], vec![1, 2]];
+    assert_eq!(counts(&join(&table, &folder.file("labels.csv", LABELS), &[]).unwrap()), expected);
+    let tabs = folder.file("labels.tsv", LABELS.replace(',', "\t"));
+    assert_eq!(counts(&join(&table, &tabs, &[]).unwrap()), expected);
+    let lines: String = LABELS
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            // Ids may be numbers here and text there; labels may be classes' indices.
+            let label = if cells[2] == "cat" { 0 } else { 1 };
+            format!("{{\"id\":{},\"label\":{label},\"annotator\":\"{}\"}}\n", cells[1], cells[0])
+        })
+        .collect();
+    assert_eq!(counts(&join(&table, &folder.file("labels.jsonl", lines), &[]).unwrap()), expected);
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2, 3, 3, 3]));
+    let labels: ArrayRef = Arc::new(StringArray::from(vec!["cat", "dog", "cat", "dog", "dog", "cat"]));
+    let batch = RecordBatch::try_from_iter(vec![("id", ids), ("label", labels)]).unwrap();
+    parquet(&folder.path("labels.parquet"), &batch, Compression::SNAPPY);
+    assert_eq!(counts(&join(&table, &folder.path("labels.parquet"), &[]).unwrap()), expected);
+    arrow_file(&folder.path("labels.arrow"), &batch, None);
+    assert_eq!(counts(&join(&table, &folder.path("labels.arrow"), &[]).unwrap()), expected);
+}
+
+#[test]
+fn of_filtered_rows() {
+    let folder = Folder::new();
+    let frame = join(&folder.file("table.csv", TABLE), &folder.file("labels.csv", LABELS), &["split=a"]).unwrap();
+    assert_eq!(counts(&frame), [[1, 1], [1, 2]]);
+    assert_eq!(frame.rows, [1, 3]);
+    // Rows left out need no labels.
+    refused(
+        TABLE,
+        "id,label\n1,cat\n2,cat\n",
+        &[],
+        &["table.csv: row 3 (line 4): no annotation of id \"3\"", "labels.csv"],
+    );
+    let frame = join(&folder.path("table.csv"), &folder.file("labels.csv", "id,label\n2,cat\n"), &["split=b"]).unwrap();
+    assert_eq!(counts(&frame), [[1, 0]]);
+}
+
+#[test]
+fn instead_of_the_tables_own_votes() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", "id,prob_cat,prob_dog,votes_cat,votes_dog\n1,1,0,7,7\n");
+    let frame = join(&table, &folder.file("labels.csv", "id,label\n1,dog\n"), &[]).unwrap();
+    assert_eq!(counts(&frame), [[0, 1]]);
+}
+
+#[test]
+fn that_do_not_fit() {
+    refused("prob_cat,prob_dog\n1,0\n", LABELS, &[], &["table.csv: no column id", "--columns id=NAME"]);
+    refused(TABLE, "id,tag\n1,cat\n", &[], &["labels.csv: no column label", "columns found: id, tag"]);
+    refused(TABLE, "id,label\n", &[], &["labels.csv: has no rows"]);
+    refused(
+        TABLE,
+        &format!("{LABELS}ann,9,cat\n"),
+        &[],
+        &["labels.csv: row 7, column id: \"9\" is not an id of", "table.csv"],
+    );
+    refused(
+        TABLE,
+        &format!("{LABELS}dan,1,cow\n"),
+        &[],
+        &["labels.csv: row 7 (line 8), column label: label \"cow\"", "cat, dog"],
+    );
+    refused(TABLE, &format!("{LABELS}dan,1,\n"), &[], &["labels.csv: row 7 (line 8), column label: no label"]);
+    refused(TABLE, &format!("{LABELS}dan,,cat\n"), &[], &["labels.csv: row 7 (line 8), column id: no id"]);
+    refused(TABLE, &format!("{LABELS},1,cat\n"), &[], &["labels.csv: row 7 (line 8), column annotator: no annotator"]);
+    refused(
+        TABLE,
+        &format!("{LABELS}ann,1,dog\n"),
+        &[],
+        &["row 7 (line 8), column annotator: \"ann\" labelled id \"1\" already in row 1"],
+    );
+    let doubled = format!("{TABLE}1,1,0,b\n");
+    refused(&doubled, LABELS, &[], &["table.csv: row 4 (line 5): id \"1\" is also that of row 1"]);
+    refused(&doubled, LABELS, &["split=a"], &["table.csv: id \"1\" is that of row 1 and another"]);
+    let folder = Folder::new();
+    let error = join(&folder.file("table.csv", TABLE), &folder.path("missing.csv"), &[]).unwrap_err();
+    assert!(error.to_string().contains("missing.csv: no such file"), "{error}");
+    let error = join(&folder.path("table.csv"), &folder.file("labels.npz", "PK"), &[]).unwrap_err();
+    assert!(error.to_string().contains("labels.npz: annotations cannot be read from npz"), "{error}");
+}

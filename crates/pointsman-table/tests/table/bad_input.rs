@@ -1,0 +1,324 @@
+//! Whatever is wrong with a file, the message names the file, the row, the column and the value.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::types::Float64Type;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray, RecordBatch, StringArray};
+use parquet::basic::Compression;
+use pointsman_table::{Need, ReadOptions, read, read_frame};
+
+use crate::support::{Entry, Folder, array, arrow_file, crc, deflated, parquet, unicode, zip, zip_entries};
+
+/// Reading the file fails, in one line that names it and has all the given parts.
+#[track_caller]
+fn refused(path: &Path, parts: &[&str]) {
+    let error = read(path).expect_err("the file was read").to_string();
+    said(path, &error, parts);
+}
+
+#[track_caller]
+fn said(path: &Path, error: &str, parts: &[&str]) {
+    assert!(error.starts_with(&format!("{}: ", path.display())), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{error:?} lacks {part:?}");
+    }
+}
+
+#[track_caller]
+fn csv(text: impl AsRef<[u8]>, parts: &[&str]) {
+    let folder = Folder::new();
+    refused(&folder.file("table.csv", text), parts);
+}
+
+#[track_caller]
+fn jsonl(text: impl AsRef<[u8]>, parts: &[&str]) {
+    let folder = Folder::new();
+    refused(&folder.file("table.jsonl", text), parts);
+}
+
+#[track_caller]
+fn npz(arrays: &[(String, Vec<u8>)], parts: &[&str]) {
+    let folder = Folder::new();
+    refused(&folder.file("stored.npz", zip(arrays)), parts);
+    refused(&folder.file("deflated.npz", deflated(arrays)), parts);
+}
+
+/// The same columns as Parquet and as Arrow.
+#[track_caller]
+fn columns(columns: Vec<(&str, ArrayRef)>, parts: &[&str]) {
+    let folder = Folder::new();
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let path = folder.path("table.parquet");
+    parquet(&path, &batch, Compression::SNAPPY);
+    refused(&path, parts);
+    let path = folder.path("table.arrow");
+    arrow_file(&path, &batch, None);
+    refused(&path, parts);
+}
+
+fn reals(values: &[f64]) -> ArrayRef {
+    Arc::new(Float64Array::from(values.to_vec()))
+}
+
+fn doubles(name: &str, shape: &str, values: &[f64]) -> (String, Vec<u8>) {
+    array(name, "<f8", false, shape, values.iter().flat_map(|x| x.to_le_bytes()).collect())
+}
+
+#[test]
+fn no_file_at_all() {
+    let folder = Folder::new();
+    refused(&folder.path("missing.csv"), &["no such file"]);
+    for format in ["csv", "tsv", "jsonl", "parquet", "arrow", "npz"] {
+        let path = folder.path(&format!("folder.{format}"));
+        std::fs::create_dir(&path).unwrap();
+        refused(&path, &["is a directory"]);
+        refused(&folder.file(&format!("empty.{format}"), ""), &["is empty"]);
+        refused(&folder.file(&format!("squeezed.{format}"), [0x1f, 0x8b, 8, 0]), &["gzip", "decompress it"]);
+    }
+}
+
+#[test]
+fn no_rows() {
+    csv("prob_a,prob_b\n", &["no rows"]);
+    jsonl("\n\n", &["no rows"]);
+    columns(vec![("prob_a", reals(&[])), ("prob_b", reals(&[]))], &["no rows"]);
+    npz(&[doubles("probs", "(0, 2)", &[])], &["no rows"]);
+}
+
+#[test]
+fn columns_that_are_missing_doubled_or_too_many() {
+    csv("p_a,p_b\n0.5,0.5\n", &["no predictions", "prob_", "columns found: p_a, p_b", "--columns probs=NAME"]);
+    csv("p_a;p_b\n0,5;0,5\n", &["no predictions", "commas, not semicolons"]);
+    csv("prob_a;prob_b\n0,5;0,5\n", &["one class", "commas, not semicolons"]);
+    csv("prob_a,x_y\n1,2\n", &["one class only (a)"]);
+    csv("prob_a,prob_b,prob_a\n1,0,0\n", &["column prob_a is given twice"]);
+    csv("prob_a,prob_b,votes_a\n1,0,1\n", &["no column votes_b", "a, b"]);
+    csv("prob_a,prob_b,votes_a,votes_b,votes_c\n1,0,1,0,0\n", &["column votes_c", "\"c\" is not among the classes"]);
+    csv("prob_a,prob_b,true_a\n1,0,1\n", &["no column true_b"]);
+    csv("prob_a,prob_b,oracle_m_a\n1,0,1\n", &["no column oracle_m_b"]);
+    csv("prob_a,prob_b,oracle_price\n1,0,1\n", &["column oracle_price", "ends with none of the classes (a, b)"]);
+    csv("prob_a,prob_b,id,id\n1,0,1,1\n", &["column id is given twice"]);
+    jsonl("{\"p\": 1}", &["no predictions", "columns found: p"]);
+    jsonl("{\"probs\":[1,0],\"prob_a\":1,\"prob_b\":0}", &["prob_a and probs", "keep one"]);
+    jsonl("{\"probs\":{\"a\":1,\"b\":0},\"votes\":{\"a\":1}}", &["no column votes.b"]);
+    jsonl("{\"probs\":{\"a\":1,\"b\":0},\"votes\":{\"a\":1,\"b\":0,\"c\":1}}", &["votes.c", "not among the classes"]);
+    jsonl("{\"probs\":[1,0],\"votes\":[1,0,0]}", &["column votes", "3 values a row", "2 names"]);
+    jsonl("{\"probs\":[1,0],\"votes\":{\"cat\":1,\"dog\":0}}", &["votes.cat", "not among the classes"]);
+    columns(vec![("score", reals(&[1.0]))], &["no predictions", "columns found: score"]);
+    columns(vec![("prob_a", reals(&[1.0]))], &["one class only"]);
+    npz(&[doubles("p", "(1, 2)", &[1.0, 0.0])], &["no predictions", "columns found: p"]);
+    npz(&[doubles("probs", "(1, 1)", &[1.0])], &["one class only"]);
+    npz(
+        &[doubles("probs", "(1, 2)", &[1.0, 0.0]), doubles("votes", "(1, 3)", &[1.0; 3])],
+        &["column votes", "3 values"],
+    );
+    npz(
+        &[doubles("probs", "(1, 2)", &[1.0, 0.0]), doubles("votes", "(2, 2)", &[1.0; 4])],
+        &["array votes has 2 rows, but probs has 1"],
+    );
+    npz(
+        &[doubles("probs", "(1, 2)", &[1.0, 0.0]), unicode("classes", &["a".into(), "b".into(), "c".into()])],
+        &["column probs: 2 values a row", "3 names"],
+    );
+}
+
+#[test]
+fn needs_are_checked() {
+    let folder = Folder::new();
+    let path = folder.file("table.csv", "prob_a,prob_b,split\n1,0,0\n");
+    let error = |need| read_frame(&path, &ReadOptions { need, ..ReadOptions::default() }).unwrap_err().to_string();
+    said(&path, &error(Need::Votes), &["no votes", "votes_<class>", "columns found: prob_a, prob_b, split"]);
+    said(&path, &error(Need::VotesOrTruth), &["no votes and no truth", "true_<class>"]);
+    // Deciding needs neither, so what is wrong with them does not matter.
+    let path = folder.file("table.csv", "prob_a,prob_b,votes_a,true_x\n1,0,many,7\n");
+    let options = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
+    assert!(!read_frame(&path, &options).unwrap().table.has_votes());
+}
+
+#[test]
+fn values_that_are_no_numbers() {
+    csv(
+        "prob_a,prob_b\n1,0\n\"0,3\",0.7\n",
+        &["row 2 (line 3), column prob_a: \"0,3\" is not a number: use a decimal point"],
+    );
+    csv("prob_a,prob_b\n1,0\n\n\nx y,1\n", &["row 2 (line 5), column prob_a: \"x y\" is not a number"]);
+    for end in ["\n", "\r\n"] {
+        let text = ["prob_a,prob_b,id", "", "1,0,\"two", "lines\"", "", "1,0,x", "1,zero,y"].join(end);
+        csv(&text, &["row 3 (line 7), column prob_b: \"zero\""]);
+        csv(text + end, &["row 3 (line 7), column prob_b: \"zero\""]);
+    }
+    csv("prob_a,prob_b\n1,\n", &["row 1 (line 2), column prob_b: no value"]);
+    csv("prob_a,prob_b\n1,NaN\n", &["row 1 (line 2), column prob_b: NaN is not a probability"]);
+    csv("prob_a,prob_b\n1,inf\n", &["row 1 (line 2), column prob_b: inf is not a probability"]);
+    csv("prob_a,prob_b\n1.5,-0.5\n", &["row 1 (line 2), column prob_a: 1.5"]);
+    csv("prob_a,prob_b\n1,-0.5\n", &["row 1 (line 2), column prob_b: -0.5"]);
+    csv("prob_a,prob_b\n1,0\n0.5,0.2\n", &["row 2 (line 3), column prob_*: the probabilities sum to 0.7"]);
+    csv("prob_a,prob_b,x_f\n1,0,\n", &["row 1 (line 2), column x_f: no value"]);
+    csv("prob_a,prob_b,x_f\n1,0,inf\n", &["row 1 (line 2), column x_f: inf is not a feature value"]);
+    csv("prob_a,prob_b,weight\n1,0,0\n", &["row 1 (line 2), column weight: 0 is not a weight"]);
+    csv("prob_a,prob_b,true_a,true_b\n1,0,0.5,0.1\n", &["row 1 (line 2), column true_*: the probabilities sum to 0.6"]);
+    csv("prob_a,prob_b,oracle_m_a,oracle_m_b\n1,0,1,-1\n", &["row 1 (line 2), column oracle_m_b: -1"]);
+    csv("prob_a,prob_b,id\n1,0,\n", &["row 1 (line 2), column id: no id"]);
+}
+
+#[test]
+fn values_in_json_that_are_no_numbers() {
+    let good = "{\"probs\":{\"a\":1,\"b\":0}}\n";
+    jsonl(
+        format!("{good}{{\"probs\":{{\"a\":\"0.5\",\"b\":0.5}}}}"),
+        &["row 2 (line 2), column probs.a: \"0.5\" is text"],
+    );
+    jsonl(format!("{good}{{\"probs\":{{\"a\":null,\"b\":0.5}}}}"), &["row 2 (line 2), column probs.a: null"]);
+    jsonl(format!("{good}{{\"probs\":{{\"a\":0.7,\"b\":0.7}}}}"), &["row 2 (line 2), column probs: the prob", "1.4"]);
+    jsonl(format!("{good}{{\"probs\":{{\"a\":1}}}}"), &["row 2 (line 2), column probs.b: is missing"]);
+    jsonl(format!("{good}{{\"probs\":{{\"a\":1,\"b\":0,\"c\":0}}}}"), &["row 2 (line 2), column probs.c"]);
+    jsonl(format!("{good}{{\"probs\":[1,0]}}"), &["row 2 (line 2), column probs: a map is needed", "a list of 2"]);
+    jsonl(format!("{good}\n\n{{}}"), &["row 2 (line 4), column probs: is missing"]);
+    jsonl(
+        format!("{good}{{\"probs\":{{\"a\":1,\"b\":0}},\"votes\":[1,0]}}"),
+        &["row 2 (line 2), column votes: is not in the first row"],
+    );
+    jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,0,0]}", &["row 2 (line 2), column probs: 3 values, but 2"]);
+    jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,-1]}", &["row 2 (line 2), column probs[1]: -1"]);
+    jsonl("{\"prob_a\":1,\"prob_b\":0}\n{\"prob_a\":1}", &["row 2 (line 2), column prob_b: is missing"]);
+    jsonl("{\"probs\":[1,0]}\n[1,0]", &["row 2 (line 2): an object is needed", "a list of 2"]);
+    jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,0}", &["row 2 (line 2): is not JSON"]);
+    jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,1e999]}", &["row 2 (line 2): is not JSON", "out of range"]);
+    jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,NaN]}", &["row 2 (line 2): is not JSON"]);
+    jsonl("{\"probs\":[1,0]}\n\"text\"", &["row 2 (line 2): an object is needed"]);
+    jsonl(format!("{{\"probs\":{}", "[".repeat(100_000)), &["row 1 (line 1): is not JSON", "recursion"]);
+    jsonl("{\"probs\":[1,0],\"probs\":[0,1]}", &["column probs is given twice"]);
+    jsonl("{\"probs\":[1,0]}\n{\"probs\":[1,0],\"probs\":[0,1]}", &["row 2 (line 2), column probs: is given twice"]);
+    jsonl("{\"probs\":{\"a\":1,\"a\":0}}", &["column probs.a is given twice"]);
+    jsonl(b"{\"probs\":[1,0],\"id\":\"\xff\"}", &["row 1 (line 1): is not JSON"]);
+}
+
+#[test]
+fn values_in_columns_that_are_no_numbers() {
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["0.5", "x"]));
+    columns(
+        vec![("prob_a", text), ("prob_b", reals(&[0.5, 0.5]))],
+        &["row 1, column prob_a: \"0.5\" is not a number", "Utf8"],
+    );
+    let holes: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), None]));
+    columns(vec![("prob_a", holes), ("prob_b", reals(&[0.0, 0.5]))], &["row 2, column prob_a: null"]);
+    columns(vec![("prob_a", reals(&[1.0, f64::NAN])), ("prob_b", reals(&[0.0, 0.5]))], &["row 2, column prob_a: NaN"]);
+    let list = |rows: Vec<Option<Vec<Option<f64>>>>| -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>(rows))
+    };
+    let row = || Some(vec![Some(1.0), Some(0.0)]);
+    columns(vec![("probs", list(vec![row(), None]))], &["row 2, column probs: null"]);
+    columns(vec![("probs", list(vec![row(), Some(vec![Some(1.0)])]))], &["row 2, column probs: 1 values, but 2"]);
+    columns(vec![("probs", list(vec![row(), Some(vec![Some(1.0), None])]))], &["row 2, column probs[1]: null"]);
+    columns(vec![("probs", list(vec![row(), Some(vec![Some(1.0), Some(-1.0)])]))], &["row 2, column probs[1]: -1"]);
+    let probs = || vec![("prob_a", reals(&[1.0, 1.0])), ("prob_b", reals(&[0.0, 0.0]))];
+    let with = |name: &'static str, array: ArrayRef| {
+        let mut all = probs();
+        all.push((name, array));
+        all.push(if name == "votes_a" { ("votes_b", reals(&[0.0, 0.0])) } else { ("other", reals(&[0.0, 0.0])) });
+        all
+    };
+    columns(with("votes_a", Arc::new(Int64Array::from(vec![1, -3]))), &["row 2, column votes_a: -3 votes"]);
+    columns(
+        with("votes_a", Arc::new(Int64Array::from(vec![1, 1 << 32]))),
+        &["row 2, column votes_a: 4294967296 votes"],
+    );
+    columns(with("votes_a", reals(&[1.0, 2.5])), &["row 2, column votes_a: 2.5 votes"]);
+    columns(with("votes_a", reals(&[1.0, 0.0])), &["row 2, column votes_*: no votes"]);
+    columns(with("weight", reals(&[1.0, -1.0])), &["row 2, column weight: -1"]);
+    columns(with("id", Arc::new(StringArray::from(vec![Some("x"), None]))), &["row 2, column id: no id"]);
+}
+
+#[test]
+fn values_in_arrays_that_are_no_numbers() {
+    let probs = || doubles("probs", "(2, 2)", &[1.0, 0.0, 0.5, 0.5]);
+    npz(&[doubles("probs", "(2, 2)", &[1.0, 0.0, 0.5, f64::NAN])], &["row 2, column probs[1, 1]: NaN"]);
+    npz(
+        &[doubles("probs", "(2, 2)", &[1.0, 0.0, 0.5, 0.1])],
+        &["row 2, column probs[1]: the probabilities sum to 0.6"],
+    );
+    npz(&[probs(), doubles("votes", "(2, 2)", &[1.0, 0.0, 0.5, 1.0])], &["row 2, column votes[1, 0]: 0.5 votes"]);
+    npz(
+        &[probs(), array("votes", "|i1", false, "(2, 2)", vec![1, 0, 255, 1])],
+        &["row 2, column votes[1, 0]: -1 votes"],
+    );
+    npz(&[probs(), doubles("votes", "(2, 2)", &[1.0, 0.0, 0.0, 0.0])], &["row 2, column votes[1]: no votes"]);
+    npz(&[probs(), array("labels", "|i1", false, "(2, 1)", vec![1, 2])], &["row 2, column labels[1, 0]: label \"2\""]);
+    npz(&[array("probs", "<U1", false, "(1, 2)", vec![0; 8])], &["row 1, column probs[0, 0]: text is not a number"]);
+    npz(&[doubles("probs", "(1, 1, 2)", &[1.0, 0.0])], &["no predictions"]);
+}
+
+#[test]
+fn votes_that_are_no_counts() {
+    let row = |votes: &str| format!("prob_a,prob_b,votes_a,votes_b\n1,0,3,1\n1,0,{votes}\n");
+    csv(row("2.5,1"), &["row 2 (line 3), column votes_a: 2.5 votes: give whole counts"]);
+    csv(row("1,-1"), &["row 2 (line 3), column votes_b: -1 votes"]);
+    csv(row("0,0"), &["row 2 (line 3), column votes_*: no votes"]);
+    csv(row("4294967296,0"), &["row 2 (line 3), column votes_a: 4294967296 votes"]);
+    csv(row("4294967295,1"), &["row 2 (line 3), column votes_*: 4294967296 votes on one row"]);
+    csv(row("many,1"), &["row 2 (line 3), column votes_a: \"many\" is not a number"]);
+    csv(row("nan,1"), &["row 2 (line 3), column votes_a: NaN is not a number of votes"]);
+    csv(row(",1"), &["row 2 (line 3), column votes_a: no value"]);
+    let line = |rest: &str| format!("{{\"probs\":{{\"a\":1,\"b\":0}},{rest}}}\n");
+    jsonl(
+        line("\"labels\":[\"a\",\"z\"]"),
+        &["row 1 (line 1), column labels: label \"z\" is not among the classes (a, b)"],
+    );
+    jsonl(line("\"labels\":[2]"), &["row 1 (line 1), column labels: label 2 is not"]);
+    jsonl(line("\"labels\":[null]"), &["row 1 (line 1), column labels: label null is not"]);
+    jsonl(line("\"labels\":[]"), &["row 1 (line 1), column labels: no votes"]);
+    jsonl(line("\"votes\":[1,1.5]"), &["row 1 (line 1), column votes[1]: 1.5 votes"]);
+    jsonl(line("\"votes\":{\"b\":-1,\"a\":5}"), &["row 1 (line 1), column votes.b: -1 votes"]);
+    jsonl(line("\"votes\":{\"b\":0,\"a\":0}"), &["row 1 (line 1), column votes: no votes"]);
+    jsonl(
+        line("\"votes\":{\"b\":0,\"a\":99999999999999999999}"),
+        &["row 1 (line 1), column votes.a: 100000000000000000000"],
+    );
+}
+
+#[test]
+fn text_that_is_no_table() {
+    csv("prob_a,prob_b\n1,0\n1\n", &["row 2 (line 3): 1 values, but the header has 2 columns"]);
+    csv("prob_a,prob_b\n1,0,3\n", &["row 1 (line 2): 3 values"]);
+    csv(b"prob_a,prob_b\n1,\xff\xfe\n", &["row 1 (line 2), column prob_b", "not UTF-8"]);
+    csv(b"prob_a,prob_b,id\n1,0,\xff\xfe\n", &["row 1 (line 2), column id", "not UTF-8"]);
+    csv(b"prob_\xff,prob_b\n1,0\n", &["header", "not UTF-8"]);
+    csv("prob_a,prob_b\n\"1,0\n1,0\n", &["row 1 (line 2): 1 values"]);
+}
+
+#[test]
+fn arrays_that_lie() {
+    let bomb = |shape: &str| array("probs", "<f8", false, shape, vec![0; 16]);
+    npz(&[bomb("(1000000000000, 1000)")], &["array probs", "does not fit its"]);
+    npz(&[bomb("(18446744073709551615, 18446744073709551615)")], &["array probs", "does not fit its"]);
+    npz(&[bomb("(99999999999999999999999, 2)")], &["array probs", "not made of counts"]);
+    npz(&[bomb("(-1, 2)")], &["array probs", "not made of counts"]);
+    npz(&[array("probs", "|O", false, "(1, 2)", b"pickle".to_vec())], &["array probs", "never unpickled"]);
+    npz(&[array("probs", "<c16", false, "(1, 2)", vec![0; 32])], &["array probs", "\"<c16\" is not supported"]);
+    npz(&[("probs.npy".into(), b"junk, not numpy".to_vec())], &["array probs: it is not a numpy array"]);
+    npz(&[("probs.npy".into(), b"\x93NUMPY\x02\x00\xff\xff\xff\x7f".to_vec())], &["array probs: its header claims"]);
+    npz(&[("probs.npy".into(), b"\x93NUMPY\x01\x00\xff\xff{".to_vec())], &["array probs: its header is cut short"]);
+    npz(&[("readme.txt".into(), b"hello".to_vec())], &["no predictions", "columns found: none"]);
+    let folder = Folder::new();
+    // The zip's directory claims as much as the array's header, but the data is not there.
+    let (name, data) = array("probs", "<f8", false, "(100000000, 2)", vec![0; 16]);
+    let size = data.len() - 16 + 1_600_000_000;
+    for method in [0, 8] {
+        let entry = Entry { name: name.clone(), method, size, crc: crc(&data), data: data.clone() };
+        refused(&folder.file("lie.npz", zip_entries(&[entry])), &[]);
+    }
+    let (name, data) = doubles("probs", "(1, 2)", &[1.0, 0.0]);
+    let entry = Entry { name: name.clone(), method: 0, size: data.len(), crc: 1, data: data.clone() };
+    refused(&folder.file("checksum.npz", zip_entries(&[entry])), &["array probs: its checksum is wrong"]);
+    let entry = Entry { name, method: 12, size: data.len(), crc: crc(&data), data };
+    refused(&folder.file("bzip2.npz", zip_entries(&[entry])), &["array probs", "Bzip2", "savez"]);
+}
+
+#[test]
+fn parquet_compressed_with_what_is_not_supported() {
+    // Two rows of prob_a and prob_b, compressed with Brotli by another library.
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/table/brotli.parquet");
+    refused(&path, &["column prob_a is compressed with BROTLI", "snappy, gzip, lz4 and zstd"]);
+}

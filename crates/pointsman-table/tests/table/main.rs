@@ -1,0 +1,10 @@
+//! Everything this crate promises about files, tested through its public interface.
+
+mod annotations;
+mod bad_input;
+mod damage;
+mod formats;
+mod options;
+mod real_data;
+mod support;
+mod write;

@@ -1,0 +1,112 @@
+//! Filters, and columns under other names.
+
+use pointsman_table::{Columns, Filter, ReadOptions, batches, read_frame};
+
+use crate::support::{Folder, Layout, Nesting, Precision, Sample, arrow_file, parquet, zstd};
+
+fn filtered(filters: &[&str]) -> ReadOptions {
+    ReadOptions { filters: filters.iter().map(|f| f.parse().unwrap()).collect(), ..ReadOptions::default() }
+}
+
+fn named(columns: &str) -> ReadOptions {
+    ReadOptions { columns: columns.parse().unwrap(), ..ReadOptions::default() }
+}
+
+#[test]
+fn filters_keep_the_same_rows_in_every_format() {
+    let (folder, sample) = (Folder::new(), Sample::new(20));
+    let mut files = vec![
+        folder.file("a.csv", sample.text(',')),
+        folder.file("a.jsonl", sample.jsonl(Layout::Maps)),
+        folder.file("a.npz", sample.npz(Precision::Double)),
+        folder.path("a.parquet"),
+        folder.path("a.arrow"),
+    ];
+    parquet(&files[3], &sample.wide_batch(false), zstd());
+    arrow_file(&files[4], &sample.wide_batch(false), None);
+    for nesting in [Nesting::Struct, Nesting::Map] {
+        let path = folder.path(&format!("{nesting:?}.arrow"));
+        arrow_file(&path, &sample.nested_batch(nesting), None);
+        files.push(path);
+    }
+    let whole = sample.table();
+    for path in files {
+        for filters in [&["split=1"][..], &["split=1.0"], &["split = 1"], &["split=1", "weight=3.5"]] {
+            let frame = read_frame(&path, &filtered(filters)).unwrap();
+            let rows: Vec<u64> = if filters.len() == 2 { vec![4] } else { (1..=20).filter(|i| i % 2 == 0).collect() };
+            assert_eq!(frame.rows, rows, "{}", path.display());
+            for (i, row) in rows.iter().map(|row| *row as usize - 1).enumerate() {
+                assert_eq!(frame.table.prediction(i), whole.prediction(row));
+                assert_eq!(frame.table.votes(i), whole.votes(row));
+                assert_eq!(frame.table.truth(i), whole.truth(row));
+                assert_eq!(frame.table.features(i), whole.features(row));
+                assert_eq!(frame.ids.as_ref().unwrap()[i], sample.ids[row]);
+            }
+        }
+        let text = format!("id={}", sample.ids[3]);
+        assert_eq!(read_frame(&path, &filtered(&[&text])).unwrap().rows, [4]);
+        let options = ReadOptions { batch_rows: 3, ..filtered(&["split=0"]) };
+        let sizes: Vec<usize> = batches(&path, &options).unwrap().map(|f| f.unwrap().table.rows()).collect();
+        assert_eq!(sizes, [3, 3, 3, 1], "{}", path.display());
+        let error = read_frame(&path, &filtered(&["split=7", "weight=0.5"])).unwrap_err().to_string();
+        let parts =
+            ["no row passes split=7 and weight=0.5", "split has the values 0, 1", "weight has the values 0.5, 1.5"];
+        parts.iter().for_each(|part| assert!(error.contains(part), "{error}"));
+        let error = read_frame(&path, &filtered(&["fold=1"])).unwrap_err().to_string();
+        assert!(
+            error.contains("no column \"fold\" to filter by; columns found: ") && error.contains("split"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn rows_left_out_are_not_checked() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "prob_a,prob_b,split\n1,0,x\nnone,none,y\n");
+    assert_eq!(read_frame(&path, &filtered(&["split=x"])).unwrap().table.rows(), 1);
+    let path = folder.file("a.jsonl", "{\"probs\":[1,0],\"split\":0}\n{\"probs\":null,\"split\":1}\n{\"split\":null}");
+    assert_eq!(read_frame(&path, &filtered(&["split=0"])).unwrap().table.rows(), 1);
+}
+
+#[test]
+fn columns_go_by_other_names() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "p_a,p_b,v_a,v_b,f_x,uid,w,m_big_a,m_big_b,t_a,t_b\n1,0,2,1,5,u,3,0,1,1,0\n");
+    let options = named("probs=p_,votes=v_,features=f_,oracle=m_,truth=t_,id=uid,weight=w");
+    let frame = read_frame(&path, &options).unwrap();
+    let table = &frame.table;
+    assert_eq!(
+        (table.classes(), table.votes(0).unwrap().counts()),
+        (&["a".to_owned(), "b".to_owned()][..], &[2, 1][..])
+    );
+    assert_eq!((table.feature_names(), table.features(0), table.weight(0)), (&["x".to_owned()][..], &[5.0][..], 3.0));
+    assert_eq!(table.oracles().collect::<Vec<_>>(), [("big", &[0.0, 1.0][..])]);
+    assert_eq!((table.truth(0).unwrap(), frame.ids.unwrap()), (&[1.0, 0.0][..], vec!["u".to_owned()]));
+    let path = folder.file("a.jsonl", "{\"softmax\":[1,0],\"crowd\":[\"0\",\"1\"]}");
+    let table = read_frame(&path, &named("probs=softmax,labels=crowd")).unwrap().table;
+    assert_eq!(table.votes(0).unwrap().counts(), [1, 1]);
+    // A prefix may contain another.
+    let path = folder.file("b.csv", "p_a,p_b,p_v_a,p_v_b\n1,0,2,1\n");
+    assert_eq!(read_frame(&path, &named("probs=p_,votes=p_v_")).unwrap().table.votes(0).unwrap().k(), 3);
+    // What was named must be there.
+    for (key, name) in
+        [("votes", "n_"), ("truth", "q"), ("features", "z_"), ("id", "key"), ("weight", "mass"), ("labels", "l")]
+    {
+        let error = read_frame(&path, &named(&format!("probs=p_,{key}={name}"))).unwrap_err().to_string();
+        assert!(error.contains(&format!("no column named by {key}={name}")), "{error}");
+    }
+}
+
+#[test]
+fn options_that_make_no_sense() {
+    let error = |text: &str| text.parse::<Columns>().unwrap_err().to_string();
+    assert!(error("probs").contains("KEY=NAME"));
+    assert!(error("probs=").contains("KEY=NAME"));
+    assert!(error("colour=c").contains("unknown key \"colour\""));
+    assert!(error("id=a,id=b").contains("id is given twice"));
+    assert_eq!("".parse::<Columns>().unwrap(), Columns::default());
+    assert!("split".parse::<Filter>().unwrap_err().to_string().contains("COLUMN=VALUE"));
+    assert!("=1".parse::<Filter>().is_err());
+    assert_eq!("a=b=c".parse::<Filter>().unwrap(), Filter::new("a", "b=c"));
+}

@@ -1,0 +1,353 @@
+//! Evaluation on held-out rows: every number by hand on a small example, then what must hold on any.
+
+use pointsman::{
+    Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Sweep, SweepAxis, Table, Task, Ties,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::world::{CLASS_NAMES, Rng, any_loss, dist, table};
+
+const NO: [f64; 2] = [0.75, 0.25];
+const YES: [f64; 2] = [0.25, 0.75];
+
+/// Two cells. `NO`: total 0.625, irreducible 0.5. `YES`: total 1.125, irreducible 0.
+fn router() -> Router {
+    let calibration = table(2, &[NO.to_vec(), YES.to_vec()], &[vec![2, 2], vec![4, 0]]);
+    Router::calibrate(&calibration, &Partition::top_class(1)).unwrap()
+}
+
+fn task() -> Task {
+    let task = Task::new(Loss::brier()).estimator(Estimator::Plugin);
+    task.route("expert", Oracle::bayes(), 0.25).unwrap().abstain(0.6).unwrap()
+}
+
+/// | row | prediction | truth | predict | route | abstain | reducible |
+/// |---|---|---|---|---|---|---|
+/// | 0 | no | (1, 0) | 0.125 | 0.25 | 0.6 | 0.125 |
+/// | 1 | no | (½, ½) | 0.625 | 0.75 | 0.6 | 0.125 |
+/// | 2 | yes | (0, 1) | 0.125 | 0.25 | 0.6 | 0.125 |
+/// | 3 | yes | (1, 0) | 1.125 | 0.25 | 0.6 | 1.125 |
+fn held_out() -> Table {
+    table(2, &[NO, NO, YES, YES].map(|p| p.to_vec()), &[[4, 0], [2, 2], [0, 4], [4, 0]].map(|v| v.to_vec()))
+}
+
+fn evaluate(policy: &Policy, table: &Table) -> Evaluation {
+    policy.replay(table).unwrap().evaluate(policy).unwrap()
+}
+
+fn names<T>(named: &pointsman::Named<T>) -> Vec<&str> {
+    named.iter().map(|(name, _)| name).collect()
+}
+
+#[track_caller]
+fn all_close(found: &pointsman::Named<f64>, wanted: &[(&str, f64)]) {
+    assert_eq!(names(found), wanted.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    for ((name, found), (_, wanted)) in found.iter().zip(wanted) {
+        assert!((found - wanted).abs() <= 1e-15, "{name}: found {found}, expected {wanted}");
+    }
+}
+
+#[test]
+fn a_small_example_by_hand() {
+    let policy = router().policy(&task()).unwrap();
+    let evaluation = evaluate(&policy, &held_out());
+    assert_eq!((evaluation.rows, evaluation.loss.as_str(), evaluation.unit), (4, "brier", "Brier points"));
+    assert_eq!(evaluation.truth, "votes");
+    // The router abstains on `NO` (0.625, 0.75, 0.6) and routes `YES` (1.125, 0.25, 0.6).
+    all_close(&evaluation.shares, &[("predict", 0.0), ("route:expert", 0.5), ("abstain", 0.5)]);
+    all_close(
+        &evaluation.mean_cost,
+        &[
+            ("router", (0.6 + 0.6 + 0.25 + 0.25) / 4.0),
+            ("always-predict", 0.5),
+            ("always-route:expert", 0.375),
+            ("always-abstain", 0.6),
+            // In hindsight `NO` should predict (0.375, 0.5, 0.6) and `YES` route (0.625, 0.25, 0.6).
+            ("cell-optimal", 0.3125),
+            ("pointwise-optimal", (0.125 + 0.6 + 0.125 + 0.25) / 4.0),
+        ],
+    );
+    all_close(&evaluation.regret, &[("cell-optimal", 0.425 - 0.3125), ("pointwise-optimal", 0.425 - 0.275)]);
+    all_close(&evaluation.two_way, &[("predict/route", 0.3125), ("predict/abstain", 0.6)]);
+    // Deviations of 0.175 four times: √(4 · 0.175²)/4; predicting deviates by 0.375, 0.125, 0.375, 0.625.
+    let predicting = (2.0 * 0.375_f64.powi(2) + 0.125_f64.powi(2) + 0.625_f64.powi(2)).sqrt() / 4.0;
+    let error = |name: &str| *evaluation.standard_error.get(name).unwrap();
+    assert!((error("router") - 0.0875).abs() <= 1e-15 && (error("always-predict") - predicting).abs() <= 1e-15);
+    assert_eq!(error("always-abstain"), 0.0);
+    assert_eq!(names(&evaluation.standard_error), names(&evaluation.mean_cost));
+    // Covariance 0.625/4, variances 0.75/4 and 0.6875/4.
+    assert!((evaluation.correlation.unwrap() - 0.625 / (0.75_f64 * 0.6875).sqrt()).abs() <= 1e-15);
+    all_close(&evaluation.support, &[("enough", 0.0), ("sparse", 1.0), ("empty", 0.0)]);
+    assert_eq!(evaluation.task.routes[0].name, "expert");
+    assert_eq!((evaluation.task.routes[0].cost, evaluation.task.abstain), (0.25, Some(0.6)));
+}
+
+#[test]
+fn curves_and_gains_by_hand() {
+    let policy = router().policy(&task()).unwrap();
+    let evaluation = evaluate(&policy, &held_out());
+    let rankings = ["higher-order", "total-uncertainty", "cell-optimal", "pointwise-optimal", "random"];
+    assert_eq!(names(&evaluation.curves), rankings);
+    assert_eq!(names(&evaluation.gain), rankings);
+    let curve = |name: &str, wanted: [f64; 5]| {
+        let curve = evaluation.curves.get(name).unwrap();
+        assert_eq!(curve.len(), 101);
+        for (i, wanted) in wanted.into_iter().enumerate() {
+            assert!((curve[25 * i] - wanted).abs() <= 1e-15, "{name} at {} %: {}", 25 * i, curve[25 * i]);
+        }
+        // Straight lines between the rows.
+        assert!((curve[10] - (0.6 * wanted[0] + 0.4 * wanted[1])).abs() <= 1e-15, "{name} at 10 %");
+    };
+    // Ranked by cell, ties averaged: rows 2 and 3 save 0.625 each on average, then rows 0 and 1 0.125 each.
+    curve("higher-order", [0.5, 0.34375, 0.1875, 0.15625, 0.125]);
+    curve("cell-optimal", [0.5, 0.34375, 0.1875, 0.15625, 0.125]);
+    // Row 3 first, then the three that save 0.125.
+    curve("pointwise-optimal", [0.5, 0.21875, 0.1875, 0.15625, 0.125]);
+    curve("random", [0.5, 0.40625, 0.3125, 0.21875, 0.125]);
+    // All predictions are equally uncertain.
+    curve("total-uncertainty", [0.5, 0.40625, 0.3125, 0.21875, 0.125]);
+    // Areas: 0.25, 0.21875 at best, 0.3125 at random.
+    let gain = |name: &str| evaluation.gain.get(name).unwrap().unwrap();
+    assert!((gain("higher-order") - 2.0 / 3.0).abs() <= 1e-14 && (gain("cell-optimal") - 2.0 / 3.0).abs() <= 1e-14);
+    assert_eq!((gain("pointwise-optimal"), gain("random"), gain("total-uncertainty")), (1.0, 0.0, 0.0));
+}
+
+#[test]
+fn total_uncertainty_ranks_by_what_is_served() {
+    let calibration = [vec![0.6, 0.4], vec![0.1, 0.9]];
+    let votes = [vec![4, 0], vec![2, 2]];
+    let router = Router::calibrate(&table(2, &calibration, &votes), &Partition::top_class(1)).unwrap();
+    let held_out = table(2, &calibration, &[vec![0, 4], vec![0, 4]]);
+    let order = |router: &Router| {
+        let evaluation = evaluate(&router.policy(&task()).unwrap(), &held_out);
+        let curve = evaluation.curves.get("total-uncertainty").unwrap();
+        (curve[0], curve[50], curve[100])
+    };
+    // The weak predictions: 0.6 is the less certain, and costs 0.72, against 0.02.
+    let (none, half, all) = order(&router);
+    assert!((none - 0.37).abs() < 1e-15 && (half - 0.01).abs() < 1e-15 && all.abs() < 1e-15);
+    // The centroids: (1, 0) is certain and costs 2, (½, ½) is not and costs ½, and is routed first.
+    assert_eq!(order(&router.recalibrated()), (1.25, 1.0, 0.0));
+}
+
+#[test]
+fn a_sweep_is_an_evaluation_at_each_price() {
+    let policy = router().policy(&task()).unwrap();
+    let replay = policy.replay(&held_out()).unwrap();
+    let points = replay.sweep(&policy, &"abstain=0.2:0.7:0.1".parse().unwrap()).unwrap();
+    assert_eq!(points.iter().map(|point| point.price).collect::<Vec<_>>(), [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]);
+    for point in &points {
+        let task = task().abstain(point.price).unwrap();
+        let evaluation = replay.evaluate(&policy.reprice(&task).unwrap()).unwrap();
+        for (name, cost) in point.mean_cost.iter() {
+            let wanted = evaluation.mean_cost.get(name).or_else(|| evaluation.two_way.get(name)).unwrap();
+            assert_eq!(cost.to_bits(), wanted.to_bits(), "{name} at {}", point.price);
+        }
+        assert_eq!(point.shares, evaluation.shares);
+        assert_eq!(names(&point.mean_cost).len(), names(&evaluation.mean_cost).len() + 2);
+    }
+    // At 0.2 everything abstains; at 0.7 `NO` predicts.
+    all_close(&points[0].shares, &[("predict", 0.0), ("route:expert", 0.0), ("abstain", 1.0)]);
+    all_close(&points[5].shares, &[("predict", 0.5), ("route:expert", 0.5), ("abstain", 0.0)]);
+    let routed = |text: &str| {
+        let points = replay.sweep(&policy, &text.parse().unwrap()).unwrap();
+        points.iter().map(|point| *point.shares.get("route:expert").unwrap()).collect::<Vec<_>>()
+    };
+    // `NO` routes up to 0.1, `YES` up to 0.6, where abstaining is as cheap: an oracle goes before abstaining.
+    assert_eq!(routed("route=0:0.8:0.2"), [1.0, 0.5, 0.5, 0.5, 0.0]);
+    assert_eq!(routed("route:expert=0:0.8:0.2"), [1.0, 0.5, 0.5, 0.5, 0.0]);
+    assert!(replay.sweep(&policy, &"route:novice=0:1:0.5".parse().unwrap()).is_err());
+    assert!(replay.sweep(&policy, &Sweep { axis: SweepAxis::Abstain, prices: vec![f64::NAN] }).is_err());
+    let bare = policy.reprice(&task().without_routes()).unwrap();
+    assert!(replay.sweep(&bare, &"route=0:1:0.5".parse().unwrap()).is_err());
+}
+
+/// Truth columns are believed before votes.
+#[test]
+fn known_truth_takes_precedence_over_votes() {
+    let policy = router().policy(&task()).unwrap();
+    let truth = vec![0.5, 0.5, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+    let both = held_out().with_truth(truth.clone()).unwrap();
+    let alone = Table::new(CLASS_NAMES[..2].to_vec(), [NO, NO, YES, YES].concat()).unwrap().with_truth(truth).unwrap();
+    let (a, b) = (evaluate(&policy, &both), evaluate(&policy, &alone));
+    assert_eq!((a.truth, b.truth), ("true", "true"));
+    assert_eq!(a.mean_cost, b.mean_cost);
+    assert_eq!(a.gain, b.gain);
+    // 0.625, 0.125, 1.125, 0.125; not the votes' 0.125, 0.625, 0.125, 1.125.
+    let costs = policy.replay(&both.with_weights(vec![1.0, 1e-9, 1e-9, 1e-9]).unwrap()).unwrap();
+    let first = *costs.evaluate(&policy).unwrap().mean_cost.get("always-predict").unwrap();
+    assert!((first - 0.625).abs() < 1e-8);
+}
+
+#[test]
+fn tables_that_cannot_be_evaluated_are_refused() {
+    let policy = router().policy(&task()).unwrap();
+    let plain = Table::new(CLASS_NAMES[..2].to_vec(), NO.to_vec()).unwrap();
+    assert!(policy.replay(&plain).unwrap_err().to_string().contains("votes_<class> or true_<class>"));
+    let empty = Table::new(CLASS_NAMES[..2].to_vec(), vec![]).unwrap().with_votes(vec![]).unwrap();
+    assert!(policy.replay(&empty).is_err());
+    let other = Table::new(["bee", "ant"], NO.to_vec()).unwrap().with_votes(vec![1, 0]).unwrap();
+    assert!(policy.replay(&other).unwrap_err().to_string().contains("classes"));
+}
+
+/// One label an item: undetermined rows have a share of their own and are counted as predicted.
+#[test]
+fn undetermined_rows_are_predicted_and_counted() {
+    let calibration = table(2, &[NO.to_vec(), NO.to_vec()], &[vec![1, 0], vec![0, 1]]);
+    let router = Router::calibrate(&calibration, &Partition::confidence(1)).unwrap();
+    let policy = router.policy(&Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.25).unwrap()).unwrap();
+    let evaluation = evaluate(&policy, &held_out());
+    all_close(&evaluation.shares, &[("predict", 0.0), ("route:expert", 0.0), ("undetermined", 1.0)]);
+    let cost = |name: &str| *evaluation.mean_cost.get(name).unwrap();
+    assert_eq!(cost("router"), cost("always-predict"));
+}
+
+/// Held-out rows of a world whose every cell has calibration rows.
+fn world() -> impl Strategy<Value = (Loss, Table, f64, Option<f64>, bool)> {
+    let rows = |c: usize| vec((dist(c), vec(0_u32..4, c), 0.1..3.0), 1..25);
+    (2_usize..4)
+        .prop_flat_map(move |c| (any_loss(c), rows(c), 0.0..0.6, proptest::option::of(0.0..1.0), any::<bool>()))
+        .prop_map(|(loss, rows, alpha, beta, plugin)| {
+            let classes = rows[0].0.len();
+            let probs: Vec<Vec<f64>> = rows.iter().map(|row| row.0.clone()).collect();
+            let votes: Vec<Vec<u32>> = rows
+                .iter()
+                .map(|row| {
+                    let mut v = row.1.clone();
+                    v[1] += 2;
+                    v
+                })
+                .collect();
+            let table = table(classes, &probs, &votes).with_weights(rows.iter().map(|row| row.2).collect()).unwrap();
+            (loss, table, alpha, beta, plugin)
+        })
+}
+
+fn compiled(loss: &Loss, table: &Table, alpha: f64, beta: Option<f64>, plugin: bool) -> (Policy, Replay) {
+    let estimator = if plugin { Estimator::Plugin } else { Estimator::Shrink };
+    let mut task = Task::new(loss.clone()).estimator(estimator).ties(Ties::Frugal);
+    task = task.route("expert", Oracle::bayes(), alpha * loss.bound()).unwrap();
+    if let Some(beta) = beta {
+        task = task.abstain(beta * loss.bound()).unwrap();
+    }
+    let policy = Router::calibrate(table, &Partition::top_class(3)).unwrap().policy(&task).unwrap();
+    let replay = policy.replay(table).unwrap();
+    (policy, replay)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_optimum_is_cheaper_than_what_it_contains((loss, table, alpha, beta, plugin) in world()) {
+        let (policy, replay) = compiled(&loss, &table, alpha, beta, plugin);
+        let evaluation = replay.evaluate(&policy).unwrap();
+        let rounding = 1e-12 * loss.bound().max(1.0);
+        let cost = |name: &str| *evaluation.mean_cost.get(name).unwrap();
+        prop_assert!(cost("pointwise-optimal") <= cost("cell-optimal") + rounding);
+        prop_assert!(cost("cell-optimal") <= cost("router") + rounding);
+        for (name, always) in evaluation.mean_cost.iter().filter(|(name, _)| name.starts_with("always-")) {
+            prop_assert!(cost("cell-optimal") <= always + rounding, "{name}");
+        }
+        for (name, two_way) in evaluation.two_way.iter() {
+            prop_assert!(cost("cell-optimal") <= two_way + rounding, "{name}");
+        }
+        prop_assert!((evaluation.shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() <= 1e-12);
+        prop_assert!((evaluation.support.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() <= 1e-12);
+        prop_assert_eq!(evaluation.regret.get("cell-optimal").copied(), Some(cost("router") - cost("cell-optimal")));
+        // Calibrated on these very rows by the plug-in, the router is the best of its cells.
+        if plugin {
+            prop_assert!(cost("router") <= cost("cell-optimal") + rounding.max(1e-11 * loss.bound()));
+        }
+    }
+
+    #[test]
+    fn gains_are_normalised((loss, table, alpha, beta, plugin) in world()) {
+        let (policy, replay) = compiled(&loss, &table, alpha, beta, plugin);
+        let evaluation = replay.evaluate(&policy).unwrap();
+        let gain = |name: &str| *evaluation.gain.get(name).unwrap();
+        let curve = |name: &str| evaluation.curves.get(name).unwrap();
+        for (name, values) in evaluation.curves.iter() {
+            // All rankings start at the loss of predicting and end at the oracle's.
+            prop_assert_eq!(values.len(), 101);
+            prop_assert!((values[0] - evaluation.mean_cost.get("always-predict").unwrap()).abs() <= 1e-12 * loss.bound());
+            prop_assert!((values[100] - curve("random")[100]).abs() <= 1e-12 * loss.bound().max(1.0), "{name}");
+            for (value, best) in values.iter().zip(curve("pointwise-optimal")) {
+                prop_assert!(*best <= value + 1e-12 * loss.bound().max(1.0), "{name}");
+            }
+        }
+        if gain("random").is_some() {
+            prop_assert_eq!(gain("random"), Some(0.0));
+            prop_assert_eq!(gain("pointwise-optimal"), Some(1.0));
+        }
+    }
+
+    /// A price above every loss makes an action useless: three ways become two.
+    #[test]
+    fn a_useless_action_leaves_the_two_way_costs((loss, table, alpha, beta, plugin) in world()) {
+        let (policy, replay) = compiled(&loss, &table, alpha, Some(beta.unwrap_or(0.4)), plugin);
+        let dear = 3.0 * loss.bound() + 1.0;
+        let evaluate = |task: &Task| replay.evaluate(&policy.reprice(task).unwrap()).unwrap();
+        let cost = |evaluation: &Evaluation| *evaluation.mean_cost.get("router").unwrap();
+        let never_abstain = evaluate(&policy.task().clone().abstain(dear).unwrap());
+        prop_assert_eq!(Some(&cost(&never_abstain)), never_abstain.two_way.get("predict/route"));
+        let never_route = evaluate(&policy.task().clone().reprice_route("expert", dear).unwrap());
+        prop_assert_eq!(Some(&cost(&never_route)), never_route.two_way.get("predict/abstain"));
+        // Free abstention is always taken up to ties, and costs nothing.
+        let free = evaluate(&policy.task().clone().abstain(0.0).unwrap());
+        prop_assert!(cost(&free) <= 1e-11 * loss.bound());
+    }
+
+    #[test]
+    fn a_weight_of_two_is_the_row_given_twice((loss, table, alpha, beta, plugin) in world(), twice in vec(any::<bool>(), 25)) {
+        let (policy, _) = compiled(&loss, &table, alpha, beta, plugin);
+        let copies: Vec<usize> = (0..table.rows()).flat_map(|row| vec![row; 1 + usize::from(twice[row])]).collect();
+        let classes = table.classes().to_vec();
+        let rows = |order: &[usize]| {
+            let probs = order.iter().flat_map(|&row| table.prediction(row).to_vec()).collect();
+            let votes = order.iter().flat_map(|&row| table.votes(row).unwrap().counts().to_vec()).collect();
+            Table::new(classes.clone(), probs).unwrap().with_votes(votes).unwrap()
+        };
+        let once: Vec<usize> = (0..table.rows()).collect();
+        let weights = once.iter().map(|&row| 1.0 + f64::from(u8::from(twice[row]))).collect();
+        let weighted = evaluate(&policy, &rows(&once).with_weights(weights).unwrap());
+        let repeated = evaluate(&policy, &rows(&copies));
+        let rounding = 1e-12 * loss.bound().max(1.0);
+        for (a, b) in [(&weighted.mean_cost, &repeated.mean_cost), (&weighted.shares, &repeated.shares), (&weighted.two_way, &repeated.two_way)] {
+            for ((name, x), (_, y)) in a.iter().zip(b.iter()) {
+                // In hindsight two actions may tie, but then they cost the same.
+                prop_assert!((x - y).abs() <= rounding, "{name}: {x} and {y}");
+            }
+        }
+        for ((name, x), (_, y)) in weighted.curves.iter().zip(repeated.curves.iter()) {
+            // Rows are split finer when repeated, on the same straight lines.
+            prop_assert!(x.iter().zip(y).all(|(x, y)| (x - y).abs() <= rounding), "{name}");
+        }
+    }
+}
+
+/// The order of held-out rows changes no decision and no cost beyond rounding.
+#[test]
+fn the_order_of_held_out_rows_does_not_matter() {
+    let mut rng = Rng::new(11);
+    let probs: Vec<Vec<f64>> = (0..200).map(|_| rng.dist(3)).collect();
+    let votes: Vec<Vec<u32>> = probs.iter().map(|p| rng.votes(p, 4)).collect();
+    let task = Task::new(Loss::cross_entropy()).route("a", Oracle::bayes(), 0.05).unwrap();
+    let policy = Router::calibrate(&table(3, &probs, &votes), &Partition::top_class(4)).unwrap().policy(&task).unwrap();
+    let mut order: Vec<usize> = (0..200).collect();
+    let of = |order: &[usize]| {
+        let pick = |i: &usize| (probs[*i].clone(), votes[*i].clone());
+        let (probs, votes): (Vec<_>, Vec<_>) = order.iter().map(pick).unzip();
+        evaluate(&policy, &table(3, &probs, &votes))
+    };
+    let first = of(&order);
+    rng.shuffle(&mut order);
+    let second = of(&order);
+    for ((name, a), (_, b)) in first.mean_cost.iter().zip(second.mean_cost.iter()) {
+        assert!((a - b).abs() < 1e-13, "{name}");
+    }
+    for ((name, a), (_, b)) in first.gain.iter().zip(second.gain.iter()) {
+        assert!((a.unwrap() - b.unwrap()).abs() < 1e-12, "{name}");
+    }
+}

@@ -1,0 +1,247 @@
+//! Faults found by review, each with the input that showed it.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use pointsman::{Action, Axis, CellId, Cells, Estimator, Loss, Oracle, Partition, Router, Table, Task, Verdict};
+
+use crate::world::{CLASS_NAMES, Rng, table};
+
+/// Probabilities floored at 1e-6 upstream and renormalised: entries one unit in the last place below the floor are
+/// clipped, which scales the others by 1 + 2⁻⁵², which unclips them, and so on for ever.
+#[test]
+fn cross_entropy_ends_on_predictions_at_its_floor() {
+    let tiny = 9.999999999999997e-7;
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let q = [tiny, 0.5649209896617202, 0.35496581431772645, tiny, 0.08011119602055325];
+        let mut losses = [0.0; 5];
+        Loss::cross_entropy().losses_into(&q, &mut losses);
+        sender.send((losses, Loss::cross_entropy().entropy(&q))).unwrap();
+    });
+    let (losses, entropy) = receiver.recv_timeout(Duration::from_secs(5)).expect("an endless loop");
+    assert!((losses[0] - Loss::cross_entropy().bound()).abs() < 1e-9);
+    assert!((losses[1] + 0.5649209896617202_f64.ln()).abs() < 1e-9 && entropy > 0.0);
+}
+
+/// "Never abstain" is often written as a price out of reach. It must not make all other costs tie.
+#[test]
+fn a_price_out_of_reach_changes_no_decision() {
+    let calibration = table(2, &[vec![0.1, 0.9]], &[vec![4, 0]]);
+    let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap();
+    let action = |task: &Task| router.policy(task).unwrap().cell(CellId(1)).unwrap().action().to_string();
+    assert_eq!(action(&task), "route:expert");
+    for price in [1e3, 1e9, 1e12, 1e15] {
+        assert_eq!(action(&task.clone().abstain(price).unwrap()), "route:expert", "abstain at {price}");
+        let dear = task.clone().route("dear", Oracle::bayes(), price).unwrap();
+        assert_eq!(action(&dear), "route:expert", "another route at {price}");
+    }
+}
+
+/// A forbidden act is often written as an enormous cost. It must not make all other acts tie.
+#[test]
+fn an_enormous_cost_leaves_the_loss_proper() {
+    for forbidden in [1e6, 1e9, 1e13] {
+        let cost = vec![vec![1.0, 1.0], vec![0.0, 2.0], vec![2.0, 0.0], vec![forbidden, forbidden]];
+        let loss = Loss::matrix(["hedge", "left", "right", "forbidden"], cost).unwrap();
+        assert_eq!(loss.act(&[1.0, 0.0]), 1, "{forbidden}");
+        for p in [[1.0, 0.0], [0.6, 0.4], [0.5 + 1e-7, 0.5 - 1e-7]] {
+            assert!((loss.expected(&p, &p) - loss.entropy(&p)).abs() <= 1e-12, "{forbidden} {p:?}");
+        }
+    }
+}
+
+/// One label an item, two oracles that know the truth: whatever the irreducible loss, the dearer one never wins, so it
+/// must not make undetermined what the bounds decide.
+#[test]
+fn a_dearer_oracle_leaves_the_bounds_decisive() {
+    // Nine labels against the prediction, one for it: TL − G(p̄) is far above both prices.
+    let votes = [vec![vec![1, 0]; 9], vec![vec![0, 1]]].concat();
+    let calibration = table(2, &vec![vec![0.1, 0.9]; 10], &votes);
+    let router = Router::calibrate(&calibration, &Partition::confidence(1)).unwrap();
+    let task = Task::new(Loss::brier()).route("cheap", Oracle::bayes(), 0.05).unwrap();
+    let one = router.policy(&task).unwrap();
+    assert_eq!(one.cell(CellId(0)).unwrap().action(), Action::Route("cheap"));
+    let two = router.policy(&task.route("dear", Oracle::bayes(), 0.06).unwrap()).unwrap();
+    assert_eq!(two.cell(CellId(0)).unwrap().action(), Action::Route("cheap"));
+    assert!((two.cell(CellId(0)).unwrap().margin() - 0.01).abs() < 1e-12);
+}
+
+/// The truth column of calibration rows is kept, so it must take part in their order.
+#[test]
+fn rows_that_differ_in_truth_alone_have_one_order() {
+    let rows = |truth: [f64; 4]| {
+        table(2, &[vec![0.5, 0.5], vec![0.5, 0.5]], &[vec![1, 1], vec![1, 1]]).with_truth(truth.to_vec()).unwrap()
+    };
+    let router = |truth| Router::calibrate(&rows(truth), &Partition::confidence(1)).unwrap();
+    assert!(router([0.2, 0.8, 0.6, 0.4]) == router([0.6, 0.4, 0.2, 0.8]));
+}
+
+/// Taken apart and put together again, as a file does it, a router is the same. Rows were ordered by all columns of the
+/// table in the table's order, but only those of the partition are kept, in the partition's order.
+#[test]
+fn the_order_of_kept_rows_depends_on_kept_columns_only() {
+    let again = |router: &Router| {
+        let (cells, backoff) = ((**router.cells()).clone(), (**router.backoff()).clone());
+        Router::from_parts(router.partition().clone(), cells, backoff, false, router.rows()).unwrap()
+    };
+    let rows = table(2, &vec![vec![0.5, 0.5]; 2], &vec![vec![1, 1]; 2]);
+    let two = rows.clone().with_features(["a", "b"], vec![1.0, 4.0, 2.0, 3.0]).unwrap();
+    let router = Router::calibrate(&two, &"features:x_b=1,x_a=1".parse().unwrap()).unwrap();
+    assert!(again(&router) == router, "features in another order than the table's");
+    let other = rows.with_features(["a"], vec![1.0, 2.0]).unwrap();
+    let other = other.with_oracle("large", vec![0.9, 0.1, 0.1, 0.9]).unwrap();
+    let router = Router::calibrate(&other, &Partition::confidence(1)).unwrap();
+    assert!(again(&router) == router, "a feature the partition does not use");
+}
+
+/// Queries in an empty cell fall back by confidence, so they may get different actions. The best action in hindsight
+/// must be found for the same groups, or the router beats its own optimum.
+#[test]
+fn the_router_never_beats_the_cell_optimum() {
+    let calibration = table(
+        3,
+        &[vec![0.55, 0.45, 0.0], vec![0.45, 0.55, 0.0], vec![0.95, 0.05, 0.0], vec![0.05, 0.95, 0.0]],
+        &[vec![4, 0, 0], vec![0, 4, 0], vec![0, 4, 0], vec![4, 0, 0]],
+    );
+    let router = Router::calibrate(&calibration, &Partition::top_class(2)).unwrap();
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.5).unwrap();
+    let policy = router.policy(&task).unwrap();
+    // Both queries lie in the empty cell of the third class; one predicts, the other routes, each rightly.
+    let held_out = table(3, &[vec![0.0, 0.45, 0.55], vec![0.0, 0.05, 0.95]], &[vec![0, 0, 4], vec![0, 4, 0]]);
+    let evaluation = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
+    let regret = *evaluation.regret.get("cell-optimal").unwrap();
+    assert!(regret >= -1e-12, "regret {regret}");
+}
+
+/// A replay knows the losses of one task; judging a policy of another loss, or of another router, is an error.
+#[test]
+fn a_replay_refuses_a_policy_it_was_not_made_with() {
+    let calibration = table(2, &[vec![0.1, 0.9], vec![0.9, 0.1]], &[vec![4, 0], vec![3, 1]]);
+    let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
+    let brier = router.policy(&Task::new(Loss::brier())).unwrap();
+    let other = router.policy(&Task::new(Loss::zero_one())).unwrap();
+    let replay = brier.replay(&calibration).unwrap();
+    assert!(replay.evaluate(&other).is_err(), "Brier losses reported as zero-one");
+    assert!(replay.sweep(&other, &"abstain=0:1:0.5".parse().unwrap()).is_err());
+    let coarse = Router::calibrate(&calibration, &Partition::confidence(1)).unwrap();
+    let fewer = coarse.policy(&Task::new(Loss::brier())).unwrap();
+    let result = std::panic::catch_unwind(|| replay.evaluate(&fewer).is_err());
+    assert!(result.expect("a panic instead of an error"), "another router's cells");
+}
+
+/// Verdicts are plain numbers that may come back from anywhere. A wrong one is caught where it comes in, as documented.
+#[test]
+fn a_verdict_of_another_policy_is_caught_at_once() {
+    let calibration = table(3, &[vec![0.9, 0.1, 0.0]], &[vec![4, 0, 0]]);
+    let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
+    let policy = router.policy(&Task::new(Loss::brier())).unwrap();
+    // A cell that has no rows here; a cell that does not exist here.
+    let rows: Vec<Vec<f64>> =
+        (0..30_u8).map(|i| vec![0.1 - f64::from(i) * 1e-3, 0.9 + f64::from(i) * 1e-3, 0.0]).collect();
+    let elsewhere = table(3, &rows, &vec![vec![1, 1, 2]; 30]);
+    let elsewhere = Router::calibrate(&elsewhere, &Partition::top_class(30)).unwrap();
+    let elsewhere = elsewhere.policy(&Task::new(Loss::brier())).unwrap();
+    let mut verdicts = [Verdict::default(); 2];
+    elsewhere.decide_rows(&[0.1, 0.9, 0.0, 0.0, 1.0, 0.0], &[], &mut verdicts).unwrap();
+    for verdict in verdicts {
+        let caught = std::panic::catch_unwind(|| {
+            let _ = policy.decision(verdict);
+        });
+        assert!(caught.is_err(), "{verdict:?} accepted, to panic later in support() or total()");
+    }
+}
+
+/// Cells are a checked constructor for files: no axes over no classes.
+#[test]
+fn cells_over_no_classes_are_refused() {
+    let axis = Axis::LevelSets { levels: Vec::new(), classes: 0 };
+    let result = std::panic::catch_unwind(|| Cells::new(0, vec![axis], Vec::new()).is_err());
+    assert!(result.expect("a panic instead of an error"));
+}
+
+/// Predictions rounded to four digits sum to 0.9999 or 1.0001. In f32, in f64 and as text they are the same table.
+#[test]
+fn precision_does_not_move_a_rounded_row() {
+    let mut rng = Rng::new(9);
+    let rounded = |rng: &mut Rng| rng.dist(3).iter().map(|x| ((x * 1e4).round() / 1e4) as f32).collect::<Vec<_>>();
+    let single: Vec<f32> = (0..400).flat_map(|_| rounded(&mut rng)).collect();
+    let rows = |probs: Vec<f64>| {
+        Table::new(CLASS_NAMES[..3].to_vec(), probs).unwrap().with_votes(vec![1; single.len()]).unwrap()
+    };
+    let exact = rows(single.iter().map(|&x| f64::from(x)).collect());
+    let text = rows(single.iter().map(|x| x.to_string().parse().unwrap()).collect());
+    for partition in ["confidence:100", "top-class:50", "level-sets"] {
+        let router = Router::calibrate(&exact, &partition.parse().unwrap()).unwrap();
+        let (a, b) = (router.find_cells(&exact).unwrap(), router.find_cells(&text).unwrap());
+        let moved = a.iter().zip(&b).filter(|(a, b)| a != b).count();
+        assert_eq!(moved, 0, "{partition}: {moved} of 400 rows are in other cells");
+    }
+}
+
+/// Predictions of three classes rounded to three digits sum to 0.999, 1 or 1.001: within 1e-3 of one, in either precision.
+#[test]
+fn three_digits_are_enough() {
+    let mut rng = Rng::new(10);
+    let (mut double, mut single) = (0, 0);
+    for _ in 0..1000 {
+        let p: Vec<f64> = rng.dist(3).iter().map(|x| (x * 1000.0).round() / 1000.0).collect();
+        let narrow: Vec<f64> = p.iter().map(|&x| f64::from(x as f32)).collect();
+        double += usize::from(Table::new(CLASS_NAMES[..3].to_vec(), p).is_err());
+        single += usize::from(Table::new(CLASS_NAMES[..3].to_vec(), narrow).is_err());
+    }
+    assert_eq!((double, single), (0, 0), "refused of 1000 rows, in f64 and in f32");
+}
+
+/// What the zero-one loss judges is the class it names.
+#[test]
+fn the_act_is_the_one_that_is_judged() {
+    let q = [0.5 - 1e-13, 0.5 + 1e-13];
+    let mut losses = [0.0; 2];
+    Loss::zero_one().losses_into(&q, &mut losses);
+    assert_eq!(losses[Loss::zero_one().act(&q)], 0.0);
+}
+
+/// Weights are checked to be positive and finite, but their sum may be neither.
+#[test]
+fn extreme_weights_leave_numbers() {
+    for weight in [1e308, 5e-324] {
+        let rows = table(2, &vec![vec![0.9, 0.1]; 3], &[vec![3, 2], vec![4, 1], vec![1, 4]]);
+        // Refusing them is as good.
+        let Ok(rows) = rows.with_weights(vec![weight; 3]) else { continue };
+        let router = Router::calibrate(&rows, &Partition::confidence(1)).unwrap();
+        let policy = router.policy(&Task::new(Loss::brier()).estimator(Estimator::Plugin)).unwrap();
+        let decision = policy.cell(CellId(0)).expect("a cell with rows");
+        assert!(decision.total().is_finite(), "weights of {weight}: total {}", decision.total());
+        let sum: f64 = decision.estimate().centroid.iter().sum();
+        assert!((sum - 1.0).abs() < 1e-9, "weights of {weight}: the centroid sums to {sum}");
+    }
+}
+
+/// A sweep of small prices keeps them apart.
+#[test]
+fn small_prices_of_a_sweep_are_kept() {
+    let sweep: pointsman::Sweep = "route=0:1e-12:2.5e-13".parse().unwrap();
+    assert!(sweep.prices.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", sweep.prices);
+}
+
+/// Rows that all save the same, up to rounding, cannot be ranked: no gain, not noise divided by noise.
+#[test]
+fn equal_savings_have_no_gain() {
+    // Permutations of one prediction and one truth: the losses differ in the last place only.
+    let (p, y) = ([0.3, 0.1, 0.6], [1, 2, 4]);
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let probs: Vec<Vec<f64>> = orders.iter().map(|o| o.iter().map(|&i| p[i]).collect()).collect();
+    let votes: Vec<Vec<u32>> = orders.iter().map(|o| o.iter().map(|&i| y[i]).collect()).collect();
+    let rows = table(3, &probs, &votes);
+    let router = Router::calibrate(&rows, &Partition::level_sets()).unwrap();
+    for loss in [Loss::brier(), Loss::cross_entropy(), Loss::spherical()] {
+        let policy = router.policy(&Task::new(loss.clone())).unwrap();
+        let evaluation = policy.replay(&rows).unwrap().evaluate(&policy).unwrap();
+        let gains: Vec<_> = evaluation.gain.iter().map(|(_, gain)| *gain).collect();
+        assert_eq!(gains, [None; 5], "{loss}");
+        assert_eq!(evaluation.correlation, None, "{loss}");
+    }
+}

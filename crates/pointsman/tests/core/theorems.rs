@@ -1,0 +1,216 @@
+//! The paper's theorems, and the partition bounds, on worlds whose truth is known.
+
+use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Router, Table, Task};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::world::{CLASS_NAMES, Rng, any_loss, dist, position, table};
+
+/// W1 in the ℓ1 norm between two binary mixtures, each a list of (weight, p₁): twice the area between the cdfs.
+fn wasserstein(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
+    let total = |m: &[(f64, f64)]| m.iter().map(|x| x.0).sum::<f64>();
+    let (all_a, all_b) = (total(a), total(b));
+    let mut steps: Vec<(f64, f64)> = a.iter().map(|&(w, p)| (p, w / all_a)).collect();
+    steps.extend(b.iter().map(|&(w, p)| (p, -w / all_b)));
+    steps.sort_by(|x, y| x.0.total_cmp(&y.0));
+    let (mut gap, mut area) = (0.0_f64, 0.0);
+    for pair in steps.windows(2) {
+        gap += pair[0].1;
+        area += gap.abs() * (pair[1].0 - pair[0].0);
+    }
+    2.0 * area
+}
+
+#[test]
+fn the_distance_of_mixtures_is_right() {
+    assert_eq!(wasserstein(&[(1.0, 0.25)], &[(2.0, 0.75)]), 1.0);
+    assert_eq!(wasserstein(&[(1.0, 0.0), (1.0, 1.0)], &[(1.0, 0.5)]), 1.0);
+    assert_eq!(wasserstein(&[(3.0, 0.25), (1.0, 0.5)], &[(1.0, 0.5), (3.0, 0.25)]), 0.0);
+}
+
+/// A finite world: in each cell some items with probability and p*₁, and the labels its calibration rows received.
+struct World {
+    cells: Vec<Vec<(f64, f64)>>,
+    votes: Vec<Vec<[u32; 2]>>,
+    k: u32,
+}
+
+impl World {
+    fn draw(seed: u64, k: u32) -> Self {
+        let mut rng = Rng::new(seed);
+        let cells: Vec<Vec<(f64, f64)>> = (0..1 + rng.below(4))
+            .map(|_| (0..1 + rng.below(5)).map(|_| (0.1 + rng.uniform(), rng.uniform())).collect())
+            .collect();
+        let votes = cells
+            .iter()
+            .map(|items| {
+                (0..1 + rng.below(40))
+                    .map(|_| {
+                        let (_, p) = items[rng.below(items.len())];
+                        let counts = rng.votes(&[1.0 - p, p], k as usize);
+                        [counts[0], counts[1]]
+                    })
+                    .collect()
+            })
+            .collect();
+        Self { cells, votes, k }
+    }
+
+    /// Every cell has a prediction of its own, so the cells are the level sets of f.
+    fn prediction(cell: usize) -> [f64; 2] {
+        [0.125 * cell as f64 + 0.25, 0.75 - 0.125 * cell as f64]
+    }
+
+    fn router(&self) -> Router {
+        let rows = || self.votes.iter().enumerate().flat_map(|(cell, votes)| votes.iter().map(move |v| (cell, v)));
+        let probs: Vec<Vec<f64>> = rows().map(|(cell, _)| Self::prediction(cell).to_vec()).collect();
+        let votes: Vec<Vec<u32>> = rows().map(|(_, v)| v.to_vec()).collect();
+        Router::calibrate(&table(2, &probs, &votes), &Partition::level_sets()).unwrap().recalibrated()
+    }
+
+    /// All items with their truth and probability, to be evaluated on.
+    fn everyone(&self) -> Table {
+        let items = || self.cells.iter().enumerate().flat_map(|(cell, items)| items.iter().map(move |x| (cell, x)));
+        let probs = items().flat_map(|(cell, _)| Self::prediction(cell)).collect();
+        let truth = items().flat_map(|(_, (_, p))| [1.0 - p, *p]).collect();
+        let table = Table::new(CLASS_NAMES[..2].to_vec(), probs).unwrap().with_truth(truth).unwrap();
+        table.with_weights(items().map(|(_, (w, _))| *w).collect()).unwrap()
+    }
+
+    /// The mixture a router keeps for a cell: the snapshot means, shrunk if asked for.
+    fn stored(&self, cell: usize, estimator: Estimator) -> Vec<(f64, f64)> {
+        let k = f64::from(self.k);
+        let means: Vec<f64> = self.votes[cell].iter().map(|v| f64::from(v[1]) / k).collect();
+        let n = means.len() as f64;
+        let centre = means.iter().sum::<f64>() / n;
+        let spread = means.iter().map(|y| 2.0 * (y - centre).powi(2)).sum::<f64>() / n;
+        let noise = means.iter().map(|y| 2.0 * y * (1.0 - y)).sum::<f64>() / n * k / (k - 1.0);
+        let variance = (2.0 * centre * (1.0 - centre) - noise).max(0.0);
+        let factor = match estimator {
+            Estimator::Plugin => 1.0,
+            _ if spread > 0.0 => (variance / spread).min(1.0).sqrt(),
+            _ => 0.0,
+        };
+        means.iter().map(|y| (1.0, centre + factor * (y - centre))).collect()
+    }
+}
+
+fn mean(items: &[(f64, f64)], value: impl Fn(&[f64]) -> f64) -> f64 {
+    let weight: f64 = items.iter().map(|x| x.0).sum();
+    items.iter().map(|(w, p)| w * value(&[1.0 - p, *p])).sum::<f64>() / weight
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Higher-order calibration implies low regret: simulated costs are off by at most Bε/2, decisions by Bε.
+    #[test]
+    fn regret_is_at_most_the_bound_times_the_calibration_error(
+        seed: u64, k in 2_u32..9, loss in any_loss(2), alpha in 0.0..0.5, beta in 0.0..1.0, plugin: bool
+    ) {
+        let world = World::draw(seed, k);
+        let estimator = if plugin { Estimator::Plugin } else { Estimator::Shrink };
+        let (alpha, beta) = (alpha * loss.bound(), beta * loss.bound());
+        let task = Task::new(loss.clone()).estimator(estimator).route("oracle", Oracle::bayes(), alpha).unwrap().abstain(beta).unwrap();
+        let router = world.router();
+        let policy = router.policy(&task).unwrap();
+        let (mut expected, mut weight, mut worst) = (0.0, 0.0, 0.0_f64);
+        for (cell, items) in world.cells.iter().enumerate() {
+            let epsilon = wasserstein(&world.stored(cell, estimator), items);
+            let decision = policy.decide(&World::prediction(cell)).unwrap();
+            let served = decision.served().unwrap();
+            let truth = [mean(items, |p| loss.expected(p, served)), mean(items, |p| loss.entropy(p)) + alpha, beta];
+            for (true_cost, simulated) in truth.iter().zip(decision.costs()) {
+                let reach = loss.lipschitz() * epsilon + 1e-12;
+                prop_assert!((true_cost - simulated).abs() <= reach, "{loss}: {true_cost} against {simulated}, ε = {epsilon}");
+            }
+            let regret = truth[position(&policy, decision.action()).unwrap()] - truth.iter().copied().fold(f64::INFINITY, f64::min);
+            prop_assert!(regret <= loss.bound() * epsilon + 1e-11, "{loss}: regret {regret}, ε = {epsilon}");
+            let share: f64 = items.iter().map(|x| x.0).sum();
+            expected += share * regret;
+            weight += share;
+            worst = worst.max(epsilon);
+        }
+        // The evaluation on all items says the same.
+        let evaluation = policy.replay(&world.everyone()).unwrap().evaluate(&policy).unwrap();
+        let regret = *evaluation.regret.get("cell-optimal").unwrap();
+        prop_assert!((regret - expected / weight).abs() <= 1e-12 * loss.bound().max(1.0));
+        prop_assert!(regret <= loss.bound() * worst + 1e-11);
+    }
+
+    /// A mixture equal to the truth leaves no regret at all.
+    #[test]
+    fn a_perfect_mixture_has_no_regret(
+        counts in vec(0_u32..=8, 1..10), loss in any_loss(2), alpha in 0.0..0.5, beta in 0.0..1.0
+    ) {
+        let votes: Vec<Vec<u32>> = counts.iter().map(|&n| vec![8 - n, n]).collect();
+        let probs = vec![vec![0.5, 0.5]; votes.len()];
+        let router = Router::calibrate(&table(2, &probs, &votes), &Partition::level_sets()).unwrap().recalibrated();
+        let task = Task::new(loss.clone()).estimator(Estimator::Plugin)
+            .route("oracle", Oracle::bayes(), alpha * loss.bound()).unwrap().abstain(beta * loss.bound()).unwrap();
+        let policy = router.policy(&task).unwrap();
+        // The snapshot means are the truth of these rows.
+        let evaluation = policy.replay(&table(2, &probs, &votes)).unwrap().evaluate(&policy).unwrap();
+        prop_assert!(evaluation.regret.get("cell-optimal").unwrap().abs() <= 1e-11);
+    }
+
+    /// What one action for a whole bin costs above the best action for each row, for every pair of prices.
+    #[test]
+    fn the_excess_of_a_bin_is_bounded_by_its_spread(
+        (loss, rows) in (2_usize..4).prop_flat_map(|c| (any_loss(c), vec((dist(c), dist(c), 0.1..1.0), 1..8))),
+        prices in vec((0.0..1.0, 0.0..1.0), 6)
+    ) {
+        let classes = rows[0].0.len();
+        let (probs, truth): (Vec<f64>, Vec<f64>) = (
+            rows.iter().flat_map(|row| row.0.clone()).collect(), rows.iter().flat_map(|row| row.1.clone()).collect(),
+        );
+        let weights: Vec<f64> = rows.iter().map(|row| row.2).collect();
+        let all: f64 = weights.iter().sum();
+        let average = |value: &dyn Fn(usize) -> f64| (0..rows.len()).map(|i| weights[i] * value(i)).sum::<f64>() / all;
+        let il: Vec<f64> = rows.iter().map(|row| loss.entropy(&row.1)).collect();
+        let tl: Vec<f64> = rows.iter().map(|row| loss.expected(&row.1, &row.0)).collect();
+        let (mean_il, mean_tl) = (average(&|i| il[i]), average(&|i| tl[i]));
+        let mean_rl = mean_tl - mean_il;
+        let two_way = average(&|i| (tl[i] - il[i] - mean_rl).abs()) / 2.0;
+        let three_way = average(&|i| (mean_il - il[i]).max(mean_tl - tl[i]).max(0.0));
+
+        let table = Table::new(CLASS_NAMES[..classes].to_vec(), probs).unwrap().with_truth(truth).unwrap();
+        let table = table.with_weights(weights.clone()).unwrap().with_votes([vec![1; classes]; 1].concat().repeat(rows.len())).unwrap();
+        let router = Router::calibrate(&table, &Partition::confidence(1)).unwrap();
+        let bare = router.policy(&Task::new(loss.clone())).unwrap();
+        let replay = bare.replay(&table).unwrap();
+        let excess = |alpha: f64, beta: Option<f64>| {
+            let mut task = Task::new(loss.clone()).route("oracle", Oracle::bayes(), alpha).unwrap();
+            if let Some(beta) = beta {
+                task = task.abstain(beta).unwrap();
+            }
+            let evaluation = replay.evaluate(&bare.reprice(&task).unwrap()).unwrap();
+            evaluation.mean_cost.get("cell-optimal").unwrap() - evaluation.mean_cost.get("pointwise-optimal").unwrap()
+        };
+        let rounding = 1e-12 * loss.bound().max(1.0);
+        for (alpha, beta) in prices {
+            let (alpha, beta) = (alpha * loss.bound(), beta * loss.bound());
+            prop_assert!(excess(alpha, None) <= two_way + rounding, "{loss}: without abstention");
+            let found = excess(alpha, Some(beta));
+            prop_assert!((-rounding..=three_way + rounding).contains(&found), "{loss}: {found} above {three_way}");
+        }
+        // Both bounds are attained: at α = mean RL, and at the triple point with β = mean TL.
+        let alpha = mean_rl.max(0.0);
+        prop_assert!((excess(alpha, None) - two_way).abs() <= rounding);
+        prop_assert!((excess(alpha, Some(mean_tl)) - three_way).abs() <= rounding);
+        prop_assert!(two_way <= three_way + rounding);
+    }
+}
+
+/// The cells of a recalibrated router serve their centroid, whose total loss is its entropy.
+#[test]
+fn the_centroid_is_served_and_its_loss_is_its_entropy() {
+    let world = World::draw(3, 5);
+    let policy = world.router().policy(&Task::new(Loss::brier())).unwrap();
+    for cell in 0..world.cells.len() as u32 {
+        let decision = policy.cell(CellId(cell)).unwrap();
+        let served = decision.served().unwrap();
+        assert_eq!(served, decision.estimate().centroid);
+        assert!((decision.total() - Loss::brier().entropy(served)).abs() < 1e-15);
+    }
+}
