@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use pointsman::{Action, CellId, Decision, Policy, Router, Support, TaskSummary};
+use pointsman::{Action, CellId, Decision, Policy, Router, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
-use crate::calibrate::{Learned, describe};
+use crate::calibrate::{Learned, describe, support};
 use crate::json::{self, Ordered, known};
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, percent};
@@ -122,7 +122,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
             cell: cell.0,
             name: router.cells().name(cell, router.classes()),
             rows: mixture.len(),
-            support: Support::of(mixture.len()).name(),
+            support: support(mixture).name(),
             centroid: mixture.centroid(),
             priced: policy.map(|policy| priced(policy.cell(cell).as_ref(), &names)),
         }
@@ -175,7 +175,7 @@ fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Router, order: &
     };
     for &cell in order {
         let mixture = router.mixture(cell);
-        let support = Support::of(mixture.len());
+        let support = support(mixture);
         let mut row = vec![
             (cell.to_string(), DIM),
             (router.cells().name(cell, classes), PLAIN),
@@ -226,7 +226,7 @@ fn print_policy(
     let mut grid = Grid::new().number("cell").text("what lies in it").number("rows").text("support");
     grid = grid.numbers(["irreducible", "reducible"]).numbers(&names).text("action").number("margin");
     for (&cell, decision) in order.iter().zip(&decisions) {
-        let support = Support::of(router.mixture(cell).len());
+        let support = policy.support(cell);
         let mut row = vec![
             (cell.to_string(), DIM),
             (router.cells().name(cell, router.classes()), PLAIN),

@@ -43,7 +43,7 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
     };
     let (labels, acts) = answers(policy, &frame, &verdicts);
     let mut columns = vec![
-        Column::Count(verdicts.iter().map(|v| u64::from(v.cell)).collect()),
+        Column::Count(verdicts.iter().map(|&v| u64::from(policy.decision(v).cell().0)).collect()),
         text(&|d| d.support().name().to_owned()),
         text(&|d| d.action().to_string()),
         Column::Text(labels),

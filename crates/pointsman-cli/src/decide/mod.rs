@@ -150,8 +150,7 @@ fn write(
     let mut tally = Tally::default();
     let mut preview = Preview::new(names);
     let mut writer = None;
-    while let Some(Decided { columns, verdicts, read }) = pipeline.next(&writing)? {
-        tally.add(policy, &verdicts);
+    while let Some(Decided { columns, mut verdicts, read }) = pipeline.next(&writing)? {
         match output {
             Output::Preview => preview.add(policy, &columns, &verdicts),
             Output::Table(path, format) => {
@@ -163,6 +162,7 @@ fn write(
                 writer.write(&columns)?;
             }
         }
+        tally.add(&mut verdicts);
         progress.set((read.unwrap_or(0.0) * STEPS as f64) as u64);
     }
     drop(progress);

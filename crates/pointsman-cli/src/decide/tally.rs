@@ -1,5 +1,6 @@
 //! What a run of decisions amounts to.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pointsman::{Action, Policy, Support, Verdict};
@@ -8,29 +9,19 @@ use crate::render::number::{count, counted, percent, short};
 use crate::render::style::{self, BOLD, DIM};
 use crate::show::action_names;
 
-/// Queries counted by the source of their costs. Counts are whole numbers, so batches do not matter.
+/// Queries counted by how they were decided. Counts are whole numbers, so batches do not matter.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    sources: Vec<(Verdict, u64)>,
+    counts: BTreeMap<Verdict, u64>,
     rows: u64,
-    sparse: u64,
-    empty: u64,
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, policy: &Policy, verdicts: &[Verdict]) {
-        for &verdict in verdicts {
-            let source = verdict.source as usize;
-            if self.sources.len() <= source {
-                self.sources.resize(source + 1, (Verdict::default(), 0));
-            }
-            self.sources[source].0 = verdict;
-            self.sources[source].1 += 1;
-            match policy.decision(verdict).support() {
-                Support::Enough => {}
-                Support::Sparse => self.sparse += 1,
-                Support::Empty => self.empty += 1,
-            }
+    pub(super) fn add(&mut self, verdicts: &mut [Verdict]) {
+        // Sorted first: one look-up for all that are alike.
+        verdicts.sort_unstable();
+        for alike in verdicts.chunk_by(|a, b| a == b) {
+            *self.counts.entry(alike[0]).or_default() += alike.len() as u64;
         }
         self.rows += verdicts.len() as u64;
     }
@@ -42,8 +33,13 @@ impl Tally {
     /// Mean of the core's costs over the queries.
     fn mean(&self, policy: &Policy, cost: impl Fn(&pointsman::Decision<'_>) -> f64) -> f64 {
         let all = self.rows as f64;
-        let met = self.sources.iter().filter(|(_, n)| *n > 0);
-        met.map(|&(verdict, n)| cost(&policy.decision(verdict)) * (n as f64 / all)).sum()
+        self.counts.iter().map(|(&verdict, &n)| cost(&policy.decision(verdict)) * (n as f64 / all)).sum()
+    }
+
+    /// How many queries fell into cells of so much support.
+    fn with(&self, policy: &Policy, support: Support) -> usize {
+        let met = self.counts.iter().filter(|(verdict, _)| policy.decision(**verdict).support() == support);
+        met.map(|(_, &n)| n).sum::<u64>() as usize
     }
 
     /// The share of the queries that an action gets.
@@ -69,7 +65,7 @@ impl Tally {
             .collect();
         writeln!(out, "{BOLD}{}{BOLD:#}: {}", counted(self.rows(), "query", "queries"), shares.join(", "))?;
 
-        let bounded = self.sources.iter().any(|(v, n)| *n > 0 && !policy.decision(*v).estimate().is_known());
+        let bounded = self.counts.keys().any(|&verdict| !policy.decision(verdict).estimate().is_known());
         if bounded {
             writeln!(
                 out,
@@ -86,11 +82,12 @@ impl Tally {
             let (unit, always) = (task.loss().unit(), always.join(", "));
             writeln!(out, "expected cost a query {BOLD}{}{BOLD:#} {unit}; {always}", short(router))?;
         }
-        if self.sparse > 0 {
-            writeln!(out, "{DIM}{} fell into sparse cells{DIM:#}", count(self.sparse as usize))?;
+        let (sparse, empty) = (self.with(policy, Support::Sparse), self.with(policy, Support::Empty));
+        if sparse > 0 {
+            writeln!(out, "{DIM}{} fell into sparse cells{DIM:#}", count(sparse))?;
         }
-        if self.empty > 0 {
-            let empty = count(self.empty as usize);
+        if empty > 0 {
+            let empty = count(empty);
             writeln!(out, "{DIM}{empty} fell into empty cells and were decided by rows of the same confidence{DIM:#}")?;
         }
         Ok(())
