@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anyhow::bail;
 use pointsman::{Action, CellId, Decision, Policy, Router, TaskSummary};
 use serde::Serialize;
 
@@ -67,6 +68,9 @@ struct Priced {
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     let task = args.task.is_given().then(|| plan::task(&args.task)).transpose()?;
+    if task.is_none() && args.sort == SortKey::Margin {
+        bail!("--sort margin needs a task: add --route COST or --abstain COST");
+    }
     let router = plan::load_router(&args.router)?;
     let policy = task.as_ref().map(|task| router.policy(task)).transpose()?;
     let order = order(&router, policy.as_ref(), args.sort);

@@ -23,7 +23,7 @@ pub(super) fn print(args: &EvaluateArgs, report: &Report, written: Option<&Path>
     costs(&mut out, evaluation)?;
     gains(&mut out, evaluation)?;
     if let Some(error) = &report.calibration_error {
-        calibration(&mut out, error, evaluation.unit)?;
+        calibration(&mut out, error, report)?;
     }
     for sweep in &report.sweep {
         write_sweep(&mut out, sweep)?;
@@ -148,7 +148,8 @@ fn gains(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
     plot::write(out, &curves, "routed", &format!("mean loss, {}, prices left out", evaluation.unit))
 }
 
-fn calibration(out: &mut impl Write, error: &CalibrationError, unit: &str) -> io::Result<()> {
+fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {
+    let unit = report.evaluation.unit;
     heading(out, "Higher-order calibration error: distance between calibration and held-out label distributions")?;
     let digits = decimals([error.raw, error.floor, error.debiased, error.irreducible_gap]);
     let mut grid = Grid::new().text("").number("").text("");
@@ -160,11 +161,11 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, unit: &str) -> io
     line("debiased", error.debiased, "what is left: 0 is calibrated".into());
     line("entropy gap", error.irreducible_gap, format!("largest over the cells, in {unit}: what routing relies on"));
     grid.write(&mut *out)?;
-    writeln!(
-        out,
-        "  {DIM}Whatever the prices, a recalibrated router's regret for this loss is at most {} a query.{DIM:#}",
-        short(error.regret_bound)
-    )
+    if !report.router.recalibrated {
+        return Ok(());
+    }
+    let bound = short(error.regret_bound);
+    writeln!(out, "  {DIM}Whatever the prices, this router's regret for this loss is at most {bound} a query.{DIM:#}")
 }
 
 fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {

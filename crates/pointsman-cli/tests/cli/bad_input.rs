@@ -48,6 +48,7 @@ fn every_bad_input_is_refused_in_one_line() {
         ("show calibration.csv", "router"),
         ("show cut.safetensors", "cut.safetensors"),
         ("show -", "path"),
+        ("show router.safetensors --sort margin", "needs a task"),
         ("show router.safetensors --loss bier", "brier"),
         ("show router.safetensors --loss three-part", "2 classes"),
         ("show router.safetensors --route x", "price"),
