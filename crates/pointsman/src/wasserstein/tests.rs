@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::transport::{self, MAX_MASS, Route};
+use super::transport::{self, Flow, MAX_MASS};
 use super::*;
 
 fn near(a: f64, b: f64) -> bool {
@@ -153,7 +153,7 @@ fn bad_input_is_refused() {
 }
 
 /// Whether a plan ships all masses and its residual graph has no cycle of negative cost.
-fn is_optimal(supply: &[i64], demand: &[i64], costs: &[f64], plan: &[Route]) -> bool {
+fn is_optimal(supply: &[i64], demand: &[i64], costs: &[f64], plan: &[Flow]) -> bool {
     let (mut out, mut into) = (vec![0; supply.len()], vec![0; demand.len()]);
     for route in plan {
         out[route.source] += route.mass;

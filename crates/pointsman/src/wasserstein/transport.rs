@@ -40,7 +40,7 @@ const NONE: u32 = u32::MAX;
 
 /// A route with flow: from which source, to which sink, how much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Route {
+pub(super) struct Flow {
     pub(super) source: usize,
     pub(super) sink: usize,
     pub(super) mass: i64,
@@ -50,7 +50,7 @@ pub(super) struct Route {
 ///
 /// Masses must be positive, of equal sums up to [`MAX_MASS`], with at most [`MAX_NODES`] nodes; there is no plan for
 /// an empty side.
-pub(super) fn solve(supply: &[i64], demand: &[i64], mut costs: Vec<f64>) -> Vec<Route> {
+pub(super) fn solve(supply: &[i64], demand: &[i64], mut costs: Vec<f64>) -> Vec<Flow> {
     debug_assert!(supply.iter().chain(demand).all(|&mass| mass > 0));
     debug_assert_eq!(supply.iter().sum::<i64>(), demand.iter().sum::<i64>());
     debug_assert!(supply.iter().sum::<i64>() <= MAX_MASS && supply.len() + demand.len() <= MAX_NODES);
@@ -75,7 +75,7 @@ pub(super) fn solve(supply: &[i64], demand: &[i64], mut costs: Vec<f64>) -> Vec<
 ///
 /// Every shipment empties a source or fills a sink, and never both before the last one (see the perturbation), so
 /// there are m + n − 1 and they form a tree.
-fn cheapest_open_sinks(left: &mut [i64], open: &mut [i64], costs: &[f64]) -> Vec<Route> {
+fn cheapest_open_sinks(left: &mut [i64], open: &mut [i64], costs: &[f64]) -> Vec<Flow> {
     let mut sinks: Vec<usize> = (0..open.len()).collect();
     let mut start = Vec::with_capacity(left.len() + open.len());
     for (source, (left, row)) in left.iter_mut().zip(costs.chunks_exact(open.len())).enumerate() {
@@ -88,7 +88,7 @@ fn cheapest_open_sinks(left: &mut [i64], open: &mut [i64], costs: &[f64]) -> Vec
             }
             let sink = sinks[at];
             let mass = open[sink].min(*left);
-            start.push(Route { source, sink, mass });
+            start.push(Flow { source, sink, mass });
             *left -= mass;
             open[sink] -= mass;
             if open[sink] == 0 {
@@ -115,7 +115,7 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(sources: usize, sinks: usize, start: &[Route], costs: &[f64]) -> Self {
+    fn new(sources: usize, sinks: usize, start: &[Flow], costs: &[f64]) -> Self {
         let nodes = sources + sinks;
         let mut neighbours = vec![Vec::new(); nodes];
         for route in start {
@@ -260,13 +260,13 @@ impl Tree {
     }
 
     /// The tree's flows without the perturbation, in the order of the nodes.
-    fn routes(&self, scale: i64) -> Vec<Route> {
+    fn routes(&self, scale: i64) -> Vec<Flow> {
         let mut routes = Vec::new();
         for (node, (&parent, &flow)) in self.parent.iter().zip(&self.flow).enumerate() {
             let mass = (flow + scale / 2) / scale;
             if parent != NONE && mass > 0 {
                 let other = parent as usize;
-                routes.push(Route { source: node.min(other), sink: node.max(other) - self.sources, mass });
+                routes.push(Flow { source: node.min(other), sink: node.max(other) - self.sources, mass });
             }
         }
         routes
