@@ -1,0 +1,303 @@
+//! The command line as typed.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use pointsman::{Error, Estimator, Loss, Oracle, Partition, Sweep, Ties};
+use pointsman_table::{Columns, Filter, Format};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const LOSSES: &str = "\
+Losses: brier, cross-entropy, spherical, zero-one, fn-fp:fp=1,fn=3, three-part, asymmetric:2; any
+cost matrix in a task file.
+Prices are in the loss's unit.";
+
+/// Predict, route or abstain: a cheap classifier, an expensive oracle, and decisions you can trust with money.
+#[derive(Debug, Parser)]
+#[command(name = "pointsman", version, styles = STYLES, max_term_width = 100, after_help = "\
+A first look, needing nothing:
+  pointsman demo
+
+On your own table of prob_<class> and votes_<class> columns:
+  pointsman calibrate calibration.csv -o router.safetensors
+  pointsman show router.safetensors --route 0.05 --abstain 0.3
+  pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 -o decisions.csv
+  pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Print results and errors only: no warnings, summaries or progress
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Learn a router from a table of predictions and votes; no loss or price is involved
+    Calibrate(CalibrateArgs),
+    /// Show a router's cells, and for a task what it does in each and why
+    Show(ShowArgs),
+    /// Decide every row of a table: predict, route or abstain
+    Decide(DecideArgs),
+    /// Prove it on held-out rows: costs, regrets, routing curves, calibration error
+    Evaluate(EvaluateArgs),
+    /// Build a small world, calibrate, decide and evaluate in it, explaining each step
+    Demo(DemoArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  pointsman completions bash > /etc/bash_completion.d/pointsman")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What is wanted: a loss, priced oracles, a price for abstaining.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Task")]
+pub(crate) struct TaskArgs {
+    /// What a wrong answer costs [default: brier]
+    #[arg(long, value_name = "L")]
+    pub(crate) loss: Option<Loss>,
+    /// An oracle and what asking it costs; may be given several times
+    #[arg(long, value_name = "[NAME=]COST[,KIND]", allow_negative_numbers = true)]
+    pub(crate) route: Vec<RouteArg>,
+    /// What declining to answer costs; left out, it never happens
+    #[arg(long, value_name = "COST", allow_negative_numbers = true)]
+    pub(crate) abstain: Option<f64>,
+    /// How the irreducible loss is estimated: shrink or plugin [default: shrink]
+    #[arg(long, value_name = "E")]
+    pub(crate) estimator: Option<Estimator>,
+    /// Which action wins a tie: frugal (never pay) or paper [default: frugal]
+    #[arg(long, value_name = "T")]
+    pub(crate) ties: Option<Ties>,
+    /// Read the task from a TOML file instead
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["loss", "route", "abstain", "estimator", "ties"])]
+    pub(crate) task: Option<PathBuf>,
+}
+
+impl TaskArgs {
+    /// Whether any of them was given.
+    pub(crate) fn is_given(&self) -> bool {
+        let Self { loss, route, abstain, estimator, ties, task } = self;
+        loss.is_some()
+            || !route.is_empty()
+            || abstain.is_some()
+            || estimator.is_some()
+            || ties.is_some()
+            || task.is_some()
+    }
+}
+
+/// `[NAME=]COST[,KIND]`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RouteArg {
+    pub(crate) name: String,
+    pub(crate) cost: f64,
+    pub(crate) oracle: Oracle,
+}
+
+impl FromStr for RouteArg {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (priced, kind) = text.split_once(',').map_or((text, "bayes"), |(priced, kind)| (priced, kind));
+        let (name, cost) = priced.split_once('=').unwrap_or(("oracle", priced));
+        let cost = cost.trim().parse().map_err(|_| {
+            Error::Task(format!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim()))
+        })?;
+        Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.trim().parse()? })
+    }
+}
+
+/// How to read a table.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Table")]
+pub(crate) struct TableArgs {
+    /// Keep the rows whose column has this value; may be given several times
+    #[arg(long = "where", value_name = "COL=VALUE")]
+    pub(crate) filters: Vec<Filter>,
+    /// The table's format: csv, tsv, jsonl, parquet, arrow or npz [default: by extension or content]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Other names for columns, as in probs=p_,votes=v_,id=uid
+    #[arg(long, value_name = "KEY=NAME,…")]
+    pub(crate) columns: Option<Columns>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products.
+
+Examples:
+  pointsman calibrate calibration.csv -o router.safetensors
+  pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
+      --partition 'top-class:10*features:x_length=4'")]
+pub(crate) struct CalibrateArgs {
+    /// The calibration table: predictions and several labels a row (- is standard input)
+    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
+    pub(crate) table: PathBuf,
+    /// Where to write the router
+    #[arg(short, long, value_name = "ROUTER", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// How to group inputs into cells
+    #[arg(long, value_name = "P", default_value = "top-class:10")]
+    pub(crate) partition: Partition,
+    /// Serve each cell's mean label distribution instead of the weak prediction
+    #[arg(long)]
+    pub(crate) recalibrate: bool,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
+    /// Take the votes from a long table id,label[,annotator]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Table")]
+    pub(crate) annotations: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LOSSES}
+
+Examples:
+  pointsman show router.safetensors
+  pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin"))]
+pub(crate) struct ShowArgs {
+    /// The router
+    #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
+    pub(crate) router: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The order of the cells
+    #[arg(long, value_name = "KEY", default_value = "cell")]
+    pub(crate) sort: SortKey,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+}
+
+/// What cells are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortKey {
+    /// Their number
+    Cell,
+    /// Their calibration rows, most first
+    Rows,
+    /// How clear the decision is, least first
+    Margin,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LOSSES}
+
+Columns written: id (if the table has one), cell, support, action, label, irreducible, reducible,
+cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own. Unknown
+numbers are left empty.
+
+Examples:
+  pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o out.parquet
+  cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,"))]
+pub(crate) struct DecideArgs {
+    /// The router
+    #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
+    pub(crate) router: PathBuf,
+    /// The queries: predictions, and the features the router needs (- is standard input)
+    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
+    pub(crate) table: PathBuf,
+    /// Where to write the decisions (- is standard output); left out on a terminal: the first rows only
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// The format of the decisions [default: by extension, csv on standard output]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output_format: Option<Format>,
+    /// Rows decided at a time
+    #[arg(long, value_name = "N", default_value_t = 65_536, hide = true,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    pub(crate) batch_rows: u32,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LOSSES}
+
+Truth is the rows' mean label distribution, or true_<class> columns if there are any.
+
+Examples:
+  pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3
+  pointsman evaluate router.safetensors all.npz --where split=1 --loss zero-one \\
+      --route expert=0.1 --sweep route:expert=0:0.3:0.05 --json"))]
+pub(crate) struct EvaluateArgs {
+    /// The router
+    #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
+    pub(crate) router: PathBuf,
+    /// The held-out table: predictions, and votes or known truth (- is standard input)
+    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
+    pub(crate) table: PathBuf,
+    /// Try a price at many values: abstain=FROM:TO:STEP, route=… or route:NAME=…; may be given several times
+    #[arg(long, value_name = "SWEEP")]
+    pub(crate) sweep: Vec<Sweep>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write report.json into this directory
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Seed of the random splits behind the calibration error's floor
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Leave out the calibration error, the slowest part
+    #[arg(long)]
+    pub(crate) no_calibration_error: bool,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
+    /// Take the votes from a long table id,label[,annotator]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Table")]
+    pub(crate) annotations: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pointsman demo -o /tmp/demo --seed 7")]
+pub(crate) struct DemoArgs {
+    /// Held-out rows
+    #[arg(long, value_name = "N", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    pub(crate) rows: u32,
+    /// Seed of the world
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Where the files go
+    #[arg(short, long, value_name = "DIR", default_value = "pointsman-demo", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn routes_have_defaults() {
+        let route: RouteArg = "0.05".parse().unwrap();
+        assert_eq!((route.name.as_str(), route.cost), ("oracle", 0.05));
+        let route: RouteArg = "expert=0.1,bayes".parse().unwrap();
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("expert", 0.1, Oracle::Bayes));
+        for text in ["", "expert=", "a=b=1", "0.1,panel:m=3", "0.1,"] {
+            assert!(text.parse::<RouteArg>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `pointsman calibrate`: a table becomes a router.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+use pointsman::{CellId, Mixture, Router, SPARSE, Support, Table};
+use pointsman_table::Need;
+
+use crate::args::CalibrateArgs;
+use crate::interrupt::Writing;
+use crate::plan::{self, shell_quoted};
+use crate::render::number::{count, counted, percent};
+use crate::render::style::{BOLD, DIM, GOOD};
+use crate::render::{self, next_step};
+
+/// Sums further from one than this were not merely rounded.
+const ROUNDING: f64 = 1e-5;
+
+pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
+    if args.output.as_os_str() == "-" {
+        bail!("a router is written to a file: give a path instead of -");
+    }
+    let annotations = args.annotations.as_deref();
+    let inputs: Vec<_> = [Some(args.table.as_path()), annotations].into_iter().flatten().collect();
+    plan::refuse_to_overwrite(&args.output, &inputs)?;
+    let options = plan::read_options(&args.reading, args.annotations.as_ref(), Need::Votes);
+    let table = plan::read_table(&args.table, &options)?;
+    let mut router = Router::calibrate(&table, &args.partition)?;
+    if args.recalibrate {
+        router = router.recalibrated();
+    }
+    {
+        let writing = Writing::start();
+        pointsman_table::save_router(&args.output, &router)?;
+        writing.check()?;
+    }
+    let learned = Learned::of(&router);
+    warn(&table, &learned);
+    if !render::is_quiet() {
+        print(&mut anstream::stdout().lock(), args, &router, &learned)?;
+    }
+    Ok(())
+}
+
+/// What a router rests on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Learned {
+    /// Fewest, median and most labels a row.
+    pub(crate) labels: [u64; 3],
+    pub(crate) cells: usize,
+    pub(crate) sparse: usize,
+    pub(crate) empty: usize,
+}
+
+impl Learned {
+    pub(crate) fn of(router: &Router) -> Self {
+        let support = |cell| support(router.mixture(CellId(cell as u32)));
+        let cells = router.cells().count();
+        let with = |wanted: Support| (0..cells).filter(|&cell| support(cell) == wanted).count();
+        Self { labels: labels(router.rows()), cells, sparse: with(Support::Sparse), empty: with(Support::Empty) }
+    }
+
+    pub(crate) fn labels_in_words(&self) -> String {
+        match self.labels {
+            [min, _, max] if min == max => counted(min as usize, "label a row", "labels a row"),
+            [min, median, max] => format!("{min} to {max} labels a row, median {median}"),
+        }
+    }
+
+    pub(crate) fn cells_in_words(&self) -> String {
+        let cells = counted(self.cells, "cell", "cells");
+        match (self.sparse, self.empty) {
+            (0, 0) => format!("{cells}, each with at least {SPARSE} rows"),
+            (sparse, empty) => {
+                format!("{cells}: {} sparse (under {SPARSE} rows), {} empty", count(sparse), count(empty))
+            }
+        }
+    }
+}
+
+/// The support of a cell. Weighted rows count for as many as they are worth: (Σw)²/Σw².
+pub(crate) fn support(mixture: Mixture<'_>) -> Support {
+    let weights = mixture.rows().map(|row| mixture.table().weight(row));
+    let (sum, squares) = weights.fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
+    Support::of(if mixture.is_empty() { 0.0 } else { sum * sum / squares })
+}
+
+/// Fewest, median and most labels a row; zeros if there are none.
+pub(crate) fn labels(table: &Table) -> [u64; 3] {
+    let mut k: Vec<u64> = (0..table.rows()).filter_map(|row| table.votes(row)).map(pointsman::Votes::k).collect();
+    k.sort_unstable();
+    match k.len() {
+        0 => [0; 3],
+        n => [k[0], k[n / 2], k[n - 1]],
+    }
+}
+
+fn warn(table: &Table, learned: &Learned) {
+    let off = |&row: &usize| (table.prediction(row).iter().sum::<f64>() - 1.0).abs() > ROUNDING;
+    let renormalised = (0..table.rows()).filter(off).count();
+    if renormalised > 0 {
+        render::warn(format!(
+            "the probabilities of {} do not sum to one and were divided by their sum",
+            counted(renormalised, "row", "rows")
+        ));
+    }
+    if learned.labels[2] == 1 {
+        render::warn(
+            "one label per item: noise and model error cannot be separated, so route costs are only bounded and some \
+             decisions stay undetermined; a second label on some items would identify the Brier split exactly and \
+             cross-entropy to ±0.04 nats (binary)",
+        );
+    }
+    if learned.sparse + learned.empty > 0 {
+        let share = (learned.sparse + learned.empty) as f64 / learned.cells as f64;
+        render::warn(format!(
+            "{} of the cells have fewer than {SPARSE} calibration rows: use fewer bins or more rows (an empty cell \
+             falls back to the rows of the same confidence)",
+            percent(share)
+        ));
+    }
+}
+
+fn print(out: &mut impl Write, args: &CalibrateArgs, router: &Router, learned: &Learned) -> io::Result<()> {
+    let path = shell_quoted(&args.output);
+    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {}", counted(router.rows().rows(), "row", "rows"))?;
+    describe(out, router, learned)?;
+    let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
+    next_step(out, "Next, see what it would do at your prices:", &[command])
+}
+
+/// A router in a few lines.
+pub(crate) fn describe(out: &mut impl Write, router: &Router, learned: &Learned) -> io::Result<()> {
+    let mut line = |name: &str, text: String| writeln!(out, "  {DIM}{name:<10}{DIM:#} {}", render::printable(&text));
+    let classes = router.classes();
+    let shown = classes.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if classes.len() > 12 { ", …" } else { "" };
+    line("classes", format!("{} ({shown}{more})", classes.len()))?;
+    line("labels", learned.labels_in_words())?;
+    line("partition", router.partition().to_string())?;
+    line("cells", learned.cells_in_words())?;
+    let served = if router.is_recalibrated() { "each cell's mean label distribution" } else { "the weak prediction" };
+    line("serves", served.to_owned())
+}

@@ -1,0 +1,106 @@
+//! The columns of decisions.
+
+use pointsman::{Decision, Policy, Verdict};
+use pointsman_table::{Column, ColumnKind, Frame};
+use rayon::prelude::*;
+
+use crate::show::known_costs;
+
+/// Rows one core decides at a time.
+const CHUNK: usize = 1 << 12;
+
+/// The columns' names and kinds: a contract with scripts.
+pub(super) fn names(policy: &Policy, ids: bool) -> Vec<(String, ColumnKind)> {
+    use ColumnKind::{Count, Real, Text};
+    let task = policy.task();
+    let mut names = Vec::new();
+    if ids {
+        names.push(("id".to_owned(), Text));
+    }
+    names.extend([("cell", Count), ("support", Text), ("action", Text), ("label", Text)].map(own));
+    if task.loss().acts().is_some() {
+        names.push(("act".to_owned(), Text));
+    }
+    names.extend([("irreducible", Real), ("reducible", Real), ("cost_predict", Real)].map(own));
+    names.extend(task.routes().iter().map(|route| (format!("cost_route_{}", route.name()), Real)));
+    names.extend(task.abstain_price().map(|_| ("cost_abstain".to_owned(), Real)));
+    names
+}
+
+fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
+    (name.to_owned(), kind)
+}
+
+/// Decides a batch.
+pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Column>, Vec<Verdict>)> {
+    let verdicts = verdicts(policy, &frame)?;
+    let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
+        Column::Text(verdicts.par_iter().with_min_len(CHUNK).map(|&v| value(policy.decision(v))).collect())
+    };
+    let real = |value: &(dyn Fn(Decision<'_>) -> Option<f64> + Sync)| {
+        let number = |&v: &Verdict| value(policy.decision(v)).unwrap_or(f64::NAN);
+        Column::Real(verdicts.par_iter().with_min_len(CHUNK).map(number).collect())
+    };
+    let (labels, acts) = answers(policy, &frame, &verdicts);
+    let mut columns = vec![
+        Column::Count(verdicts.iter().map(|&v| u64::from(policy.decision(v).cell().0)).collect()),
+        text(&|d| d.support().name().to_owned()),
+        text(&|d| d.action().to_string()),
+        Column::Text(labels),
+    ];
+    columns.extend(acts.map(Column::Text));
+    columns.push(real(&|d| d.irreducible()));
+    columns.push(real(&|d| d.reducible()));
+    let actions = 1 + policy.task().routes().len() + usize::from(policy.task().abstain_price().is_some());
+    columns.extend((0..actions).map(|action| real(&|d| known_costs(&d).nth(action))));
+    if let Some(ids) = frame.ids {
+        columns.insert(0, Column::Text(ids));
+    }
+    Ok((columns, verdicts))
+}
+
+fn verdicts(policy: &Policy, frame: &Frame) -> anyhow::Result<Vec<Verdict>> {
+    let table = &frame.table;
+    let columns = table.feature_columns(policy.cells().features())?;
+    let features: Vec<f64> =
+        (0..table.rows()).flat_map(|row| columns.iter().map(move |&column| table.features(row)[column])).collect();
+    let (classes, width) = (policy.classes().len(), columns.len());
+    let mut verdicts = vec![Verdict::default(); table.rows()];
+    verdicts.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, out)| {
+        let start = chunk * CHUNK;
+        let end = start + out.len();
+        let (probs, features) =
+            (&table.predictions()[start * classes..end * classes], &features[start * width..end * width]);
+        policy.decide_rows(probs, features, out).map_err(|error| {
+            // Rows are counted from one, as they stand in the file.
+            error.map_row(|row| frame.rows.get(start + row).map_or(start + row, |&row| row as usize))
+        })
+    })?;
+    Ok(verdicts)
+}
+
+/// What predicting would answer: the class, and the act for losses with acts of their own.
+fn answers(policy: &Policy, frame: &Frame, verdicts: &[Verdict]) -> (Vec<String>, Option<Vec<String>>) {
+    let (loss, classes, table) = (policy.task().loss(), policy.classes(), &frame.table);
+    let answer = |own: &mut Vec<f64>, row: usize| {
+        let served = match policy.decision(verdicts[row]).served() {
+            Some(centroid) => centroid,
+            None => {
+                own.resize(classes.len(), 0.0);
+                table.dist_into(row, own);
+                own.as_slice()
+            }
+        };
+        let act = loss.act(served);
+        match loss.acts() {
+            // The class this loss would name is the answer.
+            None => (act, act),
+            Some(_) => (pointsman::top_class(served), act),
+        }
+    };
+    let found: Vec<(usize, usize)> =
+        (0..verdicts.len()).into_par_iter().with_min_len(CHUNK).map_init(Vec::new, answer).collect();
+    let labels = found.par_iter().with_min_len(CHUNK).map(|&(label, _)| classes[label].clone()).collect();
+    let acts = loss.acts().map(|acts| found.iter().map(|&(_, act)| acts[act].clone()).collect());
+    (labels, acts)
+}

@@ -1,0 +1,175 @@
+//! `pointsman decide`: every row of a table becomes a decision, in memory that does not grow with the table.
+//!
+//! One thread reads batches, one decides them (on all cores), this one writes; the channels between them hold a few
+//! batches. Order is the input's.
+
+mod columns;
+mod preview;
+mod tally;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pointsman::{Policy, Verdict};
+use pointsman_table::{Batches, Column, ColumnKind, Frame, Need, TableWriter};
+
+use crate::args::DecideArgs;
+use crate::failure::Bug;
+use crate::interrupt::Writing;
+use crate::plan::{self, Output, shell_quoted};
+use crate::progress::Progress;
+use crate::render::{self, next_step};
+use preview::Preview;
+use tally::Tally;
+
+/// Batches a channel holds.
+const AHEAD: usize = 2;
+/// How often an interrupt is looked for while nothing happens.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// The resolution of the progress bar.
+const STEPS: u64 = 1000;
+
+/// A batch as read, and the share of the file read so far.
+type Read = anyhow::Result<(Frame, Option<f64>)>;
+
+/// A batch as decided.
+#[derive(Debug)]
+struct Decided {
+    columns: Vec<Column>,
+    verdicts: Vec<Verdict>,
+    read: Option<f64>,
+}
+
+pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
+    let task = plan::task(&args.task)?;
+    let output = Output::new(args.output.as_ref(), args.output_format, &[&args.router, &args.table])?;
+    let router = plan::load_router(&args.router)?;
+    let policy = Arc::new(router.policy(&task)?);
+    let mut options = plan::read_options(&args.reading, None, Need::Predictions);
+    options.batch_rows = args.batch_rows as usize;
+    let batches = pointsman_table::batches(&args.table, &options)?;
+    router.check_classes(batches.classes())?;
+    drop(router);
+    let names = columns::names(&policy, batches.has_ids());
+
+    let tally = write(&output, &names, &policy, Pipeline::start(batches, Arc::clone(&policy)))?;
+    plan::warn_if_no_choice(&task);
+    if !render::is_quiet() {
+        let mut err = io::BufWriter::new(anstream::stderr().lock());
+        tally.write(&mut err, &policy)?;
+        let (router, table) = (shell_quoted(&args.router), shell_quoted(&args.table));
+        let flags = plan::task_flags(&args.task);
+        let (remark, command) = match &output {
+            Output::Preview => {
+                ("Next, write them all:", format!("pointsman decide {router} {table}{flags} -o decisions.csv"))
+            }
+            Output::Table(..) => {
+                ("Next, prove it on held-out rows:", format!("pointsman evaluate {router} heldout.csv{flags}"))
+            }
+        };
+        next_step(&mut err, remark, &[command])?;
+        io::Write::flush(&mut err)?;
+    }
+    Ok(())
+}
+
+/// The threads that read and decide, and where their results arrive.
+#[derive(Debug)]
+struct Pipeline {
+    decided: Receiver<anyhow::Result<Decided>>,
+    threads: Vec<(&'static str, JoinHandle<()>)>,
+}
+
+impl Pipeline {
+    fn start(batches: Batches, policy: Arc<Policy>) -> Self {
+        let (read, frames) = sync_channel(AHEAD);
+        let (decide, decided) = sync_channel(AHEAD);
+        // Threads of their own: when this one gives up they may be waiting for input that never comes.
+        let threads = vec![
+            ("reading", thread::spawn(move || read_all(batches, &read))),
+            ("deciding", thread::spawn(move || decide_all(&policy, frames, &decide))),
+        ];
+        Self { decided, threads }
+    }
+
+    /// The next batch, or `None` when all are there.
+    fn next(&mut self, writing: &Writing) -> anyhow::Result<Option<Decided>> {
+        loop {
+            writing.check()?;
+            match self.decided.recv_timeout(PATIENCE) {
+                Ok(decided) => return decided.map(Some),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        // A thread that panicked hangs up too; its rows are missing.
+        for (what, thread) in self.threads.drain(..) {
+            thread.join().map_err(|_| Bug(what))?;
+        }
+        Ok(None)
+    }
+}
+
+/// Reads until the end, the first error, or nobody listens.
+fn read_all(mut batches: Batches, read: &SyncSender<Read>) {
+    while let Some(frame) = batches.next() {
+        let share = batches.progress().fraction();
+        let frame = frame.map(|frame| (frame, share)).map_err(anyhow::Error::from);
+        let failed = frame.is_err();
+        if read.send(frame).is_err() || failed {
+            return;
+        }
+    }
+}
+
+fn decide_all(policy: &Policy, frames: Receiver<Read>, decide: &SyncSender<anyhow::Result<Decided>>) {
+    for read in frames {
+        let decided = read.and_then(|(frame, read)| {
+            let (columns, verdicts) = columns::decide(policy, frame)?;
+            Ok(Decided { columns, verdicts, read })
+        });
+        let failed = decided.is_err();
+        if decide.send(decided).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// Writes what arrives, in order, and counts it.
+fn write(
+    output: &Output,
+    names: &[(String, ColumnKind)],
+    policy: &Policy,
+    mut pipeline: Pipeline,
+) -> anyhow::Result<Tally> {
+    let writing = Writing::start();
+    let progress = Progress::bar("deciding", STEPS);
+    let mut tally = Tally::default();
+    let mut preview = Preview::new(names);
+    let mut writer = None;
+    while let Some(Decided { columns, mut verdicts, read }) = pipeline.next(&writing)? {
+        match output {
+            Output::Preview => preview.add(policy, &columns, &verdicts),
+            Output::Table(path, format) => {
+                // Opened late: an input that cannot be read leaves no header behind.
+                let writer = match &mut writer {
+                    Some(writer) => writer,
+                    none => none.insert(TableWriter::create(path, Some(*format), names)?),
+                };
+                writer.write(&columns)?;
+            }
+        }
+        tally.add(&mut verdicts);
+        progress.set((read.unwrap_or(0.0) * STEPS as f64) as u64);
+    }
+    drop(progress);
+    match output {
+        Output::Preview => preview.write(&mut anstream::stdout().lock(), tally.rows())?,
+        // The reader refuses tables without rows, so there is a writer.
+        Output::Table(..) => writer.map_or(Ok(()), TableWriter::finish)?,
+    }
+    Ok(tally)
+}

@@ -1,0 +1,64 @@
+//! The first decisions, for a terminal.
+
+use std::io::{self, Write};
+
+use pointsman::{Policy, Verdict};
+use pointsman_table::{Column, ColumnKind};
+
+use crate::render::number::{count, decimals, fixed};
+use crate::render::style::{self, DIM, PLAIN};
+use crate::render::table::Grid;
+
+/// Rows shown.
+const ROWS: usize = 20;
+
+/// The first rows, put aside until all are counted.
+#[derive(Debug)]
+pub(super) struct Preview {
+    names: Vec<(String, ColumnKind)>,
+    rows: Vec<Vec<(String, anstyle::Style)>>,
+}
+
+impl Preview {
+    pub(super) fn new(names: &[(String, ColumnKind)]) -> Self {
+        Self { names: names.to_vec(), rows: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, policy: &Policy, columns: &[Column], verdicts: &[Verdict]) {
+        let wanted = (ROWS - self.rows.len()).min(verdicts.len());
+        let shown = &verdicts[..wanted];
+        let digits = decimals(shown.iter().flat_map(|&v| policy.decision(v).costs().iter().copied()));
+        for (row, &verdict) in shown.iter().enumerate() {
+            let decision = policy.decision(verdict);
+            let cell = |((name, _), column): (&(String, ColumnKind), &Column)| match column {
+                Column::Text(values) => {
+                    let style = match name.as_str() {
+                        "action" => style::action(&decision.action()),
+                        "support" => style::support(decision.support()),
+                        "id" => DIM,
+                        _ => PLAIN,
+                    };
+                    (values[row].clone(), style)
+                }
+                Column::Real(values) => (fixed(values[row], digits), PLAIN),
+                Column::Count(values) => (count(values[row] as usize), PLAIN),
+            };
+            self.rows.push(self.names.iter().zip(columns).map(cell).collect());
+        }
+    }
+
+    pub(super) fn write(self, out: &mut impl Write, total: usize) -> io::Result<()> {
+        let column = |grid: Grid, (name, kind): &(String, ColumnKind)| match kind {
+            ColumnKind::Text => grid.text(name),
+            ColumnKind::Real | ColumnKind::Count => grid.number(name),
+        };
+        let mut grid = self.names.iter().fold(Grid::new(), column);
+        let shown = self.rows.len();
+        self.rows.into_iter().for_each(|row| grid.row(row));
+        grid.write(&mut *out)?;
+        if total > shown {
+            writeln!(out, "  {DIM}… and {} more{DIM:#}", count(total - shown))?;
+        }
+        writeln!(out)
+    }
+}

@@ -1,0 +1,212 @@
+//! The held-out proof for humans.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use pointsman::{CalibrationError, Evaluation};
+
+use super::{Report, SweepReport};
+use crate::args::EvaluateArgs;
+use crate::plan::{self, shell_quoted};
+use crate::render::number::{count, counted, decimals, fixed, maybe, percent, short};
+use crate::render::plot::{self, Curve, SIGNS};
+use crate::render::style::{BOLD, DIM, GOOD, PLAIN};
+use crate::render::table::Grid;
+use crate::render::{next_step, paragraph};
+
+pub(super) fn print(args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
+    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let evaluation = &report.evaluation;
+    let truth = if evaluation.truth == "true" { "their known distributions" } else { "the mean of their labels" };
+    let rows = counted(evaluation.rows, "held-out row", "held-out rows");
+    writeln!(out, "{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router))?;
+    costs(&mut out, evaluation)?;
+    gains(&mut out, evaluation)?;
+    if let Some(error) = &report.calibration_error {
+        calibration(&mut out, error, report)?;
+    }
+    for sweep in &report.sweep {
+        write_sweep(&mut out, sweep)?;
+    }
+    last_line(&mut out, args, report, written)?;
+    out.flush()
+}
+
+fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
+    writeln!(out, "\n{BOLD}{text}{BOLD:#}")
+}
+
+fn costs(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
+    heading(out, &format!("Cost a query, in {} ({})", evaluation.unit, evaluation.loss))?;
+    let digits = decimals(evaluation.mean_cost.iter().map(|(_, &cost)| cost));
+    let mut grid = Grid::new().text("").number("mean").number("± s.e.").text("");
+    for (name, &cost) in evaluation.mean_cost.iter() {
+        let error = evaluation.standard_error.get(name).copied().unwrap_or(f64::NAN);
+        let (style, remark) = match name {
+            "router" => (GOOD.bold(), ""),
+            "cell-optimal" => (PLAIN, "the best action in each cell, known in hindsight"),
+            "pointwise-optimal" => (PLAIN, "the best action for each row, known in hindsight"),
+            _ => (PLAIN, ""),
+        };
+        grid.row([
+            (name.to_owned(), style),
+            (fixed(cost, digits), style),
+            (fixed(error, digits), DIM),
+            (remark.to_owned(), DIM),
+        ]);
+    }
+    for (name, &cost) in evaluation.two_way.iter() {
+        let remark = "the same router allowed these two only";
+        grid.row([
+            (name.to_owned(), PLAIN),
+            (fixed(cost, digits), PLAIN),
+            (String::new(), DIM),
+            (remark.to_owned(), DIM),
+        ]);
+    }
+    grid.write(&mut *out)?;
+    writeln!(out)?;
+    money(out, evaluation)?;
+    let regret = |name| evaluation.regret.get(name).copied().unwrap_or(f64::NAN);
+    writeln!(
+        out,
+        "  Regret: {} above the best action a cell, {} above the best action a row.",
+        fixed(regret("cell-optimal"), digits),
+        fixed(regret("pointwise-optimal"), digits)
+    )?;
+    let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
+    if support("sparse") + support("empty") > 0.0 {
+        writeln!(
+            out,
+            "  {DIM}{} of the rows fell into sparse cells, {} into empty ones.{DIM:#}",
+            percent(support("sparse")),
+            percent(support("empty"))
+        )?;
+    }
+    Ok(())
+}
+
+/// What happens at these prices, and against what.
+fn money(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
+    let verb = |name: &str| match name.split_once(':') {
+        Some(("route", oracle)) if evaluation.task.routes.len() > 1 => format!("routed to {oracle}"),
+        Some(("route", _)) => "routed".into(),
+        _ if name == "predict" => "predicted".into(),
+        _ if name == "abstain" => "abstained".into(),
+        _ => "undetermined (counted as predicted)".to_owned(),
+    };
+    let shares: Vec<String> =
+        evaluation.shares.iter().map(|(name, &share)| format!("{} {}", percent(share), verb(name))).collect();
+    let always: Vec<String> = evaluation
+        .mean_cost
+        .iter()
+        .filter_map(|(name, &cost)| Some(format!("{} {}", name.strip_prefix("always-")?, short(cost))))
+        .map(|text| format!("always-{text}"))
+        .collect();
+    let router = evaluation.mean_cost.get("router").copied().unwrap_or(f64::NAN);
+    let text = format!(
+        "At these prices: {}; cost a query {GOOD}{}{GOOD:#}, against {}.",
+        shares.join(", "),
+        short(router),
+        always.join(", ")
+    );
+    paragraph(out, 2, &text)
+}
+
+fn gains(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
+    heading(out, "Routing gain: 0 is routing at random, 1 the best possible order")?;
+    let mut grid = Grid::new().text("").number("").text("");
+    for (name, &gain) in evaluation.gain.iter() {
+        let (style, remark) = match name {
+            "higher-order" => (GOOD.bold(), "most reducible loss first: this router"),
+            "total-uncertainty" => (PLAIN, "least certain prediction first: the usual rule"),
+            "cell-optimal" => (PLAIN, "the best order these cells allow; finer cells raise it"),
+            _ => continue,
+        };
+        grid.row([(name.to_owned(), style), (maybe(gain, 4), style), (remark.to_owned(), DIM)]);
+    }
+    grid.write(&mut *out)?;
+    if evaluation.gain.iter().all(|(_, gain)| gain.is_none()) {
+        writeln!(out, "  {DIM}No row's loss is reducible here: routing gains nothing in any order.{DIM:#}")?;
+    }
+    if let Some(correlation) = evaluation.correlation {
+        writeln!(
+            out,
+            "  {DIM}Reducible and total loss correlate at {}: near 1, the usual rule does as well.{DIM:#}",
+            fixed(correlation, 2)
+        )?;
+    }
+    writeln!(out)?;
+    let drawn = ["random", "total-uncertainty", "pointwise-optimal", "higher-order"];
+    let curves: Vec<Curve<'_>> = drawn
+        .iter()
+        .zip(SIGNS)
+        .filter_map(|(&name, (sign, style))| {
+            Some(Curve { name: name.to_owned(), sign, style, values: evaluation.curves.get(name)? })
+        })
+        .collect();
+    plot::write(out, &curves, "routed", &format!("mean loss, {}, prices left out", evaluation.unit))
+}
+
+fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {
+    let unit = report.evaluation.unit;
+    heading(out, "Higher-order calibration error: distance between calibration and held-out label distributions")?;
+    let digits = decimals([error.raw, error.floor, error.debiased, error.irreducible_gap]);
+    let mut grid = Grid::new().text("").number("").text("");
+    let mut line = |name: &str, value: f64, remark: String| {
+        grid.row([(name.to_owned(), PLAIN), (fixed(value, digits), PLAIN), (remark, DIM)]);
+    };
+    line("W1", error.raw, format!("mean over cells, covering {} of the rows", percent(error.covered)));
+    line("floor", error.floor, "what chance alone gives with so few rows".into());
+    line("debiased", error.debiased, "what is left: 0 is calibrated".into());
+    line("entropy gap", error.irreducible_gap, format!("largest over the cells, in {unit}: what routing relies on"));
+    grid.write(&mut *out)?;
+    if !report.router.recalibrated {
+        return Ok(());
+    }
+    let bound = short(error.regret_bound);
+    writeln!(out, "  {DIM}Whatever the prices, this router's regret for this loss is at most {bound} a query.{DIM:#}")
+}
+
+fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {
+    heading(out, &format!("Sweep of the price of {}: cost a query, and who gets the queries", sweep.axis))?;
+    let Some(first) = sweep.points.first() else { return Ok(()) };
+    // Constant actions do not depend on the router; the JSON has them.
+    let shown = |name: &&str| !name.starts_with("always-");
+    let costs: Vec<&str> = first.mean_cost.iter().map(|(name, _)| name).filter(shown).collect();
+    let shares: Vec<String> = first.shares.iter().map(|(name, _)| format!("% {name}")).collect();
+    let digits = decimals(sweep.points.iter().flat_map(|p| p.mean_cost.iter().map(|(_, &cost)| cost)));
+    let mut grid = Grid::new().number("price").numbers(costs).numbers(shares);
+    for point in &sweep.points {
+        let mut row = vec![(point.price.to_string(), BOLD)];
+        let cost = |(name, cost): (&str, &f64)| (fixed(*cost, digits), if name == "router" { GOOD } else { PLAIN });
+        row.extend(point.mean_cost.iter().filter(|(name, _)| shown(name)).map(cost));
+        row.extend(point.shares.iter().map(|(_, &share)| (fixed(100.0 * share, 1), DIM)));
+        grid.row(row);
+    }
+    grid.write(out)
+}
+
+/// What to do next, by what was found.
+fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
+    if let Some(path) = written {
+        writeln!(out, "\nWritten to {BOLD}{}{BOLD:#}.", shell_quoted(path))?;
+    }
+    let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
+    let evaluation = &report.evaluation;
+    let gain = |name| evaluation.gain.get(name).copied().flatten();
+    let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
+    if usual_is_better {
+        let cells = count(report.router.cells);
+        return next_step(
+            out,
+            &format!("The usual rule ranks better than these {cells} cells: try finer ones, then evaluate again:"),
+            &[format!("pointsman calibrate calibration.csv --partition confidence:30 -o {router}")],
+        );
+    }
+    next_step(
+        out,
+        "Next, decide queries at these prices:",
+        &[format!("pointsman decide {router} queries.csv{flags} -o decisions.csv")],
+    )
+}

@@ -1,0 +1,91 @@
+//! What went wrong, in one line and an exit code.
+//!
+//! 0: done. 2: the input or the command line cannot be used. 1: the machine failed (disk full, a bug). A reader that
+//! goes away (`| head`) is no failure.
+
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+use crate::interrupt::Interrupted;
+use crate::render::style::{BAD, BOLD, DIM};
+
+/// A remark on what to do, attached to an error as context.
+#[derive(Debug, Clone)]
+pub(crate) struct Hint(pub(crate) String);
+
+impl std::fmt::Display for Hint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A failure that is not the user's.
+#[derive(Debug)]
+pub(crate) struct Bug(pub(crate) &'static str);
+
+impl std::fmt::Display for Bug {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} failed unexpectedly; this is a bug in pointsman", self.0)
+    }
+}
+
+impl std::error::Error for Bug {}
+
+/// Prints an error and gives the exit code.
+pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    if is_broken_pipe(&error) {
+        return ExitCode::SUCCESS;
+    }
+    if error.is::<Interrupted>() {
+        return ExitCode::from(130);
+    }
+    let hint = error.downcast_ref::<Hint>().cloned();
+    // A hint is the outermost context; below it is the message.
+    let message: Vec<String> =
+        error.chain().map(ToString::to_string).skip(usize::from(hint.is_some())).take(1).collect();
+    let mut err = anstream::stderr().lock();
+    // If standard error is gone there is nobody to tell.
+    let _ = writeln!(err, "{BAD}error{BAD:#}{BOLD}:{BOLD:#} {}", message.join(": "));
+    if let Some(Hint(hint)) = hint {
+        let _ = writeln!(err, "{DIM}hint:{DIM:#} {hint}");
+    }
+    ExitCode::from(if is_machine_failure(&error) { 1 } else { 2 })
+}
+
+fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &io::Error> {
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>())
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    // Writers of other crates wrap the system's error and lose its kind, but not its words.
+    let words = io::Error::from(ErrorKind::BrokenPipe).to_string();
+    let says_so = |error: &io::Error| error.to_string().to_lowercase().contains(&words);
+    io_errors(error).any(|error| error.kind() == ErrorKind::BrokenPipe || says_so(error))
+}
+
+fn is_machine_failure(error: &anyhow::Error) -> bool {
+    use ErrorKind::{
+        AlreadyExists, InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
+        PermissionDenied, ReadOnlyFilesystem, UnexpectedEof,
+    };
+    if error.is::<Bug>() {
+        return true;
+    }
+    // What the user named wrongly is the user's to mend; the rest is the machine's.
+    io_errors(error).next().is_some_and(|error| {
+        !matches!(
+            error.kind(),
+            AlreadyExists
+                | InvalidData
+                | InvalidFilename
+                | InvalidInput
+                | IsADirectory
+                | NotADirectory
+                | NotFound
+                | PermissionDenied
+                | ReadOnlyFilesystem
+                | UnexpectedEof
+        )
+    })
+}

@@ -1,0 +1,34 @@
+//! JSON for programs.
+
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+
+/// Named values in the order they were added, serialised as a map.
+#[derive(Debug, Clone)]
+pub(crate) struct Ordered<V>(pub(crate) Vec<(String, V)>);
+
+impl<V: Serialize> Serialize for Ordered<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// A number, or nothing if it is not known.
+pub(crate) fn known(x: f64) -> Option<f64> {
+    x.is_finite().then_some(x)
+}
+
+/// Prints a value to standard output.
+pub(crate) fn print(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write_pretty(&mut out, value)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a value, indented, with a line end.
+pub(crate) fn write_pretty(mut out: impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, value)?;
+    out.write_all(b"\n")
+}

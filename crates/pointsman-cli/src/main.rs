@@ -1,0 +1,48 @@
+//! The `pointsman` command: predict, route or abstain, from the command line.
+//!
+//! Arguments as typed ([`args`]) become a checked plan ([`plan`]); one module a command carries it out; [`render`]
+//! draws. All arithmetic on losses is the core's: nothing here does more than convert and draw.
+
+mod args;
+mod calibrate;
+mod decide;
+mod demo;
+mod evaluate;
+mod failure;
+mod interrupt;
+mod json;
+mod plan;
+mod progress;
+mod render;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    interrupt::install();
+    let cli = Cli::parse();
+    render::set_quiet(cli.quiet);
+    failure::report(run(cli.command))
+}
+
+/// Carries out one command.
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Calibrate(args) => calibrate::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Decide(args) => decide::run(&args),
+        Command::Evaluate(args) => evaluate::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions { shell } => {
+            // Generated into memory first: the generator panics if its writer fails.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "pointsman", &mut script);
+            std::io::Write::write_all(&mut std::io::stdout(), &script)?;
+            Ok(())
+        }
+    }
+}

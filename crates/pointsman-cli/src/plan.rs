@@ -1,0 +1,148 @@
+//! The command line as checked: tasks, tables to read, places to write to.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use pointsman::{Loss, Router, Table, Task};
+use pointsman_table::{Format, Frame, Need, ReadOptions};
+
+use crate::args::{TableArgs, TaskArgs};
+use crate::failure::Hint;
+use crate::progress::Progress;
+use crate::render;
+
+/// The task the flags or the task file describe.
+pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
+    if let Some(path) = &args.task {
+        return Ok(pointsman_table::read_task(path)?);
+    }
+    let mut task = Task::new(args.loss.clone().unwrap_or_else(Loss::brier))
+        .estimator(args.estimator.unwrap_or_default())
+        .ties(args.ties.unwrap_or_default());
+    for route in &args.route {
+        task = task.route(route.name.as_str(), route.oracle.clone(), route.cost)?;
+    }
+    if let Some(price) = args.abstain {
+        task = task.abstain(price)?;
+    }
+    Ok(task)
+}
+
+/// Says so if the task leaves no choice.
+pub(crate) fn warn_if_no_choice(task: &Task) {
+    if task.routes().is_empty() && task.abstain_price().is_none() {
+        render::warn("no --route and no --abstain: the only action is to predict");
+    }
+}
+
+/// The task's flags as one would type them, for the next step's command line.
+pub(crate) fn task_flags(args: &TaskArgs) -> String {
+    if let Some(path) = &args.task {
+        return format!(" --task {}", shell_quoted(path));
+    }
+    let mut flags = String::new();
+    let mut push = |flag: &str, value: String| flags.push_str(&format!(" --{flag} {value}"));
+    if let Some(loss) = &args.loss {
+        push("loss", loss.to_string());
+    }
+    for route in &args.route {
+        let name = if route.name == "oracle" { String::new() } else { format!("{}=", route.name) };
+        push("route", shell_quoted_text(&format!("{name}{}", route.cost)));
+    }
+    if let Some(price) = args.abstain {
+        push("abstain", price.to_string());
+    }
+    if let Some(estimator) = args.estimator {
+        push("estimator", estimator.to_string());
+    }
+    if let Some(ties) = args.ties {
+        push("ties", ties.to_string());
+    }
+    flags
+}
+
+/// How to read a table.
+pub(crate) fn read_options(args: &TableArgs, annotations: Option<&PathBuf>, need: Need) -> ReadOptions {
+    ReadOptions {
+        format: args.format,
+        filters: args.filters.clone(),
+        columns: args.columns.clone().unwrap_or_default(),
+        annotations: annotations.cloned(),
+        need,
+        ..ReadOptions::default()
+    }
+}
+
+/// Reads a whole table, with a spinner if it takes long.
+pub(crate) fn read_table(path: &Path, options: &ReadOptions) -> anyhow::Result<Table> {
+    let _spinner = Progress::spinner(format!("reading {}", path.display()));
+    let Frame { table, .. } = pointsman_table::read_frame(path, options)?;
+    Ok(table)
+}
+
+/// Loads a router.
+pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
+    if path.as_os_str() == "-" {
+        bail!("a router is read from a file: give its path instead of -");
+    }
+    pointsman_table::load_router(path).map_err(|error| {
+        let is_table = Format::of_path(path).is_some() && matches!(error, pointsman_table::Error::File { .. });
+        let error = anyhow::Error::from(error);
+        if is_table {
+            error.context(Hint("that is a table; a router is what pointsman calibrate TABLE -o ROUTER writes".into()))
+        } else {
+            error
+        }
+    })
+}
+
+/// Where decisions go.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// The first rows, to a terminal.
+    Preview,
+    /// A table, to a file or standard output (`-`).
+    Table(PathBuf, Format),
+}
+
+impl Output {
+    pub(crate) fn new(path: Option<&PathBuf>, format: Option<Format>, inputs: &[&Path]) -> anyhow::Result<Self> {
+        let path = match path {
+            None if format.is_none() && io::stdout().is_terminal() => return Ok(Self::Preview),
+            None => PathBuf::from("-"),
+            Some(path) => path.clone(),
+        };
+        if path.as_os_str() == "-" {
+            return Ok(Self::Table(path, format.unwrap_or(Format::Csv)));
+        }
+        refuse_to_overwrite(&path, inputs)?;
+        let format = format.or_else(|| Format::of_path(&path)).with_context(|| {
+            format!("{}: the extension names no table format: add --output-format csv", path.display())
+        })?;
+        Ok(Self::Table(path, format))
+    }
+}
+
+/// Refuses an output that is also an input.
+pub(crate) fn refuse_to_overwrite(output: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+    let Ok(target) = output.canonicalize() else { return Ok(()) };
+    match inputs.iter().find(|input| input.canonicalize().is_ok_and(|input| input == target)) {
+        Some(input) => bail!("{}: would be overwritten; choose another output", input.display()),
+        None => Ok(()),
+    }
+}
+
+/// A path as a shell would need it typed.
+pub(crate) fn shell_quoted(path: &Path) -> String {
+    shell_quoted_text(&path.display().to_string())
+}
+
+pub(crate) fn shell_quoted_text(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./=:,+%@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,29 @@
+//! Colours: always written, stripped by the stream where the reader wants none.
+
+use anstyle::{AnsiColor, Style};
+use pointsman::{Action, Support};
+
+pub(crate) const PLAIN: Style = Style::new();
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// One colour an action: green goes on, blue asks, magenta stops.
+pub(crate) fn action(action: &Action<'_>) -> Style {
+    match action {
+        Action::Predict => AnsiColor::Green.on_default(),
+        Action::Route(_) => AnsiColor::Cyan.on_default(),
+        Action::Abstain => AnsiColor::Magenta.on_default(),
+        Action::Undetermined => AnsiColor::Yellow.on_default(),
+    }
+}
+
+pub(crate) fn support(support: Support) -> Style {
+    match support {
+        Support::Enough => PLAIN,
+        Support::Sparse => AnsiColor::Yellow.on_default(),
+        Support::Empty => AnsiColor::Red.on_default(),
+    }
+}

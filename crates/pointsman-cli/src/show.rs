@@ -1,0 +1,312 @@
+//! `pointsman show`: a router's cells, and for a task what it does in each and why.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+use pointsman::{Action, CellId, Decision, Policy, Router, TaskSummary};
+use serde::Serialize;
+
+use crate::args::{ShowArgs, SortKey};
+use crate::calibrate::{Learned, describe, support};
+use crate::json::{self, Ordered, known};
+use crate::plan::{self, shell_quoted};
+use crate::render::number::{count, counted, decimals, fixed, percent};
+use crate::render::style::{self, BOLD, DIM, PLAIN};
+use crate::render::table::Grid;
+use crate::render::{self, next_step};
+
+/// A router and, if a task was given, a policy, as scripts read them.
+#[derive(Debug, Serialize)]
+struct Report {
+    classes: Vec<String>,
+    rows: usize,
+    partition: String,
+    recalibrated: bool,
+    labels: Labels,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    cells: Vec<Cell>,
+}
+
+#[derive(Debug, Serialize)]
+struct Labels {
+    min: u64,
+    median: u64,
+    max: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Cell {
+    cell: u32,
+    name: String,
+    rows: usize,
+    support: &'static str,
+    centroid: Option<Vec<f64>>,
+    #[serde(flatten)]
+    priced: Option<Priced>,
+}
+
+/// What a task makes of a cell.
+#[derive(Debug, Serialize)]
+struct Priced {
+    irreducible: Option<f64>,
+    reducible: Option<f64>,
+    total: Option<f64>,
+    costs: Ordered<Option<f64>>,
+    action: Option<String>,
+    margin: Option<f64>,
+    /// Bounds where one label an item leaves only those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    irreducible_bounds: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    costs_low: Option<Ordered<Option<f64>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    costs_high: Option<Ordered<Option<f64>>>,
+}
+
+pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    let task = args.task.is_given().then(|| plan::task(&args.task)).transpose()?;
+    if task.is_none() && args.sort == SortKey::Margin {
+        bail!("--sort margin needs a task: add --route COST or --abstain COST");
+    }
+    let router = plan::load_router(&args.router)?;
+    let policy = task.as_ref().map(|task| router.policy(task)).transpose()?;
+    let order = order(&router, policy.as_ref(), args.sort);
+    if args.json {
+        return json::print(&report(&router, policy.as_ref(), &order));
+    }
+    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    match &policy {
+        None => print_router(&mut out, args, &router, &order)?,
+        Some(policy) => print_policy(&mut out, args, &router, policy, &order)?,
+    }
+    out.flush()?;
+    if let Some(task) = &task {
+        plan::warn_if_no_choice(task);
+    }
+    Ok(())
+}
+
+fn order(router: &Router, policy: Option<&Policy>, key: SortKey) -> Vec<CellId> {
+    let mut cells: Vec<CellId> = (0..router.cells().count() as u32).map(CellId).collect();
+    match key {
+        SortKey::Cell => {}
+        SortKey::Rows => cells.sort_by_key(|&cell| std::cmp::Reverse(router.mixture(cell).len())),
+        SortKey::Margin => {
+            // Empty cells have no margin and come last.
+            let margin = |cell| policy.and_then(|policy| policy.cell(cell)).map_or(f64::INFINITY, |d| d.margin());
+            cells.sort_by(|&a, &b| margin(a).total_cmp(&margin(b)));
+        }
+    }
+    cells
+}
+
+/// The names of the actions, as costs are listed: predict, the routes, abstain.
+pub(crate) fn action_names(policy: &Policy) -> Vec<String> {
+    let task = policy.task();
+    let mut names = vec![Action::Predict.to_string()];
+    names.extend(task.routes().iter().map(|route| Action::Route(route.name()).to_string()));
+    names.extend(task.abstain_price().map(|_| Action::Abstain.to_string()));
+    names
+}
+
+/// The costs that are known; where bounds differ, NaN.
+pub(crate) fn known_costs<'a>(decision: &Decision<'a>) -> impl Iterator<Item = f64> + 'a {
+    decision.costs().iter().zip(decision.costs_high()).map(|(&low, &high)| if low == high { low } else { f64::NAN })
+}
+
+fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report {
+    let [min, median, max] = Learned::of(router).labels;
+    let names = policy.map(action_names).unwrap_or_default();
+    let cell = |&cell: &CellId| {
+        let mixture = router.mixture(cell);
+        Cell {
+            cell: cell.0,
+            name: router.cells().name(cell, router.classes()),
+            rows: mixture.len(),
+            support: support(mixture).name(),
+            centroid: mixture.centroid(),
+            priced: policy.map(|policy| priced(policy.cell(cell).as_ref(), &names)),
+        }
+    };
+    Report {
+        classes: router.classes().to_vec(),
+        rows: router.rows().rows(),
+        partition: router.partition().to_string(),
+        recalibrated: router.is_recalibrated(),
+        labels: Labels { min, median, max },
+        task: policy.map(|policy| policy.task().into()),
+        unit: policy.map(|policy| policy.task().loss().unit()),
+        cells: order.iter().map(cell).collect(),
+    }
+}
+
+fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
+    let named = |costs: Option<Vec<f64>>| {
+        let cost = |(i, name): (usize, &String)| (name.clone(), costs.as_ref().and_then(|costs| known(costs[i])));
+        Ordered(names.iter().enumerate().map(cost).collect())
+    };
+    let bounded = decision.filter(|d| !d.estimate().is_known());
+    let bounds = |d: &Decision<'_>| [d.estimate().irreducible_low, d.estimate().irreducible_high];
+    Priced {
+        irreducible: decision.and_then(Decision::irreducible),
+        reducible: decision.and_then(Decision::reducible),
+        total: decision.map(Decision::total),
+        costs: named(decision.map(|d| known_costs(d).collect())),
+        action: decision.map(|d| d.action().to_string()),
+        margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
+        irreducible_bounds: bounded.map(bounds),
+        costs_low: bounded.map(|d| named(Some(d.costs().to_vec()))),
+        costs_high: bounded.map(|d| named(Some(d.costs_high().to_vec()))),
+    }
+}
+
+fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Router, order: &[CellId]) -> io::Result<()> {
+    let path = shell_quoted(&args.router);
+    writeln!(out, "{BOLD}{path}{BOLD:#}: a router of {}", counted(router.rows().rows(), "row", "rows"))?;
+    describe(out, router, &Learned::of(router))?;
+    writeln!(out)?;
+    // With many classes only the largest shares fit on a line.
+    const WIDE: usize = 6;
+    let classes = router.classes();
+    let mut grid = Grid::new().number("cell").text("what lies in it").number("rows").text("support");
+    grid = if classes.len() <= WIDE {
+        grid.numbers(classes.iter().map(|class| format!("mean {class}")))
+    } else {
+        grid.text("most frequent labels")
+    };
+    for &cell in order {
+        let mixture = router.mixture(cell);
+        let support = support(mixture);
+        let mut row = vec![
+            (cell.to_string(), DIM),
+            (router.cells().name(cell, classes), PLAIN),
+            (count(mixture.len()), PLAIN),
+            (support.name().to_owned(), style::support(support)),
+        ];
+        match mixture.centroid() {
+            Some(centroid) if classes.len() <= WIDE => {
+                row.extend(centroid.iter().map(|&share| (fixed(share, 4), PLAIN)));
+            }
+            Some(centroid) => row.push((most_frequent(classes, &centroid), PLAIN)),
+            None => {}
+        }
+        grid.row(row);
+    }
+    grid.write(&mut *out)?;
+    let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
+    next_step(out, "Next, name a loss and prices:", &[command])
+}
+
+fn most_frequent(classes: &[String], centroid: &[f64]) -> String {
+    let mut order: Vec<usize> = (0..classes.len()).collect();
+    order.sort_by(|&a, &b| centroid[b].total_cmp(&centroid[a]));
+    let shown = order.iter().take(3).map(|&class| format!("{} {}", classes[class], fixed(centroid[class], 3)));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn print_policy(
+    out: &mut impl Write,
+    args: &ShowArgs,
+    router: &Router,
+    policy: &Policy,
+    order: &[CellId],
+) -> io::Result<()> {
+    let names = action_names(policy);
+    let loss = policy.task().loss();
+    let path = shell_quoted(&args.router);
+    writeln!(
+        out,
+        "{BOLD}{path}{BOLD:#}: {} in {}, costs in {} a query ({loss})",
+        counted(router.rows().rows(), "row", "rows"),
+        counted(router.cells().count(), "cell", "cells"),
+        loss.unit(),
+    )?;
+    writeln!(out)?;
+    let decisions: Vec<Option<Decision<'_>>> = order.iter().map(|&cell| policy.cell(cell)).collect();
+    let digits = decimals(decisions.iter().flatten().flat_map(|d| d.costs_high().iter().copied()));
+    let mut grid = Grid::new().number("cell").text("what lies in it").number("rows").text("support");
+    grid = grid.numbers(["irreducible", "reducible"]).numbers(&names).text("action").number("margin");
+    for (&cell, decision) in order.iter().zip(&decisions) {
+        let support = policy.support(cell);
+        let mut row = vec![
+            (cell.to_string(), DIM),
+            (router.cells().name(cell, router.classes()), PLAIN),
+            (count(router.mixture(cell).len()), PLAIN),
+            (support.name().to_owned(), style::support(support)),
+        ];
+        match decision {
+            Some(decision) => row.extend(decision_cells(decision, digits)),
+            None => {
+                row.extend((0..2 + names.len()).map(|_| ("–".to_owned(), DIM)));
+                row.push(("falls back".to_owned(), DIM));
+            }
+        }
+        grid.row(row);
+    }
+    grid.write(&mut *out)?;
+    writeln!(out)?;
+    print_legend(out, policy)?;
+    print_shares(out, router, &decisions)?;
+    let flags = plan::task_flags(&args.task);
+    let decide = format!("pointsman decide {path} queries.csv{flags} -o decisions.csv");
+    let evaluate = format!("pointsman evaluate {path} heldout.csv{flags}");
+    next_step(out, "Next, decide queries, or prove it on held-out rows:", &[decide, evaluate])
+}
+
+fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyle::Style)> {
+    let range = |low: f64, high: f64| {
+        if low == high { fixed(low, digits) } else { format!("{}…{}", fixed(low, digits), fixed(high, digits)) }
+    };
+    let estimate = decision.estimate();
+    let action = decision.action();
+    let mut cells = vec![
+        (range(estimate.irreducible_low, estimate.irreducible_high), PLAIN),
+        (render::number::maybe(decision.reducible(), digits), PLAIN),
+    ];
+    let costs = decision.costs().iter().zip(decision.costs_high());
+    cells.extend(costs.map(|(&low, &high)| (range(low, high), PLAIN)));
+    cells.push((action.to_string(), style::action(&action)));
+    let margin = if action == Action::Undetermined { f64::NAN } else { decision.margin() };
+    cells.push((fixed(margin, digits), DIM));
+    cells
+}
+
+fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
+    let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<11} {text}{DIM:#}");
+    line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
+    line("reducible", "what an oracle would save: the cheap model's own error")?;
+    line("predict", "irreducible + reducible; a route costs irreducible + its price")?;
+    line("margin", "by how much the action beats the next best")?;
+    if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
+    {
+        line(
+            "low…high",
+            "one label an item: only bounds are known; a second label on some items would separate the two",
+        )?;
+    }
+    Ok(())
+}
+
+/// How many calibration rows each action would get.
+fn print_shares(out: &mut impl Write, router: &Router, decisions: &[Option<Decision<'_>>]) -> io::Result<()> {
+    let mut shares: Vec<(Action<'_>, usize)> = Vec::new();
+    for decision in decisions.iter().flatten() {
+        match shares.iter_mut().find(|(action, _)| *action == decision.action()) {
+            Some((_, rows)) => *rows += decision.rows(),
+            None => shares.push((decision.action(), decision.rows())),
+        }
+    }
+    shares.sort_by_key(|&(_, rows)| std::cmp::Reverse(rows));
+    let all = router.rows().rows() as f64;
+    let text: Vec<String> = shares
+        .iter()
+        .map(|(action, rows)| {
+            let style = style::action(action);
+            format!("{style}{action}{style:#} {}", percent(*rows as f64 / all))
+        })
+        .collect();
+    writeln!(out, "\n  On traffic like the calibration rows: {}", text.join(", "))
+}

@@ -1,0 +1,91 @@
+//! What `calibrate` learns, says and leaves behind.
+
+use std::fs;
+
+use crate::{line, line_with_input, workshop, world};
+
+#[test]
+fn it_says_what_was_learned_and_what_to_do_next() {
+    let folder = workshop();
+    let run = line(folder.path(), "calibrate calibration.csv -o r.st --partition top-class:3").ok();
+    for text in ["300 rows", "cat, dog, owl", "5 labels a row", "top-class:3", "9 cells", "pointsman show r.st"] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+    assert_eq!(run.stderr, "");
+    assert!(!run.stdout.contains('\u{1b}'), "no colours off a terminal");
+}
+
+#[test]
+fn quiet_means_quiet() {
+    let folder = workshop();
+    let run = line(folder.path(), "calibrate calibration.csv -o r.st --partition top-class:200 -q").ok();
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn the_router_depends_neither_on_row_order_nor_on_threads() {
+    let folder = workshop();
+    let path = folder.path();
+    world::rows(300, 1).reversed().write_csv(&path.join("reversed.csv"));
+    line(path, "calibrate reversed.csv -o reversed.st --partition top-class:3").ok();
+    assert_eq!(fs::read(path.join("router.safetensors")).unwrap(), fs::read(path.join("reversed.st")).unwrap());
+}
+
+#[test]
+fn rows_are_chosen_by_column() {
+    let folder = workshop();
+    let run = line(folder.path(), "calibrate calibration.csv -o r.st --where split=0").ok();
+    assert!(run.stdout.contains("150 rows"), "{run:?}");
+}
+
+#[test]
+fn tables_come_from_standard_input() {
+    let folder = workshop();
+    let run =
+        line_with_input(folder.path(), "calibrate - -o r.st --partition top-class:3", &world::rows(300, 1).to_csv());
+    run.ok();
+    let written = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(written("r.st"), written("router.safetensors"));
+}
+
+#[test]
+fn it_warns_of_single_labels_sparse_cells_and_sums() {
+    let folder = workshop();
+    let path = folder.path();
+    world::rows(60, 1).with_one_label().write_csv(&path.join("one.csv"));
+    let run = line(path, "calibrate one.csv -o r.st").ok();
+    assert!(run.stderr.contains("one label per item: noise and model error cannot be separated"), "{run:?}");
+    assert!(run.stderr.contains("fewer than 30 calibration rows"), "{run:?}");
+    fs::write(path.join("sums.csv"), "prob_a,prob_b,votes_a,votes_b\n0.5,0.5005,1,2\n0.5,0.5,1,2\n").unwrap();
+    let run = line(path, "calibrate sums.csv -o r.st").ok();
+    assert!(run.stderr.contains("the probabilities of 1 row do not sum to one"), "{run:?}");
+}
+
+#[test]
+fn annotations_give_the_votes() {
+    let folder = workshop();
+    let path = folder.path();
+    let rows = world::rows(300, 1);
+    let mut long = "id,label\n".to_owned();
+    for (id, votes) in rows.ids.iter().zip(&rows.votes) {
+        for (class, &n) in world::CLASSES.iter().zip(votes) {
+            (0..n).for_each(|_| long.push_str(&format!("{id},{class}\n")));
+        }
+    }
+    fs::write(path.join("long.csv"), long).unwrap();
+    let text = rows.to_csv();
+    let bare: Vec<String> = text
+        .lines()
+        .map(|line| {
+            line.split(',')
+                .enumerate()
+                .filter(|(i, _)| !(4..7).contains(i))
+                .map(|(_, x)| x)
+                .collect::<Vec<_>>()
+                .join(",")
+        })
+        .collect();
+    fs::write(path.join("bare.csv"), bare.join("\n")).unwrap();
+    line(path, "calibrate bare.csv --annotations long.csv -o joined.st --partition top-class:3").ok();
+    assert_eq!(fs::read(path.join("joined.st")).unwrap(), fs::read(path.join("router.safetensors")).unwrap());
+}

@@ -1,0 +1,132 @@
+//! Decisions: their columns, their order, and that nothing else changes them.
+
+use std::fs;
+
+use crate::{command, finish, line, line_with_input, parse_csv, workshop, world};
+
+const TASK: &str = "--route expert=0.05 --route big=0.1 --abstain 0.3";
+
+#[test]
+fn columns_are_a_contract() {
+    let folder = workshop();
+    let run = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK}")).ok();
+    let (header, rows) = parse_csv(&run.stdout);
+    let wanted =
+        "id,cell,support,action,label,irreducible,reducible,cost_predict,cost_route_expert,cost_route_big,cost_abstain";
+    assert_eq!(header.join(","), wanted);
+    let ids: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(ids, (0..200).map(|i| format!("q{i}")).collect::<Vec<_>>());
+    // The label is the top class of the prediction.
+    for (row, probs) in rows.iter().zip(&world::rows(200, 2).probs) {
+        let top = (0..3).max_by(|&a, &b| probs[a].total_cmp(&probs[b])).unwrap();
+        assert_eq!(row[4], world::CLASSES[top]);
+    }
+    assert!(run.stderr.contains("200 queries") && run.stderr.contains("expected cost a query"), "{run:?}");
+    assert!(run.stderr.contains("pointsman evaluate"), "{run:?}");
+}
+
+#[test]
+fn decisions_are_those_of_the_cells() {
+    let folder = workshop();
+    let shown = line(folder.path(), &format!("show router.safetensors {TASK} --json")).ok().json();
+    let run = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK} -q")).ok();
+    let (_, rows) = parse_csv(&run.stdout);
+    assert_eq!(run.stderr, "");
+    for row in rows {
+        let cell = &shown["cells"][row[1].parse::<usize>().unwrap()];
+        assert_eq!(cell["action"].as_str().unwrap(), row[3]);
+        assert_eq!(cell["support"].as_str().unwrap(), row[2]);
+        for (column, value) in [(5, &cell["irreducible"]), (6, &cell["reducible"]), (8, &cell["costs"]["route:expert"])]
+        {
+            assert_eq!(value.as_f64().unwrap().to_bits(), row[column].parse::<f64>().unwrap().to_bits());
+        }
+    }
+}
+
+#[test]
+fn neither_threads_nor_batches_change_a_byte() {
+    let folder = workshop();
+    let base = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK} -o -")).ok().stdout;
+    for (threads, batch) in [("1", "65536"), ("4", "7"), ("2", "1"), ("3", "200")] {
+        let args = format!("decide router.safetensors heldout.csv {TASK} --batch-rows {batch}");
+        let run = finish(command().current_dir(folder.path()).env("RAYON_NUM_THREADS", threads).args(args.split(' ')));
+        assert_eq!(run.ok().stdout, base, "{threads} threads, batches of {batch}");
+    }
+    line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK} -o out.csv")).ok();
+    assert_eq!(fs::read_to_string(folder.path().join("out.csv")).unwrap(), base);
+    let piped =
+        line_with_input(folder.path(), &format!("decide router.safetensors - {TASK}"), &world::rows(200, 2).to_csv());
+    assert_eq!(piped.ok().stdout, base);
+}
+
+#[test]
+fn losses_with_acts_of_their_own_name_the_act() {
+    let folder = workshop();
+    let path = folder.path();
+    let task = "abstain = 0.35\n[loss]\nacts = [\"ship\", \"hold\", \"ask\"]\ncost = [[0, 3, 1], [1, 0, 2], [0.4, 0.4, 0.4]]\n";
+    fs::write(path.join("task.toml"), task).unwrap();
+    let run = line(path, "decide router.safetensors heldout.csv --task task.toml").ok();
+    let (header, rows) = parse_csv(&run.stdout);
+    assert_eq!(header[4..6], ["label", "act"]);
+    assert!(rows.iter().all(|row| ["ship", "hold", "ask"].contains(&row[5].as_str())));
+    assert!(rows.iter().any(|row| row[5] == "ask"));
+}
+
+#[test]
+fn a_recalibrated_router_answers_with_its_centroids() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, "calibrate calibration.csv -o r.st --partition confidence:2 --recalibrate").ok();
+    let shown = line(path, "show r.st --abstain 0.3 --json").ok().json();
+    assert_eq!(shown["recalibrated"], true);
+    let (_, rows) = parse_csv(&line(path, "decide r.st heldout.csv --abstain 0.3").ok().stdout);
+    for row in rows {
+        let centroid = shown["cells"][row[1].parse::<usize>().unwrap()]["centroid"].as_array().unwrap().clone();
+        let share = |class: usize| centroid[class].as_f64().unwrap();
+        let top = (0..3).rev().max_by(|&a, &b| share(a).total_cmp(&share(b))).unwrap();
+        assert_eq!(row[4], world::CLASSES[top]);
+    }
+}
+
+#[test]
+fn unknown_costs_are_left_empty() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("one.csv"), "prob_a,prob_b,votes_a,votes_b\n0.6,0.4,1,0\n0.6,0.4,0,1\n").unwrap();
+    line(path, "calibrate one.csv -o one.st").ok();
+    let run = line(path, "decide one.st one.csv --route 0.1").ok();
+    let (header, rows) = parse_csv(&run.stdout);
+    assert_eq!(header.join(","), "cell,support,action,label,irreducible,reducible,cost_predict,cost_route_oracle");
+    assert_eq!(rows[0][2..6], ["undetermined", "a", "", ""]);
+    assert_eq!(rows[0][7], "");
+}
+
+#[test]
+fn features_are_found_by_name() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, "calibrate calibration.csv -o f.st --partition confidence:2*features:x_length=3").ok();
+    let (_, rows) = parse_csv(&line(path, "decide f.st heldout.csv --abstain 0.3").ok().stdout);
+    let cells: std::collections::BTreeSet<&str> = rows.iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(cells.len(), 6);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    use std::io::Read;
+    let folder = workshop();
+    world::rows(50_000, 3).write_csv(&folder.path().join("many.csv"));
+    let args = format!("decide router.safetensors many.csv {TASK}");
+    let mut child = command()
+        .current_dir(folder.path())
+        .args(args.split(' '))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
+}

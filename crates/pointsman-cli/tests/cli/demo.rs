@@ -1,0 +1,55 @@
+//! The tour, from nothing.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::{line, parse_csv};
+
+#[test]
+fn it_needs_nothing_and_leaves_its_files() {
+    let folder = TempDir::new().unwrap();
+    let run = line(folder.path(), "demo --rows 500 -o tour").ok();
+    let tour = folder.path().join("tour");
+    let (_, decisions) = parse_csv(&fs::read_to_string(tour.join("decisions.csv")).unwrap());
+    let actions: BTreeSet<&str> = decisions.iter().map(|row| row[3].as_str()).collect();
+    assert_eq!(actions, BTreeSet::from(["abstain", "predict", "route:expert"]));
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(tour.join("report.json")).unwrap()).unwrap();
+    assert_eq!((report["rows"].as_u64(), report["truth"].as_str()), (Some(500), Some("true")));
+    for text in ["One of each, in words", "Predicting costs", "At these prices"] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+}
+
+#[test]
+fn the_commands_it_prints_are_the_commands_it_runs() {
+    let folder = TempDir::new().unwrap();
+    let run = line(folder.path(), "demo --rows 300 -o tour").ok();
+    let router = fs::read(folder.path().join("tour/router.safetensors")).unwrap();
+    let decisions = fs::read(folder.path().join("tour/decisions.csv")).unwrap();
+    fs::remove_file(folder.path().join("tour/router.safetensors")).unwrap();
+    fs::remove_file(folder.path().join("tour/decisions.csv")).unwrap();
+    let typed: Vec<&str> = run.stdout.lines().filter_map(|line| line.trim().strip_prefix("$ pointsman ")).collect();
+    assert_eq!(typed.len(), 4, "{typed:?}");
+    typed.iter().for_each(|typed| drop(line(folder.path(), typed).ok()));
+    assert_eq!(fs::read(folder.path().join("tour/router.safetensors")).unwrap(), router);
+    assert_eq!(fs::read(folder.path().join("tour/decisions.csv")).unwrap(), decisions);
+    // The last lines say what to do next, and that works too.
+    for typed in run.stdout.lines().rev().take(2).collect::<Vec<_>>().into_iter().rev() {
+        line(folder.path(), typed.trim().strip_prefix("pointsman ").unwrap()).ok();
+    }
+}
+
+#[test]
+fn a_seed_is_a_world() {
+    let folder = TempDir::new().unwrap();
+    for name in ["a", "b"] {
+        line(folder.path(), &format!("demo --rows 100 --seed 7 -o {name} -q")).ok();
+    }
+    line(folder.path(), "demo --rows 100 --seed 8 -o c -q").ok();
+    let heldout = |name: &str| fs::read(folder.path().join(name).join("heldout.csv")).unwrap();
+    assert_eq!(heldout("a"), heldout("b"));
+    assert_ne!(heldout("a"), heldout("c"));
+}

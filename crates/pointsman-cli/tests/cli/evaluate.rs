@@ -1,0 +1,153 @@
+//! The held-out proof.
+
+use std::fs;
+
+use crate::{has_keys, keys, line, pointsman, real_data, workshop, world};
+
+const TASK: &str = "--route expert=0.05 --abstain 0.3";
+
+#[test]
+fn json_keys_are_a_contract() {
+    let folder = workshop();
+    let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json")).ok();
+    let report = run.json();
+    has_keys(&report, &["rows", "loss", "mean_cost", "regret", "shares", "gain", "curves"]);
+    has_keys(&report, &["standard_error", "two_way", "calibration_error", "sweep", "task", "correlation", "truth"]);
+    assert_eq!((report["rows"].as_u64(), report["loss"].as_str()), (Some(200), Some("brier")));
+    assert_eq!(
+        keys(&report["mean_cost"]),
+        ["always-abstain", "always-predict", "always-route:expert", "cell-optimal", "pointwise-optimal", "router"]
+    );
+    assert_eq!(keys(&report["regret"]), ["cell-optimal", "pointwise-optimal"]);
+    assert_eq!(keys(&report["shares"]), ["abstain", "predict", "route:expert"]);
+    has_keys(&report["gain"], &["higher-order", "total-uncertainty", "cell-optimal"]);
+    for (_, curve) in report["curves"].as_object().unwrap() {
+        assert_eq!(curve.as_array().unwrap().len(), 101);
+    }
+    let share: f64 = report["shares"].as_object().unwrap().values().map(|x| x.as_f64().unwrap()).sum();
+    assert!((share - 1.0).abs() < 1e-12);
+    has_keys(&report["calibration_error"], &["raw", "floor", "debiased", "cells"]);
+}
+
+#[test]
+fn sweeps_are_tables_of_prices() {
+    let folder = workshop();
+    let args = "--sweep abstain=0.1:0.3:0.1 --sweep route:expert=0:0.1:0.05";
+    let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} {args} --json")).ok();
+    let sweeps = run.json()["sweep"].clone();
+    let axes: Vec<&str> = sweeps.as_array().unwrap().iter().map(|sweep| sweep["axis"].as_str().unwrap()).collect();
+    assert_eq!(axes, ["abstain", "route:expert"]);
+    let points = sweeps[0]["points"].as_array().unwrap();
+    assert_eq!(points.iter().map(|p| p["price"].as_f64().unwrap()).collect::<Vec<_>>(), [0.1, 0.2, 0.3]);
+    // The last price is the task's own.
+    let whole = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json")).ok().json();
+    assert_eq!(points[2]["mean_cost"]["router"], whole["mean_cost"]["router"]);
+    let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} {args}")).ok();
+    assert!(run.stdout.contains("Sweep of the price of route:expert"), "{run:?}");
+}
+
+#[test]
+fn humans_read_the_money_line() {
+    let folder = workshop();
+    let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK}")).ok();
+    for text in [
+        "200 held-out rows",
+        "At these prices:",
+        "predicted",
+        "routed",
+        "abstained",
+        "always-predict",
+        "Regret:",
+        "Routing gain",
+        "higher-order",
+        "calibration error",
+        "floor",
+    ] {
+        assert!(run.stdout.replace('\n', " ").contains(text), "{text}: {run:?}");
+    }
+    assert!(run.stdout.lines().last().unwrap().starts_with("  pointsman "), "the last line says what to do next");
+    assert!(run.stderr.contains("truth is the mean of 5 labels a row"), "{run:?}");
+    assert!(run.stdout.lines().all(|line| line.chars().count() <= 120), "{}", run.stdout);
+}
+
+#[test]
+fn a_report_is_written_into_a_new_folder() {
+    let folder = workshop();
+    let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} -o a/b --json")).ok();
+    let written = fs::read_to_string(folder.path().join("a/b/report.json")).unwrap();
+    assert_eq!(written, run.stdout);
+}
+
+#[test]
+fn seeds_and_the_calibration_error() {
+    let folder = workshop();
+    let evaluate = |more: &str| {
+        line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json {more}")).ok().json()
+    };
+    assert!(evaluate("--no-calibration-error")["calibration_error"].is_null());
+    let (a, b) = (evaluate("--seed 1"), evaluate("--seed 2"));
+    assert_eq!(a["calibration_error"]["raw"], b["calibration_error"]["raw"]);
+    assert_ne!(a["calibration_error"]["floor"], b["calibration_error"]["floor"]);
+    assert_eq!(a, evaluate("--seed 1"));
+}
+
+#[test]
+fn it_warns_of_single_labels() {
+    let folder = workshop();
+    world::rows(100, 4).with_one_label().write_csv(&folder.path().join("one.csv"));
+    let run = line(folder.path(), &format!("evaluate router.safetensors one.csv {TASK}")).ok();
+    assert!(run.stderr.contains("each held-out row carries one label"), "{run:?}");
+    assert!(run.stderr.contains("calibration rows carry 5.0 labels on average, held-out rows 1.0"), "{run:?}");
+}
+
+#[test]
+fn known_truth_is_preferred() {
+    let folder = workshop();
+    let path = folder.path();
+    let text = world::rows(50, 5).to_csv();
+    let with_truth: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(i, line)| format!("{line},{}", if i == 0 { "true_cat,true_dog,true_owl" } else { "0.5,0.25,0.25" }))
+        .collect();
+    fs::write(path.join("known.csv"), with_truth.join("\n")).unwrap();
+    let run = line(path, &format!("evaluate router.safetensors known.csv {TASK} --json")).ok();
+    assert_eq!(run.json()["truth"], "true");
+    assert_eq!(run.stderr, "");
+}
+
+/// Calibrate on one half of real data and show, decide and evaluate on the other, for every loss.
+#[test]
+fn real_data_under_every_loss() {
+    let Some(data) = real_data("snli.npz") else { return };
+    let folder = tempfile::TempDir::new().unwrap();
+    let router = folder.path().join("snli.safetensors");
+    let (data, router) = (data.to_str().unwrap(), router.to_str().unwrap());
+    pointsman(["calibrate", data, "--where", "split=0", "-o", router]).ok();
+    for loss in ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2"] {
+        let task = ["--loss", loss, "--route", "expert=0.05", "--abstain", "0.3"];
+        let with = |args: &[&'static str], more: &[&'static str]| {
+            let mut all: Vec<String> = args.iter().map(ToString::to_string).collect();
+            all.push(router.to_owned());
+            if args[0] != "show" {
+                all.extend([data, "--where", "split=1"].map(str::to_owned));
+            }
+            all.extend(task.map(str::to_owned));
+            all.extend(more.iter().map(ToString::to_string));
+            pointsman(all).ok()
+        };
+        let shown = with(&["show"], &["--json"]).json();
+        assert_eq!((shown["rows"].as_u64(), shown["cells"].as_array().unwrap().len()), (Some(5000), 30), "{loss}");
+        let decided = with(&["decide"], &[]).stdout;
+        assert_eq!(decided.lines().count(), 5001, "{loss}");
+        let report = with(&["evaluate"], &["--json", "--no-calibration-error"]).json();
+        let cost = |name: &str| report["mean_cost"][name].as_f64().unwrap();
+        assert!(cost("pointwise-optimal") <= cost("cell-optimal") && cost("cell-optimal") <= cost("router"), "{loss}");
+        assert!(cost("router") <= cost("always-predict"), "{loss}");
+        assert!(report["gain"]["higher-order"].as_f64().unwrap() > 0.2, "{loss}");
+    }
+    for loss in ["fn-fp:fp=1,fn=3", "three-part"] {
+        let run = pointsman(["show", router, "--loss", loss, "--abstain", "0.1"]);
+        assert_eq!(run.code, 2, "binary losses do not fit three classes: {run:?}");
+    }
+}

@@ -1,0 +1,120 @@
+//! The real binary on small tables, and on the real data where it is.
+
+mod bad_input;
+mod calibrate;
+mod decide;
+mod demo;
+mod evaluate;
+mod formats;
+mod show;
+mod world;
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What a run of the binary gave.
+#[derive(Debug)]
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Run {
+    /// The run, which must have ended well.
+    #[track_caller]
+    fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+
+    #[track_caller]
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pointsman"));
+    command.env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+    command
+}
+
+fn finish(command: &mut Command) -> Run {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Runs `pointsman` with these arguments.
+fn pointsman<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Run {
+    finish(command().args(args))
+}
+
+/// Runs `pointsman` with a line of arguments, split at spaces, in a folder.
+fn line(folder: &Path, line: &str) -> Run {
+    finish(command().current_dir(folder).args(line.split(' ')))
+}
+
+/// The same with text on standard input.
+fn line_with_input(folder: &Path, line: &str, input: &str) -> Run {
+    let mut child = command()
+        .current_dir(folder)
+        .args(line.split(' '))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A reader that refuses the input early closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// A folder with `calibration.csv`, `heldout.csv` and a router of four cells a class.
+fn workshop() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    world::rows(300, 1).write_csv(&folder.path().join("calibration.csv"));
+    world::rows(200, 2).write_csv(&folder.path().join("heldout.csv"));
+    line(folder.path(), "calibrate calibration.csv -o router.safetensors --partition top-class:3").ok();
+    folder
+}
+
+/// The real data, if it is here. Says loudly if it is not.
+fn real_data(file: &str) -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = std::env::var_os("POINTSMAN_DATA").map_or(beside, PathBuf::from);
+    let path = folder.join(file);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: {} is not here; set POINTSMAN_DATA to the folder with the real data", path.display());
+    None
+}
+
+/// The header and rows of a CSV file without quoted fields.
+fn parse_csv(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    (lines.next().unwrap(), lines.collect())
+}
+
+#[track_caller]
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// That these keys are there, whatever else is.
+#[track_caller]
+fn has_keys(value: &Value, wanted: &[&str]) {
+    let keys = keys(value);
+    for key in wanted {
+        assert!(keys.contains(key), "{key} is not among {keys:?}");
+    }
+}

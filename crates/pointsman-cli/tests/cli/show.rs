@@ -1,0 +1,124 @@
+//! What `show` says of routers and tasks.
+
+use std::fs;
+
+use crate::{has_keys, keys, line, workshop};
+
+const TASK: &str = "--loss brier --route expert=0.05 --abstain 0.3";
+
+#[test]
+fn json_keys_are_a_contract() {
+    let folder = workshop();
+    let shown = line(folder.path(), &format!("show router.safetensors {TASK} --json")).ok().json();
+    has_keys(&shown, &["classes", "rows", "partition", "recalibrated", "cells"]);
+    assert_eq!(shown["classes"], serde_json::json!(["cat", "dog", "owl"]));
+    assert_eq!(shown["rows"], 300);
+    assert_eq!(shown["partition"], "top-class:3");
+    assert_eq!(shown["recalibrated"], false);
+    let cells = shown["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 9);
+    for (i, cell) in cells.iter().enumerate() {
+        let wanted = [
+            "action",
+            "cell",
+            "centroid",
+            "costs",
+            "irreducible",
+            "margin",
+            "name",
+            "reducible",
+            "rows",
+            "support",
+            "total",
+        ];
+        assert_eq!(keys(cell), wanted);
+        assert_eq!(keys(&cell["costs"]), ["abstain", "predict", "route:expert"]);
+        assert_eq!(cell["cell"], i);
+        assert_eq!(cell["centroid"].as_array().unwrap().len(), 3);
+        let number = |key: &str| cell[key].as_f64().unwrap();
+        assert_eq!(cell["costs"]["predict"], cell["total"]);
+        assert!((number("irreducible") + 0.05 - cell["costs"]["route:expert"].as_f64().unwrap()).abs() < 1e-12);
+        assert!(number("margin") >= 0.0);
+        assert!(["predict", "route:expert", "abstain"].contains(&cell["action"].as_str().unwrap()));
+    }
+}
+
+#[test]
+fn without_a_task_it_shows_the_router() {
+    let folder = workshop();
+    let shown = line(folder.path(), "show router.safetensors --json").ok().json();
+    assert_eq!(keys(&shown["cells"][0]), ["cell", "centroid", "name", "rows", "support"]);
+    let run = line(folder.path(), "show router.safetensors").ok();
+    assert!(run.stdout.contains("mean cat") && run.stdout.contains("support"), "{run:?}");
+}
+
+#[test]
+fn unknown_numbers_are_null() {
+    let folder = workshop();
+    let path = folder.path();
+    // No row has its peak at c: one empty cell.
+    fs::write(
+        path.join("t.csv"),
+        "prob_a,prob_b,prob_c,votes_a,votes_b,votes_c\n0.6,0.3,0.1,2,1,0\n0.2,0.7,0.1,1,2,0\n",
+    )
+    .unwrap();
+    line(path, "calibrate t.csv -o t.st --partition top-class:1").ok();
+    let shown = line(path, &format!("show t.st {TASK} --json")).ok().json();
+    let empty = &shown["cells"][2];
+    assert_eq!((empty["support"].as_str(), empty["rows"].as_u64()), (Some("empty"), Some(0)));
+    for key in ["irreducible", "reducible", "total", "action", "margin", "centroid"] {
+        assert!(empty[key].is_null(), "{key}: {empty}");
+    }
+    assert!(empty["costs"]["predict"].is_null());
+
+    // One label an item: the split is unknown, predicting is not.
+    fs::write(path.join("one.csv"), "prob_a,prob_b,votes_a,votes_b\n0.6,0.4,1,0\n0.6,0.4,0,1\n").unwrap();
+    line(path, "calibrate one.csv -o one.st").ok();
+    let shown = line(path, "show one.st --route 0.1 --json").ok().json();
+    let cell = &shown["cells"][0];
+    assert!(cell["irreducible"].is_null() && cell["costs"]["route:oracle"].is_null(), "{cell}");
+    assert!(cell["total"].is_f64() && cell["irreducible_bounds"].is_array(), "{cell}");
+    assert_eq!(cell["action"], "undetermined");
+}
+
+#[test]
+fn a_task_file_says_the_same_as_flags() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("task.toml"), "abstain = 0.3\nloss = \"brier\"\n[[route]]\nname = \"expert\"\ncost = 0.05\n")
+        .unwrap();
+    let by_file = line(path, "show router.safetensors --task task.toml --json").ok();
+    let by_flags = line(path, &format!("show router.safetensors {TASK} --json")).ok();
+    assert_eq!(by_file.stdout, by_flags.stdout);
+}
+
+#[test]
+fn cells_can_be_sorted() {
+    let folder = workshop();
+    let shown = line(folder.path(), &format!("show router.safetensors {TASK} --sort margin --json")).ok().json();
+    let margins: Vec<f64> = shown["cells"].as_array().unwrap().iter().map(|c| c["margin"].as_f64().unwrap()).collect();
+    assert!(margins.is_sorted(), "{margins:?}");
+}
+
+#[test]
+fn a_task_does_not_change_the_router() {
+    let folder = workshop();
+    let before = fs::read(folder.path().join("router.safetensors")).unwrap();
+    for loss in ["brier", "cross-entropy", "zero-one"] {
+        line(folder.path(), &format!("show router.safetensors --loss {loss} --abstain 0.1")).ok();
+    }
+    assert_eq!(fs::read(folder.path().join("router.safetensors")).unwrap(), before);
+}
+
+#[test]
+fn tables_are_aligned() {
+    let folder = workshop();
+    let run = line(folder.path(), &format!("show router.safetensors {TASK}")).ok();
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let header = lines.iter().position(|line| line.contains("what lies in it")).unwrap();
+    let column = lines[header].find("action").unwrap();
+    for line in &lines[header + 1..header + 10] {
+        let chars: Vec<char> = line.chars().collect();
+        assert!(chars[column - 1] == ' ' && chars[column] != ' ', "{line}");
+    }
+}
