@@ -7,7 +7,7 @@ use pointsman::{Action, CellId, Decision, Policy, Router, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
-use crate::calibrate::{Learned, describe, support};
+use crate::calibrate::{Learned, describe};
 use crate::json::{self, Ordered, known};
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, percent};
@@ -126,7 +126,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
             cell: cell.0,
             name: router.cells().name(cell, router.classes()),
             rows: mixture.len(),
-            support: support(mixture).name(),
+            support: mixture.support().name(),
             centroid: mixture.centroid(),
             priced: policy.map(|policy| priced(policy.cell(cell).as_ref(), &names)),
         }
@@ -179,7 +179,7 @@ fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Router, order: &
     };
     for &cell in order {
         let mixture = router.mixture(cell);
-        let support = support(mixture);
+        let support = mixture.support();
         let mut row = vec![
             (cell.to_string(), DIM),
             (router.cells().name(cell, classes), PLAIN),

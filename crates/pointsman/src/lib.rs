@@ -22,7 +22,7 @@ pub use evaluate::{
 pub use loss::{LOG_FLOOR, Loss};
 pub use oracle::Oracle;
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{Action, Decision, Level, Policy, Verdict};
+pub use policy::{Action, Decision, Level, Policy, Tally, TallySummary, Verdict};
 pub use router::{Mixture, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};

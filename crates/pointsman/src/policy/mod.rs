@@ -1,5 +1,7 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
+mod tally;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use crate::partition::{CellId, Cells, UNUSUAL};
 use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::task::{Task, Ties};
+pub use tally::{Tally, TallySummary};
 
 /// Costs closer than this, relative to the loss's bound or to themselves, are a tie.
 const TIE: f64 = 1e-12;
