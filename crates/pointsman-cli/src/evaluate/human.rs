@@ -160,13 +160,16 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) 
     line("floor", error.floor, "what chance alone gives with so few rows".into());
     line("debiased", error.debiased, "what is left: 0 is calibrated".into());
     line("entropy gap", error.irreducible_gap, format!("largest over the cells, in {unit}: what routing relies on"));
-    let caveat = if report.router.recalibrated { "" } else { " (proved for routers calibrated with --recalibrate)" };
-    line(
-        "regret bound",
-        error.regret_bound,
-        format!("the loss's bound times W1: what no prices can cost above the best action a cell{caveat}"),
-    );
-    grid.write(out)
+    let remark = "the loss's bound times W1: the most to regret, whatever the prices".to_owned();
+    line("regret bound", error.regret_bound, remark);
+    grid.write(&mut *out)?;
+    if !report.router.recalibrated {
+        writeln!(
+            out,
+            "  {DIM}The bound is proved for routers that serve centroids: calibrate with --recalibrate.{DIM:#}"
+        )?;
+    }
+    Ok(())
 }
 
 fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {
