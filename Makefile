@@ -1,9 +1,10 @@
 # make demo   a router on built-in data: what it does and why
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
+# make docs   the book, in docs/book
 # make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench install picture audit fuzz
+.PHONY: help demo test docs bench install picture audit fuzz
 ROWS ?= 10000000
 
 help:
@@ -21,6 +22,14 @@ test:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+MDBOOK = target/tools/bin/mdbook
+
+$(MDBOOK):
+	cargo install mdbook --version 0.5.4 --locked --no-default-features --features search --root target/tools
+
+docs: $(MDBOOK)
+	$(MDBOOK) build docs
 
 bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)
