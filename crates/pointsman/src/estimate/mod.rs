@@ -63,6 +63,12 @@ impl Decomposition {
         self.irreducible().map(|irreducible| self.total - irreducible)
     }
 
+    /// Between what the reducible loss lies, an end below zero shown as zero; equal ends if the split is known.
+    #[must_use]
+    pub fn reducible_bounds(&self) -> [f64; 2] {
+        [self.irreducible_high, self.irreducible_low].map(|irreducible| (self.total - irreducible).max(0.0))
+    }
+
     /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own.
     ///
     /// `None` if the mixture has no rows: an empty cell is not zero.
