@@ -10,10 +10,10 @@ use crate::args::{ShowArgs, SortKey};
 use crate::calibrate::{Learned, describe};
 use crate::json::{self, Ordered, known};
 use crate::plan::{self, shell_quoted};
+use crate::render::next_step;
 use crate::render::number::{count, counted, decimals, fixed, percent};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
-use crate::render::next_step;
 
 /// A router and, if a task was given, a policy, as scripts read them.
 #[derive(Debug, Serialize)]

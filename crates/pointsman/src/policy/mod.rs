@@ -118,6 +118,7 @@ impl Router {
     /// If the loss does not fit the number of classes.
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         task.loss().check_classes(self.classes().len())?;
+        task.chosen_estimator().check_classes(self.classes().len())?;
         let (loss, estimator) = (task.loss(), task.chosen_estimator());
         let estimate = |mixture: Mixture<'_>| {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };
