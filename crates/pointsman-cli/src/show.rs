@@ -252,7 +252,7 @@ fn print_policy(
     grid.write(&mut *out)?;
     writeln!(out)?;
     print_legend(out, policy)?;
-    print_shares(out, router, &decisions)?;
+    print_shares(out, policy)?;
     let flags = plan::task_flags(&args.task);
     let decide = format!("pointsman decide {path} queries.csv{flags} -o decisions.csv");
     let evaluate = format!("pointsman evaluate {path} heldout.csv{flags}");
@@ -282,7 +282,10 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<11} {text}{DIM:#}");
     line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
     line("reducible", "what an oracle would save: the cheap model's own error")?;
-    line("predict", "irreducible + reducible; a route costs irreducible + its price")?;
+    line(
+        "predict",
+        "irreducible + reducible (shown as 0 if noise made it negative); a route costs irreducible + its price",
+    )?;
     line("margin", "by how much the action beats the next best")?;
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
     {
@@ -294,22 +297,17 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     Ok(())
 }
 
-/// How many calibration rows each action would get.
-fn print_shares(out: &mut impl Write, router: &Router, decisions: &[Option<Decision<'_>>]) -> io::Result<()> {
-    let mut shares: Vec<(Action<'_>, usize)> = Vec::new();
-    for decision in decisions.iter().flatten() {
-        match shares.iter_mut().find(|(action, _)| *action == decision.action()) {
-            Some((_, rows)) => *rows += decision.rows(),
-            None => shares.push((decision.action(), decision.rows())),
-        }
-    }
-    shares.sort_by_key(|&(_, rows)| std::cmp::Reverse(rows));
-    let all = router.rows().rows() as f64;
+/// Which share of the calibration rows each action would get.
+fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
+    let shares = policy.shares();
+    let mut shares: Vec<(&str, f64)> = shares.iter().map(|(name, &share)| (name, share)).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     let text: Vec<String> = shares
-        .iter()
-        .map(|(action, rows)| {
-            let style = style::action(action);
-            format!("{style}{action}{style:#} {}", percent(*rows as f64 / all))
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(name, share)| {
+            let style = style::action_named(name);
+            format!("{style}{name}{style:#} {}", percent(share))
         })
         .collect();
     writeln!(out, "\n  On traffic like the calibration rows: {}", text.join(", "))

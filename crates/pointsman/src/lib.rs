@@ -48,7 +48,7 @@ pub use evaluate::{
     CalibrationError, CellError, CellLosses, Correlations, Evaluation, Mean, Named, Replay, RouteSummary, RoutingCurve,
     Sweep, SweepAxis, SweepPoint, TaskSummary,
 };
-pub use loss::{LOG_FLOOR, Loss};
+pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::Oracle;
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
 pub use policy::{Action, Decision, Level, Policy, Tally, TallySummary, Verdict};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::estimate::Estimator;
-use crate::loss::Loss;
+use crate::loss::{Loss, MAX_COST};
 use crate::oracle::Oracle;
 
 /// The most routes a task may have.
@@ -179,11 +179,11 @@ impl Route {
 }
 
 fn checked_price(what: &str, price: f64) -> Result<f64> {
-    if price >= 0.0 && price.is_finite() {
+    if (0.0..=MAX_COST).contains(&price) {
         // A negative zero would print as one.
         Ok(price.abs())
     } else {
-        Err(Error::Task(format!("{what}: {price} is not a price; give a finite number of at least 0")))
+        Err(Error::Task(format!("{what}: {price} is not a price; give a number from 0 to {MAX_COST:e}")))
     }
 }
 

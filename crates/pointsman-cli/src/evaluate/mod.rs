@@ -57,7 +57,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
             .iter()
             .map(|sweep| Ok(SweepReport { axis: axis_name(sweep), points: replay.sweep(&policy, sweep)? }))
             .collect::<anyhow::Result<_>>()?,
-        calibration_error: calibration_error(args, &router, &table, task.loss())?,
+        calibration_error: calibration_error(args, &router, &table, &policy)?,
         router: RouterSummary {
             rows: router.rows().rows(),
             cells: router.cells().count(),
@@ -97,13 +97,13 @@ fn calibration_error(
     args: &EvaluateArgs,
     router: &Router,
     table: &Table,
-    loss: &pointsman::Loss,
+    policy: &pointsman::Policy,
 ) -> anyhow::Result<Option<CalibrationError>> {
     if args.no_calibration_error || !table.has_votes() {
         return Ok(None);
     }
     let progress = Progress::bar("calibration error", router.cells().count() as u64);
-    Ok(Some(router.calibration_error(table, loss, pointsman::DEFAULT_SPLITS, args.seed, || progress.step())?))
+    Ok(Some(router.calibration_error(table, policy, pointsman::DEFAULT_SPLITS, args.seed, || progress.step())?))
 }
 
 fn warn(table: &Table, report: &Report) {
@@ -116,11 +116,14 @@ fn warn(table: &Table, report: &Report) {
         ),
         _ if median < FEW_LABELS => render::warn(format!(
             "truth is the mean of {median} labels a row: so few understate the irreducible loss, and routing looks \
-             cheaper here than it is"
+             cheaper here than it is; see the corrected costs"
         )),
         _ => {}
     }
     if let Some(error) = &report.calibration_error {
+        if error.raw == 0.0 && error.floor > 0.0 {
+            render::warn("these rows are the ones the router was calibrated on: nothing is proved by them");
+        }
         let [stored, met] = error.labels;
         if (stored - met).abs() > 0.1 * stored.max(met) {
             render::warn(format!(

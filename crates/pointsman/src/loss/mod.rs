@@ -17,6 +17,9 @@ use matrix::Matrix;
 /// The smallest probability the cross-entropy lets a prediction give to a class.
 pub const LOG_FLOOR: f64 = 1e-6;
 
+/// The largest cost and the largest price: sums of such numbers stay finite.
+pub const MAX_COST: f64 = 1e100;
+
 /// A proper loss ℓ(y, q), bounded by `bound()`.
 ///
 /// | text | ℓ(y, q) | bound |
@@ -98,8 +101,8 @@ impl Loss {
     /// # Errors
     /// If the penalty is negative or not finite.
     pub fn asymmetric(penalty: f64) -> Result<Self> {
-        if !(penalty >= 0.0 && penalty.is_finite()) {
-            return Err(Error::Task(format!("asymmetric:{penalty}: the penalty must be finite and at least 0")));
+        if !(0.0..=MAX_COST).contains(&penalty) {
+            return Err(Error::Task(format!("asymmetric:{penalty}: the penalty must be from 0 to {MAX_COST:e}")));
         }
         Ok(Self(Kind::Asymmetric(penalty.abs())))
     }
@@ -192,6 +195,15 @@ impl Loss {
             Kind::Spherical | Kind::ZeroOne => 1.0,
             Kind::Asymmetric(penalty) => penalty.max(1.0),
             Kind::Matrix(matrix, _) => matrix.bound(),
+        }
+    }
+
+    /// The size of the numbers that are subtracted from each other when this loss is computed: its values are rounded on this
+    /// scale at least. A matrix only adds what is not negative, so its costs are rounded relative to themselves.
+    pub(crate) fn rounding(&self) -> f64 {
+        match &self.0 {
+            Kind::Matrix(..) => 0.0,
+            _ => self.bound(),
         }
     }
 
