@@ -110,9 +110,13 @@ impl<'a> Row<'a> {
     /// A field that has a role must be in the first row too, or it would be dropped in silence.
     fn known(&self, columns: &Columns, need: Need) -> Result<()> {
         let names = &self.layout.names;
-        for (i, (name, _)) in self.object.iter().enumerate() {
+        for (i, (name, value)) in self.object.iter().enumerate() {
             let in_place = names.get(i).is_some_and(|n| n == name);
-            if !in_place && need != Need::Predictions && !names.contains(name) && columns.has_role(name) {
+            let has_role = || {
+                let single = !matches!(value, Json::List(_) | Json::Object(_));
+                columns.has_role(name, single, &self.layout.classes)
+            };
+            if !in_place && need != Need::Predictions && !names.contains(name) && has_role() {
                 return Err(self.at.value(name, "is not in the first row: every row needs the same columns"));
             }
         }
@@ -177,9 +181,11 @@ impl<'a> Row<'a> {
                     out.push(number(value).map_err(|why| blame(key, why))?);
                 }
                 // With every key there, more entries are unknown or doubled ones.
-                if entries.len() != part.width() {
+                let known = |k: &String| part.keys.contains(k);
+                let count = if part.partial { entries.iter().filter(|(k, _)| known(k)).count() } else { entries.len() };
+                if count != part.width() {
                     let surplus = entries.iter().enumerate().find(|(i, (k, _))| {
-                        !part.keys.contains(k) || entries[..*i].iter().any(|(other, _)| other == k)
+                        !part.partial && !known(k) || entries[..*i].iter().any(|(other, _)| other == k)
                     });
                     let surplus = surplus.map_or("", |(_, (k, _))| k);
                     return Err(self.at.value(

@@ -49,6 +49,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let policy = Arc::new(router.policy(&task)?);
     let mut options = plan::read_options(&args.reading, None, Need::Predictions);
     options.batch_rows = args.batch_rows as usize;
+    options.features = Some(router.cells().features().to_vec());
     let batches = pointsman_table::batches(&args.table, &options)?;
     router.check_classes(batches.classes())?;
     drop(router);

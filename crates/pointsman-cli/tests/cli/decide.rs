@@ -130,3 +130,15 @@ fn a_reader_that_goes_away_is_no_failure() {
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn traffic_is_not_refused_for_columns_that_are_not_used() {
+    let folder = workshop();
+    let path = folder.path();
+    let text = "prob_cat,prob_dog,prob_owl,x_age,oracle_big_cat,weight,oracle_version\n0.2,0.3,0.5,,,,v3\n";
+    fs::write(path.join("traffic.csv"), text).unwrap();
+    line(path, "decide router.safetensors traffic.csv --abstain 0.3").ok();
+    line(path, "calibrate calibration.csv -o f.st --partition features:x_length=3").ok();
+    let run = line(path, "decide f.st traffic.csv --abstain 0.3");
+    assert!(run.code == 2 && run.stderr.contains("no column x_length"), "{run:?}");
+}

@@ -98,7 +98,6 @@ fn columns_that_are_missing_doubled_or_too_many() {
     csv("prob_a,prob_b,votes_a,votes_b,votes_c\n1,0,1,0,0\n", &["column votes_c", "\"c\" is not among the classes"]);
     csv("prob_a,prob_b,true_a\n1,0,1\n", &["no column true_b"]);
     csv("prob_a,prob_b,oracle_m_a\n1,0,1\n", &["no column oracle_m_b"]);
-    csv("prob_a,prob_b,oracle_price\n1,0,1\n", &["column oracle_price", "ends with none of the classes (a, b)"]);
     csv("prob_a,prob_b,id,id\n1,0,1,1\n", &["column id is given twice"]);
     jsonl("{\"p\": 1}", &["no predictions", "columns found: p"]);
     jsonl("{\"probs\":[1,0],\"prob_a\":1,\"prob_b\":0}", &["prob_a and probs", "keep one"]);
