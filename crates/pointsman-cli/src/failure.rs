@@ -31,6 +31,16 @@ impl std::fmt::Display for Bug {
 
 impl std::error::Error for Bug {}
 
+/// Keeps a parser's panic over a damaged file from being printed: it becomes an error, which is.
+pub(crate) fn quieten_parsers() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !pointsman_table::is_guarded() {
+            print(panic);
+        }
+    }));
+}
+
 /// Prints an error and gives the exit code.
 pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };

@@ -1,5 +1,6 @@
 //! Reading a file: whole, or batch by batch in bounded memory.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -226,6 +227,16 @@ impl Iterator for Batches {
     }
 }
 
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is inside a parser whose panic becomes an [`Error`]: a panic hook need not print it then.
+#[must_use]
+pub fn is_guarded() -> bool {
+    GUARDED.get()
+}
+
 /// Runs a parser so that its panic becomes an error.
 ///
 /// The parsers of Parquet, Arrow IPC and zip are other people's, and index into damaged files in many places:
@@ -236,7 +247,10 @@ impl Iterator for Batches {
 /// A stack that overflows or memory that is refused cannot be caught. Readers keep clear of both: they check
 /// claimed sizes and depths against the bytes there are before anybody relies on them.
 pub(crate) fn guarded<T>(file: &str, parse: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(parse)).unwrap_or_else(|panic| {
+    let before = GUARDED.replace(true);
+    let parsed = catch_unwind(AssertUnwindSafe(parse));
+    GUARDED.set(before);
+    parsed.unwrap_or_else(|panic| {
         let message = panic
             .downcast_ref::<&str>()
             .map(|s| (*s).to_owned())
@@ -245,4 +259,21 @@ pub(crate) fn guarded<T>(file: &str, parse: impl FnOnce() -> Result<T>) -> Resul
         let message = message.lines().next().unwrap_or_default();
         Err(Error::file(file, format!("is damaged: its parser gave up ({message})")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parsers_panic_is_known_as_such() {
+        assert!(!is_guarded());
+        let error = guarded("a.parquet", || -> Result<()> {
+            assert!(is_guarded());
+            panic!("index out of bounds\nsecond line");
+        });
+        let error = error.unwrap_err().to_string();
+        assert_eq!(error, "a.parquet: is damaged: its parser gave up (index out of bounds)");
+        assert!(!is_guarded());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{line, line_with_input, pointsman, workshop};
+use crate::{command, finish, line, line_with_input, pointsman, workshop};
 
 #[test]
 fn every_bad_input_is_refused_in_one_line() {
@@ -111,6 +111,29 @@ fn a_bad_row_far_down_leaves_no_decisions() {
     let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> = names.filter(|name| name.starts_with("out") || name.ends_with(".part")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_parser_that_panics_is_one_line_too() {
+    use pointsman_table::{Column, ColumnKind, TableWriter};
+    let folder = workshop();
+    let path = folder.path().join("good.arrow");
+    let names = ["prob_a", "prob_b", "votes_a", "votes_b"].map(|name| (name.to_owned(), ColumnKind::Real));
+    let mut writer = TableWriter::create(&path, None, &names).unwrap();
+    writer.write(&[0.5, 0.5, 1.0, 2.0].map(|x| Column::Real(vec![x; 40]))).unwrap();
+    writer.finish().unwrap();
+    let good = fs::read(&path).unwrap();
+    let damaged = folder.path().join("damaged.arrow");
+    let panics = |at: usize| {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x7f;
+        fs::write(&damaged, &bytes).unwrap();
+        pointsman_table::read(&damaged).is_err_and(|error| error.to_string().contains("its parser gave up"))
+    };
+    assert!((0..good.len()).any(panics), "no damage makes the parser panic: guard it no longer");
+    let run = finish(command().env("RUST_BACKTRACE", "1").arg("calibrate").arg(&damaged).args(["-o", "/nowhere/r.st"]));
+    assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{run:?}");
+    assert!(run.stderr.contains("its parser gave up"), "{run:?}");
 }
 
 #[test]
