@@ -137,6 +137,16 @@ fn a_parser_that_panics_is_one_line_too() {
 }
 
 #[test]
+fn a_file_cannot_write_to_the_terminal() {
+    let folder = workshop();
+    let text = "\"prob_a\n\u{1b}[2Jb\",prob_c\n1,0\n";
+    fs::write(folder.path().join("odd.csv"), text).unwrap();
+    let run = line(folder.path(), "decide router.safetensors odd.csv");
+    assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{run:?}");
+    assert!(!run.stderr.contains('\u{1b}'), "{run:?}");
+}
+
+#[test]
 fn help_has_examples_and_versions_are_told() {
     for name in ["calibrate", "show", "decide", "evaluate", "demo", "completions"] {
         let run = pointsman([name, "--help"]).ok();
