@@ -34,10 +34,10 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let (calibration, heldout) = (path("calibration.csv"), path("heldout.csv"));
     let (router, decisions) = (path("router.safetensors"), path("decisions.csv"));
     {
-        let _writing = Writing::start();
+        let writing = Writing::start();
         let mut world = World::new(args.seed);
-        world.write(Path::new(&calibration), CALIBRATION_ROWS, false)?;
-        world.write(Path::new(&heldout), args.rows, true)?;
+        world.write(Path::new(&calibration), CALIBRATION_ROWS, false, &writing)?;
+        world.write(Path::new(&heldout), args.rows, true, &writing)?;
     }
     say(
         "1. A world",

@@ -68,9 +68,10 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let written = match &args.output {
         Some(folder) => {
             let path = folder.join("report.json");
-            let _writing = Writing::start();
+            let writing = Writing::start();
             fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
             pointsman_table::write_atomically(&path, |out| json::write_pretty(out, &report))?;
+            writing.check()?;
             Some(path)
         }
         None => None,
