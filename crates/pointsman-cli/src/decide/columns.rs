@@ -18,12 +18,10 @@ pub(super) fn names(policy: &Policy, ids: bool) -> Vec<(String, ColumnKind)> {
         names.push(("id".to_owned(), Text));
     }
     names.extend([("cell", Count), ("support", Text), ("action", Text), ("label", Text)].map(own));
-    if task.loss().acts().is_some() {
-        names.push(("act".to_owned(), Text));
-    }
     names.extend([("irreducible", Real), ("reducible", Real), ("cost_predict", Real)].map(own));
     names.extend(task.routes().iter().map(|route| (format!("cost_route_{}", route.name()), Real)));
     names.extend(task.abstain_price().map(|_| ("cost_abstain".to_owned(), Real)));
+    names.extend(task.loss().acts().map(|_| ("act".to_owned(), Text)));
     names
 }
 
@@ -48,11 +46,11 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
         text(&|d| d.action().to_string()),
         Column::Text(labels),
     ];
-    columns.extend(acts.map(Column::Text));
     columns.push(real(&|d| d.irreducible()));
     columns.push(real(&|d| d.reducible()));
     let actions = 1 + policy.task().routes().len() + usize::from(policy.task().abstain_price().is_some());
     columns.extend((0..actions).map(|action| real(&|d| known_costs(&d).nth(action))));
+    columns.extend(acts.map(Column::Text));
     if let Some(ids) = frame.ids {
         columns.insert(0, Column::Text(ids));
     }
@@ -91,12 +89,7 @@ fn answers(policy: &Policy, frame: &Frame, verdicts: &[Verdict]) -> (Vec<String>
                 own.as_slice()
             }
         };
-        let act = loss.act(served);
-        match loss.acts() {
-            // The class this loss would name is the answer.
-            None => (act, act),
-            Some(_) => (pointsman::top_class(served), act),
-        }
+        (loss.label(served), loss.act(served))
     };
     let found: Vec<(usize, usize)> =
         (0..verdicts.len()).into_par_iter().with_min_len(CHUNK).map_init(Vec::new, answer).collect();

@@ -67,9 +67,25 @@ fn losses_with_acts_of_their_own_name_the_act() {
     fs::write(path.join("task.toml"), task).unwrap();
     let run = line(path, "decide router.safetensors heldout.csv --task task.toml").ok();
     let (header, rows) = parse_csv(&run.stdout);
-    assert_eq!(header[4..6], ["label", "act"]);
-    assert!(rows.iter().all(|row| ["ship", "hold", "ask"].contains(&row[5].as_str())));
-    assert!(rows.iter().any(|row| row[5] == "ask"));
+    let wanted = "id,cell,support,action,label,irreducible,reducible,cost_predict,cost_abstain,act";
+    assert_eq!(header.join(","), wanted);
+    assert!(rows.iter().all(|row| ["ship", "hold", "ask"].contains(&row[9].as_str())));
+    assert!(rows.iter().any(|row| row[9] == "ask"));
+}
+
+#[test]
+fn the_label_is_what_predicting_would_name() {
+    let folder = workshop();
+    let path = folder.path();
+    let table = "prob_no,prob_yes,votes_no,votes_yes\n0.6,0.4,3,2\n0.9,0.1,5,0\n0.2,0.8,1,4\n";
+    fs::write(path.join("two.csv"), table).unwrap();
+    line(path, "calibrate two.csv -o two.st").ok();
+    let (header, rows) = parse_csv(&line(path, "decide two.st two.csv --loss fn-fp:fp=1,fn=3").ok().stdout);
+    assert_eq!((header[3].as_str(), header.last().unwrap().as_str()), ("label", "act"));
+    let named: Vec<(&str, &str)> = rows.iter().map(|row| (row[3].as_str(), row.last().unwrap().as_str())).collect();
+    assert_eq!(named, [("yes", "positive"), ("no", "negative"), ("yes", "positive")]);
+    let (_, rows) = parse_csv(&line(path, "decide two.st two.csv --loss asymmetric:3").ok().stdout);
+    assert_eq!(rows.iter().map(|row| row[3].as_str()).collect::<Vec<_>>(), ["yes", "no", "yes"]);
 }
 
 #[test]
