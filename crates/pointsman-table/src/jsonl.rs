@@ -1,5 +1,6 @@
 //! JSONL: one object a line, its fields wide, nested or both.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 
 use crate::batch::Raw;
@@ -120,14 +121,13 @@ impl<'a> Row<'a> {
                 return Err(self.at.value(name, "is not in the first row: every row needs the same columns"));
             }
         }
-        if self.object.len() > 1
-            && let Some(twice) = (1..self.object.len()).find(|&i| {
-                names.get(i) != Some(&self.object[i].0) && self.object[..i].iter().any(|(n, _)| *n == self.object[i].0)
-            })
-        {
-            return Err(self.at.value(&self.object[twice].0, "is given twice: keep one of them"));
+        // Names all in their places are those of the first row, which were checked when the layout was found.
+        let moved = self.object.iter().enumerate().any(|(i, (name, _))| names.get(i) != Some(name));
+        let mut seen = HashSet::new();
+        match self.object.iter().find(|(name, _)| moved && !seen.insert(name)) {
+            Some((twice, _)) => Err(self.at.value(twice, "is given twice: keep one of them")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn field(&self, field: usize) -> Result<&'a Json> {

@@ -105,6 +105,9 @@ fn columns_that_are_missing_doubled_or_too_many() {
     jsonl("{\"probs\":{\"a\":1,\"b\":0},\"votes\":{\"a\":1,\"b\":0,\"c\":1}}", &["votes.c", "not among the classes"]);
     jsonl("{\"probs\":[1,0],\"votes\":[1,0,0]}", &["column votes", "3 values a row", "2 names"]);
     jsonl("{\"probs\":[1,0],\"votes\":{\"cat\":1,\"dog\":0}}", &["votes.cat", "not among the classes"]);
+    let doubled = "{\"id\":1,\"probs\":[1,0],\"votes\":[5,0]}\n\
+                   {\"votes\":[5,0],\"probs\":[1,0],\"votes\":[0,5],\"id\":2}\n";
+    jsonl(doubled, &["row 2", "votes", "is given twice"]);
     columns(vec![("score", reals(&[1.0]))], &["no predictions", "columns found: score"]);
     columns(vec![("prob_a", reals(&[1.0]))], &["one class only"]);
     npz(&[doubles("p", "(1, 2)", &[1.0, 0.0])], &["no predictions", "columns found: p"]);
