@@ -25,6 +25,11 @@ pub(crate) trait Source: Send {
     fn fill(&mut self, limit: usize, gate: &mut Gate, out: &mut Raw) -> Result<usize>;
 
     fn progress(&self) -> Progress;
+
+    /// The most rows a batch should have for the memory it takes.
+    fn most_rows(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// How far a reader has come.
@@ -82,7 +87,7 @@ pub fn read_frame(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Frame
 
 /// Reads a table batch by batch, in memory that does not grow with the file.
 ///
-/// A batch has [`ReadOptions::batch_rows`] rows, the last one the rest. An Arrow file's own record batches
+/// A batch has [`ReadOptions::batch_rows`] rows, fewer if an npz file's rows are long, the last one the rest. An Arrow file's own record batches
 /// are held whole while they are cut up, a numpy array in Fortran order for as long as the file is read, and
 /// [`ReadOptions::annotations`] stay in memory.
 ///
@@ -108,7 +113,7 @@ pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches>
     };
     Ok(Batches {
         gate: Gate::new(&options.filters),
-        batch_rows: options.batch_rows.max(1),
+        batch_rows: options.batch_rows.min(source.most_rows()).max(1),
         name,
         source,
         join,

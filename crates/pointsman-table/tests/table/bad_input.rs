@@ -291,6 +291,13 @@ fn text_that_is_no_table() {
 }
 
 #[test]
+fn a_quote_never_closed_is_not_held_in_memory() {
+    let mut text = b"prob_a,prob_b\n1,0\n\"1,0\n".to_vec();
+    text.resize(70 << 20, b'0');
+    csv(text, &["after row 1", "longer than 64 MB", "quote"]);
+}
+
+#[test]
 fn arrays_that_lie() {
     let bomb = |shape: &str| array("probs", "<f8", false, shape, vec![0; 16]);
     npz(&[bomb("(1000000000000, 1000)")], &["array probs", "does not fit its"]);
