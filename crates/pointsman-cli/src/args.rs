@@ -265,7 +265,12 @@ pub(crate) struct EvaluateArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pointsman demo -o /tmp/demo --seed 7")]
+#[command(after_help = "\
+The folder is marked by a file .pointsman-demo. Without the mark, files of the demo's names are
+taken for yours and left alone.
+
+Example:
+  pointsman demo -o /tmp/demo --seed 7")]
 pub(crate) struct DemoArgs {
     /// Held-out rows
     #[arg(long, value_name = "N", default_value_t = 20_000,
@@ -277,6 +282,9 @@ pub(crate) struct DemoArgs {
     /// Where the files go
     #[arg(short, long, value_name = "DIR", default_value = "pointsman-demo", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
+    /// Replace files of the demo's names even where the demo did not make them
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[cfg(test)]
