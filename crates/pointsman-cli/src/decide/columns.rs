@@ -31,7 +31,8 @@ fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
 
 /// Decides a batch.
 pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Column>, Vec<Verdict>)> {
-    let verdicts = verdicts(policy, &frame)?;
+    let mut verdicts = vec![Verdict::default(); frame.table.rows()];
+    policy.decide_table(&frame.table, &mut verdicts)?;
     let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
         Column::Text(verdicts.par_iter().with_min_len(CHUNK).map(|&v| value(policy.decision(v))).collect())
     };
@@ -55,26 +56,6 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
         columns.insert(0, Column::Text(ids));
     }
     Ok((columns, verdicts))
-}
-
-fn verdicts(policy: &Policy, frame: &Frame) -> anyhow::Result<Vec<Verdict>> {
-    let table = &frame.table;
-    let columns = table.feature_columns(policy.cells().features())?;
-    let features: Vec<f64> =
-        (0..table.rows()).flat_map(|row| columns.iter().map(move |&column| table.features(row)[column])).collect();
-    let (classes, width) = (policy.classes().len(), columns.len());
-    let mut verdicts = vec![Verdict::default(); table.rows()];
-    verdicts.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, out)| {
-        let start = chunk * CHUNK;
-        let end = start + out.len();
-        let (probs, features) =
-            (&table.predictions()[start * classes..end * classes], &features[start * width..end * width]);
-        policy.decide_rows(probs, features, out).map_err(|error| {
-            // Rows are counted from one, as they stand in the file.
-            error.map_row(|row| frame.rows.get(start + row).map_or(start + row, |&row| row as usize))
-        })
-    })?;
-    Ok(verdicts)
 }
 
 /// What predicting would answer: the class, and the act for losses with acts of their own.
