@@ -83,9 +83,6 @@ pub(crate) fn read_table(path: &Path, options: &ReadOptions) -> anyhow::Result<T
 
 /// Loads a router.
 pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
-    if path.as_os_str() == "-" {
-        bail!("a router is read from a file: give its path instead of -");
-    }
     pointsman_table::load_router(path).map_err(|error| {
         let is_table = Format::of_path(path).is_some() && matches!(error, pointsman_table::Error::File { .. });
         let error = anyhow::Error::from(error);
@@ -131,6 +128,27 @@ pub(crate) fn refuse_to_overwrite(output: &Path, inputs: &[&Path]) -> anyhow::Re
         Some(input) => bail!("{}: would be overwritten; choose another output", input.display()),
         None => Ok(()),
     }
+}
+
+/// Whether a path stands for standard input or output.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Refuses to read two things from standard input.
+pub(crate) fn one_from_stdin<'a>(inputs: impl IntoIterator<Item = Option<&'a PathBuf>>) -> anyhow::Result<()> {
+    if inputs.into_iter().flatten().filter(|path| is_stream(path)).count() > 1 {
+        bail!("- is given for more than one input: standard input can be one of them only");
+    }
+    Ok(())
+}
+
+/// Refuses standard output where a folder of files is written.
+pub(crate) fn refuse_stdout(folder: &Path) -> anyhow::Result<()> {
+    if is_stream(folder) {
+        bail!("-o - is not possible: a folder of files is written; give its path");
+    }
+    Ok(())
 }
 
 /// A path as a shell would need it typed.

@@ -7,7 +7,7 @@ use pointsman::{Action, CellId, Decision, Policy, Router, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
-use crate::calibrate::{Learned, describe};
+use crate::calibrate::{Labels, Learned, describe};
 use crate::json::{self, Ordered, known};
 use crate::plan::{self, shell_quoted};
 use crate::render::next_step;
@@ -28,13 +28,6 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     cells: Vec<Cell>,
-}
-
-#[derive(Debug, Serialize)]
-struct Labels {
-    min: u64,
-    median: u64,
-    max: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -69,6 +62,7 @@ struct Priced {
 }
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.router), args.task.task.as_ref()])?;
     let task = args.task.is_given().then(|| plan::task(&args.task)).transpose()?;
     if task.is_none() && args.sort == SortKey::Margin {
         bail!("--sort margin needs a task: add --route COST or --abstain COST");
@@ -120,7 +114,6 @@ pub(crate) fn known_costs<'a>(decision: &Decision<'a>) -> impl Iterator<Item = f
 }
 
 fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report {
-    let [min, median, max] = Learned::of(router).labels;
     let names = policy.map(action_names).unwrap_or_default();
     let cell = |&cell: &CellId| {
         let mixture = router.mixture(cell);
@@ -138,7 +131,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
         rows: router.rows().rows(),
         partition: router.partition().to_string(),
         recalibrated: router.is_recalibrated(),
-        labels: Labels { min, median, max },
+        labels: Learned::of(router).labels.into(),
         task: policy.map(|policy| policy.task().into()),
         unit: policy.map(|policy| policy.task().loss().unit()),
         cells: order.iter().map(cell).collect(),

@@ -43,6 +43,7 @@ struct Decided {
 }
 
 pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.router), Some(&args.table), args.task.task.as_ref()])?;
     let task = plan::task(&args.task)?;
     let output = Output::new(args.output.as_ref(), args.output_format, &[&args.router, &args.table])?;
     let router = plan::load_router(&args.router)?;

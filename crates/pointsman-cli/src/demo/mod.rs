@@ -32,6 +32,7 @@ const TASK: [&str; 4] = ["--route", "expert=0.08", "--abstain", "0.47"];
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let folder = &args.output;
+    plan::refuse_stdout(folder)?;
     render::set_guided(true);
     claim(folder, args.force)?;
     let file = |name: &str| shell_quoted(&folder.join(name));

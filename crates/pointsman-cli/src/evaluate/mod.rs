@@ -43,6 +43,8 @@ struct SweepReport {
 }
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.router), Some(&args.table), args.annotations.as_ref(), args.task.task.as_ref()])?;
+    args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let policy = router.policy(&task)?;
