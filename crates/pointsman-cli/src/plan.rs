@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use pointsman::{Loss, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
@@ -110,13 +110,11 @@ impl Output {
             None => PathBuf::from("-"),
             Some(path) => path.clone(),
         };
-        if path.as_os_str() == "-" {
-            return Ok(Self::Table(path, format.unwrap_or(Format::Csv)));
+        if !is_stream(&path) {
+            refuse_to_overwrite(&path, inputs)?;
         }
-        refuse_to_overwrite(&path, inputs)?;
-        let format = format.or_else(|| Format::of_path(&path)).with_context(|| {
-            format!("{}: the extension names no table format: add --output-format csv", path.display())
-        })?;
+        let format = Format::to_write(&path, format)
+            .map_err(|error| anyhow::Error::from(error).context(Hint("or name it: --output-format csv".into())))?;
         Ok(Self::Table(path, format))
     }
 }

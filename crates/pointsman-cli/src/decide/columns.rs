@@ -49,7 +49,7 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
     ];
     columns.push(real(&|d| d.irreducible()));
     columns.push(real(&|d| d.reducible()));
-    let actions = 1 + policy.task().routes().len() + usize::from(policy.task().abstain_price().is_some());
+    let actions = policy.task().action_names().len();
     columns.extend((0..actions).map(|action| real(&|d| known_costs(&d).nth(action))));
     columns.extend(acts.map(Column::Text));
     if let Some(ids) = frame.ids {
