@@ -15,9 +15,6 @@ use crate::render::number::{count, counted, percent};
 use crate::render::style::{BOLD, DIM, GOOD};
 use crate::render::{self, next_step};
 
-/// Sums further from one than this were not merely rounded.
-const ROUNDING: f64 = 1e-5;
-
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     plan::one_from_stdin([Some(&args.table), args.annotations.as_ref()])?;
     let to_stdout = plan::is_stream(&args.output);
@@ -142,14 +139,7 @@ pub(crate) fn labels(table: &Table) -> [u64; 3] {
 }
 
 fn warn(table: &Table, learned: &Learned) {
-    let off = |&row: &usize| (table.prediction(row).iter().sum::<f64>() - 1.0).abs() > ROUNDING;
-    let renormalised = (0..table.rows()).filter(off).count();
-    if renormalised > 0 {
-        render::warn(format!(
-            "the probabilities of {} do not sum to one and were divided by their sum",
-            counted(renormalised, "row", "rows")
-        ));
-    }
+    plan::warn_if_divided(plan::divided_rows(table));
     if learned.labels[2] == 1 {
         render::warn(
             "one label per item: noise and model error cannot be separated, so route costs are only bounded and some \

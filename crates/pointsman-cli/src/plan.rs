@@ -11,6 +11,7 @@ use crate::args::{TableArgs, TaskArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
+use crate::render::number::counted;
 
 /// The task the flags or the task file describe.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -33,6 +34,23 @@ pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
 pub(crate) fn warn_if_no_choice(task: &Task) {
     if task.routes().is_empty() && task.abstain_price().is_none() {
         render::warn("no --route and no --abstain: the only action is to predict");
+    }
+}
+
+/// How many rows' probabilities were divided by a sum that is not one, beyond rounding.
+pub(crate) fn divided_rows(table: &Table) -> usize {
+    const ROUNDING: f64 = 1e-5;
+    let off = |&row: &usize| (table.prediction(row).iter().sum::<f64>() - 1.0).abs() > ROUNDING;
+    (0..table.rows()).filter(off).count()
+}
+
+/// Says so if there are any.
+pub(crate) fn warn_if_divided(rows: usize) {
+    if rows > 0 {
+        render::warn(format!(
+            "the probabilities of {} do not sum to one and were divided by their sum",
+            counted(rows, "row", "rows")
+        ));
     }
 }
 

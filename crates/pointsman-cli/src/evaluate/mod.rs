@@ -79,6 +79,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         None => None,
     };
     plan::warn_if_no_choice(&task);
+    plan::warn_if_divided(plan::divided_rows(&table));
     warn(&table, &report);
     if args.json { json::print(&report) } else { Ok(human::print(args, &report, written.as_deref())?) }
 }

@@ -158,3 +158,18 @@ fn traffic_is_not_refused_for_columns_that_are_not_used() {
     let run = line(path, "decide f.st traffic.csv --abstain 0.3");
     assert!(run.code == 2 && run.stderr.contains("no column x_length"), "{run:?}");
 }
+
+#[test]
+fn probabilities_that_do_not_sum_to_one_are_told_once() {
+    let folder = workshop();
+    let path = folder.path();
+    let mut text = "prob_cat,prob_dog,prob_owl,votes_cat,votes_dog,votes_owl\n".to_owned();
+    text += &"0.2,0.3,0.5005,1,1,2\n0.2,0.3,0.5,1,1,2\n".repeat(10);
+    fs::write(path.join("off.csv"), text).unwrap();
+    for command in ["decide", "evaluate"] {
+        let batches = if command == "decide" { " --batch-rows 3" } else { "" };
+        let run = line(path, &format!("{command} router.safetensors off.csv --abstain 0.3{batches}")).ok();
+        let told = run.stderr.lines().filter(|line| line.contains("the probabilities of 10 rows do not sum to one"));
+        assert_eq!(told.count(), 1, "{run:?}");
+    }
+}
