@@ -201,6 +201,9 @@ Columns written: id (if the table has one), cell, support, action, label, irredu
 cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own. Unknown
 numbers are left empty.
 
+Written to a file, decisions appear whole or not at all; standard output is a stream: rows before
+a bad one are there, and the exit code says so.
+
 Examples:
   pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o out.parquet
   cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,"))]

@@ -157,6 +157,7 @@ fn help_has_examples_and_versions_are_told() {
         let run = pointsman([name, "--help"]).ok();
         assert!(run.stdout.contains("Example") && run.stdout.contains(&format!("pointsman {name}")), "{run:?}");
     }
+    assert!(pointsman(["decide", "--help"]).ok().stdout.contains("whole or not at all"));
     let run = pointsman(["-V"]).ok();
     assert!(run.stdout.starts_with("pointsman "), "{run:?}");
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
