@@ -24,6 +24,7 @@ use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
     interrupt::install();
+    failure::quieten_parsers();
     let cli = Cli::parse();
     render::set_quiet(cli.quiet);
     failure::report(run(cli.command))

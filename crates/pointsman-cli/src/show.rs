@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Policy, Router, TaskSummary};
+use pointsman::{Action, CellId, Decision, Named, Policy, Router, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
-use crate::calibrate::{Learned, describe};
-use crate::json::{self, Ordered, known};
+use crate::calibrate::{Labels, Learned, describe};
+use crate::json::{self, known};
 use crate::plan::{self, shell_quoted};
 use crate::render::next_step;
 use crate::render::number::{count, counted, decimals, fixed, percent};
@@ -31,13 +31,6 @@ struct Report {
 }
 
 #[derive(Debug, Serialize)]
-struct Labels {
-    min: u64,
-    median: u64,
-    max: u64,
-}
-
-#[derive(Debug, Serialize)]
 struct Cell {
     cell: u32,
     name: String,
@@ -54,7 +47,7 @@ struct Priced {
     irreducible: Option<f64>,
     reducible: Option<f64>,
     total: Option<f64>,
-    costs: Ordered<Option<f64>>,
+    costs: Named<Option<f64>>,
     action: Option<String>,
     margin: Option<f64>,
     /// Bounds where one label an item leaves only those.
@@ -63,12 +56,13 @@ struct Priced {
     #[serde(skip_serializing_if = "Option::is_none")]
     reducible_bounds: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    costs_low: Option<Ordered<Option<f64>>>,
+    costs_low: Option<Named<Option<f64>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    costs_high: Option<Ordered<Option<f64>>>,
+    costs_high: Option<Named<Option<f64>>>,
 }
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.router), args.task.task.as_ref()])?;
     let task = args.task.is_given().then(|| plan::task(&args.task)).transpose()?;
     if task.is_none() && args.sort == SortKey::Margin {
         bail!("--sort margin needs a task: add --route COST or --abstain COST");
@@ -105,23 +99,13 @@ fn order(router: &Router, policy: Option<&Policy>, key: SortKey) -> Vec<CellId> 
     cells
 }
 
-/// The names of the actions, as costs are listed: predict, the routes, abstain.
-pub(crate) fn action_names(policy: &Policy) -> Vec<String> {
-    let task = policy.task();
-    let mut names = vec![Action::Predict.to_string()];
-    names.extend(task.routes().iter().map(|route| Action::Route(route.name()).to_string()));
-    names.extend(task.abstain_price().map(|_| Action::Abstain.to_string()));
-    names
-}
-
 /// The costs that are known; where bounds differ, NaN.
 pub(crate) fn known_costs<'a>(decision: &Decision<'a>) -> impl Iterator<Item = f64> + 'a {
     decision.costs().iter().zip(decision.costs_high()).map(|(&low, &high)| if low == high { low } else { f64::NAN })
 }
 
 fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report {
-    let [min, median, max] = Learned::of(router).labels;
-    let names = policy.map(action_names).unwrap_or_default();
+    let names = policy.map(|policy| policy.task().action_names()).unwrap_or_default();
     let cell = |&cell: &CellId| {
         let mixture = router.mixture(cell);
         Cell {
@@ -138,7 +122,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
         rows: router.rows().rows(),
         partition: router.partition().to_string(),
         recalibrated: router.is_recalibrated(),
-        labels: Labels { min, median, max },
+        labels: Learned::of(router).labels.into(),
         task: policy.map(|policy| policy.task().into()),
         unit: policy.map(|policy| policy.task().loss().unit()),
         cells: order.iter().map(cell).collect(),
@@ -148,7 +132,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
 fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
     let named = |costs: Option<Vec<f64>>| {
         let cost = |(i, name): (usize, &String)| (name.clone(), costs.as_ref().and_then(|costs| known(costs[i])));
-        Ordered(names.iter().enumerate().map(cost).collect())
+        names.iter().enumerate().map(cost).collect()
     };
     let bounded = decision.filter(|d| !d.estimate().is_known());
     let bounds = |d: &Decision<'_>| [d.estimate().irreducible_low, d.estimate().irreducible_high];
@@ -217,7 +201,7 @@ fn print_policy(
     policy: &Policy,
     order: &[CellId],
 ) -> io::Result<()> {
-    let names = action_names(policy);
+    let names = policy.task().action_names();
     let loss = policy.task().loss();
     let path = shell_quoted(&args.router);
     writeln!(

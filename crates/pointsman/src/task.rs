@@ -145,6 +145,22 @@ impl Task {
         self.abstain
     }
 
+    /// The names of the actions in the order costs are listed: `predict`, `route:<name>` …, `abstain` if allowed.
+    ///
+    /// ```
+    /// use pointsman::{Loss, Oracle, Task};
+    /// let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?.abstain(0.30)?;
+    /// assert_eq!(task.action_names(), ["predict", "route:expert", "abstain"]);
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    #[must_use]
+    pub fn action_names(&self) -> Vec<String> {
+        let mut names = vec!["predict".to_owned()];
+        names.extend(self.routes.iter().map(|route| format!("route:{}", route.name())));
+        names.extend(self.abstain.map(|_| "abstain".to_owned()));
+        names
+    }
+
     /// The estimator in use.
     #[must_use]
     pub fn chosen_estimator(&self) -> Estimator {

@@ -43,6 +43,8 @@ struct SweepReport {
 }
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.router), Some(&args.table), args.annotations.as_ref(), args.task.task.as_ref()])?;
+    args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let policy = router.policy(&task)?;
@@ -68,14 +70,16 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let written = match &args.output {
         Some(folder) => {
             let path = folder.join("report.json");
-            let _writing = Writing::start();
+            let writing = Writing::start();
             fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
             pointsman_table::write_atomically(&path, |out| json::write_pretty(out, &report))?;
+            writing.check()?;
             Some(path)
         }
         None => None,
     };
     plan::warn_if_no_choice(&task);
+    plan::warn_if_divided(plan::divided_rows(&table));
     warn(&table, &report);
     if args.json { json::print(&report) } else { Ok(human::print(args, &report, written.as_deref())?) }
 }

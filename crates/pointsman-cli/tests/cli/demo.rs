@@ -53,3 +53,16 @@ fn a_seed_is_a_world() {
     assert_eq!(heldout("a"), heldout("b"));
     assert_ne!(heldout("a"), heldout("c"));
 }
+
+#[test]
+fn files_of_the_same_names_are_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let own = folder.path().join("calibration.csv");
+    fs::write(&own, "mine").unwrap();
+    let run = line(folder.path(), "demo --rows 100 -o . -q");
+    assert!(run.code == 2 && run.stderr.contains("calibration.csv") && run.stderr.contains("--force"), "{run:?}");
+    assert_eq!((fs::read_to_string(&own).unwrap().as_str(), fs::read_dir(folder.path()).unwrap().count()), ("mine", 1));
+    line(folder.path(), "demo --rows 100 -o . -q --force").ok();
+    // Its own files it may replace.
+    line(folder.path(), "demo --rows 100 -o . -q").ok();
+}

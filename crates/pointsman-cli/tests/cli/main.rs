@@ -6,6 +6,8 @@ mod decide;
 mod demo;
 mod evaluate;
 mod formats;
+#[cfg(unix)]
+mod interrupt;
 mod licences;
 mod readme;
 mod show;

@@ -230,7 +230,7 @@ impl Replay {
     pub fn evaluate(&self, policy: &Policy) -> Result<Evaluation> {
         self.check(policy)?;
         let task = policy.task();
-        let names = action_names(task);
+        let names = task.action_names();
         let mut evaluation = Evaluation {
             rows: self.places.len(),
             loss: task.loss().to_string(),
@@ -457,12 +457,4 @@ fn sum(values: impl Iterator<Item = f64>) -> f64 {
         sum = next;
     }
     sum + lost
-}
-
-/// `predict`, `route:<name>` …, `abstain`.
-pub(crate) fn action_names(task: &Task) -> Vec<String> {
-    let mut names = vec!["predict".to_owned()];
-    names.extend(task.routes().iter().map(|route| format!("route:{}", route.name())));
-    names.extend(task.abstain_price().map(|_| "abstain".to_owned()));
-    names
 }

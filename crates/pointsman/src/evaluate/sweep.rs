@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Group, Named, Replay, action_names, sum};
+use super::{Group, Named, Replay, sum};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::task::Task;
@@ -55,7 +55,7 @@ impl Replay {
     fn sweep_point(&self, policy: &Policy, axis: &SweepAxis, price: f64) -> Result<SweepPoint> {
         let task = axis.apply(policy.task().clone(), price)?;
         let policy = policy.reprice(&task)?;
-        let names = action_names(&task);
+        let names = task.action_names();
         let mut mean_cost = Named::new();
         mean_cost.push("router", self.mean_cost(&policy));
         mean_cost.push("predict/route", self.mean_cost(&policy.reprice(&task.clone().without_abstaining())?));

@@ -236,6 +236,28 @@ impl Loss {
         }
     }
 
+    /// The class that predicting names: the one the act stands for, or the top class where acts stand for none.
+    ///
+    /// ```
+    /// use pointsman::Loss;
+    /// let loss = Loss::fn_fp(1.0, 3.0)?;
+    /// assert_eq!(loss.label(&[0.6, 0.4]), 1); // missing the second class is dear
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    #[must_use]
+    pub fn label(&self, q: &[f64]) -> usize {
+        match &self.0 {
+            // The named matrices: positive is the second class, negative the first, a hedge neither.
+            Kind::Matrix(matrix, Some(_)) => match matrix.acts()[matrix.best(q)].as_str() {
+                "positive" => 1,
+                "negative" => 0,
+                _ => crate::simplex::top_class(q),
+            },
+            Kind::Matrix(_, None) => crate::simplex::top_class(q),
+            _ => self.act(q),
+        }
+    }
+
     /// What the entropy looks like, for estimators that can use it.
     pub(crate) fn shape(&self) -> Shape {
         match &self.0 {

@@ -9,11 +9,12 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::estimate::{Decomposition, Estimator};
-use crate::evaluate::{Named, action_names};
+use crate::evaluate::Named;
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells, UNUSUAL};
 use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
+use crate::table::Table;
 use crate::task::{Task, Ties};
 pub use tally::{Tally, TallySummary};
 
@@ -339,6 +340,33 @@ impl Policy {
         Ok(())
     }
 
+    /// Decides the rows of a table, whose values were checked when it was built, on all cores.
+    ///
+    /// # Errors
+    /// If the table has other classes or lacks a feature, or `out` is not as long as the table.
+    pub fn decide_table(&self, table: &Table, out: &mut [Verdict]) -> Result<()> {
+        if table.classes() != self.classes() || table.rows() != out.len() {
+            return Err(Error::Table(format!(
+                "{} rows of {} for {} decisions; this router's classes are {}",
+                table.rows(),
+                table.classes().join(", "),
+                out.len(),
+                self.classes().join(", ")
+            )));
+        }
+        let columns = table.feature_columns(self.cells.features())?;
+        out.par_chunks_mut(BLOCK).enumerate().for_each(|(block, out)| {
+            let mut features = Vec::with_capacity(columns.len());
+            for (i, slot) in out.iter_mut().enumerate() {
+                let row = block * BLOCK + i;
+                features.clear();
+                features.extend(columns.iter().map(|&column| table.features(row)[column]));
+                *slot = self.locate(table.prediction(row), table.peak(row), &features);
+            }
+        });
+        Ok(())
+    }
+
     fn decide_carefully<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         for (row, (slot, prediction)) in out.iter_mut().zip(predictions.chunks_exact(c)).enumerate() {
@@ -401,7 +429,7 @@ impl Policy {
             known.iter().filter(|(cell, _)| self.code(*cell) == code).map(|(_, weight)| weight / all).sum()
         };
         let mut shares = Named::new();
-        for (action, name) in action_names(&self.task).into_iter().enumerate() {
+        for (action, name) in self.task.action_names().into_iter().enumerate() {
             shares.push(name, share(Some(action)));
         }
         if known.iter().any(|(cell, _)| self.code(*cell).is_none()) {

@@ -281,3 +281,19 @@ fn nonsense_losses_are_refused() {
         assert!(Loss::asymmetric(bad).is_err() && Loss::fn_fp(bad, 1.0).is_err() && Loss::fn_fp(1.0, bad).is_err());
     }
 }
+
+#[test]
+fn a_label_is_the_class_the_act_stands_for() {
+    let yes = |p: f64| [1.0 - p, p];
+    let fn_fp = Loss::fn_fp(1.0, 3.0).unwrap();
+    assert_eq!([0.1, 0.2, 0.3, 0.4, 0.6].map(|p| fn_fp.label(&yes(p))), [0, 0, 1, 1, 1]);
+    // Positive beyond 15/16, negative below 1/4; the hedge between them names the top class.
+    let three_part = Loss::three_part();
+    assert_eq!([0.2, 0.3, 0.45, 0.6, 0.95].map(|p| three_part.label(&yes(p))), [0, 0, 0, 1, 1]);
+    let asymmetric = Loss::asymmetric(3.0).unwrap();
+    assert_eq!([0.1, 0.3, 0.6].map(|p| asymmetric.label(&yes(p))), [0, 1, 1]);
+    // A user's acts stand for no class, whatever their names.
+    let own = Loss::matrix(["positive", "negative"], vec![vec![0.0, 0.0], vec![1.0, 1.0]]).unwrap();
+    assert_eq!([0.2, 0.8].map(|p| own.label(&yes(p))), [0, 1]);
+    assert_eq!([0.2, 0.8].map(|p| Loss::brier().label(&yes(p))), [0, 1]);
+}
