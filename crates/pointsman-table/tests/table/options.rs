@@ -110,3 +110,11 @@ fn options_that_make_no_sense() {
     assert!("=1".parse::<Filter>().is_err());
     assert_eq!("a=b=c".parse::<Filter>().unwrap(), Filter::new("a", "b=c"));
 }
+
+#[test]
+fn a_filter_is_itself() {
+    for text in ["split=nan", "split=-inf", "split=", "a=b=c"] {
+        let filter: Filter = text.parse().unwrap();
+        assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
+    }
+}
