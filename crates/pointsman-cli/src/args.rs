@@ -71,7 +71,7 @@ pub(crate) struct TaskArgs {
     /// What declining to answer costs; left out, it never happens
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     pub(crate) abstain: Option<f64>,
-    /// How the irreducible loss is estimated: shrink or plugin [default: shrink]
+    /// How the irreducible loss is estimated: shrink, plugin, npmle or dirichlet [default: shrink]
     #[arg(long, value_name = "E")]
     pub(crate) estimator: Option<Estimator>,
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]

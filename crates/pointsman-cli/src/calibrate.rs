@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{CellId, Mixture, Router, SPARSE, Support, Table};
+use pointsman::{CellId, Router, SPARSE, Support, Table};
 use pointsman_table::Need;
 
 use crate::args::CalibrateArgs;
@@ -54,7 +54,7 @@ pub(crate) struct Learned {
 
 impl Learned {
     pub(crate) fn of(router: &Router) -> Self {
-        let support = |cell| support(router.mixture(CellId(cell as u32)));
+        let support = |cell| router.mixture(CellId(cell as u32)).support();
         let cells = router.cells().count();
         let with = |wanted: Support| (0..cells).filter(|&cell| support(cell) == wanted).count();
         Self { labels: labels(router.rows()), cells, sparse: with(Support::Sparse), empty: with(Support::Empty) }
@@ -76,13 +76,6 @@ impl Learned {
             }
         }
     }
-}
-
-/// The support of a cell. Weighted rows count for as many as they are worth: (Σw)²/Σw².
-pub(crate) fn support(mixture: Mixture<'_>) -> Support {
-    let weights = mixture.rows().map(|row| mixture.table().weight(row));
-    let (sum, squares) = weights.fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
-    Support::of(if mixture.is_empty() { 0.0 } else { sum * sum / squares })
 }
 
 /// Fewest, median and most labels a row; zeros if there are none.

@@ -7,13 +7,13 @@ use pointsman::{Action, CellId, Decision, Policy, Router, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
-use crate::calibrate::{Learned, describe, support};
+use crate::calibrate::{Learned, describe};
 use crate::json::{self, Ordered, known};
 use crate::plan::{self, shell_quoted};
+use crate::render::next_step;
 use crate::render::number::{count, counted, decimals, fixed, percent};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
-use crate::render::{self, next_step};
 
 /// A router and, if a task was given, a policy, as scripts read them.
 #[derive(Debug, Serialize)]
@@ -60,6 +60,8 @@ struct Priced {
     /// Bounds where one label an item leaves only those.
     #[serde(skip_serializing_if = "Option::is_none")]
     irreducible_bounds: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reducible_bounds: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     costs_low: Option<Ordered<Option<f64>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +128,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
             cell: cell.0,
             name: router.cells().name(cell, router.classes()),
             rows: mixture.len(),
-            support: support(mixture).name(),
+            support: mixture.support().name(),
             centroid: mixture.centroid(),
             priced: policy.map(|policy| priced(policy.cell(cell).as_ref(), &names)),
         }
@@ -158,6 +160,7 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         action: decision.map(|d| d.action().to_string()),
         margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
         irreducible_bounds: bounded.map(bounds),
+        reducible_bounds: bounded.map(|decision| decision.estimate().reducible_bounds()),
         costs_low: bounded.map(|d| named(Some(d.costs().to_vec()))),
         costs_high: bounded.map(|d| named(Some(d.costs_high().to_vec()))),
     }
@@ -179,7 +182,7 @@ fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Router, order: &
     };
     for &cell in order {
         let mixture = router.mixture(cell);
-        let support = support(mixture);
+        let support = mixture.support();
         let mut row = vec![
             (cell.to_string(), DIM),
             (router.cells().name(cell, classes), PLAIN),
@@ -261,10 +264,11 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
         if low == high { fixed(low, digits) } else { format!("{}…{}", fixed(low, digits), fixed(high, digits)) }
     };
     let estimate = decision.estimate();
+    let [reducible_low, reducible_high] = estimate.reducible_bounds();
     let action = decision.action();
     let mut cells = vec![
         (range(estimate.irreducible_low, estimate.irreducible_high), PLAIN),
-        (render::number::maybe(decision.reducible(), digits), PLAIN),
+        (range(reducible_low, reducible_high), PLAIN),
     ];
     let costs = decision.costs().iter().zip(decision.costs_high());
     cells.extend(costs.map(|(&low, &high)| (range(low, high), PLAIN)));

@@ -65,3 +65,8 @@ pub use read::{Batches, Progress, batches, read, read_frame};
 pub use router::{load_router, parse_router, save_router};
 pub use task::{parse_task, read_task};
 pub use write::{Column, ColumnKind, TableWriter};
+
+// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -10,6 +10,7 @@ use crate::error::{Error, Result, name_of, printable};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TaskFile {
+    #[serde(default = "brier")]
     loss: LossFile,
     abstain: Option<f64>,
     estimator: Option<String>,
@@ -45,6 +46,10 @@ struct RouteFile {
 
 fn unnamed() -> String {
     "oracle".into()
+}
+
+fn brier() -> LossFile {
+    LossFile::Name("brier".into())
 }
 
 fn bayes() -> String {

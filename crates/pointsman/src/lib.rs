@@ -1,4 +1,32 @@
-//! The mathematics of Pointsman.
+//! Predict, route or abstain: the mathematics of Pointsman.
+//!
+//! A classifier's expected loss on a query has two parts: what nobody can know, since the labels themselves disagree
+//! (*irreducible*), and what an oracle would save (*reducible*). From items that carry several independent labels a
+//! [`Router`] learns both, cell by cell, for every proper loss at once. A [`Task`] adds a loss and prices; the
+//! [`Policy`] that comes out decides queries in tens of nanoseconds:
+//!
+//! * predict, at the cost irreducible + reducible,
+//! * route to an oracle, at the cost irreducible + its price,
+//! * or abstain, at a price.
+//!
+//! ```
+//! use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
+//!
+//! let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.3, 0.7, 0.4, 0.6])?
+//!     .with_votes(vec![5, 0, 2, 3, 0, 5, 1, 4])?;
+//! let router = Router::calibrate(&table, &Partition::top_class(10))?;
+//! let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?.abstain(0.30)?;
+//! let policy = router.policy(&task)?;
+//! let decision = policy.decide(&[0.2, 0.8])?;
+//! println!("{} {:?}", decision.action(), decision.costs());
+//!
+//! let replay = policy.replay(&table)?; // held-out rows, in earnest
+//! println!("{:?}", replay.evaluate(&policy)?.mean_cost);
+//! # Ok::<(), pointsman::Error>(())
+//! ```
+//!
+//! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
+//! same bytes, whatever the order of its rows and the number of threads.
 
 mod error;
 mod estimate;
@@ -17,12 +45,13 @@ mod wasserstein;
 pub use error::{Error, Result};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
-    CalibrationError, CellError, Evaluation, Named, Replay, RouteSummary, Sweep, SweepAxis, SweepPoint, TaskSummary,
+    CalibrationError, CellError, CellLosses, Correlations, Evaluation, Mean, Named, Replay, RouteSummary, RoutingCurve,
+    Sweep, SweepAxis, SweepPoint, TaskSummary,
 };
 pub use loss::{LOG_FLOOR, Loss};
 pub use oracle::Oracle;
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{Action, Decision, Level, Policy, Verdict};
+pub use policy::{Action, Decision, Level, Policy, Tally, TallySummary, Verdict};
 pub use router::{Mixture, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};

@@ -295,6 +295,17 @@ impl<'a> Mixture<'a> {
         self.table.votes(row).unwrap_or(Votes::new(&[]))
     }
 
+    /// Whether these rows are enough; weighted rows count as (Σw)²/Σw².
+    #[must_use]
+    pub fn support(self) -> Support {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for weight in self.rows().map(|row| self.table.weight(row)) {
+            sum += weight;
+            squares += weight * weight;
+        }
+        Support::of(if sum > 0.0 { sum * sum / squares } else { 0.0 })
+    }
+
     /// The weighted mean of the snapshot means: what a recalibrated router serves. `None` if there are no rows.
     #[must_use]
     pub fn centroid(self) -> Option<Vec<f64>> {

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pointsman::{Policy, Verdict};
+use pointsman::{Policy, Tally, Verdict};
 use pointsman_table::{Batches, Column, ColumnKind, Frame, Need, TableWriter};
 
 use crate::args::DecideArgs;
@@ -23,7 +23,6 @@ use crate::plan::{self, Output, shell_quoted};
 use crate::progress::Progress;
 use crate::render::{self, next_step};
 use preview::Preview;
-use tally::Tally;
 
 /// Batches a channel holds.
 const AHEAD: usize = 2;
@@ -59,7 +58,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     plan::warn_if_no_choice(&task);
     if !render::is_quiet() {
         let mut err = io::BufWriter::new(anstream::stderr().lock());
-        tally.write(&mut err, &policy)?;
+        tally::write(&mut err, &tally, &policy)?;
         let (router, table) = (shell_quoted(&args.router), shell_quoted(&args.table));
         let flags = plan::task_flags(&args.task);
         let (remark, command) = match &output {
@@ -150,7 +149,7 @@ fn write(
     let mut tally = Tally::default();
     let mut preview = Preview::new(names);
     let mut writer = None;
-    while let Some(Decided { columns, mut verdicts, read }) = pipeline.next(&writing)? {
+    while let Some(Decided { columns, verdicts, read }) = pipeline.next(&writing)? {
         match output {
             Output::Preview => preview.add(policy, &columns, &verdicts),
             Output::Table(path, format) => {
@@ -162,12 +161,12 @@ fn write(
                 writer.write(&columns)?;
             }
         }
-        tally.add(&mut verdicts);
+        tally.add(verdicts);
         progress.set((read.unwrap_or(0.0) * STEPS as f64) as u64);
     }
     drop(progress);
     match output {
-        Output::Preview => preview.write(&mut anstream::stdout().lock(), tally.rows())?,
+        Output::Preview => preview.write(&mut anstream::stdout().lock(), tally.rows() as usize)?,
         // The reader refuses tables without rows, so there is a writer.
         Output::Table(..) => writer.map_or(Ok(()), TableWriter::finish)?,
     }

@@ -151,7 +151,7 @@ fn gains(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
 fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {
     let unit = report.evaluation.unit;
     heading(out, "Higher-order calibration error: distance between calibration and held-out label distributions")?;
-    let digits = decimals([error.raw, error.floor, error.debiased, error.irreducible_gap]);
+    let digits = decimals([error.raw, error.floor, error.debiased, error.irreducible_gap, error.regret_bound]);
     let mut grid = Grid::new().text("").number("").text("");
     let mut line = |name: &str, value: f64, remark: String| {
         grid.row([(name.to_owned(), PLAIN), (fixed(value, digits), PLAIN), (remark, DIM)]);
@@ -160,12 +160,16 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) 
     line("floor", error.floor, "what chance alone gives with so few rows".into());
     line("debiased", error.debiased, "what is left: 0 is calibrated".into());
     line("entropy gap", error.irreducible_gap, format!("largest over the cells, in {unit}: what routing relies on"));
+    let remark = "the loss's bound times W1: the most to regret, whatever the prices".to_owned();
+    line("regret bound", error.regret_bound, remark);
     grid.write(&mut *out)?;
     if !report.router.recalibrated {
-        return Ok(());
+        writeln!(
+            out,
+            "  {DIM}The bound is proved for routers that serve centroids: calibrate with --recalibrate.{DIM:#}"
+        )?;
     }
-    let bound = short(error.regret_bound);
-    writeln!(out, "  {DIM}Whatever the prices, this router's regret for this loss is at most {bound} a query.{DIM:#}")
+    Ok(())
 }
 
 fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {

@@ -20,6 +20,16 @@ pub(crate) fn action(action: &Action<'_>) -> Style {
     }
 }
 
+/// The same by name: `predict`, `route:<name>`, `abstain` or `undetermined`.
+pub(crate) fn action_named(name: &str) -> Style {
+    action(&match name.split_once(':') {
+        Some((_, oracle)) => Action::Route(oracle),
+        None if name == "predict" => Action::Predict,
+        None if name == "abstain" => Action::Abstain,
+        None => Action::Undetermined,
+    })
+}
+
 pub(crate) fn support(support: Support) -> Style {
     match support {
         Support::Enough => PLAIN,

@@ -6,6 +6,8 @@ mod decide;
 mod demo;
 mod evaluate;
 mod formats;
+mod licences;
+mod readme;
 mod show;
 mod world;
 
@@ -87,9 +89,14 @@ fn workshop() -> TempDir {
     folder
 }
 
+/// The folder of the whole project.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 /// The real data, if it is here. Says loudly if it is not.
 fn real_data(file: &str) -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let beside = repository().join("../shared/data");
     let folder = std::env::var_os("POINTSMAN_DATA").map_or(beside, PathBuf::from);
     let path = folder.join(file);
     if path.exists() {

@@ -6,5 +6,7 @@ mod damage;
 mod formats;
 mod options;
 mod real_data;
+mod router;
 mod support;
+mod task;
 mod write;

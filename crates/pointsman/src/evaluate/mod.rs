@@ -2,6 +2,7 @@
 
 mod calibration;
 mod curve;
+mod measure;
 mod named;
 mod sweep;
 
@@ -16,6 +17,7 @@ use crate::table::Table;
 use crate::task::Task;
 pub use calibration::{CalibrationError, CellError};
 use curve::Ranking;
+pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use named::Named;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 
@@ -333,7 +335,7 @@ impl Replay {
 
     /// Routing curves and gains of the rankings.
     fn rank(&self, policy: &Policy, evaluation: &mut Evaluation) {
-        let reducible: Vec<f64> = self.total.iter().zip(&self.irreducible).map(|(t, i)| t - i).collect();
+        let reducible = self.reducible();
         let mut by_group = vec![(0.0, 0.0); self.groups];
         for (row, place) in self.places.iter().enumerate() {
             let (sum, weight) = &mut by_group[place.group as usize];

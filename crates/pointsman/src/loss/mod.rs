@@ -224,6 +224,21 @@ impl Loss {
         }
     }
 
+    /// What the entropy looks like, for estimators that can use it.
+    pub(crate) fn shape(&self) -> Shape {
+        match &self.0 {
+            Kind::Brier => Shape::Brier,
+            Kind::CrossEntropy => Shape::Log,
+            Kind::Spherical => Shape::Other,
+            Kind::ZeroOne => Shape::Largest,
+            Kind::Asymmetric(penalty) => Shape::Lines(vec![[0.0, *penalty], [1.0, 0.0]]),
+            Kind::Matrix(matrix, _) => {
+                let rows = (0..matrix.acts().len()).map(|act| matrix.row(act));
+                Shape::Lines(rows.map(|row| [row[0], row[1]]).collect())
+            }
+        }
+    }
+
     /// The unit prices are in, in words.
     #[must_use]
     pub fn unit(&self) -> &'static str {
@@ -235,6 +250,20 @@ impl Loss {
             Kind::Asymmetric(_) | Kind::Matrix(..) => "cost units",
         }
     }
+}
+
+/// What an entropy looks like.
+pub(crate) enum Shape {
+    /// 1 − ‖p‖².
+    Brier,
+    /// Shannon's, but for the floor of the smallest probabilities.
+    Log,
+    /// 1 − max p.
+    Largest,
+    /// With two classes, the least of lines given by their values at the first and at the second class.
+    Lines(Vec<[f64; 2]>),
+    /// None of these.
+    Other,
 }
 
 /// The expected cost of naming each class when naming the first one wrongly costs `penalty`.

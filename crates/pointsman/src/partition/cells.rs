@@ -146,7 +146,7 @@ impl Cells {
         &self.axes
     }
 
-    /// The names of the features the cells need, in the order [`Cells::find`] wants them.
+    /// The names of the features the cells need, in the order a decision takes them.
     #[must_use]
     pub fn features(&self) -> &[String] {
         &self.features

@@ -1,5 +1,7 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
+mod tally;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use crate::partition::{CellId, Cells, UNUSUAL};
 use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::task::{Task, Ties};
+pub use tally::{Tally, TallySummary};
 
 /// Costs closer than this, relative to the loss's bound or to themselves, are a tie.
 const TIE: f64 = 1e-12;
@@ -115,6 +118,7 @@ impl Router {
     /// If the loss does not fit the number of classes.
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         task.loss().check_classes(self.classes().len())?;
+        task.chosen_estimator().check_classes(self.classes().len())?;
         let (loss, estimator) = (task.loss(), task.chosen_estimator());
         let estimate = |mixture: Mixture<'_>| {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };

@@ -351,3 +351,47 @@ fn the_order_of_held_out_rows_does_not_matter() {
         assert!((a.unwrap() - b.unwrap()).abs() < 1e-12, "{name}");
     }
 }
+
+#[test]
+fn any_ranking_is_measured_as_the_routers_own() {
+    let policy = router().policy(&task()).unwrap();
+    let replay = policy.replay(&held_out()).unwrap();
+    let evaluation = replay.evaluate(&policy).unwrap();
+    assert_eq!(replay.reducible(), [0.125, 0.125, 0.125, 1.125]);
+    let best = replay.routing_curve(&replay.reducible()).unwrap();
+    assert_eq!(best.gain, Some(1.0));
+    assert_eq!(&best.curve, evaluation.curves.get("pointwise-optimal").unwrap());
+    let random = replay.routing_curve(&[0.0; 4]).unwrap();
+    assert!(random.gain.unwrap().abs() < 1e-12);
+    let own = replay.routing_curve(&[0.125, 0.125, 1.125, 1.125]).unwrap();
+    assert!((own.gain.unwrap() - evaluation.gain.get("higher-order").unwrap().unwrap()).abs() < 1e-12);
+    assert!((own.area - own.curve.iter().sum::<f64>() / 101.0).abs() < 0.01);
+    assert!(replay.routing_curve(&[0.0; 3]).is_err());
+    assert!(replay.routing_curve(&[0.0, f64::NAN, 0.0, 0.0]).is_err());
+}
+
+#[test]
+fn policies_and_cells_are_compared_on_the_same_rows() {
+    let policy = router().policy(&task()).unwrap();
+    let replay = policy.replay(&held_out()).unwrap();
+    let evaluation = replay.evaluate(&policy).unwrap();
+    let cost = replay.cost_of(&policy).unwrap();
+    assert_eq!(Some(&cost.mean), evaluation.mean_cost.get("router"));
+    assert_eq!(Some(&cost.standard_error), evaluation.standard_error.get("router"));
+    let two_way = policy.reprice(&task().without_abstaining()).unwrap();
+    let difference = replay.difference(&policy, &two_way).unwrap();
+    let two_way = evaluation.two_way.get("predict/route").unwrap();
+    assert!((difference.mean - (cost.mean - two_way)).abs() < 1e-15);
+    assert_eq!(replay.difference(&policy, &policy).unwrap().standard_error, 0.0);
+    let other = router().policy(&Task::new(Loss::zero_one())).unwrap();
+    assert!(replay.cost_of(&other).is_err() && replay.difference(&policy, &other).is_err());
+
+    let cells = replay.cell_losses();
+    assert_eq!(cells.iter().map(|cell| (cell.cell, cell.share)).collect::<Vec<_>>(), [(0, 0.5), (1, 0.5)]);
+    assert_eq!((cells[0].total, cells[0].irreducible, cells[1].total), (0.375, 0.25, 0.625));
+    let correlations = replay.correlations();
+    assert_eq!(correlations.rows, evaluation.correlation);
+    // Two points are always on a line.
+    assert!((correlations.cells.unwrap() - 1.0).abs() < 1e-12);
+    assert!((correlations.irreducible_cells.unwrap() + 1.0).abs() < 1e-12);
+}

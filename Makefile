@@ -1,0 +1,51 @@
+# make demo   a router on built-in data: what it does and why
+# make test   everything that must hold: formatting, lints, tests, documentation, licences
+# make docs   the book, in docs/book
+# make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test docs bench install picture audit fuzz
+ROWS ?= 10000000
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+# Rust is all that is needed; its formatter and linter may be missing from a minimal installation.
+COMPONENTS = cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy
+
+demo:
+	cargo run --release --locked -p pointsman-cli -- demo
+
+test:
+	@$(COMPONENTS)
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+MDBOOK = target/tools/bin/mdbook
+
+$(MDBOOK):
+	cargo install mdbook --version 0.5.4 --locked --no-default-features --features search --root target/tools
+
+docs: $(MDBOOK)
+	$(MDBOOK) build docs
+
+bench:
+	cargo run --release --locked -p pointsman-bench -- $(ROWS)
+
+install:
+	cargo install --locked --path crates/pointsman-cli
+
+# The terminal picture of the README, drawn from what the program prints.
+picture:
+	cargo build --release --locked -p pointsman-cli
+	python3 docs/picture.py target/release/pointsman docs/terminal.svg
+
+# Known vulnerabilities: needs cargo-deny and the network.
+audit:
+	cargo deny check
+
+# Ten minutes a parser: needs cargo-fuzz and a nightly toolchain.
+fuzz:
+	cd fuzz && for target in table router task; do cargo +nightly fuzz run $$target -- -max_total_time=600 -rss_limit_mb=4096 -timeout=25 || exit 1; done

@@ -1,0 +1,70 @@
+//! Every command of the README and of the book runs, in its order.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::{line, repository};
+
+/// The blocks of a language, in order.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+/// Runs a page's commands in a folder, with its task file if it has one, and says how many there were.
+fn run_page(page: &str, folder: &Path) -> usize {
+    if let Some(task) = blocks(page, "toml").first() {
+        fs::write(folder.join("task.toml"), task).unwrap();
+    }
+    for (i, table) in blocks(page, "csv").into_iter().enumerate() {
+        fs::write(folder.join(format!("own{i}.csv")), table).unwrap();
+        line(folder, &format!("calibrate own{i}.csv -o own{i}.safetensors")).ok();
+    }
+    let lines = blocks(page, "console").into_iter().flat_map(str::lines);
+    let commands: Vec<&str> = lines.filter_map(|line| line.strip_prefix("$ ")).collect();
+    for command in &commands {
+        let arguments = command.strip_prefix("pointsman ").expect("only pointsman is run");
+        line(folder, arguments).ok();
+    }
+    commands.len()
+}
+
+#[test]
+fn every_command_of_the_readme_runs() {
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    let folder = TempDir::new().unwrap();
+    line(folder.path(), "demo -o . --rows 2000").ok();
+    for made in ["router.safetensors", "decisions.csv"] {
+        fs::remove_file(folder.path().join(made)).unwrap();
+    }
+    assert!(run_page(&readme, folder.path()) >= 8);
+    assert!(folder.path().join("router.safetensors").exists() && folder.path().join("decisions.csv").exists());
+}
+
+#[test]
+fn every_command_of_the_book_runs() {
+    let source = repository().join("docs/src");
+    let summary = fs::read_to_string(source.join("SUMMARY.md")).unwrap();
+    let mut commands = 0;
+    for entry in fs::read_dir(&source).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.extension().is_some_and(|extension| extension == "md") && name != "SUMMARY.md" {
+            assert!(summary.contains(&format!("({name})")), "{name} is not in the summary");
+            let folder = TempDir::new().unwrap();
+            commands += run_page(&fs::read_to_string(&path).unwrap(), folder.path());
+        }
+    }
+    assert!(commands > 15, "{commands} commands");
+}
+
+#[test]
+fn the_commands_of_the_readme_are_those_of_the_makefile() {
+    let makefile = fs::read_to_string(repository().join("Makefile")).unwrap();
+    let readme = fs::read_to_string(repository().join("README.md")).unwrap();
+    for target in ["demo", "test", "bench", "install"] {
+        assert!(makefile.contains(&format!("\n{target}:")) && readme.contains(&format!("make {target}")), "{target}");
+    }
+}

@@ -1,0 +1,152 @@
+//! The router file: the same bytes for the same router, and nothing but a router is loaded.
+
+use std::fs;
+
+use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
+use pointsman_table::{load_router, parse_router, save_router};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde_json::Value;
+
+use crate::support::Folder;
+
+/// Three classes, two features, weights, another model: everything a router can keep.
+fn table(order: impl Fn(usize) -> usize) -> Table {
+    const ROWS: usize = 60;
+    let rows: Vec<usize> = (0..ROWS).map(order).collect();
+    let probs = rows.iter().flat_map(|&i| {
+        let top = 0.4 + (i % 20) as f64 * 0.029;
+        let mut row = [(1.0 - top) * 0.6, (1.0 - top) * 0.4, top];
+        row.rotate_right(i % 3);
+        row
+    });
+    let votes = rows.iter().flat_map(|&i| [(i % 4) as u32, 1 + (i % 3) as u32, (i % 2) as u32]);
+    let features = rows.iter().flat_map(|&i| [(i * 7 % 13) as f64, (i * 5 % 11) as f64]);
+    let oracle = rows.iter().flat_map(|&i| [0.1 + (i % 5) as f64 * 0.1, 0.2, 0.7 - (i % 5) as f64 * 0.1]);
+    Table::new(["a", "b", "c"], probs.collect())
+        .and_then(|t| t.with_votes(votes.collect()))
+        .and_then(|t| t.with_features(["length", "age"], features.collect()))
+        .and_then(|t| t.with_weights(rows.iter().map(|&i| 1.0 + (i % 3) as f64).collect()))
+        .and_then(|t| t.with_oracle("gpt", oracle.collect()))
+        .unwrap()
+}
+
+const PARTITIONS: [&str; 6] = [
+    "top-class:5",
+    "confidence:7",
+    "level-sets",
+    "features:x_age=3,x_length=2",
+    "top-class:3*features:x_length=2",
+    "confidence:2*level-sets",
+];
+
+fn bytes_of(router: &Router) -> Vec<u8> {
+    let folder = Folder::new();
+    save_router(folder.path("r.safetensors"), router).unwrap();
+    assert_eq!(folder.names(), ["r.safetensors"]);
+    fs::read(folder.path("r.safetensors")).unwrap()
+}
+
+fn router(partition: &str) -> Router {
+    Router::calibrate(&table(|i| i), &partition.parse::<Partition>().unwrap()).unwrap()
+}
+
+#[test]
+fn every_router_comes_back_as_it_was() {
+    for partition in PARTITIONS {
+        for router in [router(partition), router(partition).recalibrated()] {
+            let bytes = bytes_of(&router);
+            let back = parse_router(&bytes).unwrap();
+            assert_eq!(back, router, "{partition}");
+            assert_eq!(bytes_of(&back), bytes, "{partition}");
+        }
+    }
+}
+
+#[test]
+fn row_order_and_tasks_leave_the_bytes_alone() {
+    for partition in PARTITIONS {
+        let router = router(partition);
+        let bytes = bytes_of(&router);
+        let shuffled = table(|i| i * 17 % 60);
+        assert_eq!(bytes_of(&Router::calibrate(&shuffled, &partition.parse().unwrap()).unwrap()), bytes, "{partition}");
+        for loss in ["brier", "cross-entropy", "zero-one", "asymmetric:3"] {
+            let loss: Loss = loss.parse().unwrap();
+            let task = Task::new(loss).route("expert", Oracle::bayes(), 0.1).unwrap().abstain(0.3).unwrap();
+            router.policy(&task).unwrap();
+        }
+        assert_eq!(bytes_of(&router), bytes, "{partition}");
+    }
+}
+
+#[test]
+fn a_file_cut_short_or_made_longer_is_refused() {
+    let bytes = bytes_of(&router("top-class:2"));
+    for length in (0..bytes.len()).step_by(37) {
+        assert!(parse_router(&bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
+    }
+    assert!(parse_router(&[bytes.as_slice(), b"more"].concat()).is_err());
+}
+
+#[test]
+fn no_flipped_bit_changes_a_router() {
+    let router = router("top-class:2");
+    let bytes = bytes_of(&router);
+    let mut refused = 0;
+    for position in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[position] ^= 1 << (position % 8);
+        match parse_router(&flipped) {
+            Err(reason) => {
+                refused += 1;
+                assert!(!reason.contains('\n'), "{reason}");
+            }
+            // Only what carries no meaning, such as a space of the header's padding, may go unnoticed.
+            Ok(other) => assert_eq!(other, router, "byte {position}"),
+        }
+    }
+    assert!(refused + 16 > bytes.len(), "{refused} of {} flips refused", bytes.len());
+}
+
+/// Rewrites a router's header and tensors, leaving the checksum as it was or emptying it.
+fn rewrite(bytes: &[u8], change: impl Fn(&mut Value)) -> Vec<u8> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).unwrap();
+    let mut header: Value = serde_json::from_str(&metadata.metadata().as_ref().unwrap()["pointsman"]).unwrap();
+    change(&mut header);
+    let file = SafeTensors::deserialize(bytes).unwrap();
+    let metadata = [("pointsman".to_owned(), header.to_string())].into();
+    safetensors::serialize(file.tensors(), Some(metadata)).unwrap()
+}
+
+#[test]
+fn messages_say_what_to_do() {
+    let folder = Folder::new();
+    let bytes = bytes_of(&router("top-class:2"));
+    let message = |name: &str, bytes: &[u8]| load_router(folder.file(name, bytes)).unwrap_err().to_string();
+
+    let future = message("future.safetensors", &rewrite(&bytes, |header| header["version"] = 2.into()));
+    assert!(future.contains("future.safetensors: router format 2") && future.contains("newer pointsman"), "{future}");
+    // A future header may have other keys: the version is read first.
+    let richer = rewrite(&bytes, |header| {
+        header["version"] = 7.into();
+        header["trees"] = 200.into();
+    });
+    assert!(message("richer.safetensors", &richer).contains("router format 7"));
+
+    let tampered = message("tampered.safetensors", &rewrite(&bytes, |header| header["recalibrated"] = true.into()));
+    assert!(tampered.contains("checksum"), "{tampered}");
+    let unknown = message("unknown.safetensors", &rewrite(&bytes, |header| header["colour"] = "red".into()));
+    assert!(unknown.contains("damaged"), "{unknown}");
+
+    let data = 1.0_f64.to_le_bytes();
+    let view = TensorView::new(Dtype::F64, vec![1], &data).unwrap();
+    let foreign = safetensors::serialize([("weights", view)], None).unwrap();
+    assert!(message("model.safetensors", &foreign).contains("no pointsman header"));
+
+    let mut oversized = bytes.clone();
+    oversized[..8].copy_from_slice(&u64::MAX.to_le_bytes());
+    assert!(message("oversized.safetensors", &oversized).contains("not a router file"));
+    assert!(message("empty.safetensors", &[]).contains("not a router file"));
+    assert!(message("junk.safetensors", &[7; 999]).contains("not a router file"));
+    let missing = load_router(folder.path("missing.safetensors")).unwrap_err().to_string();
+    assert!(missing.contains("missing.safetensors") && missing.contains("no such file"), "{missing}");
+}

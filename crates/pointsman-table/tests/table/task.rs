@@ -1,0 +1,70 @@
+//! Task files.
+
+use pointsman::{Estimator, Loss, Oracle, Task, Ties};
+use pointsman_table::{parse_task, read_task};
+
+use crate::support::Folder;
+
+#[test]
+fn the_whole_format() {
+    let text = r#"
+        abstain = 0.35
+        estimator = "plugin"
+        ties = "paper"
+        [loss]
+        acts = ["ship", "hold", "ask"]
+        cost = [[0, 3, 1], [1, 0, 2], [0.4, 0.4, 0.4]]
+        [[route]]
+        name = "expert"
+        cost = 0.05
+        kind = "bayes"
+        [[route]]
+        cost = 1
+    "#;
+    let cost = vec![vec![0.0, 3.0, 1.0], vec![1.0, 0.0, 2.0], vec![0.4; 3]];
+    let task = Task::new(Loss::matrix(["ship", "hold", "ask"], cost).unwrap())
+        .route("expert", Oracle::bayes(), 0.05)
+        .and_then(|task| task.route("oracle", Oracle::bayes(), 1.0))
+        .and_then(|task| task.abstain(0.35))
+        .unwrap()
+        .estimator(Estimator::Plugin)
+        .ties(Ties::Paper);
+    assert_eq!(parse_task(text).unwrap(), task);
+    let folder = Folder::new();
+    assert_eq!(read_task(folder.file("task.toml", text)).unwrap(), task);
+}
+
+#[test]
+fn what_is_left_out_has_a_default() {
+    assert_eq!(parse_task("").unwrap(), Task::new(Loss::brier()));
+    assert_eq!(parse_task("loss = \"zero-one\"").unwrap(), Task::new(Loss::zero_one()));
+}
+
+#[test]
+fn what_makes_no_task_is_refused_in_one_line() {
+    for (text, wanted) in [
+        ("loss = 3", "loss is a name"),
+        ("loss = \"hinge\"", "unknown loss \"hinge\""),
+        ("abstain = -1", "-1 is not a price"),
+        ("abstain = nan", "NaN is not a price"),
+        ("abstain = inf", "inf is not a price"),
+        ("abstain = \"0.3\"", "line 1"),
+        ("budget = 0.3", "unknown field `budget`"),
+        ("estimator = \"best\"", "unknown estimator \"best\""),
+        ("ties = \"best\"", "unknown tie rule"),
+        ("\n\nabstain = = 3", "line 3"),
+        ("[[route]]\nname = \"x\"", "missing field `cost`"),
+        ("[[route]]\ncost = 1\n[[route]]\ncost = 2", "two routes are called \"oracle\""),
+        ("[[route]]\ncost = 1\nname = \"a,b\"", "route name \"a,b\""),
+        ("[[route]]\ncost = 1\nkind = \"psychic\"", "unknown kind of oracle \"psychic\""),
+        ("[loss]\nacts = [\"a\"]\ncost = [[0, 1], [1, 0]]", "1 acts but 2 rows"),
+        ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, 1], [1]]", "row of \"b\" has 1 costs"),
+        ("[loss]\nacts = [\"a\", \"a\"]\ncost = [[0, 1], [1, 0]]", "given twice"),
+        ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, -1], [1, 0]]", "has -1"),
+        ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, nan], [1, 0]]", "has NaN"),
+        ("[loss]\nacts = []\ncost = []", "0 acts"),
+    ] {
+        let reason = parse_task(text).unwrap_err();
+        assert!(reason.contains(wanted) && !reason.contains('\n'), "{text:?}: {reason}");
+    }
+}

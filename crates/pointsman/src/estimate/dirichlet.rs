@@ -1,0 +1,217 @@
+//! The law of p* in a cell as a Dirichlet distribution, fitted to the counts, and what it says of each item.
+//!
+//! The counts of an item with p* ∼ Dirichlet(A p̄) are Dirichlet-multinomial. The mean p̄ is the cell's; the
+//! concentration A is the likeliest on a logarithmic grid. An item's p* then follows Dirichlet(A p̄ + N), and
+//! its irreducible loss is E G(p*).
+
+use rand_distr::{Distribution, Gamma};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+use statrs::function::beta::beta_reg;
+use statrs::function::gamma::{digamma, gamma_lr};
+
+use crate::loss::{Loss, Shape};
+use crate::router::Mixture;
+
+/// Concentrations tried: from labels that nearly agree within each item to items that are all alike.
+const LOWEST: f64 = 0.02;
+const HIGHEST: f64 = 3000.0;
+const STEPS: u32 = 120;
+
+/// Draws an item where G has no closed expectation.
+const DRAWS: u32 = 200;
+
+/// Steps of the integral of the largest share.
+const STRIPS: u32 = 128;
+
+/// The likeliest concentration A of Dirichlet(A p̄).
+///
+/// Σ_c Σ_{j<N_c} ln(A p̄_c + j) − Σ_{j<k} ln(A + j), summed over items, depends on the items only through how many have
+/// more than j labels, so that a concentration costs as much as one item.
+pub(super) fn concentration(mixture: Mixture<'_>, mean: &[f64]) -> f64 {
+    let mut above = vec![Vec::<f64>::new(); mean.len() + 1];
+    for row in mixture.rows() {
+        let (votes, weight) = (mixture.votes(row), mixture.table().weight(row));
+        let counts = votes.counts().iter().map(|&n| u64::from(n)).chain([votes.k()]);
+        for (above, n) in above.iter_mut().zip(counts) {
+            let n = n as usize;
+            if above.len() < n {
+                above.resize(n, 0.0);
+            }
+            above[..n].iter_mut().for_each(|x| *x += weight);
+        }
+    }
+    let rising = |above: &[f64], start: f64| -> f64 {
+        above.iter().enumerate().map(|(j, weight)| weight * (start + j as f64).ln()).sum()
+    };
+    let likelihood = |a: f64| {
+        let classes: f64 = above.iter().zip(mean).map(|(above, share)| rising(above, a * share)).sum();
+        classes - rising(&above[mean.len()], a)
+    };
+    let candidate = |step: u32| LOWEST * (HIGHEST / LOWEST).powf(f64::from(step) / f64::from(STEPS));
+    let best = (0..=STEPS).map(candidate).map(|a| (likelihood(a), a)).max_by(|x, y| x.0.total_cmp(&y.0));
+    best.map_or(1.0, |(_, a)| a)
+}
+
+/// The mean over the items of E G(p*) under their posteriors.
+pub(super) fn irreducible(mixture: Mixture<'_>, mean: &[f64], loss: &Loss) -> f64 {
+    let concentration = concentration(mixture, mean);
+    let mut random = Pcg64::seed_from_u64(0x5EED);
+    let (mut sum, mut weights, mut posterior) = (0.0, 0.0, vec![0.0; mean.len()]);
+    for row in mixture.rows() {
+        let weight = mixture.table().weight(row);
+        let counts = mixture.votes(row).counts();
+        for ((slot, share), &n) in posterior.iter_mut().zip(mean).zip(counts) {
+            *slot = concentration * share + f64::from(n);
+        }
+        sum += weight * expected_entropy(&posterior, loss, &mut random);
+        weights += weight;
+    }
+    sum / weights
+}
+
+/// E G(p) for p ∼ Dirichlet(a); a class of parameter zero never occurs.
+fn expected_entropy(a: &[f64], loss: &Loss, random: &mut Pcg64) -> f64 {
+    let sum: f64 = a.iter().sum();
+    match loss.shape() {
+        Shape::Brier => 1.0 - a.iter().map(|x| x * (x + 1.0)).sum::<f64>() / (sum * (sum + 1.0)),
+        Shape::Log => {
+            digamma(sum + 1.0) - a.iter().filter(|x| **x > 0.0).map(|x| x / sum * digamma(x + 1.0)).sum::<f64>()
+        }
+        Shape::Lines(lines) if a.len() == 2 => expected_envelope(&lines, a[0], a[1]),
+        Shape::Largest if a.len() == 2 => expected_envelope(&[[0.0, 1.0], [1.0, 0.0]], a[0], a[1]),
+        Shape::Largest => 1.0 - expected_largest(a, sum),
+        _ => sampled(a, loss, random),
+    }
+}
+
+/// E min over lines (at class 0, at class 1) for p₁ ∼ Beta(b, a).
+fn expected_envelope(lines: &[[f64; 2]], a: f64, b: f64) -> f64 {
+    let value = |line: &[f64; 2], p: f64| line[0] + (line[1] - line[0]) * p;
+    if a == 0.0 || b == 0.0 {
+        let p = if a == 0.0 { 1.0 } else { 0.0 };
+        return lines.iter().map(|line| value(line, p)).fold(f64::INFINITY, f64::min);
+    }
+    // Where two lines cross the least one may change.
+    let mut cuts = vec![0.0, 1.0];
+    for (i, one) in lines.iter().enumerate() {
+        for two in &lines[..i] {
+            let cut = (two[0] - one[0]) / ((one[1] - one[0]) - (two[1] - two[0]));
+            if cut > 0.0 && cut < 1.0 {
+                cuts.push(cut);
+            }
+        }
+    }
+    cuts.sort_by(f64::total_cmp);
+    // Mass and mean of p₁ below a cut.
+    let mass = |p: f64| {
+        if p <= 0.0 {
+            0.0
+        } else if p >= 1.0 {
+            1.0
+        } else {
+            beta_reg(b, a, p)
+        }
+    };
+    let mean = b / (a + b);
+    let moment = |p: f64| {
+        mean * if p <= 0.0 {
+            0.0
+        } else if p >= 1.0 {
+            1.0
+        } else {
+            beta_reg(b + 1.0, a, p)
+        }
+    };
+    let part = |ends: &[f64]| {
+        let middle = ends[0].midpoint(ends[1]);
+        let least = lines.iter().min_by(|x, y| value(x, middle).total_cmp(&value(y, middle)));
+        least.map_or(0.0, |line| {
+            let (mass, moment) = (mass(ends[1]) - mass(ends[0]), moment(ends[1]) - moment(ends[0]));
+            line[0] * mass + (line[1] - line[0]) * moment
+        })
+    };
+    cuts.windows(2).map(part).sum()
+}
+
+/// E max_c p_c = ∫ (1 − Π_c P(a_c, t)) dt / Σa, by Simpson's rule up to where nothing is left.
+fn expected_largest(a: &[f64], sum: f64) -> f64 {
+    let largest = a.iter().copied().fold(0.0, f64::max);
+    let end = largest + 12.0 * largest.sqrt() + 30.0;
+    let tail = |t: f64| {
+        1.0 - a.iter().filter(|x| **x > 0.0).map(|&x| if t > 0.0 { gamma_lr(x, t) } else { 0.0 }).product::<f64>()
+    };
+    let step = end / f64::from(STRIPS);
+    let weight = |i: u32| {
+        if i == 0 || i == STRIPS {
+            1.0
+        } else if i % 2 == 1 {
+            4.0
+        } else {
+            2.0
+        }
+    };
+    let integral: f64 = (0..=STRIPS).map(|i| weight(i) * tail(f64::from(i) * step)).sum::<f64>() * step / 3.0;
+    (integral / sum).min(1.0)
+}
+
+/// E G(p) by seeded draws.
+fn sampled(a: &[f64], loss: &Loss, random: &mut Pcg64) -> f64 {
+    let mut point = vec![0.0; a.len()];
+    let total: f64 = (0..DRAWS)
+        .map(|_| {
+            draw_into(a, random, &mut point);
+            loss.entropy(&point)
+        })
+        .sum();
+    total / f64::from(DRAWS)
+}
+
+/// Draws from Dirichlet(a).
+pub(super) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
+    for (slot, &x) in out.iter_mut().zip(a) {
+        *slot = Gamma::new(x, 1.0).map_or(0.0, |gamma| gamma.sample(random));
+    }
+    let sum: f64 = out.iter().sum();
+    if sum > 0.0 {
+        out.iter_mut().for_each(|x| *x /= sum);
+    } else {
+        // Parameters so small that every draw underflowed: then one class takes all, most likely the largest.
+        out.fill(0.0);
+        out[crate::simplex::top_class(a)] = 1.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Closed forms against the mean of many draws.
+    #[test]
+    fn expectations_agree_with_sampling() {
+        let mut random = Pcg64::seed_from_u64(1);
+        let cases: [(&[f64], &[&str]); 4] = [
+            (&[0.7, 2.5], &["brier", "cross-entropy", "zero-one", "fn-fp:fp=1,fn=4", "three-part", "asymmetric:2"]),
+            (&[12.0, 0.3], &["brier", "cross-entropy", "zero-one", "fn-fp:fp=1,fn=4", "three-part", "asymmetric:2"]),
+            (&[0.5, 1.5, 4.0], &["brier", "cross-entropy", "zero-one"]),
+            (&[0.2, 0.2, 0.2, 30.0, 6.0], &["brier", "cross-entropy", "zero-one"]),
+        ];
+        for (a, losses) in cases {
+            for name in losses {
+                let loss: Loss = name.parse().unwrap();
+                let mut point = vec![0.0; a.len()];
+                let draws = 40_000;
+                let mut values = Vec::with_capacity(draws);
+                for _ in 0..draws {
+                    draw_into(a, &mut random, &mut point);
+                    values.push(loss.entropy(&point));
+                }
+                let mean = values.iter().sum::<f64>() / draws as f64;
+                let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / draws as f64;
+                let found = expected_entropy(a, &loss, &mut random);
+                let error = 5.0 * (variance / draws as f64).sqrt() + 1e-5;
+                assert!((found - mean).abs() < error, "{name} {a:?}: {found}, sampled {mean} ± {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The law of p* in a cell without assuming its form: the likeliest mixture on a set of atoms.
+//!
+//! Expectation maximisation over the weights of fixed atoms, started near the fitted Dirichlet: in directions that k labels
+//! cannot identify the start is what remains, so it matters. Two classes have a fine grid of atoms; three have atoms
+//! drawn from the items' posteriors, the vertices and the mean. With more classes atoms are too sparse: use another estimator.
+
+use std::collections::BTreeMap;
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use statrs::function::beta::beta_reg;
+
+use super::dirichlet::{concentration, draw_into};
+use crate::loss::Loss;
+use crate::router::Mixture;
+
+/// The most classes this is good for.
+pub(super) const MAX_CLASSES: usize = 3;
+
+/// Intervals of the grid for two classes.
+const GRID: usize = 100;
+
+/// Atoms drawn for three classes.
+const ATOMS: usize = 400;
+
+const STEPS: usize = 300;
+
+/// E G(p*) under the likeliest law.
+pub(super) fn irreducible(mixture: Mixture<'_>, mean: &[f64], loss: &Loss) -> f64 {
+    let (atoms, start) = if mean.len() == 2 { grid(mixture, mean) } else { drawn(mixture, mean) };
+    let weights = maximise(mixture, &atoms, start);
+    atoms.iter().zip(&weights).map(|(atom, weight)| weight * loss.entropy(atom)).sum()
+}
+
+/// A grid over p₁ with nine tenths of the fitted Beta's mass and one tenth spread evenly.
+fn grid(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let a = concentration(mixture, mean);
+    let (one, zero) = (a * mean[1], a * mean[0]);
+    let below = |edge: f64| match edge {
+        x if x <= 0.0 => 0.0,
+        x if x >= 1.0 => 1.0,
+        // A mean at a vertex is a point mass there.
+        x if one == 0.0 || zero == 0.0 => f64::from(u8::from(x >= mean[1])),
+        x => beta_reg(one, zero, x),
+    };
+    let point = |j: usize| j as f64 / GRID as f64;
+    let atoms = (0..=GRID).map(|j| vec![1.0 - point(j), point(j)]).collect();
+    let half = 0.5 / GRID as f64;
+    let mass = |j: usize| {
+        let low = if j == 0 { 0.0 } else { below(point(j) - half) };
+        below(point(j) + half) - low
+    };
+    (atoms, (0..=GRID).map(|j| 0.9 * mass(j) + 0.1 / (GRID + 1) as f64).collect())
+}
+
+/// Atoms from the items' posteriors, the vertices and the mean, all alike at the start.
+fn drawn(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let a = concentration(mixture, mean);
+    let rows: Vec<usize> = mixture.rows().collect();
+    let mut random = Pcg64::seed_from_u64(0xA7035);
+    let mut atoms: Vec<Vec<f64>> = Vec::with_capacity(ATOMS + mean.len() + 1);
+    let mut posterior = vec![0.0; mean.len()];
+    for _ in 0..ATOMS {
+        let row = rows[((u64::from(random.next_u32()) * rows.len() as u64) >> 32) as usize];
+        for ((slot, share), &n) in posterior.iter_mut().zip(mean).zip(mixture.votes(row).counts()) {
+            *slot = a * share + f64::from(n);
+        }
+        let mut atom = vec![0.0; mean.len()];
+        draw_into(&posterior, &mut random, &mut atom);
+        atoms.push(atom);
+    }
+    for class in 0..mean.len() {
+        atoms.push((0..mean.len()).map(|c| f64::from(u8::from(c == class))).collect());
+    }
+    atoms.push(mean.to_vec());
+    let start = vec![1.0 / atoms.len() as f64; atoms.len()];
+    (atoms, start)
+}
+
+/// The weights that make the counts likeliest, by expectation maximisation.
+fn maximise(mixture: Mixture<'_>, atoms: &[Vec<f64>], mut weights: Vec<f64>) -> Vec<f64> {
+    let mut groups = BTreeMap::<&[u32], f64>::new();
+    let mut all = 0.0;
+    for row in mixture.rows() {
+        let weight = mixture.table().weight(row);
+        *groups.entry(mixture.votes(row).counts()).or_default() += weight;
+        all += weight;
+    }
+    // The likelihood of each distinct count under each atom, up to a factor a count: scaled so that the largest is one.
+    let logs: Vec<Vec<f64>> = atoms.iter().map(|atom| atom.iter().map(|p| p.ln()).collect()).collect();
+    let likelihood = |counts: &[u32]| -> Vec<f64> {
+        let log = |logs: &Vec<f64>| -> f64 {
+            // No label of a class, no evidence about it, even if it is impossible.
+            counts.iter().zip(logs).filter(|(n, _)| **n > 0).map(|(&n, log)| f64::from(n) * log).sum()
+        };
+        let logs: Vec<f64> = logs.iter().map(log).collect();
+        let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        logs.into_iter().map(|log| (log - largest).exp()).collect()
+    };
+    let groups: Vec<(f64, Vec<f64>)> =
+        groups.into_iter().map(|(counts, weight)| (weight / all, likelihood(counts))).collect();
+    let mut next = vec![0.0; atoms.len()];
+    for _ in 0..STEPS {
+        next.fill(0.0);
+        for (share, likelihood) in &groups {
+            let total: f64 = weights.iter().zip(likelihood).map(|(w, l)| w * l).sum();
+            if total > 0.0 {
+                let scale = share / total;
+                next.iter_mut().zip(likelihood).for_each(|(slot, l)| *slot += scale * l);
+            }
+        }
+        weights.iter_mut().zip(&next).for_each(|(w, factor)| *w *= factor);
+    }
+    let sum: f64 = weights.iter().sum();
+    weights.iter_mut().for_each(|w| *w /= sum);
+    weights
+}

@@ -1,0 +1,150 @@
+//! Held-out rows measured from outside: any ranking, any repriced policy, cell by cell.
+
+use serde::Serialize;
+
+use super::curve::Ranking;
+use super::{NEGLIGIBLE, Replay};
+use crate::error::{Error, Result};
+use crate::partition::CellId;
+use crate::policy::Policy;
+
+/// What routing in order of a score is worth, prices left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RoutingCurve {
+    /// Area under the curve: the mean loss over all shares routed.
+    pub area: f64,
+    /// (random − area) / (random − point-wise optimal); unknown if routing gains nothing.
+    pub gain: Option<f64>,
+    /// Mean loss when the first 0 %, 1 %, … 100 % are routed.
+    pub curve: Vec<f64>,
+}
+
+/// A mean over held-out rows and its standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Mean {
+    /// The weighted mean.
+    pub mean: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+/// Held-out losses of one cell's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CellLosses {
+    /// The cell.
+    pub cell: u32,
+    /// Its share of the rows.
+    pub share: f64,
+    /// Mean total loss.
+    pub total: f64,
+    /// Mean irreducible loss.
+    pub irreducible: f64,
+}
+
+/// Correlations of losses over held-out rows and over cells weighted by their share. Near 1, a ranking by total loss
+/// is as good as one by reducible loss, and decomposition does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Correlations {
+    /// Reducible with total loss, row by row.
+    pub rows: Option<f64>,
+    /// Reducible with total loss, cell by cell.
+    pub cells: Option<f64>,
+    /// Irreducible with total loss, cell by cell.
+    pub irreducible_cells: Option<f64>,
+}
+
+impl Replay {
+    /// The loss an oracle would save on each row: that of the served prediction less that of the Bayes-optimal one.
+    #[must_use]
+    pub fn reducible(&self) -> Vec<f64> {
+        self.total.iter().zip(&self.irreducible).map(|(total, irreducible)| total - irreducible).collect()
+    }
+
+    /// Routes the rows in order of `scores`, one a row, highest first; ties share their gains.
+    ///
+    /// # Errors
+    /// If there are not as many scores as rows, or one is not a number.
+    pub fn routing_curve(&self, scores: &[f64]) -> Result<RoutingCurve> {
+        if scores.len() != self.places.len() {
+            let (scores, rows) = (scores.len(), self.places.len());
+            return Err(Error::Table(format!("{scores} scores for {rows} rows: give one a row")));
+        }
+        if let Some(row) = scores.iter().position(|score| score.is_nan()) {
+            return Err(Error::value(row, "score", "NaN is not a score"));
+        }
+        let reducible = self.reducible();
+        let base = self.mean(&|row| self.total[row]).0;
+        let rank = |scores: &[f64]| Ranking::new(scores, &reducible, &self.weights, base);
+        let (ranking, best) = (rank(scores), rank(&reducible).area());
+        // All tied, the curve is the straight line from the weak model to the oracle.
+        let random = base - self.mean(&|row| reducible[row]).0 / 2.0;
+        let area = ranking.area();
+        let gain =
+            (random - best > NEGLIGIBLE * self.policy.task().loss().bound()).then(|| (random - area) / (random - best));
+        Ok(RoutingCurve { area, gain, curve: ranking.percentiles() })
+    }
+
+    /// What a policy costs a query.
+    ///
+    /// # Errors
+    /// If the policy is neither the one the rows were replayed with nor one repriced from it.
+    pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
+        self.check(policy)?;
+        let (mean, standard_error) = self.mean(&|row| self.cost(policy.task(), row, self.action(policy, row)));
+        Ok(Mean { mean, standard_error })
+    }
+
+    /// What the first policy costs a query above the second, row by row: the standard error is that of the difference.
+    ///
+    /// # Errors
+    /// If a policy is neither the one the rows were replayed with nor one repriced from it.
+    pub fn difference(&self, first: &Policy, second: &Policy) -> Result<Mean> {
+        self.check(first)?;
+        self.check(second)?;
+        let cost = |policy: &Policy, row: usize| self.cost(policy.task(), row, self.action(policy, row));
+        let (mean, standard_error) = self.mean(&|row| cost(first, row) - cost(second, row));
+        Ok(Mean { mean, standard_error })
+    }
+
+    /// Held-out losses cell by cell, cells without rows left out.
+    #[must_use]
+    pub fn cell_losses(&self) -> Vec<CellLosses> {
+        let cells = self.places.iter().map(|place| place.cell as usize + 1).max().unwrap_or(0);
+        let mut sums = vec![[0.0_f64; 3]; cells];
+        for (row, place) in self.places.iter().enumerate() {
+            let weight = self.weights[row];
+            let sum = &mut sums[place.cell as usize];
+            sum[0] += weight;
+            sum[1] += weight * self.total[row];
+            sum[2] += weight * self.irreducible[row];
+        }
+        let all: f64 = self.weights.iter().sum();
+        let held = sums.iter().enumerate().filter(|(_, sum)| sum[0] > 0.0);
+        held.map(|(cell, &[weight, total, irreducible])| CellLosses {
+            cell: CellId(cell as u32).0,
+            share: weight / all,
+            total: total / weight,
+            irreducible: irreducible / weight,
+        })
+        .collect()
+    }
+
+    /// Whether reducible, irreducible and total loss go together.
+    #[must_use]
+    pub fn correlations(&self) -> Correlations {
+        let cells = self.cell_losses();
+        let negligible = NEGLIGIBLE * self.policy.task().loss().bound();
+        let over_cells = |value: &dyn Fn(&CellLosses) -> f64| {
+            let mean = |f: &dyn Fn(&CellLosses) -> f64| cells.iter().map(|cell| cell.share * f(cell)).sum::<f64>();
+            let (a, b) = (mean(value), mean(&|cell| cell.total));
+            let product = mean(&|cell| (value(cell) - a) * (cell.total - b));
+            let scale = (mean(&|cell| (value(cell) - a).powi(2)) * mean(&|cell| (cell.total - b).powi(2))).sqrt();
+            (scale > negligible.powi(2)).then(|| product / scale)
+        };
+        Correlations {
+            rows: self.correlation(),
+            cells: over_cells(&|cell| cell.total - cell.irreducible),
+            irreducible_cells: over_cells(&|cell| cell.irreducible),
+        }
+    }
+}
