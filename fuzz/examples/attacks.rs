@@ -71,7 +71,8 @@ fn text(tables: &Target, tasks: &Target) -> std::io::Result<()> {
     tables.write("utf16.csv", row.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())?;
     tables.write("gzip.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0")?;
     tables.write("long-line.csv", format!("{row}{},0.5,1,1\n", "9".repeat(9_000)))?;
-    tables.write("long-name.csv", format!("prob_a,prob_{},votes_a,votes_b\n0.5,0.5,1,1\n", "b".repeat(9_000)))?;
+    let name = "b".repeat(9_000);
+    tables.write("long-name.csv", format!("prob_a,prob_{name},votes_a,votes_{name}\n0.5,x,1,1\n"))?;
     tables.write("many-columns.csv", format!("{}\n1\n", ["prob_a"; 1000].join(",")))?;
     tables.write("nested.jsonl", format!("{{\"probs\":{}\n", "[".repeat(9_000)))?;
     tables.write("nested-ignored.jsonl", format!("{{\"other\":{}\n", "{\"a\":".repeat(1_500)))?;
@@ -142,14 +143,14 @@ fn columns(tables: &Target) -> std::io::Result<()> {
     message[12..16].copy_from_slice(&0x7fff_fff0_u32.to_le_bytes());
     tables.write("message-claims.arrow", message)?;
     tables.write("magic-only.arrow", b"ARROW1\0\0ARROW1")?;
-    let mut packed = as_arrow(&good, Some(CompressionType::LZ4_FRAME))?;
-    // A compressed buffer begins with the length it will have, 16 bytes for two values.
-    let frame = [16, 0, 0, 0, 0, 0, 0, 0, 0x04, 0x22, 0x4d, 0x18];
-    let at = packed.windows(12).position(|bytes| bytes == frame);
-    if let Some(at) = at {
-        packed[at..at + 8].copy_from_slice(&(1_i64 << 46).to_le_bytes());
-        tables.write("buffer-claims.arrow", packed)?;
-    }
+    let columns = [("prob_a", reals(&[0.5; 100])), ("prob_b", reals(&[0.5; 100]))];
+    let long = RecordBatch::try_from_iter(columns).expect("a batch");
+    let mut packed = as_arrow(&long, Some(CompressionType::LZ4_FRAME))?;
+    // A compressed buffer begins with the length it will have: 400 bytes for each half of the rows.
+    let frame = [400_i64.to_le_bytes().as_slice(), &[0x04, 0x22, 0x4d, 0x18]].concat();
+    let at = packed.windows(12).position(|bytes| bytes == frame).expect("a compressed buffer");
+    packed[at..at + 8].copy_from_slice(&(1_i64 << 46).to_le_bytes());
+    tables.write("buffer-claims.arrow", packed)?;
     arrow_stream(&path, &good);
     let stream = fs::read(&path)?;
     tables.write("truncated.arrows", &stream[..stream.len() / 2])?;
@@ -173,17 +174,25 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
     // What pickle makes of os.system("echo owned").
     let pickle = b"\x80\x02cposix\nsystem\nX\x0a\0\0\0echo owned\x85R.".to_vec();
     tables.write("pickle.npz", zip(&[array("probs", "|O", false, "(1, 2)", pickle), votes()]))?;
-    tables.write("records.npz", zip(&[array("probs", "'), ('x', '<f8", false, "(1,)", vec![0; 8]), votes()]))?;
+    let mut records = b"\x93NUMPY\x01\x00\x4e\x00".to_vec();
+    records.extend(b"{'descr': [('a', '<f8'), ('b', '<f8')], 'fortran_order': False, 'shape': (1,)}");
+    records.extend([0; 16]);
+    tables.write("records.npz", zip(&[("probs.npy".to_owned(), records), votes()]))?;
     tables.write("complex.npz", zip(&[array("probs", "<c16", false, "(1, 2)", vec![0; 32]), votes()]))?;
     // A thousand to one.
     let zeros = array("probs", "<f8", false, "(900000, 2)", vec![0; 14_400_000]);
-    tables.write("bomb.npz", deflated(&[zeros, votes()]))?;
+    let none = array("votes", "|u1", false, "(900000, 2)", vec![0; 1_800_000]);
+    tables.write("bomb.npz", deflated(&[zeros, none]))?;
     let (name, data) = probs();
-    let entry = |size, crc, method| Entry { name: name.clone(), method, size, crc, data: data.clone() };
-    tables.write("size-lies.npz", zip_entries(&[entry(usize::pow(2, 32) - 1, crc(&data), 0)]))?;
-    tables.write("size-lies-deflated.npz", zip_entries(&[entry(usize::pow(2, 32) - 1, crc(&data), 8)]))?;
-    tables.write("checksum.npz", zip_entries(&[entry(data.len(), 1, 0)]))?;
-    tables.write("bzip2.npz", zip_entries(&[entry(data.len(), crc(&data), 12)]))?;
+    let entries = |size, checksum, method| {
+        let (votes, counts) = votes();
+        let votes = Entry { name: votes, method: 0, size: counts.len(), crc: crc(&counts), data: counts };
+        zip_entries(&[Entry { name: name.clone(), method, size, crc: checksum, data: data.clone() }, votes])
+    };
+    tables.write("size-lies.npz", entries(usize::pow(2, 32) - 1, crc(&data), 0))?;
+    tables.write("not-deflated.npz", entries(data.len(), crc(&data), 8))?;
+    tables.write("checksum.npz", entries(data.len(), 1, 0))?;
+    tables.write("bzip2.npz", entries(data.len(), crc(&data), 12))?;
     let mut outside = probs();
     outside.0 = "../../../../tmp/probs.npy".to_owned();
     tables.write("path-outside.npz", zip(&[outside, votes()]))?;

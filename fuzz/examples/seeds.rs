@@ -157,6 +157,8 @@ fn tasks(seeds: &Seeds) -> std::io::Result<()> {
         "route:expert=0:0:1",
         "shrink",
         "plugin",
+        "npmle",
+        "dirichlet",
         "frugal",
         "paper",
         "bayes",

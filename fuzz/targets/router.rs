@@ -72,7 +72,7 @@ fn check(router: &Router) {
         losses.push(Loss::matrix(acts, matrix).expect("a cost matrix"));
     }
     for loss in losses {
-        for estimator in [Estimator::Shrink, Estimator::Plugin] {
+        for estimator in [Estimator::Shrink, Estimator::Plugin, Estimator::Npmle, Estimator::Dirichlet] {
             let task = Task::new(loss.clone()).route("expert", Oracle::bayes(), 0.05).and_then(|task| task.abstain(0.3));
             let task = task.expect("a task").estimator(estimator);
             match router.policy(&task) {
