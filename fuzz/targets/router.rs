@@ -45,12 +45,12 @@ fuzz_target!(|data: &[u8]| {
     };
     let Some(file) = file else { return };
     match parse_router(&file) {
-        Ok(router) => check(&router),
+        Ok(router) => check(&router, data.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte))),
         Err(message) => check_message(&message),
     }
 });
 
-fn check(router: &Router) {
+fn check(router: &Router, choice: u8) {
     let classes = router.classes().len();
     let cells = router.cells().count();
     let path = scratch("router.safetensors");
@@ -63,22 +63,28 @@ fn check(router: &Router) {
     }
     let matrix = (0..classes).map(|act| (0..classes).map(|class| f64::from(act != class)).collect()).collect();
     let acts = (0..classes).map(|act| format!("act {act}"));
-    let mut losses = vec![Loss::brier()];
-    // Many cells or classes take long, and show nothing new.
+    let losses = [
+        Loss::brier(),
+        Loss::cross_entropy(),
+        Loss::spherical(),
+        Loss::zero_one(),
+        Loss::three_part(),
+        "asymmetric:2".parse().expect("a loss"),
+        "fn-fp:fp=1,fn=3".parse().expect("a loss"),
+        Loss::matrix(acts, matrix).expect("a cost matrix"),
+    ];
+    let estimators = [Estimator::Shrink, Estimator::Plugin, Estimator::Npmle, Estimator::Dirichlet];
+    let mut tasks = vec![(&losses[0], Estimator::Shrink)];
+    // Every pair for every router would take long; many cells or classes do so anyway, and show nothing new.
     if cells * classes <= 2000 {
-        losses.extend([Loss::cross_entropy(), Loss::spherical(), Loss::zero_one(), Loss::three_part()]);
-        losses.push("asymmetric:2".parse().expect("a loss"));
-        losses.push("fn-fp:fp=1,fn=3".parse().expect("a loss"));
-        losses.push(Loss::matrix(acts, matrix).expect("a cost matrix"));
+        tasks.push((&losses[usize::from(choice % 8)], estimators[usize::from(choice / 8 % 4)]));
+        tasks.push((&losses[usize::from(choice / 32)], estimators[usize::from(choice % 2)]));
     }
-    for loss in losses {
-        for estimator in [Estimator::Shrink, Estimator::Plugin, Estimator::Npmle, Estimator::Dirichlet] {
-            let task = Task::new(loss.clone()).route("expert", Oracle::bayes(), 0.05).and_then(|task| task.abstain(0.3));
-            let task = task.expect("a task").estimator(estimator);
-            match router.policy(&task) {
-                Ok(policy) => decide(router, &policy),
-                Err(_) => assert!(loss.check_classes(classes).is_err(), "no policy for {loss}"),
-            }
+    for (loss, estimator) in tasks {
+        let task = Task::new(loss.clone()).route("expert", Oracle::bayes(), 0.05).and_then(|task| task.abstain(0.3));
+        match router.policy(&task.expect("a task").estimator(estimator)) {
+            Ok(policy) => decide(router, &policy),
+            Err(_) => assert!(loss.check_classes(classes).is_err(), "no policy for {loss}"),
         }
     }
 }
