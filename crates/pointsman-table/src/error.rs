@@ -6,13 +6,13 @@ use std::path::Path;
 
 /// Why a file could not be read or written.
 ///
-/// Every message is one line: the file, the row and column if there is one, the value, and what to do.
+/// Every message is one line without control characters: the file, the row and column if there is one, the value, and what to do.
 /// Rows are data rows counted from one as they stand in the file, before any filter.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// One row, or one value of it, cannot be used.
-    #[error("{file}: {}: {reason}", Place { row: *row, line: *line, column: column.as_deref() })]
+    #[error("{}: {}: {}", printable(file), Place { row: *row, line: *line, column: column.as_deref() }, printable(reason))]
     Row {
         /// The file as its path was given.
         file: String,
@@ -26,7 +26,7 @@ pub enum Error {
         reason: String,
     },
     /// The file as a whole cannot be used.
-    #[error("{file}: {reason}")]
+    #[error("{}: {}", printable(file), printable(reason))]
     File {
         /// The file as its path was given.
         file: String,
@@ -34,7 +34,7 @@ pub enum Error {
         reason: String,
     },
     /// The operating system refused.
-    #[error("{file}: {}", refusal(source))]
+    #[error("{}: {}", printable(file), refusal(source))]
     Io {
         /// The file as its path was given.
         file: String,
@@ -42,7 +42,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A filter, a column name or a format cannot be understood.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     Option(String),
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Place<'_> {
             write!(f, " (line {line})")?;
         }
         if let Some(column) = self.column {
-            write!(f, ", column {column}")?;
+            write!(f, ", column {}", printable(column))?;
         }
         Ok(())
     }
@@ -89,6 +89,18 @@ fn refusal(source: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "is a directory: give a file".to_owned(),
         _ => source.to_string(),
     }
+}
+
+/// Names come from files and messages go to terminals and logs: control characters are escaped.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if c.is_control() {
+            out.extend(c.escape_debug())
+        } else {
+            out.push(c)
+        }
+        out
+    })
 }
 
 /// A value as messages show it: quoted, on one line, and short.

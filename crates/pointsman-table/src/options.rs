@@ -70,7 +70,8 @@ impl Filter {
     /// A filter that keeps the rows whose `column` is `value`.
     pub fn new(column: impl Into<String>, value: impl Into<String>) -> Self {
         let (column, value) = (column.into(), value.into());
-        let number = value.trim().parse().ok();
+        // NaN equals nothing, itself included: as text it does.
+        let number = value.trim().parse().ok().filter(|number: &f64| !number.is_nan());
         Self { column, value, number }
     }
 

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::atomic::write_atomically;
-use crate::error::{Error, Result, name_of};
+use crate::error::{Error, Result, name_of, printable};
 use crate::input::read_all;
 
 /// The version of the format this crate writes, and the newest it reads.
@@ -132,7 +132,8 @@ fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
 pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, String> {
-    let damaged = |e: &dyn std::fmt::Display| format!("not a router file, or damaged ({e}): calibrate again");
+    let damaged =
+        |e: &dyn std::fmt::Display| printable(&format!("not a router file, or damaged ({e}): calibrate again"));
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
     let text = metadata.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| damaged(&"no pointsman header"))?;
     let AnyHeader { version } = serde_json::from_str(text).map_err(|e| damaged(&e))?;

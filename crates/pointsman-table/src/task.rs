@@ -5,7 +5,7 @@ use std::path::Path;
 use pointsman::{Loss, Oracle, Task};
 use serde::Deserialize;
 
-use crate::error::{Error, Result, name_of};
+use crate::error::{Error, Result, name_of, printable};
 use crate::input::read_all;
 
 #[derive(Debug, Deserialize)]
@@ -76,7 +76,7 @@ pub fn read_task(path: impl AsRef<Path>) -> Result<Task> {
 pub fn parse_task(text: &str) -> std::result::Result<Task, String> {
     let file: TaskFile = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-        format!("line {line}: {}", e.message().replace('\n', ", "))
+        format!("line {line}: {}", printable(&e.message().replace('\n', ", ")))
     })?;
     build(file).map_err(|e| e.to_string())
 }

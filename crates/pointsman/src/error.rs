@@ -4,12 +4,13 @@
 ///
 /// Row numbers count from zero in the order the rows were given; columns carry the names of the wide
 /// table format (`prob_cat`, `votes_cat`, `x_length`, `weight`). A reader of files translates both into
-/// the file's own terms with [`Error::map_row`].
+/// the file's own terms with [`Error::map_row`]. Every message is one line without control characters, whatever the
+/// names in it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// One value of one row cannot be used.
-    #[error("row {row}, column {column}: {reason}")]
+    #[error("row {row}, column {}: {}", printable(column), printable(reason))]
     Value {
         /// Zero-based row.
         row: usize,
@@ -19,16 +20,16 @@ pub enum Error {
         reason: String,
     },
     /// The table as a whole cannot be used.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     Table(String),
     /// The partition is unknown, badly parametrised or does not fit the table.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     Partition(String),
     /// The loss, the oracles or the prices make no task.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     Task(String),
     /// The router's parts contradict each other.
-    #[error("{0}")]
+    #[error("{}", printable(.0))]
     Router(String),
 }
 
@@ -49,3 +50,29 @@ impl Error {
 
 /// The result of a fallible operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Names come from files and messages go to terminals and logs: control characters are escaped.
+fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if c.is_control() {
+            out.extend(c.escape_debug())
+        } else {
+            out.push(c)
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Partition, Table};
+
+    #[test]
+    fn names_cannot_write_to_the_terminal() {
+        let classes = ["a\u{1b}[2J", "b\n"];
+        let error = Table::new(classes, vec![0.5, f64::NAN]).unwrap_err().to_string();
+        assert!(error.starts_with("row 0, column prob_b\\n: NaN"), "{error}");
+        let error = "features:x_a\u{1b}:".parse::<Partition>().unwrap_err().to_string();
+        assert!(error.contains("\\u{1b}") && !error.contains(char::is_control), "{error}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The real binary on small tables, and on the real data where it is.
 
+mod attacks;
 mod bad_input;
 mod calibrate;
 mod decide;

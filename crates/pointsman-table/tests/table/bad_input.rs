@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray, RecordBatch, StringArray};
 use parquet::basic::Compression;
-use pointsman_table::{Need, ReadOptions, read, read_frame};
+use pointsman_table::{Need, ReadOptions, parse_task, read, read_frame};
 
 use crate::support::{Entry, Folder, array, arrow_file, crc, deflated, parquet, unicode, zip, zip_entries};
 
@@ -20,7 +20,7 @@ fn refused(path: &Path, parts: &[&str]) {
 #[track_caller]
 fn said(path: &Path, error: &str, parts: &[&str]) {
     assert!(error.starts_with(&format!("{}: ", path.display())), "{error}");
-    assert!(!error.contains('\n'), "{error}");
+    assert!(!error.contains(char::is_control), "{error:?}");
     for part in parts {
         assert!(error.contains(part), "{error:?} lacks {part:?}");
     }
@@ -295,6 +295,15 @@ fn a_quote_never_closed_is_not_held_in_memory() {
     let mut text = b"prob_a,prob_b\n1,0\n\"1,0\n".to_vec();
     text.resize(70 << 20, b'0');
     csv(text, &["after row 1", "longer than 64 MB", "quote"]);
+}
+
+#[test]
+fn names_cannot_write_to_the_terminal() {
+    csv("prob_a,\"prob_\u{1b}[2J\nerror: b\"\n1,x\n", &["column prob_\\u{1b}[2J\\nerror: b: \"x\" is not"]);
+    csv("prob_a,\"prob_\r\"\n0.4,0.4\n", &["row 1", "0.8"]);
+    jsonl("{\"probs\":{\"a\":1,\"\\u0007\":2}}", &["column probs.\\u{7}: 2"]);
+    let error = parse_task("loss = \"brier\"\n\"a\\u001b\" = 1").unwrap_err();
+    assert!(error.contains("\\u{1b}") && !error.contains(char::is_control), "{error:?}");
 }
 
 #[test]

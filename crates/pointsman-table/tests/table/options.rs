@@ -156,3 +156,11 @@ fn a_column_about_no_class_is_no_models_prediction() {
     let path = folder.file("a.jsonl", "{\"probs\":[1,0]}\n{\"probs\":[0,1],\"oracle_version\":\"v3\"}\n");
     assert!(read_frame(&path, &ReadOptions::default()).is_ok());
 }
+
+#[test]
+fn a_filter_is_itself() {
+    for text in ["split=nan", "split=-inf", "split=", "a=b=c"] {
+        let filter: Filter = text.parse().unwrap();
+        assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
+    }
+}

@@ -8,7 +8,7 @@ use rand_distr::{Distribution, Gamma};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 use statrs::function::beta::beta_reg;
-use statrs::function::gamma::{digamma, gamma_lr};
+use statrs::function::gamma::{digamma, gamma_lr, ln_gamma};
 
 use crate::loss::{Loss, Shape};
 use crate::router::Mixture;
@@ -21,6 +21,11 @@ const STEPS: u32 = 120;
 /// Draws an item where G has no closed expectation.
 const DRAWS: u32 = 200;
 
+/// Labels of an item that are counted one by one; what is beyond has a closed form, as good for so many.
+///
+/// A count is a number in a file, up to 2³²: neither memory nor time may follow it.
+const COUNTED: usize = 1000;
+
 /// Steps of the integral of the largest share.
 const STRIPS: u32 = 128;
 
@@ -30,23 +35,29 @@ const STRIPS: u32 = 128;
 /// more than j labels, so that a concentration costs as much as one item.
 pub(super) fn concentration(mixture: Mixture<'_>, mean: &[f64]) -> f64 {
     let mut above = vec![Vec::<f64>::new(); mean.len() + 1];
+    let mut beyond = vec![Vec::<(f64, f64)>::new(); mean.len() + 1];
     for row in mixture.rows() {
         let (votes, weight) = (mixture.votes(row), mixture.table().weight(row));
         let counts = votes.counts().iter().map(|&n| u64::from(n)).chain([votes.k()]);
-        for (above, n) in above.iter_mut().zip(counts) {
-            let n = n as usize;
+        for ((above, beyond), count) in above.iter_mut().zip(&mut beyond).zip(counts) {
+            let n = count.min(COUNTED as u64) as usize;
+            if count > n as u64 {
+                beyond.push((count as f64, weight));
+            }
             if above.len() < n {
                 above.resize(n, 0.0);
             }
             above[..n].iter_mut().for_each(|x| *x += weight);
         }
     }
-    let rising = |above: &[f64], start: f64| -> f64 {
-        above.iter().enumerate().map(|(j, weight)| weight * (start + j as f64).ln()).sum()
+    let rising = |class: usize, start: f64| -> f64 {
+        let counted: f64 = above[class].iter().enumerate().map(|(j, weight)| weight * (start + j as f64).ln()).sum();
+        let rest = |(n, weight): &(f64, f64)| weight * (ln_gamma(start + n) - ln_gamma(start + COUNTED as f64));
+        counted + beyond[class].iter().map(rest).sum::<f64>()
     };
     let likelihood = |a: f64| {
-        let classes: f64 = above.iter().zip(mean).map(|(above, share)| rising(above, a * share)).sum();
-        classes - rising(&above[mean.len()], a)
+        let classes: f64 = mean.iter().enumerate().map(|(class, share)| rising(class, a * share)).sum();
+        classes - rising(mean.len(), a)
     };
     let candidate = |step: u32| LOWEST * (HIGHEST / LOWEST).powf(f64::from(step) / f64::from(STEPS));
     let best = (0..=STEPS).map(candidate).map(|a| (likelihood(a), a)).max_by(|x, y| x.0.total_cmp(&y.0));
@@ -185,6 +196,47 @@ pub(super) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Estimator, Oracle, Partition, Router, Table, Task};
+
+    fn router(votes: Vec<u32>) -> Router {
+        let probs = [0.6, 0.4].repeat(votes.len() / 2);
+        let table = Table::new(["a", "b"], probs).unwrap().with_votes(votes).unwrap();
+        Router::calibrate(&table, &Partition::top_class(1)).unwrap()
+    }
+
+    /// The closed form and the sum one by one find the same concentration.
+    #[test]
+    fn many_labels_are_counted_like_few() {
+        let router = router(vec![900, 600, 2000, 3000, 700, 100, 1500, 1400]);
+        let mixture = router.all_rows();
+        let mean = mixture.centroid().unwrap();
+        let rising = |start: f64, n: u64| (0..n).map(|j| (start + j as f64).ln()).sum::<f64>();
+        let likelihood = |a: f64| -> f64 {
+            let row = |row: usize| {
+                let votes = mixture.votes(row);
+                let classes = votes.counts().iter().zip(&mean).map(|(&n, share)| rising(a * share, u64::from(n)));
+                classes.sum::<f64>() - rising(a, votes.k())
+            };
+            mixture.rows().map(row).sum()
+        };
+        let candidates = (0..=STEPS).map(|s| LOWEST * (HIGHEST / LOWEST).powf(f64::from(s) / f64::from(STEPS)));
+        let best = candidates.max_by(|x, y| likelihood(*x).total_cmp(&likelihood(*y))).unwrap();
+        assert_eq!(concentration(mixture, &mean), best);
+    }
+
+    /// Found by fuzzing: a count of 2³² took 32 GB.
+    #[test]
+    fn a_count_is_not_a_size() {
+        let router = router(vec![u32::MAX, 1, 3, u32::MAX - 3]);
+        for loss in ["brier", "cross-entropy", "zero-one", "spherical"] {
+            for estimator in [Estimator::Npmle, Estimator::Dirichlet] {
+                let task = Task::new(loss.parse().unwrap()).route("expert", Oracle::bayes(), 0.05).unwrap();
+                let policy = router.policy(&task.estimator(estimator)).unwrap();
+                let decision = policy.decide(&[0.6, 0.4]).unwrap();
+                assert!(decision.costs().iter().all(|cost| cost.is_finite()), "{loss} {estimator}");
+            }
+        }
+    }
 
     /// Closed forms against the mean of many draws.
     #[test]

@@ -1,0 +1,89 @@
+//! Every hostile file of `attacks/` is refused: exit code 2, one line that says why, and nothing left behind.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Run, pointsman, workshop};
+
+fn attacks() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../attacks")
+}
+
+/// The files that the list names, and what must be said about each.
+fn listed() -> BTreeMap<String, String> {
+    let text = fs::read_to_string(attacks().join("README.md")).unwrap();
+    let mut files = BTreeMap::new();
+    for line in text.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [file, _, said] = cells[..] else { panic!("three cells are needed: {line}") };
+        // Code that has a ` in it stands between `` and spaces.
+        let said = said.strip_prefix("`` ").and_then(|s| s.strip_suffix(" ``")).unwrap_or(said.trim_matches('`'));
+        if file != "file" {
+            assert!(files.insert(file.to_owned(), said.to_owned()).is_none(), "{file} is listed twice");
+        }
+    }
+    files
+}
+
+/// The files that are there, as `folder/file`.
+fn found() -> Vec<String> {
+    let names = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        entries.filter(|name| !name.starts_with('.')).collect::<Vec<_>>()
+    };
+    let folders = names(&attacks()).into_iter().filter(|name| name != "README.md");
+    let mut all: Vec<String> = folders
+        .flat_map(|folder| names(&attacks().join(&folder)).into_iter().map(move |file| format!("{folder}/{file}")))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn the_list_of_attacks_is_complete() {
+    assert_eq!(listed().into_keys().collect::<Vec<_>>(), found());
+}
+
+#[test]
+fn every_attack_is_refused_in_one_line() {
+    let workshop = workshop();
+    let folder = workshop.path();
+    let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (router, table, out) = (at("router.safetensors"), at("heldout.csv"), at("out.csv"));
+    let listing = || {
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = listing();
+    for (name, said) in listed() {
+        let path = attacks().join(&name);
+        let file = path.to_str().unwrap();
+        let commands: Vec<Vec<&str>> = match name.split_once('/').unwrap().0 {
+            "tables" => vec![vec!["calibrate", file, "-o", &out]],
+            "queries" => vec![vec!["decide", &router, file, "-o", &out]],
+            "routers" => vec![vec!["show", file], vec!["decide", file, &table, "-o", &out]],
+            "tasks" => vec![vec!["show", &router, "--task", file]],
+            other => panic!("no command for attacks/{other}"),
+        };
+        for command in commands {
+            refused(&name, file, &said, &pointsman(&command));
+            assert_eq!(listing(), before, "{name}: {command:?} left something behind");
+        }
+    }
+}
+
+fn refused(name: &str, file: &str, said: &str, run: &Run) {
+    assert_eq!(run.code, 2, "{name}: {run:?}");
+    assert_eq!(run.stdout, "", "{name}");
+    assert!(!run.stderr.contains("panicked"), "{name}: {run:?}");
+    let mut lines = run.stderr.lines();
+    let message = lines.next().unwrap();
+    assert!(message.starts_with("error: ") && message.contains(said), "{name} lacks {said:?}: {run:?}");
+    assert!(!message.contains(char::is_control), "{name}: {run:?}");
+    assert!(lines.all(|line| line.starts_with("hint: ")), "{name}: {run:?}");
+    // What is wrong only beside a good router is said about both.
+    let misfit = ["error: the table's classes are ", "error: the loss "].iter().any(|start| message.starts_with(start));
+    assert!(misfit || message.starts_with(&format!("error: {file}: ")), "{name}: {run:?}");
+}

@@ -1,0 +1,357 @@
+//! Writes the hostile files of `../attacks` that nobody would type: binary ones, and text of odd bytes or many.
+//!
+//! ```text
+//! cargo run --example attacks
+//! ```
+//!
+//! The same files come out each time.
+
+#[allow(dead_code, reason = "the tests of the tables use more of it")]
+#[path = "../../crates/pointsman-table/tests/table/support.rs"]
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
+use arrow_ipc::CompressionType;
+use parquet::basic::Compression;
+use pointsman::{Partition, Router};
+use pointsman_fuzz::seal::{Parts, Tensor};
+use pointsman_table::save_router;
+use safetensors::tensor::Dtype;
+use support::{Entry, Folder, array, arrow_file, arrow_stream, crc, deflated, parquet, zip, zip_entries};
+
+fn main() -> std::io::Result<()> {
+    let attacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../attacks");
+    let folder = |name: &str| Target(attacks.join(name));
+    text(&folder("tables"), &folder("tasks"))?;
+    columns(&folder("tables"))?;
+    arrays(&folder("tables"))?;
+    whole_routers(&folder("routers"))?;
+    sealed_routers(&folder("routers"))
+}
+
+struct Target(PathBuf);
+
+impl Target {
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+        assert!(bytes.as_ref().len() < 20_000, "{name} has {} bytes", bytes.as_ref().len());
+        fs::write(self.0.join(name), bytes)
+    }
+}
+
+/// Bytes without sense, the same on every run.
+fn junk(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..length).map(next).collect()
+}
+
+fn text(tables: &Target, tasks: &Target) -> std::io::Result<()> {
+    for extension in ["csv", "tsv", "jsonl", "parquet", "arrow", "npz"] {
+        tables.write(&format!("junk.{extension}"), junk(1000))?;
+    }
+    // Past the check of the first bytes.
+    for (extension, magic) in [("parquet", &b"PAR1"[..]), ("arrow", b"ARROW1\0\0"), ("npz", b"PK\x03\x04")] {
+        tables.write(&format!("magic.{extension}"), [magic, &junk(1000)].concat())?;
+    }
+    let row = "prob_a,prob_b,votes_a,votes_b\n0.5,0.5,1,1\n";
+    tables.write("invalid-utf8.csv", [row.as_bytes(), b"0.5,\xff\xfe,1,1\n"].concat())?;
+    tables.write("invalid-utf8-name.csv", b"prob_a,prob_\xc3\x28,votes_a,votes_b\n0.5,x,1,1\n")?;
+    tables.write("invalid-utf8.jsonl", b"{\"probs\":[0.5,0.5],\"votes\":[1,1],\"id\":\"\xff\"}\n")?;
+    tables.write("nul.csv", [row.as_bytes(), b"0.5,0.5\0,1,1\n"].concat())?;
+    tables.write("nul.jsonl", b"{\"probs\":[0.5,0.5],\"votes\":[1,1]}\n\0\0\0\0\n")?;
+    tables.write("utf16.csv", row.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())?;
+    tables.write("gzip.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0")?;
+    tables.write("long-line.csv", format!("{row}{},0.5,1,1\n", "9".repeat(9_000)))?;
+    let name = "b".repeat(9_000);
+    tables.write("long-name.csv", format!("prob_a,prob_{name},votes_a,votes_{name}\n0.5,x,1,1\n"))?;
+    tables.write("many-columns.csv", format!("{}\n1\n", ["prob_a"; 1000].join(",")))?;
+    tables.write("nested.jsonl", format!("{{\"probs\":{}\n", "[".repeat(9_000)))?;
+    tables.write("nested-ignored.jsonl", format!("{{\"other\":{}\n", "{\"a\":".repeat(1_500)))?;
+    tasks.write("nested.toml", format!("loss = {}\n", "[".repeat(9_000)))?;
+    tasks.write("nested-keys.toml", format!("loss{} = 1\n", ".a".repeat(4_000)))?;
+    tasks.write("invalid-utf8.toml", b"loss = \"brier\xff\"\n")?;
+    tasks.write("nul.toml", b"loss = \"brier\"\nabstain = 0.3\0\n")?;
+    tasks.write("junk.toml", junk(500))?;
+    tasks.write("long-name.toml", format!("loss = \"brier\"\n[[route]]\nname = \"{}\"\ncost = 1\n", "x".repeat(5_000)))?;
+    let routes: String = (0..201).map(|i| format!("[[route]]\nname = \"r{i}\"\ncost = 1\n")).collect();
+    tasks.write("many-routes.toml", format!("loss = \"brier\"\n{routes}"))
+}
+
+/// Parquet and Arrow.
+fn columns(tables: &Target) -> std::io::Result<()> {
+    let folder = Folder::new();
+    let reals = |values: &[f64]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
+    let counts = |values: &[u32]| -> ArrayRef { Arc::new(UInt32Array::from(values.to_vec())) };
+    let batch = |a: ArrayRef, b: ArrayRef, votes: &[u32]| {
+        let columns = [("prob_a", a), ("prob_b", b), ("votes_a", counts(votes)), ("votes_b", counts(&[1, 0]))];
+        RecordBatch::try_from_iter(columns).expect("a batch")
+    };
+    let path = folder.path("any");
+    let as_parquet = |batch: &RecordBatch| {
+        parquet(&path, batch, Compression::SNAPPY);
+        fs::read(&path)
+    };
+    let as_arrow = |batch: &RecordBatch, codec| {
+        arrow_file(&path, batch, codec);
+        fs::read(&path)
+    };
+    let good = batch(reals(&[0.5, 1.0]), reals(&[0.5, 0.0]), &[1, 1]);
+    let bad = [
+        ("nan", batch(reals(&[0.5, f64::NAN]), reals(&[0.5, 0.0]), &[1, 1])),
+        ("null", batch(Arc::new(Float64Array::from(vec![Some(0.5), None])), reals(&[0.5, 0.0]), &[1, 1])),
+        ("text", batch(Arc::new(StringArray::from(vec!["0.5", "1"])), reals(&[0.5, 0.0]), &[1, 1])),
+        ("zero-votes", batch(reals(&[0.5, 1.0]), reals(&[0.5, 0.0]), &[1, 0])),
+        ("no-rows", good.slice(0, 0)),
+    ];
+    for (name, batch) in &bad {
+        tables.write(&format!("{name}.parquet"), as_parquet(batch)?)?;
+        tables.write(&format!("{name}.arrow"), as_arrow(batch, None)?)?;
+    }
+
+    let file = as_parquet(&good)?;
+    let end = file.len() - 8;
+    let footer = end - u32::from_le_bytes([file[end], file[end + 1], file[end + 2], file[end + 3]]) as usize;
+    tables.write("truncated.parquet", &file[..file.len() / 2])?;
+    tables.write("truncated-footer.parquet", &file[..file.len() - 20])?;
+    let with_footer = |bytes: &[u8], length: u32| [&file[..footer], bytes, &length.to_le_bytes(), b"PAR1"].concat();
+    tables.write("footer-missing.parquet", with_footer(&[], 0))?;
+    tables.write("footer-too-long.parquet", with_footer(&file[footer..end], u32::MAX))?;
+    // A schema (field 2, a list of structures) that claims two thousand million elements.
+    let claim = [0x15, 0x02, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07];
+    tables.write("footer-claims.parquet", with_footer(&claim, claim.len() as u32))?;
+    // Structures within structures, to overflow a stack.
+    let deep = [[0x15, 0x02].as_slice(), &[0x1c; 9_000]].concat();
+    tables.write("footer-deep.parquet", with_footer(&deep, deep.len() as u32))?;
+    let mut pages = file.clone();
+    pages[4..footer].fill(0xff);
+    tables.write("pages-overwritten.parquet", pages)?;
+
+    let file = as_arrow(&good, None)?;
+    tables.write("truncated.arrow", &file[..file.len() / 2])?;
+    tables.write("truncated-end.arrow", &file[..file.len() - 4])?;
+    let mut message = file.clone();
+    // The length of the first message, after the magic number and the continuation marker.
+    message[12..16].copy_from_slice(&0x7fff_fff0_u32.to_le_bytes());
+    tables.write("message-claims.arrow", message)?;
+    tables.write("magic-only.arrow", b"ARROW1\0\0ARROW1")?;
+    let columns = [("prob_a", reals(&[0.5; 100])), ("prob_b", reals(&[0.5; 100]))];
+    let long = RecordBatch::try_from_iter(columns).expect("a batch");
+    let mut packed = as_arrow(&long, Some(CompressionType::LZ4_FRAME))?;
+    // A compressed buffer begins with the length it will have: 400 bytes for each half of the rows.
+    let frame = [400_i64.to_le_bytes().as_slice(), &[0x04, 0x22, 0x4d, 0x18]].concat();
+    let at = packed.windows(12).position(|bytes| bytes == frame).expect("a compressed buffer");
+    packed[at..at + 8].copy_from_slice(&(1_i64 << 46).to_le_bytes());
+    tables.write("buffer-claims.arrow", packed)?;
+    arrow_stream(&path, &good);
+    let stream = fs::read(&path)?;
+    tables.write("truncated.arrows", &stream[..stream.len() / 2])?;
+    let mut flat = stream;
+    flat[8..200].fill(0xff);
+    tables.write("schema-overwritten.arrows", flat)
+}
+
+/// numpy.
+fn arrays(tables: &Target) -> std::io::Result<()> {
+    let reals = |name: &str, shape: &str, values: &[f64]| {
+        array(name, "<f8", false, shape, values.iter().flat_map(|x| x.to_le_bytes()).collect())
+    };
+    let probs = || reals("probs", "(2, 2)", &[0.5, 0.5, 1.0, 0.0]);
+    let votes = || array("votes", "<u4", false, "(2, 2)", [1_u32, 1, 1, 0].iter().flat_map(|n| n.to_le_bytes()).collect());
+    let bomb = |shape: &str| zip(&[reals("probs", shape, &[0.0, 1.0]), votes()]);
+    tables.write("huge-shape.npz", bomb("(1000000000000, 2)"))?;
+    tables.write("overflowing-shape.npz", bomb("(9223372036854775809, 2)"))?;
+    tables.write("negative-shape.npz", bomb("(-1, 2)"))?;
+    tables.write("many-dimensions.npz", bomb(&format!("({})", "1, ".repeat(1000))))?;
+    // What pickle makes of os.system("echo owned").
+    let pickle = b"\x80\x02cposix\nsystem\nX\x0a\0\0\0echo owned\x85R.".to_vec();
+    tables.write("pickle.npz", zip(&[array("probs", "|O", false, "(1, 2)", pickle), votes()]))?;
+    let mut records = b"\x93NUMPY\x01\x00\x4e\x00".to_vec();
+    records.extend(b"{'descr': [('a', '<f8'), ('b', '<f8')], 'fortran_order': False, 'shape': (1,)}");
+    records.extend([0; 16]);
+    tables.write("records.npz", zip(&[("probs.npy".to_owned(), records), votes()]))?;
+    tables.write("complex.npz", zip(&[array("probs", "<c16", false, "(1, 2)", vec![0; 32]), votes()]))?;
+    // A thousand to one.
+    let zeros = array("probs", "<f8", false, "(900000, 2)", vec![0; 14_400_000]);
+    let none = array("votes", "|u1", false, "(900000, 2)", vec![0; 1_800_000]);
+    tables.write("bomb.npz", deflated(&[zeros, none]))?;
+    let (name, data) = probs();
+    let entries = |size, checksum, method| {
+        let (votes, counts) = votes();
+        let votes = Entry { name: votes, method: 0, size: counts.len(), crc: crc(&counts), data: counts };
+        zip_entries(&[Entry { name: name.clone(), method, size, crc: checksum, data: data.clone() }, votes])
+    };
+    tables.write("size-lies.npz", entries(usize::pow(2, 32) - 1, crc(&data), 0))?;
+    tables.write("not-deflated.npz", entries(data.len(), crc(&data), 8))?;
+    tables.write("checksum.npz", entries(data.len(), 1, 0))?;
+    tables.write("bzip2.npz", entries(data.len(), crc(&data), 12))?;
+    let mut outside = probs();
+    outside.0 = "../../../../tmp/probs.npy".to_owned();
+    tables.write("path-outside.npz", zip(&[outside, votes()]))?;
+    tables.write("not-numpy.npz", zip(&[("probs.npy".to_owned(), junk(64)), votes()]))?;
+    let claim = b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{".to_vec();
+    tables.write("header-claims.npz", zip(&[("probs.npy".to_owned(), claim), votes()]))?;
+    tables.write("no-arrays.npz", zip(&[]))?;
+    tables.write("one-class.npz", zip(&[reals("probs", "(2, 1)", &[1.0, 1.0]), array("votes", "|u1", false, "(2, 1)", vec![1, 1])]))?;
+    tables.write("rows-differ.npz", zip(&[probs(), array("votes", "|u1", false, "(1, 2)", vec![1, 1])]))?;
+    tables.write("nan.npz", zip(&[reals("probs", "(2, 2)", &[0.5, 0.5, 1.0, f64::NAN]), votes()]))?;
+    tables.write("fractional-votes.npz", zip(&[probs(), reals("votes", "(2, 2)", &[1.0, 0.5, 1.0, 1.0])]))?;
+    let good = zip(&[probs(), votes()]);
+    tables.write("truncated.npz", &good[..good.len() / 2])
+}
+
+/// A good router of two classes and six rows, in parts.
+fn good_router(partition: &str) -> Parts {
+    let partition: Partition = partition.parse().expect("a partition");
+    let router = Router::calibrate(&pointsman_fuzz::table(2, 6), &partition).expect("a router");
+    let folder = Folder::new();
+    let path = folder.path("router.safetensors");
+    save_router(&path, &router).expect("a scratch file");
+    Parts::of(&fs::read(&path).expect("a scratch file")).expect("what was just written")
+}
+
+/// Damage that the file's own checks must find.
+fn whole_routers(routers: &Target) -> std::io::Result<()> {
+    let good = good_router("top-class:2").seal().expect("a good router");
+    let header_end = 8 + u64::from_le_bytes(good[..8].try_into().expect("eight bytes")) as usize;
+    let header = String::from_utf8(good[8..header_end].to_vec()).expect("JSON");
+    // The same tensors below another header.
+    let with = |header: &str| [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &good[header_end..]].concat();
+    routers.write("empty.safetensors", [])?;
+    routers.write("junk.safetensors", junk(1000))?;
+    routers.write("a-table.safetensors", "prob_a,prob_b,votes_a,votes_b\n0.5,0.5,1,1\n")?;
+    routers.write("truncated.safetensors", &good[..good.len() - 30])?;
+    routers.write("truncated-header.safetensors", &good[..100])?;
+    routers.write("trailing.safetensors", [&good[..], b"more"].concat())?;
+    let mut flipped = good.clone();
+    flipped[header_end + 50] ^= 1;
+    routers.write("bit-flip.safetensors", flipped)?;
+    for (name, length) in [("max", u64::MAX), ("long", 90_000_000), ("beyond", good.len() as u64), ("zero", 0)] {
+        let bytes = [&length.to_le_bytes(), &good[8..]].concat();
+        routers.write(&format!("header-length-{name}.safetensors"), bytes)?;
+    }
+    routers.write("header-nested.safetensors", with(&format!("{{\"a\":{}", "[".repeat(9_000))))?;
+    routers.write("header-not-json.safetensors", with(&"x".repeat(200)))?;
+    let edited = |from: &str, to: &str| {
+        assert!(header.contains(from), "{from} is not in {header}");
+        with(&header.replacen(from, to, 1))
+    };
+    routers.write("no-pointsman.safetensors", edited("\"pointsman\"", "\"pointsmen\""))?;
+    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":2"))?;
+    routers.write("version-far.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":4294967296"))?;
+    routers.write("version-zero.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":0"))?;
+    routers.write("version-text.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":\\\"1\\\""))?;
+    routers.write("unknown-field.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":1,\\\"code\\\":\\\"x\\\""))?;
+    routers.write("other-class.safetensors", edited("cat", "cow"))?;
+    routers.write("huge-tensor.safetensors", edited("\"shape\":[6,2]", "\"shape\":[4611686018427387904,4]"))?;
+    routers.write("large-tensor.safetensors", edited("\"shape\":[6,2]", "\"shape\":[1000000000000,2]"))?;
+    routers.write("lying-shape.safetensors", edited("\"shape\":[6,2]", "\"shape\":[6,3]"))?;
+    routers.write("negative-shape.safetensors", edited("\"shape\":[6,2]", "\"shape\":[-6,2]"))?;
+    routers.write("transposed.safetensors", edited("\"shape\":[6,2]", "\"shape\":[2,6]"))?;
+    routers.write("unknown-dtype.safetensors", edited("\"dtype\":\"F64\"", "\"dtype\":\"F65\""))?;
+    let offsets = header.find("\"data_offsets\":[").expect("offsets") + 16;
+    let mut far = header.clone();
+    far.replace_range(offsets..offsets + 1, "18446744073709551615");
+    routers.write("offsets-far.safetensors", with(&far))
+}
+
+/// Contradictions below a checksum that is right: what an attacker would send who read the source.
+fn sealed_routers(routers: &Target) -> std::io::Result<()> {
+    let write = |name: &str, partition: &str, change: &dyn Fn(&mut Parts)| {
+        let mut parts = good_router(partition);
+        change(&mut parts);
+        let bytes = parts.seal().unwrap_or_else(|| panic!("{name} cannot be written"));
+        routers.write(&format!("sealed-{name}.safetensors"), bytes)
+    };
+    let tensor = |parts: &mut Parts, name: &str, change: &dyn Fn(&mut Tensor)| {
+        change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
+    };
+    let put = |parts: &mut Parts, name: &str, shape: Vec<usize>, values: &[f64]| {
+        parts.tensors.retain(|t| t.name != name);
+        let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        parts.tensors.push(Tensor { name: name.to_owned(), dtype: Dtype::F64, shape, bytes });
+    };
+    // The first value of an array.
+    let first = |parts: &mut Parts, name: &str, value: f64| {
+        tensor(parts, name, &|t| t.bytes[..8].copy_from_slice(&value.to_le_bytes()));
+    };
+    write("version", "top-class:2", &|p| p.header.version = 2)?;
+    write("wrong-dtype", "top-class:2", &|p| tensor(p, "probs", &|t| t.dtype = Dtype::I64))?;
+    write("flat-probs", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape = vec![12]))?;
+    write("transposed", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape.reverse()))?;
+    write("nan-probability", "top-class:2", &|p| first(p, "probs", f64::NAN))?;
+    write("negative-probability", "top-class:2", &|p| first(p, "probs", -0.5))?;
+    write("sum", "top-class:2", &|p| first(p, "probs", 0.999))?;
+    write("no-rows", "top-class:2", &|p| {
+        for name in ["probs", "votes"] {
+            tensor(p, name, &|t| (t.shape[0], t.bytes) = (0, Vec::new()));
+        }
+    })?;
+    write("no-votes", "top-class:2", &|p| p.tensors.retain(|t| t.name != "votes"))?;
+    write("votes-zero", "top-class:2", &|p| tensor(p, "votes", &|t| t.bytes.fill(0)))?;
+    write("fewer-votes", "top-class:2", &|p| {
+        tensor(p, "votes", &|t| {
+            t.shape[0] = 5;
+            t.bytes.truncate(40);
+        });
+    })?;
+    write("class-twice", "top-class:2", &|p| p.header.classes[1] = "cat".to_owned())?;
+    write("class-nameless", "top-class:2", &|p| p.header.classes[1] = String::new())?;
+    write("one-class", "top-class:2", &|p| drop(p.header.classes.pop()))?;
+    write("three-classes", "top-class:2", &|p| p.header.classes.push("eel".to_owned()))?;
+    write("no-classes", "top-class:2", &|p| p.header.classes.clear())?;
+    write("unknown-partition", "top-class:2", &|p| p.header.partition = "forest:3".to_owned())?;
+    write("other-partition", "top-class:2", &|p| p.header.partition = "level-sets".to_owned())?;
+    write("more-partition", "top-class:2", &|p| p.header.partition.push_str("*level-sets"))?;
+    write("terminal-partition", "top-class:2", &|p| p.header.partition = "\u{1b}[2J\nerror: no".to_owned())?;
+    write("edges-unsorted", "confidence:3", &|p| put(p, "axis.0.edges", vec![2], &[0.8, 0.6]))?;
+    write("edges-equal", "confidence:3", &|p| put(p, "axis.0.edges", vec![2], &[0.6, 0.6]))?;
+    write("edges-nan", "confidence:3", &|p| put(p, "axis.0.edges", vec![1], &[f64::NAN]))?;
+    write("edges-overflow", "confidence:3", &|p| put(p, "axis.0.edges", vec![1], &[1e300]))?;
+    write("edges-missing", "confidence:3", &|p| p.tensors.retain(|t| t.name != "axis.0.edges"))?;
+    write("backoff-missing", "confidence:3", &|p| p.tensors.retain(|t| t.name != "backoff.edges"))?;
+    write("backoff-unsorted", "confidence:3", &|p| put(p, "backoff.edges", vec![2], &[0.8, 0.6]))?;
+    let many = |n: usize| (0..n).map(|i| i as f64 / n as f64).collect::<Vec<_>>();
+    write("backoff-many", "confidence:3", &|p| put(p, "backoff.edges", vec![200], &many(200)))?;
+    write("counts-more", "top-class:2", &|p| tensor(p, "axis.0.counts", &|t| t.bytes[..4].fill(0xff)))?;
+    write("counts-fewer", "top-class:2", &|p| tensor(p, "axis.0.counts", &|t| t.bytes.fill(0)))?;
+    write("counts-short", "top-class:2", &|p| {
+        tensor(p, "axis.0.counts", &|t| {
+            t.shape = vec![1];
+            t.bytes.truncate(4);
+        });
+    })?;
+    // Eleven hundred by eleven hundred cells from a small file.
+    write("many-cells", "confidence:2*features:x_length=2", &|p| {
+        put(p, "axis.0.edges", vec![1100], &many(1100));
+        put(p, "axis.1.edges", vec![1100], &many(1100));
+    })?;
+    write("levels-unsorted", "level-sets", &|p| {
+        tensor(p, "axis.0.levels", &|t| {
+            let (first, second) = t.bytes.split_at_mut(8);
+            first.swap_with_slice(&mut second[..8]);
+        });
+    })?;
+    write("levels-nan", "level-sets", &|p| {
+        tensor(p, "axis.0.levels", &|t| t.bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes()));
+    })?;
+    write("feature-missing", "features:x_length=2", &|p| p.tensors.retain(|t| t.name != "features"))?;
+    write("feature-unnamed", "features:x_length=2", &|p| p.header.features.clear())?;
+    write("feature-renamed", "features:x_length=2", &|p| p.header.features = vec!["width".to_owned()])?;
+    write("feature-infinite", "features:x_length=2", &|p| first(p, "features", f64::INFINITY))?;
+    write("weights-zero", "top-class:2", &|p| put(p, "weights", vec![6], &[0.0; 6]))?;
+    write("weights-few", "top-class:2", &|p| put(p, "weights", vec![5], &[1.0; 5]))?;
+    write("oracle-missing", "top-class:2", &|p| p.header.oracles.push("gpt".to_owned()))?;
+    write("oracle-sum", "top-class:2", &|p| {
+        p.header.oracles.push("gpt".to_owned());
+        put(p, "oracle.gpt", vec![6, 2], &[0.9; 12]);
+    })
+}

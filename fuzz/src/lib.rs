@@ -1,0 +1,92 @@
+//! What the fuzz targets share: whose panics count, a scratch file, and routers whose checksum is right.
+
+pub mod seal;
+
+use std::backtrace::Backtrace;
+use std::path::PathBuf;
+use std::sync::Once;
+
+use pointsman::Table;
+
+/// Makes this process fit for fuzzing: one thread, and a panic hook that knows whose panics count.
+///
+/// pointsman-table promises to turn panics of the parsers it uses into errors. Such a panic passes here: if the promise
+/// is broken it reaches the fuzzer all the same, as an unwinding target. A panic of our own code is a bug wherever it
+/// ends up, so it ends the process at once.
+pub fn prepare() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+        one.build_global().expect("no pool was built before");
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let file = panic.location().map_or("", |location| location.file());
+            if is_others(file) || is_std(file) && !called_by_us(&Backtrace::force_capture().to_string()) {
+                return;
+            }
+            tell(panic);
+            std::process::abort();
+        }));
+    });
+}
+
+/// Dependencies are compiled from a registry's folder.
+fn is_others(file: &str) -> bool {
+    file.contains("/registry/src/")
+}
+
+fn is_std(file: &str) -> bool {
+    file.starts_with("/rustc/") || file.contains("/library/")
+}
+
+/// Whether the innermost caller outside of the standard library is one of our crates.
+///
+/// Most of the standard library blames its caller; where it does not, the stack knows.
+fn called_by_us(stack: &str) -> bool {
+    let frames = stack.lines().filter_map(|line| line.trim().split_once(": ").map(|(_, name)| name));
+    let past_hook = frames.skip_while(|name| !name.contains("panicking::panic") && !name.contains("capacity_overflow"));
+    let standard = |name: &&str| {
+        let name = name.trim_start_matches(['<', '&']);
+        ["core::", "alloc::", "std::", "__rust"].iter().any(|start| name.starts_with(start)) || name.contains("rust_begin")
+    };
+    past_hook.into_iter().find(|name| !standard(name)).is_none_or(|name| name.contains("pointsman"))
+}
+
+/// A file of this process, in memory where the system has a place for that.
+#[must_use]
+pub fn scratch(name: &str) -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    folder.join(format!("pointsman-fuzz-{}-{name}", std::process::id()))
+}
+
+/// That a message is one printable line: files choose names and values, and messages go to terminals and logs.
+pub fn check_message(message: &str) {
+    assert!(!message.is_empty(), "an empty message");
+    let control = message.chars().find(|c| c.is_control());
+    assert!(control.is_none(), "a control character {control:?} in the message {message:?}");
+    assert!(message.len() < 20_000, "a message of {} bytes", message.len());
+}
+
+/// A table of so many classes, with votes and one feature.
+#[must_use]
+pub fn table(classes: usize, rows: usize) -> Table {
+    let mut state = 1_u64;
+    let mut next = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (mut probs, mut votes, mut features) = (Vec::new(), Vec::new(), Vec::new());
+    for row in 0..rows {
+        let raw: Vec<f64> = (0..classes).map(|_| 1.0 + next(40) as f64).collect();
+        let sum: f64 = raw.iter().sum();
+        probs.extend(raw.iter().map(|x| x / sum));
+        votes.extend((0..classes).map(|class| next(3) as u32 + u32::from(class == row % classes)));
+        features.push(next(20) as f64);
+    }
+    let build = || -> pointsman::Result<Table> {
+        let names = ["cat", "dog", "eel", "fox"].into_iter().take(classes);
+        Table::new(names, probs)?.with_votes(votes)?.with_features(["length"], features)
+    };
+    build().expect("a table made by hand")
+}
