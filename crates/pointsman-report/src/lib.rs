@@ -1,0 +1,3 @@
+//! Pointsman's reports: data first, then drawn.
+
+pub mod chart;
