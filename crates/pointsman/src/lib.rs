@@ -45,7 +45,8 @@ mod wasserstein;
 pub use error::{Error, Result};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
-    CalibrationError, CellError, Evaluation, Named, Replay, RouteSummary, Sweep, SweepAxis, SweepPoint, TaskSummary,
+    CalibrationError, CellError, CellSummary, Evaluation, HeldOutCell, MixtureHistogram, Named, PriceGrid, Replay,
+    RouteSummary, Sweep, SweepAxis, SweepPoint, TaskSummary,
 };
 pub use loss::{LOG_FLOOR, Loss};
 pub use oracle::Oracle;

@@ -172,7 +172,7 @@ impl Chart {
         }
         let legend: Vec<LegendEntry> = self.layers.iter().flat_map(Layer::legend).collect();
         let scene = render_multiple(plots, self.layout(legend));
-        Picture::of_chart(scene, &self.title, &self.caption)
+        Picture::of_chart(scene, &self.title, &label(&self.y.label, 110), &self.caption)
     }
 
     fn layout(&self, legend: Vec<LegendEntry>) -> Layout {
@@ -185,7 +185,6 @@ impl Chart {
             .with_tick_size(13)
             .with_body_size(14)
             .with_grid_line_width(0.6)
-            .with_y_label(label(&self.y.label, 80))
             .with_x_label(label(&self.x.label, 110))
             .with_legend_box(false);
         if let Some((from, to)) = self.x.range {

@@ -22,12 +22,28 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A chart between its title and its caption.
-    pub(super) fn of_chart(mut scene: Scene, title: &str, caption: &str) -> Self {
-        // What a panel clips, the neighbouring panel of a sheet would clip too; charts keep within their axes.
-        scene.elements.retain(|element| !matches!(element, Primitive::ClipStart { .. } | Primitive::ClipEnd));
-        let inner = Self { scene };
-        compose(title, caption, 1, vec![inner], 0.0)
+    /// A chart between its title and its caption. The vertical axis is named above it, where nobody has to turn the head.
+    pub(super) fn of_chart(mut scene: Scene, title: &str, vertical: &str, caption: &str) -> Self {
+        let mut elements = Vec::with_capacity(scene.elements.len());
+        for element in std::mem::take(&mut scene.elements) {
+            match element {
+                // What a panel clips, the neighbouring panel of a sheet would clip too; charts keep within their axes.
+                Primitive::ClipStart { .. } | Primitive::ClipEnd => {}
+                // PNGs would begin the pattern anew at every point of the line.
+                Primitive::PolyLine { points, stroke, stroke_width, stroke_dasharray: Some(pattern) } => {
+                    let strokes = dashes(&points, &pattern).into_iter();
+                    elements.extend(strokes.map(|points| Primitive::PolyLine {
+                        points,
+                        stroke: stroke.clone(),
+                        stroke_width,
+                        stroke_dasharray: None,
+                    }));
+                }
+                element => elements.push(element),
+            }
+        }
+        scene.elements = elements;
+        compose(title, vertical, caption, 1, vec![Self { scene }], 0.0)
     }
 
     /// The figure as SVG, without the font embedded.
@@ -57,10 +73,10 @@ impl Picture {
 /// Several figures on one sheet, row by row, with a title and a caption of their own.
 #[must_use]
 pub fn sheet(title: &str, caption: &str, columns: usize, pictures: Vec<Picture>) -> Picture {
-    compose(title, caption, columns.max(1), pictures, MARGIN)
+    compose(title, "", caption, columns.max(1), pictures, MARGIN)
 }
 
-fn compose(title: &str, caption: &str, columns: usize, pictures: Vec<Picture>, gap: f64) -> Picture {
+fn compose(title: &str, vertical: &str, caption: &str, columns: usize, pictures: Vec<Picture>, gap: f64) -> Picture {
     let rows: Vec<Vec<Picture>> = {
         let mut rest = pictures.into_iter().peekable();
         std::iter::from_fn(|| rest.peek().is_some().then(|| rest.by_ref().take(columns).collect())).collect()
@@ -94,6 +110,7 @@ fn compose(title: &str, caption: &str, columns: usize, pictures: Vec<Picture>, g
         write(&mut scene, &mut y, title, size, true, colour::INK);
         y += MARGIN / 2.0;
     }
+    write(&mut scene, &mut y, vertical, CAPTION, false, colour::INK);
     for row in rows {
         let height = row.iter().map(|p| p.scene.height).fold(0.0, f64::max);
         let mut x = gap;
@@ -116,4 +133,57 @@ fn compose(title: &str, caption: &str, columns: usize, pictures: Vec<Picture>, g
     }
     scene.height = y.ceil();
     Picture { scene }
+}
+
+/// A line cut into the dashes of a pattern such as `8 5`.
+fn dashes(points: &[(f64, f64)], pattern: &str) -> Vec<Vec<(f64, f64)>> {
+    let lengths: Vec<f64> = pattern.split_whitespace().filter_map(|x| x.parse().ok()).filter(|x| *x > 0.0).collect();
+    if lengths.is_empty() {
+        return vec![points.to_vec()];
+    }
+    let (mut out, mut stroke, mut turn) = (Vec::new(), Vec::new(), 0);
+    let mut left = lengths[0];
+    for pair in points.windows(2) {
+        let (mut from, to) = (pair[0], pair[1]);
+        loop {
+            let rest = (to.0 - from.0).hypot(to.1 - from.1);
+            if turn % 2 == 0 && stroke.is_empty() {
+                stroke.push(from);
+            }
+            let t = if rest > left { left / rest } else { 1.0 };
+            let end = (from.0 + t * (to.0 - from.0), from.1 + t * (to.1 - from.1));
+            if turn % 2 == 0 {
+                stroke.push(end);
+            }
+            if rest <= left {
+                left -= rest;
+                break;
+            }
+            if turn % 2 == 0 {
+                out.push(std::mem::take(&mut stroke));
+            }
+            turn += 1;
+            left = lengths[turn % lengths.len()];
+            from = end;
+        }
+    }
+    if stroke.len() > 1 {
+        out.push(stroke);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_do_not_depend_on_the_points_between() {
+        let straight = dashes(&[(0.0, 0.0), (20.0, 0.0)], "8 5");
+        assert_eq!(straight, [[(0.0, 0.0), (8.0, 0.0)], [(13.0, 0.0), (20.0, 0.0)]]);
+        let dense: Vec<(f64, f64)> = (0..=20).map(|x| (f64::from(x), 0.0)).collect();
+        let ends = |strokes: Vec<Vec<(f64, f64)>>| -> Vec<_> { strokes.iter().map(|s| (s[0], s[s.len() - 1])).collect() };
+        assert_eq!(ends(dashes(&dense, "8 5")), ends(straight));
+        assert_eq!(dashes(&[(1.0, 1.0)], "8 5").len(), 0);
+    }
 }

@@ -1,7 +1,10 @@
 //! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
 
 mod calibration;
+mod cells;
 mod curve;
+mod grid;
+mod mixtures;
 mod named;
 mod sweep;
 
@@ -15,7 +18,10 @@ use crate::policy::Policy;
 use crate::table::Table;
 use crate::task::Task;
 pub use calibration::{CalibrationError, CellError};
+pub use cells::{CellSummary, HeldOutCell};
 use curve::Ranking;
+pub use grid::PriceGrid;
+pub use mixtures::MixtureHistogram;
 pub use named::Named;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 
