@@ -14,6 +14,8 @@
 
   // Words and numbers.
   const num = (x, digits) => x === null || x === undefined ? "–" : String(Number(x.toPrecision(digits || 4)));
+  // Estimates: no more decimals than anybody can use.
+  const est = (x) => x === null || x === undefined ? "–" : Math.abs(x) < 1 ? String(Number(x.toFixed(4))) : num(x, 5);
   const pct = (x) => (100 * x).toFixed(1) + " %";
   const price = (x) => x === null ? "never" : num(x);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
@@ -35,7 +37,7 @@
 
   // A frame with axes; x and y map data to pixels.
   function frame(host, name, box, xLabel, yLabel, xText, yText) {
-    const W = 620, H = box.height || 400, L = 62, R = 14, T = 30, B = 50;
+    const W = 620, H = box.height || 400, L = 66, R = 20, T = 34, B = 54;
     const root = svg("svg", { viewBox: "0 0 " + W + " " + H, role: "img", "aria-label": name });
     const x = (v) => L + (v - box.x[0]) / (box.x[1] - box.x[0]) * (W - L - R);
     const y = (v) => H - B - (v - box.y[0]) / (box.y[1] - box.y[0]) * (H - T - B);
@@ -118,12 +120,12 @@
     line("cell", short(c.name, 200));
     line("action", html("span", { class: "tag " + ACTION[letter][2] }, ACTION[letter][0]));
     line("rows", c.rows + " stored (" + c.support + "), " + c.held_out.rows + " held out, " + pct(c.share) + " of the traffic");
-    line("irreducible", num(l.irreducible));
-    line("reducible", num(l.reducible));
-    line("cost of predicting", num(l.total));
-    line("cost of routing", num(grid.route_costs[state.route][i]));
+    line("irreducible", est(l.irreducible));
+    line("reducible", est(l.reducible));
+    line("cost of predicting", est(l.total));
+    line("cost of routing", est(grid.route_costs[state.route][i]));
     line("cost of abstaining", price(grid.abstain_prices[state.abstain]));
-    if (state.loss === 0) line("held out", "irreducible " + num(c.held_out.irreducible) + ", predicting " + num(c.held_out.total));
+    if (state.loss === 0) line("held out", "irreducible " + est(c.held_out.irreducible) + ", predicting " + est(c.held_out.total));
     $("cell").replaceChildren(list);
     const m = data.mixtures[i], bars = (m.stored || m.held_out || [0]).length;
     const f = frame("mixture", "Stored and held-out mixture", { x: [0, 1], y: [0, reach((m.stored || []).concat(m.held_out || []), 0.05)], height: 260 },
@@ -151,19 +153,20 @@
     }
     if (bar.lastChild) bar.lastChild.style.flex = "1";
     $("shares").replaceChildren(bar);
-    const rows = [["router", grid.router[here], "predict"], ["best action a cell, in hindsight", grid.cell_optimal[here], "green"], ["always predict", grid.always_predict, "other"],
+    const rows = [["router", grid.router[here], "predict"], ["best in hindsight", grid.cell_optimal[here], "green"], ["always predict", grid.always_predict, "other"],
       ["always route", grid.always_route[state.route], "other"], ["always abstain", grid.always_abstain[state.abstain], "other"]].filter((r) => r[1] !== null);
     bars("costs", "Costs", rows.map((r) => [r[0], r[1], css(r[2])]));
   }
 
   // Horizontal bars with their values.
-  function bars(host, name, rows) {
-    const W = 620, step = 30, L = 235, most = Math.max(...rows.map((r) => r[1] === null ? 0 : Math.abs(r[1])), 1e-12);
-    const root = svg("svg", { viewBox: "0 0 " + W + " " + (rows.length * step + 4), role: "img", "aria-label": name });
+  function bars(host, name, rows, group) {
+    const W = 620, step = group ? 22 : 30, gap = group ? 12 : 0, L = 235, most = Math.max(...rows.map((r) => r[1] === null ? 0 : Math.abs(r[1])), 1e-12);
+    const top = (i) => i * step + (group ? Math.floor(i / group) * gap : 0);
+    const root = svg("svg", { viewBox: "0 0 " + W + " " + (top(rows.length) + 4), role: "img", "aria-label": name });
     rows.forEach(([text, value, colour], i) => {
-      root.append(svg("text", { x: L - 8, y: i * step + 20, "text-anchor": "end" }, short(text, 34)));
+      root.append(svg("text", { x: L - 8, y: top(i) + step - 8, "text-anchor": "end" }, short(text, 22)));
       const width = value === null ? 0 : Math.max(0, value) / most * (W - L - 80);
-      root.append(svg("rect", { x: L, y: i * step + 5, width, height: step - 9, fill: colour, rx: 2 }), svg("text", { x: L + width + 7, y: i * step + 20 }, num(value)));
+      root.append(svg("rect", { x: L, y: top(i) + 4, width, height: step - 7, fill: colour, rx: 2 }), svg("text", { x: L + width + 7, y: top(i) + step - 8 }, est(value)));
     });
     $(host).replaceChildren(root);
   }
@@ -180,6 +183,18 @@
     key("sweep-key", lines.map(([text, , colour, dash]) => [text, css(colour), dash ? "dashed" : "solid"]).concat([["these prices", css("ink"), "dot"]]));
   }
 
+  function actions() {
+    const { grid, unit } = loss(), n = grid.abstain_prices.length - 1, xs = grid.abstain_prices.slice(0, n);
+    const f = frame("actions", "Shares of the actions against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, 1], height: 290 },
+      "price of abstaining (" + unit + ")", "share of the queries", num, (v) => Math.round(100 * v) + " %");
+    const edge = [() => 0, (j) => grid.predicted[at(state.route, j)], (j) => 1 - grid.abstained[at(state.route, j)], () => 1];
+    ["predict", "route", "abstain"].forEach((name, k) => {
+      const points = xs.map((x, j) => [x, edge[k + 1](j)]).concat(xs.map((x, j) => [x, edge[k](j)]).reverse());
+      f.root.append(svg("polygon", { fill: css(name), "fill-opacity": 0.75, points: points.map((p) => f.x(p[0]) + "," + f.y(p[1])).join(" ") }));
+    });
+    if (state.abstain < n) f.path([[xs[state.abstain], 0], [xs[state.abstain], 1]], css("ink"), { "stroke-dasharray": "6 4", "stroke-width": 2 });
+  }
+
   function curves() {
     const { curves, unit } = loss(), names = Object.keys(curves), all = names.flatMap((n) => curves[n]);
     const low = Math.min(...all), high = Math.max(...all), room = Math.max(0.06 * (high - low), 1e-6);
@@ -190,13 +205,13 @@
 
   function gains() {
     const names = ["higher-order", "total-uncertainty", "cell-optimal"];
-    bars("gains", "Routing gain under every loss", data.losses.flatMap((l) => names.map((n, i) => [i ? "" : l.loss, l.gain[n] === undefined ? null : l.gain[n], css(STRATEGY[n])])));
+    bars("gains", "Routing gain under every loss", data.losses.flatMap((l) => names.map((n, i) => [i ? "" : l.loss, l.gain[n] === undefined ? null : l.gain[n], css(STRATEGY[n])])), 3);
     key("gains-key", names.map((n) => [n, css(STRATEGY[n]), "dot"]));
   }
 
   const COLUMNS = [["cell", (i) => cellOf[i].cell], ["name", (i) => cellOf[i].name], ["action", (i) => letters()[i]], ["share", (i) => cellOf[i].share, pct],
-    ["rows", (i) => cellOf[i].rows], ["irreducible", (i) => loss().cells[i].irreducible, num], ["reducible", (i) => loss().cells[i].reducible, num],
-    ["predict", (i) => loss().cells[i].total, num], ["route", (i) => loss().grid.route_costs[state.route][i], num], ["support", (i) => cellOf[i].support]];
+    ["rows", (i) => cellOf[i].rows], ["irreducible", (i) => loss().cells[i].irreducible, est], ["reducible", (i) => loss().cells[i].reducible, est],
+    ["predict", (i) => loss().cells[i].total, est], ["route", (i) => loss().grid.route_costs[state.route][i], est], ["support", (i) => cellOf[i].support]];
   function table() {
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.sort : null;
     const value = COLUMNS.find((c) => c[0] === state.sort)[1];
@@ -233,7 +248,7 @@
     $("route-label").textContent = "Price of routing (" + short(grid.route, 24) + ")";
   }
   function reset() { [state.route, state.abstain] = loss().grid.own; }
-  function prices() { controls(); money(); landscape(); cell(); sweep(); table(); }
+  function prices() { controls(); money(); landscape(); cell(); sweep(); actions(); table(); }
   function all() { prices(); curves(); gains(); }
   function pick(i) {
     if (i === state.cell) return;
