@@ -8,7 +8,8 @@ fn main() {
         std::fs::write(folder.join(name).with_extension("svg"), picture.svg()).unwrap();
         std::fs::write(folder.join(name).with_extension("png"), picture.png().unwrap()).unwrap();
     };
-    let curve = |f: fn(f64) -> f64| (0..=100).map(|i| (f64::from(i) / 100.0, f(f64::from(i) / 100.0))).collect::<Vec<_>>();
+    let curve =
+        |f: fn(f64) -> f64| (0..=100).map(|i| (f64::from(i) / 100.0, f(f64::from(i) / 100.0))).collect::<Vec<_>>();
     let band = |points: &[(f64, f64)]| points.iter().map(|p| (p.1 - 0.02, p.1 + 0.02)).collect::<Vec<_>>();
     let ours = curve(|x| 0.4 - 0.3 * x.sqrt());
     let lines = Chart::new("Routing curves", "share routed", "mean loss (Brier points)")
@@ -33,5 +34,13 @@ fn main() {
         .points(Points::new("predicted", colour::BLUE, vec![(0.1, 0.05), (0.2, 0.02)]).radii(vec![10.0, 20.0]))
         .points(Points::new("routed", colour::ORANGE, vec![(0.1, 0.25)]).radii(vec![14.0]));
     save("points", &points.draw());
-    save("sheet", &sheet("A sheet", "Of two.", 2, vec![lines.size(420.0, 300.0).no_legend().draw(), points.size(420.0, 300.0).no_legend().draw()]));
+    save(
+        "sheet",
+        &sheet(
+            "A sheet",
+            "Of two.",
+            2,
+            vec![lines.size(420.0, 300.0).no_legend().draw(), points.size(420.0, 300.0).no_legend().draw()],
+        ),
+    );
 }

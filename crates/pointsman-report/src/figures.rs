@@ -78,9 +78,12 @@ fn landscape(report: &Report) -> Option<Chart> {
     }
     let largest = shares.iter().copied().fold(1e-12, f64::max);
     let letters: Vec<char> = loss.grid.actions[place(loss)].chars().collect();
-    for (letter, name, action) in
-        [('p', "predicted", "predict"), ('r', "routed", "route"), ('a', "abstained", "abstain"), ('?', "undetermined", "?")]
-    {
+    for (letter, name, action) in [
+        ('p', "predicted", "predict"),
+        ('r', "routed", "route"),
+        ('a', "abstained", "abstain"),
+        ('?', "undetermined", "?"),
+    ] {
         let mut points = Vec::new();
         let mut radii = Vec::new();
         for (i, cell) in loss.cells.iter().enumerate() {
@@ -104,7 +107,11 @@ fn place(loss: &LossReport) -> usize {
 /// A round number at or above.
 fn nice(x: f64) -> f64 {
     let unit = 10_f64.powf(x.log10().floor());
-    [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|m| m * unit).into_iter().find(|&r| r >= x).unwrap_or(x)
+    [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]
+        .map(|m| m * unit)
+        .into_iter()
+        .find(|&r| r >= x)
+        .unwrap_or(x)
 }
 
 /// Mean loss against the share routed.
@@ -178,7 +185,8 @@ fn sweep(report: &Report) -> Option<Chart> {
     .line(Line::new("predict / abstain", colour::PURPLE, line(&|i| at(never_route, i))).dashed())
     .line(Line::new("best action a cell", colour::GREEN, line(&|i| grid.cell_optimal[own * grid.abstain_prices.len() + i])).dotted());
     if let Some(price) = grid.abstain_prices[grid.own[1]] {
-        chart = chart.points(Points::new("the task's price", colour::INK, vec![(price, at(own, grid.own[1]))]).radii(vec![6.0]));
+        chart = chart
+            .points(Points::new("the task's price", colour::INK, vec![(price, at(own, grid.own[1]))]).radii(vec![6.0]));
     }
     Some(chart)
 }
@@ -197,15 +205,14 @@ fn actions(report: &Report) -> Option<Chart> {
         edges[2].push((price, second, 1.0));
     }
     let last = edges[0].last().map_or(1.0, |edge| edge.0);
-    let mut chart = Chart::new(
-        "Action shares",
-        format!("price of abstaining ({})", loss.unit),
-        "share of the held-out queries",
-    )
-    .caption("How the queries are shared out as abstaining becomes dearer; the dashed line is the task's own price.")
-    .x_range(0.0, last.max(1e-6))
-    .y_range(0.0, 1.0)
-    .y_percent();
+    let mut chart =
+        Chart::new("Action shares", format!("price of abstaining ({})", loss.unit), "share of the held-out queries")
+            .caption(
+                "How the queries are shared out as abstaining becomes dearer; the dashed line is the task's own price.",
+            )
+            .x_range(0.0, last.max(1e-6))
+            .y_range(0.0, 1.0)
+            .y_percent();
     for ((name, action), edges) in
         [("predicted", "predict"), ("routed", "route"), ("abstained", "abstain")].into_iter().zip(edges)
     {

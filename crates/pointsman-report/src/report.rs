@@ -1,8 +1,8 @@
 //! The report as data.
 
 use pointsman::{
-    CalibrationError, CellId, CellSummary, Evaluation, Loss, MixtureHistogram, Named, Policy, PriceGrid, Replay, Result,
-    Router, Sweep, SweepAxis, SweepPoint, Table, Task,
+    CalibrationError, CellId, CellSummary, Evaluation, Loss, MixtureHistogram, Named, Policy, PriceGrid, Replay,
+    Result, Router, Sweep, SweepAxis, SweepPoint, Table, Task,
 };
 use serde::Serialize;
 

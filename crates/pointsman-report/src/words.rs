@@ -42,7 +42,8 @@ impl Report {
     pub fn task_line(&self) -> String {
         let task = &self.evaluation.task;
         let routes = task.routes.iter().map(|r| format!("asking {} costs {}", label(&r.name, NAME), number(r.cost, 4)));
-        let abstain = task.abstain.map_or("abstaining is not allowed".to_owned(), |p| format!("abstaining {}", number(p, 4)));
+        let abstain =
+            task.abstain.map_or("abstaining is not allowed".to_owned(), |p| format!("abstaining {}", number(p, 4)));
         let prices: Vec<String> = routes.chain([abstain]).collect();
         format!("Loss {} in {}; {}.", label(&task.loss, 80), self.evaluation.unit, prices.join(", "))
     }

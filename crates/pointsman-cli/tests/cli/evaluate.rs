@@ -80,7 +80,11 @@ fn a_report_is_written_into_a_new_folder() {
     has_keys(&report, &["cells", "drawn", "mixtures", "losses", "classes"]);
     let losses: Vec<&str> =
         report["losses"].as_array().unwrap().iter().map(|loss| loss["loss"].as_str().unwrap()).collect();
-    assert_eq!(losses, ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2"], "the task's own comes first");
+    assert_eq!(
+        losses,
+        ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2"],
+        "the task's own comes first"
+    );
     for figure in ["summary", "landscape", "curves", "losses", "sweep", "mixtures", "actions"] {
         let file = folder.path().join("a/b/figures").join(figure);
         assert!(fs::read_to_string(file.with_extension("svg")).unwrap().starts_with("<svg"), "{figure}");

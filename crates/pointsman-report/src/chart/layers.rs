@@ -183,9 +183,7 @@ impl Layer {
                 let mut plots = Vec::new();
                 if let Some(ends) = &line.band {
                     let edges = line.points.iter().zip(ends).map(|(p, e)| (p.0, e.0, e.1));
-                    plots.extend(
-                        Self::Area(Area::new("", line.colour.clone(), edges.collect()).opacity(0.2)).plots(),
-                    );
+                    plots.extend(Self::Area(Area::new("", line.colour.clone(), edges.collect()).opacity(0.2)).plots());
                 }
                 let mut plot = LinePlot::new()
                     .with_data(finite(&line.points).collect::<Vec<_>>())
@@ -211,7 +209,8 @@ impl Layer {
                     .collect();
                 plot = plot.with_data(kept.iter().map(|&i| points.points[i]).collect::<Vec<_>>());
                 if let Some(radii) = &points.radii {
-                    plot = plot.with_sizes(kept.iter().map(|&i| radii.get(i).copied().unwrap_or(4.0)).collect::<Vec<_>>());
+                    plot =
+                        plot.with_sizes(kept.iter().map(|&i| radii.get(i).copied().unwrap_or(4.0)).collect::<Vec<_>>());
                 }
                 if kept.is_empty() { Vec::new() } else { vec![plot.into()] }
             }

@@ -182,7 +182,8 @@ mod tests {
         let straight = dashes(&[(0.0, 0.0), (20.0, 0.0)], "8 5");
         assert_eq!(straight, [[(0.0, 0.0), (8.0, 0.0)], [(13.0, 0.0), (20.0, 0.0)]]);
         let dense: Vec<(f64, f64)> = (0..=20).map(|x| (f64::from(x), 0.0)).collect();
-        let ends = |strokes: Vec<Vec<(f64, f64)>>| -> Vec<_> { strokes.iter().map(|s| (s[0], s[s.len() - 1])).collect() };
+        let ends =
+            |strokes: Vec<Vec<(f64, f64)>>| -> Vec<_> { strokes.iter().map(|s| (s[0], s[s.len() - 1])).collect() };
         assert_eq!(ends(dashes(&dense, "8 5")), ends(straight));
         assert_eq!(dashes(&[(1.0, 1.0)], "8 5").len(), 0);
     }

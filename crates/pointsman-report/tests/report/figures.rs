@@ -54,7 +54,9 @@ fn every_figure_is_drawn() {
 
 #[test]
 fn tasks_without_a_choice_and_single_labels_are_drawn_too() {
-    for (k, task) in [(5, Task::new(Loss::zero_one())), (1, brier()), (5, Task::new(Loss::brier()).abstain(0.0).unwrap())] {
+    for (k, task) in
+        [(5, Task::new(Loss::zero_one())), (1, brier()), (5, Task::new(Loss::brier()).abstain(0.0).unwrap())]
+    {
         let report = report_of(&["no", "yes"], k, &task);
         for figure in FIGURES {
             if let Some(picture) = (figure.draw)(&report) {

@@ -40,8 +40,12 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<S
                 }
             }
             "enum" if !rule.as_array().unwrap().contains(value) => fail(format!("{value} is not among {rule}")),
-            "minimum" if value.as_f64().is_some_and(|x| x < rule.as_f64().unwrap()) => fail(format!("{value} < {rule}")),
-            "maximum" if value.as_f64().is_some_and(|x| x > rule.as_f64().unwrap()) => fail(format!("{value} > {rule}")),
+            "minimum" if value.as_f64().is_some_and(|x| x < rule.as_f64().unwrap()) => {
+                fail(format!("{value} < {rule}"))
+            }
+            "maximum" if value.as_f64().is_some_and(|x| x > rule.as_f64().unwrap()) => {
+                fail(format!("{value} > {rule}"))
+            }
             "minItems" if value.as_array().is_some_and(|a| a.len() < rule.as_u64().unwrap() as usize) => {
                 fail(format!("fewer than {rule} items"));
             }
@@ -99,8 +103,10 @@ fn check(value: &Value) -> Vec<String> {
 #[test]
 fn reports_satisfy_the_schema() {
     let never = Task::new(Loss::zero_one());
-    let cheap = Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.1).unwrap().route("b", Oracle::bayes(), 0.02).unwrap();
-    let matrix = Task::new(Loss::matrix(["ship", "hold"], vec![vec![0.0, 3.0], vec![1.0, 0.0]]).unwrap()).abstain(0.3).unwrap();
+    let cheap =
+        Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.1).unwrap().route("b", Oracle::bayes(), 0.02).unwrap();
+    let matrix =
+        Task::new(Loss::matrix(["ship", "hold"], vec![vec![0.0, 3.0], vec![1.0, 0.0]]).unwrap()).abstain(0.3).unwrap();
     for (classes, k, task) in [
         (&["no", "yes"][..], 5, brier()),
         (&["cat", "dog", "owl"], 5, brier()),
