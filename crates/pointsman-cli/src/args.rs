@@ -252,7 +252,7 @@ pub(crate) struct EvaluateArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write report.json into this directory
+    /// Write report.html, report.json and figures/ into this directory
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
     /// Seed of the random splits behind the calibration error's floor

@@ -45,8 +45,8 @@ mod wasserstein;
 pub use error::{Error, Result};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
-    CalibrationError, CellError, CellLosses, Correlations, Evaluation, Mean, Named, Replay, RouteSummary, RoutingCurve,
-    Sweep, SweepAxis, SweepPoint, TaskSummary,
+    CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, HeldOutCell, Mean,
+    MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Sweep, SweepAxis, SweepPoint, TaskSummary,
 };
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::Oracle;

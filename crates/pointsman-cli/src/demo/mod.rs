@@ -83,7 +83,11 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 
     say(
         "6. On",
-        "The files are yours to play with. Cells of the question itself see more than cells of the confidence do.",
+        &format!(
+            "The files are yours to play with: move the prices in {}. Cells of the question itself see more than cells \
+             of the confidence do.",
+            file("report.html")
+        ),
     )?;
     render::set_guided(false);
     let (fine, flags) = (file("fine.safetensors"), TASK.join(" "));

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use pointsman::{CalibrationError, Evaluation};
+use pointsman_report::{Report, SweepReport};
 
-use super::{Report, SweepReport};
 use crate::args::EvaluateArgs;
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent, short};
@@ -204,26 +204,27 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {
     grid.write(out)
 }
 
-/// What to do next, by what was found.
+/// What to do next, by what was found; at the very end, the page to open.
 fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
-    if let Some(path) = written {
-        writeln!(out, "\nWritten to {BOLD}{}{BOLD:#}.", shell_quoted(path))?;
-    }
     let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
     let evaluation = &report.evaluation;
     let gain = |name| evaluation.gain.get(name).copied().flatten();
     let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
-    if usual_is_better {
+    let (remark, command) = if usual_is_better {
         let cells = count(report.router.cells);
-        return next_step(
-            out,
-            &format!("The usual rule ranks better than these {cells} cells: try finer ones, then evaluate again:"),
-            &[format!("pointsman calibrate calibration.csv --partition confidence:30 -o {router}")],
-        );
-    }
-    next_step(
-        out,
-        "Next, decide queries at these prices:",
-        &[format!("pointsman decide {router} queries.csv{flags} -o decisions.csv")],
-    )
+        (
+            format!("The usual rule ranks better than these {cells} cells: try finer ones, then evaluate again:"),
+            format!("pointsman calibrate calibration.csv --partition confidence:30 -o {router}"),
+        )
+    } else {
+        (
+            "Next, decide queries at these prices:".to_owned(),
+            format!("pointsman decide {router} queries.csv{flags} -o decisions.csv"),
+        )
+    };
+    next_step(&mut *out, &remark, &[command])?;
+    let Some(page) = written else { return Ok(()) };
+    let folder = shell_quoted(page.parent().unwrap_or(Path::new(".")));
+    writeln!(out, "\nWritten into {folder}: report.json, figures as SVG and PNG, and a page with sliders. Open it:")?;
+    writeln!(out, "  {BOLD}{}{BOLD:#}", shell_quoted(page))
 }

@@ -18,6 +18,8 @@ fn it_needs_nothing_and_leaves_its_files() {
     let report: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(tour.join("report.json")).unwrap()).unwrap();
     assert_eq!((report["rows"].as_u64(), report["truth"].as_str()), (Some(500), Some("true")));
+    let page = fs::read_to_string(tour.join("report.html")).unwrap();
+    assert!(page.contains("Price of routing") && page.len() < 1_500_000, "{}", page.len());
     for text in ["One of each, in words", "Predicting costs", "At these prices"] {
         assert!(run.stdout.contains(text), "{text}: {run:?}");
     }

@@ -1,8 +1,11 @@
 //! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
 
 mod calibration;
+mod cells;
 mod curve;
+mod grid;
 mod measure;
+mod mixtures;
 mod named;
 mod sweep;
 
@@ -18,8 +21,11 @@ use crate::router::Mixture;
 use crate::table::Table;
 use crate::task::Task;
 pub use calibration::{CalibrationError, CellError};
+pub use cells::{CellSummary, HeldOutCell};
 use curve::Ranking;
+pub use grid::PriceGrid;
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
+pub use mixtures::MixtureHistogram;
 pub use named::Named;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 
