@@ -1,7 +1,5 @@
 //! The synthetic worlds of the paper's appendix: binary, with a true probability f*(x) that is known.
 
-use std::f64::consts::FRAC_1_2;
-
 use crate::random::Random;
 
 /// A binary world: x ~ N(0, 1), y ~ Bernoulli(f*(x)).
@@ -62,7 +60,7 @@ impl World {
             Self::ThreeSteps if x <= -1.0 => 0.0,
             Self::ThreeSteps if x < 1.0 => wave / 2.0 + 0.5,
             Self::ThreeSteps => 1.0,
-            Self::Piecewise if x <= -1.0 => FRAC_1_2,
+            Self::Piecewise if x <= -1.0 => 0.5,
             Self::Piecewise if x <= -0.5 => wave / 4.0 + 0.5,
             Self::Piecewise if x <= 0.0 => 0.25,
             Self::Piecewise if x <= 0.5 => wave / 4.0 + 0.5,

@@ -28,7 +28,7 @@ fn sweep(policy: &Policy, replay: &Replay, prices: &[f64]) -> Result<Value> {
     let points = replay.sweep(policy, &Sweep { axis: SweepAxis::Abstain, prices: prices.to_vec() })?;
     let (mut cost, mut share): (Map<String, Value>, Map<String, Value>) = (Map::new(), Map::new());
     let (mut excess, mut standard_error, mut standard_error_cost) = (Vec::new(), Vec::new(), Vec::new());
-    let mut add = |map: &mut Map<String, Value>, name: &str, value: f64| {
+    let add = |map: &mut Map<String, Value>, name: &str, value: f64| {
         if let Value::Array(list) = map.entry(name).or_insert_with(|| json!([])) {
             list.push(json!(value));
         }
