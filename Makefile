@@ -1,9 +1,10 @@
 # make demo   a router on built-in data: what it does and why
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
+# make paper  every experiment of the paper, and docs/paper.md from them (half an hour)
 # make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench install picture audit fuzz
+.PHONY: help demo test paper bench install picture audit fuzz
 ROWS ?= 10000000
 
 help:
@@ -21,6 +22,9 @@ test:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+paper:
+	cargo run --release --locked -p pointsman-cli --features lab -- reproduce all -o target/paper --publish docs
 
 bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)

@@ -8,6 +8,7 @@ mod evaluate;
 mod formats;
 mod licences;
 mod readme;
+mod reproduce;
 mod show;
 mod world;
 
