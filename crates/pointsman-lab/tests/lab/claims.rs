@@ -68,9 +68,15 @@ fn claim_1_johnson_needs_the_decomposition() {
     assert!((0.0..0.03).contains(&short), "{short}");
 }
 
+/// Nearly equal is too much to say: total uncertainty gets most of what there is to get, and little of it in Johnson's world.
 #[test]
-fn claim_2_three_steps_do_not() {
-    assert!(gap("three-steps", "recalibrated").abs() < 0.03, "{}", gap("three-steps", "recalibrated"));
+fn claim_2_three_steps_hardly_do() {
+    let part = |problem: &str| {
+        gain(problem, "recalibrated", "total-uncertainty") / gain(problem, "recalibrated", "higher-order")
+    };
+    assert!(part("three-steps") > 0.8, "{}", part("three-steps"));
+    assert!(part("johnson") < 0.6, "{}", part("johnson"));
+    assert!(gap("three-steps", "recalibrated").abs() < 0.1, "{}", gap("three-steps", "recalibrated"));
 }
 
 #[test]
@@ -106,7 +112,9 @@ fn claim_5_one_router_serves_every_loss() {
         let at = |loss: &str, strategy: &str| mean("losses", &[problem, "raw", loss, "gain", strategy]);
         let ahead = |loss: &str| at(loss, "higher-order") - at(loss, "supervised-static");
         let abroad = foreign.iter().map(|loss| ahead(loss)).sum::<f64>() / foreign.len() as f64;
-        assert!(abroad > ahead(own) && abroad > 0.0, "{problem}: {} at home, {abroad} abroad", ahead(own));
+        assert!(abroad > ahead(own), "{problem}: {} at home, {abroad} abroad", ahead(own));
+        // In Johnson's world it sees the input, and the cells see predictions only.
+        assert!(abroad > 0.0 || problem == "johnson", "{problem}: {abroad} abroad");
         for loss in foreign {
             let short = at(loss, "cell-optimal") - at(loss, "higher-order");
             assert!(short < 0.1, "{problem}, {loss}: {short} below cell-optimal");
@@ -119,7 +127,7 @@ fn claim_6_three_ways_are_no_worse_than_two() {
     for problem in sources() {
         for loss in ["brier", "cross-entropy"] {
             let list = |key: &str| {
-                let list = &results()["three-way"]["problems"][problem]["raw"][loss][key]["mean"];
+                let list = &results()["three-way"]["problems"][problem]["raw-plugin"][loss][key]["mean"];
                 list.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<f64>>()
             };
             let (above, error) = (list("above_better_two_way"), list("above_standard_error"));
