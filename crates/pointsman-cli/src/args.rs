@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// Build a small world, calibrate, decide and evaluate in it, explaining each step
     Demo(DemoArgs),
+    /// Repeat the paper's experiments (needs a build with the feature lab)
+    Reproduce(ReproduceArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  pointsman completions bash > /etc/bash_completion.d/pointsman")]
     Completions {
@@ -268,6 +270,38 @@ pub(crate) struct EvaluateArgs {
     /// Take the votes from a long table id,label[,annotator]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Table")]
     pub(crate) annotations: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Experiments: routing, losses, three-way, correlation, cells, labels, rows, all.
+
+Every experiment writes its numbers to DIR/<experiment>.json. A run that was stopped continues where it
+was when the same command is given again.
+
+Examples:
+  pointsman reproduce all --quick -o out
+  pointsman reproduce three-way --data ~/votes --seeds 3 -o out")]
+#[cfg_attr(not(feature = "lab"), expect(dead_code, reason = "only the lab reads them"))]
+pub(crate) struct ReproduceArgs {
+    /// The experiment, or all
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: String,
+    /// Training and calibration sets drawn of every synthetic world [default: 10, with --quick 2]
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u64>,
+    /// Where the data sets are [default: $POINTSMAN_DATA, else ../shared/data]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) data: Option<PathBuf>,
+    /// Where results and trained models go
+    #[arg(short, long, value_name = "DIR", default_value = "pointsman-lab", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+    /// Fewer seeds and test rows: everything in under two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write results small enough for a repository, and the page written from them, into this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide = true)]
+    pub(crate) publish: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ mod formats;
 mod interrupt;
 mod licences;
 mod readme;
+mod reproduce;
 mod show;
 mod world;
 
