@@ -26,8 +26,9 @@ pub const FIGURES: [Figure; 7] = [
 
 /// Panels of the figure of mixtures.
 const PANELS: usize = 12;
-/// Pixels of the largest circle's radius.
-const LARGEST: f64 = 26.0;
+/// Pixels of a circle's radius for a share of all traffic, and the most it gets.
+const RADIUS: f64 = 62.0;
+const LARGEST: f64 = 27.0;
 
 fn own(report: &Report) -> Option<(&Detail, &LossReport)> {
     let detail = report.detail.as_ref()?;
@@ -68,7 +69,7 @@ fn landscape(report: &Report) -> Option<Chart> {
         format!("reducible loss ({}): what an oracle saves", loss.unit),
     )
     .caption(
-        "Each circle is a cell, its area the share of held-out traffic, its colour the action taken. High up, the oracle \
+        "Each circle is a cell, its area the share of held-out traffic, its colour the action taken; shaded is where each action is the cheapest. High up, the oracle \
          saves more than it costs; far to the right, people themselves disagree and any answer is dear.",
     )
     .x_range(0.0, width)
@@ -76,20 +77,17 @@ fn landscape(report: &Report) -> Option<Chart> {
     for area in regions(loss, loss.grid.own, width, height) {
         chart = chart.area(area);
     }
-    let largest = shares.iter().copied().fold(1e-12, f64::max);
     let letters: Vec<char> = loss.grid.actions[place(loss)].chars().collect();
-    for (letter, name, action) in [
-        ('p', "predicted", "predict"),
-        ('r', "routed", "route"),
-        ('a', "abstained", "abstain"),
-        ('?', "undetermined", "?"),
-    ] {
+    // The regions' names are the circles' too.
+    for (letter, name, action) in
+        [('p', "", "predict"), ('r', "", "route"), ('a', "", "abstain"), ('?', "undetermined", "?")]
+    {
         let mut points = Vec::new();
         let mut radii = Vec::new();
         for (i, cell) in loss.cells.iter().enumerate() {
             if let (true, Some(x), Some(y)) = (letters.get(i) == Some(&letter), cell.irreducible, cell.reducible) {
                 points.push((x, y));
-                radii.push(2.5 + LARGEST * (shares[i] / largest).sqrt());
+                radii.push((RADIUS * shares[i].sqrt()).clamp(2.5, LARGEST));
             }
         }
         if !points.is_empty() {
@@ -156,6 +154,7 @@ fn losses(report: &Report) -> Option<Picture> {
             "The same stored cells answer every loss without retraining. Blue: this router; red: least certain prediction \
              first, the usual rule; green: the best these cells allow. No bar: routing gains nothing under this loss.",
         )
+        .size(1080.0, 460.0)
         .bars(bars);
     Some(chart.draw())
 }

@@ -14,20 +14,19 @@ pub(crate) fn regions(loss: &LossReport, [route, abstain]: [usize; 2], width: f6
     // The height below which predicting is best, and how far right it stays so.
     let top = price.unwrap_or(f64::INFINITY).min(decline.unwrap_or(f64::INFINITY)).min(1e9);
     let Some(end) = decline else {
-        let mut areas = vec![area("predict is cheapest", "predict", vec![(0.0, 0.0, top), (width, 0.0, top)])];
+        let mut areas = vec![area("predict", "predict", vec![(0.0, 0.0, top), (width, 0.0, top)])];
         if price.is_some() {
-            areas.push(area("route is cheapest", "route", vec![(0.0, top, height), (width, top, height)]));
+            areas.push(area("route", "route", vec![(0.0, top, height), (width, top, height)]));
         }
         return areas;
     };
     let bend = corner.unwrap_or(0.0);
-    let mut areas =
-        vec![area("predict is cheapest", "predict", vec![(0.0, 0.0, top), (bend, 0.0, top), (end, 0.0, 0.0)])];
+    let mut areas = vec![area("predict", "predict", vec![(0.0, 0.0, top), (bend, 0.0, top), (end, 0.0, 0.0)])];
     if bend > 0.0 {
-        areas.push(area("route is cheapest", "route", vec![(0.0, top, height), (bend, top, height)]));
+        areas.push(area("route", "route", vec![(0.0, top, height), (bend, top, height)]));
     }
     areas.push(area(
-        "abstain is cheapest",
+        "abstain",
         "abstain",
         vec![(bend, top, height), (end, 0.0, height), (end.max(width), 0.0, height)],
     ));

@@ -96,7 +96,7 @@
       polygon([[bend, top], [bend, roof], [wall, roof], [wall, 0], [beta, 0]], "abstain");
     }
     f.root.append(clip, group);
-    const action = letters(), largest = Math.max(...cellOf.map((c) => c.share), 1e-12);
+    const action = letters();
     // Large circles first, so that small ones stay within reach.
     const order = cells.map((_, i) => i).sort((a, b) => cellOf[b].share - cellOf[a].share);
     for (const i of order) {
@@ -104,7 +104,7 @@
       if (c.irreducible === null || c.reducible === null) continue;
       const colour = css(ACTION[action[i]][1]);
       const dot = svg("circle", { class: "cell" + (i === state.cell ? " on" : ""), cx: f.x(c.irreducible), cy: f.y(c.reducible),
-        r: 3 + 20 * Math.sqrt(cellOf[i].share / largest), fill: colour, stroke: colour, "data-cell": i });
+        r: Math.min(24, Math.max(3, 58 * Math.sqrt(cellOf[i].share))), fill: colour, stroke: colour, "data-cell": i });
       dot.append(svg("title", {}, short(cellOf[i].name, 80) + ": " + ACTION[action[i]][0]));
       f.root.append(dot);
     }

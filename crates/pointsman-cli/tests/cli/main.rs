@@ -2,6 +2,7 @@
 
 mod attacks;
 mod bad_input;
+mod browser;
 mod calibrate;
 mod decide;
 mod demo;

@@ -111,6 +111,7 @@ fn compose(title: &str, vertical: &str, caption: &str, columns: usize, pictures:
         y += MARGIN / 2.0;
     }
     write(&mut scene, &mut y, vertical, CAPTION, false, colour::INK);
+    y += if vertical.is_empty() { 0.0 } else { 5.0 };
     for row in rows {
         let height = row.iter().map(|p| p.scene.height).fold(0.0, f64::max);
         let mut x = gap;

@@ -41,10 +41,10 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<S
             }
             "enum" if !rule.as_array().unwrap().contains(value) => fail(format!("{value} is not among {rule}")),
             "minimum" if value.as_f64().is_some_and(|x| x < rule.as_f64().unwrap()) => {
-                fail(format!("{value} < {rule}"))
+                fail(format!("{value} < {rule}"));
             }
             "maximum" if value.as_f64().is_some_and(|x| x > rule.as_f64().unwrap()) => {
-                fail(format!("{value} > {rule}"))
+                fail(format!("{value} > {rule}"));
             }
             "minItems" if value.as_array().is_some_and(|a| a.len() < rule.as_u64().unwrap() as usize) => {
                 fail(format!("fewer than {rule} items"));
