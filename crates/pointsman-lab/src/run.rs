@@ -24,7 +24,7 @@ pub struct Outcome {
     pub files: Vec<PathBuf>,
     /// Data sets that were left out because they are not there, and what to do about it.
     pub missing: Option<String>,
-    /// Parts that were measured now, and parts that were there already.
+    /// Parts that were measured now.
     pub measured: usize,
     /// Parts that were there already.
     pub kept: usize,

@@ -204,7 +204,7 @@ impl Network {
 mod tests {
     use super::*;
 
-    /// Along random directions and for single weights of every layer, the gradient is what finite differences say.
+    /// For every single weight, the gradient is what finite differences say.
     #[test]
     fn the_gradient_is_right() {
         let network = Network::new(8, 5);
@@ -221,9 +221,9 @@ mod tests {
             };
             (at(1e-3) - at(-1e-3)) / 2e-3
         };
-        for i in 0..gradient.len() {
+        for (i, &wanted) in gradient.iter().enumerate() {
             let found = slope(&|j| f32::from(u8::from(i == j)));
-            assert!((found - f64::from(gradient[i])).abs() < 0.01 * size, "weight {i}: {found} and {}", gradient[i]);
+            assert!((found - f64::from(wanted)).abs() < 0.01 * size, "weight {i}: {found} and {wanted}");
         }
     }
 

@@ -51,7 +51,7 @@ impl Training {
                 // A short warm-up, then half a cosine.
                 let done = step as f32 / steps as f32;
                 let rate =
-                    self.rate * (done / 0.05).min(1.0).max(0.05) * 0.5 * (1.0 + (std::f32::consts::PI * done).cos());
+                    self.rate * (done / 0.05).clamp(0.05, 1.0) * 0.5 * (1.0 + (std::f32::consts::PI * done).cos());
                 step += 1;
                 let unbias = |decay: f32| 1.0 - decay.powf(step as f32);
                 let (mean_scale, square_scale) = (1.0 / unbias(MOMENTUM), 1.0 / unbias(SQUARES));

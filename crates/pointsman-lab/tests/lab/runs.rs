@@ -33,8 +33,8 @@ impl Monitor for Impatient {
     }
 }
 
-/// Puts a data set of three classes in place of the real ones, so that runs need nothing.
-fn in_empty_folder(settings: Settings, data: &Path) -> Settings {
+/// The same with a folder of data sets that the user named.
+fn with_data(settings: Settings, data: &Path) -> Settings {
     Settings { data: Some(data.to_owned()), ..settings }
 }
 
@@ -80,7 +80,7 @@ fn a_damaged_part_or_model_is_made_again() {
 fn what_cannot_be_used_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let settings = tiny(&folder.path().join("out"));
-    let named = in_empty_folder(settings.clone(), folder.path());
+    let named = with_data(settings.clone(), folder.path());
     let error = reproduce(&[Experiment::Routing], &named, &Silent).unwrap_err().to_string();
     assert!(error.contains("snli.npz") && error.contains("https://"), "{error}");
 
