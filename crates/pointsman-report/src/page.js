@@ -288,8 +288,8 @@
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");
-    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: what is left", error.debiased], ["largest entropy gap of a cell", error.irreducible_gap], ["regret bound (loss’s bound × W1)", error.regret_bound]])
-      list.append(html("dt", {}, name), html("dd", {}, num(value)));
+    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: what is left", error.debiased], ["largest entropy gap of a cell", error.irreducible_gap], ["regret bound: the most these rows can regret, whatever the prices", error.regret_bound]])
+      if (value !== null) list.append(html("dt", {}, name), html("dd", {}, num(value)));
     list.append(html("dt", {}, "traffic covered"), html("dd", {}, pct(error.covered)));
     $("calibration").replaceChildren(list);
   } else $("calibration-card").hidden = true;

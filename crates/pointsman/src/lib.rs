@@ -42,7 +42,7 @@ mod task;
 mod votes;
 mod wasserstein;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
     CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, HeldOutCell, Mean,

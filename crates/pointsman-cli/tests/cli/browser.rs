@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::line;
 
 /// What a reader would do, and what the page says after each step.
-const READER: &str = r#"<script>
+const READER: &str = r##"<script>
 addEventListener("load", () => {
   const seen = {}, $ = (id) => document.getElementById(id);
   const look = (name) => { seen[name] = { money: $("money").textContent, cell: $("cell").textContent,
@@ -34,7 +34,7 @@ addEventListener("load", () => {
   result.textContent = JSON.stringify({ seen, complaints });
   document.body.append(result);
 });
-</script></body>"#;
+</script></body>"##;
 
 /// A browser, if there is one. Says loudly if there is not.
 fn browser() -> Option<PathBuf> {
@@ -79,7 +79,10 @@ fn the_page_answers_at_once() {
     // Free routing, no routing and another loss each change what is said; resetting brings the prices back.
     assert_ne!(seen("start", "money"), seen("free", "money"));
     assert_ne!(seen("free", "shares"), seen("never", "shares"));
-    assert!(seen("never", "money").as_str().unwrap().contains("100"), "with nothing else allowed all is predicted: {result}");
+    assert!(
+        seen("never", "money").as_str().unwrap().contains("100"),
+        "with nothing else allowed all is predicted: {result}"
+    );
     assert_ne!(seen("never", "money"), seen("loss", "money"));
     assert_ne!(seen("cell4", "cell"), seen("cell5", "cell"), "another cell has other words");
     assert_ne!(seen("reset", "money"), seen("never", "money"));
