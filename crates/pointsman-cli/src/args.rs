@@ -282,7 +282,6 @@ was when the same command is given again.
 Examples:
   pointsman reproduce all --quick -o out
   pointsman reproduce three-way --data ~/votes --seeds 3 -o out")]
-#[cfg_attr(not(feature = "lab"), expect(dead_code, reason = "only the lab reads them"))]
 pub(crate) struct ReproduceArgs {
     /// The experiment, or all
     #[arg(value_name = "EXPERIMENT")]
