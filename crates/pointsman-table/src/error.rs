@@ -94,7 +94,11 @@ fn refusal(source: &io::Error) -> String {
 /// Names come from files and messages go to terminals and logs: control characters are escaped.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c.is_control() { out.extend(c.escape_debug()) } else { out.push(c) }
+        if c.is_control() {
+            out.extend(c.escape_debug())
+        } else {
+            out.push(c)
+        }
         out
     })
 }

@@ -131,9 +131,8 @@ fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
 pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, String> {
-    let damaged = |e: &dyn std::fmt::Display| {
-        printable(&format!("not a router file, or damaged ({e}): calibrate again"))
-    };
+    let damaged =
+        |e: &dyn std::fmt::Display| printable(&format!("not a router file, or damaged ({e}): calibrate again"));
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
     let text = metadata.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| damaged(&"no pointsman header"))?;
     let AnyHeader { version } = serde_json::from_str(text).map_err(|e| damaged(&e))?;

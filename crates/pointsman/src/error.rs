@@ -54,7 +54,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Names come from files and messages go to terminals and logs: control characters are escaped.
 fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c.is_control() { out.extend(c.escape_debug()) } else { out.push(c) }
+        if c.is_control() {
+            out.extend(c.escape_debug())
+        } else {
+            out.push(c)
+        }
         out
     })
 }
