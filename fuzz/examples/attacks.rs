@@ -81,7 +81,10 @@ fn text(tables: &Target, tasks: &Target) -> std::io::Result<()> {
     tasks.write("invalid-utf8.toml", b"loss = \"brier\xff\"\n")?;
     tasks.write("nul.toml", b"loss = \"brier\"\nabstain = 0.3\0\n")?;
     tasks.write("junk.toml", junk(500))?;
-    tasks.write("long-name.toml", format!("loss = \"brier\"\n[[route]]\nname = \"{}\"\ncost = 1\n", "x".repeat(5_000)))?;
+    tasks.write(
+        "long-name.toml",
+        format!("loss = \"brier\"\n[[route]]\nname = \"{}\"\ncost = 1\n", "x".repeat(5_000)),
+    )?;
     let routes: String = (0..201).map(|i| format!("[[route]]\nname = \"r{i}\"\ncost = 1\n")).collect();
     tasks.write("many-routes.toml", format!("loss = \"brier\"\n{routes}"))
 }
@@ -165,7 +168,8 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
         array(name, "<f8", false, shape, values.iter().flat_map(|x| x.to_le_bytes()).collect())
     };
     let probs = || reals("probs", "(2, 2)", &[0.5, 0.5, 1.0, 0.0]);
-    let votes = || array("votes", "<u4", false, "(2, 2)", [1_u32, 1, 1, 0].iter().flat_map(|n| n.to_le_bytes()).collect());
+    let votes =
+        || array("votes", "<u4", false, "(2, 2)", [1_u32, 1, 1, 0].iter().flat_map(|n| n.to_le_bytes()).collect());
     let bomb = |shape: &str| zip(&[reals("probs", shape, &[0.0, 1.0]), votes()]);
     tables.write("huge-shape.npz", bomb("(1000000000000, 2)"))?;
     tables.write("overflowing-shape.npz", bomb("(9223372036854775809, 2)"))?;
@@ -200,7 +204,10 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
     let claim = b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{".to_vec();
     tables.write("header-claims.npz", zip(&[("probs.npy".to_owned(), claim), votes()]))?;
     tables.write("no-arrays.npz", zip(&[]))?;
-    tables.write("one-class.npz", zip(&[reals("probs", "(2, 1)", &[1.0, 1.0]), array("votes", "|u1", false, "(2, 1)", vec![1, 1])]))?;
+    tables.write(
+        "one-class.npz",
+        zip(&[reals("probs", "(2, 1)", &[1.0, 1.0]), array("votes", "|u1", false, "(2, 1)", vec![1, 1])]),
+    )?;
     tables.write("rows-differ.npz", zip(&[probs(), array("votes", "|u1", false, "(1, 2)", vec![1, 1])]))?;
     tables.write("nan.npz", zip(&[reals("probs", "(2, 2)", &[0.5, 0.5, 1.0, f64::NAN]), votes()]))?;
     tables.write("fractional-votes.npz", zip(&[probs(), reals("votes", "(2, 2)", &[1.0, 0.5, 1.0, 1.0])]))?;
@@ -249,7 +256,8 @@ fn whole_routers(routers: &Target) -> std::io::Result<()> {
     routers.write("version-far.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":4294967296"))?;
     routers.write("version-zero.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":0"))?;
     routers.write("version-text.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":\\\"1\\\""))?;
-    routers.write("unknown-field.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":1,\\\"code\\\":\\\"x\\\""))?;
+    routers
+        .write("unknown-field.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":1,\\\"code\\\":\\\"x\\\""))?;
     routers.write("other-class.safetensors", edited("cat", "cow"))?;
     routers.write("huge-tensor.safetensors", edited("\"shape\":[6,2]", "\"shape\":[4611686018427387904,4]"))?;
     routers.write("large-tensor.safetensors", edited("\"shape\":[6,2]", "\"shape\":[1000000000000,2]"))?;

@@ -104,7 +104,11 @@ fn tables(seeds: &Seeds) -> std::io::Result<()> {
     for (format, name, text) in [
         (CSV, "csv", "id,label,annotator\n1,a,x\n1,b,y\n2,a,x\nthree,b,x\n"),
         (TSV, "tsv", "id\tlabel\n1\ta\n2\tb\nthree\ta\n"),
-        (JSONL, "jsonl", "{\"id\":1,\"label\":\"a\"}\n{\"id\":\"2\",\"label\":\"b\"}\n{\"id\":\"three\",\"label\":\"b\"}\n"),
+        (
+            JSONL,
+            "jsonl",
+            "{\"id\":1,\"label\":\"a\"}\n{\"id\":\"2\",\"label\":\"b\"}\n{\"id\":\"three\",\"label\":\"b\"}\n",
+        ),
     ] {
         seeds.add(&format!("annotations.{name}"), &[format, ANNOTATIONS], text)?;
         seeds.add(&format!("annotations-pairs.{name}"), &[format, ANNOTATIONS | IN_PAIRS], text)?;

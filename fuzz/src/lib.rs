@@ -47,7 +47,8 @@ fn called_by_us(stack: &str) -> bool {
     let past_hook = frames.skip_while(|name| !name.contains("panicking::panic") && !name.contains("capacity_overflow"));
     let standard = |name: &&str| {
         let name = name.trim_start_matches(['<', '&']);
-        ["core::", "alloc::", "std::", "__rust"].iter().any(|start| name.starts_with(start)) || name.contains("rust_begin")
+        ["core::", "alloc::", "std::", "__rust"].iter().any(|start| name.starts_with(start))
+            || name.contains("rust_begin")
     };
     past_hook.into_iter().find(|name| !standard(name)).is_none_or(|name| name.contains("pointsman"))
 }

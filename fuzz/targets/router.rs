@@ -151,7 +151,9 @@ impl Recipe<'_> {
     fn real(&mut self) -> f64 {
         match self.byte() % 8 {
             0 => f64::from_le_bytes(self.bytes()),
-            1 => self.pick(&[0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, 5e-324]),
+            1 => {
+                self.pick(&[0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, 5e-324])
+            }
             2 => self.pick(&[1.0, 0.5, 1.0 + 1e-9, 1.0 - 1e-9, 1.000_1, 2.0, 1e-100, 1e100]),
             _ => f64::from(self.byte()) / 255.0,
         }
@@ -189,7 +191,8 @@ impl Recipe<'_> {
                 let other = &BASES[usize::from(self.byte()) % BASES.len()];
                 let mut tensor = other.tensors[usize::from(self.byte()) % other.tensors.len()].clone();
                 if self.byte() % 2 == 0 {
-                    tensor.name = self.pick(&["axis.0.edges", "axis.1.edges", "axis.0.counts", "axis.0.levels"]).to_owned();
+                    tensor.name =
+                        self.pick(&["axis.0.edges", "axis.1.edges", "axis.0.counts", "axis.0.levels"]).to_owned();
                 }
                 parts.tensors.retain(|old| old.name != tensor.name);
                 parts.tensors.push(tensor);
@@ -254,7 +257,9 @@ impl Recipe<'_> {
             _ => match self.byte() % 3 {
                 0 => drop(parts.tensors.remove(index)),
                 1 => tensor.name = self.text(),
-                _ => tensor.dtype = if size == 8 { Dtype::I64 } else { self.pick(&[Dtype::F32, Dtype::U32, Dtype::I32]) },
+                _ => {
+                    tensor.dtype = if size == 8 { Dtype::I64 } else { self.pick(&[Dtype::F32, Dtype::U32, Dtype::I32]) }
+                }
             },
         }
     }
