@@ -64,8 +64,8 @@ fn bayes() -> String {
 pub fn read_task(path: impl AsRef<Path>) -> Result<Task> {
     let path = path.as_ref();
     let name = name_of(path);
-    let text =
-        String::from_utf8(read_all(path)?).map_err(|_| Error::file(&name, "is not UTF-8 text: a task is a TOML file"))?;
+    let text = String::from_utf8(read_all(path)?)
+        .map_err(|_| Error::file(&name, "is not UTF-8 text: a task is a TOML file"))?;
     parse_task(&text).map_err(|reason| Error::file(&name, reason))
 }
 
