@@ -1,10 +1,11 @@
 # make demo   a router on built-in data: what it does and why
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
+# make paper  every experiment of the paper, and docs/src/paper.md from them (half an hour)
 # make docs   the book, in docs/book
 # make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs bench install picture audit fuzz
+.PHONY: help demo test paper docs bench install picture audit fuzz
 ROWS ?= 10000000
 
 help:
@@ -30,6 +31,9 @@ $(MDBOOK):
 
 docs: $(MDBOOK)
 	$(MDBOOK) build docs
+
+paper:
+	cargo run --release --locked -p pointsman-cli --features lab -- reproduce all -o target/paper --publish docs
 
 bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)

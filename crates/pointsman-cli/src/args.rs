@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// Build a small world, calibrate, decide and evaluate in it, explaining each step
     Demo(DemoArgs),
+    /// Repeat the paper's experiments (needs a build with the feature lab)
+    Reproduce(ReproduceArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  pointsman completions bash > /etc/bash_completion.d/pointsman")]
     Completions {
@@ -77,7 +79,7 @@ pub(crate) struct TaskArgs {
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]
     #[arg(long, value_name = "T")]
     pub(crate) ties: Option<Ties>,
-    /// Read the task from a TOML file instead
+    /// Read the task from a TOML file instead (- is standard input)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["loss", "route", "abstain", "estimator", "ties"])]
     pub(crate) task: Option<PathBuf>,
@@ -144,9 +146,12 @@ pub(crate) struct CalibrateArgs {
     /// The calibration table: predictions and several labels a row (- is standard input)
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) table: PathBuf,
-    /// Where to write the router
+    /// Where to write the router (- is standard output; what was learned is then told on standard error)
     #[arg(short, long, value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+    /// Print what was learned as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// How to group inputs into cells
     #[arg(long, value_name = "P", default_value = "top-class:10")]
     pub(crate) partition: Partition,
@@ -167,7 +172,7 @@ Examples:
   pointsman show router.safetensors
   pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin"))]
 pub(crate) struct ShowArgs {
-    /// The router
+    /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) router: PathBuf,
     /// Print JSON
@@ -198,11 +203,14 @@ Columns written: id (if the table has one), cell, support, action, label, irredu
 cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own. Unknown
 numbers are left empty.
 
+Written to a file, decisions appear whole or not at all; standard output is a stream: rows before
+a bad one are there, and the exit code says so.
+
 Examples:
   pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o out.parquet
   cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,"))]
 pub(crate) struct DecideArgs {
-    /// The router
+    /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) router: PathBuf,
     /// The queries: predictions, and the features the router needs (- is standard input)
@@ -234,7 +242,7 @@ Examples:
   pointsman evaluate router.safetensors all.npz --where split=1 --loss zero-one \\
       --route expert=0.1 --sweep route:expert=0:0.3:0.05 --json"))]
 pub(crate) struct EvaluateArgs {
-    /// The router
+    /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) router: PathBuf,
     /// The held-out table: predictions, and votes or known truth (- is standard input)
@@ -246,7 +254,7 @@ pub(crate) struct EvaluateArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write report.json into this directory
+    /// Write report.html, report.json and figures/ into this directory
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
     /// Seed of the random splits behind the calibration error's floor
@@ -265,7 +273,43 @@ pub(crate) struct EvaluateArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pointsman demo -o /tmp/demo --seed 7")]
+#[command(after_help = "\
+Experiments: routing, losses, three-way, correlation, cells, labels, rows, all.
+
+Every experiment writes its numbers to DIR/<experiment>.json. A run that was stopped continues where it
+was when the same command is given again.
+
+Examples:
+  pointsman reproduce all --quick -o out
+  pointsman reproduce three-way --data ~/votes --seeds 3 -o out")]
+pub(crate) struct ReproduceArgs {
+    /// The experiment, or all
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: String,
+    /// Training and calibration sets drawn of every synthetic world [default: 10, with --quick 2]
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u64>,
+    /// Where the data sets are [default: $POINTSMAN_DATA, else ../shared/data]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) data: Option<PathBuf>,
+    /// Where results and trained models go
+    #[arg(short, long, value_name = "DIR", default_value = "pointsman-lab", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+    /// Fewer seeds and test rows: everything in under two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Write results small enough for a repository, and the page written from them, into this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide = true)]
+    pub(crate) publish: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The folder is marked by a file .pointsman-demo. Without the mark, files of the demo's names are
+taken for yours and left alone.
+
+Example:
+  pointsman demo -o /tmp/demo --seed 7")]
 pub(crate) struct DemoArgs {
     /// Held-out rows
     #[arg(long, value_name = "N", default_value_t = 20_000,
@@ -277,6 +321,9 @@ pub(crate) struct DemoArgs {
     /// Where the files go
     #[arg(short, long, value_name = "DIR", default_value = "pointsman-demo", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
+    /// Replace files of the demo's names even where the demo did not make them
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[cfg(test)]

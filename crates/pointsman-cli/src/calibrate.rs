@@ -1,24 +1,28 @@
 //! `pointsman calibrate`: a table becomes a router.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
 use pointsman::{CellId, Router, SPARSE, Support, Table};
 use pointsman_table::Need;
+use serde::Serialize;
 
 use crate::args::CalibrateArgs;
 use crate::interrupt::Writing;
+use crate::json;
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, percent};
 use crate::render::style::{BOLD, DIM, GOOD};
 use crate::render::{self, next_step};
 
-/// Sums further from one than this were not merely rounded.
-const ROUNDING: f64 = 1e-5;
-
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
-    if args.output.as_os_str() == "-" {
-        bail!("a router is written to a file: give a path instead of -");
+    plan::one_from_stdin([Some(&args.table), args.annotations.as_ref()])?;
+    let to_stdout = plan::is_stream(&args.output);
+    if to_stdout && io::stdout().is_terminal() {
+        bail!("a router is not text: give a path instead of -, or redirect standard output");
+    }
+    if to_stdout && args.json {
+        bail!("--json and -o - both write to standard output: give the router a path");
     }
     let annotations = args.annotations.as_deref();
     let inputs: Vec<_> = [Some(args.table.as_path()), annotations].into_iter().flatten().collect();
@@ -36,10 +40,56 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     let learned = Learned::of(&router);
     warn(&table, &learned);
-    if !render::is_quiet() {
-        print(&mut anstream::stdout().lock(), args, &router, &learned)?;
+    if args.json {
+        return json::print(&Summary::new(&router, &learned));
     }
-    Ok(())
+    match (render::is_quiet(), to_stdout) {
+        (true, _) => Ok(()),
+        (false, true) => Ok(print(&mut anstream::stderr().lock(), args, &router, &learned)?),
+        (false, false) => Ok(print(&mut anstream::stdout().lock(), args, &router, &learned)?),
+    }
+}
+
+/// What was learned, as scripts read it.
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    classes: &'a [String],
+    rows: usize,
+    partition: String,
+    recalibrated: bool,
+    labels: Labels,
+    cells: usize,
+    sparse: usize,
+    empty: usize,
+}
+
+impl<'a> Summary<'a> {
+    fn new(router: &'a Router, learned: &Learned) -> Self {
+        Self {
+            classes: router.classes(),
+            rows: router.rows().rows(),
+            partition: router.partition().to_string(),
+            recalibrated: router.is_recalibrated(),
+            labels: learned.labels.into(),
+            cells: learned.cells,
+            sparse: learned.sparse,
+            empty: learned.empty,
+        }
+    }
+}
+
+/// Labels a row, as scripts read them.
+#[derive(Debug, Serialize)]
+pub(crate) struct Labels {
+    min: u64,
+    median: u64,
+    max: u64,
+}
+
+impl From<[u64; 3]> for Labels {
+    fn from([min, median, max]: [u64; 3]) -> Self {
+        Self { min, median, max }
+    }
 }
 
 /// What a router rests on.
@@ -89,14 +139,7 @@ pub(crate) fn labels(table: &Table) -> [u64; 3] {
 }
 
 fn warn(table: &Table, learned: &Learned) {
-    let off = |&row: &usize| (table.prediction(row).iter().sum::<f64>() - 1.0).abs() > ROUNDING;
-    let renormalised = (0..table.rows()).filter(off).count();
-    if renormalised > 0 {
-        render::warn(format!(
-            "the probabilities of {} do not sum to one and were divided by their sum",
-            counted(renormalised, "row", "rows")
-        ));
-    }
+    plan::warn_if_divided(plan::divided_rows(table));
     if learned.labels[2] == 1 {
         render::warn(
             "one label per item: noise and model error cannot be separated, so route costs are only bounded and some \

@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use crate::interrupt::Interrupted;
+use crate::render::printable;
 use crate::render::style::{BAD, BOLD, DIM};
 
 /// A remark on what to do, attached to an error as context.
@@ -31,6 +32,16 @@ impl std::fmt::Display for Bug {
 
 impl std::error::Error for Bug {}
 
+/// Keeps a parser's panic over a damaged file from being printed: it becomes an error, which is.
+pub(crate) fn quieten_parsers() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !pointsman_table::is_guarded() {
+            print(panic);
+        }
+    }));
+}
+
 /// Prints an error and gives the exit code.
 pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
@@ -45,10 +56,10 @@ pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     let message: Vec<String> =
         error.chain().map(ToString::to_string).skip(usize::from(hint.is_some())).take(1).collect();
     let mut err = anstream::stderr().lock();
-    // If standard error is gone there is nobody to tell.
-    let _ = writeln!(err, "{BAD}error{BAD:#}{BOLD}:{BOLD:#} {}", message.join(": "));
+    // If standard error is gone there is nobody to tell. Files may have put anything into a message.
+    let _ = writeln!(err, "{BAD}error{BAD:#}{BOLD}:{BOLD:#} {}", printable(&message.join(": ")));
     if let Some(Hint(hint)) = hint {
-        let _ = writeln!(err, "{DIM}hint:{DIM:#} {hint}");
+        let _ = writeln!(err, "{DIM}hint:{DIM:#} {}", printable(&hint));
     }
     ExitCode::from(if is_machine_failure(&error) { 1 } else { 2 })
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C: stop at once, but leave no half-written files.
+//! Ctrl-C, or a request to end: stop at once, but leave no half-written files.
 //!
 //! While a [`Writing`] is alive an interrupt only raises a flag, and the writer, which looks at it between batches, gives
 //! up and drops its temporary file. A second interrupt ends the process whatever it does.

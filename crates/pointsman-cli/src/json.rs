@@ -2,17 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde::{Serialize, Serializer};
-
-/// Named values in the order they were added, serialised as a map.
-#[derive(Debug, Clone)]
-pub(crate) struct Ordered<V>(pub(crate) Vec<(String, V)>);
-
-impl<V: Serialize> Serialize for Ordered<V> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
+use serde::Serialize;
 
 /// A number, or nothing if it is not known.
 pub(crate) fn known(x: f64) -> Option<f64> {

@@ -14,6 +14,7 @@ mod json;
 mod plan;
 mod progress;
 mod render;
+mod reproduce;
 mod show;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
     interrupt::install();
+    failure::quieten_parsers();
     let cli = Cli::parse();
     render::set_quiet(cli.quiet);
     failure::report(run(cli.command))
@@ -37,6 +39,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Decide(args) => decide::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions { shell } => {
             // Generated into memory first: the generator panics if its writer fails.
             let mut script = Vec::new();

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use pointsman::{Loss, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
@@ -11,6 +11,7 @@ use crate::args::{TableArgs, TaskArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
+use crate::render::number::counted;
 
 /// The task the flags or the task file describe.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -33,6 +34,23 @@ pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
 pub(crate) fn warn_if_no_choice(task: &Task) {
     if task.routes().is_empty() && task.abstain_price().is_none() {
         render::warn("no --route and no --abstain: the only action is to predict");
+    }
+}
+
+/// How many rows' probabilities were divided by a sum that is not one, beyond rounding.
+pub(crate) fn divided_rows(table: &Table) -> usize {
+    const ROUNDING: f64 = 1e-5;
+    let off = |&row: &usize| (table.prediction(row).iter().sum::<f64>() - 1.0).abs() > ROUNDING;
+    (0..table.rows()).filter(off).count()
+}
+
+/// Says so if there are any.
+pub(crate) fn warn_if_divided(rows: usize) {
+    if rows > 0 {
+        render::warn(format!(
+            "the probabilities of {} do not sum to one and were divided by their sum",
+            counted(rows, "row", "rows")
+        ));
     }
 }
 
@@ -83,9 +101,6 @@ pub(crate) fn read_table(path: &Path, options: &ReadOptions) -> anyhow::Result<T
 
 /// Loads a router.
 pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
-    if path.as_os_str() == "-" {
-        bail!("a router is read from a file: give its path instead of -");
-    }
     pointsman_table::load_router(path).map_err(|error| {
         let is_table = Format::of_path(path).is_some() && matches!(error, pointsman_table::Error::File { .. });
         let error = anyhow::Error::from(error);
@@ -113,13 +128,11 @@ impl Output {
             None => PathBuf::from("-"),
             Some(path) => path.clone(),
         };
-        if path.as_os_str() == "-" {
-            return Ok(Self::Table(path, format.unwrap_or(Format::Csv)));
+        if !is_stream(&path) {
+            refuse_to_overwrite(&path, inputs)?;
         }
-        refuse_to_overwrite(&path, inputs)?;
-        let format = format.or_else(|| Format::of_path(&path)).with_context(|| {
-            format!("{}: the extension names no table format: add --output-format csv", path.display())
-        })?;
+        let format = Format::to_write(&path, format)
+            .map_err(|error| anyhow::Error::from(error).context(Hint("or name it: --output-format csv".into())))?;
         Ok(Self::Table(path, format))
     }
 }
@@ -131,6 +144,27 @@ pub(crate) fn refuse_to_overwrite(output: &Path, inputs: &[&Path]) -> anyhow::Re
         Some(input) => bail!("{}: would be overwritten; choose another output", input.display()),
         None => Ok(()),
     }
+}
+
+/// Whether a path stands for standard input or output.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Refuses to read two things from standard input.
+pub(crate) fn one_from_stdin<'a>(inputs: impl IntoIterator<Item = Option<&'a PathBuf>>) -> anyhow::Result<()> {
+    if inputs.into_iter().flatten().filter(|path| is_stream(path)).count() > 1 {
+        bail!("- is given for more than one input: standard input can be one of them only");
+    }
+    Ok(())
+}
+
+/// Refuses standard output where a folder of files is written.
+pub(crate) fn refuse_stdout(folder: &Path) -> anyhow::Result<()> {
+    if is_stream(folder) {
+        bail!("-o - is not possible: a folder of files is written; give its path");
+    }
+    Ok(())
 }
 
 /// A path as a shell would need it typed.

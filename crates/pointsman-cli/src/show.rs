@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Policy, Router, TaskSummary};
+use pointsman::{Action, CellId, Decision, Named, Policy, Router, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
-use crate::calibrate::{Learned, describe};
-use crate::json::{self, Ordered, known};
+use crate::calibrate::{Labels, Learned, describe};
+use crate::json::{self, known};
 use crate::plan::{self, shell_quoted};
 use crate::render::next_step;
 use crate::render::number::{count, counted, decimals, fixed, percent};
@@ -31,13 +31,6 @@ struct Report {
 }
 
 #[derive(Debug, Serialize)]
-struct Labels {
-    min: u64,
-    median: u64,
-    max: u64,
-}
-
-#[derive(Debug, Serialize)]
 struct Cell {
     cell: u32,
     name: String,
@@ -54,7 +47,7 @@ struct Priced {
     irreducible: Option<f64>,
     reducible: Option<f64>,
     total: Option<f64>,
-    costs: Ordered<Option<f64>>,
+    costs: Named<Option<f64>>,
     action: Option<String>,
     margin: Option<f64>,
     /// Bounds where one label an item leaves only those.
@@ -63,12 +56,13 @@ struct Priced {
     #[serde(skip_serializing_if = "Option::is_none")]
     reducible_bounds: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    costs_low: Option<Ordered<Option<f64>>>,
+    costs_low: Option<Named<Option<f64>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    costs_high: Option<Ordered<Option<f64>>>,
+    costs_high: Option<Named<Option<f64>>>,
 }
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.router), args.task.task.as_ref()])?;
     let task = args.task.is_given().then(|| plan::task(&args.task)).transpose()?;
     if task.is_none() && args.sort == SortKey::Margin {
         bail!("--sort margin needs a task: add --route COST or --abstain COST");
@@ -105,23 +99,13 @@ fn order(router: &Router, policy: Option<&Policy>, key: SortKey) -> Vec<CellId> 
     cells
 }
 
-/// The names of the actions, as costs are listed: predict, the routes, abstain.
-pub(crate) fn action_names(policy: &Policy) -> Vec<String> {
-    let task = policy.task();
-    let mut names = vec![Action::Predict.to_string()];
-    names.extend(task.routes().iter().map(|route| Action::Route(route.name()).to_string()));
-    names.extend(task.abstain_price().map(|_| Action::Abstain.to_string()));
-    names
-}
-
 /// The costs that are known; where bounds differ, NaN.
 pub(crate) fn known_costs<'a>(decision: &Decision<'a>) -> impl Iterator<Item = f64> + 'a {
     decision.costs().iter().zip(decision.costs_high()).map(|(&low, &high)| if low == high { low } else { f64::NAN })
 }
 
 fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report {
-    let [min, median, max] = Learned::of(router).labels;
-    let names = policy.map(action_names).unwrap_or_default();
+    let names = policy.map(|policy| policy.task().action_names()).unwrap_or_default();
     let cell = |&cell: &CellId| {
         let mixture = router.mixture(cell);
         Cell {
@@ -138,7 +122,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
         rows: router.rows().rows(),
         partition: router.partition().to_string(),
         recalibrated: router.is_recalibrated(),
-        labels: Labels { min, median, max },
+        labels: Learned::of(router).labels.into(),
         task: policy.map(|policy| policy.task().into()),
         unit: policy.map(|policy| policy.task().loss().unit()),
         cells: order.iter().map(cell).collect(),
@@ -148,7 +132,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
 fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
     let named = |costs: Option<Vec<f64>>| {
         let cost = |(i, name): (usize, &String)| (name.clone(), costs.as_ref().and_then(|costs| known(costs[i])));
-        Ordered(names.iter().enumerate().map(cost).collect())
+        names.iter().enumerate().map(cost).collect()
     };
     let bounded = decision.filter(|d| !d.estimate().is_known());
     let bounds = |d: &Decision<'_>| [d.estimate().irreducible_low, d.estimate().irreducible_high];
@@ -217,7 +201,7 @@ fn print_policy(
     policy: &Policy,
     order: &[CellId],
 ) -> io::Result<()> {
-    let names = action_names(policy);
+    let names = policy.task().action_names();
     let loss = policy.task().loss();
     let path = shell_quoted(&args.router);
     writeln!(
@@ -252,7 +236,7 @@ fn print_policy(
     grid.write(&mut *out)?;
     writeln!(out)?;
     print_legend(out, policy)?;
-    print_shares(out, router, &decisions)?;
+    print_shares(out, policy)?;
     let flags = plan::task_flags(&args.task);
     let decide = format!("pointsman decide {path} queries.csv{flags} -o decisions.csv");
     let evaluate = format!("pointsman evaluate {path} heldout.csv{flags}");
@@ -282,7 +266,10 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<11} {text}{DIM:#}");
     line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
     line("reducible", "what an oracle would save: the cheap model's own error")?;
-    line("predict", "irreducible + reducible; a route costs irreducible + its price")?;
+    line(
+        "predict",
+        "irreducible + reducible (shown as 0 if noise made it negative); a route costs irreducible + its price",
+    )?;
     line("margin", "by how much the action beats the next best")?;
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
     {
@@ -294,22 +281,17 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     Ok(())
 }
 
-/// How many calibration rows each action would get.
-fn print_shares(out: &mut impl Write, router: &Router, decisions: &[Option<Decision<'_>>]) -> io::Result<()> {
-    let mut shares: Vec<(Action<'_>, usize)> = Vec::new();
-    for decision in decisions.iter().flatten() {
-        match shares.iter_mut().find(|(action, _)| *action == decision.action()) {
-            Some((_, rows)) => *rows += decision.rows(),
-            None => shares.push((decision.action(), decision.rows())),
-        }
-    }
-    shares.sort_by_key(|&(_, rows)| std::cmp::Reverse(rows));
-    let all = router.rows().rows() as f64;
+/// Which share of the calibration rows each action would get.
+fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
+    let shares = policy.shares();
+    let mut shares: Vec<(&str, f64)> = shares.iter().map(|(name, &share)| (name, share)).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     let text: Vec<String> = shares
-        .iter()
-        .map(|(action, rows)| {
-            let style = style::action(action);
-            format!("{style}{action}{style:#} {}", percent(*rows as f64 / all))
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(name, share)| {
+            let style = style::action_named(name);
+            format!("{style}{name}{style:#} {}", percent(share))
         })
         .collect();
     writeln!(out, "\n  On traffic like the calibration rows: {}", text.join(", "))

@@ -113,6 +113,9 @@ struct Places {
 
 impl Places {
     fn find(file: &str, names: &[String]) -> Result<Self> {
+        if let Some(twice) = [ID, LABEL, ANNOTATOR].into_iter().find(|&name| occurs_twice(names, name)) {
+            return Err(Error::file(file, format!("column {twice} is given twice: rename or drop one of them")));
+        }
         let find = |name: &str| names.iter().position(|n| n == name);
         let need = |name: &str| {
             find(name).ok_or_else(|| {
@@ -124,6 +127,10 @@ impl Places {
         };
         Ok(Self { id: need(ID)?, label: need(LABEL)?, annotator: find(ANNOTATOR) })
     }
+}
+
+fn occurs_twice<S: AsRef<str>>(names: impl IntoIterator<Item = S>, name: &str) -> bool {
+    names.into_iter().filter(|other| other.as_ref() == name).nth(1).is_some()
 }
 
 impl Counter<'_> {
@@ -180,7 +187,15 @@ impl Counter<'_> {
                     .cell()
                     .ok_or_else(|| at.value(name, format!("one value is needed, not {}", Json::brief(value)))),
             };
-            let named = *has_annotators.get_or_insert_with(|| entry(&object, ANNOTATOR, 0).is_some());
+            let names = || object.iter().map(|(name, _)| name);
+            if let Some(twice) = [ID, LABEL, ANNOTATOR].into_iter().find(|name| occurs_twice(names(), name)) {
+                return Err(at.value(twice, "is given twice: keep one of them"));
+            }
+            let annotated = entry(&object, ANNOTATOR, 0).is_some();
+            let named = *has_annotators.get_or_insert(annotated);
+            if annotated && !named {
+                return Err(at.value(ANNOTATOR, "is not in the first row: name all annotators, or none"));
+            }
             let annotator = if named { Some(cell(ANNOTATOR)?) } else { None };
             self.add(at, &cell(ID)?, &cell(LABEL)?, annotator.as_ref())?;
         }

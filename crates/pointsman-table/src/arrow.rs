@@ -381,7 +381,7 @@ impl Slice<'_> {
 
     /// One map a row, its entries in any order.
     fn maps<T: Target>(&self, part: &Part, map: &MapArray, out: &mut Vec<T>) -> Result<()> {
-        let mut values = Vec::new();
+        let mut places = Vec::with_capacity(part.width());
         for row in self.rows() {
             let at = self.at(row);
             if map.is_null(row) {
@@ -389,19 +389,14 @@ impl Slice<'_> {
             }
             let keys = map_keys(map, row);
             let entries = map.value(row);
-            values.clear();
-            values.resize(keys.len(), T::default());
-            write_column(entries.column(1), 0, None, &mut values, 1, 0).map_err(|(entry, why)| {
-                let key = keys.get(entry).map_or("", String::as_str);
-                at.value(format!("{}.{key}", part.column(at.row, None)), why)
-            })?;
+            places.clear();
             for (key, name) in part.keys.iter().enumerate() {
                 let Some(entry) = keys.iter().position(|k| k == name) else {
                     return Err(at.value(part.column(at.row, Some(key)), "is missing: every row needs the same keys"));
                 };
-                out.push(values[entry]);
+                places.push(entry);
             }
-            if keys.len() != part.width() {
+            if keys.len() != part.width() && !part.partial {
                 return Err(at.value(
                     part.column(at.row, None),
                     format!(
@@ -411,6 +406,12 @@ impl Slice<'_> {
                     ),
                 ));
             }
+            let start = out.len();
+            out.resize(start + part.width(), T::default());
+            write_column(entries.column(1), 0, Some(&places), &mut out[start..], 1, 0).map_err(|(entry, why)| {
+                let key = keys.get(entry).map_or("", String::as_str);
+                at.value(format!("{}.{key}", part.column(at.row, None)), why)
+            })?;
         }
         Ok(())
     }

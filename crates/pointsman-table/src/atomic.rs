@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// Writes a file so that nobody ever sees half of it: to a temporary file beside it, synchronised to disk, then
 /// renamed. If `write` fails, nothing is left behind and a file that was there before stays as it was.
 ///
-/// `-` is standard output; pipes and devices are written as they are.
+/// A file that is replaced keeps its permissions. `-` is standard output; pipes and devices are written as they are.
 ///
 /// # Errors
 /// If the file cannot be written, or `write` fails.
@@ -51,17 +51,26 @@ impl Output {
     fn open(path: &Path) -> io::Result<Self> {
         // Through a symbolic link: its target is replaced, not the link.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match fs::metadata(&target) {
+        let replaced = match fs::metadata(&target) {
             Ok(meta) if meta.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
             Ok(meta) if !meta.is_file() => return Ok(Self::Direct(OpenOptions::new().write(true).open(&target)?)),
-            _ => {}
-        }
+            other => other.ok(),
+        };
         let mut builder = tempfile::Builder::new();
         builder.prefix(".").suffix(".part");
-        // As any other new file, and not for the owner alone as temporary files are.
+        // A new file is as any other, and not for the owner alone as temporary files are.
         #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        Ok(Self::File { temporary: builder.tempfile_in(folder(&target))?, target })
+        if replaced.is_none() {
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        }
+        let temporary = builder.tempfile_in(folder(&target))?;
+        // Elsewhere permissions say no more than that a file cannot be replaced.
+        if cfg!(unix)
+            && let Some(replaced) = replaced
+        {
+            temporary.as_file().set_permissions(replaced.permissions())?;
+        }
+        Ok(Self::File { temporary, target })
     }
 
     /// Puts the file in its place.

@@ -71,7 +71,14 @@ impl Raw {
         };
         let table = match &layout.features {
             Some(part) => {
-                table.with_features(part.keys.iter().map(String::as_str), features).map_err(|e| at.error(e))?
+                let (names, features) = match &layout.wanted {
+                    None => (part.keys.clone(), features),
+                    Some(wanted) => (
+                        wanted.iter().map(|&i| part.keys[i].clone()).collect(),
+                        features.chunks_exact(part.width()).flat_map(|row| wanted.iter().map(|&i| row[i])).collect(),
+                    ),
+                };
+                table.with_features(names, features).map_err(|e| at.error(e))?
             }
             None => table,
         };

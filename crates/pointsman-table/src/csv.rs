@@ -1,7 +1,7 @@
 //! CSV and TSV: a header, then one row a record, every value text.
 
 use std::borrow::Cow;
-use std::io::{BufRead, BufReader, Chain, Read};
+use std::io::{self, BufRead, BufReader, Chain, Read};
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
 
@@ -105,11 +105,32 @@ fn id(at: RowAt<'_>, layout: &Layout, record: &ByteRecord, field: usize) -> Resu
     cell(at, layout, record, field)?.id().map_err(|why| at.value(&layout.names[field], why))
 }
 
+/// The most bytes of one record: a quote never closed need not be held in memory to be told so.
+const LONGEST: u64 = 1 << 26;
+
+/// Bytes that end in an error after a ration, which each record gets anew.
+struct Rationed {
+    inner: Chain<BufReader<Counted>, &'static [u8]>,
+    left: u64,
+}
+
+impl Read for Rationed {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::Error::other("a record is longer than 64 MB: is a quote never closed?"));
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
+        let n = self.inner.read(&mut buf[..most])?;
+        self.left -= n as u64;
+        Ok(n)
+    }
+}
+
 /// The records of a CSV file, each as long as the header.
 pub(crate) struct Records {
     pub(crate) name: String,
     pub(crate) header: Vec<String>,
-    reader: Reader<Chain<BufReader<Counted>, &'static [u8]>>,
+    reader: Reader<Rationed>,
     record: ByteRecord,
     bytes: Bytes,
     /// Whether lines end in CRLF.
@@ -125,7 +146,8 @@ impl Records {
         let start = stream.fill_buf().map_err(|e| Error::io(&name, e))?;
         let crlf = start.iter().position(|b| *b == b'\n').is_some_and(|i| i > 0 && start[i - 1] == b'\r');
         // With its last line ended like the others, lines can be counted alike throughout.
-        let stream = stream.chain(if crlf { b"\r\n".as_slice() } else { b"\n".as_slice() });
+        let inner = stream.chain(if crlf { b"\r\n".as_slice() } else { b"\n".as_slice() });
+        let stream = Rationed { inner, left: LONGEST };
         // Rows of another length are reported by this reader, which can say what to do.
         let mut reader =
             ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(stream);
@@ -140,8 +162,9 @@ impl Records {
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, &ByteRecord)>> {
+        self.reader.get_mut().left = LONGEST;
         let more = self.reader.read_byte_record(&mut self.record);
-        if !more.map_err(|e| Error::file(&self.name, e.to_string()))? {
+        if !more.map_err(|e| Error::file(&self.name, format!("after row {}: {e}", self.row)))? {
             return Ok(None);
         }
         self.row += 1;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+pub(crate) use pointsman::printable;
+
 /// Why a file could not be read or written.
 ///
 /// Every message is one line without control characters: the file, the row and column if there is one, the value, and what to do.
@@ -89,18 +91,6 @@ fn refusal(source: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "is a directory: give a file".to_owned(),
         _ => source.to_string(),
     }
-}
-
-/// Names come from files and messages go to terminals and logs: control characters are escaped.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c.is_control() {
-            out.extend(c.escape_debug())
-        } else {
-            out.push(c)
-        }
-        out
-    })
 }
 
 /// A value as messages show it: quoted, on one line, and short.

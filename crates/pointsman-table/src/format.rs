@@ -34,6 +34,19 @@ impl Format {
         path.as_ref().extension()?.to_str()?.parse().ok()
     }
 
+    /// The format to write in: as told, or that of the path's extension; on standard output (`-`) CSV.
+    ///
+    /// # Errors
+    /// If nothing says which.
+    pub fn to_write(path: impl AsRef<Path>, told: Option<Self>) -> Result<Self> {
+        let path = path.as_ref();
+        let implied = || if path.as_os_str() == "-" { Some(Self::Csv) } else { Self::of_path(path) };
+        told.or_else(implied).ok_or_else(|| {
+            let reason = "unknown format: use the extension .csv, .tsv, .jsonl, .parquet, .arrow or .npz";
+            Error::file(&path.display().to_string(), reason)
+        })
+    }
+
     /// The format a file's first bytes look like. Text that does not begin like a JSON object is taken
     /// for CSV.
     #[must_use]

@@ -49,6 +49,18 @@ impl Read for Counted {
     }
 }
 
+/// All bytes of a file; `-` is standard input.
+pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = if path.as_os_str() == "-" {
+        io::stdin().read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map_err(|e| Error::io(&name_of(path), e))?;
+    Ok(bytes)
+}
+
 impl Input {
     /// Opens a path (`-` is standard input) and finds its format: as told, by its extension, or by its first bytes.
     pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self> {

@@ -1,5 +1,6 @@
 //! JSONL: one object a line, its fields wide, nested or both.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 
 use crate::batch::Raw;
@@ -110,20 +111,23 @@ impl<'a> Row<'a> {
     /// A field that has a role must be in the first row too, or it would be dropped in silence.
     fn known(&self, columns: &Columns, need: Need) -> Result<()> {
         let names = &self.layout.names;
-        for (i, (name, _)) in self.object.iter().enumerate() {
+        for (i, (name, value)) in self.object.iter().enumerate() {
             let in_place = names.get(i).is_some_and(|n| n == name);
-            if !in_place && need != Need::Predictions && !names.contains(name) && columns.has_role(name) {
+            let has_role = || {
+                let single = !matches!(value, Json::List(_) | Json::Object(_));
+                columns.has_role(name, single, &self.layout.classes)
+            };
+            if !in_place && need != Need::Predictions && !names.contains(name) && has_role() {
                 return Err(self.at.value(name, "is not in the first row: every row needs the same columns"));
             }
         }
-        if self.object.len() > 1
-            && let Some(twice) = (1..self.object.len()).find(|&i| {
-                names.get(i) != Some(&self.object[i].0) && self.object[..i].iter().any(|(n, _)| *n == self.object[i].0)
-            })
-        {
-            return Err(self.at.value(&self.object[twice].0, "is given twice: keep one of them"));
+        // Names all in their places are those of the first row, which were checked when the layout was found.
+        let moved = self.object.iter().enumerate().any(|(i, (name, _))| names.get(i) != Some(name));
+        let mut seen = HashSet::new();
+        match self.object.iter().find(|(name, _)| moved && !seen.insert(name)) {
+            Some((twice, _)) => Err(self.at.value(twice, "is given twice: keep one of them")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn field(&self, field: usize) -> Result<&'a Json> {
@@ -177,9 +181,11 @@ impl<'a> Row<'a> {
                     out.push(number(value).map_err(|why| blame(key, why))?);
                 }
                 // With every key there, more entries are unknown or doubled ones.
-                if entries.len() != part.width() {
+                let known = |k: &String| part.keys.contains(k);
+                let count = if part.partial { entries.iter().filter(|(k, _)| known(k)).count() } else { entries.len() };
+                if count != part.width() {
                     let surplus = entries.iter().enumerate().find(|(i, (k, _))| {
-                        !part.keys.contains(k) || entries[..*i].iter().any(|(other, _)| other == k)
+                        !part.partial && !known(k) || entries[..*i].iter().any(|(other, _)| other == k)
                     });
                     let surplus = surplus.map_or("", |(_, (k, _))| k);
                     return Err(self.at.value(

@@ -65,6 +65,8 @@ pub(crate) struct Part {
     /// The prefix of wide columns, or the name of the nested field.
     name: String,
     arrays: bool,
+    /// Whether the file has keys that are not wanted, which are then left alone.
+    pub(crate) partial: bool,
 }
 
 impl Part {
@@ -107,6 +109,8 @@ pub(crate) struct Layout {
     pub(crate) labels: Option<usize>,
     pub(crate) truth: Option<Part>,
     pub(crate) features: Option<Part>,
+    /// Which features of a list are wanted, if not all: a list is read whole.
+    pub(crate) wanted: Option<Vec<usize>>,
     pub(crate) oracles: Vec<(String, Part)>,
     pub(crate) weight: Option<Part>,
     pub(crate) id: Option<usize>,
@@ -181,15 +185,28 @@ impl Columns {
             .min_by_key(|(_, rest)| rest.len())
     }
 
-    /// Whether a field of this name says something about rows, so that it may not come and go between rows.
-    pub(crate) fn has_role(&self, field: &str) -> bool {
+    /// Whether a field of this name says something about rows, so that it may not come and go between rows. Beside
+    /// `oracle_<model>_<class>` there may be single values like `oracle_version`, which say nothing.
+    pub(crate) fn has_role(&self, field: &str, single: bool, classes: &[String]) -> bool {
         [Kind::Probs, Kind::Votes, Kind::Features, Kind::Oracles, Kind::Truth]
             .into_iter()
             .any(|kind| self.name(kind).field == field)
             || field == self.weight
             || field == self.labels
-            || self.wide(field).is_some()
+            || self
+                .wide(field)
+                .is_some_and(|(kind, rest)| kind != Kind::Oracles || !single || of_class(rest, classes).is_some())
     }
+}
+
+/// The model and the class a wide column of another model's predictions is about. Names may contain underscores: the
+/// longest class that ends the column's name is meant.
+fn of_class<'a>(rest: &'a str, classes: &'a [String]) -> Option<(&'a str, &'a String)> {
+    classes
+        .iter()
+        .filter_map(|class| Some((rest.strip_suffix(class.as_str())?.strip_suffix('_')?, class)))
+        .filter(|(model, _)| !model.is_empty())
+        .max_by_key(|(_, class)| class.len())
 }
 
 /// What spreadsheets write where the decimal sign is a comma.
@@ -248,18 +265,22 @@ impl Finder<'_> {
                 self.found()
             )));
         }
+        let (features, wanted) = self.features(options.features.as_deref())?;
+        let weight = if labelled { self.scalar(&columns.weight)? } else { None };
         let layout = Layout {
             probs,
             votes,
             labels,
             truth,
-            features: self.features()?,
-            oracles: self.oracles(&classes)?,
-            weight: self.scalar(&columns.weight)?.map(|field| Part {
+            features,
+            wanted,
+            oracles: if labelled { self.oracles(&classes)? } else { Vec::new() },
+            weight: weight.map(|field| Part {
                 keys: vec![String::new()],
                 at: At::Wide(vec![field]),
                 name: columns.weight.clone(),
                 arrays: self.hints.arrays,
+                partial: false,
             }),
             id,
             filters: options.filters.iter().map(|f| self.filter(f.column())).collect::<Result<_>>()?,
@@ -267,21 +288,22 @@ impl Finder<'_> {
             dropped_ids: options.annotations.is_some() && !options.filters.is_empty(),
             classes,
         };
-        self.asked_for(&layout, labelled)?;
+        self.asked_for(&layout, options)?;
         Ok(layout)
     }
 
     /// What the user named must be there: a misspelt name would otherwise drop a column in silence.
-    fn asked_for(&self, layout: &Layout, labelled: bool) -> Result<()> {
+    fn asked_for(&self, layout: &Layout, options: &ReadOptions) -> Result<()> {
+        let labelled = options.need != Need::Predictions;
         for &key in &self.columns.named {
             let (there, name) = match key {
                 "votes" => (layout.votes.is_some() || !labelled, &self.columns.votes.prefix),
                 "truth" => (layout.truth.is_some() || !labelled, &self.columns.truth.prefix),
-                "features" => (layout.features.is_some(), &self.columns.features.prefix),
-                "oracles" => (!layout.oracles.is_empty(), &self.columns.oracles.prefix),
+                "features" => (layout.features.is_some() || options.features.is_some(), &self.columns.features.prefix),
+                "oracles" => (!layout.oracles.is_empty() || !labelled, &self.columns.oracles.prefix),
                 "labels" => (layout.labels.is_some() || !labelled, &self.columns.labels),
                 "id" => (layout.id.is_some(), &self.columns.id),
-                "weight" => (layout.weight.is_some(), &self.columns.weight),
+                "weight" => (layout.weight.is_some() || !labelled, &self.columns.weight),
                 _ => continue,
             };
             if !there {
@@ -345,9 +367,31 @@ impl Finder<'_> {
         Ok(part)
     }
 
-    fn features(&self) -> Result<Option<Part>> {
-        let part = self.part(Kind::Features, self.hints.features.as_deref())?;
-        Ok(part.filter(|part| part.width() > 0))
+    /// The features, all or those wanted; of a list, which of them are.
+    fn features(&self, wanted: Option<&[String]>) -> Result<(Option<Part>, Option<Vec<usize>>)> {
+        if wanted.is_some_and(<[String]>::is_empty) {
+            return Ok((None, None));
+        }
+        let part = self.part(Kind::Features, self.hints.features.as_deref())?.filter(|part| part.width() > 0);
+        let Some(wanted) = wanted else { return Ok((part, None)) };
+        let keys = part.as_ref().map_or(&[][..], |part| &part.keys);
+        let place = |name: &String| {
+            keys.iter().position(|key| key == name).ok_or_else(|| {
+                let prefix = &self.columns.features.prefix;
+                self.error(format!("no column {prefix}{name}, which is needed; columns found: {}", self.found()))
+            })
+        };
+        let places: Vec<usize> = wanted.iter().map(place).collect::<Result<_>>()?;
+        let Some(mut part) = part else { return Ok((None, None)) };
+        if let At::List(_) = part.at {
+            return Ok((Some(part), Some(places)));
+        }
+        if let At::Wide(fields) = &mut part.at {
+            *fields = places.iter().map(|&place| fields[place]).collect();
+        }
+        part.partial = places.len() < part.keys.len();
+        part.keys = wanted.to_vec();
+        Ok((Some(part), None))
     }
 
     fn labels(&self) -> Result<Option<usize>> {
@@ -380,20 +424,8 @@ impl Finder<'_> {
                 oracles.push((rest.to_owned(), self.fit(part, classes)?));
                 continue;
             }
-            // Names may contain underscores: the longest class that ends the column's name is meant.
-            let class = classes
-                .iter()
-                .filter(|class| rest.strip_suffix(class.as_str()).is_some_and(|r| r.len() > 1 && r.ends_with('_')))
-                .max_by_key(|class| class.len());
-            let Some(class) = class else {
-                return Err(self.error(format!(
-                    "column {}: ends with none of the classes ({}): name it {}<model>_<class>, or otherwise",
-                    field.name,
-                    listed(classes),
-                    name.prefix
-                )));
-            };
-            let oracle = &rest[..rest.len() - class.len() - 1];
+            // A single value about no class is something else, like oracle_version.
+            let Some((oracle, class)) = of_class(rest, classes) else { continue };
             let at = wide.iter().position(|(o, ..)| o == oracle).unwrap_or_else(|| {
                 wide.push((oracle.to_owned(), Vec::new(), Vec::new()));
                 wide.len() - 1
@@ -404,7 +436,7 @@ impl Finder<'_> {
         for (oracle, keys, fields) in wide {
             let prefix = format!("{}{oracle}_", name.prefix);
             self.only_once(&keys, &prefix)?;
-            let part = Part { keys, at: At::Wide(fields), name: prefix, arrays: self.hints.arrays };
+            let part = Part { keys, at: At::Wide(fields), name: prefix, arrays: self.hints.arrays, partial: false };
             oracles.push((oracle, self.fit(part, classes)?));
         }
         for (i, (oracle, _)) in oracles.iter().enumerate() {
@@ -439,9 +471,13 @@ impl Finder<'_> {
                 let spot = Spot { field, child: None };
                 self.nested(spot, &self.fields[field].shape, name.field.clone(), list_keys).map(Some)
             }
-            (Some(_), None) => {
-                Ok(Some(Part { keys, at: At::Wide(fields), name: name.prefix.clone(), arrays: self.hints.arrays }))
-            }
+            (Some(_), None) => Ok(Some(Part {
+                keys,
+                at: At::Wide(fields),
+                name: name.prefix.clone(),
+                arrays: self.hints.arrays,
+                partial: false,
+            })),
             (None, None) => Ok(None),
         }
     }
@@ -461,7 +497,7 @@ impl Finder<'_> {
                     Some(keys) => keys.to_vec(),
                     None => (0..*width).map(|i| i.to_string()).collect(),
                 };
-                Ok(Part { keys, at: At::List(spot), name, arrays })
+                Ok(Part { keys, at: At::List(spot), name, arrays, partial: false })
             }
             Shape::Keyed(children) => {
                 let mut keys = Vec::with_capacity(children.len());
@@ -472,7 +508,7 @@ impl Finder<'_> {
                     keys.push(key.clone());
                 }
                 self.only_once(&keys, &format!("{name}."))?;
-                Ok(Part { keys, at: At::Keyed(spot), name, arrays })
+                Ok(Part { keys, at: At::Keyed(spot), name, arrays, partial: false })
             }
             Shape::Scalar => {
                 Err(self

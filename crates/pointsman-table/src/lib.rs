@@ -26,8 +26,9 @@
 //! # Files are not trusted
 //! Whatever a file says, reading it ends in a table or in an [`Error`] that names the file, the row and the
 //! column. Sizes that a file claims are checked against its length before memory is allocated; Python objects
-//! are never unpickled; and a panic in a format's parser becomes an error at the boundary. (Rust's panic hook
-//! still prints such a panic to standard error: silencing it is the program's choice, not a library's.)
+//! are never unpickled; and a panic in a format's parser becomes an error at the boundary. Rust's panic hook
+//! still prints such a panic to standard error: silencing it is the program's choice, not a library's, and
+//! [`is_guarded`] tells its hook which panics those are.
 
 mod annotations;
 mod arrow;
@@ -61,7 +62,7 @@ pub use batch::Frame;
 pub use error::{Error, Result};
 pub use format::Format;
 pub use options::{Columns, Filter, Need, ReadOptions};
-pub use read::{Batches, Progress, batches, read, read_frame};
+pub use read::{Batches, Progress, batches, is_guarded, read, read_frame};
 pub use router::{load_router, parse_router, save_router};
 pub use task::{parse_task, read_task};
 pub use write::{Column, ColumnKind, TableWriter};

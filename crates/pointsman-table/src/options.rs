@@ -20,6 +20,9 @@ pub struct ReadOptions {
     pub annotations: Option<PathBuf>,
     /// Which columns must be there, and which are left alone.
     pub need: Need,
+    /// The features wanted, without the prefix of wide columns: each must be there, others are left alone. By default
+    /// all that are there.
+    pub features: Option<Vec<String>>,
     /// How many rows a batch has.
     pub batch_rows: usize,
 }
@@ -32,6 +35,7 @@ impl Default for ReadOptions {
             columns: Columns::default(),
             annotations: None,
             need: Need::default(),
+            features: None,
             batch_rows: 65_536,
         }
     }
@@ -43,7 +47,7 @@ pub enum Need {
     /// None; what is there is read.
     #[default]
     Any,
-    /// None, and votes and truth are neither read nor checked.
+    /// None; votes, truth, weights and other models' predictions are neither read nor checked.
     Predictions,
     /// Votes, labels or annotations; truth is read if it is there.
     Votes,

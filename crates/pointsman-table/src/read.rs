@@ -1,5 +1,6 @@
 //! Reading a file: whole, or batch by batch in bounded memory.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -24,6 +25,11 @@ pub(crate) trait Source: Send {
     fn fill(&mut self, limit: usize, gate: &mut Gate, out: &mut Raw) -> Result<usize>;
 
     fn progress(&self) -> Progress;
+
+    /// The most rows a batch should have for the memory it takes.
+    fn most_rows(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// How far a reader has come.
@@ -81,7 +87,7 @@ pub fn read_frame(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Frame
 
 /// Reads a table batch by batch, in memory that does not grow with the file.
 ///
-/// A batch has [`ReadOptions::batch_rows`] rows, the last one the rest. An Arrow file's own record batches
+/// A batch has [`ReadOptions::batch_rows`] rows, fewer if an npz file's rows are long, the last one the rest. An Arrow file's own record batches
 /// are held whole while they are cut up, a numpy array in Fortran order for as long as the file is read, and
 /// [`ReadOptions::annotations`] stay in memory.
 ///
@@ -107,7 +113,7 @@ pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches>
     };
     Ok(Batches {
         gate: Gate::new(&options.filters),
-        batch_rows: options.batch_rows.max(1),
+        batch_rows: options.batch_rows.min(source.most_rows()).max(1),
         name,
         source,
         join,
@@ -226,6 +232,16 @@ impl Iterator for Batches {
     }
 }
 
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is inside a parser whose panic becomes an [`Error`]: a panic hook need not print it then.
+#[must_use]
+pub fn is_guarded() -> bool {
+    GUARDED.get()
+}
+
 /// Runs a parser so that its panic becomes an error.
 ///
 /// The parsers of Parquet, Arrow IPC and zip are other people's, and index into damaged files in many places:
@@ -236,7 +252,10 @@ impl Iterator for Batches {
 /// A stack that overflows or memory that is refused cannot be caught. Readers keep clear of both: they check
 /// claimed sizes and depths against the bytes there are before anybody relies on them.
 pub(crate) fn guarded<T>(file: &str, parse: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(parse)).unwrap_or_else(|panic| {
+    let before = GUARDED.replace(true);
+    let parsed = catch_unwind(AssertUnwindSafe(parse));
+    GUARDED.set(before);
+    parsed.unwrap_or_else(|panic| {
         let message = panic
             .downcast_ref::<&str>()
             .map(|s| (*s).to_owned())
@@ -245,4 +264,21 @@ pub(crate) fn guarded<T>(file: &str, parse: impl FnOnce() -> Result<T>) -> Resul
         let message = message.lines().next().unwrap_or_default();
         Err(Error::file(file, format!("is damaged: its parser gave up ({message})")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parsers_panic_is_known_as_such() {
+        assert!(!is_guarded());
+        let error = guarded("a.parquet", || -> Result<()> {
+            assert!(is_guarded());
+            panic!("index out of bounds\nsecond line");
+        });
+        let error = error.unwrap_err().to_string();
+        assert_eq!(error, "a.parquet: is damaged: its parser gave up (index out of bounds)");
+        assert!(!is_guarded());
+    }
 }

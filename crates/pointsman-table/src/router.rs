@@ -26,6 +26,7 @@ use sha2::{Digest, Sha256};
 
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result, name_of, printable};
+use crate::input::read_all;
 
 /// The version of the format this crate writes, and the newest it reads.
 const VERSION: u32 = 1;
@@ -51,7 +52,7 @@ struct AnyHeader {
     version: u32,
 }
 
-/// Writes a router; the file appears whole or not at all. The same router gives the same bytes.
+/// Writes a router (`-` is standard output); the file appears whole or not at all. The same router gives the same bytes.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -61,14 +62,14 @@ pub fn save_router(path: impl AsRef<Path>, router: &Router) -> Result<()> {
     write_atomically(path, |out| out.write_all(&bytes))
 }
 
-/// Reads a router, checking everything: a router file is untrusted input.
+/// Reads a router (`-` is standard input), checking everything: a router file is untrusted input.
 ///
 /// # Errors
 /// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
 pub fn load_router(path: impl AsRef<Path>) -> Result<Router> {
     let path = path.as_ref();
     let name = name_of(path);
-    let bytes = std::fs::read(path).map_err(|source| Error::io(&name, source))?;
+    let bytes = read_all(path)?;
     parse_router(&bytes).map_err(|reason| Error::file(&name, reason))
 }
 

@@ -6,6 +6,7 @@ use pointsman::{Loss, Oracle, Task};
 use serde::Deserialize;
 
 use crate::error::{Error, Result, name_of, printable};
+use crate::input::read_all;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,14 +57,15 @@ fn bayes() -> String {
     "bayes".into()
 }
 
-/// Reads a task file.
+/// Reads a task file; `-` is standard input.
 ///
 /// # Errors
 /// If the file cannot be read, is not TOML, has unknown keys, or its loss, oracles and prices make no task.
 pub fn read_task(path: impl AsRef<Path>) -> Result<Task> {
     let path = path.as_ref();
     let name = name_of(path);
-    let text = std::fs::read_to_string(path).map_err(|source| Error::io(&name, source))?;
+    let text = String::from_utf8(read_all(path)?)
+        .map_err(|_| Error::file(&name, "is not UTF-8 text: a task is a TOML file"))?;
     parse_task(&text).map_err(|reason| Error::file(&name, reason))
 }
 

@@ -103,13 +103,7 @@ impl TableWriter {
     pub fn create(path: impl AsRef<Path>, format: Option<Format>, columns: &[(String, ColumnKind)]) -> Result<Self> {
         let path = path.as_ref();
         let name = name_of(path);
-        let implied = if path.as_os_str() == "-" { Some(Format::Csv) } else { Format::of_path(path) };
-        let Some(format) = format.or(implied) else {
-            return Err(Error::file(
-                &name,
-                "unknown format: use the extension .csv, .tsv, .jsonl, .parquet, .arrow or .npz",
-            ));
-        };
+        let format = Format::to_write(path, format)?;
         for (i, (column, _)) in columns.iter().enumerate() {
             if column.is_empty() || columns[..i].iter().any(|(other, _)| other == column) {
                 return Err(Error::file(&name, format!("column name {} is empty or given twice", shown(column))));

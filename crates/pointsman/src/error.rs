@@ -51,13 +51,14 @@ impl Error {
 /// The result of a fallible operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Names come from files and messages go to terminals and logs: control characters are escaped.
-fn printable(text: &str) -> String {
+/// Text with control characters escaped: names come from files, and messages go to terminals and logs.
+#[must_use]
+pub fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if c.is_control() {
-            out.extend(c.escape_debug())
+            out.extend(c.escape_debug());
         } else {
-            out.push(c)
+            out.push(c);
         }
         out
     })

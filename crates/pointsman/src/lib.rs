@@ -42,13 +42,13 @@ mod task;
 mod votes;
 mod wasserstein;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
-    CalibrationError, CellError, CellLosses, Correlations, Evaluation, Mean, Named, Replay, RouteSummary, RoutingCurve,
-    Sweep, SweepAxis, SweepPoint, TaskSummary,
+    CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, HeldOutCell, Mean,
+    MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Sweep, SweepAxis, SweepPoint, TaskSummary,
 };
-pub use loss::{LOG_FLOOR, Loss};
+pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::Oracle;
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
 pub use policy::{Action, Decision, Level, Policy, Tally, TallySummary, Verdict};

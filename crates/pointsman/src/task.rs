@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::estimate::Estimator;
-use crate::loss::Loss;
+use crate::loss::{Loss, MAX_COST};
 use crate::oracle::Oracle;
 
 /// The most routes a task may have.
@@ -145,6 +145,22 @@ impl Task {
         self.abstain
     }
 
+    /// The names of the actions in the order costs are listed: `predict`, `route:<name>` …, `abstain` if allowed.
+    ///
+    /// ```
+    /// use pointsman::{Loss, Oracle, Task};
+    /// let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?.abstain(0.30)?;
+    /// assert_eq!(task.action_names(), ["predict", "route:expert", "abstain"]);
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    #[must_use]
+    pub fn action_names(&self) -> Vec<String> {
+        let mut names = vec!["predict".to_owned()];
+        names.extend(self.routes.iter().map(|route| format!("route:{}", route.name())));
+        names.extend(self.abstain.map(|_| "abstain".to_owned()));
+        names
+    }
+
     /// The estimator in use.
     #[must_use]
     pub fn chosen_estimator(&self) -> Estimator {
@@ -179,11 +195,11 @@ impl Route {
 }
 
 fn checked_price(what: &str, price: f64) -> Result<f64> {
-    if price >= 0.0 && price.is_finite() {
+    if (0.0..=MAX_COST).contains(&price) {
         // A negative zero would print as one.
         Ok(price.abs())
     } else {
-        Err(Error::Task(format!("{what}: {price} is not a price; give a finite number of at least 0")))
+        Err(Error::Task(format!("{what}: {price} is not a price; give a number from 0 to {MAX_COST:e}")))
     }
 }
 

@@ -18,12 +18,10 @@ pub(super) fn names(policy: &Policy, ids: bool) -> Vec<(String, ColumnKind)> {
         names.push(("id".to_owned(), Text));
     }
     names.extend([("cell", Count), ("support", Text), ("action", Text), ("label", Text)].map(own));
-    if task.loss().acts().is_some() {
-        names.push(("act".to_owned(), Text));
-    }
     names.extend([("irreducible", Real), ("reducible", Real), ("cost_predict", Real)].map(own));
     names.extend(task.routes().iter().map(|route| (format!("cost_route_{}", route.name()), Real)));
     names.extend(task.abstain_price().map(|_| ("cost_abstain".to_owned(), Real)));
+    names.extend(task.loss().acts().map(|_| ("act".to_owned(), Text)));
     names
 }
 
@@ -33,7 +31,8 @@ fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
 
 /// Decides a batch.
 pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Column>, Vec<Verdict>)> {
-    let verdicts = verdicts(policy, &frame)?;
+    let mut verdicts = vec![Verdict::default(); frame.table.rows()];
+    policy.decide_table(&frame.table, &mut verdicts)?;
     let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
         Column::Text(verdicts.par_iter().with_min_len(CHUNK).map(|&v| value(policy.decision(v))).collect())
     };
@@ -48,35 +47,15 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
         text(&|d| d.action().to_string()),
         Column::Text(labels),
     ];
-    columns.extend(acts.map(Column::Text));
     columns.push(real(&|d| d.irreducible()));
     columns.push(real(&|d| d.reducible()));
-    let actions = 1 + policy.task().routes().len() + usize::from(policy.task().abstain_price().is_some());
+    let actions = policy.task().action_names().len();
     columns.extend((0..actions).map(|action| real(&|d| known_costs(&d).nth(action))));
+    columns.extend(acts.map(Column::Text));
     if let Some(ids) = frame.ids {
         columns.insert(0, Column::Text(ids));
     }
     Ok((columns, verdicts))
-}
-
-fn verdicts(policy: &Policy, frame: &Frame) -> anyhow::Result<Vec<Verdict>> {
-    let table = &frame.table;
-    let columns = table.feature_columns(policy.cells().features())?;
-    let features: Vec<f64> =
-        (0..table.rows()).flat_map(|row| columns.iter().map(move |&column| table.features(row)[column])).collect();
-    let (classes, width) = (policy.classes().len(), columns.len());
-    let mut verdicts = vec![Verdict::default(); table.rows()];
-    verdicts.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, out)| {
-        let start = chunk * CHUNK;
-        let end = start + out.len();
-        let (probs, features) =
-            (&table.predictions()[start * classes..end * classes], &features[start * width..end * width]);
-        policy.decide_rows(probs, features, out).map_err(|error| {
-            // Rows are counted from one, as they stand in the file.
-            error.map_row(|row| frame.rows.get(start + row).map_or(start + row, |&row| row as usize))
-        })
-    })?;
-    Ok(verdicts)
 }
 
 /// What predicting would answer: the class, and the act for losses with acts of their own.
@@ -91,12 +70,7 @@ fn answers(policy: &Policy, frame: &Frame, verdicts: &[Verdict]) -> (Vec<String>
                 own.as_slice()
             }
         };
-        let act = loss.act(served);
-        match loss.acts() {
-            // The class this loss would name is the answer.
-            None => (act, act),
-            Some(_) => (pointsman::top_class(served), act),
-        }
+        (loss.label(served), loss.act(served))
     };
     let found: Vec<(usize, usize)> =
         (0..verdicts.len()).into_par_iter().with_min_len(CHUNK).map_init(Vec::new, answer).collect();

@@ -39,23 +39,28 @@ type Read = anyhow::Result<(Frame, Option<f64>)>;
 struct Decided {
     columns: Vec<Column>,
     verdicts: Vec<Verdict>,
+    /// Rows whose probabilities did not sum to one.
+    divided: usize,
     read: Option<f64>,
 }
 
 pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.router), Some(&args.table), args.task.task.as_ref()])?;
     let task = plan::task(&args.task)?;
     let output = Output::new(args.output.as_ref(), args.output_format, &[&args.router, &args.table])?;
     let router = plan::load_router(&args.router)?;
     let policy = Arc::new(router.policy(&task)?);
     let mut options = plan::read_options(&args.reading, None, Need::Predictions);
     options.batch_rows = args.batch_rows as usize;
+    options.features = Some(router.cells().features().to_vec());
     let batches = pointsman_table::batches(&args.table, &options)?;
     router.check_classes(batches.classes())?;
     drop(router);
     let names = columns::names(&policy, batches.has_ids());
 
-    let tally = write(&output, &names, &policy, Pipeline::start(batches, Arc::clone(&policy)))?;
+    let (tally, divided) = write(&output, &names, &policy, Pipeline::start(batches, Arc::clone(&policy)))?;
     plan::warn_if_no_choice(&task);
+    plan::warn_if_divided(divided);
     if !render::is_quiet() {
         let mut err = io::BufWriter::new(anstream::stderr().lock());
         tally::write(&mut err, &tally, &policy)?;
@@ -127,8 +132,9 @@ fn read_all(mut batches: Batches, read: &SyncSender<Read>) {
 fn decide_all(policy: &Policy, frames: Receiver<Read>, decide: &SyncSender<anyhow::Result<Decided>>) {
     for read in frames {
         let decided = read.and_then(|(frame, read)| {
+            let divided = plan::divided_rows(&frame.table);
             let (columns, verdicts) = columns::decide(policy, frame)?;
-            Ok(Decided { columns, verdicts, read })
+            Ok(Decided { columns, verdicts, divided, read })
         });
         let failed = decided.is_err();
         if decide.send(decided).is_err() || failed {
@@ -137,19 +143,19 @@ fn decide_all(policy: &Policy, frames: Receiver<Read>, decide: &SyncSender<anyho
     }
 }
 
-/// Writes what arrives, in order, and counts it.
+/// Writes what arrives, in order, and counts it, and the rows whose probabilities did not sum to one.
 fn write(
     output: &Output,
     names: &[(String, ColumnKind)],
     policy: &Policy,
     mut pipeline: Pipeline,
-) -> anyhow::Result<Tally> {
+) -> anyhow::Result<(Tally, usize)> {
     let writing = Writing::start();
     let progress = Progress::bar("deciding", STEPS);
-    let mut tally = Tally::default();
+    let (mut tally, mut all_divided) = (Tally::default(), 0);
     let mut preview = Preview::new(names);
     let mut writer = None;
-    while let Some(Decided { columns, verdicts, read }) = pipeline.next(&writing)? {
+    while let Some(Decided { columns, verdicts, divided, read }) = pipeline.next(&writing)? {
         match output {
             Output::Preview => preview.add(policy, &columns, &verdicts),
             Output::Table(path, format) => {
@@ -162,6 +168,7 @@ fn write(
             }
         }
         tally.add(verdicts);
+        all_divided += divided;
         progress.set((read.unwrap_or(0.0) * STEPS as f64) as u64);
     }
     drop(progress);
@@ -170,5 +177,5 @@ fn write(
         // The reader refuses tables without rows, so there is a writer.
         Output::Table(..) => writer.map_or(Ok(()), TableWriter::finish)?,
     }
-    Ok(tally)
+    Ok((tally, all_divided))
 }

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use anyhow::bail;
 use clap::Parser;
 use pointsman::{Action, Decision, Policy};
 use pointsman_table::{Need, ReadOptions};
@@ -22,22 +23,27 @@ use crate::render::{self, next_step, paragraph};
 use world::{LABELS, World};
 
 const CALIBRATION_ROWS: u32 = 5_000;
+/// What the demo writes.
+const FILES: [&str; 5] = ["calibration.csv", "heldout.csv", "router.safetensors", "decisions.csv", "report.json"];
+/// Says that a folder's files are the demo's.
+const MARK: &str = ".pointsman-demo";
 /// Prices at which every action has its place in this world, in Brier points.
 const TASK: [&str; 4] = ["--route", "expert=0.08", "--abstain", "0.47"];
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let folder = &args.output;
+    plan::refuse_stdout(folder)?;
     render::set_guided(true);
-    fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
+    claim(folder, args.force)?;
     let file = |name: &str| shell_quoted(&folder.join(name));
     let path = |name: &str| folder.join(name).display().to_string();
     let (calibration, heldout) = (path("calibration.csv"), path("heldout.csv"));
     let (router, decisions) = (path("router.safetensors"), path("decisions.csv"));
     {
-        let _writing = Writing::start();
+        let writing = Writing::start();
         let mut world = World::new(args.seed);
-        world.write(Path::new(&calibration), CALIBRATION_ROWS, false)?;
-        world.write(Path::new(&heldout), args.rows, true)?;
+        world.write(Path::new(&calibration), CALIBRATION_ROWS, false, &writing)?;
+        world.write(Path::new(&heldout), args.rows, true, &writing)?;
     }
     say(
         "1. A world",
@@ -77,7 +83,11 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 
     say(
         "6. On",
-        "The files are yours to play with. Cells of the question itself see more than cells of the confidence do.",
+        &format!(
+            "The files are yours to play with: move the prices in {}. Cells of the question itself see more than cells \
+             of the confidence do.",
+            file("report.html")
+        ),
     )?;
     render::set_guided(false);
     let (fine, flags) = (file("fine.safetensors"), TASK.join(" "));
@@ -86,6 +96,19 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let evaluate = format!("pointsman evaluate {fine} {} {flags}", file("heldout.csv"));
     next_step(anstream::stdout().lock(), "Next, see what finer cells are worth:", &[calibrate, evaluate])?;
     Ok(())
+}
+
+/// Makes and marks the folder. One that holds files of the demo's names without the mark is somebody's own.
+fn claim(folder: &Path, force: bool) -> anyhow::Result<()> {
+    let mark = folder.join(MARK);
+    if let Some(own) = FILES.iter().map(|name| folder.join(name)).find(|path| path.exists())
+        && !force
+        && !mark.exists()
+    {
+        bail!("{}: would be overwritten; choose another folder, or add --force", own.display());
+    }
+    fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
+    fs::write(&mark, "").map_err(|error| named(&mark, error))
 }
 
 fn say(title: &str, text: &str) -> io::Result<()> {

@@ -6,6 +6,8 @@ use pointsman_table::{Column, ColumnKind, TableWriter};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use crate::interrupt::Writing;
+
 /// Labels a row.
 pub(super) const LABELS: u32 = 20;
 /// The width of the window the weak model sees the world through. The fast oscillation has a period of 0.05.
@@ -46,7 +48,7 @@ impl World {
     }
 
     /// Writes a table of so many rows; known truth goes into held-out tables only.
-    pub(super) fn write(&mut self, path: &Path, rows: u32, known: bool) -> anyhow::Result<()> {
+    pub(super) fn write(&mut self, path: &Path, rows: u32, known: bool, writing: &Writing) -> anyhow::Result<()> {
         const BATCH: u32 = 1 << 14;
         let text = ["id"].map(|name| (name, ColumnKind::Text));
         let reals = ["prob_no", "prob_yes"].map(|name| (name, ColumnKind::Real));
@@ -59,6 +61,7 @@ impl World {
         }
         let mut writer = TableWriter::create(path, None, &names)?;
         for start in (0..rows).step_by(BATCH as usize) {
+            writing.check()?;
             writer.write(&self.batch(start..rows.min(start + BATCH), known))?;
         }
         Ok(writer.finish()?)

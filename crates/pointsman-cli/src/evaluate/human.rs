@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use pointsman::{CalibrationError, Evaluation};
+use pointsman_report::{Report, SweepReport};
 
-use super::{Report, SweepReport};
 use crate::args::EvaluateArgs;
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent, short};
@@ -39,7 +39,12 @@ fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
 fn costs(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
     heading(out, &format!("Cost a query, in {} ({})", evaluation.unit, evaluation.loss))?;
     let digits = decimals(evaluation.mean_cost.iter().map(|(_, &cost)| cost));
-    let mut grid = Grid::new().text("").number("mean").number("± s.e.").text("");
+    // With the truth known there is nothing to correct.
+    let corrected = evaluation.corrected_cost.as_ref().filter(|_| evaluation.truth == "votes");
+    let correction =
+        |name: &str| corrected.and_then(|costs| costs.get(name)).map_or(String::new(), |&cost| fixed(cost, digits));
+    let mut grid = Grid::new().text("").number("mean").number("± s.e.");
+    grid = grid.number(if corrected.is_some() { "corrected" } else { "" }).text("");
     for (name, &cost) in evaluation.mean_cost.iter() {
         let error = evaluation.standard_error.get(name).copied().unwrap_or(f64::NAN);
         let (style, remark) = match name {
@@ -52,6 +57,7 @@ fn costs(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
             (name.to_owned(), style),
             (fixed(cost, digits), style),
             (fixed(error, digits), DIM),
+            (correction(name), style),
             (remark.to_owned(), DIM),
         ]);
     }
@@ -61,11 +67,18 @@ fn costs(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
             (name.to_owned(), PLAIN),
             (fixed(cost, digits), PLAIN),
             (String::new(), DIM),
+            (String::new(), DIM),
             (remark.to_owned(), DIM),
         ]);
     }
     grid.write(&mut *out)?;
     writeln!(out)?;
+    if corrected.is_some() {
+        let text = "Few labels agree with themselves too well: a truth made of them lets routing look cheaper than it is. \
+                    The corrected column takes that out.";
+        paragraph(&mut *out, 2, text)?;
+        writeln!(out)?;
+    }
     money(out, evaluation)?;
     let regret = |name| evaluation.regret.get(name).copied().unwrap_or(f64::NAN);
     writeln!(
@@ -93,7 +106,7 @@ fn money(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
         Some(("route", _)) => "routed".into(),
         _ if name == "predict" => "predicted".into(),
         _ if name == "abstain" => "abstained".into(),
-        _ => "undetermined (counted as predicted)".to_owned(),
+        _ => "undetermined (counted as predicted or, if cheaper, abstained)".to_owned(),
     };
     let shares: Vec<String> =
         evaluation.shares.iter().map(|(name, &share)| format!("{} {}", percent(share), verb(name))).collect();
@@ -151,23 +164,23 @@ fn gains(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
 fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {
     let unit = report.evaluation.unit;
     heading(out, "Higher-order calibration error: distance between calibration and held-out label distributions")?;
-    let digits = decimals([error.raw, error.floor, error.debiased, error.irreducible_gap, error.regret_bound]);
+    let digits = decimals([error.raw, error.floor, error.debiased, error.irreducible_gap]);
     let mut grid = Grid::new().text("").number("").text("");
     let mut line = |name: &str, value: f64, remark: String| {
         grid.row([(name.to_owned(), PLAIN), (fixed(value, digits), PLAIN), (remark, DIM)]);
     };
     line("W1", error.raw, format!("mean over cells, covering {} of the rows", percent(error.covered)));
     line("floor", error.floor, "what chance alone gives with so few rows".into());
-    line("debiased", error.debiased, "what is left: 0 is calibrated".into());
+    line("debiased", error.debiased, "what is left of each cell's, on average".into());
     line("entropy gap", error.irreducible_gap, format!("largest over the cells, in {unit}: what routing relies on"));
-    let remark = "the loss's bound times W1: the most to regret, whatever the prices".to_owned();
-    line("regret bound", error.regret_bound, remark);
+    if let Some(bound) = error.regret_bound {
+        let remark = "what no prices can make these rows regret against the best action a cell".to_owned();
+        line("regret bound", bound, remark);
+    }
     grid.write(&mut *out)?;
-    if !report.router.recalibrated {
-        writeln!(
-            out,
-            "  {DIM}The bound is proved for routers that serve centroids: calibrate with --recalibrate.{DIM:#}"
-        )?;
+    if error.regret_bound.is_none() {
+        let needs = "A bound on the regret needs --recalibrate, equally many labels a row and no empty cells.";
+        writeln!(out, "  {DIM}{needs}{DIM:#}")?;
     }
     Ok(())
 }
@@ -191,26 +204,27 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {
     grid.write(out)
 }
 
-/// What to do next, by what was found.
+/// What to do next, by what was found; at the very end, the page to open.
 fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
-    if let Some(path) = written {
-        writeln!(out, "\nWritten to {BOLD}{}{BOLD:#}.", shell_quoted(path))?;
-    }
     let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
     let evaluation = &report.evaluation;
     let gain = |name| evaluation.gain.get(name).copied().flatten();
     let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
-    if usual_is_better {
+    let (remark, command) = if usual_is_better {
         let cells = count(report.router.cells);
-        return next_step(
-            out,
-            &format!("The usual rule ranks better than these {cells} cells: try finer ones, then evaluate again:"),
-            &[format!("pointsman calibrate calibration.csv --partition confidence:30 -o {router}")],
-        );
-    }
-    next_step(
-        out,
-        "Next, decide queries at these prices:",
-        &[format!("pointsman decide {router} queries.csv{flags} -o decisions.csv")],
-    )
+        (
+            format!("The usual rule ranks better than these {cells} cells: try finer ones, then evaluate again:"),
+            format!("pointsman calibrate calibration.csv --partition confidence:30 -o {router}"),
+        )
+    } else {
+        (
+            "Next, decide queries at these prices:".to_owned(),
+            format!("pointsman decide {router} queries.csv{flags} -o decisions.csv"),
+        )
+    };
+    next_step(&mut *out, &remark, &[command])?;
+    let Some(page) = written else { return Ok(()) };
+    let folder = shell_quoted(page.parent().unwrap_or(Path::new(".")));
+    writeln!(out, "\nWritten into {folder}: report.json, figures as SVG and PNG, and a page with sliders. Open it:")?;
+    writeln!(out, "  {BOLD}{}{BOLD:#}", shell_quoted(page))
 }

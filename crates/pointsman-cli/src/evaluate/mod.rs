@@ -1,48 +1,22 @@
 //! `pointsman evaluate`: proof on held-out rows.
 
 mod human;
+mod write;
 
-use std::fs;
-
-use pointsman::{CalibrationError, Evaluation, Router, Sweep, SweepAxis, SweepPoint, Table};
+use pointsman::{CalibrationError, Router, Table};
+use pointsman_report::{Inputs, Report};
 use pointsman_table::Need;
-use serde::Serialize;
 
 use crate::args::EvaluateArgs;
-use crate::interrupt::Writing;
 use crate::progress::Progress;
 use crate::{calibrate, json, plan, render};
 
 /// Fewer labels a row than this are a poor truth.
 const FEW_LABELS: u64 = 10;
 
-/// The held-out proof, as scripts read it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Report {
-    #[serde(flatten)]
-    evaluation: Evaluation,
-    /// Null if it was not wanted or the rows carry no votes.
-    calibration_error: Option<CalibrationError>,
-    /// One entry a `--sweep`.
-    sweep: Vec<SweepReport>,
-    router: RouterSummary,
-}
-
-#[derive(Debug, Serialize)]
-struct RouterSummary {
-    rows: usize,
-    cells: usize,
-    partition: String,
-    recalibrated: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct SweepReport {
-    axis: String,
-    points: Vec<SweepPoint>,
-}
-
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.router), Some(&args.table), args.annotations.as_ref(), args.task.task.as_ref()])?;
+    args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let policy = router.policy(&task)?;
@@ -50,32 +24,15 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let table = plan::read_table(&args.table, &options)?;
     router.check_classes(table.classes())?;
     let replay = policy.replay(&table)?;
-    let report = Report {
-        evaluation: replay.evaluate(&policy)?,
-        sweep: args
-            .sweep
-            .iter()
-            .map(|sweep| Ok(SweepReport { axis: axis_name(sweep), points: replay.sweep(&policy, sweep)? }))
-            .collect::<anyhow::Result<_>>()?,
-        calibration_error: calibration_error(args, &router, &table, task.loss())?,
-        router: RouterSummary {
-            rows: router.rows().rows(),
-            cells: router.cells().count(),
-            partition: router.partition().to_string(),
-            recalibrated: router.is_recalibrated(),
-        },
-    };
-    let written = match &args.output {
-        Some(folder) => {
-            let path = folder.join("report.json");
-            let _writing = Writing::start();
-            fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
-            pointsman_table::write_atomically(&path, |out| json::write_pretty(out, &report))?;
-            Some(path)
-        }
-        None => None,
-    };
+    let inputs = Inputs { router: &router, policy: &policy, table: &table, replay: &replay };
+    let mut report = Report::new(&inputs, &args.sweep, None)?;
+    report.calibration_error = calibration_error(args, &router, &table, &policy)?;
+    let mut written = None;
+    if let Some(folder) = &args.output {
+        (report, written) = write::all(report, &inputs, folder).map(|(report, page)| (report, Some(page)))?;
+    }
     plan::warn_if_no_choice(&task);
+    plan::warn_if_divided(plan::divided_rows(&table));
     warn(&table, &report);
     if args.json { json::print(&report) } else { Ok(human::print(args, &report, written.as_deref())?) }
 }
@@ -85,25 +42,17 @@ pub(crate) fn named(path: &std::path::Path, error: std::io::Error) -> anyhow::Er
     pointsman_table::Error::Io { file: path.display().to_string(), source: error }.into()
 }
 
-fn axis_name(sweep: &Sweep) -> String {
-    match &sweep.axis {
-        SweepAxis::Abstain => "abstain".into(),
-        SweepAxis::Route(None) => "route".into(),
-        SweepAxis::Route(Some(name)) => format!("route:{name}"),
-    }
-}
-
 fn calibration_error(
     args: &EvaluateArgs,
     router: &Router,
     table: &Table,
-    loss: &pointsman::Loss,
+    policy: &pointsman::Policy,
 ) -> anyhow::Result<Option<CalibrationError>> {
     if args.no_calibration_error || !table.has_votes() {
         return Ok(None);
     }
     let progress = Progress::bar("calibration error", router.cells().count() as u64);
-    Ok(Some(router.calibration_error(table, loss, pointsman::DEFAULT_SPLITS, args.seed, || progress.step())?))
+    Ok(Some(router.calibration_error(table, policy, pointsman::DEFAULT_SPLITS, args.seed, || progress.step())?))
 }
 
 fn warn(table: &Table, report: &Report) {
@@ -116,11 +65,14 @@ fn warn(table: &Table, report: &Report) {
         ),
         _ if median < FEW_LABELS => render::warn(format!(
             "truth is the mean of {median} labels a row: so few understate the irreducible loss, and routing looks \
-             cheaper here than it is"
+             cheaper here than it is; see the corrected costs"
         )),
         _ => {}
     }
     if let Some(error) = &report.calibration_error {
+        if error.raw == 0.0 && error.floor > 0.0 {
+            render::warn("these rows are the ones the router was calibrated on: nothing is proved by them");
+        }
         let [stored, met] = error.labels;
         if (stored - met).abs() > 0.1 * stored.max(met) {
             render::warn(format!(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{line, line_with_input, pointsman, workshop};
+use crate::{command, finish, line, line_with_input, pointsman, workshop};
 
 #[test]
 fn every_bad_input_is_refused_in_one_line() {
@@ -32,7 +32,8 @@ fn every_bad_input_is_refused_in_one_line() {
         ("calibrate novotes.csv -o out.st", "votes"),
         ("calibrate zero.csv -o out.st", "row 1"),
         ("calibrate . -o out.st", "directory"),
-        ("calibrate calibration.csv -o -", "path"),
+        ("calibrate calibration.csv -o - --json", "standard output"),
+        ("calibrate - -o out.st --annotations -", "more than one"),
         ("calibrate calibration.csv -o calibration.csv", "overwritten"),
         ("calibrate calibration.csv -o nowhere/out.st", "nowhere"),
         ("calibrate calibration.csv -o out.st --where nothing=1", "nothing"),
@@ -47,7 +48,11 @@ fn every_bad_input_is_refused_in_one_line() {
         ("show missing.st", "missing.st"),
         ("show calibration.csv", "router"),
         ("show cut.safetensors", "cut.safetensors"),
-        ("show -", "path"),
+        ("show -", "standard input"),
+        ("show - --task -", "more than one"),
+        ("decide - - -o out.csv", "more than one"),
+        ("evaluate router.safetensors heldout.csv -o -", "folder"),
+        ("demo -o -", "folder"),
         ("show router.safetensors --sort margin", "needs a task"),
         ("show router.safetensors --loss bier", "brier"),
         ("show router.safetensors --loss three-part", "2 classes"),
@@ -114,11 +119,45 @@ fn a_bad_row_far_down_leaves_no_decisions() {
 }
 
 #[test]
+fn a_parser_that_panics_is_one_line_too() {
+    use pointsman_table::{Column, ColumnKind, TableWriter};
+    let folder = workshop();
+    let path = folder.path().join("good.arrow");
+    let names = ["prob_a", "prob_b", "votes_a", "votes_b"].map(|name| (name.to_owned(), ColumnKind::Real));
+    let mut writer = TableWriter::create(&path, None, &names).unwrap();
+    writer.write(&[0.5, 0.5, 1.0, 2.0].map(|x| Column::Real(vec![x; 40]))).unwrap();
+    writer.finish().unwrap();
+    let good = fs::read(&path).unwrap();
+    let damaged = folder.path().join("damaged.arrow");
+    let panics = |at: usize| {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x7f;
+        fs::write(&damaged, &bytes).unwrap();
+        pointsman_table::read(&damaged).is_err_and(|error| error.to_string().contains("its parser gave up"))
+    };
+    assert!((0..good.len()).any(panics), "no damage makes the parser panic: guard it no longer");
+    let run = finish(command().env("RUST_BACKTRACE", "1").arg("calibrate").arg(&damaged).args(["-o", "/nowhere/r.st"]));
+    assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{run:?}");
+    assert!(run.stderr.contains("its parser gave up"), "{run:?}");
+}
+
+#[test]
+fn a_file_cannot_write_to_the_terminal() {
+    let folder = workshop();
+    let text = "\"prob_a\n\u{1b}[2Jb\",prob_c\n1,0\n";
+    fs::write(folder.path().join("odd.csv"), text).unwrap();
+    let run = line(folder.path(), "decide router.safetensors odd.csv");
+    assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{run:?}");
+    assert!(!run.stderr.contains('\u{1b}'), "{run:?}");
+}
+
+#[test]
 fn help_has_examples_and_versions_are_told() {
     for name in ["calibrate", "show", "decide", "evaluate", "demo", "completions"] {
         let run = pointsman([name, "--help"]).ok();
         assert!(run.stdout.contains("Example") && run.stdout.contains(&format!("pointsman {name}")), "{run:?}");
     }
+    assert!(pointsman(["decide", "--help"]).ok().stdout.contains("whole or not at all"));
     let run = pointsman(["-V"]).ok();
     assert!(run.stdout.starts_with("pointsman "), "{run:?}");
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{line, line_with_input, workshop, world};
+use crate::{command, finish, line, line_with_input, workshop, world};
 
 #[test]
 fn it_says_what_was_learned_and_what_to_do_next() {
@@ -88,4 +88,36 @@ fn annotations_give_the_votes() {
     fs::write(path.join("bare.csv"), bare.join("\n")).unwrap();
     line(path, "calibrate bare.csv --annotations long.csv -o joined.st --partition top-class:3").ok();
     assert_eq!(fs::read(path.join("joined.st")).unwrap(), fs::read(path.join("router.safetensors")).unwrap());
+}
+
+#[test]
+fn what_was_learned_as_json() {
+    let folder = workshop();
+    let run = line(folder.path(), "calibrate calibration.csv -o r.st --partition top-class:3 --json").ok();
+    let learned = run.json();
+    assert_eq!((learned["rows"].as_u64(), learned["cells"].as_u64()), (Some(300), Some(9)));
+    assert_eq!((learned["labels"]["median"].as_u64(), learned["partition"].as_str()), (Some(5), Some("top-class:3")));
+}
+
+#[test]
+fn routers_and_tasks_come_and_go_through_pipes() {
+    use std::process::Stdio;
+    let folder = workshop();
+    let path = folder.path();
+    let run = command()
+        .current_dir(path)
+        .args("calibrate calibration.csv -o - --partition top-class:3".split(' '))
+        .output()
+        .unwrap();
+    let router = fs::read(path.join("router.safetensors")).unwrap();
+    assert_eq!(run.stdout, router);
+    assert!(String::from_utf8(run.stderr).unwrap().contains("300 rows"));
+    let shown = |args: &str, input: &std::path::Path| {
+        let stdin = Stdio::from(fs::File::open(input).unwrap());
+        finish(command().current_dir(path).args(args.split(' ')).stdin(stdin)).ok().stdout
+    };
+    let wanted = line(path, "show router.safetensors --abstain 0.3 --json").ok().stdout;
+    assert_eq!(shown("show - --abstain 0.3 --json", &path.join("router.safetensors")), wanted);
+    fs::write(path.join("task.toml"), "abstain = 0.3\n").unwrap();
+    assert_eq!(shown("show router.safetensors --task - --json", &path.join("task.toml")), wanted);
 }

@@ -67,9 +67,25 @@ fn losses_with_acts_of_their_own_name_the_act() {
     fs::write(path.join("task.toml"), task).unwrap();
     let run = line(path, "decide router.safetensors heldout.csv --task task.toml").ok();
     let (header, rows) = parse_csv(&run.stdout);
-    assert_eq!(header[4..6], ["label", "act"]);
-    assert!(rows.iter().all(|row| ["ship", "hold", "ask"].contains(&row[5].as_str())));
-    assert!(rows.iter().any(|row| row[5] == "ask"));
+    let wanted = "id,cell,support,action,label,irreducible,reducible,cost_predict,cost_abstain,act";
+    assert_eq!(header.join(","), wanted);
+    assert!(rows.iter().all(|row| ["ship", "hold", "ask"].contains(&row[9].as_str())));
+    assert!(rows.iter().any(|row| row[9] == "ask"));
+}
+
+#[test]
+fn the_label_is_what_predicting_would_name() {
+    let folder = workshop();
+    let path = folder.path();
+    let table = "prob_no,prob_yes,votes_no,votes_yes\n0.6,0.4,3,2\n0.9,0.1,5,0\n0.2,0.8,1,4\n";
+    fs::write(path.join("two.csv"), table).unwrap();
+    line(path, "calibrate two.csv -o two.st").ok();
+    let (header, rows) = parse_csv(&line(path, "decide two.st two.csv --loss fn-fp:fp=1,fn=3").ok().stdout);
+    assert_eq!((header[3].as_str(), header.last().unwrap().as_str()), ("label", "act"));
+    let named: Vec<(&str, &str)> = rows.iter().map(|row| (row[3].as_str(), row.last().unwrap().as_str())).collect();
+    assert_eq!(named, [("yes", "positive"), ("no", "negative"), ("yes", "positive")]);
+    let (_, rows) = parse_csv(&line(path, "decide two.st two.csv --loss asymmetric:3").ok().stdout);
+    assert_eq!(rows.iter().map(|row| row[3].as_str()).collect::<Vec<_>>(), ["yes", "no", "yes"]);
 }
 
 #[test]
@@ -129,4 +145,31 @@ fn a_reader_that_goes_away_is_no_failure() {
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn traffic_is_not_refused_for_columns_that_are_not_used() {
+    let folder = workshop();
+    let path = folder.path();
+    let text = "prob_cat,prob_dog,prob_owl,x_age,oracle_big_cat,weight,oracle_version\n0.2,0.3,0.5,,,,v3\n";
+    fs::write(path.join("traffic.csv"), text).unwrap();
+    line(path, "decide router.safetensors traffic.csv --abstain 0.3").ok();
+    line(path, "calibrate calibration.csv -o f.st --partition features:x_length=3").ok();
+    let run = line(path, "decide f.st traffic.csv --abstain 0.3");
+    assert!(run.code == 2 && run.stderr.contains("no column x_length"), "{run:?}");
+}
+
+#[test]
+fn probabilities_that_do_not_sum_to_one_are_told_once() {
+    let folder = workshop();
+    let path = folder.path();
+    let mut text = "prob_cat,prob_dog,prob_owl,votes_cat,votes_dog,votes_owl\n".to_owned();
+    text += &"0.2,0.3,0.5005,1,1,2\n0.2,0.3,0.5,1,1,2\n".repeat(10);
+    fs::write(path.join("off.csv"), text).unwrap();
+    for command in ["decide", "evaluate"] {
+        let batches = if command == "decide" { " --batch-rows 3" } else { "" };
+        let run = line(path, &format!("{command} router.safetensors off.csv --abstain 0.3{batches}")).ok();
+        let told = run.stderr.lines().filter(|line| line.contains("the probabilities of 10 rows do not sum to one"));
+        assert_eq!(told.count(), 1, "{run:?}");
+    }
 }

@@ -18,6 +18,8 @@ fn it_needs_nothing_and_leaves_its_files() {
     let report: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(tour.join("report.json")).unwrap()).unwrap();
     assert_eq!((report["rows"].as_u64(), report["truth"].as_str()), (Some(500), Some("true")));
+    let page = fs::read_to_string(tour.join("report.html")).unwrap();
+    assert!(page.contains("Price of routing") && page.len() < 1_500_000, "{}", page.len());
     for text in ["One of each, in words", "Predicting costs", "At these prices"] {
         assert!(run.stdout.contains(text), "{text}: {run:?}");
     }
@@ -52,4 +54,17 @@ fn a_seed_is_a_world() {
     let heldout = |name: &str| fs::read(folder.path().join(name).join("heldout.csv")).unwrap();
     assert_eq!(heldout("a"), heldout("b"));
     assert_ne!(heldout("a"), heldout("c"));
+}
+
+#[test]
+fn files_of_the_same_names_are_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let own = folder.path().join("calibration.csv");
+    fs::write(&own, "mine").unwrap();
+    let run = line(folder.path(), "demo --rows 100 -o . -q");
+    assert!(run.code == 2 && run.stderr.contains("calibration.csv") && run.stderr.contains("--force"), "{run:?}");
+    assert_eq!((fs::read_to_string(&own).unwrap().as_str(), fs::read_dir(folder.path()).unwrap().count()), ("mine", 1));
+    line(folder.path(), "demo --rows 100 -o . -q --force").ok();
+    // Its own files it may replace.
+    line(folder.path(), "demo --rows 100 -o . -q").ok();
 }

@@ -76,6 +76,54 @@ fn a_report_is_written_into_a_new_folder() {
     let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} -o a/b --json")).ok();
     let written = fs::read_to_string(folder.path().join("a/b/report.json")).unwrap();
     assert_eq!(written, run.stdout);
+    let report = run.json();
+    has_keys(&report, &["cells", "drawn", "mixtures", "losses", "classes"]);
+    let losses: Vec<&str> =
+        report["losses"].as_array().unwrap().iter().map(|loss| loss["loss"].as_str().unwrap()).collect();
+    assert_eq!(
+        losses,
+        ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2"],
+        "the task's own comes first"
+    );
+    for figure in ["summary", "landscape", "curves", "losses", "sweep", "mixtures", "actions"] {
+        let file = folder.path().join("a/b/figures").join(figure);
+        assert!(fs::read_to_string(file.with_extension("svg")).unwrap().starts_with("<svg"), "{figure}");
+        assert!(fs::read(file.with_extension("png")).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"), "{figure}");
+    }
+    let left: Vec<_> = fs::read_dir(folder.path().join("a/b")).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "no temporary file stays: {left:?}");
+}
+
+#[test]
+fn the_last_line_names_the_page() {
+    let folder = workshop();
+    let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} -o out")).ok();
+    let page = run.stdout.lines().last().unwrap().trim();
+    assert_eq!(page, "out/report.html");
+    assert!(fs::read_to_string(folder.path().join(page)).unwrap().starts_with("<!DOCTYPE html>"));
+    assert!(run.stdout.contains("Written into out: report.json, figures"), "{run:?}");
+}
+
+#[test]
+fn without_a_folder_the_big_grids_stay_out() {
+    let folder = workshop();
+    let report = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json")).ok().json();
+    assert!(report.get("losses").is_none() && report.get("mixtures").is_none());
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 9);
+    has_keys(&cells[0], &["cell", "name", "rows", "support", "share", "irreducible", "reducible", "total"]);
+    has_keys(&cells[0], &["costs", "action", "margin", "held_out"]);
+    let share: f64 = cells.iter().map(|cell| cell["share"].as_f64().unwrap()).sum();
+    assert!((share - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn an_unwritable_folder_is_refused() {
+    let folder = workshop();
+    fs::write(folder.path().join("taken"), "a file").unwrap();
+    let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} -o taken"));
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("taken"), "{run:?}");
 }
 
 #[test]

@@ -2,13 +2,17 @@
 
 mod attacks;
 mod bad_input;
+mod browser;
 mod calibrate;
 mod decide;
 mod demo;
 mod evaluate;
 mod formats;
+#[cfg(unix)]
+mod interrupt;
 mod licences;
 mod readme;
+mod reproduce;
 mod show;
 mod world;
 

@@ -120,3 +120,17 @@ fn that_do_not_fit() {
     let error = join(&folder.path("table.csv"), &folder.file("labels.npz", "PK"), &[]).unwrap_err();
     assert!(error.to_string().contains("labels.npz: annotations cannot be read from npz"), "{error}");
 }
+
+#[test]
+fn columns_given_twice_or_late() {
+    refused(TABLE, "id,label,label\n1,cat,dog\n", &[], &["column label is given twice"]);
+    refused(TABLE, "id,id,label\n1,1,dog\n", &[], &["column id is given twice"]);
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let late = "{\"id\":1,\"label\":\"cat\"}\n{\"id\":1,\"label\":\"dog\",\"annotator\":\"ann\"}\n";
+    let error = join(&table, &folder.file("labels.jsonl", late), &[]).unwrap_err().to_string();
+    assert!(error.contains("row 2") && error.contains("annotator: is not in the first row"), "{error}");
+    let twice = "{\"id\":1,\"label\":\"cat\",\"label\":\"dog\"}\n";
+    let error = join(&table, &folder.file("labels.jsonl", twice), &[]).unwrap_err().to_string();
+    assert!(error.contains("row 1") && error.contains("label: is given twice"), "{error}");
+}

@@ -98,7 +98,6 @@ fn columns_that_are_missing_doubled_or_too_many() {
     csv("prob_a,prob_b,votes_a,votes_b,votes_c\n1,0,1,0,0\n", &["column votes_c", "\"c\" is not among the classes"]);
     csv("prob_a,prob_b,true_a\n1,0,1\n", &["no column true_b"]);
     csv("prob_a,prob_b,oracle_m_a\n1,0,1\n", &["no column oracle_m_b"]);
-    csv("prob_a,prob_b,oracle_price\n1,0,1\n", &["column oracle_price", "ends with none of the classes (a, b)"]);
     csv("prob_a,prob_b,id,id\n1,0,1,1\n", &["column id is given twice"]);
     jsonl("{\"p\": 1}", &["no predictions", "columns found: p"]);
     jsonl("{\"probs\":[1,0],\"prob_a\":1,\"prob_b\":0}", &["prob_a and probs", "keep one"]);
@@ -106,6 +105,9 @@ fn columns_that_are_missing_doubled_or_too_many() {
     jsonl("{\"probs\":{\"a\":1,\"b\":0},\"votes\":{\"a\":1,\"b\":0,\"c\":1}}", &["votes.c", "not among the classes"]);
     jsonl("{\"probs\":[1,0],\"votes\":[1,0,0]}", &["column votes", "3 values a row", "2 names"]);
     jsonl("{\"probs\":[1,0],\"votes\":{\"cat\":1,\"dog\":0}}", &["votes.cat", "not among the classes"]);
+    let doubled = "{\"id\":1,\"probs\":[1,0],\"votes\":[5,0]}\n\
+                   {\"votes\":[5,0],\"probs\":[1,0],\"votes\":[0,5],\"id\":2}\n";
+    jsonl(doubled, &["row 2", "votes", "is given twice"]);
     columns(vec![("score", reals(&[1.0]))], &["no predictions", "columns found: score"]);
     columns(vec![("prob_a", reals(&[1.0]))], &["one class only"]);
     npz(&[doubles("p", "(1, 2)", &[1.0, 0.0])], &["no predictions", "columns found: p"]);
@@ -286,6 +288,13 @@ fn text_that_is_no_table() {
     csv(b"prob_a,prob_b,id\n1,0,\xff\xfe\n", &["row 1 (line 2), column id", "not UTF-8"]);
     csv(b"prob_\xff,prob_b\n1,0\n", &["header", "not UTF-8"]);
     csv("prob_a,prob_b\n\"1,0\n1,0\n", &["row 1 (line 2): 1 values"]);
+}
+
+#[test]
+fn a_quote_never_closed_is_not_held_in_memory() {
+    let mut text = b"prob_a,prob_b\n1,0\n\"1,0\n".to_vec();
+    text.resize(70 << 20, b'0');
+    csv(text, &["after row 1", "longer than 64 MB", "quote"]);
 }
 
 #[test]

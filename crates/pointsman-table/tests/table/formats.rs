@@ -241,3 +241,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn batches_of_long_rows_are_short() {
+    let folder = Folder::new();
+    let ids: Vec<String> = (0..300).map(|i| format!("{i:060000}")).collect();
+    let probs: Vec<u8> = (0..600).flat_map(|_| 0.5_f64.to_le_bytes()).collect();
+    let entries = [array("probs", "<f8", false, "(300, 2)", probs), unicode("id", &ids)];
+    let path = folder.file("long.npz", zip(&entries));
+    let sizes: Vec<usize> =
+        batches(&path, &ReadOptions::default()).unwrap().map(|frame| frame.unwrap().table.rows()).collect();
+    assert!(sizes.len() == 2 && sizes.iter().sum::<usize>() == 300, "{sizes:?}");
+}

@@ -1,6 +1,6 @@
 //! Filters, and columns under other names.
 
-use pointsman_table::{Columns, Filter, ReadOptions, batches, read_frame};
+use pointsman_table::{Columns, Filter, Need, ReadOptions, batches, read_frame};
 
 use crate::support::{Folder, Layout, Nesting, Precision, Sample, arrow_file, parquet, zstd};
 
@@ -109,6 +109,52 @@ fn options_that_make_no_sense() {
     assert!("split".parse::<Filter>().unwrap_err().to_string().contains("COLUMN=VALUE"));
     assert!("=1".parse::<Filter>().is_err());
     assert_eq!("a=b=c".parse::<Filter>().unwrap(), Filter::new("a", "b=c"));
+}
+
+#[test]
+fn what_decisions_do_not_use_is_left_alone() {
+    let folder = Folder::new();
+    let wide = "prob_a,prob_b,x_age,x_size,oracle_big_a,weight,oracle_version\n1,0,,5,,,v3\n0,1,,6,,,v3\n";
+    let maps = "{\"probs\":[1,0],\"features\":{\"age\":null,\"size\":5},\"weight\":null,\"oracles\":{\"big\":null}}\n\
+                {\"probs\":[0,1],\"features\":{\"size\":6,\"new\":1},\"weight\":null}\n";
+    for (name, text) in [("wide.csv", wide), ("maps.jsonl", maps)] {
+        let path = folder.file(name, text);
+        let features = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
+        let options = ReadOptions { need: Need::Predictions, features: features(&["size"]), ..ReadOptions::default() };
+        let table = read_frame(&path, &options).unwrap().table;
+        assert_eq!((table.feature_names(), table.features(1)), (&["size".to_owned()][..], &[6.0][..]), "{name}");
+        assert!(!table.has_weights() && table.oracles().next().is_none());
+        let options = ReadOptions { features: features(&[]), ..options };
+        assert!(read_frame(&path, &options).unwrap().table.feature_names().is_empty());
+        let options = ReadOptions { features: features(&["blur"]), ..options };
+        let error = read_frame(&path, &options).unwrap_err().to_string();
+        assert!(error.contains("no column x_blur, which is needed"), "{error}");
+    }
+    // In every format the wanted ones are picked, in the order asked for.
+    let sample = Sample::new(5);
+    let wanted: Vec<String> = sample.feature_names.iter().rev().take(1).cloned().collect();
+    let mut files =
+        vec![folder.file("a.npz", sample.npz(Precision::Double)), folder.file("a.jsonl", sample.jsonl(Layout::Maps))];
+    for nesting in [Nesting::Struct, Nesting::Map] {
+        files.push(folder.path(&format!("{nesting:?}.arrow")));
+        arrow_file(files.last().unwrap(), &sample.nested_batch(nesting), None);
+    }
+    for path in files {
+        let options = ReadOptions { features: Some(wanted.clone()), ..ReadOptions::default() };
+        let (table, whole) = (read_frame(&path, &options).unwrap().table, sample.table());
+        assert_eq!(table.feature_names(), wanted, "{}", path.display());
+        let last = whole.feature_names().len() - 1;
+        (0..5).for_each(|row| assert_eq!(table.features(row), [whole.features(row)[last]]));
+    }
+}
+
+#[test]
+fn a_column_about_no_class_is_no_models_prediction() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "prob_a,prob_b,oracle_version\n1,0,v3\n");
+    assert!(read_frame(&path, &ReadOptions::default()).unwrap().table.oracles().next().is_none());
+    let path = folder.file("a.jsonl", "{\"probs\":[1,0]}\n{\"probs\":[0,1],\"oracle_version\":\"v3\"}\n");
+    assert!(read_frame(&path, &ReadOptions::default()).is_ok());
 }
 
 #[test]

@@ -173,3 +173,17 @@ fn what_cannot_be_written() {
     fs::create_dir(folder.path("folder.csv")).unwrap();
     assert!(error("folder.csv", &columns()).contains("is a directory"));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_replaced_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let path = folder.file("out.json", "old");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    for wanted in [0o600, 0o664] {
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(wanted)).unwrap();
+        pointsman_table::write_atomically(&path, |out| out.write_all(b"new")).unwrap();
+        assert_eq!((mode(), std::fs::read(&path).unwrap()), (wanted, b"new".to_vec()));
+    }
+}

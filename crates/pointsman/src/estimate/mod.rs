@@ -3,7 +3,7 @@
 //! The total loss is always the mean of Σ_c ȳ_c ℓ(c, f): unbiased for every number of labels. The
 //! irreducible loss E G(p*) is not: G is concave, so the mean of G(ȳ) is too small and a router built on it
 //! routes too much. [`Estimator::Shrink`] corrects that; [`Estimator::Plugin`] is the paper's mean. Where
-//! no item carries two labels nothing separates noise from error, and only bounds are given.
+//! too few items carry two labels nothing separates noise from error, and only bounds are given.
 
 mod dirichlet;
 mod moments;
@@ -41,6 +41,10 @@ pub struct Decomposition {
     pub rows: usize,
     /// What they amount to with their weights: (Σw)²/Σw².
     pub effective_rows: f64,
+    /// Their total weight.
+    pub weight: f64,
+    /// Rows with two labels or more: they alone tell noise from error.
+    pub paired_rows: usize,
     /// Mean of the snapshot means.
     pub centroid: Vec<f64>,
     /// Total loss of the served prediction.
@@ -110,7 +114,7 @@ impl Decomposition {
         let ceiling = loss.entropy(&moments.mean);
         let known = |value: f64| (value, value);
         let (low, high) = match estimator {
-            _ if !moments.pairs => (certain_loss(loss, &moments.mean), ceiling),
+            _ if !moments.identified => (certain_loss(loss, &moments.mean), ceiling),
             Estimator::Plugin => known(irreducible / moments.weight),
             Estimator::Shrink => known((irreducible / moments.weight).min(ceiling)),
             Estimator::Npmle => known(npmle::irreducible(mixture, &moments.mean, loss).min(ceiling)),
@@ -120,12 +124,39 @@ impl Decomposition {
         Some(Self {
             rows: mixture.len(),
             effective_rows,
+            weight: moments.weight,
+            paired_rows: moments.paired_rows,
             centroid: moments.mean,
             total,
             irreducible_low: low,
             irreducible_high: high,
         })
     }
+}
+
+/// The points whose mean entropy is the irreducible loss and whose mean is the centroid, row by row; `None` if the estimator
+/// does not decide by such a mixture: with `shrink` and labels varying by row the mean moves.
+pub(crate) fn points(mixture: Mixture<'_>, estimator: Estimator) -> Option<Vec<f64>> {
+    let moments = Moments::of(mixture)?;
+    let shrinks = match estimator {
+        Estimator::Plugin => false,
+        Estimator::Shrink if moments.is_common() => true,
+        _ => return None,
+    };
+    if !moments.identified {
+        return None;
+    }
+    let classes = moments.mean.len();
+    let (mut mean, mut points) = (vec![0.0; classes], vec![0.0; mixture.len() * classes]);
+    for (row, point) in mixture.rows().zip(points.chunks_exact_mut(classes)) {
+        mixture.votes(row).mean_into(&mut mean);
+        if shrinks {
+            moments.shrink_into(mixture.votes(row), &mean, point);
+        } else {
+            point.copy_from_slice(&mean);
+        }
+    }
+    Some(points)
 }
 
 /// Σ_c p̄_c G(e_c): the irreducible loss if every item had but one possible label. A cost matrix may charge for it.

@@ -1,7 +1,7 @@
 //! Mean and variance of the true label distributions of a mixture, from pairs of labels.
 
 use crate::loss::dot;
-use crate::router::Mixture;
+use crate::router::{Mixture, SPARSE};
 use crate::votes::Votes;
 
 /// What two labels an item tell about the law of p*: its mean p̄ and its total variance τ².
@@ -10,8 +10,11 @@ pub(super) struct Moments {
     pub(super) weight: f64,
     pub(super) effective_rows: f64,
     pub(super) mean: Vec<f64>,
-    /// Whether any item has two labels or more: without, nothing but the mean is known.
-    pub(super) pairs: bool,
+    /// Items with two labels or more.
+    pub(super) paired_rows: usize,
+    /// Whether these are enough to tell noise from error: half of all by weight, or as many as are not sparse. Otherwise a
+    /// single pair would speak for a whole cell.
+    pub(super) identified: bool,
     /// S: the mean of 1 − ‖p*‖², unbiased from pairs of labels.
     noise: f64,
     /// τ² = 1 − ‖p̄‖² − S, at least zero.
@@ -26,6 +29,7 @@ impl Moments {
         let mean = mixture.centroid()?;
         let (mut weight, mut squares, mut pair_weight, mut noise, mut spread) = (0.0, 0.0, 0.0, 0.0, 0.0);
         let (mut smallest, mut largest) = (u64::MAX, 0);
+        let (mut paired_rows, mut pair_squares) = (0, 0.0);
         for row in mixture.rows() {
             let (votes, w) = (mixture.votes(row), mixture.table().weight(row));
             let k = votes.k();
@@ -43,15 +47,24 @@ impl Moments {
             if k >= 2 {
                 noise += w * (1.0 - square) * k as f64 / (k - 1) as f64;
                 pair_weight += w;
+                pair_squares += w * w;
+                paired_rows += 1;
             }
         }
-        let pairs = pair_weight > 0.0;
-        let noise = if pairs { noise / pair_weight } else { 0.0 };
+        let effective_rows = weight * weight / squares;
+        let effective_pairs = if paired_rows > 0 { pair_weight * pair_weight / pair_squares } else { 0.0 };
+        let identified = pair_weight >= weight / 2.0 || effective_pairs >= SPARSE as f64 - 1e-6;
+        let noise = if paired_rows > 0 { noise / pair_weight } else { 0.0 };
         let variance = (1.0 - dot(&mean, &mean) - noise).max(0.0);
         let spread = spread / weight;
         let common =
             (smallest == largest).then(|| if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 });
-        Some(Self { weight, effective_rows: weight * weight / squares, mean, pairs, noise, variance, common })
+        Some(Self { weight, effective_rows, mean, paired_rows, identified, noise, variance, common })
+    }
+
+    /// Whether every item has the same number of labels.
+    pub(super) fn is_common(&self) -> bool {
+        self.common.is_some()
     }
 
     /// Writes p̃ = p̄ + λ(ȳ − p̄), whose mean and total variance over the mixture are those of p*.

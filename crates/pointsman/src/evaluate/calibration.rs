@@ -4,11 +4,13 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::estimate;
 use crate::loss::Loss;
 use crate::partition::CellId;
+use crate::policy::Policy;
 use crate::router::{Mixture, Router};
 use crate::table::Table;
-use crate::wasserstein::{Cloud, Distance, distance};
+use crate::wasserstein::{Cloud, Distance, distance, w1};
 
 /// How far a router's mixtures are from those of held-out rows: W1 in the ℓ1 norm between snapshot means.
 ///
@@ -23,11 +25,11 @@ pub struct CalibrationError {
     pub debiased: f64,
     /// Share of the held-out rows that fell into the cells compared.
     pub covered: f64,
-    /// B times the raw distance: for a recalibrated router and labels as many as these, no task with this loss can regret
-    /// more, on average, against the best action a cell.
-    pub regret_bound: f64,
-    /// The same with the debiased distance.
-    pub regret_bound_debiased: f64,
+    /// The loss's bound times the mean W1 between the mixtures that the policy decides by and the truth of the held-out rows:
+    /// whatever the prices, these rows' regret against the best action a cell is not above it. Unknown where the theorem
+    /// does not apply: if predictions vary within cells (calibrate with centroids), if held-out rows fell into cells
+    /// without calibration rows, or if the estimator decides by more than a mixture of points.
+    pub regret_bound: Option<f64>,
     /// Largest difference of a cell's mean snapshot entropy between stored and held-out rows: what routing uses.
     pub irreducible_gap: f64,
     /// Mean labels an item, stored and held out. W1 compares like with like only if they agree.
@@ -60,7 +62,7 @@ pub struct CellError {
 }
 
 impl Router {
-    /// Compares the stored mixtures with held-out rows that carry votes.
+    /// Compares the stored mixtures with held-out rows that carry votes, and with what `policy` makes of them.
     ///
     /// `splits` random re-splits a cell, drawn from `seed`, give floor and p-value. `done` is called once a cell.
     ///
@@ -69,7 +71,7 @@ impl Router {
     pub fn calibration_error(
         &self,
         table: &Table,
-        loss: &Loss,
+        policy: &Policy,
         splits: usize,
         seed: u64,
         done: impl Fn() + Sync,
@@ -77,83 +79,116 @@ impl Router {
         if !table.has_votes() {
             return Err(Error::Table("the calibration error needs votes: columns votes_<class>".into()));
         }
-        loss.check_classes(self.classes().len())?;
         let mut held_out = vec![Vec::new(); self.cells().count()];
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {
             held_out[cell.index()].push(row as u32);
         }
-        let compared: Vec<Option<(CellError, f64)>> = held_out
+        let compared: Vec<Option<Compared>> = held_out
             .par_iter()
             .enumerate()
             .map(|(cell, rows)| {
                 let (stored, met) = (self.mixture(CellId(cell as u32)), Mixture::of_rows(table, rows));
-                let compared = compare(cell as u32, stored, met, loss, splits, seed)?;
+                let compared = self.compare(cell as u32, stored, met, policy, splits, seed)?;
                 done();
                 Ok(compared)
             })
             .collect::<Result<_>>()?;
         let all: f64 = (0..table.rows()).map(|row| table.weight(row)).sum();
         let labels = [mean_labels(self.all_rows()), mean_labels(Mixture::all_rows_of(table))];
-        let covered: f64 = compared.iter().flatten().map(|(_, weight)| weight).sum();
+        let covered: f64 = compared.iter().flatten().map(|c| c.weight).sum();
         let mean = |value: fn(&CellError) -> f64| {
-            compared.iter().flatten().map(|(error, weight)| weight * value(error)).sum::<f64>() / covered
+            compared.iter().flatten().map(|c| c.weight * value(&c.error)).sum::<f64>() / covered
         };
-        let (raw, debiased) = (mean(|e| e.raw), mean(|e| e.debiased));
+        let decided_by: Option<f64> = compared.iter().flatten().map(|c| Some(c.weight * c.decided_by?)).sum();
+        let everywhere = covered >= all * (1.0 - 1e-12);
+        let epsilon = decided_by.filter(|_| self.is_recalibrated() && everywhere).map(|sum| sum / covered);
         Ok(CalibrationError {
-            raw,
+            raw: mean(|e| e.raw),
             floor: mean(|e| e.floor),
-            debiased,
+            debiased: mean(|e| e.debiased),
             covered: covered / all,
-            regret_bound: loss.bound() * raw,
-            regret_bound_debiased: loss.bound() * debiased,
-            irreducible_gap: compared.iter().flatten().map(|(e, _)| e.irreducible_gap.abs()).fold(0.0, f64::max),
+            regret_bound: epsilon.map(|epsilon| policy.task().loss().bound() * epsilon),
+            irreducible_gap: compared.iter().flatten().map(|c| c.error.irreducible_gap.abs()).fold(0.0, f64::max),
             labels,
-            cells: compared.into_iter().flatten().map(|(error, _)| error).collect(),
+            cells: compared.into_iter().flatten().map(|c| c.error).collect(),
         })
+    }
+
+    fn compare(
+        &self,
+        cell: u32,
+        stored: Mixture<'_>,
+        met: Mixture<'_>,
+        policy: &Policy,
+        splits: usize,
+        seed: u64,
+    ) -> Result<Option<Compared>> {
+        if stored.is_empty() || met.is_empty() {
+            return Ok(None);
+        }
+        let loss = policy.task().loss();
+        let (a, entropy, _) = snapshots(stored, loss)?;
+        let (b, entropy_met, weight) = snapshots(met, loss)?;
+        let Distance { raw, floor, debiased, p_value, exact, .. } = distance(&a, &b, splits, seed ^ u64::from(cell))?;
+        let error = CellError {
+            cell,
+            rows: stored.len(),
+            rows_held_out: met.len(),
+            raw,
+            floor,
+            debiased,
+            p_value,
+            exact,
+            irreducible_gap: entropy_met - entropy,
+        };
+        let decided_by = if self.is_recalibrated() && exact {
+            let points = estimate::points(stored, policy.task().chosen_estimator());
+            points.map(|points| Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance)).transpose()?
+        } else {
+            None
+        };
+        Ok(Some(Compared { error, weight, decided_by }))
     }
 }
 
-fn compare(
-    cell: u32,
-    stored: Mixture<'_>,
-    met: Mixture<'_>,
-    loss: &Loss,
-    splits: usize,
-    seed: u64,
-) -> Result<Option<(CellError, f64)>> {
-    if stored.is_empty() || met.is_empty() {
-        return Ok(None);
-    }
-    let (a, entropy, _) = cloud(stored, loss)?;
-    let (b, entropy_met, weight) = cloud(met, loss)?;
-    let Distance { raw, floor, debiased, p_value, exact, .. } = distance(&a, &b, splits, seed ^ u64::from(cell))?;
-    let error = CellError {
-        cell,
-        rows: stored.len(),
-        rows_held_out: met.len(),
-        raw,
-        floor,
-        debiased,
-        p_value,
-        exact,
-        irreducible_gap: entropy_met - entropy,
-    };
-    Ok(Some((error, weight)))
+/// A cell's error, its held-out weight, and W1 between what it is decided by and the truth.
+struct Compared {
+    error: CellError,
+    weight: f64,
+    decided_by: Option<f64>,
 }
 
 /// The snapshot means as a cloud, their mean entropy and their weight.
-fn cloud(mixture: Mixture<'_>, loss: &Loss) -> Result<(Cloud, f64, f64)> {
+fn snapshots(mixture: Mixture<'_>, loss: &Loss) -> Result<(Cloud, f64, f64)> {
     let classes = mixture.table().classes().len();
-    let (mut points, mut weights) = (vec![0.0; mixture.len() * classes], Vec::with_capacity(mixture.len()));
+    let mut points = vec![0.0; mixture.len() * classes];
     let (mut entropy, mut weight) = (0.0, 0.0);
     for (row, point) in mixture.rows().zip(points.chunks_exact_mut(classes)) {
         mixture.votes(row).mean_into(point);
         let w = mixture.table().weight(row);
         entropy += w * loss.entropy(point);
         weight += w;
-        weights.push(w);
     }
-    Ok((Cloud::new(classes, &points, &weights)?, entropy / weight, weight))
+    Ok((cloud(mixture, &points)?, entropy / weight, weight))
+}
+
+/// The rows' truth, as evaluation takes it: known, or the snapshot mean.
+fn truths(mixture: Mixture<'_>) -> Result<Cloud> {
+    let classes = mixture.table().classes().len();
+    let mut points = vec![0.0; mixture.len() * classes];
+    for (row, point) in mixture.rows().zip(points.chunks_exact_mut(classes)) {
+        match mixture.table().truth(row) {
+            Some(truth) => point.copy_from_slice(truth),
+            None => mixture.votes(row).mean_into(point),
+        }
+    }
+    cloud(mixture, &points)
+}
+
+/// Points with the rows' weights.
+fn cloud(mixture: Mixture<'_>, points: &[f64]) -> Result<Cloud> {
+    let weights: Vec<f64> = mixture.rows().map(|row| mixture.table().weight(row)).collect();
+    Cloud::new(mixture.table().classes().len(), points, &weights)
 }
 
 fn mean_labels(mixture: Mixture<'_>) -> f64 {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use super::Replay;
 use super::curve::Ranking;
-use super::{NEGLIGIBLE, Replay};
 use crate::error::{Error, Result};
 use crate::partition::CellId;
 use crate::policy::Policy;
@@ -79,8 +79,7 @@ impl Replay {
         // All tied, the curve is the straight line from the weak model to the oracle.
         let random = base - self.mean(&|row| reducible[row]).0 / 2.0;
         let area = ranking.area();
-        let gain =
-            (random - best > NEGLIGIBLE * self.policy.task().loss().bound()).then(|| (random - area) / (random - best));
+        let gain = (random - best > self.negligible()).then(|| (random - area) / (random - best));
         Ok(RoutingCurve { area, gain, curve: ranking.percentiles() })
     }
 
@@ -133,7 +132,7 @@ impl Replay {
     #[must_use]
     pub fn correlations(&self) -> Correlations {
         let cells = self.cell_losses();
-        let negligible = NEGLIGIBLE * self.policy.task().loss().bound();
+        let negligible = self.negligible();
         let over_cells = |value: &dyn Fn(&CellLosses) -> f64| {
             let mean = |f: &dyn Fn(&CellLosses) -> f64| cells.iter().map(|cell| cell.share * f(cell)).sum::<f64>();
             let (a, b) = (mean(value), mean(&|cell| cell.total));

@@ -1,8 +1,11 @@
 //! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
 
 mod calibration;
+mod cells;
 mod curve;
+mod grid;
 mod measure;
+mod mixtures;
 mod named;
 mod sweep;
 
@@ -10,18 +13,23 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::estimate::{Decomposition, Estimator};
 use crate::loss::dot;
 use crate::partition::CellId;
 use crate::policy::Policy;
+use crate::router::Mixture;
 use crate::table::Table;
 use crate::task::Task;
 pub use calibration::{CalibrationError, CellError};
+pub use cells::{CellSummary, HeldOutCell};
 use curve::Ranking;
+pub use grid::PriceGrid;
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
+pub use mixtures::MixtureHistogram;
 pub use named::Named;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 
-/// Differences below this share of the loss's bound are rounding.
+/// Differences below this share of what a loss is rounded on are rounding.
 const NEGLIGIBLE: f64 = 1e-12;
 
 /// Held-out rows as a router sees them, with the losses they really have; prices do not enter.
@@ -32,7 +40,7 @@ pub struct Replay {
     /// The estimates the rows were located with.
     policy: Policy,
     places: Vec<Place>,
-    groups: usize,
+    groups: Vec<Group>,
     weights: Vec<f64>,
     /// Loss of the served prediction.
     total: Vec<f64>,
@@ -50,6 +58,27 @@ struct Place {
     cell: u32,
     source: u32,
     group: u32,
+}
+
+/// What the rows of one group amount to: prices enter only afterwards.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    cell: u32,
+    source: u32,
+    /// Share of the rows, by weight.
+    share: f64,
+    total: f64,
+    irreducible: f64,
+    /// The irreducible loss with the bias of few labels taken out; the same as above if the truth is known.
+    corrected: Option<f64>,
+}
+
+impl Group {
+    /// The best single action, known in hindsight.
+    fn best(&self, task: &Task, actions: usize, irreducible: f64) -> usize {
+        let cost = |action: &usize| cost_of(task, self.total, irreducible, *action);
+        (0..actions).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(0)
+    }
 }
 
 /// What a policy costs on held-out rows. Costs are means a query, in the loss's unit.
@@ -70,6 +99,9 @@ pub struct Evaluation {
     pub mean_cost: Named<f64>,
     /// Standard errors of the mean costs.
     pub standard_error: Named<f64>,
+    /// The mean costs with the bias of few labels taken out. A truth of few labels agrees with itself too well, so that
+    /// routing looks cheaper in `mean_cost` than it is. Unknown where items carry one label each.
+    pub corrected_cost: Option<Named<f64>>,
     /// Cost above the best action a cell and above the best action a row.
     pub regret: Named<f64>,
     /// Share of the rows that each action gets.
@@ -173,12 +205,9 @@ impl Policy {
         };
         let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes], Vec::new());
         let rows: Vec<_> = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, measure).collect();
-        let mut codes: Vec<u32> = rows.iter().map(|(place, ..)| place.group).collect();
-        codes.sort_unstable();
-        codes.dedup();
         let mut replay = Replay {
             policy: self.clone(),
-            groups: codes.len(),
+            groups: Vec::new(),
             places: Vec::with_capacity(rows.len()),
             weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
             total: Vec::with_capacity(rows.len()),
@@ -187,12 +216,12 @@ impl Policy {
             truth_known,
         };
         for (place, total, irreducible, uncertainty) in rows {
-            let group = codes.binary_search(&place.group).unwrap_or(0) as u32;
-            replay.places.push(Place { group, ..place });
+            replay.places.push(place);
             replay.total.push(total);
             replay.irreducible.push(irreducible);
             replay.uncertainty.push(uncertainty);
         }
+        replay.form_groups(table);
         Ok(replay)
     }
 }
@@ -200,14 +229,14 @@ impl Policy {
 impl Replay {
     /// What the policy the rows were replayed with, or one repriced from it, costs.
     ///
-    /// Rows whose action is undetermined are counted as predicted: nothing is paid without a reason.
+    /// Rows whose action is undetermined are counted as predicted or, if that is known to cost less, as abstained.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn evaluate(&self, policy: &Policy) -> Result<Evaluation> {
         self.check(policy)?;
         let task = policy.task();
-        let names = action_names(task);
+        let names = task.action_names();
         let mut evaluation = Evaluation {
             rows: self.places.len(),
             loss: task.loss().to_string(),
@@ -216,6 +245,7 @@ impl Replay {
             task: task.into(),
             mean_cost: Named::new(),
             standard_error: Named::new(),
+            corrected_cost: self.corrected(policy, &names),
             regret: Named::new(),
             shares: Named::new(),
             two_way: Named::new(),
@@ -224,32 +254,27 @@ impl Replay {
             correlation: self.correlation(),
             support: Named::new(),
         };
-        let mut add = |name: String, cost: &dyn Fn(usize) -> f64| {
-            let (mean, error) = self.mean(cost);
+        // One action a group: means by groups, as everywhere; rows are needed for the standard errors only.
+        let mut add = |name: String, action: &dyn Fn(&Group) -> usize| {
+            let mean = self.mean_by_group(task, action);
+            let actions: Vec<usize> = self.groups.iter().map(action).collect();
+            let cost = |row: usize| self.cost(task, row, actions[self.places[row].group as usize]);
             evaluation.mean_cost.push(name.clone(), mean);
-            evaluation.standard_error.push(name, error);
+            evaluation.standard_error.push(name, self.mean(&cost).1);
             mean
         };
-        let router = add("router".into(), &|row| self.cost(task, row, self.action(policy, row)));
+        let router = add("router".into(), &|group| policy.taken(group.source));
         for (action, name) in names.iter().enumerate() {
-            add(format!("always-{name}"), &|row| self.cost(task, row, action));
+            add(format!("always-{name}"), &|_| action);
         }
-        let best = self.best_by_group(task, names.len());
-        let by_cell =
-            add("cell-optimal".into(), &|row| self.cost(task, row, best[self.places[row].group as usize] as usize));
-        let pointwise = add("pointwise-optimal".into(), &|row| self.least_cost(task, row, names.len()));
+        let by_cell = add("cell-optimal".into(), &|group| group.best(task, names.len(), group.irreducible));
+        let (pointwise, error) = self.mean(&|row| self.least_cost(task, row, names.len()));
+        evaluation.mean_cost.push("pointwise-optimal", pointwise);
+        evaluation.standard_error.push("pointwise-optimal", error);
         evaluation.regret.push("cell-optimal", router - by_cell);
         evaluation.regret.push("pointwise-optimal", router - pointwise);
 
-        for (action, name) in names.iter().enumerate() {
-            evaluation
-                .shares
-                .push(name.clone(), self.share(|row| policy.code(self.places[row].source) == Some(action)));
-        }
-        let undetermined = self.share(|row| policy.code(self.places[row].source).is_none());
-        if undetermined > 0.0 {
-            evaluation.shares.push("undetermined", undetermined);
-        }
+        evaluation.shares = self.shares(policy, &names);
         for (name, task) in
             [("predict/route", task.clone().without_abstaining()), ("predict/abstain", task.clone().without_routes())]
         {
@@ -257,7 +282,7 @@ impl Replay {
         }
         self.rank(policy, &mut evaluation);
         for support in [crate::Support::Enough, crate::Support::Sparse, crate::Support::Empty] {
-            let share = self.share(|row| policy.support(CellId(self.places[row].cell)) == support);
+            let share = self.share(|group| policy.support(CellId(group.cell)) == support);
             evaluation.support.push(support.name(), share);
         }
         Ok(evaluation)
@@ -270,57 +295,109 @@ impl Replay {
         Err(Error::Task("the rows were replayed with another router, loss or estimator: replay them again".into()))
     }
 
-    /// Mean cost of a policy's decisions.
-    pub(crate) fn mean_cost(&self, policy: &Policy) -> f64 {
-        self.mean(&|row| self.cost(policy.task(), row, self.action(policy, row))).0
+    /// Gathers the rows that are treated alike.
+    fn form_groups(&mut self, table: &Table) {
+        let mut codes: Vec<u32> = self.places.iter().map(|place| place.group).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let mut members = vec![Vec::new(); codes.len()];
+        for (row, place) in self.places.iter_mut().enumerate() {
+            place.group = codes.binary_search(&place.group).unwrap_or(0) as u32;
+            members[place.group as usize].push(row as u32);
+        }
+        let all = sum(self.weights.iter().copied());
+        let loss = self.policy.task().loss();
+        let form = |rows: &Vec<u32>| {
+            let Place { cell, source, .. } = self.places[rows[0] as usize];
+            let total = |values: &[f64]| sum(rows.iter().map(|&row| self.weights[row as usize] * values[row as usize]));
+            let weight = sum(rows.iter().map(|&row| self.weights[row as usize]));
+            let irreducible = total(&self.irreducible) / weight;
+            let corrected = if self.truth_known {
+                Some(irreducible)
+            } else {
+                let served = self.policy.served(source);
+                let estimate = Decomposition::of(Mixture::of_rows(table, rows), loss, Estimator::Shrink, served);
+                estimate.and_then(|estimate| estimate.irreducible())
+            };
+            Group { cell, source, share: weight / all, total: total(&self.total) / weight, irreducible, corrected }
+        };
+        self.groups = members.par_iter().map(form).collect();
     }
 
-    /// The action taken on a row: predict if the labels do not decide.
+    /// Mean costs with the bias of few labels taken out, if every group allows it.
+    fn corrected(&self, policy: &Policy, names: &[String]) -> Option<Named<f64>> {
+        if self.groups.iter().any(|group| group.corrected.is_none()) {
+            return None;
+        }
+        let irreducible = |group: &Group| group.corrected.unwrap_or(group.irreducible);
+        let task = policy.task();
+        let mean = |action: &dyn Fn(&Group) -> usize| {
+            let cost = |group: &Group| cost_of(task, group.total, irreducible(group), action(group));
+            sum(self.groups.iter().map(|group| group.share * cost(group)))
+        };
+        let mut costs = Named::new();
+        costs.push("router", mean(&|group| policy.taken(group.source)));
+        for (action, name) in names.iter().enumerate() {
+            costs.push(format!("always-{name}"), mean(&|_| action));
+        }
+        costs.push("cell-optimal", mean(&|group| group.best(task, names.len(), irreducible(group))));
+        Some(costs)
+    }
+
+    /// Mean cost of a policy's decisions.
+    pub(crate) fn mean_cost(&self, policy: &Policy) -> f64 {
+        self.mean_by_group(policy.task(), |group| policy.taken(group.source))
+    }
+
+    /// Mean cost of one action a group.
+    fn mean_by_group(&self, task: &Task, action: impl Fn(&Group) -> usize) -> f64 {
+        let cost = |group: &Group| cost_of(task, group.total, group.irreducible, action(group));
+        sum(self.groups.iter().map(|group| group.share * cost(group)))
+    }
+
+    /// The share of the rows that each action gets; `undetermined` only if there are any.
+    fn shares(&self, policy: &Policy, names: &[String]) -> Named<f64> {
+        let mut shares = Named::new();
+        for (action, name) in names.iter().enumerate() {
+            shares.push(name.clone(), self.share(|group| policy.code(group.source) == Some(action)));
+        }
+        let undetermined = self.share(|group| policy.code(group.source).is_none());
+        if undetermined > 0.0 {
+            shares.push("undetermined", undetermined);
+        }
+        shares
+    }
+
+    /// The action taken on a row.
     fn action(&self, policy: &Policy, row: usize) -> usize {
-        policy.code(self.places[row].source).unwrap_or(0)
+        policy.taken(self.places[row].source)
     }
 
     /// What an action really costs on a row.
     fn cost(&self, task: &Task, row: usize, action: usize) -> f64 {
-        match action {
-            0 => self.total[row],
-            action => match task.routes().get(action - 1) {
-                Some(route) => self.irreducible[row] + route.price(),
-                None => task.abstain_price().unwrap_or(f64::INFINITY),
-            },
-        }
-    }
-
-    fn least_cost(&self, task: &Task, row: usize, actions: usize) -> f64 {
-        (0..actions).map(|action| self.cost(task, row, action)).fold(f64::INFINITY, f64::min)
-    }
-
-    /// The best single action of each group, known in hindsight.
-    fn best_by_group(&self, task: &Task, actions: usize) -> Vec<u8> {
-        let mut sums = vec![0.0; self.groups * actions];
-        for (row, place) in self.places.iter().enumerate() {
-            for action in 0..actions {
-                sums[place.group as usize * actions + action] += self.weights[row] * self.cost(task, row, action);
-            }
-        }
-        let best = |costs: &[f64]| (0..actions).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0) as u8;
-        sums.chunks_exact(actions).map(best).collect()
+        cost_of(task, self.total[row], self.irreducible[row], action)
     }
 
     /// Weighted mean and its standard error.
     fn mean(&self, value: &dyn Fn(usize) -> f64) -> (f64, f64) {
-        let (mut sum, mut weight) = (0.0, 0.0);
-        for (row, w) in self.weights.iter().enumerate() {
-            sum += w * value(row);
-            weight += w;
-        }
-        let mean = sum / weight;
+        let weight = sum(self.weights.iter().copied());
+        let mean = sum(self.weights.iter().enumerate().map(|(row, w)| w * value(row))) / weight;
         let squares: f64 = self.weights.iter().enumerate().map(|(row, w)| (w * (value(row) - mean)).powi(2)).sum();
         (mean, squares.sqrt() / weight)
     }
 
-    fn share(&self, holds: impl Fn(usize) -> bool) -> f64 {
-        self.mean(&|row| f64::from(u8::from(holds(row)))).0
+    /// The share of the rows in groups of which something holds.
+    fn share(&self, holds: impl Fn(&Group) -> bool) -> f64 {
+        sum(self.groups.iter().filter(|group| holds(group)).map(|group| group.share)).min(1.0)
+    }
+
+    /// Below this, differences of losses are rounding.
+    fn negligible(&self) -> f64 {
+        NEGLIGIBLE * self.policy.task().loss().rounding().max(self.mean(&|row| self.total[row]).0)
+    }
+
+    fn least_cost(&self, task: &Task, row: usize, actions: usize) -> f64 {
+        (0..actions).map(|action| self.cost(task, row, action)).fold(f64::INFINITY, f64::min)
     }
 
     fn correlation(&self) -> Option<f64> {
@@ -329,24 +406,23 @@ impl Replay {
         let product = |x: &dyn Fn(usize) -> f64, y: &dyn Fn(usize) -> f64| self.mean(&|row| x(row) * y(row)).0;
         let (x, y) = (|row: usize| reducible(row) - a, |row: usize| self.total[row] - b);
         let scale = (product(&x, &x) * product(&y, &y)).sqrt();
-        let bound = self.policy.task().loss().bound();
-        (scale > (NEGLIGIBLE * bound).powi(2)).then(|| product(&x, &y) / scale)
+        (scale > self.negligible().powi(2)).then(|| product(&x, &y) / scale)
     }
 
     /// Routing curves and gains of the rankings.
     fn rank(&self, policy: &Policy, evaluation: &mut Evaluation) {
         let reducible = self.reducible();
-        let mut by_group = vec![(0.0, 0.0); self.groups];
-        for (row, place) in self.places.iter().enumerate() {
-            let (sum, weight) = &mut by_group[place.group as usize];
-            *sum += self.weights[row] * reducible[row];
-            *weight += self.weights[row];
-        }
-        let hindsight = |place: &Place| by_group[place.group as usize].0 / by_group[place.group as usize].1;
+        // Cells that differ by rounding only are tied.
+        let step = self.negligible();
+        let tied = |score: f64| if step > 0.0 { (score / step).round() * step } else { score };
+        let hindsight = |place: &Place| {
+            let group = &self.groups[place.group as usize];
+            tied(group.total - group.irreducible)
+        };
         // Where labels give only bounds, the middle of the bounds ranks.
         let estimated = |place: &Place| {
             let estimate = policy.estimate(place.source);
-            estimate.total - estimate.irreducible_low.midpoint(estimate.irreducible_high)
+            tied(estimate.total - estimate.irreducible_low.midpoint(estimate.irreducible_high))
         };
         let rankings: [(&str, Vec<f64>); 5] = [
             ("higher-order", self.places.iter().map(estimated).collect()),
@@ -360,18 +436,31 @@ impl Replay {
         let ranked: Vec<(&str, Ranking)> = rankings.par_iter().map(|(name, scores)| (*name, rank(scores))).collect();
         let (best, random) = (ranked[3].1.area(), ranked[4].1.area());
         for (name, ranking) in &ranked {
-            let gain = (random - best > NEGLIGIBLE * policy.task().loss().bound())
-                .then(|| (random - ranking.area()) / (random - best));
+            let gain = (random - best > step).then(|| (random - ranking.area()) / (random - best));
             evaluation.gain.push(*name, gain);
             evaluation.curves.push(*name, ranking.percentiles());
         }
     }
 }
 
-/// `predict`, `route:<name>` …, `abstain`.
-pub(crate) fn action_names(task: &Task) -> Vec<String> {
-    let mut names = vec!["predict".to_owned()];
-    names.extend(task.routes().iter().map(|route| format!("route:{}", route.name())));
-    names.extend(task.abstain_price().map(|_| "abstain".to_owned()));
-    names
+/// What an action costs where predicting loses `total` and the oracle `irreducible`.
+fn cost_of(task: &Task, total: f64, irreducible: f64, action: usize) -> f64 {
+    match action {
+        0 => total,
+        action => match task.routes().get(action - 1) {
+            Some(route) => irreducible + route.price(),
+            None => task.abstain_price().unwrap_or(f64::INFINITY),
+        },
+    }
+}
+
+/// A sum that loses nothing to rounding but the last digit (Neumaier).
+fn sum(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
+    for value in values {
+        let next = sum + value;
+        lost += if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
+        sum = next;
+    }
+    sum + lost
 }

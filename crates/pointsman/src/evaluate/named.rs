@@ -7,11 +7,14 @@ use serde::{Serialize, Serializer};
 pub struct Named<T>(Vec<(String, T)>);
 
 impl<T> Named<T> {
-    pub(crate) fn new() -> Self {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
         Self(Vec::new())
     }
 
-    pub(crate) fn push(&mut self, name: impl Into<String>, value: T) {
+    /// Adds one at the end.
+    pub fn push(&mut self, name: impl Into<String>, value: T) {
         self.0.push((name.into(), value));
     }
 
@@ -24,6 +27,18 @@ impl<T> Named<T> {
     /// Names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> FromIterator<(String, T)> for Named<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(values: I) -> Self {
+        Self(values.into_iter().collect())
     }
 }
 

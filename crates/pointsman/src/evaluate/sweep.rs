@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 
+use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Named, Replay, action_names};
+use super::{Group, Named, Replay, sum};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::task::Task;
@@ -48,29 +49,25 @@ impl Replay {
     /// If the sweep names a route the task does not have, or a price that is none.
     pub fn sweep(&self, policy: &Policy, sweep: &Sweep) -> Result<Vec<SweepPoint>> {
         self.check(policy)?;
-        sweep.prices.iter().map(|&price| self.sweep_point(policy, &sweep.axis, price)).collect()
+        sweep.prices.par_iter().map(|&price| self.sweep_point(policy, &sweep.axis, price)).collect()
     }
 
     fn sweep_point(&self, policy: &Policy, axis: &SweepAxis, price: f64) -> Result<SweepPoint> {
         let task = axis.apply(policy.task().clone(), price)?;
         let policy = policy.reprice(&task)?;
-        let names = action_names(&task);
+        let names = task.action_names();
         let mut mean_cost = Named::new();
         mean_cost.push("router", self.mean_cost(&policy));
         mean_cost.push("predict/route", self.mean_cost(&policy.reprice(&task.clone().without_abstaining())?));
         mean_cost.push("predict/abstain", self.mean_cost(&policy.reprice(&task.clone().without_routes())?));
         for (action, name) in names.iter().enumerate() {
-            mean_cost.push(format!("always-{name}"), self.mean(&|row| self.cost(&task, row, action)).0);
+            mean_cost.push(format!("always-{name}"), self.mean_by_group(&task, |_| action));
         }
-        let best = self.best_by_group(&task, names.len());
-        let by_cell = |row: usize| self.cost(&task, row, best[self.places[row].group as usize] as usize);
-        mean_cost.push("cell-optimal", self.mean(&by_cell).0);
-        mean_cost.push("pointwise-optimal", self.mean(&|row| self.least_cost(&task, row, names.len())).0);
-        let mut shares = Named::new();
-        for (action, name) in names.into_iter().enumerate() {
-            shares.push(name, self.share(|row| policy.code(self.places[row].source) == Some(action)));
-        }
-        Ok(SweepPoint { price, mean_cost, shares })
+        let cell_optimal = |group: &Group| group.best(&task, names.len(), group.irreducible);
+        mean_cost.push("cell-optimal", self.mean_by_group(&task, cell_optimal));
+        let least = (0..self.places.len()).map(|row| self.weights[row] * self.least_cost(&task, row, names.len()));
+        mean_cost.push("pointwise-optimal", sum(least) / sum(self.weights.iter().copied()));
+        Ok(SweepPoint { price, mean_cost, shares: self.shares(&policy, &names) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Decisions with costs: one row an act, one column a class; the cheapest act is taken.
 
 use crate::error::{Error, Result};
-use crate::loss::dot;
+use crate::loss::{MAX_COST, dot};
 
 /// Costs closer than this, relative to their scale, are a tie: the first listed act wins.
 const TIE: f64 = 1e-12;
@@ -32,9 +32,9 @@ impl Matrix {
             if row.len() != classes {
                 return refuse(format!("the row of {act:?} has {} costs, the first row {classes}", row.len()));
             }
-            if let Some(bad) = row.iter().find(|x| !(**x >= 0.0 && x.is_finite())) {
+            if let Some(bad) = row.iter().find(|x| !(0.0..=MAX_COST).contains(*x)) {
                 return refuse(format!(
-                    "the row of {act:?} has {bad}: costs are finite and at least 0 (add a constant)"
+                    "the row of {act:?} has {bad}: costs are from 0 to {MAX_COST:e} (add a constant if some are negative)"
                 ));
             }
         }

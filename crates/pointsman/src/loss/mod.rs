@@ -17,6 +17,9 @@ use matrix::Matrix;
 /// The smallest probability the cross-entropy lets a prediction give to a class.
 pub const LOG_FLOOR: f64 = 1e-6;
 
+/// The largest cost and the largest price: sums of such numbers stay finite.
+pub const MAX_COST: f64 = 1e100;
+
 /// A proper loss ℓ(y, q), bounded by `bound()`.
 ///
 /// | text | ℓ(y, q) | bound |
@@ -98,8 +101,8 @@ impl Loss {
     /// # Errors
     /// If the penalty is negative or not finite.
     pub fn asymmetric(penalty: f64) -> Result<Self> {
-        if !(penalty >= 0.0 && penalty.is_finite()) {
-            return Err(Error::Task(format!("asymmetric:{penalty}: the penalty must be finite and at least 0")));
+        if !(0.0..=MAX_COST).contains(&penalty) {
+            return Err(Error::Task(format!("asymmetric:{penalty}: the penalty must be from 0 to {MAX_COST:e}")));
         }
         Ok(Self(Kind::Asymmetric(penalty.abs())))
     }
@@ -195,6 +198,15 @@ impl Loss {
         }
     }
 
+    /// The size of the numbers that are subtracted from each other when this loss is computed: its values are rounded on this
+    /// scale at least. A matrix only adds what is not negative, so its costs are rounded relative to themselves.
+    pub(crate) fn rounding(&self) -> f64 {
+        match &self.0 {
+            Kind::Matrix(..) => 0.0,
+            _ => self.bound(),
+        }
+    }
+
     /// The Lipschitz constant in the truth, in the ℓ1 norm: at most B/2, less for matrices whose acts vary less.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
@@ -221,6 +233,28 @@ impl Loss {
             Kind::Asymmetric(penalty) => matrix::first_best(asymmetric_costs(q, *penalty), 1.0),
             Kind::ZeroOne => matrix::first_best(q.iter().map(|x| -x), 1.0),
             _ => crate::simplex::top_class(q),
+        }
+    }
+
+    /// The class that predicting names: the one the act stands for, or the top class where acts stand for none.
+    ///
+    /// ```
+    /// use pointsman::Loss;
+    /// let loss = Loss::fn_fp(1.0, 3.0)?;
+    /// assert_eq!(loss.label(&[0.6, 0.4]), 1); // missing the second class is dear
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    #[must_use]
+    pub fn label(&self, q: &[f64]) -> usize {
+        match &self.0 {
+            // The named matrices: positive is the second class, negative the first, a hedge neither.
+            Kind::Matrix(matrix, Some(_)) => match matrix.acts()[matrix.best(q)].as_str() {
+                "positive" => 1,
+                "negative" => 0,
+                _ => crate::simplex::top_class(q),
+            },
+            Kind::Matrix(_, None) => crate::simplex::top_class(q),
+            _ => self.act(q),
         }
     }
 

@@ -9,14 +9,16 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::estimate::{Decomposition, Estimator};
+use crate::evaluate::Named;
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells, UNUSUAL};
 use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
+use crate::table::Table;
 use crate::task::{Task, Ties};
 pub use tally::{Tally, TallySummary};
 
-/// Costs closer than this, relative to the loss's bound or to themselves, are a tie.
+/// Costs closer than this, relative to themselves or to what their loss is rounded on, are a tie.
 const TIE: f64 = 1e-12;
 
 /// What to do with a query.
@@ -185,7 +187,7 @@ impl Policy {
                 &policy.high[start..],
                 policy.task.abstain_price().is_some(),
                 policy.task.chosen_ties(),
-                policy.task.loss().bound(),
+                policy.task.loss().rounding(),
             );
             policy.codes.push(code);
             policy.margins.push(margin);
@@ -338,6 +340,33 @@ impl Policy {
         Ok(())
     }
 
+    /// Decides the rows of a table, whose values were checked when it was built, on all cores.
+    ///
+    /// # Errors
+    /// If the table has other classes or lacks a feature, or `out` is not as long as the table.
+    pub fn decide_table(&self, table: &Table, out: &mut [Verdict]) -> Result<()> {
+        if table.classes() != self.classes() || table.rows() != out.len() {
+            return Err(Error::Table(format!(
+                "{} rows of {} for {} decisions; this router's classes are {}",
+                table.rows(),
+                table.classes().join(", "),
+                out.len(),
+                self.classes().join(", ")
+            )));
+        }
+        let columns = table.feature_columns(self.cells.features())?;
+        out.par_chunks_mut(BLOCK).enumerate().for_each(|(block, out)| {
+            let mut features = Vec::with_capacity(columns.len());
+            for (i, slot) in out.iter_mut().enumerate() {
+                let row = block * BLOCK + i;
+                features.clear();
+                features.extend(columns.iter().map(|&column| table.features(row)[column]));
+                *slot = self.locate(table.prediction(row), table.peak(row), &features);
+            }
+        });
+        Ok(())
+    }
+
     fn decide_carefully<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         for (row, (slot, prediction)) in out.iter_mut().zip(predictions.chunks_exact(c)).enumerate() {
@@ -380,6 +409,35 @@ impl Policy {
         Some(self.codes[source as usize]).filter(|&code| code != UNDETERMINED).map(usize::from)
     }
 
+    /// The action that a source takes or, where the labels do not decide, the cheaper of those whose costs are known:
+    /// predicting and abstaining.
+    pub(crate) fn taken(&self, source: u32) -> usize {
+        self.code(source).unwrap_or_else(|| {
+            let cheaper = self.task.abstain_price().is_some_and(|price| price < self.estimate(source).total);
+            if cheaper { 1 + self.task.routes().len() } else { 0 }
+        })
+    }
+
+    /// Which share of the calibration rows, by weight, each action would get; `undetermined` only if there are any.
+    #[must_use]
+    pub fn shares(&self) -> Named<f64> {
+        let cells = self.estimates.sources[..self.cells.count()].iter().enumerate();
+        let known: Vec<(u32, f64)> =
+            cells.filter_map(|(cell, estimate)| Some((cell as u32, estimate.as_ref()?.weight))).collect();
+        let all: f64 = known.iter().map(|(_, weight)| weight).sum();
+        let share = |code: Option<usize>| {
+            known.iter().filter(|(cell, _)| self.code(*cell) == code).map(|(_, weight)| weight / all).sum()
+        };
+        let mut shares = Named::new();
+        for (action, name) in self.task.action_names().into_iter().enumerate() {
+            shares.push(name, share(Some(action)));
+        }
+        if known.iter().any(|(cell, _)| self.code(*cell).is_none()) {
+            shares.push("undetermined", share(None));
+        }
+        shares
+    }
+
     pub(crate) fn estimate(&self, source: u32) -> &Decomposition {
         // A verdict's source always has rows: `locate` falls back until one does, and a router has a row.
         self.estimates.sources[source as usize].as_ref().unwrap_or_else(|| unreachable!("a source without rows"))
@@ -403,7 +461,7 @@ impl Policy {
 ///
 /// With known costs this is the argmin. With bounds an action must be no dearer than every other at both ends: oracles
 /// share one unknown irreducible loss, and the costs of predicting and abstaining are known.
-fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, bound: f64) -> (u8, f64) {
+fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, rounding: f64) -> (u8, f64) {
     let n = low.len();
     let order = |i: usize| match ties {
         Ties::Frugal => i,
@@ -418,7 +476,7 @@ fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, bound: f64) -> 
     for action in (0..n).map(order) {
         let gap = |other: usize| {
             let (a, b) = (low[other] - low[action], high[other] - high[action]);
-            let tie = TIE * bound.max(high[action]).max(high[other]);
+            let tie = TIE * rounding.max(high[action]).max(high[other]);
             (a.min(b), tie)
         };
         let gaps = (0..n).filter(|&other| other != action).map(gap);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Action, Decision, Policy, Verdict};
-use crate::evaluate::{Named, action_names};
+use crate::evaluate::Named;
 use crate::router::Support;
 
 /// Queries counted by how they were decided. Counts are whole numbers, so the order of the queries does not matter.
@@ -50,7 +50,7 @@ impl Tally {
             let all = self.rows as f64;
             self.counts.iter().map(|(&verdict, &n)| value(policy.decision(verdict)) * (n as f64 / all)).sum()
         };
-        let names = action_names(policy.task());
+        let names = policy.task().action_names();
         let (mut shares, mut costs, mut support) = (Named::new(), Named::new(), Named::new());
         for (action, name) in names.iter().enumerate() {
             shares.push(name.clone(), mean(&|d| f64::from(u8::from(policy.code(d.source) == Some(action)))));

@@ -344,3 +344,32 @@ fn another_loss_or_estimator_is_not_a_price() {
     }
     assert_eq!(["frugal", "paper"].map(|text| text.parse::<Ties>().unwrap().to_string()), ["frugal", "paper"]);
 }
+
+#[test]
+fn a_table_is_decided_as_its_rows_are() {
+    let mut rng = Rng::new(5);
+    let n = 3000;
+    let (mut probs, mut features, mut votes) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..n {
+        let p = rng.uniform();
+        probs.extend([p, 1.0 - p]);
+        features.extend([rng.uniform(), rng.uniform()]);
+        votes.extend([1, 2]);
+    }
+    let table =
+        Table::new(["a", "b"], probs).unwrap().with_votes(votes).unwrap().with_features(["u", "v"], features).unwrap();
+    let partition: Partition = "top-class:4*features:x_v=5".parse().unwrap();
+    let policy = Router::calibrate(&table, &partition).unwrap().policy(&Task::new(Loss::brier())).unwrap();
+    let mut verdicts = vec![Verdict::default(); n];
+    policy.decide_table(&table, &mut verdicts).unwrap();
+    for (row, &verdict) in verdicts.iter().enumerate() {
+        let alone = policy.decide_with(table.prediction(row), &table.features(row)[1..]).unwrap();
+        assert_eq!(said(policy.decision(verdict)), said(alone), "row {row}");
+    }
+    assert!(policy.decide_table(&table, &mut verdicts[1..]).is_err());
+    let other = Table::new(["a", "c"], vec![0.5, 0.5]).unwrap();
+    assert!(policy.decide_table(&other, &mut verdicts[..1]).is_err());
+    let bare = Table::new(["a", "b"], vec![0.5, 0.5]).unwrap();
+    let error = policy.decide_table(&bare, &mut verdicts[..1]).unwrap_err().to_string();
+    assert!(error.contains("x_v"), "{error}");
+}

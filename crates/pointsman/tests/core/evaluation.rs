@@ -395,3 +395,37 @@ fn policies_and_cells_are_compared_on_the_same_rows() {
     assert!((correlations.cells.unwrap() - 1.0).abs() < 1e-12);
     assert!((correlations.irreducible_cells.unwrap() + 1.0).abs() < 1e-12);
 }
+
+/// With three labels a row the truth made of them flatters routing; the corrected costs do not.
+#[test]
+fn corrected_costs_are_near_the_truth() {
+    let mut rng = Rng::new(31);
+    let draw = |rng: &mut Rng, rows: usize| {
+        let (mut probs, mut truth, mut votes) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rows {
+            let f = if rng.uniform() < 0.5 { [0.6, 0.4] } else { [0.2, 0.8] };
+            let p = (f[1] + 0.5 * (rng.uniform() - 0.5)).clamp(0.0, 1.0);
+            probs.extend(f);
+            truth.extend([1.0 - p, p]);
+            votes.extend(rng.votes(&[1.0 - p, p], 3));
+        }
+        let table = Table::new(CLASS_NAMES[..2].to_vec(), probs).unwrap().with_votes(votes).unwrap();
+        (table.clone(), table.with_truth(truth).unwrap())
+    };
+    let (calibration, _) = draw(&mut rng, 4000);
+    let (held_out, known) = draw(&mut rng, 8000);
+    let router = Router::calibrate(&calibration, &Partition::top_class(2)).unwrap();
+    for loss in ["brier", "cross-entropy"] {
+        let task =
+            Task::new(loss.parse().unwrap()).route("expert", Oracle::bayes(), 0.05).unwrap().abstain(0.9).unwrap();
+        let policy = router.policy(&task).unwrap();
+        let votes = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
+        let truth = policy.replay(&known).unwrap().evaluate(&policy).unwrap();
+        assert_eq!(truth.corrected_cost.as_ref().unwrap().get("router"), truth.mean_cost.get("router"));
+        let wanted = truth.mean_cost.get("always-route:expert").unwrap();
+        let plain = votes.mean_cost.get("always-route:expert").unwrap();
+        let corrected = votes.corrected_cost.as_ref().unwrap().get("always-route:expert").unwrap();
+        assert!((corrected - wanted).abs() < 0.02, "{loss}: corrected {corrected}, true {wanted}");
+        assert!(wanted - plain > 0.1, "{loss}: plain {plain}, true {wanted}");
+    }
+}

@@ -205,7 +205,7 @@ fn bad_cost_matrices_are_refused() {
         (vec!["a", "b"], vec![vec![], vec![]], "0 columns"),
     ];
     for bad in [-1.0, -1e-300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        cases.push((vec!["a", "b"], vec![vec![0.0, 1.0], vec![bad, 0.0]], "finite and at least 0"));
+        cases.push((vec!["a", "b"], vec![vec![0.0, 1.0], vec![bad, 0.0]], "costs are from 0 to 1e100"));
     }
     for (acts, cost, reason) in cases {
         let error = Loss::matrix(acts.clone(), cost.clone()).unwrap_err().to_string();
@@ -270,6 +270,7 @@ fn nonsense_losses_are_refused() {
         let error = text.parse::<Loss>().expect_err(text).to_string();
         assert!(
             error.contains("use ")
+                || error.contains("from 0 to 1e100")
                 || error.contains("not a number")
                 || error.contains("neither")
                 || error.contains("least 0"),
@@ -279,4 +280,20 @@ fn nonsense_losses_are_refused() {
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(Loss::asymmetric(bad).is_err() && Loss::fn_fp(bad, 1.0).is_err() && Loss::fn_fp(1.0, bad).is_err());
     }
+}
+
+#[test]
+fn a_label_is_the_class_the_act_stands_for() {
+    let yes = |p: f64| [1.0 - p, p];
+    let fn_fp = Loss::fn_fp(1.0, 3.0).unwrap();
+    assert_eq!([0.1, 0.2, 0.3, 0.4, 0.6].map(|p| fn_fp.label(&yes(p))), [0, 0, 1, 1, 1]);
+    // Positive beyond 15/16, negative below 1/4; the hedge between them names the top class.
+    let three_part = Loss::three_part();
+    assert_eq!([0.2, 0.3, 0.45, 0.6, 0.95].map(|p| three_part.label(&yes(p))), [0, 0, 0, 1, 1]);
+    let asymmetric = Loss::asymmetric(3.0).unwrap();
+    assert_eq!([0.1, 0.3, 0.6].map(|p| asymmetric.label(&yes(p))), [0, 1, 1]);
+    // A user's acts stand for no class, whatever their names.
+    let own = Loss::matrix(["positive", "negative"], vec![vec![0.0, 0.0], vec![1.0, 1.0]]).unwrap();
+    assert_eq!([0.2, 0.8].map(|p| own.label(&yes(p))), [0, 1]);
+    assert_eq!([0.2, 0.8].map(|p| Loss::brier().label(&yes(p))), [0, 1]);
 }

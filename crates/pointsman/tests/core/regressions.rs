@@ -245,3 +245,47 @@ fn equal_savings_have_no_gain() {
         assert_eq!(evaluation.correlation, None, "{loss}");
     }
 }
+
+/// One act that must never happen does not make all costs equal.
+#[test]
+fn a_forbidding_cost_leaves_decisions_alone() {
+    let rows: Vec<Vec<f64>> = vec![vec![0.5, 0.5, 0.0]; 200];
+    let votes: Vec<Vec<u32>> = (0..200).map(|i| if i % 2 == 0 { vec![10, 0, 0] } else { vec![0, 10, 0] }).collect();
+    let router = Router::calibrate(&table(3, &rows, &votes), &Partition::confidence(1)).unwrap();
+    for forbidding in [1e3, 1e10, 1e12, 1e30, 1e100] {
+        let loss = Loss::matrix(["ship", "hold"], vec![vec![0.0, forbidding, 0.0], vec![1.0, 0.0, 0.0]]).unwrap();
+        let task = Task::new(loss).route("expert", Oracle::bayes(), 0.05).unwrap();
+        let policy = router.policy(&task).unwrap();
+        assert_eq!(policy.decide(&[0.5, 0.5, 0.0]).unwrap().action(), Action::Route("expert"), "{forbidding}");
+    }
+    assert!(Loss::matrix(["a", "b"], vec![vec![0.0, 1.7e308], vec![1.0, 0.0]]).is_err());
+    assert!(Task::new(Loss::brier()).abstain(1e200).is_err());
+}
+
+/// One item with two labels among hundreds with one does not speak for the cell.
+#[test]
+fn one_pair_does_not_identify_a_cell() {
+    let mut votes: Vec<Vec<u32>> = (0..200).map(|i| if i % 4 == 0 { vec![0, 1, 0] } else { vec![1, 0, 0] }).collect();
+    let undetermined = |votes: &[Vec<u32>]| {
+        let table = table(3, &vec![vec![0.8, 0.1, 0.1]; votes.len()], votes);
+        let router = Router::calibrate(&table, &Partition::confidence(1)).unwrap();
+        let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap();
+        router.policy(&task).unwrap().decide(&[0.8, 0.1, 0.1]).unwrap().action() == Action::Undetermined
+    };
+    assert!(undetermined(&votes));
+    votes.push(vec![2, 0, 0]);
+    assert!(undetermined(&votes));
+    votes.extend(vec![vec![1, 1, 0]; 29]);
+    assert!(!undetermined(&votes), "thirty pairs are enough");
+}
+
+/// The shares of the calibration rows are shares of their weight.
+#[test]
+fn shares_go_by_weight() {
+    let rows = [vec![0.9, 0.1, 0.0], vec![0.1, 0.9, 0.0]];
+    let table = table(3, &rows, &[vec![5, 0, 0], vec![5, 0, 0]]).with_weights(vec![99.0, 1.0]).unwrap();
+    let router = Router::calibrate(&table, &Partition::top_class(1)).unwrap();
+    let task = Task::new(Loss::zero_one()).route("expert", Oracle::bayes(), 0.5).unwrap();
+    let shares = router.policy(&task).unwrap().shares();
+    assert_eq!(shares.iter().collect::<Vec<_>>(), [("predict", &0.99), ("route:expert", &0.01)]);
+}

@@ -214,3 +214,76 @@ fn the_centroid_is_served_and_its_loss_is_its_entropy() {
         assert!((decision.total() - Loss::brier().entropy(served)).abs() < 1e-15);
     }
 }
+
+/// A table of several cells: predictions of two confidences a class, votes of k labels from hidden truths.
+fn drawn(rng: &mut Rng, rows: usize, k: usize, shift: f64) -> Table {
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let mut f = if rng.uniform() < 0.5 { [0.6, 0.3, 0.1] } else { [0.8, 0.1, 0.1] };
+        f.rotate_right(rng.below(3));
+        let noise = rng.dist(3);
+        let truth: Vec<f64> = f.iter().zip(&noise).map(|(f, n)| (1.0 - shift) * f + shift * n).collect();
+        votes.extend(rng.votes(&truth, k));
+        probs.extend(f);
+    }
+    Table::new(CLASS_NAMES[..3].to_vec(), probs).unwrap().with_votes(votes).unwrap()
+}
+
+/// The bound that is reported holds for what is reported: every loss, every price, both estimators.
+#[test]
+fn the_reported_bound_is_never_exceeded() {
+    let mut rng = Rng::new(77);
+    let mut tight = f64::INFINITY;
+    for round in 0..25 {
+        let k = 2 + rng.below(5);
+        let (calibration, held_out) = (drawn(&mut rng, 60, k, 0.4), drawn(&mut rng, 80, k, 0.6));
+        let router = Router::calibrate(&calibration, &Partition::top_class(2)).unwrap().recalibrated();
+        for loss in ["brier", "cross-entropy", "zero-one", "spherical", "asymmetric:3"] {
+            let loss: Loss = loss.parse().unwrap();
+            for estimator in [Estimator::Plugin, Estimator::Shrink] {
+                let task = Task::new(loss.clone()).estimator(estimator);
+                let policy = router.policy(&task).unwrap();
+                let error = router.calibration_error(&held_out, &policy, 1, round, || ()).unwrap();
+                let bound = error.regret_bound.unwrap();
+                let replay = policy.replay(&held_out).unwrap();
+                for _ in 0..20 {
+                    let (alpha, beta) = (rng.uniform() * 0.5 * loss.bound(), rng.uniform() * loss.bound());
+                    let task = task.clone().route("oracle", Oracle::bayes(), alpha).unwrap().abstain(beta).unwrap();
+                    let evaluation = replay.evaluate(&policy.reprice(&task).unwrap()).unwrap();
+                    let regret = *evaluation.regret.get("cell-optimal").unwrap();
+                    assert!(regret <= bound + 1e-9, "{loss}, {estimator}: regret {regret} above {bound}");
+                    if regret > 0.0 {
+                        tight = tight.min(bound / regret);
+                    }
+                }
+            }
+        }
+    }
+    assert!(tight < 30.0, "a bound that is never near the regret would hold for the wrong reason: {tight}");
+}
+
+/// Where the theorem does not apply no bound is reported.
+#[test]
+fn no_bound_without_its_conditions() {
+    let mut rng = Rng::new(78);
+    let (calibration, held_out) = (drawn(&mut rng, 60, 3, 0.4), drawn(&mut rng, 80, 3, 0.4));
+    let router = Router::calibrate(&calibration, &Partition::top_class(2)).unwrap();
+    let bound = |router: &Router, estimator: Estimator, table: &Table| {
+        let policy = router.policy(&Task::new(Loss::brier()).estimator(estimator)).unwrap();
+        router.calibration_error(table, &policy, 1, 0, || ()).unwrap().regret_bound
+    };
+    assert!(bound(&router, Estimator::Plugin, &held_out).is_none(), "predictions vary within cells");
+    let router = router.recalibrated();
+    assert!(bound(&router, Estimator::Plugin, &held_out).is_some());
+    assert!(bound(&router, Estimator::Shrink, &held_out).is_some());
+    assert!(bound(&router, Estimator::Npmle, &held_out).is_none(), "no mixture of points");
+    // The class c has no calibration rows, so rows of it are not compared.
+    let two = |rng: &mut Rng| {
+        let probs: Vec<Vec<f64>> =
+            (0..40).map(|i| if i % 2 == 0 { vec![0.7, 0.2, 0.1] } else { vec![0.2, 0.7, 0.1] }).collect();
+        let votes: Vec<Vec<u32>> = probs.iter().map(|p| rng.votes(p, 3)).collect();
+        table(3, &probs, &votes)
+    };
+    let partial = Router::calibrate(&two(&mut rng), &Partition::top_class(1)).unwrap().recalibrated();
+    assert!(bound(&partial, Estimator::Plugin, &held_out).is_none(), "rows in cells without calibration rows");
+}

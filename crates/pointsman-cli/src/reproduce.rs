@@ -1,0 +1,91 @@
+//! `pointsman reproduce`: the paper's experiments, where the build has them.
+
+use crate::args::ReproduceArgs;
+
+#[cfg(not(feature = "lab"))]
+pub(crate) fn run(_: &ReproduceArgs) -> anyhow::Result<()> {
+    use crate::failure::Hint;
+    let how = "cargo install --path crates/pointsman-cli --features lab";
+    Err(anyhow::anyhow!("this build has no lab: experiments need the build feature `lab`")
+        .context(Hint(format!("build it in: {how}"))))
+}
+
+#[cfg(feature = "lab")]
+pub(crate) use with_lab::run;
+
+#[cfg(feature = "lab")]
+mod with_lab {
+    use std::sync::Mutex;
+
+    use pointsman_lab::{Error, Experiment, Monitor, Settings, compact, load_results, paper_page, reproduce};
+
+    use super::ReproduceArgs;
+    use crate::failure::Hint;
+    use crate::interrupt::Writing;
+    use crate::progress::Progress;
+    use crate::render;
+
+    /// Draws a bar, and stops at an interrupt.
+    struct Bars {
+        bar: Mutex<Option<Progress>>,
+        writing: Writing,
+    }
+
+    impl Monitor for Bars {
+        fn begin(&self, what: &str, steps: u64) {
+            if let Ok(mut bar) = self.bar.lock() {
+                *bar = None;
+                *bar = Some(Progress::bar(what, steps));
+            }
+        }
+
+        fn step(&self) {
+            if let Ok(bar) = self.bar.lock()
+                && let Some(bar) = bar.as_ref()
+            {
+                bar.step();
+            }
+        }
+
+        fn keep_going(&self) -> bool {
+            self.writing.check().is_ok()
+        }
+    }
+
+    pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
+        let experiments = Experiment::named(&args.experiment)?;
+        let mut settings = if args.quick { Settings::quick(&args.output) } else { Settings::full(&args.output) };
+        settings.seeds = args.seeds.unwrap_or(settings.seeds);
+        settings.data.clone_from(&args.data);
+        let bars = Bars { bar: Mutex::new(None), writing: Writing::start() };
+        let outcome = reproduce(&experiments, &settings, &bars);
+        drop(bars);
+        let outcome = match outcome {
+            Err(Error::MissingData(message)) => {
+                let mut lines = message.lines();
+                let first = lines.next().unwrap_or_default().to_owned();
+                return Err(anyhow::anyhow!(first).context(Hint(lines.collect::<Vec<_>>().join("\n"))));
+            }
+            other => other?,
+        };
+        if !render::is_quiet() {
+            let mut out = anstream::stdout().lock();
+            for file in &outcome.files {
+                std::io::Write::write_fmt(&mut out, format_args!("{}\n", file.display()))?;
+            }
+        }
+        if let Some(folder) = &args.publish {
+            compact(&args.output, &folder.join("results"))?;
+            let page = paper_page(&load_results(&folder.join("results"))?);
+            pointsman_table::write_atomically(folder.join("paper.md"), |out| out.write_all(page.as_bytes()))?;
+        }
+        match outcome.missing {
+            None => Ok(()),
+            Some(message) => {
+                let mut lines = message.lines();
+                let first = format!("the data sets were left out: {}", lines.next().unwrap_or_default());
+                Err(anyhow::anyhow!(first).context(Hint(lines.collect::<Vec<_>>().join("\n"))))
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The report's page in a real browser: sliders moved, another loss chosen, a cell pointed at.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::line;
+
+/// What a reader would do, and what the page says after each step.
+const READER: &str = r##"<script>
+addEventListener("load", () => {
+  const seen = {}, $ = (id) => document.getElementById(id);
+  const look = (name) => { seen[name] = { money: $("money").textContent, cell: $("cell").textContent,
+    shares: $("shares").textContent, dots: document.querySelectorAll("#landscape circle").length }; };
+  const move = (id, value) => { $(id).value = value; $(id).dispatchEvent(new Event("input", { bubbles: true })); };
+  const complaints = [];
+  addEventListener("error", (event) => complaints.push(event.message));
+  look("start");
+  move("route", 0); look("free");
+  move("route", $("route").max); move("abstain", $("abstain").max); look("never");
+  $("loss").selectedIndex = $("loss").options.length - 1;
+  $("loss").dispatchEvent(new Event("change", { bubbles: true })); look("loss");
+  const dots = document.querySelectorAll("#landscape circle");
+  for (const dot of [dots[0], dots[dots.length - 1]]) {
+    dot.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+    look("cell" + Object.keys(seen).length);
+  }
+  $("reset").click(); look("reset");
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify({ seen, complaints });
+  document.body.append(result);
+});
+</script></body>"##;
+
+/// A browser, if there is one. Says loudly if there is not.
+fn browser() -> Option<PathBuf> {
+    let named = std::env::var_os("CHROME").map(PathBuf::from);
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+    let found = std::env::split_paths(&paths)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|path| path.is_file());
+    let browser = named.or(found);
+    if browser.is_none() {
+        eprintln!("SKIPPED: no Chromium is here; install it or set CHROME to try the report's page");
+    }
+    browser
+}
+
+#[test]
+fn the_page_answers_at_once() {
+    let Some(browser) = browser() else { return };
+    let folder = TempDir::new().unwrap();
+    line(folder.path(), "demo -o world --rows 2000").ok();
+    let page = fs::read_to_string(folder.path().join("world/report.html")).unwrap();
+    assert_eq!(page.matches("</body>").count(), 1);
+    let tried = folder.path().join("tried.html");
+    fs::write(&tried, page.replace("</body>", READER)).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"])
+        .args(["--disable-component-update", "--disable-sync", "--disable-quic", "--virtual-time-budget=10000"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", tried.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let result = dom.split("<pre id=\"result\">").nth(1).unwrap_or_else(|| panic!("the page stopped: {dom:.2000}"));
+    let text = result.split("</pre>").next().unwrap().replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">");
+    let result: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(result["complaints"], Value::Array(Vec::new()));
+    let seen = |step: &str, what: &str| result["seen"][step][what].clone();
+    assert!(seen("start", "money").as_str().unwrap().contains("predicted"), "{result}");
+    assert!(seen("start", "dots").as_u64().unwrap() >= 20, "{result}");
+    // Free routing, no routing and another loss each change what is said; resetting brings the prices back.
+    assert_ne!(seen("start", "money"), seen("free", "money"));
+    assert_ne!(seen("free", "shares"), seen("never", "shares"));
+    assert!(
+        seen("never", "money").as_str().unwrap().contains("100"),
+        "with nothing else allowed all is predicted: {result}"
+    );
+    assert_ne!(seen("never", "money"), seen("loss", "money"));
+    assert_ne!(seen("cell4", "cell"), seen("cell5", "cell"), "another cell has other words");
+    assert_ne!(seen("reset", "money"), seen("never", "money"));
+}

@@ -1,0 +1,42 @@
+//! When decomposition matters: how far reducible and total loss go together, over rows and over cells.
+
+use serde_json::{Map, Value, json};
+
+use super::{gains, two_way, variants};
+use crate::error::Result;
+use crate::problem::Problem;
+
+pub(super) fn measure(problem: &Problem) -> Result<Value> {
+    let mut out = Map::new();
+    for (name, router) in variants(&problem.calibration, &problem.partition)? {
+        let mut variant = Map::new();
+        for loss in &problem.losses {
+            let policy = router.policy(&two_way(loss)?)?;
+            let replay = policy.replay(&problem.test)?;
+            let mut numbers = json!({ "correlation": correlations(&replay.correlations()) });
+            if *loss == problem.own {
+                let cells = replay.cell_losses();
+                let column =
+                    |value: &dyn Fn(&pointsman::CellLosses) -> f64| cells.iter().map(value).collect::<Vec<_>>();
+                numbers["cells"] = json!({
+                    "share": column(&|cell| cell.share),
+                    "total": column(&|cell| cell.total),
+                    "irreducible": column(&|cell| cell.irreducible),
+                });
+                numbers["gain"] = Value::Object(gains(&replay.evaluate(&policy)?));
+            }
+            variant.insert(loss.to_string(), numbers);
+        }
+        out.insert(name.into(), Value::Object(variant));
+    }
+    out.insert("loss".into(), json!(problem.own.to_string()));
+    Ok(Value::Object(out))
+}
+
+fn correlations(found: &pointsman::Correlations) -> Value {
+    json!({
+        "reducible-total-rows": found.rows,
+        "reducible-total-cells": found.cells,
+        "irreducible-total-cells": found.irreducible_cells,
+    })
+}

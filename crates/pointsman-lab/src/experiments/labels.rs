@@ -1,0 +1,116 @@
+//! How many labels an item, and which estimator when they are few.
+//!
+//! Labels are drawn without replacement from all there are. The cells stay the same, since they depend on predictions alone,
+//! so a cell's irreducible loss can be compared with the one that all labels give: the error is the root of its mean square
+//! over calibration rows. Over-routing is the share routed beyond what all labels would route, averaged over three prices:
+//! the quartiles over rows of the reducible loss that all labels give.
+
+use pointsman::{Action, CellId, Estimator, Loss, Oracle, Policy, Router, Task};
+use serde_json::{Map, Value, json};
+
+use crate::error::Result;
+use crate::problem::Problem;
+use crate::random::Random;
+use crate::subsample;
+
+/// Labels an item; the last is more than any item has.
+const LABELS: [u64; 6] = [2, 3, 5, 10, 20, u64::MAX];
+
+/// A cell of the reference: rows, irreducible and reducible loss.
+type Known = (CellId, f64, f64, f64);
+
+pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
+    let mut random = Random::new(seed, "labels");
+    let whole = Router::calibrate(&problem.calibration, &problem.partition)?;
+    let mut by_labels = Map::new();
+    let mut references = Vec::new();
+    for loss in &problem.losses {
+        let policy = whole.policy(&Task::new(loss.clone()).route("oracle", Oracle::bayes(), 0.0)?)?;
+        let known = known(&policy);
+        let prices = quartiles(&known);
+        references.push((loss, known, prices));
+    }
+    for k in LABELS {
+        let table = subsample::labels(&problem.calibration, k, &mut random)?;
+        let router = Router::calibrate(&table, &problem.partition)?;
+        let mut by_loss = Map::new();
+        for (loss, known, prices) in &references {
+            let mut numbers = Map::new();
+            for estimator in [Estimator::Plugin, Estimator::Shrink] {
+                numbers.insert(estimator.to_string(), compare(&router, problem, loss, estimator, known, prices)?);
+            }
+            by_loss.insert(loss.to_string(), Value::Object(numbers));
+        }
+        by_labels.insert(if k == u64::MAX { "all".into() } else { k.to_string() }, Value::Object(by_loss));
+    }
+    Ok(json!({ "loss": problem.own.to_string(), "labels": by_labels }))
+}
+
+fn known(policy: &Policy) -> Vec<Known> {
+    let cells = (0..policy.cells().count()).filter_map(|cell| policy.cell(CellId(cell as u32)));
+    cells
+        .filter_map(|cell| {
+            let estimate = cell.estimate();
+            Some((cell.cell(), estimate.rows as f64, estimate.irreducible()?, estimate.reducible()?))
+        })
+        .collect()
+}
+
+/// The reducible loss of the row at a quarter, half and three quarters of all rows; negative noise is no price.
+fn quartiles(known: &[Known]) -> [f64; 3] {
+    let mut sorted: Vec<(f64, f64)> = known.iter().map(|&(_, rows, _, reducible)| (reducible, rows)).collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all: f64 = sorted.iter().map(|(_, rows)| rows).sum();
+    [0.25, 0.5, 0.75].map(|share| {
+        let mut seen = 0.0;
+        let at = sorted.iter().find(|(_, rows)| {
+            seen += rows;
+            seen >= share * all
+        });
+        at.map_or(0.0, |(reducible, _)| reducible.max(0.0))
+    })
+}
+
+fn compare(
+    router: &Router,
+    problem: &Problem,
+    loss: &Loss,
+    estimator: Estimator,
+    known: &[Known],
+    prices: &[f64; 3],
+) -> Result<Value> {
+    let task = |price: f64| -> Result<Task> {
+        Ok(Task::new(loss.clone()).estimator(estimator).route("oracle", Oracle::bayes(), price)?)
+    };
+    let policy = router.policy(&task(0.0)?)?;
+    let rows: f64 = known.iter().map(|known| known.1).sum();
+    let (mut squares, mut bias) = (0.0, 0.0);
+    for &(cell, weight, irreducible, _) in known {
+        let found = policy.cell(cell).and_then(|found| found.irreducible()).unwrap_or(f64::NAN);
+        squares += weight * (found - irreducible).powi(2);
+        bias += weight * (found - irreducible);
+    }
+    let replay = policy.replay(&problem.test)?;
+    let (mut over, mut under, mut cost) = (0.0, 0.0, 0.0);
+    for &price in prices {
+        let policy = policy.reprice(&task(price)?)?;
+        for &(cell, weight, _, reducible) in known {
+            let routed = policy.cell(cell).is_some_and(|found| found.action() != Action::Predict);
+            // The price is some cell's own: that one may go either way.
+            if routed && reducible < price {
+                over += weight;
+            } else if !routed && reducible > price {
+                under += weight;
+            }
+        }
+        cost += replay.cost_of(&policy)?.mean;
+    }
+    let n = prices.len() as f64;
+    Ok(json!({
+        "error": (squares / rows).sqrt(),
+        "bias": bias / rows,
+        "over_routed": over / rows / n,
+        "under_routed": under / rows / n,
+        "cost": cost / n,
+    }))
+}

@@ -1,0 +1,37 @@
+//! How many calibration rows.
+
+use pointsman::{Estimator, Router};
+use serde_json::{Map, Value, json};
+
+use super::{gains, two_way};
+use crate::error::Result;
+use crate::problem::Problem;
+use crate::random::Random;
+use crate::subsample;
+
+const ROWS: [usize; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
+
+pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
+    let mut random = Random::new(seed, "rows");
+    let mut out = Map::new();
+    let all = problem.calibration.rows();
+    for n in ROWS.into_iter().filter(|&n| n < all).chain([all]) {
+        let table = subsample::rows(&problem.calibration, n, &mut random)?;
+        let router = Router::calibrate(&table, &problem.partition)?;
+        let mut numbers = Map::new();
+        for estimator in [Estimator::Plugin, Estimator::Shrink] {
+            let policy = router.policy(&two_way(&problem.own)?.estimator(estimator))?;
+            let evaluation = policy.replay(&problem.test)?.evaluate(&policy)?;
+            numbers.insert(
+                estimator.to_string(),
+                json!({
+                    "gain": gains(&evaluation),
+                    "cost": evaluation.mean_cost.get("router"),
+                    "regret": evaluation.regret.get("pointwise-optimal"),
+                }),
+            );
+        }
+        out.insert(n.to_string(), Value::Object(numbers));
+    }
+    Ok(json!({ "loss": problem.own.to_string(), "rows": out }))
+}

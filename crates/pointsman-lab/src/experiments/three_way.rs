@@ -1,0 +1,64 @@
+//! Benefit 3: predict, route or abstain, against routers that may only do two of them. Routing costs 0.05, abstaining is swept.
+//!
+//! Data sets are evaluated against their snapshot means, for which the plug-in estimate is the right one, however few the labels;
+//! `shrink` estimates the loss against the distribution behind them. Both are measured.
+
+use pointsman::{Estimator, Loss, Policy, Replay, Sweep, SweepAxis};
+use serde_json::{Map, Value, json};
+
+use super::{two_way, variants};
+use crate::error::Result;
+use crate::problem::Problem;
+
+pub(super) fn measure(problem: &Problem) -> Result<Value> {
+    let prices: Vec<f64> = (2..=16).map(|i| f64::from(i) * 5.0 / 100.0).collect();
+    let mut out = Map::new();
+    for (name, router) in variants(&problem.calibration, &problem.partition)? {
+        for (estimator, suffix) in [(Estimator::Shrink, ""), (Estimator::Plugin, "-plugin")] {
+            for loss in [Loss::brier(), Loss::cross_entropy()] {
+                let policy = router.policy(&two_way(&loss)?.estimator(estimator).abstain(prices[0])?)?;
+                let replay = policy.replay(&problem.test)?;
+                let swept = sweep(&policy, &replay, &prices)?;
+                let variant = out.entry(format!("{name}{suffix}")).or_insert_with(|| json!({}));
+                variant[loss.to_string()] = swept;
+            }
+        }
+    }
+    out.insert("abstain".into(), json!({ "prices": prices.iter().map(ToString::to_string).collect::<Vec<_>>() }));
+    Ok(Value::Object(out))
+}
+
+/// Costs, shares, and how far the three-way router is above the better two-way router, with the standard error of that.
+fn sweep(policy: &Policy, replay: &Replay, prices: &[f64]) -> Result<Value> {
+    let points = replay.sweep(policy, &Sweep { axis: SweepAxis::Abstain, prices: prices.to_vec() })?;
+    let (mut cost, mut share): (Map<String, Value>, Map<String, Value>) = (Map::new(), Map::new());
+    let (mut excess, mut standard_error, mut standard_error_cost) = (Vec::new(), Vec::new(), Vec::new());
+    let add = |map: &mut Map<String, Value>, name: &str, value: f64| {
+        if let Value::Array(list) = map.entry(name).or_insert_with(|| json!([])) {
+            list.push(json!(value));
+        }
+    };
+    for point in &points {
+        point.mean_cost.iter().for_each(|(name, value)| add(&mut cost, name, *value));
+        point.shares.iter().for_each(|(name, value)| add(&mut share, name, *value));
+        let three = policy.task().clone().abstain(point.price)?;
+        let both = [three.clone().without_abstaining(), three.clone().without_routes()];
+        let three = policy.reprice(&three)?;
+        let mut above = Vec::new();
+        for task in both {
+            above.push(replay.difference(&three, &policy.reprice(&task)?)?);
+        }
+        // The better of the two is the one the three-way router is furthest above.
+        let worst = above.iter().max_by(|a, b| a.mean.total_cmp(&b.mean));
+        excess.push(worst.map(|worst| worst.mean));
+        standard_error.push(worst.map(|worst| worst.standard_error));
+        standard_error_cost.push(replay.cost_of(&three)?.standard_error);
+    }
+    Ok(json!({
+        "cost": cost,
+        "share": share,
+        "standard_error": standard_error_cost,
+        "above_better_two_way": excess,
+        "above_standard_error": standard_error,
+    }))
+}

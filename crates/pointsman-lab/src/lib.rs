@@ -1,0 +1,48 @@
+//! The paper's experiments: synthetic worlds, a weak model, baselines, data sets.
+//!
+//! An [`Experiment`] is a list of parts, one for each problem (a world or a data set) and seed. [`reproduce`] works
+//! through them and writes each part's numbers as it is done, so that a run that was stopped continues where it was. What
+//! comes out is one JSON file an experiment: every number of its figures, as mean and standard deviation over the seeds.
+//!
+//! | experiment | question |
+//! |---|---|
+//! | `routing` | does ranking by reducible loss beat ranking by total uncertainty? (Benefit 1) |
+//! | `losses` | does one router serve losses it has never seen? (Benefit 2) |
+//! | `three-way` | what is abstaining worth beside routing? (Benefit 3) |
+//! | `correlation` | do reducible and total loss go together, so that decomposition does not matter? |
+//! | `cells` | how many cells? |
+//! | `labels` | how many labels an item, and which estimator when they are few? |
+//! | `rows` | how many calibration rows? |
+//!
+//! Losses are the core's business: everything here ranks, draws, trains and counts, and asks the core what it costs.
+//!
+//! ```no_run
+//! use pointsman_lab::{Experiment, Settings, Silent, reproduce};
+//! let settings = Settings::quick("out");
+//! reproduce(&[Experiment::Routing], &settings, &Silent)?;
+//! # Ok::<(), pointsman_lab::Error>(())
+//! ```
+
+mod aggregate;
+mod baselines;
+mod datasets;
+mod error;
+mod experiments;
+mod network;
+mod paper;
+mod problem;
+mod random;
+mod run;
+mod settings;
+mod subsample;
+mod worlds;
+
+pub use baselines::Supervised;
+pub use datasets::{DATA_VARIABLE, DataFolder, Dataset};
+pub use error::{Error, Result};
+pub use network::{Network, Training};
+pub use paper::{Claim, Verdict, claims, paper_page};
+pub use problem::{Problem, Source};
+pub use run::{Outcome, compact, load_results, reproduce};
+pub use settings::{Experiment, Monitor, Settings, Silent};
+pub use worlds::{Draw, World};

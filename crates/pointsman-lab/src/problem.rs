@@ -1,0 +1,116 @@
+//! A problem to route: what to calibrate on, what to test on, which losses fit.
+
+use std::path::PathBuf;
+
+use pointsman::{Loss, Partition, Table};
+
+use crate::datasets::Dataset;
+use crate::error::Result;
+use crate::network::Network;
+use crate::settings::Settings;
+use crate::worlds::World;
+
+/// Where a problem comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A synthetic world.
+    World(World),
+    /// A data set.
+    Data(Dataset),
+}
+
+impl Source {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::World(world) => world.name(),
+            Self::Data(dataset) => dataset.name(),
+        }
+    }
+}
+
+/// A problem to route.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// Where it comes from.
+    pub source: Source,
+    /// Predictions and votes.
+    pub calibration: Table,
+    /// Predictions, and votes or known truth.
+    pub test: Table,
+    /// The paper's cells.
+    pub partition: Partition,
+    /// The loss of the routing curves, and the one the static supervised router is trained on.
+    pub own: Loss,
+    /// The losses of the paper's appendix that fit the number of classes.
+    pub losses: Vec<Loss>,
+}
+
+impl Problem {
+    /// A world as its weak model sees it. The model is trained, or read if it was trained before; the test inputs are the
+    /// same for all seeds.
+    ///
+    /// # Errors
+    /// If the model cannot be written.
+    pub fn of_world(world: World, seed: u64, settings: &Settings) -> Result<Self> {
+        let network = weak_model(world, seed, settings)?;
+        let calibration = world.draw(seed, "calibration", settings.calibration_rows, settings.labels);
+        let votes = calibration.positive.iter().flat_map(|&n| [calibration.labels - n, n]).collect();
+        let test = world.draw(0, "test", settings.test_rows, 0);
+        let truth = test.x.iter().map(|&x| world.truth(x)).flat_map(|p| [1.0 - p, p]).collect();
+        let table = |x: Vec<f64>| -> Result<Table> {
+            let probs = network.predict(&x).into_iter().flat_map(|p| [1.0 - p, p]).collect();
+            Ok(Table::new(["no", "yes"], probs)?.with_features(["x"], x)?)
+        };
+        // Thirty cells on the predictions of the piecewise world, as in the paper; ten a class elsewhere.
+        let bins = if world == World::Piecewise { 15 } else { 10 };
+        Ok(Self {
+            source: Source::World(world),
+            calibration: table(calibration.x)?.with_votes(votes)?,
+            test: table(test.x)?.with_truth(truth)?,
+            partition: Partition::top_class(bins),
+            own: Loss::brier(),
+            losses: vec![
+                Loss::brier(),
+                Loss::cross_entropy(),
+                Loss::zero_one(),
+                Loss::fn_fp(1.0, 4.0)?,
+                Loss::three_part(),
+            ],
+        })
+    }
+
+    /// A data set, in the paper's cells.
+    pub(crate) fn of_data(dataset: Dataset, calibration: Table, test: Table) -> Result<Self> {
+        Ok(Self {
+            source: Source::Data(dataset),
+            calibration,
+            test,
+            partition: Partition::top_class(10),
+            own: Loss::cross_entropy(),
+            losses: vec![Loss::cross_entropy(), Loss::brier(), Loss::zero_one(), Loss::asymmetric(2.0)?],
+        })
+    }
+}
+
+/// Where a world's trained model is kept. The name holds everything it depends on.
+pub(crate) fn model_path(world: World, seed: u64, settings: &Settings) -> PathBuf {
+    let key = format!("{}-seed{seed}-n{}-{}", world.name(), settings.training_rows, settings.training.key());
+    settings.output.join("models").join(format!("{key}.safetensors"))
+}
+
+/// A world's weak model: read, or else trained and written.
+pub(crate) fn weak_model(world: World, seed: u64, settings: &Settings) -> Result<Network> {
+    let path = model_path(world, seed, settings);
+    if let Some(network) = Network::load(&path, settings.training.width) {
+        return Ok(network);
+    }
+    let draw = world.draw(seed, "train", settings.training_rows, 1);
+    let network = settings.training.fit(&draw.x, &draw.positive, seed);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|source| crate::Error::folder(folder, source))?;
+    }
+    network.save(&path)?;
+    Ok(network)
+}

@@ -1,0 +1,69 @@
+//! Seeded draws: the same numbers on every machine.
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+/// A stream of random numbers. Streams of one seed and different purposes are independent of each other, so that asking
+/// for more test rows does not change the training set.
+#[derive(Debug, Clone)]
+pub(crate) struct Random(Pcg64);
+
+impl Random {
+    /// The stream of a seed for one purpose.
+    pub(crate) fn new(seed: u64, purpose: &str) -> Self {
+        // FNV-1a: names are told apart, nothing more is asked of it.
+        Self(Pcg64::seed_from_u64(fnv(purpose.bytes()) ^ seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+    }
+
+    /// Uniform on (0, 1].
+    pub(crate) fn uniform(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Standard normal, by Box and Muller.
+    pub(crate) fn normal(&mut self) -> f64 {
+        let (radius, angle) = (self.uniform(), self.uniform());
+        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+    }
+
+    /// How many of `n` labels are positive.
+    pub(crate) fn binomial(&mut self, n: u32, p: f64) -> u32 {
+        (0..n).filter(|_| self.uniform() <= p).count() as u32
+    }
+
+    /// Uniform on 0..n; n must not be 0.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (((1.0 - self.uniform()) * n as f64) as usize).min(n.saturating_sub(1))
+    }
+
+    /// Puts the items in random order.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
+}
+
+/// FNV-1a, 64 bits.
+pub(crate) fn fnv(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_what_they_should_be_and_stay_so() {
+        let mut random = Random::new(3, "test");
+        let x: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
+        let mean = x.iter().sum::<f64>() / 20_000.0;
+        let variance = x.iter().map(|x| x * x).sum::<f64>() / 20_000.0;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+        let votes: u32 = (0..5_000).map(|_| random.binomial(20, 0.3)).sum();
+        assert!((f64::from(votes) / 100_000.0 - 0.3).abs() < 0.01);
+        assert!((0..10_000).all(|_| random.below(3) < 3));
+        assert_ne!(Random::new(3, "train").uniform(), Random::new(3, "test").uniform());
+        assert_eq!(Random::new(3, "train").uniform(), Random::new(3, "train").uniform());
+    }
+}

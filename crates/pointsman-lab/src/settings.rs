@@ -1,0 +1,197 @@
+//! What to run, how large, and where to.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::network::Training;
+
+/// One of the paper's experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Experiment {
+    /// Routing curves: Benefit 1.
+    Routing,
+    /// Loss flexibility: Benefit 2.
+    Losses,
+    /// Predict, route or abstain: Benefit 3.
+    ThreeWay,
+    /// Correlation of reducible and total loss.
+    Correlation,
+    /// The number of cells.
+    Cells,
+    /// The number of labels an item.
+    Labels,
+    /// The number of calibration rows.
+    Rows,
+}
+
+impl Experiment {
+    /// All of them, in the paper's order.
+    pub const ALL: [Self; 7] =
+        [Self::Routing, Self::Losses, Self::ThreeWay, Self::Correlation, Self::Cells, Self::Labels, Self::Rows];
+
+    /// The experiment's name, and that of its file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Routing => "routing",
+            Self::Losses => "losses",
+            Self::ThreeWay => "three-way",
+            Self::Correlation => "correlation",
+            Self::Cells => "cells",
+            Self::Labels => "labels",
+            Self::Rows => "rows",
+        }
+    }
+
+    /// The experiments a user means: one by name, or `all`.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn named(text: &str) -> Result<Vec<Self>> {
+        if text == "all" { Ok(Self::ALL.to_vec()) } else { text.parse().map(|experiment| vec![experiment]) }
+    }
+}
+
+impl FromStr for Experiment {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|experiment| experiment.name() == text);
+        found.ok_or_else(|| Error::Unknown(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How large an experiment is. Sizes are those of synthetic worlds; data sets come as they are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Seeds, each with training and calibration sets of its own.
+    pub seeds: u64,
+    /// Training samples of the weak model, one label each.
+    pub training_rows: usize,
+    /// Calibration inputs.
+    pub calibration_rows: usize,
+    /// Labels a calibration input.
+    pub labels: u32,
+    /// Test inputs, with known truth.
+    pub test_rows: usize,
+    /// How the weak model is trained.
+    pub training: Training,
+    /// Trees of the supervised router.
+    pub trees: usize,
+    /// Where the data sets are, if the user said so.
+    pub data: Option<PathBuf>,
+    /// Where results and trained models go.
+    pub output: PathBuf,
+}
+
+impl Settings {
+    /// The paper's sizes.
+    #[must_use]
+    pub fn full(output: impl Into<PathBuf>) -> Self {
+        Self {
+            seeds: 10,
+            training_rows: 10_000,
+            calibration_rows: 5_000,
+            labels: 100,
+            test_rows: 500_000,
+            training: Training::default(),
+            trees: 100,
+            data: None,
+            output: output.into(),
+        }
+    }
+
+    /// Everything in under two minutes on two cores: two seeds, fewer test rows.
+    #[must_use]
+    pub fn quick(output: impl Into<PathBuf>) -> Self {
+        Self { seeds: 2, test_rows: 50_000, ..Self::full(output) }
+    }
+
+    /// Checks that every size is usable.
+    ///
+    /// # Errors
+    /// Names the one that is not.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |what: &str, least: u64| Err(Error::Setting(format!("{what}: give at least {least}")));
+        if !(1..=1_000).contains(&self.seeds) {
+            return Err(Error::Setting(format!("{} seeds: give 1 to 1,000", self.seeds)));
+        }
+        if self.training_rows < 100 || self.calibration_rows < 100 || self.test_rows < 100 {
+            return refuse("training, calibration and test rows", 100);
+        }
+        if self.labels < 2 {
+            return refuse("labels a calibration input", 2);
+        }
+        if self.trees == 0 || self.training.epochs == 0 || self.training.width == 0 || self.training.batch == 0 {
+            return refuse("trees, epochs, width and batch", 1);
+        }
+        Ok(())
+    }
+
+    /// The sizes as they stand in result files.
+    pub(crate) fn parameters(&self) -> Value {
+        json!({
+            "training_rows": self.training_rows,
+            "calibration_rows": self.calibration_rows,
+            "labels": self.labels,
+            "test_rows": self.test_rows,
+            "trees": self.trees,
+            "network": self.training.key(),
+        })
+    }
+}
+
+/// Who watches a run: told of its progress, and asked whether to go on.
+pub trait Monitor: Sync {
+    /// Work of so many steps begins.
+    fn begin(&self, what: &str, steps: u64);
+    /// A step is done.
+    fn step(&self);
+    /// Whether to go on; asked before every step.
+    fn keep_going(&self) -> bool;
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Monitor for Silent {
+    fn begin(&self, _: &str, _: u64) {}
+    fn step(&self) {}
+    fn keep_going(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_have_names() {
+        for experiment in Experiment::ALL {
+            assert_eq!(experiment.name().parse::<Experiment>().unwrap(), experiment);
+        }
+        assert_eq!(Experiment::named("all").unwrap().len(), 7);
+        let error = Experiment::named("Routing").unwrap_err().to_string();
+        assert!(error.contains("Routing") && error.contains("three-way"), "{error}");
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert!(Settings::full("out").check().is_ok() && Settings::quick("out").check().is_ok());
+        assert!(Settings { seeds: 0, ..Settings::quick("out") }.check().is_err());
+        assert!(Settings { labels: 1, ..Settings::quick("out") }.check().is_err());
+        assert!(Settings { test_rows: 0, ..Settings::quick("out") }.check().is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! Fewer labels an item, fewer items.
+
+use pointsman::Table;
+
+use crate::error::Result;
+use crate::random::Random;
+
+/// The table with `k` of each row's labels, drawn without replacement; rows that have no more keep all.
+pub(crate) fn labels(table: &Table, k: u64, random: &mut Random) -> Result<Table> {
+    let mut votes = Vec::with_capacity(table.rows() * table.classes().len());
+    for row in 0..table.rows() {
+        let counts = table.votes(row).map_or(&[][..], |votes| votes.counts());
+        votes.extend(draw(counts, k, random));
+    }
+    rebuilt(table, &(0..table.rows()).collect::<Vec<_>>(), votes)
+}
+
+/// `n` of the table's rows, drawn without replacement.
+pub(crate) fn rows(table: &Table, n: usize, random: &mut Random) -> Result<Table> {
+    let mut order: Vec<usize> = (0..table.rows()).collect();
+    random.shuffle(&mut order);
+    order.truncate(n);
+    let counts = |&row: &usize| table.votes(row).map_or(&[][..], |votes| votes.counts());
+    rebuilt(table, &order, order.iter().flat_map(counts).copied().collect())
+}
+
+fn draw(counts: &[u32], k: u64, random: &mut Random) -> Vec<u32> {
+    let mut left: Vec<u32> = counts.to_vec();
+    let mut total: u64 = left.iter().map(|&n| u64::from(n)).sum();
+    if total <= k {
+        return left;
+    }
+    let mut drawn = vec![0; left.len()];
+    for _ in 0..k {
+        let mut index = random.below(total as usize) as u64;
+        for (class, n) in left.iter_mut().enumerate() {
+            if index < u64::from(*n) {
+                *n -= 1;
+                drawn[class] += 1;
+                break;
+            }
+            index -= u64::from(*n);
+        }
+        total -= 1;
+    }
+    drawn
+}
+
+fn rebuilt(table: &Table, rows: &[usize], votes: Vec<u32>) -> Result<Table> {
+    let probs = rows.iter().flat_map(|&row| table.prediction(row)).copied().collect();
+    let features = rows.iter().flat_map(|&row| table.features(row)).copied().collect();
+    let table = Table::new(table.classes().iter().cloned(), probs)?
+        .with_votes(votes)?
+        .with_features(table.feature_names().iter().cloned(), features)?;
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_drawn_without_replacement() {
+        let table = Table::new(["a", "b", "c"], vec![0.2, 0.3, 0.5, 0.1, 0.1, 0.8])
+            .unwrap()
+            .with_votes(vec![1, 4, 5, 1, 1, 0])
+            .unwrap();
+        let mut random = Random::new(1, "labels");
+        let mut sums = [0_u32; 3];
+        for _ in 0..4_000 {
+            let few = labels(&table, 3, &mut random).unwrap();
+            let counts = few.votes(0).unwrap().counts().to_vec();
+            assert!(counts.iter().sum::<u32>() == 3 && counts[0] <= 1);
+            assert_eq!(few.votes(1).unwrap().counts(), [1, 1, 0]);
+            sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+        }
+        for (sum, share) in sums.iter().zip([0.1, 0.4, 0.5]) {
+            assert!((f64::from(*sum) / 12_000.0 - share).abs() < 0.02, "{sums:?}");
+        }
+        assert_eq!(rows(&table, 1, &mut random).unwrap().rows(), 1);
+        assert_eq!(rows(&table, 9, &mut random).unwrap().rows(), 2);
+    }
+}

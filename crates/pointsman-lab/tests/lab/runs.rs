@@ -1,0 +1,103 @@
+//! Runs that are stopped, continued, or cannot be done.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pointsman_lab::{Error, Experiment, Monitor, Settings, Silent, Training, compact, load_results, reproduce};
+
+/// As small as it gets.
+fn tiny(output: &Path) -> Settings {
+    Settings {
+        seeds: 2,
+        training_rows: 200,
+        calibration_rows: 300,
+        labels: 5,
+        test_rows: 500,
+        trees: 3,
+        training: Training { width: 4, epochs: 1, ..Training::default() },
+        ..Settings::quick(output)
+    }
+}
+
+/// Stops after so many steps.
+struct Impatient(AtomicU64);
+
+impl Monitor for Impatient {
+    fn begin(&self, _: &str, _: u64) {}
+    fn step(&self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+    fn keep_going(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// The same with a folder of data sets that the user named.
+fn with_data(settings: Settings, data: &Path) -> Settings {
+    Settings { data: Some(data.to_owned()), ..settings }
+}
+
+#[test]
+fn a_stopped_run_continues_and_gives_the_same_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, stopped) = (tiny(&folder.path().join("whole")), tiny(&folder.path().join("stopped")));
+    let correlation = [Experiment::Correlation];
+    let first = reproduce(&correlation, &whole, &Silent).unwrap();
+    assert!(first.kept == 0 && first.measured >= 6 && first.files.len() == 1);
+
+    // Six models are trained, then two parts measured.
+    let error = reproduce(&correlation, &stopped, &Impatient(AtomicU64::new(8))).unwrap_err();
+    assert!(matches!(error, Error::Interrupted), "{error}");
+    assert!(error.to_string().contains("continue"));
+    assert!(!stopped.output.join("correlation.json").exists());
+    let second = reproduce(&correlation, &stopped, &Silent).unwrap();
+    assert_eq!((second.kept, second.measured), (2, first.measured - 2));
+    assert_eq!(load_results(&whole.output).unwrap(), load_results(&stopped.output).unwrap());
+
+    // Nothing is left to do; another size starts anew.
+    assert_eq!(reproduce(&correlation, &stopped, &Silent).unwrap().measured, 0);
+    let other = Settings { calibration_rows: 400, ..stopped };
+    assert!(reproduce(&correlation, &other, &Silent).unwrap().measured >= 6);
+}
+
+#[test]
+fn a_damaged_part_or_model_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { seeds: 1, ..tiny(folder.path()) };
+    reproduce(&[Experiment::ThreeWay], &settings, &Silent).unwrap();
+    let before = fs::read(folder.path().join("three-way.json")).unwrap();
+    for entry in
+        fs::read_dir(folder.path().join("parts")).unwrap().chain(fs::read_dir(folder.path().join("models")).unwrap())
+    {
+        fs::write(entry.unwrap().path(), b"{").unwrap();
+    }
+    assert!(reproduce(&[Experiment::ThreeWay], &settings, &Silent).unwrap().kept == 0);
+    assert_eq!(fs::read(folder.path().join("three-way.json")).unwrap(), before);
+}
+
+#[test]
+fn what_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = tiny(&folder.path().join("out"));
+    let named = with_data(settings.clone(), folder.path());
+    let error = reproduce(&[Experiment::Routing], &named, &Silent).unwrap_err().to_string();
+    assert!(error.contains("snli.npz") && error.contains("https://"), "{error}");
+
+    fs::write(folder.path().join("file"), b"").unwrap();
+    let blocked = Settings { output: folder.path().join("file"), ..settings.clone() };
+    let error = reproduce(&[Experiment::Cells], &blocked, &Silent).unwrap_err();
+    assert!(matches!(error, Error::Folder { .. }) && error.to_string().contains("file"), "{error}");
+
+    let error = reproduce(&[Experiment::Cells], &Settings { seeds: 0, ..settings }, &Silent).unwrap_err();
+    assert!(error.to_string().contains("seeds"), "{error}");
+}
+
+#[test]
+fn results_are_read_back_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(load_results(folder.path()).unwrap().is_empty());
+    fs::write(folder.path().join("rows.json"), b"{}").unwrap();
+    assert!(load_results(folder.path()).unwrap_err().to_string().contains("rows.json"));
+    assert!(compact(folder.path(), &folder.path().join("small")).is_err());
+}

@@ -1,0 +1,191 @@
+//! A drawn figure, as SVG or PNG.
+
+use kuva::backend::png::PngBackend;
+use kuva::backend::svg::SvgBackend;
+use kuva::render::color::Color;
+use kuva::render::render::{Primitive, Scene, TextAnchor};
+
+use super::{colour, wrap};
+
+const MARGIN: f64 = 16.0;
+const TITLE: u32 = 19;
+const CAPTION: u32 = 13;
+/// Mean width of a character of the figures' font, as a share of its size.
+const CHARACTER: f64 = 0.57;
+/// Pixels of a PNG for each of the SVG's: sharp on paper and on dense screens.
+const PNG_SCALE: f32 = 2.0;
+
+/// A drawn figure.
+#[derive(Debug)]
+pub struct Picture {
+    scene: Scene,
+}
+
+impl Picture {
+    /// A chart between its title and its caption. The vertical axis is named above it, where nobody has to turn the head.
+    pub(super) fn of_chart(mut scene: Scene, title: &str, vertical: &str, caption: &str) -> Self {
+        let mut elements = Vec::with_capacity(scene.elements.len());
+        for element in std::mem::take(&mut scene.elements) {
+            match element {
+                // What a panel clips, the neighbouring panel of a sheet would clip too; charts keep within their axes.
+                Primitive::ClipStart { .. } | Primitive::ClipEnd => {}
+                // PNGs would begin the pattern anew at every point of the line.
+                Primitive::PolyLine { points, stroke, stroke_width, stroke_dasharray: Some(pattern) } => {
+                    let strokes = dashes(&points, &pattern).into_iter();
+                    elements.extend(strokes.map(|points| Primitive::PolyLine {
+                        points,
+                        stroke: stroke.clone(),
+                        stroke_width,
+                        stroke_dasharray: None,
+                    }));
+                }
+                element => elements.push(element),
+            }
+        }
+        scene.elements = elements;
+        compose(title, vertical, caption, 1, vec![Self { scene }], 0.0)
+    }
+
+    /// The figure as SVG, without the font embedded.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let svg = SvgBackend::new().render_scene(&self.scene);
+        // Scales with the page it is put in.
+        let view = format!("<svg viewBox=\"0 0 {} {}\" ", self.scene.width, self.scene.height);
+        svg.replacen("<svg ", &view, 1)
+    }
+
+    /// The figure as PNG, at twice the size.
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
+    pub fn png(&self) -> Result<Vec<u8>, String> {
+        PngBackend::new().with_scale(PNG_SCALE).render_scene(&self.scene)
+    }
+
+    /// Width and height in pixels.
+    #[must_use]
+    pub fn size(&self) -> (f64, f64) {
+        (self.scene.width, self.scene.height)
+    }
+}
+
+/// Several figures on one sheet, row by row, with a title and a caption of their own.
+#[must_use]
+pub fn sheet(title: &str, caption: &str, columns: usize, pictures: Vec<Picture>) -> Picture {
+    compose(title, "", caption, columns.max(1), pictures, MARGIN)
+}
+
+fn compose(title: &str, vertical: &str, caption: &str, columns: usize, pictures: Vec<Picture>, gap: f64) -> Picture {
+    let rows: Vec<Vec<Picture>> = {
+        let mut rest = pictures.into_iter().peekable();
+        std::iter::from_fn(|| rest.peek().is_some().then(|| rest.by_ref().take(columns).collect())).collect()
+    };
+    let widths = |row: &Vec<Picture>| row.iter().map(|p| p.scene.width + gap).sum::<f64>();
+    let width = rows.iter().map(widths).fold(200.0, f64::max) + 2.0 * gap;
+    let mut scene = Scene::new(width, 0.0);
+    scene.font_family = Some("DejaVu Sans, Verdana, Liberation Sans, Arial, sans-serif".into());
+    scene.text_color = Some(colour::INK.into());
+    let mut y = 0.0;
+    let write = |scene: &mut Scene, y: &mut f64, text: &str, size: u32, bold: bool, ink: &str| {
+        let most = ((width - 2.0 * MARGIN) / (CHARACTER * f64::from(size))) as usize;
+        for line in wrap(text, most) {
+            *y += f64::from(size) * 1.35;
+            scene.add(Primitive::Text {
+                x: MARGIN,
+                y: *y,
+                content: line,
+                size,
+                anchor: TextAnchor::Start,
+                rotate: None,
+                bold,
+                color: Some(Color::from(ink)),
+            });
+        }
+    };
+    if !title.is_empty() {
+        y = MARGIN / 2.0;
+        // In a sheet the panels' titles are smaller than the sheet's.
+        let size = if width < 500.0 { 14 } else { TITLE };
+        write(&mut scene, &mut y, title, size, true, colour::INK);
+        y += MARGIN / 2.0;
+    }
+    write(&mut scene, &mut y, vertical, CAPTION, false, colour::INK);
+    y += if vertical.is_empty() { 0.0 } else { 5.0 };
+    for row in rows {
+        let height = row.iter().map(|p| p.scene.height).fold(0.0, f64::max);
+        let mut x = gap;
+        for Picture { scene: part } in row {
+            scene.add(Primitive::GroupStart {
+                transform: Some(format!("translate({x},{y})")),
+                title: None,
+                extra_attrs: None,
+            });
+            scene.defs.extend(part.defs);
+            scene.elements.extend(part.elements);
+            scene.add(Primitive::GroupEnd);
+            x += part.width + gap;
+        }
+        y += height + gap;
+    }
+    if !caption.is_empty() {
+        write(&mut scene, &mut y, caption, CAPTION, false, "#444444");
+        y += MARGIN;
+    }
+    scene.height = y.ceil();
+    Picture { scene }
+}
+
+/// A line cut into the dashes of a pattern such as `8 5`.
+fn dashes(points: &[(f64, f64)], pattern: &str) -> Vec<Vec<(f64, f64)>> {
+    let lengths: Vec<f64> = pattern.split_whitespace().filter_map(|x| x.parse().ok()).filter(|x| *x > 0.0).collect();
+    if lengths.is_empty() {
+        return vec![points.to_vec()];
+    }
+    let (mut out, mut stroke, mut turn) = (Vec::new(), Vec::new(), 0);
+    let mut left = lengths[0];
+    for pair in points.windows(2) {
+        let (mut from, to) = (pair[0], pair[1]);
+        loop {
+            let rest = (to.0 - from.0).hypot(to.1 - from.1);
+            if turn % 2 == 0 && stroke.is_empty() {
+                stroke.push(from);
+            }
+            let t = if rest > left { left / rest } else { 1.0 };
+            let end = (from.0 + t * (to.0 - from.0), from.1 + t * (to.1 - from.1));
+            if turn % 2 == 0 {
+                stroke.push(end);
+            }
+            if rest <= left {
+                left -= rest;
+                break;
+            }
+            if turn % 2 == 0 {
+                out.push(std::mem::take(&mut stroke));
+            }
+            turn += 1;
+            left = lengths[turn % lengths.len()];
+            from = end;
+        }
+    }
+    if stroke.len() > 1 {
+        out.push(stroke);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_do_not_depend_on_the_points_between() {
+        let straight = dashes(&[(0.0, 0.0), (20.0, 0.0)], "8 5");
+        assert_eq!(straight, [[(0.0, 0.0), (8.0, 0.0)], [(13.0, 0.0), (20.0, 0.0)]]);
+        let dense: Vec<(f64, f64)> = (0..=20).map(|x| (f64::from(x), 0.0)).collect();
+        let ends =
+            |strokes: Vec<Vec<(f64, f64)>>| -> Vec<_> { strokes.iter().map(|s| (s[0], s[s.len() - 1])).collect() };
+        assert_eq!(ends(dashes(&dense, "8 5")), ends(straight));
+        assert_eq!(dashes(&[(1.0, 1.0)], "8 5").len(), 0);
+    }
+}

@@ -1,0 +1,268 @@
+//! The figures of a report, each a function from data to a picture.
+
+use crate::chart::{Area, Bars, Chart, Line, Picture, Points, colour, label, sheet};
+use crate::landscape::regions;
+use crate::report::{Detail, LossReport, Report};
+
+/// A figure: its file name, and how it is drawn. Without detail, or without what it shows, there is none.
+#[derive(Debug, Clone, Copy)]
+pub struct Figure {
+    /// The file name, without extension.
+    pub name: &'static str,
+    /// Draws it.
+    pub draw: fn(&Report) -> Option<Picture>,
+}
+
+/// All figures, the summary first.
+pub const FIGURES: [Figure; 7] = [
+    Figure { name: "summary", draw: summary },
+    Figure { name: "landscape", draw: |report| Some(landscape(report)?.draw()) },
+    Figure { name: "curves", draw: |report| Some(curves(report)?.draw()) },
+    Figure { name: "losses", draw: losses },
+    Figure { name: "sweep", draw: |report| Some(sweep(report)?.draw()) },
+    Figure { name: "mixtures", draw: mixtures },
+    Figure { name: "actions", draw: |report| Some(actions(report)?.draw()) },
+];
+
+/// Panels of the figure of mixtures.
+const PANELS: usize = 12;
+/// Pixels of a circle's radius for a share of all traffic, and the most it gets.
+const RADIUS: f64 = 62.0;
+const LARGEST: f64 = 27.0;
+
+fn own(report: &Report) -> Option<(&Detail, &LossReport)> {
+    let detail = report.detail.as_ref()?;
+    Some((detail, detail.losses.first()?))
+}
+
+/// One page: the money line above the four pictures that explain it.
+fn summary(report: &Report) -> Option<Picture> {
+    let small = |chart: Chart| chart.size(620.0, 400.0).draw();
+    let panels = [landscape(report)?, curves(report)?, sweep(report)?, actions(report)?];
+    Some(sheet(
+        &report.money_line(),
+        &format!(
+            "{} {} held-out rows; {} calibration rows in {} cells ({}).",
+            report.task_line(),
+            report.evaluation.rows,
+            report.router.rows,
+            report.router.cells,
+            label(&report.router.partition, 60),
+        ),
+        2,
+        panels.into_iter().map(small).collect(),
+    ))
+}
+
+/// Irreducible × reducible loss: regions, and cells by traffic.
+fn landscape(report: &Report) -> Option<Chart> {
+    let (detail, loss) = own(report)?;
+    let shares: Vec<f64> = detail.drawn.iter().map(|&cell| report.cells[cell as usize].share).collect();
+    let known = || loss.cells.iter().filter_map(|cell| Some((cell.irreducible?, cell.reducible?)));
+    let (price, decline) = (loss.grid.route_prices[loss.grid.own[0]], loss.grid.abstain_prices[loss.grid.own[1]]);
+    let span = |values: &mut dyn Iterator<Item = f64>| nice(1.12 * values.fold(1e-6, f64::max));
+    let width = span(&mut known().map(|cell| cell.0).chain(decline));
+    let height = span(&mut known().map(|cell| cell.1).chain(price));
+    let mut chart = Chart::new(
+        "Decision landscape",
+        format!("irreducible loss ({}): what no oracle can remove", loss.unit),
+        format!("reducible loss ({}): what an oracle saves", loss.unit),
+    )
+    .caption(
+        "Each circle is a cell, its area the share of held-out traffic, its colour the action taken; shaded is where each action is the cheapest. High up, the oracle \
+         saves more than it costs; far to the right, people themselves disagree and any answer is dear.",
+    )
+    .x_range(0.0, width)
+    .y_range(0.0, height);
+    for area in regions(loss, loss.grid.own, width, height) {
+        chart = chart.area(area);
+    }
+    let letters: Vec<char> = loss.grid.actions[place(loss)].chars().collect();
+    // The regions' names are the circles' too.
+    for (letter, name, action) in
+        [('p', "", "predict"), ('r', "", "route"), ('a', "", "abstain"), ('?', "undetermined", "?")]
+    {
+        let mut points = Vec::new();
+        let mut radii = Vec::new();
+        for (i, cell) in loss.cells.iter().enumerate() {
+            if let (true, Some(x), Some(y)) = (letters.get(i) == Some(&letter), cell.irreducible, cell.reducible) {
+                points.push((x, y));
+                radii.push((RADIUS * shares[i].sqrt()).clamp(2.5, LARGEST));
+            }
+        }
+        if !points.is_empty() {
+            chart = chart.points(Points::new(name, colour::action(action), points).radii(radii));
+        }
+    }
+    Some(chart)
+}
+
+/// Where the task's own prices are in the lists over the grid.
+fn place(loss: &LossReport) -> usize {
+    loss.grid.own[0] * loss.grid.abstain_prices.len() + loss.grid.own[1]
+}
+
+/// A round number at or above.
+fn nice(x: f64) -> f64 {
+    let unit = 10_f64.powf(x.log10().floor());
+    [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]
+        .map(|m| m * unit)
+        .into_iter()
+        .find(|&r| r >= x)
+        .unwrap_or(x)
+}
+
+/// Mean loss against the share routed.
+fn curves(report: &Report) -> Option<Chart> {
+    let (_, loss) = own(report)?;
+    let mut chart = Chart::new("Routing curves", "share of the queries routed", format!("mean loss ({})", loss.unit))
+        .caption(
+            "Mean held-out loss when the first x % of each ranking go to the oracle, prices left out. Lower is better: \
+             the closer to the best order, the more a routed query saves.",
+        )
+        .x_range(0.0, 1.0)
+        .x_percent();
+    let mut lowest = f64::INFINITY;
+    let mut highest = f64::NEG_INFINITY;
+    for (name, values) in loss.curves.iter() {
+        let points: Vec<(f64, f64)> =
+            values.iter().enumerate().map(|(percent, &y)| (percent as f64 / 100.0, y)).collect();
+        lowest = values.iter().copied().fold(lowest, f64::min);
+        highest = values.iter().copied().fold(highest, f64::max);
+        let line = Line::new(name, colour::strategy(name), points);
+        chart = chart.line(match name {
+            "random" => line.dotted(),
+            "cell-optimal" | "pointwise-optimal" => line.dashed().width(1.8),
+            _ => line,
+        });
+    }
+    let room = 0.05 * (highest - lowest).max(1e-9);
+    Some(chart.y_range((lowest - room).max(0.0).min(lowest), highest + room))
+}
+
+/// The gain of each ranking under every loss, from one router.
+fn losses(report: &Report) -> Option<Picture> {
+    let (detail, _) = own(report)?;
+    let names = detail.losses.iter().map(|loss| label(&loss.loss, 18)).collect();
+    let mut bars = Bars::new(names);
+    for strategy in ["higher-order", "total-uncertainty", "cell-optimal"] {
+        let gain = |loss: &LossReport| loss.gain.get(strategy).copied().flatten().unwrap_or(0.0);
+        bars = bars.series(strategy, colour::strategy(strategy), detail.losses.iter().map(gain).collect());
+    }
+    let chart = Chart::new("One router, every loss", "", "routing gain: 0 random, 1 the best possible order")
+        .caption(
+            "The same stored cells answer every loss without retraining. Blue: this router; red: least certain prediction \
+             first, the usual rule; green: the best these cells allow. No bar: routing gains nothing under this loss.",
+        )
+        .size(1080.0, 460.0)
+        .bars(bars);
+    Some(chart.draw())
+}
+
+/// Cost against the price of abstaining, three-way and two-way.
+fn sweep(report: &Report) -> Option<Chart> {
+    let (_, loss) = own(report)?;
+    let grid = &loss.grid;
+    let (never_route, never_abstain) = (grid.route_prices.len() - 1, grid.abstain_prices.len() - 1);
+    let at = |route: usize, abstain: usize| grid.router[route * grid.abstain_prices.len() + abstain];
+    let own = grid.own[0];
+    let line = |cost: &dyn Fn(usize) -> f64| {
+        let point = |(i, price): (usize, &Option<f64>)| Some(((*price)?, cost(i)));
+        grid.abstain_prices.iter().enumerate().filter_map(point).collect::<Vec<_>>()
+    };
+    let mut chart = Chart::new(
+        "Three-way decisions",
+        format!("price of abstaining ({})", loss.unit),
+        format!("cost a query ({})", loss.unit),
+    )
+    .caption(
+        "Mean held-out cost as abstaining becomes dearer, the route's price being the task's. The three-way router should \
+         lie on or below both two-way ones; where it is below both, all three actions earn their keep.",
+    )
+    .line(Line::new("predict / route / abstain", colour::BLUE, line(&|i| at(own, i))).width(3.2))
+    .line(Line::new("predict / route", colour::ORANGE, line(&|_| at(own, never_abstain))).dashed())
+    .line(Line::new("predict / abstain", colour::PURPLE, line(&|i| at(never_route, i))).dashed())
+    .line(Line::new("best action a cell", colour::GREEN, line(&|i| grid.cell_optimal[own * grid.abstain_prices.len() + i])).dotted());
+    if let Some(price) = grid.abstain_prices[grid.own[1]] {
+        chart = chart
+            .points(Points::new("the task's price", colour::INK, vec![(price, at(own, grid.own[1]))]).radii(vec![6.0]));
+    }
+    Some(chart)
+}
+
+/// Who gets the queries as abstaining becomes dearer.
+fn actions(report: &Report) -> Option<Chart> {
+    let (_, loss) = own(report)?;
+    let grid = &loss.grid;
+    let mut edges = [Vec::new(), Vec::new(), Vec::new()];
+    for (i, price) in grid.abstain_prices.iter().enumerate() {
+        let Some(price) = *price else { continue };
+        let at = grid.own[0] * grid.abstain_prices.len() + i;
+        let (first, second) = (grid.predicted[at], grid.predicted[at] + grid.routed[at]);
+        edges[0].push((price, 0.0, first));
+        edges[1].push((price, first, second));
+        edges[2].push((price, second, 1.0));
+    }
+    let last = edges[0].last().map_or(1.0, |edge| edge.0);
+    let mut chart =
+        Chart::new("Action shares", format!("price of abstaining ({})", loss.unit), "share of the held-out queries")
+            .caption(
+                "How the queries are shared out as abstaining becomes dearer; the dashed line is the task's own price.",
+            )
+            .x_range(0.0, last.max(1e-6))
+            .y_range(0.0, 1.0)
+            .y_percent();
+    for ((name, action), edges) in
+        [("predicted", "predict"), ("routed", "route"), ("abstained", "abstain")].into_iter().zip(edges)
+    {
+        chart = chart.area(Area::new(name, colour::action(action), edges).opacity(0.75));
+    }
+    if let Some(price) = grid.abstain_prices[grid.own[1]] {
+        chart = chart.line(Line::new("the task's price", colour::INK, vec![(price, 0.0), (price, 1.0)]).dashed());
+    }
+    Some(chart)
+}
+
+/// Stored and held-out mixtures of the busiest cells.
+fn mixtures(report: &Report) -> Option<Picture> {
+    let (detail, _) = own(report)?;
+    let mut order: Vec<usize> = (0..detail.drawn.len()).filter(|&i| detail.mixtures[i].stored.is_some()).collect();
+    let share = |i: usize| report.cells[detail.drawn[i] as usize].share;
+    order.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
+    order.truncate(PANELS);
+    let mut shown = order.clone();
+    shown.sort_unstable();
+    let panel = |&i: &usize| {
+        let mixture = &detail.mixtures[i];
+        let name = &report.cells[detail.drawn[i] as usize].name;
+        let stairs = |shares: &[f64]| {
+            let bins = shares.len() as f64;
+            let mut points = vec![(0.0, 0.0)];
+            for (bin, &y) in shares.iter().enumerate() {
+                points.extend([(bin as f64 / bins, y), ((bin + 1) as f64 / bins, y)]);
+            }
+            points.push((1.0, 0.0));
+            points
+        };
+        let axis = format!("share of an item's labels: {}", label(&mixture.class, 16));
+        let mut chart =
+            Chart::new(label(name, 40), axis, "share of the items").size(360.0, 220.0).no_legend().x_range(0.0, 1.0);
+        let both = mixture.stored.iter().chain(&mixture.held_out).flatten();
+        chart = chart.y_range(0.0, nice(1.05 * both.copied().fold(0.05, f64::max))).y_percent();
+        if let Some(stored) = &mixture.stored {
+            chart = chart.line(Line::new("stored", colour::SKY, stairs(stored)).filled().width(1.0));
+        }
+        if let Some(met) = &mixture.held_out {
+            chart = chart.line(Line::new("held out", colour::VERMILLION, stairs(met)).width(1.8));
+        }
+        chart.draw()
+    };
+    Some(sheet(
+        "What the cells remember, and what came: stored (blue, shaded) and held-out (red line) mixtures",
+        "For the busiest cells: how often one class is named among an item's labels. Where the line follows the shade, the \
+         router's memory of this cell holds on new data. Mass in the middle is disagreement among people, which no oracle removes; mass \
+         at both ends is what an oracle resolves.",
+        3,
+        shown.iter().map(panel).collect(),
+    ))
+}

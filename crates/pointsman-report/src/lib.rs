@@ -1,0 +1,16 @@
+//! Pointsman's reports: data first, then drawn.
+//!
+//! A [`Report`] is data: what `pointsman evaluate --json` prints, and with [`Report::detailed`] all that a page with
+//! sliders needs. Its schema is `docs/report.schema.json`. [`figures`] draws it as SVG and PNG, [`html`] as one page
+//! that needs nothing else. Every number about losses and prices comes from the core: here they are looked up and drawn.
+
+pub mod chart;
+mod figures;
+mod landscape;
+mod page;
+mod report;
+mod words;
+
+pub use figures::{FIGURES, Figure};
+pub use page::html;
+pub use report::{Detail, Inputs, LossCell, LossReport, Report, RouterSummary, SweepReport, menu};

@@ -1,0 +1,216 @@
+//! The report as data.
+
+use pointsman::{
+    CalibrationError, CellId, CellSummary, Evaluation, Loss, MixtureHistogram, Named, Policy, PriceGrid, Replay,
+    Result, Router, Sweep, SweepAxis, SweepPoint, Table, Task,
+};
+use serde::Serialize;
+
+/// The most cells a page draws: those with the most held-out traffic.
+const DRAWN: usize = 200;
+/// Bins of the mixtures' histograms.
+const BINS: usize = 20;
+/// Steps of the sliders.
+const STEPS: usize = 24;
+/// The losses of the menu, if they fit the number of classes.
+const MENU: [&str; 7] =
+    ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2", "fn-fp:fp=1,fn=3", "three-part"];
+
+/// What a report is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The router.
+    pub router: &'a Router,
+    /// The router compiled for the task.
+    pub policy: &'a Policy,
+    /// The held-out rows.
+    pub table: &'a Table,
+    /// The held-out rows as the policy decides them.
+    pub replay: &'a Replay,
+}
+
+/// The held-out proof, as scripts read it and as figures are drawn from it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Costs, shares, gains and curves at the task's prices.
+    #[serde(flatten)]
+    pub evaluation: Evaluation,
+    /// Null if it was not wanted or the rows carry no votes.
+    pub calibration_error: Option<CalibrationError>,
+    /// One entry a sweep asked for.
+    pub sweep: Vec<SweepReport>,
+    /// The router in a few numbers.
+    pub router: RouterSummary,
+    /// The classes, in order.
+    pub classes: Vec<String>,
+    /// Every cell under the task.
+    pub cells: Vec<CellSummary>,
+    /// What only figures and the page need.
+    #[serde(flatten)]
+    pub detail: Option<Detail>,
+}
+
+/// The router in a few numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct RouterSummary {
+    /// Calibration rows.
+    pub rows: usize,
+    /// Cells.
+    pub cells: usize,
+    /// The partition.
+    pub partition: String,
+    /// Whether it serves centroids.
+    pub recalibrated: bool,
+}
+
+/// A sweep that was asked for.
+#[derive(Debug, Clone, Serialize)]
+pub struct SweepReport {
+    /// `abstain`, `route` or `route:<name>`.
+    pub axis: String,
+    /// One entry a price.
+    pub points: Vec<SweepPoint>,
+}
+
+/// What only figures and the page need.
+#[derive(Debug, Clone, Serialize)]
+pub struct Detail {
+    /// The cells drawn, ascending: those with the most held-out traffic. Lists over cells below follow this order.
+    pub drawn: Vec<u32>,
+    /// Stored and held-out mixtures of the cells drawn.
+    pub mixtures: Vec<MixtureHistogram>,
+    /// The task's loss first, then the others of the menu.
+    pub losses: Vec<LossReport>,
+}
+
+/// The same router under one loss.
+#[derive(Debug, Clone, Serialize)]
+pub struct LossReport {
+    /// The loss.
+    pub loss: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Estimates of the cells drawn.
+    pub cells: Vec<LossCell>,
+    /// Normalised gain of each ranking.
+    pub gain: Named<Option<f64>>,
+    /// Routing curve of each ranking: mean loss at 0 %, 1 %, … 100 % routed.
+    pub curves: Named<Vec<f64>>,
+    /// Correlation of reducible and total loss over the rows.
+    pub correlation: Option<f64>,
+    /// Actions and costs for many prices.
+    pub grid: PriceGrid,
+}
+
+/// A cell's estimates under one loss; unknown for an empty cell.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LossCell {
+    /// Irreducible loss.
+    pub irreducible: Option<f64>,
+    /// Reducible loss.
+    pub reducible: Option<f64>,
+    /// Total loss.
+    pub total: Option<f64>,
+}
+
+/// The losses of the page's menu: the task's own first, then all others that fit the number of classes.
+#[must_use]
+pub fn menu(own: &Loss, classes: usize) -> Vec<Loss> {
+    let others = MENU.iter().filter_map(|text| text.parse::<Loss>().ok());
+    let fits = |loss: &Loss| loss != own && loss.check_classes(classes).is_ok();
+    std::iter::once(own.clone()).chain(others.filter(fits)).collect()
+}
+
+impl Report {
+    /// What is printed: without the detail that only figures need.
+    ///
+    /// # Errors
+    /// If the inputs do not belong together, or a sweep names a route the task does not have.
+    pub fn new(inputs: &Inputs<'_>, sweeps: &[Sweep], calibration_error: Option<CalibrationError>) -> Result<Self> {
+        let Inputs { router, policy, replay, .. } = inputs;
+        let sweep = |sweep: &Sweep| Ok(SweepReport { axis: axis_name(sweep), points: replay.sweep(policy, sweep)? });
+        Ok(Self {
+            evaluation: replay.evaluate(policy)?,
+            calibration_error,
+            sweep: sweeps.iter().map(sweep).collect::<Result<_>>()?,
+            router: RouterSummary {
+                rows: router.rows().rows(),
+                cells: router.cells().count(),
+                partition: router.partition().to_string(),
+                recalibrated: router.is_recalibrated(),
+            },
+            classes: router.classes().to_vec(),
+            cells: replay.cells(policy)?,
+            detail: None,
+        })
+    }
+
+    /// The same report with all that figures and the page need. `done` is called once a loss of the [`menu`].
+    ///
+    /// # Errors
+    /// If the inputs do not belong together.
+    pub fn detailed(mut self, inputs: &Inputs<'_>, done: impl Fn()) -> Result<Self> {
+        let mut busiest: Vec<&CellSummary> = self.cells.iter().collect();
+        busiest.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.cell.cmp(&b.cell)));
+        let mut drawn: Vec<u32> = busiest.iter().take(DRAWN).map(|cell| cell.cell).collect();
+        drawn.sort_unstable();
+        let cells: Vec<CellId> = drawn.iter().copied().map(CellId).collect();
+        let task = inputs.policy.task();
+        let mut losses = Vec::new();
+        for loss in menu(task.loss(), self.classes.len()) {
+            losses.push(if loss == *task.loss() {
+                LossReport::new(inputs.policy, inputs.replay, &cells)?
+            } else {
+                let policy = inputs.router.policy(&with_loss(task, loss)?)?;
+                LossReport::new(&policy, &policy.replay(inputs.table)?, &cells)?
+            });
+            done();
+        }
+        let mixtures = inputs.router.mixture_histograms(inputs.table, &cells, BINS)?;
+        self.detail = Some(Detail { drawn, mixtures, losses });
+        Ok(self)
+    }
+}
+
+impl LossReport {
+    fn new(policy: &Policy, replay: &Replay, cells: &[CellId]) -> Result<Self> {
+        let evaluation = replay.evaluate(policy)?;
+        let estimates = |&cell: &CellId| {
+            let decision = policy.cell(cell);
+            LossCell {
+                irreducible: decision.and_then(|d| d.irreducible()),
+                reducible: decision.and_then(|d| d.reducible()),
+                total: decision.map(|d| d.total()),
+            }
+        };
+        Ok(Self {
+            loss: evaluation.loss,
+            unit: evaluation.unit,
+            cells: cells.iter().map(estimates).collect(),
+            gain: evaluation.gain,
+            curves: evaluation.curves,
+            correlation: evaluation.correlation,
+            grid: replay.price_grid(policy, cells, STEPS)?,
+        })
+    }
+}
+
+/// The same task with another loss; prices keep their numbers.
+fn with_loss(task: &Task, loss: Loss) -> Result<Task> {
+    let mut other = Task::new(loss).estimator(task.chosen_estimator()).ties(task.chosen_ties());
+    for route in task.routes() {
+        other = other.route(route.name(), route.oracle().clone(), route.price())?;
+    }
+    match task.abstain_price() {
+        Some(price) => other.abstain(price),
+        None => Ok(other),
+    }
+}
+
+fn axis_name(sweep: &Sweep) -> String {
+    match &sweep.axis {
+        SweepAxis::Abstain => "abstain".into(),
+        SweepAxis::Route(None) => "route".into(),
+        SweepAxis::Route(Some(name)) => format!("route:{name}"),
+    }
+}

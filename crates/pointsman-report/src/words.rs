@@ -1,0 +1,55 @@
+//! A report in a sentence.
+
+use crate::chart::{label, number};
+use crate::report::Report;
+
+/// Longest route name in a sentence.
+const NAME: usize = 40;
+
+impl Report {
+    /// What happens at the task's prices, and against what: the money line.
+    #[must_use]
+    pub fn money_line(&self) -> String {
+        let evaluation = &self.evaluation;
+        let several = evaluation.task.routes.len() > 1;
+        let verb = |name: &str| match name.split_once(':') {
+            Some(("route", oracle)) if several => format!("routed to {}", label(oracle, NAME)),
+            Some(("route", _)) => "routed".into(),
+            _ if name == "predict" => "predicted".into(),
+            _ if name == "abstain" => "abstained".into(),
+            _ => "undetermined (counted as predicted)".to_owned(),
+        };
+        let shares: Vec<String> =
+            evaluation.shares.iter().map(|(name, &share)| format!("{} {}", percent(share), verb(name))).collect();
+        let always: Vec<String> = evaluation
+            .mean_cost
+            .iter()
+            .filter(|(name, _)| name.starts_with("always-"))
+            .map(|(name, &cost)| format!("{} {}", label(name, NAME), number(cost, 4)))
+            .collect();
+        let router = evaluation.mean_cost.get("router").copied().unwrap_or(f64::NAN);
+        format!(
+            "At these prices: {}; cost a query {} {}, against {}.",
+            shares.join(", "),
+            number(router, 4),
+            evaluation.unit,
+            always.join(", ")
+        )
+    }
+
+    /// The task in a sentence.
+    #[must_use]
+    pub fn task_line(&self) -> String {
+        let task = &self.evaluation.task;
+        let routes = task.routes.iter().map(|r| format!("asking {} costs {}", label(&r.name, NAME), number(r.cost, 4)));
+        let abstain =
+            task.abstain.map_or("abstaining is not allowed".to_owned(), |p| format!("abstaining {}", number(p, 4)));
+        let prices: Vec<String> = routes.chain([abstain]).collect();
+        format!("Loss {} in {}; {}.", label(&task.loss, 80), self.evaluation.unit, prices.join(", "))
+    }
+}
+
+/// A share as per cent.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}

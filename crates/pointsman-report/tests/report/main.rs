@@ -1,0 +1,6 @@
+//! Reports of small synthetic tables: their schema, figures and page.
+
+mod figures;
+mod page;
+mod schema;
+mod world;

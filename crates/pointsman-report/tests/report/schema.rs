@@ -1,0 +1,168 @@
+//! The published schema, and a validator for the part of JSON Schema it uses.
+
+use pointsman::{Loss, Oracle, Task};
+use serde_json::{Value, json};
+
+use crate::world::{brier, report_of};
+
+fn schema() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn is(kind: &str, value: &Value) -> bool {
+    match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("type {other} is not known here"),
+    }
+}
+
+/// What is wrong with a value.
+fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
+    for (word, rule) in schema.as_object().unwrap() {
+        let mut fail = |why: String| out.push(format!("{at}: {why}"));
+        match word.as_str() {
+            "$schema" | "$defs" | "title" | "description" => {}
+            "$ref" => {
+                let target = root.pointer(rule.as_str().unwrap().strip_prefix('#').unwrap()).unwrap();
+                faults(root, target, value, at, out);
+            }
+            "type" => {
+                let kinds = rule.as_array().cloned().unwrap_or(vec![rule.clone()]);
+                if !kinds.iter().any(|kind| is(kind.as_str().unwrap(), value)) {
+                    fail(format!("{value} is no {rule}"));
+                }
+            }
+            "enum" if !rule.as_array().unwrap().contains(value) => fail(format!("{value} is not among {rule}")),
+            "minimum" if value.as_f64().is_some_and(|x| x < rule.as_f64().unwrap()) => {
+                fail(format!("{value} < {rule}"));
+            }
+            "maximum" if value.as_f64().is_some_and(|x| x > rule.as_f64().unwrap()) => {
+                fail(format!("{value} > {rule}"));
+            }
+            "minItems" if value.as_array().is_some_and(|a| a.len() < rule.as_u64().unwrap() as usize) => {
+                fail(format!("fewer than {rule} items"));
+            }
+            "maxItems" if value.as_array().is_some_and(|a| a.len() > rule.as_u64().unwrap() as usize) => {
+                fail(format!("more than {rule} items"));
+            }
+            "pattern" => {
+                assert_eq!(rule, "^[pra?-]*$", "the only pattern known here");
+                if !value.as_str().unwrap_or("x").chars().all(|c| "pra?-".contains(c)) {
+                    fail(format!("{value} does not match"));
+                }
+            }
+            "required" if value.is_object() => {
+                for name in rule.as_array().unwrap().iter().filter(|name| value.get(name.as_str().unwrap()).is_none()) {
+                    fail(format!("{name} is missing"));
+                }
+            }
+            "items" => {
+                for (i, item) in value.as_array().into_iter().flatten().enumerate() {
+                    faults(root, rule, item, &format!("{at}/{i}"), out);
+                }
+            }
+            "properties" => {
+                for (name, rule) in rule.as_object().unwrap() {
+                    if let Some(item) = value.get(name) {
+                        faults(root, rule, item, &format!("{at}/{name}"), out);
+                    }
+                }
+            }
+            "additionalProperties" => {
+                let known = schema.get("properties").and_then(Value::as_object);
+                for (name, item) in value.as_object().into_iter().flatten() {
+                    if known.is_some_and(|known| known.contains_key(name)) {
+                        continue;
+                    }
+                    match rule {
+                        Value::Bool(true) => {}
+                        Value::Bool(false) => out.push(format!("{at}: {name} is not in the schema")),
+                        rule => faults(root, rule, item, &format!("{at}/{name}"), out),
+                    }
+                }
+            }
+            "enum" | "minimum" | "maximum" | "minItems" | "maxItems" | "required" => {}
+            other => panic!("{other} is not known here"),
+        }
+    }
+}
+
+fn check(value: &Value) -> Vec<String> {
+    let (schema, mut out) = (schema(), Vec::new());
+    faults(&schema, &schema, value, "", &mut out);
+    out
+}
+
+#[test]
+fn reports_satisfy_the_schema() {
+    let never = Task::new(Loss::zero_one());
+    let cheap =
+        Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.1).unwrap().route("b", Oracle::bayes(), 0.02).unwrap();
+    let matrix =
+        Task::new(Loss::matrix(["ship", "hold"], vec![vec![0.0, 3.0], vec![1.0, 0.0]]).unwrap()).abstain(0.3).unwrap();
+    for (classes, k, task) in [
+        (&["no", "yes"][..], 5, brier()),
+        (&["cat", "dog", "owl"], 5, brier()),
+        (&["no", "yes"], 1, brier()),
+        (&["no", "yes"], 5, never),
+        (&["no", "yes"], 5, cheap),
+        (&["no", "yes"], 5, matrix),
+    ] {
+        let mut report = report_of(classes, k, &task);
+        assert_eq!(check(&serde_json::to_value(&report).unwrap()), Vec::<String>::new(), "{task:?}");
+        report.detail = None;
+        report.calibration_error = None;
+        assert_eq!(check(&serde_json::to_value(&report).unwrap()), Vec::<String>::new(), "{task:?}");
+    }
+}
+
+#[test]
+fn the_validator_finds_faults() {
+    let mut report = serde_json::to_value(report_of(&["no", "yes"], 5, &brier())).unwrap();
+    report["cells"][0]["share"] = json!(1.5);
+    report["losses"][0]["grid"]["actions"][0] = json!("xyz");
+    report["curves"]["random"] = json!([1.0]);
+    report["extra"] = json!(1);
+    report.as_object_mut().unwrap().remove("rows");
+    assert_eq!(check(&report).len(), 5, "{:?}", check(&report));
+}
+
+/// The grid at the task's own prices is the evaluation.
+#[test]
+fn the_grid_agrees_with_the_evaluation() {
+    for classes in [&["no", "yes"][..], &["cat", "dog", "owl"]] {
+        let report = report_of(classes, 5, &brier());
+        let grid = &report.detail.as_ref().unwrap().losses[0].grid;
+        let n = grid.abstain_prices.len();
+        let own = grid.own[0] * n + grid.own[1];
+        assert_eq!((grid.route_prices[grid.own[0]], grid.abstain_prices[grid.own[1]]), (Some(0.05), Some(0.4)));
+        let close = |a: f64, name: &str, of: &pointsman::Named<f64>| {
+            let b = *of.get(name).unwrap();
+            assert!((a - b).abs() < 1e-12, "{name}: {a} and {b}");
+        };
+        let evaluation = &report.evaluation;
+        close(grid.router[own], "router", &evaluation.mean_cost);
+        close(grid.cell_optimal[own], "cell-optimal", &evaluation.mean_cost);
+        close(grid.always_predict, "always-predict", &evaluation.mean_cost);
+        close(grid.always_route[grid.own[0]].unwrap(), "always-route:expert", &evaluation.mean_cost);
+        close(grid.predicted[own], "predict", &evaluation.shares);
+        close(grid.routed[own], "route:expert", &evaluation.shares);
+        close(grid.abstained[own], "abstain", &evaluation.shares);
+        close(grid.router[grid.own[0] * n + n - 1], "predict/route", &evaluation.two_way);
+        close(grid.router[(grid.route_prices.len() - 1) * n + grid.own[1]], "predict/abstain", &evaluation.two_way);
+        let letters: String =
+            report.cells.iter().map(|cell| cell.action.as_deref().map_or('-', |a| a.chars().next().unwrap())).collect();
+        assert_eq!(grid.actions[own], letters);
+        assert!(grid.corners[own].is_some_and(|corner| (corner - 0.35).abs() < 1e-12));
+        for (cell, cost) in report.cells.iter().zip(&grid.route_costs[grid.own[0]]) {
+            assert_eq!(cell.costs.get("route:expert").copied().flatten(), *cost);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Small tables and their reports.
+
+use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
+use pointsman_report::{Inputs, Report};
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Rows with `k` labels each, the weak prediction being a blurred truth.
+pub(crate) fn table(classes: &[&str], rows: usize, k: u32, seed: u64) -> Table {
+    let mut random = Random(seed);
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let mut point = || {
+            let raw: Vec<f64> = classes.iter().map(|_| -random.next().max(1e-12).ln()).collect();
+            let sum: f64 = raw.iter().sum();
+            raw.into_iter().map(|x| x / sum).collect::<Vec<f64>>()
+        };
+        let (truth, noise) = (point(), point());
+        probs.extend(truth.iter().zip(&noise).map(|(t, n)| 0.6 * t + 0.4 * n));
+        let mut counts = vec![0; classes.len()];
+        for _ in 0..k {
+            let mut u = random.next();
+            let class = truth.iter().position(|p| {
+                u -= p;
+                u < 0.0
+            });
+            counts[class.unwrap_or(classes.len() - 1)] += 1;
+        }
+        votes.extend(counts);
+    }
+    Table::new(classes.iter().copied(), probs).unwrap().with_votes(votes).unwrap()
+}
+
+pub(crate) fn brier() -> Task {
+    Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap().abstain(0.4).unwrap()
+}
+
+/// A report with all its detail.
+pub(crate) fn report_of(classes: &[&str], k: u32, task: &Task) -> Report {
+    let router = Router::calibrate(&table(classes, 400, k, 1), &Partition::top_class(4)).unwrap();
+    let table = table(classes, 300, k, 2);
+    let policy = router.policy(task).unwrap();
+    let replay = policy.replay(&table).unwrap();
+    let inputs = Inputs { router: &router, policy: &policy, table: &table, replay: &replay };
+    let error = router.calibration_error(&table, &policy, 5, 0, || ()).unwrap();
+    let sweep = "abstain=0.1:0.5:0.1".parse().unwrap();
+    Report::new(&inputs, &[sweep], Some(error)).unwrap().detailed(&inputs, || ()).unwrap()
+}
+
+/// Names that break what is careless.
+pub(crate) const HOSTILE: [&str; 3] =
+    ["</script><script>alert(1)//", "\"'&<b>$x^2$\u{2028}{{data}} ünï💥", "an endless name"];
+
+/// The hostile names, one of them very long.
+pub(crate) fn hostile() -> Vec<String> {
+    HOSTILE.iter().map(|name| if name.starts_with("an") { name.repeat(300) } else { (*name).to_owned() }).collect()
+}

@@ -1,0 +1,99 @@
+//! What a policy does in each cell, beside what held-out rows say of the cell.
+
+use serde::Serialize;
+
+use super::{Named, Replay};
+use crate::error::Result;
+use crate::partition::CellId;
+use crate::policy::{Action, Policy};
+
+/// One cell: its estimates, its action, and its held-out rows. What is not known is left out.
+#[derive(Debug, Clone, Serialize)]
+pub struct CellSummary {
+    /// The cell.
+    pub cell: u32,
+    /// Its name.
+    pub name: String,
+    /// Calibration rows in it.
+    pub rows: usize,
+    /// `enough`, `sparse` or `empty`.
+    pub support: &'static str,
+    /// Share of the held-out traffic that falls into it.
+    pub share: f64,
+    /// Estimated irreducible loss.
+    pub irreducible: Option<f64>,
+    /// Estimated reducible loss; an estimate below zero is shown as zero.
+    pub reducible: Option<f64>,
+    /// Estimated total loss.
+    pub total: Option<f64>,
+    /// Estimated cost of each action; unknown for an empty cell, and for routes where labels only give bounds.
+    pub costs: Named<Option<f64>>,
+    /// The action; none for an empty cell, whose queries fall back.
+    pub action: Option<String>,
+    /// By how much the action beats the runner-up.
+    pub margin: Option<f64>,
+    /// What held-out rows say.
+    pub held_out: HeldOutCell,
+}
+
+/// The held-out rows of a cell.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct HeldOutCell {
+    /// How many there are.
+    pub rows: usize,
+    /// Their mean irreducible loss.
+    pub irreducible: Option<f64>,
+    /// Their mean loss when predicted.
+    pub total: Option<f64>,
+}
+
+impl Replay {
+    /// Every cell under the policy the rows were replayed with, or one repriced from it.
+    ///
+    /// # Errors
+    /// If the policy is another one.
+    pub fn cells(&self, policy: &Policy) -> Result<Vec<CellSummary>> {
+        self.check(policy)?;
+        let count = policy.cells().count();
+        // Rows, weight, irreducible and total loss of each cell.
+        let mut sums = vec![(0_usize, 0.0, 0.0, 0.0); count];
+        let mut all = 0.0;
+        for (row, place) in self.places.iter().enumerate() {
+            let (sum, weight) = (&mut sums[place.cell as usize], self.weights[row]);
+            sum.0 += 1;
+            sum.1 += weight;
+            sum.2 += weight * self.irreducible[row];
+            sum.3 += weight * self.total[row];
+            all += weight;
+        }
+        let names = policy.task().action_names();
+        let summary = |(cell, &(rows, weight, irreducible, total)): (usize, &(usize, f64, f64, f64))| {
+            let cell = CellId(cell as u32);
+            let decision = policy.cell(cell);
+            let mut costs = Named::new();
+            for (action, name) in names.iter().enumerate() {
+                let ends = decision.map(|d| (d.costs()[action], d.costs_high()[action]));
+                costs.push(name.clone(), ends.and_then(|(low, high)| (low == high).then_some(low)));
+            }
+            let mean = |sum: f64| (rows > 0).then(|| sum / weight);
+            CellSummary {
+                cell: cell.0,
+                name: policy.cells().name(cell, policy.classes()),
+                rows: decision.map_or(0, |d| d.rows()),
+                support: policy.support(cell).name(),
+                share: weight / all,
+                irreducible: decision.and_then(|d| d.irreducible()),
+                reducible: decision.and_then(|d| d.reducible()),
+                total: decision.map(|d| d.total()),
+                costs,
+                action: decision.map(|d| d.action().to_string()),
+                margin: decision
+                    .filter(|d| d.action() != Action::Undetermined)
+                    .map(|d| d.margin())
+                    .filter(|margin| margin.is_finite()),
+                held_out: HeldOutCell { rows, irreducible: mean(irreducible), total: mean(total) },
+            }
+        };
+        Ok(sums.iter().enumerate().map(summary).collect())
+    }
+}

@@ -1,0 +1,177 @@
+//! Every pair of prices at once: what a page with sliders looks up.
+
+use serde::Serialize;
+
+use super::{Group, Replay, sum};
+use crate::error::Result;
+use crate::oracle::Oracle;
+use crate::partition::CellId;
+use crate::policy::Policy;
+use crate::task::{Route, Task};
+
+/// Actions and held-out costs for a grid of route prices × abstention prices; `None` is "never".
+///
+/// The grid has one route, the task's cheapest: of oracles that know the truth, no other is ever asked. Lists over
+/// the grid run through the abstention prices first: entry `r · abstain_prices.len() + a`.
+#[derive(Debug, Clone, Serialize)]
+pub struct PriceGrid {
+    /// The name of the route.
+    pub route: String,
+    /// Prices of the route, ascending, "never" last.
+    pub route_prices: Vec<Option<f64>>,
+    /// Prices of abstaining, ascending, "never" last.
+    pub abstain_prices: Vec<Option<f64>>,
+    /// Where the task's own prices are: places in the two lists.
+    pub own: [usize; 2],
+    /// One character a cell: `p`, `r`, `a`, `?` undetermined, `-` empty.
+    pub actions: Vec<String>,
+    /// Estimated cost of routing each cell, for each route price; unknown where labels give only bounds.
+    pub route_costs: Vec<Vec<Option<f64>>>,
+    /// The irreducible loss beyond which routing costs more than abstaining; none if one of the two is never done.
+    pub corners: Vec<Option<f64>>,
+    /// Mean held-out cost of the router.
+    pub router: Vec<f64>,
+    /// Mean held-out cost of the best action a cell, known in hindsight.
+    pub cell_optimal: Vec<f64>,
+    /// Share of the held-out rows predicted; undetermined ones count as what costs less of predicting and abstaining.
+    pub predicted: Vec<f64>,
+    /// Share routed.
+    pub routed: Vec<f64>,
+    /// Share abstained.
+    pub abstained: Vec<f64>,
+    /// Mean held-out cost of always predicting.
+    pub always_predict: f64,
+    /// Mean held-out cost of always routing, for each route price.
+    pub always_route: Vec<Option<f64>>,
+    /// Cost of always abstaining, for each abstention price.
+    pub always_abstain: Vec<Option<f64>>,
+}
+
+impl Replay {
+    /// A grid of about `steps` × `steps` prices from nothing to where nobody would pay, the task's own and "never"
+    /// included. `cells` are those whose actions are wanted.
+    ///
+    /// # Errors
+    /// If the policy is neither the one the rows were replayed with nor one repriced from it.
+    pub fn price_grid(&self, policy: &Policy, cells: &[CellId], steps: usize) -> Result<PriceGrid> {
+        self.check(policy)?;
+        let groups = &self.groups;
+        let mean = |value: fn(&Group) -> f64| sum(groups.iter().map(|group| group.share * value(group)));
+        let (total, irreducible) = (mean(|g| g.total), mean(|g| g.irreducible));
+
+        let task = policy.task();
+        let cheapest = task.routes().iter().min_by(|a, b| a.price().total_cmp(&b.price()));
+        let name = cheapest.map_or("oracle", Route::name).to_owned();
+        let oracle = cheapest.map_or(Oracle::bayes(), |route| route.oracle().clone());
+        let own = (cheapest.map(Route::price), task.abstain_price());
+        let estimates = || groups.iter().map(|group| policy.estimate(group.source));
+        let most_saved = estimates().map(|e| e.total - e.irreducible_low).fold(0.0, f64::max);
+        let dearest = estimates().map(|e| e.total).fold(0.0, f64::max);
+        let (route_prices, own_route) = axis(most_saved, own.0, steps);
+        let (abstain_prices, own_abstain) = axis(dearest, own.1, steps);
+
+        let mut grid = PriceGrid {
+            always_route: route_prices.iter().map(|price| price.map(|price| irreducible + price)).collect(),
+            always_abstain: abstain_prices.clone(),
+            always_predict: total,
+            own: [own_route, own_abstain],
+            route: name,
+            route_prices,
+            abstain_prices,
+            actions: Vec::new(),
+            route_costs: Vec::new(),
+            corners: Vec::new(),
+            router: Vec::new(),
+            cell_optimal: Vec::new(),
+            predicted: Vec::new(),
+            routed: Vec::new(),
+            abstained: Vec::new(),
+        };
+        let bare = task.clone().without_routes().without_abstaining();
+        for route in grid.route_prices.clone() {
+            let known = |cell: &CellId| policy.cell(*cell)?.irreducible().zip(route).map(|(loss, price)| loss + price);
+            grid.route_costs.push(cells.iter().map(known).collect());
+            for abstain in grid.abstain_prices.clone() {
+                let mut task: Task = bare.clone();
+                if let Some(price) = route {
+                    task = task.route(grid.route.clone(), oracle.clone(), price)?;
+                }
+                if let Some(price) = abstain {
+                    task = task.abstain(price)?;
+                }
+                grid.add(&policy.reprice(&task)?, groups, cells, [route, abstain]);
+            }
+        }
+        Ok(grid)
+    }
+}
+
+impl PriceGrid {
+    fn add(&mut self, policy: &Policy, groups: &[Group], cells: &[CellId], [route, abstain]: [Option<f64>; 2]) {
+        const PREDICT: usize = 0;
+        const ROUTE: usize = 1;
+        const ABSTAIN: usize = 2;
+        // Without a route the second action of the policy is abstaining.
+        let kind = |code: usize| if code == 1 && route.is_none() { ABSTAIN } else { code };
+        let letter = |cell: &CellId| match policy.cell(*cell) {
+            None => '-',
+            Some(_) => policy.code(cell.0).map_or('?', |code| ['p', 'r', 'a'][kind(code)]),
+        };
+        self.actions.push(cells.iter().map(letter).collect());
+        self.corners.push(route.zip(abstain).map(|(route, abstain)| (abstain - route).max(0.0)));
+        let (mut cost, mut best, mut shares) = (0.0, 0.0, [0.0; 3]);
+        for group in groups {
+            let costs = [
+                group.total,
+                route.map_or(f64::INFINITY, |price| group.irreducible + price),
+                abstain.unwrap_or(f64::INFINITY),
+            ];
+            let action = kind(policy.taken(group.source));
+            cost += group.share * costs[action];
+            best += group.share * costs.iter().copied().fold(f64::INFINITY, f64::min);
+            shares[action] += group.share;
+        }
+        self.router.push(cost);
+        self.cell_optimal.push(best);
+        self.predicted.push(shares[PREDICT]);
+        self.routed.push(shares[ROUTE]);
+        self.abstained.push(shares[ABSTAIN]);
+    }
+}
+
+/// Prices from 0 to about `top` in round steps, `own` among them and "never" last; and the place of `own`.
+fn axis(top: f64, own: Option<f64>, steps: usize) -> (Vec<Option<f64>>, usize) {
+    let rough = (top / steps.max(2) as f64).max(1e-9);
+    let unit = 10_f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * unit).into_iter().find(|&s| s >= rough * 0.999).unwrap_or(rough);
+    let round = |x: f64| format!("{x:.10e}").parse().unwrap_or(x);
+    let mut prices: Vec<f64> = (0..=(top / step).ceil() as usize).map(|i| round(i as f64 * step)).collect();
+    if let Some(own) = own
+        && !prices.contains(&own)
+    {
+        prices.push(own);
+        prices.sort_by(f64::total_cmp);
+    }
+    let place = own.and_then(|own| prices.iter().position(|&price| price == own)).unwrap_or(prices.len());
+    (prices.into_iter().map(Some).chain([None]).collect(), place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_are_round_and_hold_the_task_s_price() {
+        let (prices, own) = axis(0.47, Some(0.08), 24);
+        assert_eq!((prices[0], prices[1], prices[own]), (Some(0.0), Some(0.02), Some(0.08)));
+        assert_eq!(prices[prices.len() - 2..], [Some(0.48), None]);
+        let (prices, own) = axis(0.47, Some(0.083), 24);
+        assert_eq!((prices[own - 1], prices[own], prices[own + 1]), (Some(0.08), Some(0.083), Some(0.1)));
+        let (prices, own) = axis(0.47, None, 24);
+        assert_eq!(prices[own], None);
+        // Nothing to save, and a price far outside.
+        assert_eq!(axis(0.0, None, 24).0, [Some(0.0), None]);
+        let (prices, own) = axis(0.1, Some(100.0), 4);
+        assert_eq!(prices[own..], [Some(100.0), None]);
+    }
+}

@@ -1,0 +1,88 @@
+//! What a report shows beyond an evaluation: cells, mixtures and the grid of prices, by hand on a small example.
+
+use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Router, Table, Task};
+
+use crate::world::table;
+
+const NO: [f64; 2] = [0.75, 0.25];
+const YES: [f64; 2] = [0.25, 0.75];
+const CELLS: [CellId; 2] = [CellId(0), CellId(1)];
+
+/// Two cells. `NO`: total 0.625, irreducible 0.5. `YES`: total 1.125, irreducible 0.
+fn router() -> Router {
+    let calibration = table(2, &[NO.to_vec(), YES.to_vec()], &[vec![2, 2], vec![4, 0]]);
+    Router::calibrate(&calibration, &Partition::top_class(1)).unwrap()
+}
+
+fn task() -> Task {
+    let task = Task::new(Loss::brier()).estimator(Estimator::Plugin);
+    task.route("expert", Oracle::bayes(), 0.25).unwrap().abstain(0.6).unwrap()
+}
+
+/// Held-out means. `NO`: predict 0.375, irreducible 0.25, three rows of four. `YES`: predict 1.125, irreducible 0.
+fn held_out() -> Table {
+    table(2, &[NO, NO, NO, YES].map(|p| p.to_vec()), &[[4, 0], [2, 2], [3, 1], [4, 0]].map(|v| v.to_vec()))
+}
+
+#[test]
+fn cells_show_what_was_estimated_and_what_came() {
+    let policy = router().policy(&task()).unwrap();
+    let cells = policy.replay(&held_out()).unwrap().cells(&policy).unwrap();
+    let [no, yes] = &cells[..] else { panic!("two cells") };
+    assert_eq!((no.rows, no.support, no.share, no.action.as_deref()), (1, "sparse", 0.75, Some("abstain")));
+    assert_eq!((no.irreducible, no.reducible, no.total), (Some(0.5), Some(0.125), Some(0.625)));
+    let costs: Vec<(&str, Option<f64>)> = no.costs.iter().map(|(name, cost)| (name, *cost)).collect();
+    assert_eq!(costs, [("predict", Some(0.625)), ("route:expert", Some(0.75)), ("abstain", Some(0.6))]);
+    assert!((no.margin.unwrap() - 0.025).abs() < 1e-15);
+    // Entropies 0, ½ and ⅜; predicting costs 2 · (1 − ȳ_no − ¼)² more: 0.125, 0.125 and 0.
+    let (irreducible, total) = (no.held_out.irreducible.unwrap(), no.held_out.total.unwrap());
+    assert!((irreducible - 0.875 / 3.0).abs() < 1e-15 && (total - 1.125 / 3.0).abs() < 1e-15, "{no:?}");
+    assert_eq!((yes.action.as_deref(), yes.held_out.rows, yes.held_out.total), (Some("route:expert"), 1, Some(1.125)));
+}
+
+#[test]
+fn mixtures_are_shares_of_the_second_of_two_classes() {
+    let found = router().mixture_histograms(&held_out(), &CELLS, 4).unwrap();
+    assert_eq!((found[0].cell, found[0].class.as_str()), (0, router().classes()[1].as_str()));
+    assert_eq!(found[0].stored.as_deref(), Some(&[0.0, 0.0, 1.0, 0.0][..]));
+    let third = 1.0 / 3.0;
+    assert_eq!(found[0].held_out.as_deref(), Some(&[third, third, third, 0.0][..]));
+    assert_eq!(found[1].held_out.as_deref(), Some(&[1.0, 0.0, 0.0, 0.0][..]));
+    let nobody = table(2, &[YES.to_vec()], &[vec![4, 0]]);
+    assert_eq!(router().mixture_histograms(&nobody, &CELLS[..1], 4).unwrap()[0].held_out, None);
+}
+
+#[test]
+fn every_pair_of_prices_is_the_repriced_policy() {
+    let policy = router().policy(&task()).unwrap();
+    let replay = policy.replay(&held_out()).unwrap();
+    let grid = replay.price_grid(&policy, &CELLS, 6).unwrap();
+    assert_eq!(grid.route, "expert");
+    assert_eq!([grid.route_prices[grid.own[0]], grid.abstain_prices[grid.own[1]]], [Some(0.25), Some(0.6)]);
+    let n = grid.abstain_prices.len();
+    assert_eq!(grid.actions[grid.own[0] * n + grid.own[1]], "ar");
+    for (r, &route) in grid.route_prices.iter().enumerate() {
+        for (a, &abstain) in grid.abstain_prices.iter().enumerate() {
+            let mut wanted = Task::new(Loss::brier()).estimator(Estimator::Plugin);
+            if let Some(price) = route {
+                wanted = wanted.route("expert", Oracle::bayes(), price).unwrap();
+            }
+            if let Some(price) = abstain {
+                wanted = wanted.abstain(price).unwrap();
+            }
+            let repriced = policy.reprice(&wanted).unwrap();
+            let evaluation = replay.evaluate(&repriced).unwrap();
+            let here = r * n + a;
+            let close = |found: f64, wanted: Option<&f64>| (found - wanted.copied().unwrap_or(0.0)).abs() < 1e-12;
+            assert!(close(grid.router[here], evaluation.mean_cost.get("router")), "{route:?} {abstain:?}");
+            assert!(close(grid.cell_optimal[here], evaluation.mean_cost.get("cell-optimal")), "{route:?} {abstain:?}");
+            assert!(close(grid.predicted[here], evaluation.shares.get("predict")), "{route:?} {abstain:?}");
+            assert!(close(grid.routed[here], evaluation.shares.get("route:expert")), "{route:?} {abstain:?}");
+            assert!(close(grid.abstained[here], evaluation.shares.get("abstain")), "{route:?} {abstain:?}");
+            let letter = |cell| repriced.cell(cell).unwrap().action().to_string().chars().next().unwrap();
+            assert_eq!(grid.actions[here], CELLS.map(letter).iter().collect::<String>(), "{route:?} {abstain:?}");
+        }
+    }
+    // Another router's policy is refused.
+    assert!(replay.price_grid(&router().policy(&task()).unwrap(), &CELLS, 6).is_err());
+}
