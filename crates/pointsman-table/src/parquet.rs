@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::mpsc;
+use std::thread;
 
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
@@ -14,6 +16,7 @@ use crate::footer;
 use crate::input::Input;
 use crate::layout::{Field, Hints, Layout};
 use crate::options::ReadOptions;
+use crate::read::guarded;
 
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let parquet = Parquet::open(input)?;
@@ -66,7 +69,8 @@ impl Parquet {
     pub(crate) fn batches(self, columns: &[usize], rows: usize) -> Result<RecordBatches> {
         // Larger batches only take more memory.
         const MOST: usize = 65_536;
-        self.reader(columns, rows.clamp(1, MOST))
+        let reader = self.reader(columns, rows.clamp(1, MOST))?;
+        Ok(ahead(self.name, reader))
     }
 
     fn reader(&self, columns: &[usize], rows: usize) -> Result<RecordBatches> {
@@ -112,6 +116,22 @@ impl Parquet {
         }
         Ok(())
     }
+}
+
+/// Decodes the next batches in a thread of its own while the last one is being taken apart.
+fn ahead(name: String, mut batches: RecordBatches) -> RecordBatches {
+    let (sender, receiver) = mpsc::sync_channel(2);
+    thread::spawn(move || {
+        // A panic of the decoder must arrive as an error here too.
+        while let Some(batch) = guarded(&name, || batches.next().transpose()).transpose() {
+            let failed = batch.is_err();
+            // Nobody takes it if the reader was dropped.
+            if sender.send(batch).is_err() || failed {
+                return;
+            }
+        }
+    });
+    Box::new(receiver.into_iter())
 }
 
 fn damaged(name: &str, error: &(impl std::fmt::Display + ?Sized)) -> Error {
