@@ -213,8 +213,10 @@ fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written
     let (remark, command) = if usual_is_better {
         let cells = count(report.router.cells);
         (
-            format!("The usual rule ranks better than these {cells} cells: try finer ones, then evaluate again:"),
-            format!("pointsman calibrate calibration.csv --partition confidence:30 -o {router}"),
+            format!(
+                "The usual rule ranks better than these {cells} cells: try others, or cells on features, then evaluate again:"
+            ),
+            "pointsman calibrate calibration.csv --partition confidence:100 -o other.safetensors".to_owned(),
         )
     } else {
         (
