@@ -180,3 +180,14 @@ pub(crate) fn shell_quoted_text(text: &str) -> String {
         format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
+
+/// Checks a table's classes against the router's; the message names the table.
+pub(crate) fn check_classes(
+    router: &pointsman::Router,
+    classes: &[String],
+    table: &std::path::Path,
+) -> anyhow::Result<()> {
+    let named =
+        |e: pointsman::Error| pointsman_table::Error::File { file: table.display().to_string(), reason: e.to_string() };
+    Ok(router.check_classes(classes).map_err(named)?)
+}

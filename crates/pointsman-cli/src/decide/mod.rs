@@ -54,7 +54,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     options.batch_rows = args.batch_rows as usize;
     options.features = Some(router.cells().features().to_vec());
     let batches = pointsman_table::batches(&args.table, &options)?;
-    router.check_classes(batches.classes())?;
+    plan::check_classes(&router, batches.classes(), &args.table)?;
     drop(router);
     let names = columns::names(&policy, batches.has_ids());
 

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let policy = router.policy(&task)?;
     let options = plan::read_options(&args.reading, args.annotations.as_ref(), Need::VotesOrTruth);
     let table = plan::read_table(&args.table, &options)?;
-    router.check_classes(table.classes())?;
+    plan::check_classes(&router, table.classes(), &args.table)?;
     let replay = policy.replay(&table)?;
     let inputs = Inputs { router: &router, policy: &policy, table: &table, replay: &replay };
     let mut report = Report::new(&inputs, &args.sweep, None)?;
