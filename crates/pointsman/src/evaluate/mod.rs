@@ -7,6 +7,7 @@ mod grid;
 mod measure;
 mod mixtures;
 mod named;
+mod rows;
 mod sweep;
 
 use rayon::prelude::*;

@@ -2,6 +2,7 @@
 
 mod cells;
 mod decisions;
+mod diagnosis;
 mod estimators;
 mod evaluation;
 mod golden;
