@@ -1,6 +1,6 @@
 # make demo   a router on built-in data: what it does and why
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
-# make paper  every experiment of the paper, and docs/src/paper.md from them (half an hour)
+# make paper  every experiment of the paper, and docs/paper.md from them (a quarter of an hour)
 # make docs   the book, in docs/book
 # make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
 
@@ -41,10 +41,12 @@ bench:
 install:
 	cargo install --locked --path crates/pointsman-cli
 
-# The terminal picture of the README, drawn from what the program prints.
+# The pictures of the README, drawn from what the program prints and writes.
 picture:
 	cargo build --release --locked -p pointsman-cli
 	python3 docs/picture.py target/release/pointsman docs/terminal.svg
+	target/release/pointsman --quiet demo -o target/demo
+	cp target/demo/figures/landscape.svg docs/figures/landscape.svg
 
 # Known vulnerabilities: needs cargo-deny and the network.
 audit:
