@@ -21,7 +21,7 @@ test:
 	@$(COMPONENTS)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked
+	cargo test --workspace --features pointsman-cli/lab --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 MDBOOK = target/tools/bin/mdbook

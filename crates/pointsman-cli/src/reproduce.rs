@@ -4,10 +4,23 @@ use crate::args::ReproduceArgs;
 
 #[cfg(not(feature = "lab"))]
 pub(crate) fn run(_: &ReproduceArgs) -> anyhow::Result<()> {
-    use crate::failure::Hint;
-    let how = "cargo install --path crates/pointsman-cli --features lab";
-    Err(anyhow::anyhow!("this build has no lab: experiments need the build feature `lab`")
-        .context(Hint(format!("build it in: {how}"))))
+    Err(no_lab())
+}
+
+#[cfg(any(test, not(feature = "lab")))]
+fn no_lab() -> anyhow::Error {
+    let how = "build it in: cargo install --path crates/pointsman-cli --features lab";
+    anyhow::anyhow!("this build has no lab: experiments need the build feature `lab`")
+        .context(crate::failure::Hint(how.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn without_the_lab_it_says_how_to_get_it() {
+        let said = format!("{:#}", super::no_lab());
+        assert!(said.contains("cargo install --path crates/pointsman-cli --features lab"), "{said}");
+    }
 }
 
 #[cfg(feature = "lab")]
