@@ -14,11 +14,16 @@ help:
 # Rust is all that is needed; its formatter and linter may be missing from a minimal installation.
 COMPONENTS = cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy
 
+# The report is also tried in a browser. A container gets one; elsewhere the test says that it was skipped.
+BROWSER = command -v chromium || command -v chromium-browser || command -v google-chrome || test -x "$$CHROME" || \
+	{ test "$$(id -u)" = 0 && { apt-get install -qy chromium || { apt-get update -q && apt-get install -qy chromium; }; }; }
+
 demo:
 	cargo run --release --locked -p pointsman-cli -- demo
 
 test:
 	@$(COMPONENTS)
+	@{ $(BROWSER); } >/dev/null 2>&1 || echo "no Chromium: set CHROME to a browser to try the report in it"
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --features pointsman-cli/lab --locked
