@@ -6,6 +6,7 @@ mod browser;
 mod calibrate;
 mod decide;
 mod demo;
+mod diagnose;
 mod evaluate;
 mod formats;
 #[cfg(unix)]

@@ -76,7 +76,7 @@ fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Interval>) -> (Advice,
     };
     let cost = diagnosis.worth.as_ref().and_then(|worth| worth.costs.as_ref()?.get(rival)).map_or(0.0, |c| c.estimate);
     let scale = if cost > 0.0 { cost } else { 1.0 };
-    let share = |x: f64| format!("{:.1} %", 100.0 * x / scale);
+    let share = |x: f64| format!("{} %", number(100.0 * x / scale, 1));
     let between = format!("{} (between {} and {})", share(saving.estimate), share(saving.low), share(saving.high));
     let rule = match rival {
         "total-uncertainty" => "a threshold on total uncertainty".to_owned(),
@@ -89,7 +89,7 @@ fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Interval>) -> (Advice,
         )
     } else if saving.high < UNDECIDED * scale {
         let text =
-            format!("No need at these prices: {rule} does as well. Decomposition would save {between} of its cost.");
+            format!("No need at these prices: {rule} does as well. The router would save {between} of its cost.");
         (Advice::NoNeed, text)
     } else {
         let text = format!(
@@ -105,13 +105,14 @@ fn by_gain(diagnosis: &Diagnosis) -> (Advice, String) {
     let Some(gain) = diagnosis.worth.as_ref().and_then(|worth| worth.gain_over_total_uncertainty) else {
         return (Advice::NoNeed, "No need: no loss is reducible here, so there is nothing to route.".into());
     };
-    let between = format!("{:.3} (between {:.3} and {:.3})", gain.estimate, gain.low, gain.high);
+    let [estimate, low, high] = [gain.estimate, gain.low, gain.high].map(|x| number(x, 3));
+    let between = format!("{estimate} (between {low} and {high})");
     if gain.low > 0.0 && gain.estimate >= MATERIAL {
         let text = format!("Use it: ranking by reducible loss gains {between} over ranking by total uncertainty.");
         (Advice::UseIt, text)
     } else if gain.high < UNDECIDED {
         let text = format!(
-            "No need for routing's sake: ranking by total uncertainty does as well. Decomposition would gain {between}."
+            "No need for routing's sake: ranking by total uncertainty does as well; the difference in gain is {between}."
         );
         (Advice::NoNeed, text)
     } else {
@@ -120,6 +121,11 @@ fn by_gain(diagnosis: &Diagnosis) -> (Advice, String) {
         );
         (Advice::MoreData, text)
     }
+}
+
+/// With a minus sign that reads as one.
+fn number(x: f64, decimals: usize) -> String {
+    format!("{x:.decimals$}").replace('-', "−")
 }
 
 fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
@@ -131,6 +137,16 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
             "Items with more labels disagree {} than others of like confidence: k depends on the labels, which biases every \
              estimate (--first-labels is the cure), or harder items were given more labels on purpose.",
             if stopping.z > 0.0 { "more" } else { "less" }
+        ));
+    }
+    let gain = |name: &str| diagnosis.worth.as_ref().and_then(|worth| worth.gain.get(name).copied().flatten());
+    if let (Advice::UseIt, Some(ours), Some(usual)) = (advice, gain("higher-order"), gain("recalibrated-uncertainty"))
+        && usual > ours - MATERIAL
+    {
+        remarks.push(format!(
+            "It is calibration that pays more than decomposition: the uncertainty of the re-calibrated prediction ranks as well, \
+             at a gain of {}.",
+            number(usual, 3)
         ));
     }
     let agreement = &diagnosis.agreement;

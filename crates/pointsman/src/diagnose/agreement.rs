@@ -29,9 +29,15 @@ const STEPS: u32 = 60;
 const DRAWS: usize = 8;
 /// The most rows listed.
 const LISTED: usize = 10;
-/// Beyond so many standard deviations, unanimity is an excess; below such a chance, missing ties are missed.
+/// Beyond so many standard deviations and so many times what chance makes, unanimity is an excess: true laws are not quite
+/// Dirichlet, and with many rows the smallest difference shows.
 const EXCESS: f64 = 5.0;
+const TIMES: f64 = 1.5;
+/// A row is listed only if chance would make it unanimous less often.
+const SUSPICIOUS: f64 = 0.05;
+/// Below such a chance, ties are missing. With more labels than this a tie depends on the law's finest details.
 const MISSING: f64 = 1e-4;
+const MOST_FOR_TIES: u64 = 10;
 
 /// How unanimous and how tied the votes are, beside what the contested items suggest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,7 +50,7 @@ pub struct Agreement {
     pub unanimous_expected: f64,
     /// By how many standard deviations there are more.
     pub unanimous_z: f64,
-    /// How many are tied between their most frequent classes.
+    /// How many of those with at most ten labels are tied between their most frequent classes.
     pub tied: usize,
     /// How many would be by chance.
     pub tied_expected: f64,
@@ -61,8 +67,10 @@ pub struct Agreement {
 /// A row whose votes are more unanimous than its cell suggests.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SuspectRow {
-    /// The row of the table, from zero.
-    pub row: usize,
+    /// The row of the table, from zero. A reader of files puts the file's own number here.
+    pub row: u64,
+    /// Its id, for a reader of files to put here.
+    pub id: Option<String>,
     /// Its cell.
     pub cell: String,
     /// Its votes, one count a class.
@@ -75,7 +83,7 @@ impl Agreement {
     /// Whether there are more unanimous rows than chance explains.
     #[must_use]
     pub fn is_too_unanimous(&self) -> bool {
-        self.unanimous_z > EXCESS && self.unanimous as f64 > 1.1 * self.unanimous_expected + 5.0
+        self.unanimous_z > EXCESS && self.unanimous as f64 > TIMES * self.unanimous_expected + 5.0
     }
 
     /// Whether ties are missing, as if a majority vote were counted as one more label.
@@ -124,10 +132,13 @@ impl Agreement {
                 found.rows += 1;
                 found.unanimous_expected += chance;
                 variance += chance * (1.0 - chance);
-                if is_unanimous(votes) {
-                    found.unanimous += 1;
-                    let (row, votes) = (ordered.origin[row] as usize, votes.counts().to_vec());
-                    found.suspects.push(SuspectRow { row, cell: name.clone(), votes, chance });
+                found.unanimous += usize::from(is_unanimous(votes));
+                if is_unanimous(votes) && chance < SUSPICIOUS {
+                    let (row, votes) = (u64::from(ordered.origin[row]), votes.counts().to_vec());
+                    found.suspects.push(SuspectRow { row, id: None, cell: name.clone(), votes, chance });
+                }
+                if votes.k() > MOST_FOR_TIES {
+                    continue;
                 }
                 found.tied += usize::from(is_tied(votes.counts()));
                 for _ in 0..DRAWS {

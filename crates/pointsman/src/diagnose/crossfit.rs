@@ -48,6 +48,8 @@ pub(super) struct Crossfit {
     pub(super) always: Vec<Average>,
     /// Thresholds on total uncertainty; ranking by it.
     pub(super) threshold: Outcome,
+    /// Ranking by the uncertainty of what the first re-calibrated plan serves.
+    pub(super) recalibrated_uncertainty: Option<Outcome>,
     /// One a plan; `None` if it cannot be fitted to a half.
     pub(super) routers: Vec<Option<Outcome>>,
     /// The share of rows on which the first plan's routers of two halves agree.
@@ -58,6 +60,7 @@ pub(super) struct Crossfit {
 struct Split {
     always: Vec<Vec<f64>>,
     threshold: Judged,
+    recalibrated_uncertainty: Option<Judged>,
     routers: Vec<Option<Judged>>,
     agreeing: f64,
 }
@@ -103,6 +106,7 @@ impl Crossfit {
         Ok(Some(Self {
             always: (0..actions).map(always).collect(),
             threshold,
+            recalibrated_uncertainty: outcome(&|split| split.recalibrated_uncertainty.as_ref()),
             routers,
             stability: splits.iter().map(|split| split.agreeing).sum::<f64>() / SPLITS as f64,
             weights,
@@ -126,8 +130,13 @@ impl Split {
             truths.push(truth);
         }
         let blank = || Judged { cost: vec![0.0; n], won: vec![0.0; n], loss: vec![0.0; n] };
-        let mut found =
-            Self { always: vec![vec![0.0; n]; actions], threshold: blank(), routers: Vec::new(), agreeing: 1.0 };
+        let mut found = Self {
+            always: vec![vec![0.0; n]; actions],
+            threshold: blank(),
+            recalibrated_uncertainty: None,
+            routers: Vec::new(),
+            agreeing: 1.0,
+        };
         for half in [0, 1] {
             let (truth, other, rows) = (&truths[half], &truths[1 - half], &halves[half].0);
             let rule = Thresholds::fit(&other.uncertainty, &other.costs, &other.weights);
@@ -155,6 +164,10 @@ impl Split {
                 let replay = policy.replay(&halves[half].1)?;
                 let (taken, scores) = (replay.actions_of(policy), replay.estimated_reducible());
                 truths[half].judge(&halves[half].0, &taken, &scores, replay.total_losses(), &mut judged);
+                if plan.recalibrated {
+                    let ranked = found.recalibrated_uncertainty.get_or_insert_with(blank);
+                    truths[half].judge(&halves[half].0, &taken, replay.uncertainties(), replay.total_losses(), ranked);
+                }
             }
             if place == 0 {
                 found.agreeing = agreeing(&ordered.rows, &policies)?;

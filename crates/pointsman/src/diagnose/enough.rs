@@ -53,10 +53,11 @@ pub struct Compared {
 }
 
 impl Enough {
-    /// The partition that surely does better than the one asked for, if there is one.
+    /// The partition that surely does better than the one asked for, if there is one: by three standard errors, since several are
+    /// compared.
     #[must_use]
     pub fn better_partition(&self) -> Option<&str> {
-        let sure = |other: &&Compared| other.better_by.is_some_and(|by| by.low > 0.0);
+        let sure = |other: &&Compared| other.better_by.is_some_and(|by| by.low > by.estimate.max(0.0) / 3.0);
         let by = |other: &Compared| other.better_by.map_or(0.0, |by| by.estimate);
         let best = self.partitions.iter().filter(sure).max_by(|a, b| by(a).total_cmp(&by(b)));
         best.map(|other| other.partition.as_str())
@@ -95,7 +96,11 @@ fn plugin_shortfall(router: &Router, task: &Task) -> Result<Option<f64>> {
     let (mut sum, mut all) = (0.0, 0.0);
     for cell in (0..router.cells().count() as u32).map(CellId) {
         let estimates = shrink.cell(cell).zip(plugin.cell(cell));
-        if let Some((a, b)) = estimates.and_then(|(a, b)| Some((a.irreducible()?, b.irreducible()?))) {
+        // One label of an item has no other to differ from, even where the cell's split is known.
+        let paired = |cell: &crate::policy::Decision<'_>| cell.estimate().paired_rows > 0;
+        if let Some((a, b)) =
+            estimates.filter(|(a, _)| paired(a)).and_then(|(a, b)| Some((a.irreducible()?, b.irreducible()?)))
+        {
             let weight = shrink.cell(cell).map_or(0.0, |decision| decision.estimate().weight);
             sum += weight * (a - b);
             all += weight;

@@ -82,13 +82,13 @@ pub struct Diagnosis {
 /// What decomposition is worth, beside simpler rules.
 #[derive(Debug, Clone, Serialize)]
 pub struct Worth {
-    /// Correlation of reducible and total loss over cells, the noise of estimates taken out. Near 1, ranking by total
-    /// uncertainty is as good.
+    /// Correlation of reducible and total loss over cells, the noise of estimates taken out. Near 1, a ranking by total
+    /// loss is as good, and so is total uncertainty if the model knows its own.
     pub correlation: Option<f64>,
-    /// Normalised gain of ranking by reducible loss and by total uncertainty: 0 random, 1 point-wise optimal; unknown if no
-    /// loss is reducible.
+    /// Normalised gain of ranking by reducible loss (`higher-order`), by `total-uncertainty` and by that of the re-calibrated
+    /// prediction: 0 random, 1 point-wise optimal; unknown if no loss is reducible.
     pub gain: Named<Option<f64>>,
-    /// The difference of the two.
+    /// The difference of the first two.
     pub gain_over_total_uncertainty: Option<Interval>,
     /// Cost a query of `router`, `always-<action>` and `total-uncertainty` (the best thresholds on it, learned from the same
     /// rows); unknown if the task leaves no choice.
@@ -182,6 +182,9 @@ impl Diagnosis {
         let mut gains = Named::new();
         gains.push("higher-order", gain(own.won.mean(weights)));
         gains.push("total-uncertainty", gain(rival.won.mean(weights)));
+        if let Some(recalibrated) = &crossfit.recalibrated_uncertainty {
+            gains.push("recalibrated-uncertainty", gain(recalibrated.won.mean(weights)));
+        }
         let (mut costs, mut savings) = (Named::new(), Named::new());
         costs.push("router", own.cost.interval(weights));
         let names = actions_of(&self.task);
