@@ -8,6 +8,7 @@ mod golden;
 mod invariance;
 mod layering;
 mod losses;
+mod oracles;
 mod prices;
 mod regressions;
 mod stability;
