@@ -145,10 +145,12 @@ impl PriceGrid {
                 route.map_or(f64::INFINITY, |price| group.at(column) + price),
                 abstain.unwrap_or(f64::INFINITY),
             ];
-            let action = kind(policy.taken(group.source));
-            cost += group.share * costs[action];
+            let course = policy.taken(group.source);
+            cost += group.share * course.mean(|action| costs[kind(action)]);
             best += group.share * costs.iter().copied().fold(f64::INFINITY, f64::min);
-            shares[action] += group.share;
+            for (what, share) in shares.iter_mut().enumerate() {
+                *share += group.share * course.mean(|action| f64::from(u8::from(kind(action) == what)));
+            }
         }
         self.router.push(cost);
         self.cell_optimal.push(best);

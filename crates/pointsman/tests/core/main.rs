@@ -7,6 +7,7 @@ mod evaluation;
 mod golden;
 mod invariance;
 mod layering;
+mod limits;
 mod losses;
 mod oracles;
 mod prices;
