@@ -28,6 +28,7 @@
 //! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
 //! same bytes, whatever the order of its rows and the number of threads.
 
+mod certificate;
 mod error;
 mod estimate;
 mod evaluate;
@@ -42,6 +43,7 @@ mod task;
 mod votes;
 mod wasserstein;
 
+pub use certificate::{CellCertificate, CellJudgement, Certificate, Interval, Judgement};
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{

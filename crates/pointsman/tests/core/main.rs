@@ -1,6 +1,7 @@
 //! The core's tests that need no files but the golden cases and the sources themselves.
 
 mod cells;
+mod certificates;
 mod decisions;
 mod estimators;
 mod evaluation;
