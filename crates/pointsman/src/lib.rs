@@ -43,7 +43,7 @@ mod task;
 mod votes;
 mod wasserstein;
 
-pub use certificate::{CellCertificate, CellJudgement, Certificate, Interval, Judgement};
+pub use certificate::{AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan};
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
@@ -53,7 +53,7 @@ pub use evaluate::{
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::Oracle;
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{Action, Decision, Level, Policy, Tally, TallySummary, Verdict};
+pub use policy::{Action, Decision, Flip, Level, Policy, Tally, TallySummary, Verdict};
 pub use router::{Mixture, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};

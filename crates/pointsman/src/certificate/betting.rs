@@ -49,6 +49,12 @@ impl Interval {
         self.high - self.low
     }
 
+    /// Half way between its ends.
+    #[must_use]
+    pub fn middle(self) -> f64 {
+        f64::midpoint(self.low, self.high)
+    }
+
     /// What lies in both. If nothing does, one of them has missed, as is allowed now and then: the first is kept.
     pub(super) fn and(self, other: Self) -> Self {
         let both = Self::new(self.low.max(other.low), self.high.min(other.high));

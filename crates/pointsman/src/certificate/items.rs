@@ -54,6 +54,16 @@ impl Items {
         Self { classes, rows, probs, votes, weights: None, dropped: 0 }
     }
 
+    /// The same items with other votes.
+    pub(super) fn with_votes(&self, votes: Vec<u32>) -> Self {
+        Self { votes, ..self.clone() }
+    }
+
+    /// One item's votes.
+    pub(super) fn votes(&self, item: usize) -> Votes<'_> {
+        Votes::new(&self.votes[item * self.classes..][..self.classes])
+    }
+
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }

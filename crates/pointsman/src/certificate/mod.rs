@@ -7,13 +7,17 @@
 
 mod betting;
 mod items;
+mod plan;
 mod statistics;
+mod uniform;
 
 use rayon::prelude::*;
 
 pub use betting::Interval;
 use items::Items;
+pub use plan::{CellPlan, Plan};
 use statistics::Answer;
+pub use uniform::AllLosses;
 
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -164,17 +168,20 @@ impl Router {
     }
 }
 
+fn check(confidence: f64) -> Result<()> {
+    if confidence > 0.0 && confidence < 1.0 {
+        return Ok(());
+    }
+    Err(Error::Task(format!("a confidence of {confidence}: give a number between 0 and 1, both excluded, as in 0.95")))
+}
+
 fn weight(mixture: Mixture<'_>) -> f64 {
     mixture.rows().map(|row| mixture.table().weight(row)).sum()
 }
 
 impl Rules {
     fn new(router: &Router, task: &Task, confidence: f64, tasks: usize) -> Result<Self> {
-        if !(confidence > 0.0 && confidence < 1.0) {
-            return Err(Error::Task(format!(
-                "a confidence of {confidence}: give a number between 0 and 1, both excluded, as in 0.95"
-            )));
-        }
+        check(confidence)?;
         let classes = router.classes().len();
         task.loss().check_classes(classes)?;
         let mut kinds = vec![Oracle::bayes()];
@@ -194,15 +201,21 @@ impl Rules {
         Ok(Self { loss: task.loss().certified(classes), kinds, routes, alpha })
     }
 
-    /// The intervals of a cell; `served` if the router serves centroids, with the cell's own if it has one.
-    fn certify(&self, items: &Items, served: Option<Option<&[f64]>>) -> CellCertificate {
-        let whole = Interval::new(0.0, self.loss.bound());
-        let mut answers = vec![served.is_none().then(|| Answer::predict(items, &self.loss))];
+    /// What the items say about each answer; nothing about predicting if that is a centroid made from them.
+    fn answers(&self, items: &Items, served: bool) -> Vec<Option<Answer>> {
+        let mut answers = vec![(!served).then(|| Answer::predict(items, &self.loss))];
         answers.extend(self.kinds.iter().map(|kind| {
             Some(match kind {
                 Oracle::Bayes => Answer::bayes(items, &self.loss),
             })
         }));
+        answers
+    }
+
+    /// The intervals of a cell; `served` if the router serves centroids, with the cell's own if it has one.
+    fn certify(&self, items: &Items, served: Option<Option<&[f64]>>) -> CellCertificate {
+        let whole = Interval::new(0.0, self.loss.bound());
+        let answers = self.answers(items, served.is_some());
         let interval = |answer: &Option<Answer>| match (answer, served) {
             (Some(answer), _) => answer.interval(items, self.alpha),
             (None, Some(Some(centroid))) if items.len() > 0 => {

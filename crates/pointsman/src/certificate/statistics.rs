@@ -30,6 +30,17 @@ impl Values {
         Sample { values: &self.values, range: self.range, weights: items.weights() }
     }
 
+    /// The mean, by weight.
+    fn mean(&self, items: &Items) -> f64 {
+        let weight = |i: usize| items.weights().map_or(1.0, |weights| weights[i]);
+        let (sum, all) = self
+            .values
+            .iter()
+            .enumerate()
+            .fold((0.0, 0.0), |(sum, all), (i, x)| (sum + weight(i) * x, all + weight(i)));
+        sum / all
+    }
+
     fn minus(&self, other: &Self, range: [f64; 2]) -> Self {
         Self { values: self.values.iter().zip(&other.values).map(|(x, y)| x - y).collect(), range }
     }
@@ -52,6 +63,11 @@ impl Answer {
     /// The interval of the loss; either end fails with probability `alpha` at most.
     pub(super) fn interval(&self, items: &Items, alpha: f64) -> Interval {
         enclosed(&self.below, self.above(), items, alpha)
+    }
+
+    /// What the interval would shrink to with ever more such items.
+    pub(super) fn limit(&self, items: &Items) -> Interval {
+        Interval::new(self.below.mean(items), self.above().mean(items))
     }
 
     /// The weak prediction: u.

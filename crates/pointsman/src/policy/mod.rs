@@ -1,5 +1,6 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
+mod flips;
 mod tally;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
 use crate::task::{Task, Ties};
+pub use flips::Flip;
 pub use tally::{Tally, TallySummary};
 
 /// Costs closer than this, relative to themselves or to what their loss is rounded on, are a tie.

@@ -304,3 +304,49 @@ fn one_label_an_item_still_certifies_abstaining() {
     let judgement = judged(&router, &certificate, &task);
     assert!(judgement.cells.iter().all(|cell| cell.certain), "abstaining at 0.05 beats predicting");
 }
+
+/// What holds for every proper loss holds for each of these, and for random matrices.
+#[test]
+fn the_bound_for_all_losses_holds() {
+    let mut rng = Rng::new(71);
+    let (mut probs, mut votes, mut truths) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..1500 {
+        let truth = if rng.uniform() < 0.5 { [0.9, 0.1] } else { [0.3, 0.7] };
+        truths.push(truth);
+        votes.push(rng.votes(&truth, 10));
+        probs.push(vec![0.6, 0.4]);
+    }
+    let router = Router::calibrate(&table(2, &probs, &votes), &Partition::level_sets()).unwrap();
+    let bound = router.all_losses(CellId(0), 0.9).unwrap();
+    assert!(bound.total.unwrap() < 0.05 && bound.irreducible_above < 0.25, "{bound:?}");
+    let mut losses: Vec<Loss> = ["brier", "zero-one", "spherical", "three-part"].map(|l| l.parse().unwrap()).into();
+    for _ in 0..100 {
+        let cost = (0..3).map(|_| (0..2).map(|_| rng.uniform()).collect()).collect();
+        losses.push(Loss::matrix(["a", "b", "c"], cost).unwrap());
+    }
+    for loss in losses {
+        let policy = router.policy(&Task::new(loss.clone()).estimator(pointsman::Estimator::Plugin)).unwrap();
+        let decision = policy.cell(CellId(0)).unwrap();
+        let total = [[0.9, 0.1], [0.3, 0.7]].iter().map(|p| loss.expected(p, &[0.6, 0.4]) / 2.0).sum::<f64>();
+        let irreducible = [[0.9, 0.1], [0.3, 0.7]].iter().map(|p| loss.entropy(p) / 2.0).sum::<f64>();
+        let b = loss.bound();
+        assert!((decision.total() - total).abs() <= b * bound.total.unwrap(), "{loss}");
+        let off = irreducible - decision.irreducible().unwrap();
+        assert!((-b * bound.irreducible_below..=b * bound.irreducible_above).contains(&off), "{loss}: {off}");
+    }
+}
+
+#[test]
+fn all_losses_are_refused_where_nothing_can_be_said() {
+    let mut rng = Rng::new(72);
+    let mut rows = |n: usize| {
+        let truths: Vec<Vec<f64>> = (0..n).map(|_| rng.dist(3)).collect();
+        let votes: Vec<Vec<u32>> = truths.iter().map(|p| rng.votes(p, 3)).collect();
+        Router::calibrate(&table(3, &truths, &votes), &Partition::confidence(1)).unwrap()
+    };
+    let error = rows(900).all_losses(CellId(0), 0.9).unwrap_err().to_string();
+    assert!(error.contains("1000 rows") && error.contains("declare"), "{error}");
+    let bound = rows(1100).all_losses(CellId(0), 0.9).unwrap();
+    assert!(bound.total.is_none() && bound.irreducible_below > 0.0, "predictions vary: {bound:?}");
+    assert!(rows(50).all_losses(CellId(1), 0.9).is_err() && rows(50).all_losses(CellId(0), 1.0).is_err());
+}

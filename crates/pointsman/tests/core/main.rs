@@ -9,6 +9,7 @@ mod golden;
 mod invariance;
 mod layering;
 mod losses;
+mod plans;
 mod prices;
 mod regressions;
 mod stability;
