@@ -276,8 +276,8 @@ pub(crate) struct EvaluateArgs {
 #[command(after_help = "\
 Experiments: routing, losses, three-way, correlation, cells, labels, rows, all.
 
-Every experiment writes its numbers to DIR/<experiment>.json. A run that was stopped continues where it
-was when the same command is given again.
+Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
+DIR/figures. A run that was stopped continues where it was when the same command is given again.
 
 Examples:
   pointsman reproduce all --quick -o out

@@ -51,7 +51,7 @@ pub use evaluate::{
     MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Sweep, SweepAxis, SweepPoint, TaskSummary,
 };
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};
-pub use oracle::Oracle;
+pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
 pub use policy::{Action, Decision, Flip, Level, Policy, Tally, TallySummary, Verdict};
 pub use router::{Mixture, Router, SPARSE, Support};

@@ -57,7 +57,8 @@ impl Task {
     /// Adds an oracle at a price a query.
     ///
     /// # Errors
-    /// If the name is empty, taken or unprintable, the price negative or not finite, or there are too many routes.
+    /// If the name is empty, taken or unprintable, the price negative or not finite, there are too many routes, or
+    /// the loss cannot judge the oracle's answers (see [`Oracle::check_loss`]).
     pub fn route(mut self, name: impl Into<String>, oracle: Oracle, price: f64) -> Result<Self> {
         let name = name.into();
         let speakable =
@@ -74,6 +75,7 @@ impl Task {
             return Err(Error::Task(format!("more than {MAX_ROUTES} routes")));
         }
         let price = checked_price(&format!("route {name:?}"), price)?;
+        oracle.check_loss(&self.loss)?;
         self.routes.push(Route { name, oracle, price });
         Ok(self)
     }

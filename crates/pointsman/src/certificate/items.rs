@@ -20,20 +20,20 @@ use crate::votes::Votes;
 #[derive(Debug, Clone)]
 pub(super) struct Items {
     pub(super) classes: usize,
-    /// Where each row is in the router's table.
-    pub(super) rows: Vec<u32>,
     /// The predictions, divided by their sums, row by row.
     probs: Vec<f64>,
     votes: Vec<u32>,
     /// Relative to the largest weight of the router; `None` if it has no weights.
     weights: Option<Vec<f64>>,
+    /// The answers of each oracle asked, row by row; none of those that are not measured.
+    answers: Vec<Vec<f64>>,
     /// Rows left out because an edge of the cell was taken from them.
     pub(super) dropped: usize,
 }
 
 impl Items {
-    /// The rows of a cell. `heaviest` is the largest weight of all rows.
-    pub(super) fn of(router: &Router, cell: CellId, heaviest: f64) -> Self {
+    /// The rows of a cell. `heaviest` is the largest weight of all rows, `answers` those of the oracles asked, to all rows.
+    pub(super) fn of(router: &Router, cell: CellId, heaviest: f64, answers: &[&[f64]]) -> Self {
         let (table, classes) = (router.rows(), router.classes().len());
         let (rows, dropped) = order(router, cell);
         let mut probs = vec![0.0; rows.len() * classes];
@@ -44,14 +44,17 @@ impl Items {
         }
         let weight = |&row: &u32| table.weight(row as usize) / heaviest;
         let weights = table.has_weights().then(|| rows.iter().map(weight).collect());
-        Self { classes, rows, probs, votes, weights, dropped }
+        let answers = answers.iter().map(|all| {
+            let answer = |&row: &u32| all.get(row as usize * classes..(row as usize + 1) * classes).unwrap_or(&[]);
+            rows.iter().flat_map(answer).copied().collect()
+        });
+        Self { classes, probs, votes, weights, answers: answers.collect(), dropped }
     }
 
     /// Items made by hand.
     #[cfg(test)]
     pub(super) fn with(classes: usize, probs: Vec<f64>, votes: Vec<u32>) -> Self {
-        let rows = (0..(probs.len() / classes) as u32).collect();
-        Self { classes, rows, probs, votes, weights: None, dropped: 0 }
+        Self { classes, probs, votes, weights: None, answers: Vec::new(), dropped: 0 }
     }
 
     /// The same items with other votes.
@@ -65,11 +68,16 @@ impl Items {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.rows.len()
+        self.votes.len() / self.classes
     }
 
     pub(super) fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
+    }
+
+    /// A measured oracle's answers, row by row.
+    pub(super) fn answers(&self, oracle: usize) -> impl Iterator<Item = &[f64]> {
+        self.answers[oracle].chunks_exact(self.classes)
     }
 
     /// Prediction and votes, row by row.

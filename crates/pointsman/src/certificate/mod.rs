@@ -20,8 +20,9 @@ use statistics::Answer;
 pub use uniform::AllLosses;
 
 use crate::error::{Error, Result};
+use crate::estimate::{Asked, Column, answers_of};
 use crate::loss::Loss;
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, Panel};
 use crate::partition::CellId;
 use crate::policy::Policy;
 use crate::router::{Mixture, Router};
@@ -33,8 +34,8 @@ const FOR_SHARES: f64 = 0.1;
 /// How much heavier than the mean a row may be: beyond that one row would decide.
 const HEAVIEST: f64 = 20.0;
 
-/// With more kinds of oracles than this they are compared with predicting item by item, but not with each other.
-const PAIRED: usize = 6;
+/// More answers than this are compared with predicting item by item, but not with each other.
+const PAIRED: usize = 8;
 
 /// Regrets below this part of the loss's bound are rounding.
 const ROUNDING: f64 = 1e-12;
@@ -59,7 +60,6 @@ const BAYES: usize = 1;
 pub struct Certificate {
     confidence: f64,
     rules: Rules,
-    oracles: Vec<Oracle>,
     cells: Vec<CellCertificate>,
     shares: Vec<f64>,
     /// By how much the share of any set of cells may be above what was counted.
@@ -105,10 +105,8 @@ pub struct CellJudgement {
 #[derive(Debug, Clone)]
 struct Rules {
     loss: Loss,
-    /// The kinds of oracles, Bayes first.
-    kinds: Vec<Oracle>,
-    /// The answer that each route of the task gives: 1 and on, in the order of `kinds`.
-    routes: Vec<usize>,
+    /// The oracles that do not know the truth: their answers come after predicting and who does.
+    asked: Asked,
     /// How often one end of one interval may fail.
     alpha: f64,
 }
@@ -117,7 +115,8 @@ impl Router {
     /// Intervals for the loss and the oracles of a task; its prices do not matter.
     ///
     /// # Errors
-    /// If the confidence is not between 0 and 1, the loss does not fit the classes, or some rows weigh too much.
+    /// If the confidence is not between 0 and 1, the loss does not fit the classes, some rows weigh too much, or the router has no
+    /// predictions of a measured oracle.
     pub fn certificate(&self, task: &Task, confidence: f64) -> Result<Certificate> {
         self.certify(task, confidence, 1)
     }
@@ -140,10 +139,11 @@ impl Router {
                 "a row weighs {relative:.0} times the mean: certificates need weights of at most {HEAVIEST} times it"
             )));
         }
+        let answers = rules.measured(self)?;
         let cell = |cell: u32| {
             let mixture = self.mixture(CellId(cell));
             let served = self.is_recalibrated().then(|| mixture.centroid());
-            let items = Items::of(self, CellId(cell), heaviest);
+            let items = Items::of(self, CellId(cell), heaviest, &answers);
             (rules.certify(&items, served.as_ref().map(|served| served.as_deref())), weight(mixture) / all)
         };
         let (cells, shares): (Vec<_>, Vec<_>) = (0..cells as u32).into_par_iter().map(cell).unzip();
@@ -153,7 +153,6 @@ impl Router {
         Ok(Certificate {
             confidence,
             rules,
-            oracles: task.routes().iter().map(|route| route.oracle().clone()).collect(),
             cells,
             shares,
             share_error: (relative * (doubt / (2.0 * n)).sqrt()).min(1.0),
@@ -184,31 +183,40 @@ impl Rules {
         check(confidence)?;
         let classes = router.classes().len();
         task.loss().check_classes(classes)?;
-        let mut kinds = vec![Oracle::bayes()];
-        let mut answer = |route: &Route| {
-            let kind = kinds.iter().position(|kind| kind == route.oracle()).unwrap_or_else(|| {
-                kinds.push(route.oracle().clone());
-                kinds.len() - 1
-            });
-            BAYES + kind
-        };
-        let routes = task.routes().iter().map(&mut answer).collect();
+        let asked = Asked::of(task);
         // Each answer's cost, and differences of pairs.
-        let answers = 1 + kinds.len();
-        let pairs = if kinds.len() <= PAIRED { answers * (answers - 1) / 2 } else { answers - 1 };
+        let answers = 2 + asked.oracles().count();
+        let pairs = if answers <= PAIRED { answers * (answers - 1) / 2 } else { answers - 1 };
         let intervals = (answers + pairs) * router.cells().count() * tasks.max(1);
         let alpha = (1.0 - FOR_SHARES) * (1.0 - confidence) / intervals as f64 / 2.0;
-        Ok(Self { loss: task.loss().certified(classes), kinds, routes, alpha })
+        Ok(Self { loss: task.loss().certified(classes), asked, alpha })
+    }
+
+    /// The answers of each oracle asked to all of a router's rows; none of those that are not measured.
+    ///
+    /// # Errors
+    /// If the router has no answers of a measured oracle.
+    fn measured<'a>(&self, router: &'a Router) -> Result<Vec<&'a [f64]>> {
+        let answers = |(oracle, name): (&Oracle, &str)| match oracle {
+            Oracle::Measured => answers_of(router.rows(), name),
+            _ => Ok(&[][..]),
+        };
+        self.asked.iter().map(answers).collect()
     }
 
     /// What the items say about each answer; nothing about predicting if that is a centroid made from them.
     fn answers(&self, items: &Items, served: bool) -> Vec<Option<Answer>> {
         let mut answers = vec![(!served).then(|| Answer::predict(items, &self.loss))];
-        answers.extend(self.kinds.iter().map(|kind| {
-            Some(match kind {
-                Oracle::Bayes => Answer::bayes(items, &self.loss),
+        let bayes = Answer::bayes(items, &self.loss);
+        let asked = self.asked.oracles().enumerate().map(|(place, oracle)| {
+            Some(match Panel::of(oracle) {
+                Some(panel) => Answer::panel(panel, items, &self.loss, &bayes),
+                None => Answer::given(items.answers(place), items, &self.loss),
             })
-        }));
+        });
+        let asked: Vec<Option<Answer>> = asked.collect();
+        answers.push(Some(bayes));
+        answers.extend(asked);
         answers
     }
 
@@ -231,7 +239,7 @@ impl Rules {
             if let (Some(x), Some(y)) = (&answers[a], &answers[b]) {
                 if (a, b) == (PREDICT, BAYES) {
                     gap = statistics::reducible(x, y, items, self.alpha).and(gap);
-                } else if a == PREDICT || self.kinds.len() <= PAIRED {
+                } else if a == PREDICT || n <= PAIRED {
                     gap = statistics::difference(x, y, items, self.alpha).and(gap);
                 }
             }
@@ -252,12 +260,20 @@ impl Rules {
         CellCertificate { rows: items.len(), dropped: items.dropped, costs, gaps }
     }
 
+    /// Where a route's answer is among all.
+    fn place(&self, route: &Route) -> usize {
+        match self.asked.column(route) {
+            Some(Column::Own(place)) => BAYES + 1 + place,
+            _ => BAYES,
+        }
+    }
+
     /// What a route or predicting costs before its price: the answer, and the price. Abstaining is all price.
     fn answer(&self, task: &Task, action: usize) -> (Option<usize>, f64) {
         match action.checked_sub(1) {
             None => (Some(PREDICT), 0.0),
             Some(route) => match task.routes().get(route) {
-                Some(priced) => (Some(self.routes[route]), priced.price()),
+                Some(priced) => (Some(self.place(priced)), priced.price()),
                 None => (None, task.abstain_price().unwrap_or(f64::INFINITY)),
             },
         }
@@ -332,8 +348,8 @@ impl Certificate {
     }
 
     fn check(&self, task: &Task) -> Result<()> {
-        let same_oracles = task.routes().iter().map(Route::oracle).eq(&self.oracles);
-        if same_oracles && task.loss().certified_like(&self.rules.loss) {
+        let known = task.routes().iter().all(|route| self.rules.asked.column(route).is_some());
+        if known && task.loss().certified_like(&self.rules.loss) {
             Ok(())
         } else {
             Err(Error::Task(

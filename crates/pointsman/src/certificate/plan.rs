@@ -83,9 +83,11 @@ impl Router {
         let open = |cell: &u32| !judgement.cells[*cell as usize].certain && certificate.shares[*cell as usize] > 0.0;
         let open: Vec<u32> = (0..judgement.cells.len() as u32).filter(open).collect();
         let (_, heaviest) = self.weights();
+        let answers = certificate.rules.measured(self)?;
         let study = |&cell: &u32| {
             let decision = policy.cell(CellId(cell))?;
-            let study = Study { router: self, rules: &certificate.rules, task, cell: CellId(cell), heaviest };
+            let items = Items::of(self, CellId(cell), heaviest, &answers);
+            let study = Study { router: self, rules: &certificate.rules, task, cell: CellId(cell), items };
             Some(study.plan(&policy, &decision, &certificate))
         };
         let mut cells: Vec<CellPlan> = open.par_iter().filter_map(study).collect();
@@ -103,7 +105,7 @@ struct Study<'a> {
     rules: &'a Rules,
     task: &'a Task,
     cell: CellId,
-    heaviest: f64,
+    items: Items,
 }
 
 impl Study<'_> {
@@ -113,9 +115,9 @@ impl Study<'_> {
         let taken = policy.taken(self.cell.0);
         let (regret, rival) = self.rules.regret(found, self.task, taken);
         let names = self.task.action_names();
-        let items = Items::of(self.router, self.cell, self.heaviest);
-        let rivals: Vec<Rival> = self.rivals(&items, found, taken);
-        let more_labels = self.more_labels(&items);
+        let items = &self.items;
+        let rivals: Vec<Rival> = self.rivals(found, taken);
+        let more_labels = self.more_labels();
         let most = MOST_TIMES * items.len();
         let more_items = least(most, |more| {
             let shrink = (items.len() as f64 / (items.len() + more) as f64).sqrt();
@@ -140,7 +142,8 @@ impl Study<'_> {
     }
 
     /// How the action taken compares with each of the others.
-    fn rivals(&self, items: &Items, found: &CellCertificate, taken: usize) -> Vec<Rival> {
+    fn rivals(&self, found: &CellCertificate, taken: usize) -> Vec<Rival> {
+        let items = &self.items;
         let answers = self.rules.answers(items, self.router.is_recalibrated());
         let cost = |action: usize| {
             let (answer, price) = self.rules.answer(self.task, action);
@@ -173,10 +176,10 @@ impl Study<'_> {
         (0..actions(self.task)).any(|action| self.rules.regret(&found, self.task, action).1.is_none())
     }
 
-    fn more_labels(&self, items: &Items) -> Option<usize> {
-        let guesses = Guesses::of(self.router.mixture(self.cell)).filter(|_| items.len() > 0)?;
+    fn more_labels(&self) -> Option<usize> {
+        let guesses = Guesses::of(self.router.mixture(self.cell)).filter(|_| self.items.len() > 0)?;
         let settles = |more: usize| {
-            let trial = |seed: &u64| self.settles(&with_more_labels(items, &guesses, more, *seed));
+            let trial = |seed: &u64| self.settles(&with_more_labels(&self.items, &guesses, more, *seed));
             (0..TRIALS).filter(trial).take(SETTLED).count() == SETTLED
         };
         least(MOST_LABELS, settles)

@@ -9,10 +9,16 @@
 //!   the items bet on before it.
 //!
 //! For the Brier loss and two labels or more both are replaced by Û = k/(k−1)·(1 − ‖ȳ‖²), whose expectation it is.
+//!
+//! A measured oracle is judged as predicting is. A panel's loss has an unbiased number on items with labels enough; of other
+//! items it is known only that nobody does better than who knows the truth.
+
+use std::collections::HashMap;
 
 use super::betting::{Interval, Sample};
 use super::items::Items;
 use crate::loss::{Loss, Shape, dot};
+use crate::oracle::Panel;
 use crate::votes::Votes;
 
 /// How many labels the weak prediction counts for.
@@ -72,16 +78,34 @@ impl Answer {
 
     /// The weak prediction: u.
     pub(super) fn predict(items: &Items, loss: &Loss) -> Self {
+        Self::given(items.iter().map(|(prediction, _)| prediction), items, loss)
+    }
+
+    /// Answers that are known, item by item.
+    pub(super) fn given<'a>(answers: impl Iterator<Item = &'a [f64]>, items: &Items, loss: &Loss) -> Self {
         let (mut mean, mut losses) = (vec![0.0; items.classes], vec![0.0; items.classes]);
-        let values = items
-            .iter()
-            .map(|(prediction, votes)| {
-                votes.mean_into(&mut mean);
-                loss.losses_into(prediction, &mut losses);
-                dot(&mean, &losses)
-            })
-            .collect();
+        let judge = |(answer, (_, votes)): (&[f64], (&[f64], Votes<'_>))| {
+            votes.mean_into(&mut mean);
+            loss.losses_into(answer, &mut losses);
+            dot(&mean, &losses)
+        };
+        let values = answers.zip(items.iter()).map(judge).collect();
         Self { below: Values { values, range: [0.0, loss.bound()] }, above: None }
+    }
+
+    /// A panel; `bayes` is who knows the truth.
+    pub(super) fn panel(panel: Panel, items: &Items, loss: &Loss, bayes: &Self) -> Self {
+        let mut seen: HashMap<&[u32], Option<f64>> = HashMap::new();
+        let mut unbiased = |votes| *seen.entry(Votes::counts(votes)).or_insert_with(|| panel.unbiased(loss, votes));
+        let found: Vec<Option<f64>> = items.iter().map(|(_, votes)| unbiased(votes)).collect();
+        let range = [0.0, loss.bound()];
+        let either = |other: &dyn Fn(usize) -> f64| {
+            let values = found.iter().enumerate().map(|(item, found)| found.unwrap_or_else(|| other(item)));
+            Values { values: values.collect(), range }
+        };
+        let below = either(&|item| bayes.below.values[item]);
+        let known = found.iter().all(Option::is_some);
+        Self { below, above: (!known).then(|| either(&|_| range[1])) }
     }
 
     /// Who knows the truth: T⁻ and T⁺, or Û.

@@ -43,7 +43,7 @@ impl Router {
         if cell.index() >= self.cells().count() {
             return Err(Error::Router(format!("no cell {cell}: there are {}", self.cells().count())));
         }
-        let items = Items::of(self, cell, 1.0);
+        let items = Items::of(self, cell, 1.0, &[]);
         let (n, classes) = (items.len(), items.classes);
         let refuse =
             |reason: String| Err(Error::Table(format!("no bound for all losses at once in cell {cell}: {reason}")));

@@ -8,6 +8,7 @@
 mod dirichlet;
 mod moments;
 mod npmle;
+mod oracles;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +18,7 @@ use crate::loss::{Loss, dot};
 use crate::router::Mixture;
 use crate::votes::Votes;
 use moments::Moments;
+pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 
 /// How the irreducible loss is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +56,9 @@ pub struct Decomposition {
     pub irreducible_low: f64,
     /// Upper end of the irreducible loss.
     pub irreducible_high: f64,
+    /// Lower and upper end of what each oracle of the task loses that is not Bayes-optimal: each once, in the task's order.
+    /// It can be more than the total loss of predicting.
+    pub oracles: Vec<[f64; 2]>,
 }
 
 impl Decomposition {
@@ -81,10 +86,25 @@ impl Decomposition {
         [self.irreducible_high, self.irreducible_low].map(|irreducible| (self.total - irreducible).max(0.0))
     }
 
-    /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own.
+    /// Lower and upper end of what an oracle loses.
+    pub(crate) fn at(&self, column: Column) -> [f64; 2] {
+        match column {
+            Column::Irreducible => [self.irreducible_low, self.irreducible_high],
+            Column::Own(place) => self.oracles[place],
+        }
+    }
+
+    /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own; `oracles` are the
+    /// losses of other oracles on the rows of the mixture's table.
     ///
     /// `None` if the mixture has no rows: an empty cell is not zero.
-    pub(crate) fn of(mixture: Mixture<'_>, loss: &Loss, estimator: Estimator, served: Option<&[f64]>) -> Option<Self> {
+    pub(crate) fn of(
+        mixture: Mixture<'_>,
+        loss: &Loss,
+        estimator: Estimator,
+        served: Option<&[f64]>,
+        oracles: &RowLosses,
+    ) -> Option<Self> {
         let moments = Moments::of(mixture)?;
         let classes = moments.mean.len();
         let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
@@ -121,6 +141,7 @@ impl Decomposition {
             Estimator::Npmle => known(npmle::irreducible(mixture, &moments.mean, loss).min(ceiling)),
             Estimator::Dirichlet => known(dirichlet::irreducible(mixture, &moments.mean, loss).min(ceiling)),
         };
+        let oracles = oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]);
         let effective_rows = moments.effective_rows;
         Some(Self {
             rows: mixture.len(),
@@ -131,6 +152,7 @@ impl Decomposition {
             total,
             irreducible_low: low,
             irreducible_high: high,
+            oracles,
         })
     }
 }

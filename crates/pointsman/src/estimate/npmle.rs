@@ -25,10 +25,16 @@ const ATOMS: usize = 400;
 
 const STEPS: usize = 300;
 
-/// E G(p*) under the likeliest law.
-pub(super) fn irreducible(mixture: Mixture<'_>, mean: &[f64], loss: &Loss) -> f64 {
+/// The likeliest law: its atoms and their weights.
+pub(super) fn law(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
     let (atoms, start) = if mean.len() == 2 { grid(mixture, mean) } else { drawn(mixture, mean) };
     let weights = maximise(mixture, &atoms, start);
+    (atoms, weights)
+}
+
+/// E G(p*) under the likeliest law.
+pub(super) fn irreducible(mixture: Mixture<'_>, mean: &[f64], loss: &Loss) -> f64 {
+    let (atoms, weights) = law(mixture, mean);
     atoms.iter().zip(&weights).map(|(atom, weight)| weight * loss.entropy(atom)).sum()
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{Group, Replay, sum};
 use crate::error::Result;
+use crate::estimate::Column;
 use crate::oracle::Oracle;
 use crate::partition::CellId;
 use crate::policy::Policy;
@@ -11,8 +12,9 @@ use crate::task::{Route, Task};
 
 /// Actions and held-out costs for a grid of route prices × abstention prices; `None` is "never".
 ///
-/// The grid has one route, the task's cheapest: of oracles that know the truth, no other is ever asked. Lists over
-/// the grid run through the abstention prices first: entry `r · abstain_prices.len() + a`.
+/// The grid has one route, the one of the task that costs the least on the held-out rows, loss and price together: of oracles
+/// that know the truth, no other is ever asked. Lists over the grid run through the abstention prices first: entry
+/// `r · abstain_prices.len() + a`.
 #[derive(Debug, Clone, Serialize)]
 pub struct PriceGrid {
     /// The name of the route.
@@ -27,7 +29,8 @@ pub struct PriceGrid {
     pub actions: Vec<String>,
     /// Estimated cost of routing each cell, for each route price; unknown where labels give only bounds.
     pub route_costs: Vec<Vec<Option<f64>>>,
-    /// The irreducible loss beyond which routing costs more than abstaining; none if one of the two is never done.
+    /// The irreducible loss beyond which routing costs more than abstaining; none if one of the two is never done or the
+    /// oracle loses something else than the irreducible loss.
     pub corners: Vec<Option<f64>>,
     /// Mean held-out cost of the router.
     pub router: Vec<f64>,
@@ -56,22 +59,27 @@ impl Replay {
     pub fn price_grid(&self, policy: &Policy, cells: &[CellId], steps: usize) -> Result<PriceGrid> {
         self.check(policy)?;
         let groups = &self.groups;
-        let mean = |value: fn(&Group) -> f64| sum(groups.iter().map(|group| group.share * value(group)));
-        let (total, irreducible) = (mean(|g| g.total), mean(|g| g.irreducible));
+        let mean = |value: &dyn Fn(&Group) -> f64| sum(groups.iter().map(|group| group.share * value(group)));
+        let total = mean(&|group| group.total);
 
         let task = policy.task();
-        let cheapest = task.routes().iter().min_by(|a, b| a.price().total_cmp(&b.price()));
+        let loss = |route: usize| mean(&|group| group.at(policy.column(route)));
+        let costs = task.routes().iter().enumerate().map(|(place, route)| (place, loss(place) + route.price()));
+        let cheapest = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
+        let column = cheapest.map_or(Column::Irreducible, |place| policy.column(place));
+        let lost = mean(&|group| group.at(column));
+        let cheapest = cheapest.map(|place| &task.routes()[place]);
         let name = cheapest.map_or("oracle", Route::name).to_owned();
         let oracle = cheapest.map_or(Oracle::bayes(), |route| route.oracle().clone());
         let own = (cheapest.map(Route::price), task.abstain_price());
         let estimates = || groups.iter().map(|group| policy.estimate(group.source));
-        let most_saved = estimates().map(|e| e.total - e.irreducible_low).fold(0.0, f64::max);
+        let most_saved = estimates().map(|e| e.total - e.at(column)[0]).fold(0.0, f64::max);
         let dearest = estimates().map(|e| e.total).fold(0.0, f64::max);
         let (route_prices, own_route) = axis(most_saved, own.0, steps);
         let (abstain_prices, own_abstain) = axis(dearest, own.1, steps);
 
         let mut grid = PriceGrid {
-            always_route: route_prices.iter().map(|price| price.map(|price| irreducible + price)).collect(),
+            always_route: route_prices.iter().map(|price| price.map(|price| lost + price)).collect(),
             always_abstain: abstain_prices.clone(),
             always_predict: total,
             own: [own_route, own_abstain],
@@ -89,7 +97,10 @@ impl Replay {
         };
         let bare = task.clone().without_routes().without_abstaining();
         for route in grid.route_prices.clone() {
-            let known = |cell: &CellId| policy.cell(*cell)?.irreducible().zip(route).map(|(loss, price)| loss + price);
+            let known = |cell: &CellId| {
+                let [low, high] = policy.cell(*cell)?.estimate().at(column);
+                (low == high).then_some(low).zip(route).map(|(loss, price)| loss + price)
+            };
             grid.route_costs.push(cells.iter().map(known).collect());
             for abstain in grid.abstain_prices.clone() {
                 let mut task: Task = bare.clone();
@@ -99,7 +110,7 @@ impl Replay {
                 if let Some(price) = abstain {
                     task = task.abstain(price)?;
                 }
-                grid.add(&policy.reprice(&task)?, groups, cells, [route, abstain]);
+                grid.add(&policy.reprice(&task)?, groups, cells, column, [route, abstain]);
             }
         }
         Ok(grid)
@@ -107,7 +118,14 @@ impl Replay {
 }
 
 impl PriceGrid {
-    fn add(&mut self, policy: &Policy, groups: &[Group], cells: &[CellId], [route, abstain]: [Option<f64>; 2]) {
+    fn add(
+        &mut self,
+        policy: &Policy,
+        groups: &[Group],
+        cells: &[CellId],
+        column: Column,
+        [route, abstain]: [Option<f64>; 2],
+    ) {
         const PREDICT: usize = 0;
         const ROUTE: usize = 1;
         const ABSTAIN: usize = 2;
@@ -118,12 +136,13 @@ impl PriceGrid {
             Some(_) => policy.code(cell.0).map_or('?', |code| ['p', 'r', 'a'][kind(code)]),
         };
         self.actions.push(cells.iter().map(letter).collect());
-        self.corners.push(route.zip(abstain).map(|(route, abstain)| (abstain - route).max(0.0)));
+        let both = route.zip(abstain).filter(|_| column == Column::Irreducible);
+        self.corners.push(both.map(|(route, abstain)| (abstain - route).max(0.0)));
         let (mut cost, mut best, mut shares) = (0.0, 0.0, [0.0; 3]);
         for group in groups {
             let costs = [
                 group.total,
-                route.map_or(f64::INFINITY, |price| group.irreducible + price),
+                route.map_or(f64::INFINITY, |price| group.at(column) + price),
                 abstain.unwrap_or(f64::INFINITY),
             ];
             let action = kind(policy.taken(group.source));

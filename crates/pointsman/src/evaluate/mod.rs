@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::estimate::{Decomposition, Estimator};
+use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
 use crate::loss::dot;
 use crate::partition::CellId;
 use crate::policy::Policy;
@@ -34,7 +34,9 @@ const NEGLIGIBLE: f64 = 1e-12;
 
 /// Held-out rows as a router sees them, with the losses they really have; prices do not enter.
 ///
-/// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean.
+/// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean. What a panel loses on a row is
+/// estimated from its labels without bias if they are enough, otherwise it is the loss under that truth. A measured oracle
+/// is judged by its predictions in the held-out table.
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// The estimates the rows were located with.
@@ -46,6 +48,8 @@ pub struct Replay {
     total: Vec<f64>,
     /// Loss of the Bayes-optimal oracle.
     irreducible: Vec<f64>,
+    /// Losses of the other oracles.
+    oracles: RowLosses,
     /// Entropy of the served prediction.
     uncertainty: Vec<f64>,
     truth_known: bool,
@@ -61,7 +65,7 @@ struct Place {
 }
 
 /// What the rows of one group amount to: prices enter only afterwards.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Group {
     cell: u32,
     source: u32,
@@ -69,16 +73,34 @@ struct Group {
     share: f64,
     total: f64,
     irreducible: f64,
-    /// The irreducible loss with the bias of few labels taken out; the same as above if the truth is known.
-    corrected: Option<f64>,
+    oracles: Vec<f64>,
+    /// The losses of the oracles with the bias of few labels taken out; the same as above if the truth is known.
+    corrected: Option<(f64, Vec<f64>)>,
 }
 
 impl Group {
-    /// The best single action, known in hindsight.
-    fn best(&self, task: &Task, actions: usize, irreducible: f64) -> usize {
-        let cost = |action: &usize| cost_of(task, self.total, irreducible, *action);
-        (0..actions).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(0)
+    /// What an oracle loses.
+    fn at(&self, column: Column) -> f64 {
+        column.of(self.irreducible, |place| self.oracles[place])
     }
+
+    /// What an action costs.
+    fn cost(&self, policy: &Policy, action: usize) -> f64 {
+        policy.cost_of(action, self.total, self.irreducible, |place| self.oracles[place])
+    }
+
+    /// The same with the bias of few labels taken out, as far as it can be.
+    fn corrected_cost(&self, policy: &Policy, action: usize) -> f64 {
+        match &self.corrected {
+            Some((irreducible, oracles)) => policy.cost_of(action, self.total, *irreducible, |place| oracles[place]),
+            None => self.cost(policy, action),
+        }
+    }
+}
+
+/// The first of so many actions that costs the least.
+fn best(actions: usize, cost: impl Fn(usize) -> f64) -> usize {
+    (0..actions).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(0)
 }
 
 /// What a policy costs on held-out rows. Costs are means a query, in the loss's unit.
@@ -165,7 +187,7 @@ impl Policy {
     /// Decides held-out rows and works out what they really cost.
     ///
     /// # Errors
-    /// If the table has no rows, neither votes nor truth, other classes, or lacks a feature.
+    /// If the table has no rows, neither votes nor truth, other classes, or lacks a feature or a measured oracle.
     pub fn replay(&self, table: &Table) -> Result<Replay> {
         if table.rows() == 0 {
             return Err(Error::Table("there are no rows to evaluate on".into()));
@@ -212,6 +234,7 @@ impl Policy {
             weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
             total: Vec::with_capacity(rows.len()),
             irreducible: Vec::with_capacity(rows.len()),
+            oracles: RowLosses::held_out(table, loss, self.asked())?,
             uncertainty: Vec::with_capacity(rows.len()),
             truth_known,
         };
@@ -221,7 +244,7 @@ impl Policy {
             replay.irreducible.push(irreducible);
             replay.uncertainty.push(uncertainty);
         }
-        replay.form_groups(table);
+        replay.form_groups(table)?;
         Ok(replay)
     }
 }
@@ -229,7 +252,8 @@ impl Policy {
 impl Replay {
     /// What the policy the rows were replayed with, or one repriced from it, costs.
     ///
-    /// Rows whose action is undetermined are counted as predicted or, if that is known to cost less, as abstained.
+    /// Rows whose action is undetermined are counted as predicted or, if that is known to cost less, as abstained or sent to
+    /// an oracle that was measured.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
@@ -256,9 +280,9 @@ impl Replay {
         };
         // One action a group: means by groups, as everywhere; rows are needed for the standard errors only.
         let mut add = |name: String, action: &dyn Fn(&Group) -> usize| {
-            let mean = self.mean_by_group(task, action);
+            let mean = self.mean_by_group(policy, action);
             let actions: Vec<usize> = self.groups.iter().map(action).collect();
-            let cost = |row: usize| self.cost(task, row, actions[self.places[row].group as usize]);
+            let cost = |row: usize| self.cost(policy, row, actions[self.places[row].group as usize]);
             evaluation.mean_cost.push(name.clone(), mean);
             evaluation.standard_error.push(name, self.mean(&cost).1);
             mean
@@ -267,8 +291,8 @@ impl Replay {
         for (action, name) in names.iter().enumerate() {
             add(format!("always-{name}"), &|_| action);
         }
-        let by_cell = add("cell-optimal".into(), &|group| group.best(task, names.len(), group.irreducible));
-        let (pointwise, error) = self.mean(&|row| self.least_cost(task, row, names.len()));
+        let by_cell = add("cell-optimal".into(), &|group| best(names.len(), |action| group.cost(policy, action)));
+        let (pointwise, error) = self.mean(&|row| self.least_cost(policy, row, names.len()));
         evaluation.mean_cost.push("pointwise-optimal", pointwise);
         evaluation.standard_error.push("pointwise-optimal", error);
         evaluation.regret.push("cell-optimal", router - by_cell);
@@ -292,11 +316,13 @@ impl Replay {
         if self.policy.shares_estimates(policy) {
             return Ok(());
         }
-        Err(Error::Task("the rows were replayed with another router, loss or estimator: replay them again".into()))
+        Err(Error::Task(
+            "the rows were replayed with another router, loss, estimator or oracles: replay them again".into(),
+        ))
     }
 
     /// Gathers the rows that are treated alike.
-    fn form_groups(&mut self, table: &Table) {
+    fn form_groups(&mut self, table: &Table) -> Result<()> {
         let mut codes: Vec<u32> = self.places.iter().map(|place| place.group).collect();
         codes.sort_unstable();
         codes.dedup();
@@ -307,21 +333,28 @@ impl Replay {
         }
         let all = sum(self.weights.iter().copied());
         let loss = self.policy.task().loss();
+        let unbiased =
+            if self.truth_known { RowLosses::default() } else { RowLosses::of(table, loss, self.policy.asked())? };
         let form = |rows: &Vec<u32>| {
             let Place { cell, source, .. } = self.places[rows[0] as usize];
             let total = |values: &[f64]| sum(rows.iter().map(|&row| self.weights[row as usize] * values[row as usize]));
             let weight = sum(rows.iter().map(|&row| self.weights[row as usize]));
             let irreducible = total(&self.irreducible) / weight;
+            let oracles: Vec<f64> = self.oracles.columns().iter().map(|losses| total(losses) / weight).collect();
             let corrected = if self.truth_known {
-                Some(irreducible)
+                Some((irreducible, oracles.clone()))
             } else {
                 let served = self.policy.served(source);
-                let estimate = Decomposition::of(Mixture::of_rows(table, rows), loss, Estimator::Shrink, served);
-                estimate.and_then(|estimate| estimate.irreducible())
+                let mixture = Mixture::of_rows(table, rows);
+                let estimate = Decomposition::of(mixture, loss, Estimator::Shrink, served, &unbiased);
+                // Where the irreducible loss is known, so are all others.
+                estimate.and_then(|e| Some((e.irreducible()?, e.oracles.iter().map(|ends| ends[0]).collect())))
             };
-            Group { cell, source, share: weight / all, total: total(&self.total) / weight, irreducible, corrected }
+            let total = total(&self.total) / weight;
+            Group { cell, source, share: weight / all, total, irreducible, oracles, corrected }
         };
         self.groups = members.par_iter().map(form).collect();
+        Ok(())
     }
 
     /// Mean costs with the bias of few labels taken out, if every group allows it.
@@ -329,30 +362,26 @@ impl Replay {
         if self.groups.iter().any(|group| group.corrected.is_none()) {
             return None;
         }
-        let irreducible = |group: &Group| group.corrected.unwrap_or(group.irreducible);
-        let task = policy.task();
         let mean = |action: &dyn Fn(&Group) -> usize| {
-            let cost = |group: &Group| cost_of(task, group.total, irreducible(group), action(group));
-            sum(self.groups.iter().map(|group| group.share * cost(group)))
+            sum(self.groups.iter().map(|group| group.share * group.corrected_cost(policy, action(group))))
         };
         let mut costs = Named::new();
         costs.push("router", mean(&|group| policy.taken(group.source)));
         for (action, name) in names.iter().enumerate() {
             costs.push(format!("always-{name}"), mean(&|_| action));
         }
-        costs.push("cell-optimal", mean(&|group| group.best(task, names.len(), irreducible(group))));
+        costs.push("cell-optimal", mean(&|group| best(names.len(), |action| group.corrected_cost(policy, action))));
         Some(costs)
     }
 
     /// Mean cost of a policy's decisions.
     pub(crate) fn mean_cost(&self, policy: &Policy) -> f64 {
-        self.mean_by_group(policy.task(), |group| policy.taken(group.source))
+        self.mean_by_group(policy, |group| policy.taken(group.source))
     }
 
     /// Mean cost of one action a group.
-    fn mean_by_group(&self, task: &Task, action: impl Fn(&Group) -> usize) -> f64 {
-        let cost = |group: &Group| cost_of(task, group.total, group.irreducible, action(group));
-        sum(self.groups.iter().map(|group| group.share * cost(group)))
+    fn mean_by_group(&self, policy: &Policy, action: impl Fn(&Group) -> usize) -> f64 {
+        sum(self.groups.iter().map(|group| group.share * group.cost(policy, action(group))))
     }
 
     /// The share of the rows that each action gets; `undetermined` only if there are any.
@@ -374,8 +403,8 @@ impl Replay {
     }
 
     /// What an action really costs on a row.
-    fn cost(&self, task: &Task, row: usize, action: usize) -> f64 {
-        cost_of(task, self.total[row], self.irreducible[row], action)
+    fn cost(&self, policy: &Policy, row: usize, action: usize) -> f64 {
+        policy.cost_of(action, self.total[row], self.irreducible[row], |place| self.oracles.columns()[place][row])
     }
 
     /// Weighted mean and its standard error.
@@ -396,8 +425,8 @@ impl Replay {
         NEGLIGIBLE * self.policy.task().loss().rounding().max(self.mean(&|row| self.total[row]).0)
     }
 
-    fn least_cost(&self, task: &Task, row: usize, actions: usize) -> f64 {
-        (0..actions).map(|action| self.cost(task, row, action)).fold(f64::INFINITY, f64::min)
+    fn least_cost(&self, policy: &Policy, row: usize, actions: usize) -> f64 {
+        (0..actions).map(|action| self.cost(policy, row, action)).fold(f64::INFINITY, f64::min)
     }
 
     fn correlation(&self) -> Option<f64> {
@@ -440,17 +469,6 @@ impl Replay {
             evaluation.gain.push(*name, gain);
             evaluation.curves.push(*name, ranking.percentiles());
         }
-    }
-}
-
-/// What an action costs where predicting loses `total` and the oracle `irreducible`.
-fn cost_of(task: &Task, total: f64, irreducible: f64, action: usize) -> f64 {
-    match action {
-        0 => total,
-        action => match task.routes().get(action - 1) {
-            Some(route) => irreducible + route.price(),
-            None => task.abstain_price().unwrap_or(f64::INFINITY),
-        },
     }
 }
 

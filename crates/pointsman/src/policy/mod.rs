@@ -9,14 +9,15 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{Decomposition, Estimator};
+use crate::estimate::{Asked, Column, Decomposition, Estimator, RowLosses};
 use crate::evaluate::Named;
 use crate::loss::Loss;
+use crate::oracle::{Oracle, Panel};
 use crate::partition::{CellId, Cells, UNUSUAL};
 use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
-use crate::task::{Task, Ties};
+use crate::task::{Route, Task, Ties};
 pub use flips::Flip;
 pub use tally::{Tally, TallySummary};
 
@@ -63,6 +64,8 @@ pub enum Level {
 #[derive(Debug, Clone)]
 pub struct Policy {
     task: Task,
+    /// Where the loss of each route's oracle is found.
+    columns: Vec<Column>,
     cells: Arc<Cells>,
     backoff: Arc<Cells>,
     estimates: Arc<Estimates>,
@@ -73,7 +76,7 @@ pub struct Policy {
     margins: Vec<f64>,
 }
 
-/// What a task's loss and estimator make of a router; prices do not enter.
+/// What a task's loss, estimator and oracles make of a router; prices do not enter.
 ///
 /// Sources are the cells and, if any cell is empty, the confidences over all classes and then all rows.
 #[derive(Debug)]
@@ -82,6 +85,7 @@ struct Estimates {
     recalibrated: bool,
     loss: Loss,
     estimator: Estimator,
+    asked: Asked,
     sources: Vec<Option<Decomposition>>,
     /// The cells without rows, ascending.
     empty: Vec<u32>,
@@ -119,14 +123,16 @@ impl Router {
     /// Compiles the router for a task.
     ///
     /// # Errors
-    /// If the loss does not fit the number of classes.
+    /// If the loss does not fit the number of classes, or the router has no predictions of a measured oracle.
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         task.loss().check_classes(self.classes().len())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
         let (loss, estimator) = (task.loss(), task.chosen_estimator());
+        let asked = Asked::of(task);
+        let oracles = RowLosses::of(self.rows(), loss, &asked)?;
         let estimate = |mixture: Mixture<'_>| {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };
-            Decomposition::of(mixture, loss, estimator, served.as_deref())
+            Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles)
         };
         let cells = self.cells().count();
         let mut sources: Vec<Option<Decomposition>> =
@@ -143,15 +149,25 @@ impl Router {
             recalibrated: self.is_recalibrated(),
             loss: loss.clone(),
             estimator,
+            asked,
             sources,
             empty,
         };
-        Ok(Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates)))
+        Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
     }
 }
 
 impl Policy {
-    fn price(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Self {
+    fn price(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Result<Self> {
+        let asked = |route: &Route| {
+            estimates.asked.column(route).ok_or_else(|| {
+                let (name, oracle) = (route.name(), route.oracle());
+                Error::Task(format!(
+                    "the oracle {oracle} of the route {name:?} needs a policy of its own: Router::policy"
+                ))
+            })
+        };
+        let columns = task.routes().iter().map(asked).collect::<Result<Vec<_>>>()?;
         let actions = 1 + task.routes().len() + usize::from(task.abstain_price().is_some());
         let sources = estimates.sources.len();
         let mut policy = Self {
@@ -160,6 +176,7 @@ impl Policy {
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
             task,
+            columns,
             cells,
             backoff,
             estimates,
@@ -175,37 +192,30 @@ impl Policy {
                     continue;
                 }
                 Some(d) => {
-                    for (costs, irreducible) in
-                        [(&mut policy.low, d.irreducible_low), (&mut policy.high, d.irreducible_high)]
-                    {
+                    for (end, costs) in [&mut policy.low, &mut policy.high].into_iter().enumerate() {
                         costs.push(d.total);
-                        costs.extend(policy.task.routes().iter().map(|route| irreducible + route.price()));
+                        let routes = policy.task.routes().iter().zip(&policy.columns);
+                        costs.extend(routes.map(|(route, &column)| d.at(column)[end] + route.price()));
                         costs.extend(policy.task.abstain_price());
                     }
                 }
             }
-            let (code, margin) = choose(
-                &policy.low[start..],
-                &policy.high[start..],
-                policy.task.abstain_price().is_some(),
-                policy.task.chosen_ties(),
-                policy.task.loss().rounding(),
-            );
+            let (code, margin) = choose(&policy.low[start..], &policy.high[start..], &policy.task);
             policy.codes.push(code);
             policy.margins.push(margin);
         }
-        policy
+        Ok(policy)
     }
 
     /// The same policy under other prices or another tie rule: no estimate is made anew.
     ///
     /// # Errors
-    /// If the task has another loss or estimator: compile it with [`Router::policy`].
+    /// If the task has another loss or estimator, or asks oracles that this one does not: compile it with [`Router::policy`].
     pub fn reprice(&self, task: &Task) -> Result<Self> {
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.estimates.estimator {
             return Err(Error::Task("another loss or estimator needs a policy of its own: Router::policy".into()));
         }
-        Ok(Self::price(task.clone(), self.cells.clone(), self.backoff.clone(), self.estimates.clone()))
+        Self::price(task.clone(), self.cells.clone(), self.backoff.clone(), self.estimates.clone())
     }
 
     /// The task.
@@ -411,13 +421,37 @@ impl Policy {
         Some(self.codes[source as usize]).filter(|&code| code != UNDETERMINED).map(usize::from)
     }
 
-    /// The action that a source takes or, where the labels do not decide, the cheaper of those whose costs are known:
-    /// predicting and abstaining.
+    /// The action that a source takes or, where the labels do not decide, the cheapest of those whose costs are known:
+    /// predicting, abstaining and what was measured.
     pub(crate) fn taken(&self, source: u32) -> usize {
         self.code(source).unwrap_or_else(|| {
-            let cheaper = self.task.abstain_price().is_some_and(|price| price < self.estimate(source).total);
-            if cheaper { 1 + self.task.routes().len() } else { 0 }
+            let actions = self.low.len() / self.codes.len();
+            let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
+            let known = (1..actions).filter(|&action| low[action] == high[action]);
+            known.fold(0, |best, action| if low[action] < low[best] { action } else { best })
         })
+    }
+
+    /// The oracles whose losses are estimated beside the irreducible one.
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.estimates.asked
+    }
+
+    /// What an action costs where predicting loses `total`, the Bayes-optimal oracle `irreducible` and any other as `own`
+    /// says.
+    pub(crate) fn cost_of(&self, action: usize, total: f64, irreducible: f64, own: impl Fn(usize) -> f64) -> f64 {
+        match action {
+            0 => total,
+            action => match self.task.routes().get(action - 1) {
+                Some(route) => self.column(action - 1).of(irreducible, own) + route.price(),
+                None => self.task.abstain_price().unwrap_or(f64::INFINITY),
+            },
+        }
+    }
+
+    /// Where the loss of a route's oracle is found.
+    pub(crate) fn column(&self, route: usize) -> Column {
+        self.columns[route]
     }
 
     /// Which share of the calibration rows, by weight, each action would get; `undetermined` only if there are any.
@@ -461,25 +495,42 @@ impl Policy {
 
 /// The action whose cost is certainly the least, and by how much; ties go by the tie rule.
 ///
-/// With known costs this is the argmin. With bounds an action must be no dearer than every other at both ends: oracles
-/// share one unknown irreducible loss, and the costs of predicting and abstaining are known.
-fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, rounding: f64) -> (u8, f64) {
+/// With known costs this is the argmin. With bounds an action must be no dearer than every other whatever the truth. Costs
+/// that grow with one unknown irreducible loss are compared at both ends of it; so is any cost with one that is known,
+/// such as those of predicting and abstaining. Of other pairs the nearest ends are compared, but that a panel never
+/// loses less than an oracle who knows the truth.
+fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
     let n = low.len();
-    let order = |i: usize| match ties {
+    let order = |i: usize| match task.chosen_ties() {
         Ties::Frugal => i,
         // Abstain, the routes in order, predict.
-        Ties::Paper => match (i, abstains) {
+        Ties::Paper => match (i, task.abstain_price().is_some()) {
             (0, true) => n - 1,
             (i, true) if i < n - 1 => i,
             (i, false) if i < n - 1 => i + 1,
             _ => 0,
         },
     };
+    let route = |action: usize| task.routes().get(action.wrapping_sub(1));
+    let known = |action: usize| low[action] == high[action];
+    let alike = |action: usize| match route(action).map(Route::oracle) {
+        Some(oracle) => Panel::of(oracle).is_none_or(|panel| panel.by_agreement(task.loss())),
+        None => true,
+    };
+    let least_gap = |action: usize, other: usize| {
+        if alike(action) && alike(other) || known(action) || known(other) {
+            return (low[other] - low[action]).min(high[other] - high[action]);
+        }
+        let apart = low[other] - high[action];
+        match (route(action), route(other)) {
+            (Some(one), Some(two)) if *one.oracle() == Oracle::Bayes => apart.max(two.price() - one.price()),
+            _ => apart,
+        }
+    };
     for action in (0..n).map(order) {
         let gap = |other: usize| {
-            let (a, b) = (low[other] - low[action], high[other] - high[action]);
-            let tie = TIE * rounding.max(high[action]).max(high[other]);
-            (a.min(b), tie)
+            let tie = TIE * task.loss().rounding().max(high[action]).max(high[other]);
+            (least_gap(action, other), tie)
         };
         let gaps = (0..n).filter(|&other| other != action).map(gap);
         if gaps.clone().all(|(gap, tie)| gap >= -tie) {

@@ -9,6 +9,7 @@ mod golden;
 mod invariance;
 mod layering;
 mod losses;
+mod oracles;
 mod plans;
 mod prices;
 mod regressions;
