@@ -17,6 +17,9 @@ const STYLES: Styles = Styles::styled()
 const LOSSES: &str = "\
 Losses: brier, cross-entropy, spherical, zero-one, fn-fp:fp=1,fn=3, three-part, asymmetric:2; any
 cost matrix in a task file.
+Kinds of oracles: bayes (knows the truth; the default); panel:m=3,aggregate=mean, plurality or
+laplace (m experts who label as the calibration labels do); measured (the table has its predictions in
+oracle_<name>_<class>).
 Prices are in the loss's unit.";
 
 /// Predict, route or abstain: a cheap classifier, an expensive oracle, and decisions you can trust with money.
@@ -170,7 +173,8 @@ pub(crate) struct CalibrateArgs {
 
 Examples:
   pointsman show router.safetensors
-  pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin"))]
+  pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin
+  pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3"))]
 pub(crate) struct ShowArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -329,6 +333,7 @@ pub(crate) struct DemoArgs {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use pointsman::Aggregate;
 
     use super::*;
 
@@ -343,7 +348,13 @@ mod tests {
         assert_eq!((route.name.as_str(), route.cost), ("oracle", 0.05));
         let route: RouteArg = "expert=0.1,bayes".parse().unwrap();
         assert_eq!((route.name.as_str(), route.cost, route.oracle), ("expert", 0.1, Oracle::Bayes));
-        for text in ["", "expert=", "a=b=1", "0.1,panel:m=3", "0.1,"] {
+        let route: RouteArg = "jury=0.1,panel:m=3,aggregate=laplace,smoothing=0.5".parse().unwrap();
+        let oracle = Oracle::panel(3, Aggregate::Laplace(0.5)).unwrap();
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("jury", 0.1, oracle));
+        let route: RouteArg = "0.1,panel:m=3".parse().unwrap();
+        assert_eq!((route.name.as_str(), route.oracle), ("oracle", Oracle::panel(3, Aggregate::Mean).unwrap()));
+        assert_eq!("gpt=1,measured".parse::<RouteArg>().unwrap().oracle, Oracle::Measured);
+        for text in ["", "expert=", "a=b=1", "0.1,panel:m=0", "0.1,panel", "0.1,", "0.1,measured,bayes"] {
             assert!(text.parse::<RouteArg>().is_err(), "{text}");
         }
     }

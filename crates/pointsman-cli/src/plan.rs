@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{Loss, Router, Table, Task};
+use pointsman::{Loss, Oracle, Policy, Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
 use crate::args::{TableArgs, TaskArgs};
@@ -66,7 +66,8 @@ pub(crate) fn task_flags(args: &TaskArgs) -> String {
     }
     for route in &args.route {
         let name = if route.name == "oracle" { String::new() } else { format!("{}=", route.name) };
-        push("route", shell_quoted_text(&format!("{name}{}", route.cost)));
+        let kind = if route.oracle == Oracle::Bayes { String::new() } else { format!(",{}", route.oracle) };
+        push("route", shell_quoted_text(&format!("{name}{}{kind}", route.cost)));
     }
     if let Some(price) = args.abstain {
         push("abstain", price.to_string());
@@ -178,6 +179,25 @@ pub(crate) fn shell_quoted_text(text: &str) -> String {
         text.to_owned()
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// Compiles a router for a task; what the router lacks is said of its file.
+pub(crate) fn policy(router: &Router, task: &Task, path: &Path) -> anyhow::Result<Policy> {
+    router.policy(task).map_err(|error| of_file(error, path))
+}
+
+/// Replays a table's rows; what the table lacks is said of its file.
+pub(crate) fn replay(policy: &Policy, table: &Table, path: &Path) -> anyhow::Result<Replay> {
+    policy.replay(table).map_err(|error| of_file(error, path))
+}
+
+fn of_file(error: pointsman::Error, path: &Path) -> anyhow::Error {
+    match error {
+        pointsman::Error::Table(reason) => {
+            pointsman_table::Error::File { file: path.display().to_string(), reason }.into()
+        }
+        other => other.into(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Named, Policy, Router, TaskSummary};
+use pointsman::{Action, CellId, Decision, Named, Oracle, Policy, Router, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         bail!("--sort margin needs a task: add --route COST or --abstain COST");
     }
     let router = plan::load_router(&args.router)?;
-    let policy = task.as_ref().map(|task| router.policy(task)).transpose()?;
+    let policy = task.as_ref().map(|task| plan::policy(&router, task, &args.router)).transpose()?;
     let order = order(&router, policy.as_ref(), args.sort);
     if args.json {
         return json::print(&report(&router, policy.as_ref(), &order));
@@ -266,10 +266,12 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<11} {text}{DIM:#}");
     line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
     line("reducible", "what an oracle would save: the cheap model's own error")?;
-    line(
-        "predict",
-        "irreducible + reducible (shown as 0 if noise made it negative); a route costs irreducible + its price",
-    )?;
+    let asked = if policy.task().routes().iter().all(|route| *route.oracle() == Oracle::Bayes) {
+        "a route costs irreducible + its price"
+    } else {
+        "a route costs what its oracle loses + its price"
+    };
+    line("predict", &format!("irreducible + reducible (shown as 0 if noise made it negative); {asked}"))?;
     line("margin", "by how much the action beats the next best")?;
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
     {

@@ -53,10 +53,10 @@ pub use evaluate::{
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{Action, Decision, Flip, Level, Policy, Tally, TallySummary, Verdict};
+pub use policy::{Action, Decision, Flip, Level, Policy, Surcharge, Tally, TallySummary, Verdict};
 pub use router::{Mixture, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};
-pub use task::{MAX_ROUTES, Route, Task, Ties};
+pub use task::{Limit, MAX_ROUTES, Route, Task, Ties};
 pub use votes::Votes;
 pub use wasserstein::{Cloud, DEFAULT_SPLITS, Distance, W1, distance, w1};

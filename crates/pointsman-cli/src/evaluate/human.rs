@@ -106,7 +106,7 @@ fn money(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
         Some(("route", _)) => "routed".into(),
         _ if name == "predict" => "predicted".into(),
         _ if name == "abstain" => "abstained".into(),
-        _ => "undetermined (counted as predicted or, if cheaper, abstained)".to_owned(),
+        _ => "undetermined (counted as the cheapest action of known cost)".to_owned(),
     };
     let shares: Vec<String> =
         evaluation.shares.iter().map(|(name, &share)| format!("{} {}", percent(share), verb(name))).collect();

@@ -19,11 +19,11 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
-    let policy = router.policy(&task)?;
+    let policy = plan::policy(&router, &task, &args.router)?;
     let options = plan::read_options(&args.reading, args.annotations.as_ref(), Need::VotesOrTruth);
     let table = plan::read_table(&args.table, &options)?;
     plan::check_classes(&router, table.classes(), &args.table)?;
-    let replay = policy.replay(&table)?;
+    let replay = plan::replay(&policy, &table, &args.table)?;
     let inputs = Inputs { router: &router, policy: &policy, table: &table, replay: &replay };
     let mut report = Report::new(&inputs, &args.sweep, None)?;
     report.calibration_error = calibration_error(args, &router, &table, &policy)?;

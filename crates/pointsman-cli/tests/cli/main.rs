@@ -11,6 +11,7 @@ mod formats;
 #[cfg(unix)]
 mod interrupt;
 mod licences;
+mod oracles;
 mod readme;
 mod reproduce;
 mod show;

@@ -364,10 +364,12 @@ impl Certificate {
     /// w_b differ from those of the calibration rows; at worst all the difference is in the cell of the largest r_b. In a
     /// cell without rows anything may happen, but little traffic can fall into such cells.
     ///
+    /// A limit on routing is judged as the prices it comes to.
+    ///
     /// # Errors
     /// If the policy has another loss, other oracles or other cells.
     pub fn judge(&self, policy: &Policy) -> Result<Judgement> {
-        let task = policy.task();
+        let task = &policy.priced_task();
         self.check(task)?;
         if policy.cells().count() != self.cells.len() {
             return Err(Error::Router("the policy and the certificate are of different routers".into()));
@@ -375,7 +377,9 @@ impl Certificate {
         let names = task.action_names();
         let judge = |(index, cell): (usize, &CellCertificate)| match policy.cell(CellId(index as u32)) {
             Some(_) => {
-                let (regret, rival) = self.rules.regret(cell, task, policy.taken(index as u32));
+                let regrets = policy.taken(index as u32).actions().map(|action| self.rules.regret(cell, task, action));
+                let [(regret, rival), other] = regrets;
+                let (regret, rival) = if other.0 > regret { other } else { (regret, rival) };
                 CellJudgement { certain: rival.is_none(), regret, rival: rival.map(|rival| names[rival].clone()) }
             }
             None => CellJudgement { certain: names.len() == 1, regret: self.worst(cell, task), rival: None },

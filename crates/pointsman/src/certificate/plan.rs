@@ -80,6 +80,7 @@ impl Router {
     pub fn plan(&self, task: &Task, confidence: f64) -> Result<Plan> {
         let (policy, certificate) = (self.policy(task)?, self.certificate(task, confidence)?);
         let judgement = certificate.judge(&policy)?;
+        let task = &policy.priced_task();
         let open = |cell: &u32| !judgement.cells[*cell as usize].certain && certificate.shares[*cell as usize] > 0.0;
         let open: Vec<u32> = (0..judgement.cells.len() as u32).filter(open).collect();
         let (_, heaviest) = self.weights();
@@ -112,8 +113,11 @@ impl Study<'_> {
     fn plan(&self, policy: &Policy, decision: &Decision<'_>, certificate: &Certificate) -> CellPlan {
         let found = &certificate.cells[self.cell.index()];
         let share = certificate.shares[self.cell.index()];
-        let taken = policy.taken(self.cell.0);
-        let (regret, rival) = self.rules.regret(found, self.task, taken);
+        let regret = |action: usize| self.rules.regret(found, self.task, action);
+        // Where a lot decides between two actions, the one that may be worse.
+        let [first, second] = policy.taken(self.cell.0).actions();
+        let taken = if regret(second).0 > regret(first).0 { second } else { first };
+        let (regret, rival) = regret(taken);
         let names = self.task.action_names();
         let items = &self.items;
         let rivals: Vec<Rival> = self.rivals(found, taken);
@@ -123,7 +127,11 @@ impl Study<'_> {
             let shrink = (items.len() as f64 / (items.len() + more) as f64).sqrt();
             rivals.iter().all(|rival| rival.chance(shrink) >= LIKELY)
         });
-        let middle = |action: usize| f64::midpoint(decision.costs()[action], decision.costs_high()[action]);
+        let middle = |action: usize| {
+            // A limit is a price, too.
+            let extra = self.rules.answer(self.task, action).1 - self.rules.answer(policy.task(), action).1;
+            f64::midpoint(decision.costs()[action], decision.costs_high()[action]) + extra
+        };
         let labels: u64 = items.iter().map(|(_, votes)| votes.k()).sum();
         let by_items = more_items.map(|more| (more as f64 * labels as f64 / items.len() as f64).ceil() as usize);
         let by_labels = more_labels.map(|more| more * self.router.mixture(self.cell).len());

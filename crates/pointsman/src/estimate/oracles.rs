@@ -55,6 +55,10 @@ impl Asked {
         asked
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn oracles(&self) -> impl Iterator<Item = &Oracle> {
         self.0.iter().map(|(oracle, _)| oracle)
     }
@@ -245,14 +249,14 @@ pub(crate) fn answers_of<'a>(table: &'a Table, name: &str) -> Result<&'a [f64]> 
     }
     let have: Vec<&str> = table.oracles().map(|(name, _)| name).collect();
     Err(Error::Table(format!(
-        "the route {name:?} is measured, but the table has no column oracle_{name}_{}: {}",
+        "the route {name:?} is measured, but there is no column oracle_{name}_{}: {}",
         table.classes()[0],
         if have.is_empty() {
-            "put the oracle's predictions into columns oracle_<route>_<class> of the calibration table and calibrate \
-             again, or give the route another kind"
+            "put the oracle's predictions into the calibration table and calibrate again, and into held-out tables, or \
+             give the route another kind"
                 .into()
         } else {
-            format!("it has predictions of {}", have.join(", "))
+            format!("there are predictions of {}; call the route like one of them", have.join(", "))
         }
     )))
 }

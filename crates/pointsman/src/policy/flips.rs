@@ -1,6 +1,6 @@
 //! What would have to change for another action to be taken.
 
-use super::Decision;
+use super::{Decision, UNDETERMINED};
 
 /// A price at which a decision changes, all other prices staying as they are.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,24 +24,30 @@ impl Flip {
 }
 
 impl Decision<'_> {
+    fn taken(&self) -> Option<usize> {
+        Some(self.code()).filter(|&code| code != UNDETERMINED).map(usize::from)
+    }
+
     /// The next best action and by how much it is dearer; `None` if there is none, or nothing was decided.
     #[must_use]
     pub fn runner_up(&self) -> Option<(String, f64)> {
-        let taken = self.policy.code(self.source)?;
-        let costs = self.costs();
-        let others = (0..costs.len()).filter(|&action| action != taken);
-        let next = others.min_by(|&a, &b| costs[a].total_cmp(&costs[b]))?;
+        let taken = self.taken()?;
+        // A limit is a price, too.
+        let extra = self.policy.surcharge.map_or(0.0, |surcharge| surcharge.price);
+        let routes = 1..=self.policy.task.routes().len();
+        let cost = |action: usize| self.costs()[action] + if routes.contains(&action) { extra } else { 0.0 };
+        let others = (0..self.costs().len()).filter(|&action| action != taken);
+        let next = others.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
         Some((self.policy.task.action_names()[next].clone(), self.margin()))
     }
 
     /// Which price would have to rise or fall, and how far, for another action to be taken. Prices that would have to be
-    /// negative are left out; nothing is said where costs are only bounded.
+    /// negative are left out. Nothing is said where costs are only bounded, nor under a limit, which finds its own price.
     #[must_use]
     pub fn flips(&self) -> Vec<Flip> {
         let task = &self.policy.task;
-        let (Some(taken), true) = (self.policy.code(self.source), self.costs() == self.costs_high()) else {
-            return Vec::new();
-        };
+        let known = self.costs() == self.costs_high() && self.policy.surcharge.is_none();
+        let (Some(taken), true) = (self.taken(), known) else { return Vec::new() };
         let (names, costs) = (task.action_names(), self.costs());
         let prices = task.routes().iter().map(|route| route.price()).chain(task.abstain_price());
         let flip = |(action, now): (usize, f64)| {

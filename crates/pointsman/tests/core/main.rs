@@ -8,6 +8,7 @@ mod evaluation;
 mod golden;
 mod invariance;
 mod layering;
+mod limits;
 mod losses;
 mod oracles;
 mod plans;
