@@ -214,6 +214,11 @@ impl Course {
         if action == otherwise { Self::always(action) } else { Self { action, otherwise, part } }
     }
 
+    /// The two actions, equal if there is no lot.
+    pub(crate) fn actions(self) -> [usize; 2] {
+        [self.action, self.otherwise]
+    }
+
     /// The expectation of what depends on the action.
     pub(crate) fn mean(self, value: impl Fn(usize) -> f64) -> f64 {
         if self.part == 1.0 {

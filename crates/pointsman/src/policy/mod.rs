@@ -1,5 +1,6 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
+mod flips;
 mod limit;
 mod tally;
 
@@ -18,6 +19,7 @@ use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
 use crate::task::{Route, Task, Ties};
+pub use flips::Flip;
 pub(crate) use limit::Course;
 pub use limit::Surcharge;
 pub use tally::{Tally, TallySummary};

@@ -1,6 +1,7 @@
 //! The core's tests that need no files but the golden cases and the sources themselves.
 
 mod cells;
+mod certificates;
 mod decisions;
 mod estimators;
 mod evaluation;
@@ -10,6 +11,7 @@ mod layering;
 mod limits;
 mod losses;
 mod oracles;
+mod plans;
 mod prices;
 mod regressions;
 mod stability;
