@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{Advice, Diagnosis, Interval, SPARSE, Worth};
+use pointsman::{Advice, Diagnosis, Estimate, SPARSE, Worth};
 
 use crate::args::DiagnoseArgs;
 use crate::plan::{self, shell_quoted, shell_quoted_text};
@@ -52,7 +52,7 @@ fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "\n{BOLD}{text}{BOLD:#}")
 }
 
-fn between(interval: &Interval, digits: usize) -> String {
+fn between(interval: &Estimate, digits: usize) -> String {
     format!("{} to {}", fixed(interval.low, digits), fixed(interval.high, digits))
 }
 
@@ -134,7 +134,7 @@ fn weak_model(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         fixed(model.error, 3),
         fixed(model.floor, 3)
     );
-    let saved = |saves: &Interval| {
+    let saved = |saves: &Estimate| {
         let digits = decimals([saves.estimate, saves.low, saves.high]).min(5);
         format!("{} (95 % {})", fixed(saves.estimate, digits), between(saves, digits))
     };
@@ -207,14 +207,17 @@ fn agreement(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     if found.rows == 0 {
         paragraph(&mut *out, 2, "Too few contested rows of three labels or more to tell.")?;
     } else {
-        let text = format!(
-            "Of {} in contested cells {} are unanimous (chance would make {}) and {} tied (chance: {}).",
+        let mut text = format!(
+            "Of {} in contested cells {} are unanimous, where chance would make {}",
             counted(found.rows, "row", "rows"),
             count(found.unanimous),
-            fixed(found.unanimous_expected, 0),
-            count(found.tied),
-            fixed(found.tied_expected, 0)
+            fixed(found.unanimous_expected, 0)
         );
+        if found.tied_expected > 0.0 {
+            let (tied, chance) = (count(found.tied), fixed(found.tied_expected, 0));
+            text += &format!("; {tied} are tied, where it would make {chance}");
+        }
+        text.push('.');
         paragraph(&mut *out, 2, &text)?;
     }
     if found.identical_rows > 0 {

@@ -70,7 +70,7 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
 }
 
 /// At prices, the least saving against anything simpler decides.
-fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Interval>) -> (Advice, String) {
+fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice, String) {
     let Some((rival, saving)) = savings.iter().min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else {
         return (Advice::NoNeed, "The only action is to predict: there is nothing to decide.".into());
     };

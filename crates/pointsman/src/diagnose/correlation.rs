@@ -3,7 +3,7 @@
 use super::crossfit::SPLITS;
 use super::halves::Ordered;
 use crate::error::Result;
-use crate::estimate::Decomposition;
+use crate::estimate::{Decomposition, RowLosses};
 use crate::router::{Mixture, Router};
 use crate::task::Task;
 
@@ -18,13 +18,20 @@ struct Cell {
 /// noise of the estimates drops out.
 pub(super) fn correlation(ordered: &Ordered, router: &Router, task: &Task) -> Result<Option<f64>> {
     let found = router.find_cells(&ordered.rows)?;
+    let none = RowLosses::default();
     let (mut both, mut total, mut reducible) = (0.0, 0.0, 0.0);
     for split in 0..SPLITS as u64 {
         let [first, second] = ordered.halves(split).map(|(half, _)| {
             let mut members = vec![Vec::new(); router.cells().count()];
             half.iter().for_each(|&row| members[found[row as usize].index()].push(row));
             let estimate = |rows: &Vec<u32>| {
-                Decomposition::of(Mixture::of_rows(&ordered.rows, rows), task.loss(), task.chosen_estimator(), None)
+                Decomposition::of(
+                    Mixture::of_rows(&ordered.rows, rows),
+                    task.loss(),
+                    task.chosen_estimator(),
+                    None,
+                    &none,
+                )
             };
             members.iter().map(estimate).collect::<Vec<_>>()
         });

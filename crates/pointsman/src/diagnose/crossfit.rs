@@ -9,7 +9,7 @@ use super::halves::Ordered;
 use super::interval::Average;
 use super::threshold::Thresholds;
 use crate::error::Result;
-use crate::evaluate::Replay;
+use crate::evaluate::RowCosts;
 use crate::partition::Partition;
 use crate::policy::{Policy, Verdict};
 use crate::router::Router;
@@ -126,7 +126,7 @@ impl Split {
         let reference = Plan { partition: measure.clone(), recalibrated: false };
         let mut truths = Vec::new();
         for half in [0, 1] {
-            let Some(truth) = Truth::of(&fit(&reference, 1 - half)?, &halves[half].1, task)? else { return Ok(None) };
+            let Some(truth) = Truth::of(&fit(&reference, 1 - half)?, &halves[half].1)? else { return Ok(None) };
             truths.push(truth);
         }
         let blank = || Judged { cost: vec![0.0; n], won: vec![0.0; n], loss: vec![0.0; n] };
@@ -189,19 +189,14 @@ struct Truth {
 }
 
 impl Truth {
-    fn of(policy: &Policy, rows: &Table, task: &Task) -> Result<Option<Self>> {
+    fn of(policy: &Policy, rows: &Table) -> Result<Option<Self>> {
         let replay = policy.replay(rows)?;
-        let Some(irreducible) = replay.corrected_losses() else { return Ok(None) };
-        let actions = task.action_names().len();
-        let total = replay.total_losses().to_vec();
-        let cost = |(&total, &irreducible): (&f64, &f64)| {
-            (0..actions).map(|action| Replay::action_cost(task, total, irreducible, action)).collect()
-        };
+        let Some(RowCosts { irreducible, actions }) = replay.corrected_rows(policy) else { return Ok(None) };
         Ok(Some(Self {
             weights: (0..rows.rows()).map(|row| rows.weight(row)).collect(),
-            costs: total.iter().zip(&irreducible).map(cost).collect(),
+            costs: actions,
             uncertainty: replay.uncertainties().to_vec(),
-            total,
+            total: replay.total_losses().to_vec(),
             irreducible,
         }))
     }
@@ -238,7 +233,7 @@ fn agreeing(rows: &Table, policies: &[Policy; 2]) -> Result<f64> {
     for policy in policies {
         let mut verdicts = vec![Verdict::default(); rows.rows()];
         policy.decide_table(rows, &mut verdicts)?;
-        taken.push(verdicts.into_iter().map(|v| policy.taken(policy.unfold(v).1)).collect::<Vec<_>>());
+        taken.push(verdicts.into_iter().map(|v| policy.taken(policy.unfold(v).1).actions()[0]).collect::<Vec<_>>());
     }
     let weight = |alike: bool| -> f64 {
         (0..rows.rows()).filter(|&row| !alike || taken[0][row] == taken[1][row]).map(|row| rows.weight(row)).sum()

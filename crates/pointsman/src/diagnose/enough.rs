@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Interval;
+use super::Estimate;
 use crate::error::Result;
 use crate::estimate::Estimator;
 use crate::partition::CellId;
@@ -49,7 +49,7 @@ pub struct Compared {
     /// Cost a query at the task's prices; unknown if there is no choice.
     pub cost: Option<f64>,
     /// What it saves over the one asked for: money if there are prices, otherwise gain.
-    pub better_by: Option<Interval>,
+    pub better_by: Option<Estimate>,
 }
 
 impl Enough {

@@ -7,7 +7,7 @@ const NORMAL: f64 = 1.96;
 
 /// An estimate with a 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
+pub struct Estimate {
     /// The estimate.
     pub estimate: f64,
     /// The lower end.
@@ -16,7 +16,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Interval {
+impl Estimate {
     pub(super) fn new(estimate: f64, standard_error: f64) -> Self {
         Self { estimate, low: estimate - NORMAL * standard_error, high: estimate + NORMAL * standard_error }
     }
@@ -57,12 +57,12 @@ impl Average {
     }
 
     /// The mean; its error is that of a mean over rows, and how much it varies with the split on top.
-    pub(super) fn interval(&self, weights: &[f64]) -> Interval {
+    pub(super) fn interval(&self, weights: &[f64]) -> Estimate {
         let (centre, all) = (self.mean(weights), weights.iter().sum::<f64>());
         let squares: f64 = self.rows.iter().zip(weights).map(|(x, w)| (w * (x - centre)).powi(2)).sum();
         let n = self.splits.len() as f64;
         let among: f64 = self.splits.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        Interval::new(centre, (squares / (all * all) + among).sqrt())
+        Estimate::new(centre, (squares / (all * all) + among).sqrt())
     }
 }
 

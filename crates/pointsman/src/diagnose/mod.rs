@@ -33,7 +33,7 @@ use crossfit::{Crossfit, Plan};
 pub use enough::{Compared, Enough};
 use halves::Ordered;
 pub use halves::halves;
-pub use interval::Interval;
+pub use interval::Estimate;
 pub use stopping::Stopping;
 pub use weak_model::{ConfidenceBin, WeakModel};
 
@@ -89,12 +89,12 @@ pub struct Worth {
     /// prediction: 0 random, 1 point-wise optimal; unknown if no loss is reducible.
     pub gain: Named<Option<f64>>,
     /// The difference of the first two.
-    pub gain_over_total_uncertainty: Option<Interval>,
+    pub gain_over_total_uncertainty: Option<Estimate>,
     /// Cost a query of `router`, `always-<action>` and `total-uncertainty` (the best thresholds on it, learned from the same
     /// rows); unknown if the task leaves no choice.
-    pub costs: Option<Named<Interval>>,
+    pub costs: Option<Named<Estimate>>,
     /// What the router saves a query against each of the others.
-    pub savings: Option<Named<Interval>>,
+    pub savings: Option<Named<Estimate>>,
 }
 
 /// What one label an item tells.
@@ -119,13 +119,21 @@ pub struct Bounds {
 /// ```
 ///
 /// # Errors
-/// If the table has no votes or fewer than four rows, or the task or the partition does not fit it.
+/// If the table has no votes or fewer than four rows, the task has a budget or target loss, or the task or the partition does
+/// not fit the table.
 pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn() + Sync) -> Result<Diagnosis> {
     if table.rows() < 4 {
         return Err(Error::Table(format!(
             "{} rows cannot be diagnosed: give at least 4, better hundreds",
             table.rows()
         )));
+    }
+    if task.limit().is_some() {
+        return Err(Error::Task(
+            "a budget or target loss cannot be diagnosed: rules that do not keep to it cost something else; give prices, or \
+             leave them out and compare the gains"
+                .into(),
+        ));
     }
     let ordered = Ordered::of(table)?;
     let router = Router::calibrate(&ordered.rows, partition)?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use statrs::function::gamma::gamma_ur;
 
-use super::interval::Interval;
+use super::interval::Estimate;
 use crate::error::Result;
 use crate::partition::{CellId, Partition};
 use crate::router::Router;
@@ -35,7 +35,7 @@ pub struct WeakModel {
     pub bins: Vec<ConfidenceBin>,
     /// What serving centroids (`--recalibrate`) would take off the loss of always predicting, and off the router's cost at the
     /// task's prices; unknown with one label an item, or without a choice.
-    pub recalibrating_saves: [Option<Interval>; 2],
+    pub recalibrating_saves: [Option<Estimate>; 2],
 }
 
 /// Rows of like confidence.

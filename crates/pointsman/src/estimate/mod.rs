@@ -8,6 +8,7 @@
 mod dirichlet;
 mod moments;
 mod npmle;
+mod oracles;
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,8 +16,10 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::loss::{Loss, dot};
 use crate::router::Mixture;
+use crate::votes::Votes;
 pub(crate) use dirichlet::draw_into;
 use moments::Moments;
+pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 
 /// How the irreducible loss is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +57,9 @@ pub struct Decomposition {
     pub irreducible_low: f64,
     /// Upper end of the irreducible loss.
     pub irreducible_high: f64,
+    /// Lower and upper end of what each oracle of the task loses that is not Bayes-optimal: each once, in the task's order.
+    /// It can be more than the total loss of predicting.
+    pub oracles: Vec<[f64; 2]>,
 }
 
 impl Decomposition {
@@ -81,10 +87,25 @@ impl Decomposition {
         [self.irreducible_high, self.irreducible_low].map(|irreducible| (self.total - irreducible).max(0.0))
     }
 
-    /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own.
+    /// Lower and upper end of what an oracle loses.
+    pub(crate) fn at(&self, column: Column) -> [f64; 2] {
+        match column {
+            Column::Irreducible => [self.irreducible_low, self.irreducible_high],
+            Column::Own(place) => self.oracles[place],
+        }
+    }
+
+    /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own; `oracles` are the
+    /// losses of other oracles on the rows of the mixture's table.
     ///
     /// `None` if the mixture has no rows: an empty cell is not zero.
-    pub(crate) fn of(mixture: Mixture<'_>, loss: &Loss, estimator: Estimator, served: Option<&[f64]>) -> Option<Self> {
+    pub(crate) fn of(
+        mixture: Mixture<'_>,
+        loss: &Loss,
+        estimator: Estimator,
+        served: Option<&[f64]>,
+        oracles: &RowLosses,
+    ) -> Option<Self> {
         let moments = Moments::of(mixture)?;
         let classes = moments.mean.len();
         let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
@@ -121,6 +142,7 @@ impl Decomposition {
             Estimator::Npmle => known(npmle::irreducible(mixture, &moments.mean, loss).min(ceiling)),
             Estimator::Dirichlet => known(dirichlet::irreducible(mixture, &moments.mean, loss).min(ceiling)),
         };
+        let oracles = oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]);
         let effective_rows = moments.effective_rows;
         Some(Self {
             rows: mixture.len(),
@@ -131,6 +153,7 @@ impl Decomposition {
             total,
             irreducible_low: low,
             irreducible_high: high,
+            oracles,
         })
     }
 }
@@ -166,6 +189,32 @@ fn points_of(mixture: Mixture<'_>, moments: &Moments, shrinks: bool) -> Option<V
         }
     }
     Some(points)
+}
+
+/// What the true distributions behind a mixture's votes may be.
+#[derive(Debug)]
+pub(crate) struct Guesses(Moments);
+
+impl Guesses {
+    /// `None` if there are no rows.
+    pub(crate) fn of(mixture: Mixture<'_>) -> Option<Self> {
+        Moments::of(mixture).map(Self)
+    }
+
+    /// Writes what an item with these votes may be, by chance: c + λ²(ȳ − c) + λ√(1 − λ²)(ȳ′ − p̄). The centre c is the mean of
+    /// as many items drawn at random, ȳ′ of another one: so guesses vary as p* does, and their mean as far as it is unknown.
+    pub(crate) fn draw_into(&self, centre: &[f64], votes: Votes<'_>, other: Votes<'_>, out: &mut [f64]) {
+        let Self(moments) = self;
+        // Where pairs of labels do not say, half of the variance is taken for noise.
+        let square = if moments.identified { moments.factor(votes).powi(2) } else { 0.5 };
+        let by_chance = (square * (1.0 - square)).max(0.0).sqrt();
+        for (class, p) in out.iter_mut().enumerate() {
+            let (own, other) = (votes.mean(class) - centre[class], other.mean(class) - moments.mean[class]);
+            *p = (centre[class] + square * own + by_chance * other).max(0.0);
+        }
+        let sum: f64 = out.iter().sum();
+        out.iter_mut().for_each(|p| *p /= sum);
+    }
 }
 
 /// Σ_c p̄_c G(e_c): the irreducible loss if every item had but one possible label. A cost matrix may charge for it.

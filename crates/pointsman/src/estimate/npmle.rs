@@ -29,12 +29,18 @@ const STEPS: usize = 300;
 const FEWEST_STEPS: usize = 5;
 const ROWS_A_STEP: usize = 10;
 
-/// E G(p*) under the likeliest law.
-pub(super) fn irreducible(mixture: Mixture<'_>, mean: &[f64], loss: &Loss) -> f64 {
+/// The likeliest law: its atoms and their weights.
+pub(super) fn law(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
     let two = mean.len() == 2;
     let (atoms, start) = if two { grid(mixture, mean) } else { drawn(mixture, mean) };
     let steps = if two { STEPS } else { (mixture.len() / ROWS_A_STEP).clamp(FEWEST_STEPS, STEPS) };
     let weights = maximise(mixture, &atoms, start, steps);
+    (atoms, weights)
+}
+
+/// E G(p*) under the likeliest law.
+pub(super) fn irreducible(mixture: Mixture<'_>, mean: &[f64], loss: &Loss) -> f64 {
+    let (atoms, weights) = law(mixture, mean);
     atoms.iter().zip(&weights).map(|(atom, weight)| weight * loss.entropy(atom)).sum()
 }
 

@@ -4,8 +4,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::estimate;
+use crate::estimate::{self, RowLosses};
 use crate::loss::Loss;
+use crate::oracle::Panel;
 use crate::partition::CellId;
 use crate::policy::Policy;
 use crate::router::{Mixture, Router};
@@ -25,10 +26,12 @@ pub struct CalibrationError {
     pub debiased: f64,
     /// Share of the held-out rows that fell into the cells compared.
     pub covered: f64,
-    /// The loss's bound times the mean W1 between the mixtures that the policy decides by and the truth of the held-out rows:
-    /// whatever the prices, these rows' regret against the best action a cell is not above it. Unknown where the theorem
-    /// does not apply: if predictions vary within cells (calibrate with centroids), if held-out rows fell into cells
-    /// without calibration rows, or if the estimator decides by more than a mixture of points.
+    /// The mean over cells of max{Bε, 2γε}, with ε the W1 between the mixture that the policy decides by and the truth of
+    /// the held-out rows, B the loss's bound and γ the largest of the oracles' Lipschitz constants: whatever the prices, these
+    /// rows' regret against the best action a cell is not above it. For an oracle that is not estimated from that mixture, a
+    /// measured one or a panel with fewer experts than labels, the difference to the held-out rows stands for γε. Unknown
+    /// where the theorem does not apply: if predictions vary within cells (calibrate with centroids), if held-out rows fell
+    /// into cells without calibration rows, or if the estimator decides by more than a mixture of points.
     pub regret_bound: Option<f64>,
     /// Largest difference of a cell's mean snapshot entropy between stored and held-out rows: what routing uses.
     pub irreducible_gap: f64,
@@ -67,7 +70,7 @@ impl Router {
     /// `splits` random re-splits a cell, drawn from `seed`, give floor and p-value. `done` is called once a cell.
     ///
     /// # Errors
-    /// If the table has no votes, other classes, or lacks a feature.
+    /// If the table has no votes, other classes, or lacks a feature or a measured oracle.
     pub fn calibration_error(
         &self,
         table: &Table,
@@ -83,12 +86,19 @@ impl Router {
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {
             held_out[cell.index()].push(row as u32);
         }
+        let oracles = RowLosses::held_out(table, policy.task().loss(), policy.asked())?;
+        let classes = self.classes().len();
+        let lipschitz: Vec<f64> =
+            policy.asked().oracles().map(|oracle| oracle.lipschitz(policy.task().loss(), classes)).collect();
         let compared: Vec<Option<Compared>> = held_out
             .par_iter()
             .enumerate()
             .map(|(cell, rows)| {
                 let (stored, met) = (self.mixture(CellId(cell as u32)), Mixture::of_rows(table, rows));
-                let compared = self.compare(cell as u32, stored, met, policy, splits, seed)?;
+                let mut compared = self.compare(cell as u32, stored, met, policy, splits, seed)?;
+                if let Some(compared) = &mut compared {
+                    compared.bound_regret(stored, met, policy, &oracles, &lipschitz);
+                }
                 done();
                 Ok(compared)
             })
@@ -99,15 +109,14 @@ impl Router {
         let mean = |value: fn(&CellError) -> f64| {
             compared.iter().flatten().map(|c| c.weight * value(&c.error)).sum::<f64>() / covered
         };
-        let decided_by: Option<f64> = compared.iter().flatten().map(|c| Some(c.weight * c.decided_by?)).sum();
+        let bound: Option<f64> = compared.iter().flatten().map(|c| Some(c.weight * c.regret_bound?)).sum();
         let everywhere = covered >= all * (1.0 - 1e-12);
-        let epsilon = decided_by.filter(|_| self.is_recalibrated() && everywhere).map(|sum| sum / covered);
         Ok(CalibrationError {
             raw: mean(|e| e.raw),
             floor: mean(|e| e.floor),
             debiased: mean(|e| e.debiased),
             covered: covered / all,
-            regret_bound: epsilon.map(|epsilon| policy.task().loss().bound() * epsilon),
+            regret_bound: bound.filter(|_| self.is_recalibrated() && everywhere).map(|sum| sum / covered),
             irreducible_gap: compared.iter().flatten().map(|c| c.error.irreducible_gap.abs()).fold(0.0, f64::max),
             labels,
             cells: compared.into_iter().flatten().map(|c| c.error).collect(),
@@ -141,21 +150,55 @@ impl Router {
             exact,
             irreducible_gap: entropy_met - entropy,
         };
-        let decided_by = if self.is_recalibrated() && exact {
+        let epsilon = if self.is_recalibrated() && exact {
             let points = estimate::points(stored, policy.task().chosen_estimator());
             points.map(|points| Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance)).transpose()?
         } else {
             None
         };
-        Ok(Some(Compared { error, weight, decided_by }))
+        let regret_bound = epsilon.map(|epsilon| loss.bound() * epsilon);
+        Ok(Some(Compared { error, weight, epsilon, regret_bound }))
     }
 }
 
-/// A cell's error, its held-out weight, and W1 between what it is decided by and the truth.
+/// A cell's error, its held-out weight, W1 between what it is decided by and the truth, and what it can regret.
 struct Compared {
     error: CellError,
     weight: f64,
-    decided_by: Option<f64>,
+    epsilon: Option<f64>,
+    regret_bound: Option<f64>,
+}
+
+impl Compared {
+    /// Raises the regret bound to what oracles that are not Bayes-optimal add to it.
+    fn bound_regret(
+        &mut self,
+        stored: Mixture<'_>,
+        met: Mixture<'_>,
+        policy: &Policy,
+        held_out: &RowLosses,
+        lipschitz: &[f64],
+    ) {
+        let Some((bound, epsilon)) = self.regret_bound.as_mut().zip(self.epsilon) else { return };
+        let loss = policy.task().loss();
+        let estimated = &policy.estimate(self.error.cell).oracles;
+        let oracles = policy.asked().oracles().zip(lipschitz);
+        for (((oracle, lipschitz), losses), ends) in oracles.zip(held_out.columns()).zip(estimated) {
+            // Whether both losses are integrals, over the mixture and over the truth.
+            let integrated = Panel::of(oracle).is_some_and(|panel| {
+                let few = |mixture: Mixture<'_>, row| mixture.votes(row).k() < panel.labels_needed(loss);
+                stored.rows().all(|row| few(stored, row))
+                    && met.rows().all(|row| met.table().truth(row).is_some() || few(met, row))
+            });
+            let off = if integrated {
+                lipschitz * epsilon
+            } else {
+                let sum: f64 = met.rows().map(|row| met.table().weight(row) * losses[row]).sum();
+                ends.iter().map(|end| (end - sum / self.weight).abs()).fold(0.0, f64::max)
+            };
+            *bound = bound.max(2.0 * off);
+        }
+    }
 }
 
 /// The snapshot means as a cloud, their mean entropy and their weight.

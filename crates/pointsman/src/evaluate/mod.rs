@@ -14,13 +14,13 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::estimate::{Decomposition, Estimator};
+use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
 use crate::loss::dot;
 use crate::partition::CellId;
-use crate::policy::Policy;
+use crate::policy::{Course, Policy, Surcharge};
 use crate::router::Mixture;
 use crate::table::Table;
-use crate::task::Task;
+use crate::task::{Limit, Task};
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
 use curve::Ranking;
@@ -28,6 +28,7 @@ pub use grid::PriceGrid;
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use mixtures::MixtureHistogram;
 pub use named::Named;
+pub(crate) use rows::RowCosts;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 
 /// Differences below this share of what a loss is rounded on are rounding.
@@ -35,7 +36,9 @@ const NEGLIGIBLE: f64 = 1e-12;
 
 /// Held-out rows as a router sees them, with the losses they really have; prices do not enter.
 ///
-/// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean.
+/// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean. What a panel loses on a row is
+/// estimated from its labels without bias if they are enough, otherwise it is the loss under that truth. A measured oracle
+/// is judged by its predictions in the held-out table.
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// The estimates the rows were located with.
@@ -47,6 +50,8 @@ pub struct Replay {
     total: Vec<f64>,
     /// Loss of the Bayes-optimal oracle.
     irreducible: Vec<f64>,
+    /// Losses of the other oracles.
+    oracles: RowLosses,
     /// Entropy of the served prediction.
     uncertainty: Vec<f64>,
     truth_known: bool,
@@ -62,7 +67,7 @@ struct Place {
 }
 
 /// What the rows of one group amount to: prices enter only afterwards.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Group {
     cell: u32,
     source: u32,
@@ -70,16 +75,34 @@ struct Group {
     share: f64,
     total: f64,
     irreducible: f64,
-    /// The irreducible loss with the bias of few labels taken out; the same as above if the truth is known.
-    corrected: Option<f64>,
+    oracles: Vec<f64>,
+    /// The losses of the oracles with the bias of few labels taken out; the same as above if the truth is known.
+    corrected: Option<(f64, Vec<f64>)>,
 }
 
 impl Group {
-    /// The best single action, known in hindsight.
-    fn best(&self, task: &Task, actions: usize, irreducible: f64) -> usize {
-        let cost = |action: &usize| cost_of(task, self.total, irreducible, *action);
-        (0..actions).min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(0)
+    /// What an oracle loses.
+    fn at(&self, column: Column) -> f64 {
+        column.of(self.irreducible, |place| self.oracles[place])
     }
+
+    /// What an action costs.
+    fn cost(&self, policy: &Policy, action: usize) -> f64 {
+        policy.cost_of(action, self.total, self.irreducible, |place| self.oracles[place])
+    }
+
+    /// The same with the bias of few labels taken out, as far as it can be.
+    fn corrected_cost(&self, policy: &Policy, action: usize) -> f64 {
+        match &self.corrected {
+            Some((irreducible, oracles)) => policy.cost_of(action, self.total, *irreducible, |place| oracles[place]),
+            None => self.cost(policy, action),
+        }
+    }
+}
+
+/// The first of so many actions that costs the least.
+fn best(actions: usize, cost: impl Fn(usize) -> f64) -> usize {
+    (0..actions).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(0)
 }
 
 /// What a policy costs on held-out rows. Costs are means a query, in the loss's unit.
@@ -95,6 +118,9 @@ pub struct Evaluation {
     pub truth: &'static str,
     /// The task.
     pub task: TaskSummary,
+    /// What the task's limit on routing comes to, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surcharge: Option<Surcharge>,
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
     pub mean_cost: Named<f64>,
@@ -132,6 +158,12 @@ pub struct TaskSummary {
     pub routes: Vec<RouteSummary>,
     /// The price of abstaining, if it is allowed.
     pub abstain: Option<f64>,
+    /// The share of the queries that may be routed, if it is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// The expected loss that routing is to reach, if that limits it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_loss: Option<f64>,
 }
 
 /// A route in words and numbers.
@@ -158,6 +190,8 @@ impl From<&Task> for TaskSummary {
             ties: task.chosen_ties().to_string(),
             routes: task.routes().iter().map(route).collect(),
             abstain: task.abstain_price(),
+            budget: task.limit().and_then(|limit| if let Limit::Budget(share) = limit { Some(share) } else { None }),
+            target_loss: task.limit().and_then(|it| if let Limit::TargetLoss(loss) = it { Some(loss) } else { None }),
         }
     }
 }
@@ -166,7 +200,7 @@ impl Policy {
     /// Decides held-out rows and works out what they really cost.
     ///
     /// # Errors
-    /// If the table has no rows, neither votes nor truth, other classes, or lacks a feature.
+    /// If the table has no rows, neither votes nor truth, other classes, or lacks a feature or a measured oracle.
     pub fn replay(&self, table: &Table) -> Result<Replay> {
         if table.rows() == 0 {
             return Err(Error::Table("there are no rows to evaluate on".into()));
@@ -213,6 +247,7 @@ impl Policy {
             weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
             total: Vec::with_capacity(rows.len()),
             irreducible: Vec::with_capacity(rows.len()),
+            oracles: RowLosses::held_out(table, loss, self.asked())?,
             uncertainty: Vec::with_capacity(rows.len()),
             truth_known,
         };
@@ -222,7 +257,7 @@ impl Policy {
             replay.irreducible.push(irreducible);
             replay.uncertainty.push(uncertainty);
         }
-        replay.form_groups(table);
+        replay.form_groups(table)?;
         Ok(replay)
     }
 }
@@ -230,7 +265,8 @@ impl Policy {
 impl Replay {
     /// What the policy the rows were replayed with, or one repriced from it, costs.
     ///
-    /// Rows whose action is undetermined are counted as predicted or, if that is known to cost less, as abstained.
+    /// Rows whose action is undetermined are counted as predicted or, if that is known to cost less, as abstained or sent to
+    /// an oracle that was measured.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
@@ -244,6 +280,7 @@ impl Replay {
             unit: task.loss().unit(),
             truth: if self.truth_known { "true" } else { "votes" },
             task: task.into(),
+            surcharge: policy.surcharge(),
             mean_cost: Named::new(),
             standard_error: Named::new(),
             corrected_cost: self.corrected(policy, &names),
@@ -256,20 +293,22 @@ impl Replay {
             support: Named::new(),
         };
         // One action a group: means by groups, as everywhere; rows are needed for the standard errors only.
-        let mut add = |name: String, action: &dyn Fn(&Group) -> usize| {
-            let mean = self.mean_by_group(task, action);
-            let actions: Vec<usize> = self.groups.iter().map(action).collect();
-            let cost = |row: usize| self.cost(task, row, actions[self.places[row].group as usize]);
+        let mut add = |name: String, course: &dyn Fn(&Group) -> Course| {
+            let mean = self.mean_by_group(policy, course);
+            let courses: Vec<Course> = self.groups.iter().map(course).collect();
+            let cost =
+                |row: usize| courses[self.places[row].group as usize].mean(|action| self.cost(policy, row, action));
             evaluation.mean_cost.push(name.clone(), mean);
             evaluation.standard_error.push(name, self.mean(&cost).1);
             mean
         };
         let router = add("router".into(), &|group| policy.taken(group.source));
         for (action, name) in names.iter().enumerate() {
-            add(format!("always-{name}"), &|_| action);
+            add(format!("always-{name}"), &|_| Course::always(action));
         }
-        let by_cell = add("cell-optimal".into(), &|group| group.best(task, names.len(), group.irreducible));
-        let (pointwise, error) = self.mean(&|row| self.least_cost(task, row, names.len()));
+        let hindsight = |group: &Group| Course::always(best(names.len(), |action| group.cost(policy, action)));
+        let by_cell = add("cell-optimal".into(), &hindsight);
+        let (pointwise, error) = self.mean(&|row| self.least_cost(policy, row, names.len()));
         evaluation.mean_cost.push("pointwise-optimal", pointwise);
         evaluation.standard_error.push("pointwise-optimal", error);
         evaluation.regret.push("cell-optimal", router - by_cell);
@@ -293,11 +332,13 @@ impl Replay {
         if self.policy.shares_estimates(policy) {
             return Ok(());
         }
-        Err(Error::Task("the rows were replayed with another router, loss or estimator: replay them again".into()))
+        Err(Error::Task(
+            "the rows were replayed with another router, loss, estimator or oracles: replay them again".into(),
+        ))
     }
 
     /// Gathers the rows that are treated alike.
-    fn form_groups(&mut self, table: &Table) {
+    fn form_groups(&mut self, table: &Table) -> Result<()> {
         let mut codes: Vec<u32> = self.places.iter().map(|place| place.group).collect();
         codes.sort_unstable();
         codes.dedup();
@@ -308,21 +349,28 @@ impl Replay {
         }
         let all = sum(self.weights.iter().copied());
         let loss = self.policy.task().loss();
+        let unbiased =
+            if self.truth_known { RowLosses::default() } else { RowLosses::of(table, loss, self.policy.asked())? };
         let form = |rows: &Vec<u32>| {
             let Place { cell, source, .. } = self.places[rows[0] as usize];
             let total = |values: &[f64]| sum(rows.iter().map(|&row| self.weights[row as usize] * values[row as usize]));
             let weight = sum(rows.iter().map(|&row| self.weights[row as usize]));
             let irreducible = total(&self.irreducible) / weight;
+            let oracles: Vec<f64> = self.oracles.columns().iter().map(|losses| total(losses) / weight).collect();
             let corrected = if self.truth_known {
-                Some(irreducible)
+                Some((irreducible, oracles.clone()))
             } else {
                 let served = self.policy.served(source);
-                let estimate = Decomposition::of(Mixture::of_rows(table, rows), loss, Estimator::Shrink, served);
-                estimate.and_then(|estimate| estimate.irreducible())
+                let mixture = Mixture::of_rows(table, rows);
+                let estimate = Decomposition::of(mixture, loss, Estimator::Shrink, served, &unbiased);
+                // Where the irreducible loss is known, so are all others.
+                estimate.and_then(|e| Some((e.irreducible()?, e.oracles.iter().map(|ends| ends[0]).collect())))
             };
-            Group { cell, source, share: weight / all, total: total(&self.total) / weight, irreducible, corrected }
+            let total = total(&self.total) / weight;
+            Group { cell, source, share: weight / all, total, irreducible, oracles, corrected }
         };
         self.groups = members.par_iter().map(form).collect();
+        Ok(())
     }
 
     /// Mean costs with the bias of few labels taken out, if every group allows it.
@@ -330,29 +378,29 @@ impl Replay {
         if self.groups.iter().any(|group| group.corrected.is_none()) {
             return None;
         }
-        let irreducible = |group: &Group| group.corrected.unwrap_or(group.irreducible);
-        let task = policy.task();
-        let mean = |action: &dyn Fn(&Group) -> usize| {
-            let cost = |group: &Group| cost_of(task, group.total, irreducible(group), action(group));
+        let mean = |course: &dyn Fn(&Group) -> Course| {
+            let cost = |group: &Group| course(group).mean(|action| group.corrected_cost(policy, action));
             sum(self.groups.iter().map(|group| group.share * cost(group)))
         };
         let mut costs = Named::new();
         costs.push("router", mean(&|group| policy.taken(group.source)));
         for (action, name) in names.iter().enumerate() {
-            costs.push(format!("always-{name}"), mean(&|_| action));
+            costs.push(format!("always-{name}"), mean(&|_| Course::always(action)));
         }
-        costs.push("cell-optimal", mean(&|group| group.best(task, names.len(), irreducible(group))));
+        let hindsight =
+            |group: &Group| Course::always(best(names.len(), |action| group.corrected_cost(policy, action)));
+        costs.push("cell-optimal", mean(&hindsight));
         Some(costs)
     }
 
     /// Mean cost of a policy's decisions.
     pub(crate) fn mean_cost(&self, policy: &Policy) -> f64 {
-        self.mean_by_group(policy.task(), |group| policy.taken(group.source))
+        self.mean_by_group(policy, |group| policy.taken(group.source))
     }
 
-    /// Mean cost of one action a group.
-    fn mean_by_group(&self, task: &Task, action: impl Fn(&Group) -> usize) -> f64 {
-        let cost = |group: &Group| cost_of(task, group.total, group.irreducible, action(group));
+    /// Mean cost of one course a group.
+    fn mean_by_group(&self, policy: &Policy, course: impl Fn(&Group) -> Course) -> f64 {
+        let cost = |group: &Group| course(group).mean(|action| group.cost(policy, action));
         sum(self.groups.iter().map(|group| group.share * cost(group)))
     }
 
@@ -360,7 +408,9 @@ impl Replay {
     fn shares(&self, policy: &Policy, names: &[String]) -> Named<f64> {
         let mut shares = Named::new();
         for (action, name) in names.iter().enumerate() {
-            shares.push(name.clone(), self.share(|group| policy.code(group.source) == Some(action)));
+            let decided = self.groups.iter().filter(|group| policy.code(group.source).is_some());
+            let parts = decided.map(|group| group.share * policy.taken(group.source).part_of(action));
+            shares.push(name.clone(), sum(parts).min(1.0));
         }
         let undetermined = self.share(|group| policy.code(group.source).is_none());
         if undetermined > 0.0 {
@@ -369,14 +419,14 @@ impl Replay {
         shares
     }
 
-    /// The action taken on a row.
-    fn action(&self, policy: &Policy, row: usize) -> usize {
-        policy.taken(self.places[row].source)
+    /// What the policy's decision on a row really costs.
+    fn decided_cost(&self, policy: &Policy, row: usize) -> f64 {
+        policy.taken(self.places[row].source).mean(|action| self.cost(policy, row, action))
     }
 
     /// What an action really costs on a row.
-    fn cost(&self, task: &Task, row: usize, action: usize) -> f64 {
-        cost_of(task, self.total[row], self.irreducible[row], action)
+    fn cost(&self, policy: &Policy, row: usize, action: usize) -> f64 {
+        policy.cost_of(action, self.total[row], self.irreducible[row], |place| self.oracles.columns()[place][row])
     }
 
     /// Weighted mean and its standard error.
@@ -397,8 +447,8 @@ impl Replay {
         NEGLIGIBLE * self.policy.task().loss().rounding().max(self.mean(&|row| self.total[row]).0)
     }
 
-    fn least_cost(&self, task: &Task, row: usize, actions: usize) -> f64 {
-        (0..actions).map(|action| self.cost(task, row, action)).fold(f64::INFINITY, f64::min)
+    fn least_cost(&self, policy: &Policy, row: usize, actions: usize) -> f64 {
+        (0..actions).map(|action| self.cost(policy, row, action)).fold(f64::INFINITY, f64::min)
     }
 
     fn correlation(&self) -> Option<f64> {
@@ -441,17 +491,6 @@ impl Replay {
             evaluation.gain.push(*name, gain);
             evaluation.curves.push(*name, ranking.percentiles());
         }
-    }
-}
-
-/// What an action costs where predicting loses `total` and the oracle `irreducible`.
-fn cost_of(task: &Task, total: f64, irreducible: f64, action: usize) -> f64 {
-    match action {
-        0 => total,
-        action => match task.routes().get(action - 1) {
-            Some(route) => irreducible + route.price(),
-            None => task.abstain_price().unwrap_or(f64::INFINITY),
-        },
     }
 }
 

@@ -1,8 +1,16 @@
 //! Held-out rows one by one, for averages over several replays.
 
-use super::Replay;
+use super::{Group, Replay};
 use crate::policy::Policy;
-use crate::task::Task;
+
+/// What each row really loses and costs, the bias of few labels taken out.
+#[derive(Debug)]
+pub(crate) struct RowCosts {
+    /// The Bayes-optimal oracle's loss.
+    pub(crate) irreducible: Vec<f64>,
+    /// A list a row, one cost an action.
+    pub(crate) actions: Vec<Vec<f64>>,
+}
 
 impl Replay {
     /// What predicting loses on each row.
@@ -15,14 +23,14 @@ impl Replay {
         &self.uncertainty
     }
 
-    /// The oracle's loss on each row, the bias of few labels taken out: what a group's rows lack on average is added to each.
+    /// The rows' losses with the bias of few labels taken out: what a group's rows lack on average is added to each.
     ///
-    /// A group whose labels do not tell noise from error gets the share of its total loss that the others have. `None` if
-    /// such groups are most of the rows.
-    pub(crate) fn corrected_losses(&self) -> Option<Vec<f64>> {
+    /// A group whose labels do not tell noise from error gets the share of its total loss that is irreducible in the others.
+    /// `None` if such groups are most of the rows.
+    pub(crate) fn corrected_rows(&self, policy: &Policy) -> Option<RowCosts> {
         let (mut known, mut total, mut irreducible) = (0.0, 0.0, 0.0);
         for group in &self.groups {
-            if let Some(corrected) = group.corrected {
+            if let Some((corrected, _)) = group.corrected {
                 known += group.share;
                 total += group.share * group.total;
                 irreducible += group.share * corrected;
@@ -32,17 +40,30 @@ impl Replay {
             return None;
         }
         let ratio = if total > 0.0 { irreducible / total } else { 0.0 };
-        let lacking: Vec<f64> = self
-            .groups
-            .iter()
-            .map(|group| group.corrected.unwrap_or(ratio * group.total) - group.irreducible)
-            .collect();
-        Some(self.irreducible.iter().zip(&self.places).map(|(x, place)| x + lacking[place.group as usize]).collect())
+        let lacking = |group: &Group| match &group.corrected {
+            Some((irreducible, oracles)) => {
+                let others = oracles.iter().zip(&group.oracles).map(|(a, b)| a - b).collect();
+                (irreducible - group.irreducible, others)
+            }
+            None => (ratio * group.total - group.irreducible, vec![0.0; group.oracles.len()]),
+        };
+        let lacking: Vec<(f64, Vec<f64>)> = self.groups.iter().map(lacking).collect();
+        let names = policy.task().action_names().len();
+        let mut rows = RowCosts { irreducible: Vec::new(), actions: Vec::new() };
+        for (row, place) in self.places.iter().enumerate() {
+            let (more, others) = &lacking[place.group as usize];
+            let irreducible = self.irreducible[row] + more;
+            let own = |oracle: usize| self.oracles.columns()[oracle][row] + others[oracle];
+            let cost = |action: usize| policy.cost_of(action, self.total[row], irreducible, own);
+            rows.actions.push((0..names).map(cost).collect());
+            rows.irreducible.push(irreducible);
+        }
+        Some(rows)
     }
 
-    /// Which action a policy takes on each row, as a place among the task's.
+    /// Which action the policy takes on each row, as a place among the task's; at the margin of a limit, the route.
     pub(crate) fn actions_of(&self, policy: &Policy) -> Vec<usize> {
-        self.places.iter().map(|place| policy.taken(place.source)).collect()
+        self.places.iter().map(|place| policy.taken(place.source).actions()[0]).collect()
     }
 
     /// The reducible loss estimated for each row; where labels give only bounds, their middle.
@@ -52,10 +73,5 @@ impl Replay {
             estimate.total - estimate.irreducible_low.midpoint(estimate.irreducible_high)
         };
         self.places.iter().map(|place| estimated(place.source)).collect()
-    }
-
-    /// What an action costs on a row where predicting loses `total` and the oracle `irreducible`.
-    pub(crate) fn action_cost(task: &Task, total: f64, irreducible: f64, action: usize) -> f64 {
-        super::cost_of(task, total, irreducible, action)
     }
 }

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Group, Named, Replay, sum};
+use super::{Group, Named, Replay, best, sum};
 use crate::error::{Error, Result};
-use crate::policy::Policy;
+use crate::policy::{Course, Policy};
 use crate::task::Task;
 
 /// The most prices a sweep may have.
@@ -61,11 +61,11 @@ impl Replay {
         mean_cost.push("predict/route", self.mean_cost(&policy.reprice(&task.clone().without_abstaining())?));
         mean_cost.push("predict/abstain", self.mean_cost(&policy.reprice(&task.clone().without_routes())?));
         for (action, name) in names.iter().enumerate() {
-            mean_cost.push(format!("always-{name}"), self.mean_by_group(&task, |_| action));
+            mean_cost.push(format!("always-{name}"), self.mean_by_group(&policy, |_| Course::always(action)));
         }
-        let cell_optimal = |group: &Group| group.best(&task, names.len(), group.irreducible);
-        mean_cost.push("cell-optimal", self.mean_by_group(&task, cell_optimal));
-        let least = (0..self.places.len()).map(|row| self.weights[row] * self.least_cost(&task, row, names.len()));
+        let cell_optimal = |group: &Group| Course::always(best(names.len(), |action| group.cost(&policy, action)));
+        mean_cost.push("cell-optimal", self.mean_by_group(&policy, cell_optimal));
+        let least = (0..self.places.len()).map(|row| self.weights[row] * self.least_cost(&policy, row, names.len()));
         mean_cost.push("pointwise-optimal", sum(least) / sum(self.weights.iter().copied()));
         Ok(SweepPoint { price, mean_cost, shares: self.shares(&policy, &names) })
     }

@@ -1,5 +1,7 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
+mod flips;
+mod limit;
 mod tally;
 
 use std::fmt;
@@ -8,14 +10,18 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{Decomposition, Estimator};
+use crate::estimate::{Asked, Column, Decomposition, Estimator, RowLosses};
 use crate::evaluate::Named;
 use crate::loss::Loss;
+use crate::oracle::{Oracle, Panel};
 use crate::partition::{CellId, Cells, UNUSUAL};
 use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
-use crate::task::{Task, Ties};
+use crate::task::{Route, Task, Ties};
+pub use flips::Flip;
+pub(crate) use limit::Course;
+pub use limit::Surcharge;
 pub use tally::{Tally, TallySummary};
 
 /// Costs closer than this, relative to themselves or to what their loss is rounded on, are a tie.
@@ -61,6 +67,8 @@ pub enum Level {
 #[derive(Debug, Clone)]
 pub struct Policy {
     task: Task,
+    /// Where the loss of each route's oracle is found.
+    columns: Vec<Column>,
     cells: Arc<Cells>,
     backoff: Arc<Cells>,
     estimates: Arc<Estimates>,
@@ -69,9 +77,14 @@ pub struct Policy {
     high: Vec<f64>,
     codes: Vec<u8>,
     margins: Vec<f64>,
+    /// The price that a limit on routing comes to, if there is one.
+    surcharge: Option<Surcharge>,
+    /// With a limit, what is done with a query whose lot falls against routing: another action than above for the sources at the
+    /// margin, the same for all others.
+    kept: Vec<u8>,
 }
 
-/// What a task's loss and estimator make of a router; prices do not enter.
+/// What a task's loss, estimator and oracles make of a router; prices do not enter.
 ///
 /// Sources are the cells and, if any cell is empty, the confidences over all classes and then all rows.
 #[derive(Debug)]
@@ -80,6 +93,7 @@ struct Estimates {
     recalibrated: bool,
     loss: Loss,
     estimator: Estimator,
+    asked: Asked,
     sources: Vec<Option<Decomposition>>,
     /// The cells without rows, ascending.
     empty: Vec<u32>,
@@ -90,12 +104,16 @@ const BLOCK: usize = 1024;
 
 const UNDETERMINED: u8 = u8::MAX;
 
+/// Marks the verdict of a query at the margin of a limit whose lot fell against routing.
+const KEPT: u32 = 1 << 31;
+
 /// One query's decision and the reasons for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Decision<'p> {
     policy: &'p Policy,
     cell: CellId,
     source: u32,
+    kept: bool,
 }
 
 /// The compact form of a decision that batches are made of; [`Policy::decision`] unfolds it.
@@ -117,14 +135,16 @@ impl Router {
     /// Compiles the router for a task.
     ///
     /// # Errors
-    /// If the loss does not fit the number of classes.
+    /// If the loss does not fit the number of classes, or the router has no predictions of a measured oracle.
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         task.loss().check_classes(self.classes().len())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
         let (loss, estimator) = (task.loss(), task.chosen_estimator());
+        let asked = Asked::of(task);
+        let oracles = RowLosses::of(self.rows(), loss, &asked)?;
         let estimate = |mixture: Mixture<'_>| {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };
-            Decomposition::of(mixture, loss, estimator, served.as_deref())
+            Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles)
         };
         let cells = self.cells().count();
         let mut sources: Vec<Option<Decomposition>> =
@@ -141,15 +161,25 @@ impl Router {
             recalibrated: self.is_recalibrated(),
             loss: loss.clone(),
             estimator,
+            asked,
             sources,
             empty,
         };
-        Ok(Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates)))
+        Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
     }
 }
 
 impl Policy {
-    fn price(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Self {
+    fn price(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Result<Self> {
+        let asked = |route: &Route| {
+            estimates.asked.column(route).ok_or_else(|| {
+                let (name, oracle) = (route.name(), route.oracle());
+                Error::Task(format!(
+                    "the oracle {oracle} of the route {name:?} needs a policy of its own: Router::policy"
+                ))
+            })
+        };
+        let columns = task.routes().iter().map(asked).collect::<Result<Vec<_>>>()?;
         let actions = 1 + task.routes().len() + usize::from(task.abstain_price().is_some());
         let sources = estimates.sources.len();
         let mut policy = Self {
@@ -157,7 +187,10 @@ impl Policy {
             high: Vec::with_capacity(sources * actions),
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
+            surcharge: None,
+            kept: Vec::new(),
             task,
+            columns,
             cells,
             backoff,
             estimates,
@@ -173,37 +206,33 @@ impl Policy {
                     continue;
                 }
                 Some(d) => {
-                    for (costs, irreducible) in
-                        [(&mut policy.low, d.irreducible_low), (&mut policy.high, d.irreducible_high)]
-                    {
+                    for (end, costs) in [&mut policy.low, &mut policy.high].into_iter().enumerate() {
                         costs.push(d.total);
-                        costs.extend(policy.task.routes().iter().map(|route| irreducible + route.price()));
+                        let routes = policy.task.routes().iter().zip(&policy.columns);
+                        costs.extend(routes.map(|(route, &column)| d.at(column)[end] + route.price()));
                         costs.extend(policy.task.abstain_price());
                     }
                 }
             }
-            let (code, margin) = choose(
-                &policy.low[start..],
-                &policy.high[start..],
-                policy.task.abstain_price().is_some(),
-                policy.task.chosen_ties(),
-                policy.task.loss().rounding(),
-            );
+            let (code, margin) = choose(&policy.low[start..], &policy.high[start..], &policy.task);
             policy.codes.push(code);
             policy.margins.push(margin);
         }
-        policy
+        if let Some(limit) = policy.task.limit() {
+            policy.keep_within(limit)?;
+        }
+        Ok(policy)
     }
 
     /// The same policy under other prices or another tie rule: no estimate is made anew.
     ///
     /// # Errors
-    /// If the task has another loss or estimator: compile it with [`Router::policy`].
+    /// If the task has another loss or estimator, or asks oracles that this one does not: compile it with [`Router::policy`].
     pub fn reprice(&self, task: &Task) -> Result<Self> {
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.estimates.estimator {
             return Err(Error::Task("another loss or estimator needs a policy of its own: Router::policy".into()));
         }
-        Ok(Self::price(task.clone(), self.cells.clone(), self.backoff.clone(), self.estimates.clone()))
+        Self::price(task.clone(), self.cells.clone(), self.backoff.clone(), self.estimates.clone())
     }
 
     /// The task.
@@ -252,7 +281,7 @@ impl Policy {
             let reason = format!("{} is not a feature value: give a finite number", features[slot]);
             return Err(Error::value(row, format!("x_{}", self.cells.features()[slot]), reason));
         }
-        Ok(self.locate(prediction, peak, features))
+        Ok(self.draw(self.locate(prediction, peak, features), prediction, features))
     }
 
     #[inline]
@@ -290,6 +319,7 @@ impl Policy {
     /// A verdict's cell and source.
     #[inline]
     pub(crate) fn unfold(&self, Verdict(code): Verdict) -> (CellId, u32) {
+        let code = code & !KEPT;
         let cells = self.cells.count() as u32;
         if code < cells {
             return (CellId(code), code);
@@ -331,7 +361,7 @@ impl Policy {
             let start = block * BLOCK;
             grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
             for (i, slot) in out.iter_mut().enumerate() {
-                if slot.0 == UNUSUAL || self.is_empty(slot.0) {
+                if slot.0 == UNUSUAL || self.surcharge.is_some() || self.is_empty(slot.0) {
                     let row = start + i;
                     *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
                 }
@@ -361,7 +391,8 @@ impl Policy {
                 let row = block * BLOCK + i;
                 features.clear();
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
-                *slot = self.locate(table.prediction(row), table.peak(row), &features);
+                let prediction = table.prediction(row);
+                *slot = self.draw(self.locate(prediction, table.peak(row), &features), prediction, &features);
             }
         });
         Ok(())
@@ -385,17 +416,17 @@ impl Policy {
         let cells = self.cells.count();
         let pairs = self.estimates.empty.len() * self.fall_backs();
         let (cell, source) =
-            if (verdict.0 as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
+            if ((verdict.0 & !KEPT) as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
         let known = self.estimates.sources.get(source as usize).is_some_and(Option::is_some);
         assert!(known, "a verdict of another policy");
-        Decision { policy: self, cell, source }
+        Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0 }
     }
 
     /// The decision on a cell as a whole; `None` if it is empty, since then each query falls back by itself.
     #[must_use]
     pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
         self.estimates.sources[..self.cells.count()].get(cell.index())?.as_ref()?;
-        Some(Decision { policy: self, cell, source: cell.0 })
+        Some(Decision { policy: self, cell, source: cell.0, kept: false })
     }
 
     /// The support of a cell.
@@ -409,13 +440,43 @@ impl Policy {
         Some(self.codes[source as usize]).filter(|&code| code != UNDETERMINED).map(usize::from)
     }
 
-    /// The action that a source takes or, where the labels do not decide, the cheaper of those whose costs are known:
-    /// predicting and abstaining.
-    pub(crate) fn taken(&self, source: u32) -> usize {
-        self.code(source).unwrap_or_else(|| {
-            let cheaper = self.task.abstain_price().is_some_and(|price| price < self.estimate(source).total);
-            if cheaper { 1 + self.task.routes().len() } else { 0 }
-        })
+    /// The action that a source takes or, where the labels do not decide, the cheapest of those whose costs are known:
+    /// predicting, abstaining and what was measured.
+    ///
+    /// At the margin of a limit, either of two by lot.
+    pub(crate) fn taken(&self, source: u32) -> Course {
+        if let Some(part) = self.lots(source) {
+            let at = source as usize;
+            return Course::by_lot(self.codes[at].into(), self.kept[at].into(), part);
+        }
+        Course::always(self.code(source).unwrap_or_else(|| {
+            let actions = self.low.len() / self.codes.len();
+            let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
+            let known = (1..actions).filter(|&action| low[action] == high[action]);
+            known.fold(0, |best, action| if low[action] < low[best] { action } else { best })
+        }))
+    }
+
+    /// The oracles whose losses are estimated beside the irreducible one.
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.estimates.asked
+    }
+
+    /// What an action costs where predicting loses `total`, the Bayes-optimal oracle `irreducible` and any other as `own`
+    /// says.
+    pub(crate) fn cost_of(&self, action: usize, total: f64, irreducible: f64, own: impl Fn(usize) -> f64) -> f64 {
+        match action {
+            0 => total,
+            action => match self.task.routes().get(action - 1) {
+                Some(route) => self.column(action - 1).of(irreducible, own) + route.price(),
+                None => self.task.abstain_price().unwrap_or(f64::INFINITY),
+            },
+        }
+    }
+
+    /// Where the loss of a route's oracle is found.
+    pub(crate) fn column(&self, route: usize) -> Column {
+        self.columns[route]
     }
 
     /// Which share of the calibration rows, by weight, each action would get; `undetermined` only if there are any.
@@ -425,15 +486,16 @@ impl Policy {
         let known: Vec<(u32, f64)> =
             cells.filter_map(|(cell, estimate)| Some((cell as u32, estimate.as_ref()?.weight))).collect();
         let all: f64 = known.iter().map(|(_, weight)| weight).sum();
-        let share = |code: Option<usize>| {
-            known.iter().filter(|(cell, _)| self.code(*cell) == code).map(|(_, weight)| weight / all).sum()
-        };
+        let (open, decided): (Vec<_>, Vec<_>) = known.into_iter().partition(|(cell, _)| self.code(*cell).is_none());
         let mut shares = Named::new();
         for (action, name) in self.task.action_names().into_iter().enumerate() {
-            shares.push(name, share(Some(action)));
+            shares.push(
+                name,
+                decided.iter().map(|(cell, weight)| self.taken(*cell).part_of(action) * weight / all).sum(),
+            );
         }
-        if known.iter().any(|(cell, _)| self.code(*cell).is_none()) {
-            shares.push("undetermined", share(None));
+        if !open.is_empty() {
+            shares.push("undetermined", open.iter().map(|(_, weight)| weight / all).sum());
         }
         shares
     }
@@ -459,25 +521,42 @@ impl Policy {
 
 /// The action whose cost is certainly the least, and by how much; ties go by the tie rule.
 ///
-/// With known costs this is the argmin. With bounds an action must be no dearer than every other at both ends: oracles
-/// share one unknown irreducible loss, and the costs of predicting and abstaining are known.
-fn choose(low: &[f64], high: &[f64], abstains: bool, ties: Ties, rounding: f64) -> (u8, f64) {
+/// With known costs this is the argmin. With bounds an action must be no dearer than every other whatever the truth. Costs
+/// that grow with one unknown irreducible loss are compared at both ends of it; so is any cost with one that is known,
+/// such as those of predicting and abstaining. Of other pairs the nearest ends are compared, but that a panel never
+/// loses less than an oracle who knows the truth.
+fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
     let n = low.len();
-    let order = |i: usize| match ties {
+    let order = |i: usize| match task.chosen_ties() {
         Ties::Frugal => i,
         // Abstain, the routes in order, predict.
-        Ties::Paper => match (i, abstains) {
+        Ties::Paper => match (i, task.abstain_price().is_some()) {
             (0, true) => n - 1,
             (i, true) if i < n - 1 => i,
             (i, false) if i < n - 1 => i + 1,
             _ => 0,
         },
     };
+    let route = |action: usize| task.routes().get(action.wrapping_sub(1));
+    let known = |action: usize| low[action] == high[action];
+    let alike = |action: usize| match route(action).map(Route::oracle) {
+        Some(oracle) => Panel::of(oracle).is_none_or(|panel| panel.by_agreement(task.loss())),
+        None => true,
+    };
+    let least_gap = |action: usize, other: usize| {
+        if alike(action) && alike(other) || known(action) || known(other) {
+            return (low[other] - low[action]).min(high[other] - high[action]);
+        }
+        let apart = low[other] - high[action];
+        match (route(action), route(other)) {
+            (Some(one), Some(two)) if *one.oracle() == Oracle::Bayes => apart.max(two.price() - one.price()),
+            _ => apart,
+        }
+    };
     for action in (0..n).map(order) {
         let gap = |other: usize| {
-            let (a, b) = (low[other] - low[action], high[other] - high[action]);
-            let tie = TIE * rounding.max(high[action]).max(high[other]);
-            (a.min(b), tie)
+            let tie = TIE * task.loss().rounding().max(high[action]).max(high[other]);
+            (least_gap(action, other), tie)
         };
         let gaps = (0..n).filter(|&other| other != action).map(gap);
         if gaps.clone().all(|(gap, tie)| gap >= -tie) {
@@ -492,7 +571,25 @@ impl<'p> Decision<'p> {
     #[inline]
     #[must_use]
     pub fn action(&self) -> Action<'p> {
-        self.policy.action(self.policy.codes[self.source as usize])
+        self.policy.action(self.code())
+    }
+
+    #[inline]
+    fn code(&self) -> u8 {
+        let codes = if self.kept { &self.policy.kept } else { &self.policy.codes };
+        codes[self.source as usize]
+    }
+
+    /// At the margin of a limit, the part of such queries that is routed: a lot decides, the same for the same query.
+    #[must_use]
+    pub fn lots(&self) -> Option<f64> {
+        self.policy.lots(self.source)
+    }
+
+    /// At the margin of a limit, what is done with the queries whose lot falls against routing.
+    #[must_use]
+    pub fn otherwise(&self) -> Option<Action<'p>> {
+        self.lots().map(|_| self.policy.action(self.policy.kept[self.source as usize]))
     }
 
     /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label an item, the

@@ -280,3 +280,29 @@ fn what_cannot_be_diagnosed_is_refused() {
     assert!(pointsman::halves(&world(1, 1, 2, error_alone)).is_err());
     assert_eq!(pointsman::halves(&table).unwrap().map(|half| half.rows()), [25, 25]);
 }
+
+#[test]
+fn oracles_that_do_not_know_the_truth_are_judged_by_what_they_lose() {
+    let table = world(7, 1500, 5, noise_then_error);
+    // An oracle that always says "ant" is no use; three people are nearly as good as knowing.
+    let fool = [1.0, 0.0].repeat(1500);
+    let table = table.with_oracle("fool", fool).unwrap();
+    let task = Task::new(Loss::brier())
+        .route("sage", Oracle::bayes(), 0.1)
+        .unwrap()
+        .route("jury", "panel:m=3,aggregate=mean".parse().unwrap(), 0.1)
+        .unwrap()
+        .route("fool", Oracle::measured(), 0.1)
+        .unwrap();
+    let costs = look(&table, &task).worth.unwrap().costs.unwrap();
+    let cost = |name: &str| costs.get(name).unwrap().estimate;
+    assert!(cost("router") < cost("always-route:sage"), "{costs:?}");
+    assert!(cost("always-route:sage") < cost("always-route:jury"), "{costs:?}");
+    assert!(cost("always-route:jury") < cost("always-route:fool"), "{costs:?}");
+    // A panel of three loses a third of the irreducible Brier loss more.
+    let irreducible = cost("always-route:sage") - 0.1;
+    close((cost("always-route:jury") - 0.1) / irreducible, 4.0 / 3.0, 0.03, "jury over sage");
+    let limited = task.budget(0.2).unwrap();
+    let error = diagnose(&table, &limited, &Partition::top_class(5), || ()).unwrap_err().to_string();
+    assert!(error.contains("budget"), "{error}");
+}

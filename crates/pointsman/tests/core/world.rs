@@ -132,7 +132,7 @@ pub(crate) fn compositions(k: u32, classes: usize) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn multinomial(counts: &[u32], p: &[f64]) -> f64 {
+pub(crate) fn multinomial(counts: &[u32], p: &[f64]) -> f64 {
     let mut chance = 1.0;
     let mut left: u32 = counts.iter().sum();
     for (&n, x) in counts.iter().zip(p) {
