@@ -1,6 +1,6 @@
 //! The columns of decisions.
 
-use pointsman::{Decision, Policy, Verdict};
+use pointsman::{Decision, Decisions, Policy};
 use pointsman_table::{Column, ColumnKind, Frame};
 use rayon::prelude::*;
 
@@ -30,19 +30,18 @@ fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
 }
 
 /// Decides a batch.
-pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Column>, Vec<Verdict>)> {
-    let mut verdicts = vec![Verdict::default(); frame.table.rows()];
-    policy.decide_table(&frame.table, &mut verdicts)?;
+pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Column>, Decisions)> {
+    let decisions = policy.decide_batch(&frame.table)?;
+    let rows = || (0..decisions.len()).into_par_iter().with_min_len(CHUNK);
     let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
-        Column::Text(verdicts.par_iter().with_min_len(CHUNK).map(|&v| value(policy.decision(v))).collect())
+        Column::Text(rows().map(|row| value(policy.row(&decisions, row))).collect())
     };
     let real = |value: &(dyn Fn(Decision<'_>) -> Option<f64> + Sync)| {
-        let number = |&v: &Verdict| value(policy.decision(v)).unwrap_or(f64::NAN);
-        Column::Real(verdicts.par_iter().with_min_len(CHUNK).map(number).collect())
+        Column::Real(rows().map(|row| value(policy.row(&decisions, row)).unwrap_or(f64::NAN)).collect())
     };
-    let (labels, acts) = answers(policy, &frame, &verdicts);
+    let (labels, acts) = answers(policy, &frame, &decisions);
     let mut columns = vec![
-        Column::Count(verdicts.iter().map(|&v| u64::from(policy.decision(v).cell().0)).collect()),
+        Column::Count(rows().map(|row| u64::from(policy.row(&decisions, row).cell().0)).collect()),
         text(&|d| d.support().name().to_owned()),
         text(&|d| d.action().to_string()),
         Column::Text(labels),
@@ -55,14 +54,14 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
     if let Some(ids) = frame.ids {
         columns.insert(0, Column::Text(ids));
     }
-    Ok((columns, verdicts))
+    Ok((columns, decisions))
 }
 
 /// What predicting would answer: the class, and the act for losses with acts of their own.
-fn answers(policy: &Policy, frame: &Frame, verdicts: &[Verdict]) -> (Vec<String>, Option<Vec<String>>) {
+fn answers(policy: &Policy, frame: &Frame, decisions: &Decisions) -> (Vec<String>, Option<Vec<String>>) {
     let (loss, classes, table) = (policy.task().loss(), policy.classes(), &frame.table);
     let answer = |own: &mut Vec<f64>, row: usize| {
-        let served = match policy.decision(verdicts[row]).served() {
+        let served = match policy.row(decisions, row).served() {
             Some(centroid) => centroid,
             None => {
                 own.resize(classes.len(), 0.0);
@@ -73,7 +72,7 @@ fn answers(policy: &Policy, frame: &Frame, verdicts: &[Verdict]) -> (Vec<String>
         (loss.label(served), loss.act(served))
     };
     let found: Vec<(usize, usize)> =
-        (0..verdicts.len()).into_par_iter().with_min_len(CHUNK).map_init(Vec::new, answer).collect();
+        (0..decisions.len()).into_par_iter().with_min_len(CHUNK).map_init(Vec::new, answer).collect();
     let labels = found.par_iter().with_min_len(CHUNK).map(|&(label, _)| classes[label].clone()).collect();
     let acts = loss.acts().map(|acts| found.iter().map(|&(_, act)| acts[act].clone()).collect());
     (labels, acts)

@@ -110,7 +110,7 @@ impl Replay {
                 if let Some(price) = abstain {
                     task = task.abstain(price)?;
                 }
-                grid.add(&policy.reprice(&task)?, groups, cells, column, [route, abstain]);
+                grid.add(self, &policy.reprice(&task)?, cells, column, [route, abstain]);
             }
         }
         Ok(grid)
@@ -120,8 +120,8 @@ impl Replay {
 impl PriceGrid {
     fn add(
         &mut self,
+        replay: &Replay,
         policy: &Policy,
-        groups: &[Group],
         cells: &[CellId],
         column: Column,
         [route, abstain]: [Option<f64>; 2],
@@ -138,23 +138,18 @@ impl PriceGrid {
         self.actions.push(cells.iter().map(letter).collect());
         let both = route.zip(abstain).filter(|_| column == Column::Irreducible);
         self.corners.push(both.map(|(route, abstain)| (abstain - route).max(0.0)));
-        let (mut cost, mut best, mut shares) = (0.0, 0.0, [0.0; 3]);
-        for group in groups {
-            let costs = [
-                group.total,
-                route.map_or(f64::INFINITY, |price| group.at(column) + price),
-                abstain.unwrap_or(f64::INFINITY),
-            ];
-            let action = kind(policy.taken(group.source));
-            cost += group.share * costs[action];
-            best += group.share * costs.iter().copied().fold(f64::INFINITY, f64::min);
-            shares[action] += group.share;
+        let best = |group: &Group| {
+            let routed = route.map_or(f64::INFINITY, |price| group.at(column) + price);
+            group.total.min(routed).min(abstain.unwrap_or(f64::INFINITY))
+        };
+        let acts = replay.acts(policy);
+        self.router.push(acts.mean_cost());
+        self.cell_optimal.push(replay.groups.iter().map(|group| group.share * best(group)).sum());
+        for (wanted, shares) in
+            [(PREDICT, &mut self.predicted), (ROUTE, &mut self.routed), (ABSTAIN, &mut self.abstained)]
+        {
+            shares.push(acts.share(|_, counted| kind(counted) == wanted));
         }
-        self.router.push(cost);
-        self.cell_optimal.push(best);
-        self.predicted.push(shares[PREDICT]);
-        self.routed.push(shares[ROUTE]);
-        self.abstained.push(shares[ABSTAIN]);
     }
 }
 

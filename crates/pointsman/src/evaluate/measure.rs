@@ -89,7 +89,8 @@ impl Replay {
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
-        let (mean, standard_error) = self.mean(&|row| self.cost(policy, row, self.action(policy, row)));
+        let acts = self.acts(policy);
+        let (mean, standard_error) = self.mean(&|row| self.cost(policy, row, acts.on(row)));
         Ok(Mean { mean, standard_error })
     }
 
@@ -100,8 +101,9 @@ impl Replay {
     pub fn difference(&self, first: &Policy, second: &Policy) -> Result<Mean> {
         self.check(first)?;
         self.check(second)?;
-        let cost = |policy: &Policy, row: usize| self.cost(policy, row, self.action(policy, row));
-        let (mean, standard_error) = self.mean(&|row| cost(first, row) - cost(second, row));
+        let (one, two) = (self.acts(first), self.acts(second));
+        let difference = |row: usize| self.cost(first, row, one.on(row)) - self.cost(second, row, two.on(row));
+        let (mean, standard_error) = self.mean(&difference);
         Ok(Mean { mean, standard_error })
     }
 

@@ -4,6 +4,7 @@ mod cells;
 mod decisions;
 mod estimators;
 mod evaluation;
+mod forest;
 mod golden;
 mod invariance;
 mod layering;
