@@ -1,6 +1,6 @@
 # make demo   a router on built-in data: what it does and why
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
-# make paper  every experiment of the paper, and docs/src/paper.md from them (half an hour)
+# make paper  every experiment of the paper, and docs/paper.md from them (a quarter of an hour)
 # make docs   the book, in docs/book
 # make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
 
@@ -14,14 +14,19 @@ help:
 # Rust is all that is needed; its formatter and linter may be missing from a minimal installation.
 COMPONENTS = cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy
 
+# The report is also tried in a browser. A container gets one; elsewhere the test says that it was skipped.
+BROWSER = command -v chromium || command -v chromium-browser || command -v google-chrome || test -x "$$CHROME" || \
+	{ test "$$(id -u)" = 0 && { apt-get install -qy chromium || { apt-get update -q && apt-get install -qy chromium; }; }; }
+
 demo:
 	cargo run --release --locked -p pointsman-cli -- demo
 
 test:
 	@$(COMPONENTS)
+	@{ $(BROWSER); } >/dev/null 2>&1 || echo "no Chromium: set CHROME to a browser to try the report in it"
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked
+	cargo test --workspace --features pointsman-cli/lab --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 MDBOOK = target/tools/bin/mdbook
@@ -41,10 +46,12 @@ bench:
 install:
 	cargo install --locked --path crates/pointsman-cli
 
-# The terminal picture of the README, drawn from what the program prints.
+# The pictures of the README, drawn from what the program prints and writes.
 picture:
 	cargo build --release --locked -p pointsman-cli
 	python3 docs/picture.py target/release/pointsman docs/terminal.svg
+	target/release/pointsman --quiet demo -o target/demo
+	cp target/demo/figures/landscape.svg docs/figures/landscape.svg
 
 # Known vulnerabilities: needs cargo-deny and the network.
 audit:

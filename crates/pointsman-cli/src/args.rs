@@ -17,6 +17,9 @@ const STYLES: Styles = Styles::styled()
 const LOSSES: &str = "\
 Losses: brier, cross-entropy, spherical, zero-one, fn-fp:fp=1,fn=3, three-part, asymmetric:2; any
 cost matrix in a task file.
+Kinds of oracles: bayes (knows the truth; the default); panel:m=3,aggregate=mean, plurality or
+laplace (m experts who label as the calibration labels do); measured (the table has its predictions in
+oracle_<name>_<class>).
 Prices are in the loss's unit.";
 
 /// Predict, route or abstain: a cheap classifier, an expensive oracle, and decisions you can trust with money.
@@ -73,6 +76,12 @@ pub(crate) struct TaskArgs {
     /// What declining to answer costs; left out, it never happens
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     pub(crate) abstain: Option<f64>,
+    /// Route at most this share of the queries: the price that does it is found
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub(crate) budget: Option<f64>,
+    /// Route as little as keeps the expected loss at this; the routes' own prices then only rank them
+    #[arg(long, value_name = "LOSS", allow_negative_numbers = true, conflicts_with = "budget")]
+    pub(crate) target_loss: Option<f64>,
     /// How the irreducible loss is estimated: shrink, plugin, npmle or dirichlet [default: shrink]
     #[arg(long, value_name = "E")]
     pub(crate) estimator: Option<Estimator>,
@@ -81,17 +90,19 @@ pub(crate) struct TaskArgs {
     pub(crate) ties: Option<Ties>,
     /// Read the task from a TOML file instead (- is standard input)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["loss", "route", "abstain", "estimator", "ties"])]
+          conflicts_with_all = ["loss", "route", "abstain", "budget", "target_loss", "estimator", "ties"])]
     pub(crate) task: Option<PathBuf>,
 }
 
 impl TaskArgs {
     /// Whether any of them was given.
     pub(crate) fn is_given(&self) -> bool {
-        let Self { loss, route, abstain, estimator, ties, task } = self;
+        let Self { loss, route, abstain, budget, target_loss, estimator, ties, task } = self;
         loss.is_some()
             || !route.is_empty()
             || abstain.is_some()
+            || budget.is_some()
+            || target_loss.is_some()
             || estimator.is_some()
             || ties.is_some()
             || task.is_some()
@@ -170,7 +181,8 @@ pub(crate) struct CalibrateArgs {
 
 Examples:
   pointsman show router.safetensors
-  pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin"))]
+  pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin
+  pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3"))]
 pub(crate) struct ShowArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -276,8 +288,8 @@ pub(crate) struct EvaluateArgs {
 #[command(after_help = "\
 Experiments: routing, losses, three-way, correlation, cells, labels, rows, all.
 
-Every experiment writes its numbers to DIR/<experiment>.json. A run that was stopped continues where it
-was when the same command is given again.
+Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
+DIR/figures. A run that was stopped continues where it was when the same command is given again.
 
 Examples:
   pointsman reproduce all --quick -o out
@@ -329,6 +341,7 @@ pub(crate) struct DemoArgs {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use pointsman::Aggregate;
 
     use super::*;
 
@@ -343,7 +356,13 @@ mod tests {
         assert_eq!((route.name.as_str(), route.cost), ("oracle", 0.05));
         let route: RouteArg = "expert=0.1,bayes".parse().unwrap();
         assert_eq!((route.name.as_str(), route.cost, route.oracle), ("expert", 0.1, Oracle::Bayes));
-        for text in ["", "expert=", "a=b=1", "0.1,panel:m=3", "0.1,"] {
+        let route: RouteArg = "jury=0.1,panel:m=3,aggregate=laplace,smoothing=0.5".parse().unwrap();
+        let oracle = Oracle::panel(3, Aggregate::Laplace(0.5)).unwrap();
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("jury", 0.1, oracle));
+        let route: RouteArg = "0.1,panel:m=3".parse().unwrap();
+        assert_eq!((route.name.as_str(), route.oracle), ("oracle", Oracle::panel(3, Aggregate::Mean).unwrap()));
+        assert_eq!("gpt=1,measured".parse::<RouteArg>().unwrap().oracle, Oracle::Measured);
+        for text in ["", "expert=", "a=b=1", "0.1,panel:m=0", "0.1,panel", "0.1,", "0.1,measured,bayes"] {
             assert!(text.parse::<RouteArg>().is_err(), "{text}");
         }
     }

@@ -59,7 +59,11 @@ pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     // If standard error is gone there is nobody to tell. Files may have put anything into a message.
     let _ = writeln!(err, "{BAD}error{BAD:#}{BOLD}:{BOLD:#} {}", printable(&message.join(": ")));
     if let Some(Hint(hint)) = hint {
-        let _ = writeln!(err, "{DIM}hint:{DIM:#} {}", printable(&hint));
+        let mut head = "hint:";
+        for line in hint.lines() {
+            let _ = writeln!(err, "{DIM}{head:5}{DIM:#} {}", printable(line));
+            head = "";
+        }
     }
     ExitCode::from(if is_machine_failure(&error) { 1 } else { 2 })
 }

@@ -4,10 +4,23 @@ use crate::args::ReproduceArgs;
 
 #[cfg(not(feature = "lab"))]
 pub(crate) fn run(_: &ReproduceArgs) -> anyhow::Result<()> {
-    use crate::failure::Hint;
-    let how = "cargo install --path crates/pointsman-cli --features lab";
-    Err(anyhow::anyhow!("this build has no lab: experiments need the build feature `lab`")
-        .context(Hint(format!("build it in: {how}"))))
+    Err(no_lab())
+}
+
+#[cfg(any(test, not(feature = "lab")))]
+fn no_lab() -> anyhow::Error {
+    let how = "build it in: cargo install --path crates/pointsman-cli --features lab";
+    anyhow::anyhow!("this build has no lab: experiments need the build feature `lab`")
+        .context(crate::failure::Hint(how.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn without_the_lab_it_says_how_to_get_it() {
+        let said = format!("{:#}", super::no_lab());
+        assert!(said.contains("cargo install --path crates/pointsman-cli --features lab"), "{said}");
+    }
 }
 
 #[cfg(feature = "lab")]
@@ -17,7 +30,7 @@ pub(crate) use with_lab::run;
 mod with_lab {
     use std::sync::Mutex;
 
-    use pointsman_lab::{Error, Experiment, Monitor, Settings, compact, load_results, paper_page, reproduce};
+    use pointsman_lab::{Error, Experiment, Monitor, Settings, draw, load_results, publish, reproduce};
 
     use super::ReproduceArgs;
     use crate::failure::Hint;
@@ -68,16 +81,15 @@ mod with_lab {
             }
             other => other?,
         };
+        let figures = draw(&load_results(&args.output)?, &args.output.join("figures"))?;
         if !render::is_quiet() {
             let mut out = anstream::stdout().lock();
-            for file in &outcome.files {
+            for file in outcome.files.iter().chain(&figures) {
                 std::io::Write::write_fmt(&mut out, format_args!("{}\n", file.display()))?;
             }
         }
         if let Some(folder) = &args.publish {
-            compact(&args.output, &folder.join("results"))?;
-            let page = paper_page(&load_results(&folder.join("results"))?);
-            pointsman_table::write_atomically(folder.join("paper.md"), |out| out.write_all(page.as_bytes()))?;
+            publish(&args.output, folder)?;
         }
         match outcome.missing {
             None => Ok(()),

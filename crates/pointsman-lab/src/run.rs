@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::aggregate::{aggregate, shortened};
+use crate::aggregate::aggregate;
 use crate::datasets::{DataFolder, Dataset};
 use crate::error::{Error, Result};
 use crate::problem::{Problem, Source, model_path, weak_model};
@@ -232,7 +232,7 @@ fn assemble(
     Ok(files)
 }
 
-fn write_json(path: &Path, value: &Value) -> Result<()> {
+pub(crate) fn write_json(path: &Path, value: &Value) -> Result<()> {
     let text = serde_json::to_string(value).map_err(|error| Error::results(path, error.to_string()))?;
     Ok(pointsman_table::write_atomically(path, |out| {
         out.write_all(text.as_bytes())?;
@@ -256,17 +256,4 @@ pub fn load_results(folder: &Path) -> Result<BTreeMap<String, Value>> {
         out.insert(experiment.name().to_owned(), value);
     }
     Ok(out)
-}
-
-/// Writes the results of a folder into another, numbers rounded to four digits and curves thinned to 21 points: small
-/// enough for a repository.
-///
-/// # Errors
-/// If a results file is malformed or the folder cannot be written.
-pub fn compact(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).map_err(|source| Error::folder(to, source))?;
-    for (name, value) in load_results(from)? {
-        write_json(&to.join(format!("{name}.json")), &shortened(&value, 4, 5))?;
-    }
-    Ok(())
 }

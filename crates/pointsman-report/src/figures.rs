@@ -69,19 +69,25 @@ fn landscape(report: &Report) -> Option<Chart> {
         format!("reducible loss ({}): what an oracle saves", loss.unit),
     )
     .caption(
-        "Each circle is a cell, its area the share of held-out traffic, its colour the action taken; shaded is where each action is the cheapest. High up, the oracle \
+        "Each circle is a cell, its area the share of held-out traffic, its colour the action taken; shaded is where each action is the cheapest, if every oracle knows the truth. High up, the oracle \
          saves more than it costs; far to the right, people themselves disagree and any answer is dear.",
     )
     .x_range(0.0, width)
     .y_range(0.0, height);
-    for area in regions(loss, loss.grid.own, width, height) {
-        chart = chart.area(area);
+    // An oracle that loses something else than the irreducible loss has no region in this plane.
+    if loss.grid.bayes {
+        for area in regions(loss, loss.grid.own, width, height) {
+            chart = chart.area(area);
+        }
     }
     let letters: Vec<char> = loss.grid.actions[place(loss)].chars().collect();
-    // The regions' names are the circles' too.
-    for (letter, name, action) in
-        [('p', "", "predict"), ('r', "", "route"), ('a', "", "abstain"), ('?', "undetermined", "?")]
-    {
+    for (letter, action) in [('p', "predict"), ('r', "route"), ('a', "abstain"), ('?', "?")] {
+        // The regions' names are the circles' too.
+        let name = match action {
+            "?" => "undetermined",
+            action if !loss.grid.bayes => action,
+            _ => "",
+        };
         let mut points = Vec::new();
         let mut radii = Vec::new();
         for (i, cell) in loss.cells.iter().enumerate() {

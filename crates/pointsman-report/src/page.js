@@ -85,10 +85,11 @@
     const polygon = (points, colour) => group.append(svg("polygon", { fill: css(colour), points: points.map((p) => f.x(p[0]) + "," + f.y(p[1])).join(" ") }));
     const far = box.x[1], high = box.y[1];
     const top = alpha === null ? (beta === null ? high : beta) : (beta === null || alpha < beta ? alpha : beta);
-    if (beta === null) {
+    // An oracle that loses something else than the irreducible loss has no region in this plane.
+    if (grid.bayes && beta === null) {
       polygon([[0, 0], [far, 0], [far, top], [0, top]], "predict");
       if (alpha !== null && top < high) polygon([[0, top], [far, top], [far, high], [0, high]], "route");
-    } else {
+    } else if (grid.bayes) {
       const bend = grid.corners[at(state.route, state.abstain)] || 0;
       const roof = Math.max(high, top), wall = Math.max(far, beta);
       polygon([[0, 0], [0, top], [bend, top], [beta, 0]], "predict");
@@ -123,7 +124,7 @@
     line("irreducible", est(l.irreducible));
     line("reducible", est(l.reducible));
     line("cost of predicting", est(l.total));
-    line("cost of routing", est(grid.route_costs[state.route][i]));
+    line(data.task.routes.length > 1 ? "cheapest route" : "cost of routing", est(grid.route_costs[state.route][i]));
     line("cost of abstaining", price(grid.abstain_prices[state.abstain]));
     if (state.loss === 0) line("held out", "irreducible " + est(c.held_out.irreducible) + ", predicting " + est(c.held_out.total));
     $("cell").replaceChildren(list);
@@ -245,7 +246,7 @@
     const say = (id, x) => { const text = x === null ? "never" : num(x) + " " + unit; $(id + "-out").textContent = text; $(id).setAttribute("aria-valuetext", text); };
     say("route", grid.route_prices[state.route]);
     say("abstain", grid.abstain_prices[state.abstain]);
-    $("route-label").textContent = "Price of routing (" + short(grid.route, 24) + ")";
+    $("route-label").textContent = "Price of routing (" + short(grid.route, 24) + (data.task.routes.length > 1 ? ", others in proportion" : "") + ")";
   }
   function reset() { [state.route, state.abstain] = loss().grid.own; }
   function prices() { controls(); money(); landscape(); cell(); sweep(); actions(); table(); }

@@ -113,11 +113,14 @@ pub struct LossCell {
     pub total: Option<f64>,
 }
 
-/// The losses of the page's menu: the task's own first, then all others that fit the number of classes.
+/// The losses of the page's menu: the task's own first, then all others that fit the number of classes and can judge the
+/// answers of the task's oracles.
 #[must_use]
-pub fn menu(own: &Loss, classes: usize) -> Vec<Loss> {
+pub fn menu(task: &Task, classes: usize) -> Vec<Loss> {
+    let own = task.loss();
     let others = MENU.iter().filter_map(|text| text.parse::<Loss>().ok());
-    let fits = |loss: &Loss| loss != own && loss.check_classes(classes).is_ok();
+    let judges = |loss: &Loss| task.routes().iter().all(|route| route.oracle().check_loss(loss).is_ok());
+    let fits = |loss: &Loss| loss != own && loss.check_classes(classes).is_ok() && judges(loss);
     std::iter::once(own.clone()).chain(others.filter(fits)).collect()
 }
 
@@ -157,7 +160,7 @@ impl Report {
         let cells: Vec<CellId> = drawn.iter().copied().map(CellId).collect();
         let task = inputs.policy.task();
         let mut losses = Vec::new();
-        for loss in menu(task.loss(), self.classes.len()) {
+        for loss in menu(task, self.classes.len()) {
             losses.push(if loss == *task.loss() {
                 LossReport::new(inputs.policy, inputs.replay, &cells)?
             } else {

@@ -17,7 +17,7 @@ impl Report {
             Some(("route", _)) => "routed".into(),
             _ if name == "predict" => "predicted".into(),
             _ if name == "abstain" => "abstained".into(),
-            _ => "undetermined (counted as predicted)".to_owned(),
+            _ => "undetermined (counted as the cheapest action of known cost)".to_owned(),
         };
         let shares: Vec<String> =
             evaluation.shares.iter().map(|(name, &share)| format!("{} {}", percent(share), verb(name))).collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pointsman::{Loss, Oracle, Task};
+use pointsman::{Aggregate, Loss, Oracle, Task};
 use serde::Deserialize;
 
 use crate::error::{Error, Result, name_of, printable};
@@ -14,6 +14,8 @@ struct TaskFile {
     #[serde(default = "brier")]
     loss: LossFile,
     abstain: Option<f64>,
+    budget: Option<f64>,
+    target_loss: Option<f64>,
     estimator: Option<String>,
     ties: Option<String>,
     #[serde(default)]
@@ -43,6 +45,27 @@ struct RouteFile {
     cost: f64,
     #[serde(default = "bayes")]
     kind: String,
+    /// How many, how their labels are put together and how much they are smoothed: of a panel only.
+    experts: Option<u32>,
+    aggregate: Option<String>,
+    smoothing: Option<f64>,
+}
+
+impl RouteFile {
+    fn oracle(&self) -> pointsman::Result<Oracle> {
+        let refuse = |reason: &str| Err(pointsman::Error::Task(format!("route {:?}: {reason}", self.name)));
+        let Self { kind, experts, aggregate, smoothing, .. } = self;
+        match (kind.as_str(), experts) {
+            ("panel", &Some(experts)) => {
+                Oracle::panel(experts, Aggregate::new(aggregate.as_deref().unwrap_or("mean"), *smoothing)?)
+            }
+            ("panel", None) => refuse("a panel needs experts, as in experts = 3"),
+            _ if experts.is_some() || aggregate.is_some() || smoothing.is_some() => {
+                refuse("experts, aggregate and smoothing are for kind = \"panel\"")
+            }
+            _ => kind.parse(),
+        }
+    }
 }
 
 fn unnamed() -> String {
@@ -88,10 +111,17 @@ fn build(file: TaskFile) -> pointsman::Result<Task> {
     };
     let mut task = Task::new(loss);
     for route in file.route {
-        task = task.route(route.name, route.kind.parse::<Oracle>()?, route.cost)?;
+        let oracle = route.oracle()?;
+        task = task.route(route.name, oracle, route.cost)?;
     }
     if let Some(price) = file.abstain {
         task = task.abstain(price)?;
+    }
+    if let Some(share) = file.budget {
+        task = task.budget(share)?;
+    }
+    if let Some(loss) = file.target_loss {
+        task = task.target_loss(loss)?;
     }
     if let Some(estimator) = file.estimator {
         task = task.estimator(estimator.parse()?);

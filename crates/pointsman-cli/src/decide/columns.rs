@@ -31,7 +31,12 @@ fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
 
 /// Decides a batch.
 pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Column>, Decisions)> {
-    let decisions = policy.decide_batch(&frame.table)?;
+    let mut decisions = policy.decide_batch(&frame.table)?;
+    if let Some(ids) = &frame.ids {
+        // Queries of the same content at the margin of a limit need not all be decided alike.
+        decisions.draw_by_ids(policy, ids);
+    }
+    let decisions = decisions;
     let rows = || (0..decisions.len()).into_par_iter().with_min_len(CHUNK);
     let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
         Column::Text(rows().map(|row| value(policy.row(&decisions, row))).collect())

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 ///
 /// The page comes last: if it is there, so is the rest.
 pub(super) fn all(report: Report, inputs: &Inputs<'_>, folder: &Path) -> anyhow::Result<(Report, PathBuf)> {
-    let losses = menu(inputs.policy.task().loss(), inputs.router.classes().len()).len();
+    let losses = menu(inputs.policy.task(), inputs.router.classes().len()).len();
     let progress = Progress::bar("report", (losses + FIGURES.len()) as u64);
     let report = report.detailed(inputs, || progress.step())?;
     let figures = folder.join("figures");

@@ -19,7 +19,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Waits until it is so; a minute is plenty on any machine.
 #[track_caller]
-fn wait_until(mut so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(mut so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !so() {
         assert!(start.elapsed() < Duration::from_secs(60), "it never came");
@@ -29,7 +29,7 @@ fn wait_until(mut so: impl FnMut() -> bool) {
 
 /// Sends a signal and gives the exit code.
 #[track_caller]
-fn signal(child: &mut Child, name: &str) -> Option<i32> {
+pub(crate) fn signal(child: &mut Child, name: &str) -> Option<i32> {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
     wait_until(|| child.try_wait().unwrap().is_some());
     child.wait().unwrap().code()

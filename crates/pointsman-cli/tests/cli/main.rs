@@ -3,6 +3,7 @@
 mod attacks;
 mod bad_input;
 mod browser;
+mod budget;
 mod calibrate;
 mod decide;
 mod demo;
@@ -11,6 +12,7 @@ mod formats;
 #[cfg(unix)]
 mod interrupt;
 mod licences;
+mod oracles;
 mod readme;
 mod reproduce;
 mod show;

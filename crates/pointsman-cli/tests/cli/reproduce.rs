@@ -35,6 +35,26 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
     for name in ["cifar10h", "cifar10h-overconfident", "chaosnli"] {
         std::fs::write(folder.path().join(format!("data/{name}.npz")), b"PK").unwrap();
     }
+    // Advice of several lines is printed as several lines.
+    let run = line(folder.path(), "reproduce routing --data nowhere -o out");
+    assert!(run.stderr.lines().filter(|line| line.starts_with("      ")).count() >= 4, "{run:?}");
     let run = line(folder.path(), "reproduce routing --data data -o out");
     assert!(run.code == 2 && run.stderr.contains(".npz"), "{run:?}");
+}
+
+#[cfg(feature = "lab")]
+#[test]
+fn an_interrupted_run_keeps_what_it_has() {
+    use std::process::Stdio;
+    let folder = TempDir::new().unwrap();
+    let args = "reproduce cells --quick -o out";
+    let mut child =
+        crate::command().current_dir(folder.path()).args(args.split(' ')).stderr(Stdio::piped()).spawn().unwrap();
+    crate::interrupt::wait_until(|| folder.path().join("out/parts").is_dir());
+    assert_eq!(crate::interrupt::signal(&mut child, "-INT"), Some(2));
+    let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert!(said.contains("run the same command again to continue"), "{said}");
+    // A model is there whole or not at all.
+    let models = std::fs::read_dir(folder.path().join("out/models")).into_iter().flatten();
+    assert!(models.into_iter().all(|file| file.unwrap().path().extension().is_some_and(|it| it == "safetensors")));
 }

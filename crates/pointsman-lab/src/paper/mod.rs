@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub use claims::claims;
-use numbers::Numbers;
+pub(crate) use numbers::Numbers;
 
 /// One claim of the paper, and what came out here.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Claim {
     pub number: usize,
     /// The claim in one sentence.
     pub claim: &'static str,
+    /// The figures that show it, by name.
+    pub figures: &'static [&'static str],
     /// The numbers found: what they are, and their value with the standard deviation over seeds.
     pub found: Vec<(String, String)>,
     /// Whether it holds.
@@ -48,6 +50,19 @@ impl fmt::Display for Verdict {
             Self::Unknown => "not measured",
         })
     }
+}
+
+/// Figures that belong to no claim.
+const MORE_FIGURES: [&str; 5] =
+    ["correlation-johnson", "correlation-cifar10h", "correlation-chaosnli", "cells-johnson", "rows-johnson"];
+
+/// The figures that the page shows, by name: drawn as `<name>.svg`.
+pub fn shown_figures(results: &BTreeMap<String, Value>) -> Vec<&'static str> {
+    claims(results).iter().flat_map(|claim| claim.figures).copied().chain(MORE_FIGURES).collect()
+}
+
+fn pictures(names: &[&str]) -> String {
+    names.iter().map(|name| format!("![{}](figures/{name}.svg)\n\n", name.replace('-', " "))).collect()
 }
 
 const SETUP: &str = "\
@@ -91,6 +106,7 @@ pub fn paper_page(results: &BTreeMap<String, Value>) -> String {
             capital(claim.verdict),
             claim.reason
         );
+        page += &pictures(claim.figures);
         if !claim.found.is_empty() {
             page += "| | |\n|---|---|\n";
             claim.found.iter().for_each(|(what, value)| page += &format!("| {what} | {value} |\n"));
@@ -98,6 +114,8 @@ pub fn paper_page(results: &BTreeMap<String, Value>) -> String {
         }
     }
     page += SETUP;
+    page += "## More figures\n\n";
+    page += &pictures(&MORE_FIGURES);
     page += &tables(results);
     page.trim_end().to_owned() + "\n"
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use pointsman_lab::{
-    DATA_VARIABLE, DataFolder, Dataset, Experiment, Settings, Silent, Verdict, claims, load_results, paper_page,
-    reproduce,
+    DATA_VARIABLE, DataFolder, Dataset, Experiment, Settings, Silent, Verdict, claims, draw, load_results, paper_page,
+    reproduce, shown_figures,
 };
 use serde_json::Value;
 
@@ -160,5 +160,27 @@ fn the_page_in_docs_is_what_the_results_say() {
     assert_eq!(published.len(), Experiment::ALL.len());
     let page = std::fs::read_to_string(docs.join("paper.md")).unwrap();
     assert!(page == paper_page(&published), "docs/paper.md is not what docs/results give: publish them again");
+    for name in shown_figures(&published) {
+        assert!(docs.join("figures").join(format!("{name}.svg")).is_file(), "docs/figures/{name}.svg is not there");
+    }
     assert!(claims(&published).iter().all(|claim| claim.verdict != Verdict::Unknown));
+}
+
+#[test]
+fn every_experiment_is_drawn_for_every_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = draw(results(), folder.path()).unwrap();
+    let problems = results().values().map(|file| file["problems"].as_object().unwrap().len());
+    assert_eq!(files.len(), 2 * problems.sum::<usize>());
+    for file in &files {
+        let bytes = std::fs::read(file).unwrap();
+        match file.extension().and_then(|name| name.to_str()) {
+            // Every figure has a blue series: once in the legend and, if its data were found, once more.
+            Some("svg") => {
+                let svg = String::from_utf8(bytes).unwrap().to_lowercase();
+                assert!(svg.starts_with("<svg") && svg.matches("#0072b2").count() >= 2, "{}", file.display());
+            }
+            _ => assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 10_000, "{}", file.display()),
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pointsman_lab::{Error, Experiment, Monitor, Settings, Silent, Training, compact, load_results, reproduce};
+use pointsman_lab::{Error, Experiment, Monitor, Settings, Silent, Training, load_results, publish, reproduce};
 
 /// As small as it gets.
 fn tiny(output: &Path) -> Settings {
@@ -99,5 +99,5 @@ fn results_are_read_back_or_refused() {
     assert!(load_results(folder.path()).unwrap().is_empty());
     fs::write(folder.path().join("rows.json"), b"{}").unwrap();
     assert!(load_results(folder.path()).unwrap_err().to_string().contains("rows.json"));
-    assert!(compact(folder.path(), &folder.path().join("small")).is_err());
+    assert!(publish(folder.path(), &folder.path().join("small")).is_err());
 }

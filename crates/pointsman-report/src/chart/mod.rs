@@ -50,6 +50,7 @@ struct Axis {
     label: String,
     range: Option<(f64, f64)>,
     percent: bool,
+    log: bool,
 }
 
 /// Words at a place of the chart.
@@ -65,7 +66,7 @@ impl Chart {
     /// An empty chart. Axis labels name their unit.
     #[must_use]
     pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>) -> Self {
-        let axis = |label: String| Axis { label, range: None, percent: false };
+        let axis = |label: String| Axis { label, range: None, percent: false, log: false };
         Self {
             title: title.into(),
             caption: String::new(),
@@ -110,6 +111,13 @@ impl Chart {
     #[must_use]
     pub fn y_percent(mut self) -> Self {
         self.y.percent = true;
+        self
+    }
+
+    /// Draws the horizontal axis logarithmically; all its values must be positive.
+    #[must_use]
+    pub fn x_log(mut self) -> Self {
+        self.x.log = true;
         self
     }
 
@@ -192,6 +200,9 @@ impl Chart {
         }
         if let Some((from, to)) = self.y.range {
             layout = layout.with_y_axis_min(from).with_y_axis_max(to);
+        }
+        if self.x.log {
+            layout = layout.with_log_x();
         }
         if self.x.percent {
             layout = layout.with_x_tick_format(percent());

@@ -106,7 +106,7 @@ fn compose(title: &str, vertical: &str, caption: &str, columns: usize, pictures:
     if !title.is_empty() {
         y = MARGIN / 2.0;
         // In a sheet the panels' titles are smaller than the sheet's.
-        let size = if width < 500.0 { 14 } else { TITLE };
+        let size = if width < 700.0 { 15 } else { TITLE };
         write(&mut scene, &mut y, title, size, true, colour::INK);
         y += MARGIN / 2.0;
     }

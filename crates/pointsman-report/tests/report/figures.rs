@@ -3,7 +3,7 @@
 use pointsman::{Loss, Task};
 use pointsman_report::FIGURES;
 
-use crate::world::{brier, hostile, report_of};
+use crate::world::{brier, hostile, juries, report_of};
 
 /// That tags nest, attributes are quoted and nothing unprintable is in it.
 #[track_caller]
@@ -54,9 +54,12 @@ fn every_figure_is_drawn() {
 
 #[test]
 fn tasks_without_a_choice_and_single_labels_are_drawn_too() {
-    for (k, task) in
-        [(5, Task::new(Loss::zero_one())), (1, brier()), (5, Task::new(Loss::brier()).abstain(0.0).unwrap())]
-    {
+    for (k, task) in [
+        (5, Task::new(Loss::zero_one())),
+        (1, brier()),
+        (5, Task::new(Loss::brier()).abstain(0.0).unwrap()),
+        (5, juries()),
+    ] {
         let report = report_of(&["no", "yes"], k, &task);
         for figure in FIGURES {
             if let Some(picture) = (figure.draw)(&report) {

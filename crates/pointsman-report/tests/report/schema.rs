@@ -3,7 +3,7 @@
 use pointsman::{Loss, Oracle, Task};
 use serde_json::{Value, json};
 
-use crate::world::{brier, report_of};
+use crate::world::{brier, juries, report_of};
 
 fn schema() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
@@ -114,6 +114,8 @@ fn reports_satisfy_the_schema() {
         (&["no", "yes"], 5, never),
         (&["no", "yes"], 5, cheap),
         (&["no", "yes"], 5, matrix),
+        (&["no", "yes"], 5, juries()),
+        (&["cat", "dog", "owl"], 1, juries()),
     ] {
         let mut report = report_of(classes, k, &task);
         assert_eq!(check(&serde_json::to_value(&report).unwrap()), Vec::<String>::new(), "{task:?}");
@@ -164,5 +166,24 @@ fn the_grid_agrees_with_the_evaluation() {
         for (cell, cost) in report.cells.iter().zip(&grid.route_costs[grid.own[0]]) {
             assert_eq!(cell.costs.get("route:expert").copied().flatten(), *cost);
         }
+    }
+}
+
+/// With oracles of several kinds as well: the page begins where the evaluation is, and the menu has no loss that cannot judge them.
+#[test]
+fn the_grid_is_the_task_at_its_own_prices() {
+    let report = report_of(&["no", "yes"], 5, &juries());
+    let losses = &report.detail.as_ref().unwrap().losses;
+    assert!(losses.len() > 4 && losses.iter().all(|loss| loss.loss != "cross-entropy"));
+    let (grid, evaluation) = (&losses[0].grid, &report.evaluation);
+    let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
+    assert!(!grid.bayes && (grid.router[own] - evaluation.mean_cost.get("router").unwrap()).abs() < 1e-12);
+    assert!((grid.cell_optimal[own] - evaluation.mean_cost.get("cell-optimal").unwrap()).abs() < 1e-12);
+    let routed: f64 =
+        evaluation.shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
+    assert!((grid.routed[own] - routed).abs() < 1e-12);
+    for (cell, cost) in report.cells.iter().zip(&grid.route_costs[grid.own[0]]) {
+        let routes = cell.costs.iter().filter(|(name, _)| name.starts_with("route:"));
+        assert_eq!(routes.filter_map(|(_, cost)| *cost).reduce(f64::min), *cost);
     }
 }

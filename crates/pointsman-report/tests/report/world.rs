@@ -1,6 +1,6 @@
 //! Small tables and their reports.
 
-use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::{Aggregate, Loss, Oracle, Partition, Router, Table, Task};
 use pointsman_report::{Inputs, Report};
 
 struct Random(u64);
@@ -35,7 +35,16 @@ pub(crate) fn table(classes: &[&str], rows: usize, k: u32, seed: u64) -> Table {
         }
         votes.extend(counts);
     }
-    Table::new(classes.iter().copied(), probs).unwrap().with_votes(votes).unwrap()
+    let table = Table::new(classes.iter().copied(), probs.clone()).unwrap().with_votes(votes).unwrap();
+    table.with_oracle("gpt", probs).unwrap()
+}
+
+/// Oracles of every kind.
+pub(crate) fn juries() -> Task {
+    let panel = |m| Oracle::panel(m, Aggregate::Mean).unwrap();
+    let task = Task::new(Loss::brier()).route("one", panel(1), 0.02).unwrap().route("nine", panel(9), 0.1).unwrap();
+    let task = task.route("gpt", Oracle::measured(), 0.01).unwrap().route("expert", Oracle::bayes(), 0.2).unwrap();
+    task.abstain(0.4).unwrap()
 }
 
 pub(crate) fn brier() -> Task {

@@ -1,6 +1,6 @@
 //! Task files.
 
-use pointsman::{Estimator, Loss, Oracle, Task, Ties};
+use pointsman::{Aggregate, Estimator, Loss, Oracle, Task, Ties};
 use pointsman_table::{parse_task, read_task};
 
 use crate::support::Folder;
@@ -20,11 +20,35 @@ fn the_whole_format() {
         kind = "bayes"
         [[route]]
         cost = 1
+        [[route]]
+        name = "jury"
+        cost = 0.1
+        kind = "panel"
+        experts = 3
+        aggregate = "laplace"
+        smoothing = 0.5
+        [[route]]
+        name = "pair"
+        cost = 0.1
+        kind = "panel"
+        experts = 2
+        [[route]]
+        name = "crowd"
+        cost = 0.2
+        kind = "panel:m=25,aggregate=plurality"
+        [[route]]
+        name = "gpt"
+        cost = 0.02
+        kind = "measured"
     "#;
     let cost = vec![vec![0.0, 3.0, 1.0], vec![1.0, 0.0, 2.0], vec![0.4; 3]];
     let task = Task::new(Loss::matrix(["ship", "hold", "ask"], cost).unwrap())
         .route("expert", Oracle::bayes(), 0.05)
         .and_then(|task| task.route("oracle", Oracle::bayes(), 1.0))
+        .and_then(|task| task.route("jury", Oracle::panel(3, Aggregate::Laplace(0.5))?, 0.1))
+        .and_then(|task| task.route("pair", Oracle::panel(2, Aggregate::Mean)?, 0.1))
+        .and_then(|task| task.route("crowd", Oracle::panel(25, Aggregate::Plurality)?, 0.2))
+        .and_then(|task| task.route("gpt", Oracle::measured(), 0.02))
         .and_then(|task| task.abstain(0.35))
         .unwrap()
         .estimator(Estimator::Plugin)
@@ -57,6 +81,20 @@ fn what_makes_no_task_is_refused_in_one_line() {
         ("[[route]]\ncost = 1\n[[route]]\ncost = 2", "two routes are called \"oracle\""),
         ("[[route]]\ncost = 1\nname = \"a,b\"", "route name \"a,b\""),
         ("[[route]]\ncost = 1\nkind = \"psychic\"", "unknown kind of oracle \"psychic\""),
+        ("[[route]]\ncost = 1\nkind = \"panel\"", "route \"oracle\": a panel needs experts"),
+        ("[[route]]\ncost = 1\nkind = \"panel\"\nexperts = 0", "from 1 to 1000"),
+        ("[[route]]\ncost = 1\nkind = \"panel\"\nexperts = 1000000", "from 1 to 1000"),
+        ("[[route]]\ncost = 1\nkind = \"panel\"\nexperts = -3", "line 4"),
+        ("[[route]]\ncost = 1\nkind = \"panel\"\nexperts = 2.5", "line 4"),
+        ("[[route]]\ncost = 1\nkind = \"panel\"\nexperts = 3\naggregate = \"median\"", "unknown aggregate \"median\""),
+        ("[[route]]\ncost = 1\nkind = \"panel\"\nexperts = 3\nsmoothing = 1", "has no smoothing"),
+        (
+            "[[route]]\ncost = 1\nkind = \"panel\"\nexperts = 3\naggregate = \"laplace\"\nsmoothing = nan",
+            "smoothing NaN",
+        ),
+        ("[[route]]\ncost = 1\nexperts = 3", "are for kind = \"panel\""),
+        ("[[route]]\ncost = 1\nkind = \"measured\"\naggregate = \"mean\"", "are for kind = \"panel\""),
+        ("loss = \"cross-entropy\"\n[[route]]\ncost = 1\nkind = \"panel:m=3\"", "use aggregate=laplace"),
         ("[loss]\nacts = [\"a\"]\ncost = [[0, 1], [1, 0]]", "1 acts but 2 rows"),
         ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, 1], [1]]", "row of \"b\" has 1 costs"),
         ("[loss]\nacts = [\"a\", \"a\"]\ncost = [[0, 1], [1, 0]]", "given twice"),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{Group, Replay, sum};
 use crate::error::Result;
 use crate::estimate::Column;
+use crate::loss::MAX_COST;
 use crate::oracle::Oracle;
 use crate::partition::CellId;
 use crate::policy::Policy;
@@ -12,13 +13,16 @@ use crate::task::{Route, Task};
 
 /// Actions and held-out costs for a grid of route prices × abstention prices; `None` is "never".
 ///
-/// The grid has one route, the one of the task that costs the least on the held-out rows, loss and price together: of oracles
-/// that know the truth, no other is ever asked. Lists over the grid run through the abstention prices first: entry
-/// `r · abstain_prices.len() + a`.
+/// The grid is about the route of the task that costs the least on the held-out rows, loss and price together. The prices of all
+/// others change in proportion, so that at the task's own price the grid is the task. Lists over the grid run through the
+/// abstention prices first: entry `r · abstain_prices.len() + a`.
 #[derive(Debug, Clone, Serialize)]
 pub struct PriceGrid {
     /// The name of the route.
     pub route: String,
+    /// Whether every route's oracle loses the irreducible loss, so that the actions are regions of the plane of irreducible
+    /// and reducible loss.
+    pub bayes: bool,
     /// Prices of the route, ascending, "never" last.
     pub route_prices: Vec<Option<f64>>,
     /// Prices of abstaining, ascending, "never" last.
@@ -27,16 +31,17 @@ pub struct PriceGrid {
     pub own: [usize; 2],
     /// One character a cell: `p`, `r`, `a`, `?` undetermined, `-` empty.
     pub actions: Vec<String>,
-    /// Estimated cost of routing each cell, for each route price; unknown where labels give only bounds.
+    /// Estimated cost of routing each cell to the oracle that is the cheapest there, for each route price; unknown where labels
+    /// give only bounds.
     pub route_costs: Vec<Vec<Option<f64>>>,
-    /// The irreducible loss beyond which routing costs more than abstaining; none if one of the two is never done or the
-    /// oracle loses something else than the irreducible loss.
+    /// The irreducible loss beyond which routing costs more than abstaining; none if one of the two is never done, or if not
+    /// all is `bayes`.
     pub corners: Vec<Option<f64>>,
     /// Mean held-out cost of the router.
     pub router: Vec<f64>,
     /// Mean held-out cost of the best action a cell, known in hindsight.
     pub cell_optimal: Vec<f64>,
-    /// Share of the held-out rows predicted; undetermined ones count as what costs less of predicting and abstaining.
+    /// Share of the held-out rows predicted; undetermined ones count as the cheapest action of known cost.
     pub predicted: Vec<f64>,
     /// Share routed.
     pub routed: Vec<f64>,
@@ -44,7 +49,7 @@ pub struct PriceGrid {
     pub abstained: Vec<f64>,
     /// Mean held-out cost of always predicting.
     pub always_predict: f64,
-    /// Mean held-out cost of always routing, for each route price.
+    /// Mean held-out cost of always asking the route that the grid is about, for each of its prices.
     pub always_route: Vec<Option<f64>>,
     /// Cost of always abstaining, for each abstention price.
     pub always_abstain: Vec<Option<f64>>,
@@ -65,13 +70,11 @@ impl Replay {
         let task = policy.task();
         let loss = |route: usize| mean(&|group| group.at(policy.column(route)));
         let costs = task.routes().iter().enumerate().map(|(place, route)| (place, loss(place) + route.price()));
-        let cheapest = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
-        let column = cheapest.map_or(Column::Irreducible, |place| policy.column(place));
+        let main = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
+        let column = main.map_or(Column::Irreducible, |place| policy.column(place));
         let lost = mean(&|group| group.at(column));
-        let cheapest = cheapest.map(|place| &task.routes()[place]);
-        let name = cheapest.map_or("oracle", Route::name).to_owned();
-        let oracle = cheapest.map_or(Oracle::bayes(), |route| route.oracle().clone());
-        let own = (cheapest.map(Route::price), task.abstain_price());
+        let main = main.map(|place| &task.routes()[place]);
+        let own = (main.map(Route::price), task.abstain_price());
         let estimates = || groups.iter().map(|group| policy.estimate(group.source));
         let most_saved = estimates().map(|e| e.total - e.at(column)[0]).fold(0.0, f64::max);
         let dearest = estimates().map(|e| e.total).fold(0.0, f64::max);
@@ -83,7 +86,8 @@ impl Replay {
             always_abstain: abstain_prices.clone(),
             always_predict: total,
             own: [own_route, own_abstain],
-            route: name,
+            route: main.map_or("oracle", Route::name).to_owned(),
+            bayes: policy.asked().is_empty(),
             route_prices,
             abstain_prices,
             actions: Vec::new(),
@@ -95,60 +99,68 @@ impl Replay {
             routed: Vec::new(),
             abstained: Vec::new(),
         };
-        let bare = task.clone().without_routes().without_abstaining();
         for route in grid.route_prices.clone() {
-            let known = |cell: &CellId| {
-                let [low, high] = policy.cell(*cell)?.estimate().at(column);
-                (low == high).then_some(low).zip(route).map(|(loss, price)| loss + price)
-            };
-            grid.route_costs.push(cells.iter().map(known).collect());
+            let priced = policy.reprice(&at_price(task, main, route)?)?;
+            grid.route_costs.push(cells.iter().map(|&cell| least_route(&priced, cell)).collect());
             for abstain in grid.abstain_prices.clone() {
-                let mut task: Task = bare.clone();
-                if let Some(price) = route {
-                    task = task.route(grid.route.clone(), oracle.clone(), price)?;
-                }
-                if let Some(price) = abstain {
-                    task = task.abstain(price)?;
-                }
-                grid.add(self, &policy.reprice(&task)?, cells, column, [route, abstain]);
+                let task = priced.task().clone();
+                let task = abstain.map_or(Ok(task.clone()), |price| task.abstain(price))?;
+                let bend = route.zip(abstain).filter(|_| grid.bayes);
+                grid.corners.push(bend.map(|(route, abstain)| (abstain - route).max(0.0)));
+                grid.add(self, &priced.reprice(&task)?, cells);
             }
         }
         Ok(grid)
     }
 }
 
+/// The task without abstention where its main route has this price and the others change in proportion. Without a price nobody
+/// is asked; a task without routes may ask an oracle that knows the truth.
+fn at_price(task: &Task, main: Option<&Route>, price: Option<f64>) -> Result<Task> {
+    let bare = task.clone().without_routes().without_abstaining();
+    let Some(price) = price else { return Ok(bare) };
+    let Some(main) = main else { return bare.route("oracle", Oracle::bayes(), price) };
+    let other = |own: f64| if main.price() > 0.0 { own * (price / main.price()) } else { own + price };
+    task.routes().iter().try_fold(bare, |bare, route| {
+        let price = if route == main { price } else { other(route.price()).min(MAX_COST) };
+        bare.route(route.name(), route.oracle().clone(), price)
+    })
+}
+
+/// What routing a cell costs at the least, if that is known.
+fn least_route(policy: &Policy, cell: CellId) -> Option<f64> {
+    let decision = policy.cell(cell)?;
+    let routes = 1..=policy.task().routes().len();
+    let (low, high) = (&decision.costs()[routes.clone()], &decision.costs_high()[routes]);
+    let least = low.iter().copied().reduce(f64::min)?;
+    (low == high).then_some(least)
+}
+
 impl PriceGrid {
-    fn add(
-        &mut self,
-        replay: &Replay,
-        policy: &Policy,
-        cells: &[CellId],
-        column: Column,
-        [route, abstain]: [Option<f64>; 2],
-    ) {
+    fn add(&mut self, replay: &Replay, policy: &Policy, cells: &[CellId]) {
         const PREDICT: usize = 0;
         const ROUTE: usize = 1;
         const ABSTAIN: usize = 2;
-        // Without a route the second action of the policy is abstaining.
-        let kind = |code: usize| if code == 1 && route.is_none() { ABSTAIN } else { code };
+        let routes = policy.task().routes().len();
+        let kind = |action: usize| match action {
+            0 => PREDICT,
+            action if action <= routes => ROUTE,
+            _ => ABSTAIN,
+        };
         let letter = |cell: &CellId| match policy.cell(*cell) {
             None => '-',
-            Some(_) => policy.code(cell.0).map_or('?', |code| ['p', 'r', 'a'][kind(code)]),
+            Some(_) => policy.code(cell.0).map_or('?', |action| ['p', 'r', 'a'][kind(action)]),
         };
         self.actions.push(cells.iter().map(letter).collect());
-        let both = route.zip(abstain).filter(|_| column == Column::Irreducible);
-        self.corners.push(both.map(|(route, abstain)| (abstain - route).max(0.0)));
-        let best = |group: &Group| {
-            let routed = route.map_or(f64::INFINITY, |price| group.at(column) + price);
-            group.total.min(routed).min(abstain.unwrap_or(f64::INFINITY))
-        };
+        let actions = 1 + routes + usize::from(policy.task().abstain_price().is_some());
+        let best = |group: &Group| (0..actions).map(|action| group.cost(policy, action)).fold(f64::INFINITY, f64::min);
         let acts = replay.acts(policy);
         self.router.push(acts.mean_cost());
         self.cell_optimal.push(replay.groups.iter().map(|group| group.share * best(group)).sum());
         for (wanted, shares) in
             [(PREDICT, &mut self.predicted), (ROUTE, &mut self.routed), (ABSTAIN, &mut self.abstained)]
         {
-            shares.push(acts.share(|_, counted| kind(counted) == wanted));
+            shares.push(acts.share_of(|action| kind(action) == wanted));
         }
     }
 }

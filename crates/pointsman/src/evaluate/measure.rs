@@ -90,7 +90,7 @@ impl Replay {
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
         let acts = self.acts(policy);
-        let (mean, standard_error) = self.mean(&|row| self.cost(policy, row, acts.on(row)));
+        let (mean, standard_error) = self.mean(&|row| acts.cost(row));
         Ok(Mean { mean, standard_error })
     }
 
@@ -102,8 +102,7 @@ impl Replay {
         self.check(first)?;
         self.check(second)?;
         let (one, two) = (self.acts(first), self.acts(second));
-        let difference = |row: usize| self.cost(first, row, one.on(row)) - self.cost(second, row, two.on(row));
-        let (mean, standard_error) = self.mean(&difference);
+        let (mean, standard_error) = self.mean(&|row| one.cost(row) - two.cost(row));
         Ok(Mean { mean, standard_error })
     }
 

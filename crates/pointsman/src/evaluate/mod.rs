@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
 use crate::loss::dot;
 use crate::partition::CellId;
-use crate::policy::{Decisions, Policy};
+use crate::policy::{Course, Decisions, Policy, Surcharge};
 use crate::router::Mixture;
 use crate::table::Table;
-use crate::task::Task;
+use crate::task::{Limit, Task};
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
 use curve::Ranking;
@@ -119,6 +119,9 @@ pub struct Evaluation {
     pub truth: &'static str,
     /// The task.
     pub task: TaskSummary,
+    /// What the task's limit on routing comes to, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surcharge: Option<Surcharge>,
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
     pub mean_cost: Named<f64>,
@@ -157,6 +160,12 @@ pub struct TaskSummary {
     pub routes: Vec<RouteSummary>,
     /// The price of abstaining, if it is allowed.
     pub abstain: Option<f64>,
+    /// The share of the queries that may be routed, if it is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// The expected loss that routing is to reach, if that limits it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_loss: Option<f64>,
 }
 
 /// A route in words and numbers.
@@ -183,6 +192,8 @@ impl From<&Task> for TaskSummary {
             ties: task.chosen_ties().to_string(),
             routes: task.routes().iter().map(route).collect(),
             abstain: task.abstain_price(),
+            budget: task.limit().and_then(|limit| if let Limit::Budget(share) = limit { Some(share) } else { None }),
+            target_loss: task.limit().and_then(|it| if let Limit::TargetLoss(loss) = it { Some(loss) } else { None }),
         }
     }
 }
@@ -270,6 +281,7 @@ impl Replay {
             unit: task.loss().unit(),
             truth: if self.truth_known { "true" } else { "votes" },
             task: task.into(),
+            surcharge: policy.surcharge(),
             mean_cost: Named::new(),
             standard_error: Named::new(),
             corrected_cost: self.corrected(policy, &names),
@@ -282,20 +294,22 @@ impl Replay {
             support: Named::new(),
         };
         let acts = self.acts(policy);
-        let mut add = |name: String, mean: f64, action: &dyn Fn(usize) -> usize| {
+        let mut add = |name: String, mean: f64, cost: &dyn Fn(usize) -> f64| {
             evaluation.mean_cost.push(name.clone(), mean);
-            evaluation.standard_error.push(name, self.mean(&|row| self.cost(policy, row, action(row))).1);
+            evaluation.standard_error.push(name, self.mean(cost).1);
         };
         // Means by groups where there is one action a group, as everywhere; rows are needed for the standard errors only.
         let router = acts.mean_cost();
-        add("router".into(), router, &|row| acts.on(row));
+        add("router".into(), router, &|row| acts.cost(row));
         for (action, name) in names.iter().enumerate() {
-            add(format!("always-{name}"), self.mean_by_group(policy, |_| action), &|_| action);
+            let mean = self.mean_by_group(policy, |_| Course::always(action));
+            add(format!("always-{name}"), mean, &|row| self.cost(policy, row, action));
         }
         let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action));
-        let by_cell = self.mean_by_group(policy, in_hindsight);
+        let by_cell = self.mean_by_group(policy, |group| Course::always(in_hindsight(group)));
         let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
-        add("cell-optimal".into(), by_cell, &|row| actions[self.places[row].group as usize]);
+        let group_of = |row: usize| self.places[row].group as usize;
+        add("cell-optimal".into(), by_cell, &|row| self.cost(policy, row, actions[group_of(row)]));
         let (pointwise, error) = self.mean(&|row| self.least_cost(policy, row, names.len()));
         evaluation.mean_cost.push("pointwise-optimal", pointwise);
         evaluation.standard_error.push("pointwise-optimal", error);
@@ -366,15 +380,18 @@ impl Replay {
         if self.groups.iter().any(|group| group.corrected.is_none()) {
             return None;
         }
-        let mean = |action: &dyn Fn(&Group) -> usize| {
-            sum(self.groups.iter().map(|group| group.share * group.corrected_cost(policy, action(group))))
+        let mean = |course: &dyn Fn(&Group) -> Course| {
+            let cost = |group: &Group| course(group).mean(|action| group.corrected_cost(policy, action));
+            sum(self.groups.iter().map(|group| group.share * cost(group)))
         };
         let mut costs = Named::new();
         costs.push("router", self.acts(policy).corrected_cost());
         for (action, name) in names.iter().enumerate() {
-            costs.push(format!("always-{name}"), mean(&|_| action));
+            costs.push(format!("always-{name}"), mean(&|_| Course::always(action)));
         }
-        costs.push("cell-optimal", mean(&|group| best(names.len(), |action| group.corrected_cost(policy, action))));
+        let hindsight =
+            |group: &Group| Course::always(best(names.len(), |action| group.corrected_cost(policy, action)));
+        costs.push("cell-optimal", mean(&hindsight));
         Some(costs)
     }
 
@@ -383,18 +400,19 @@ impl Replay {
         self.acts(policy).mean_cost()
     }
 
-    /// Mean cost of one action a group.
-    fn mean_by_group(&self, policy: &Policy, action: impl Fn(&Group) -> usize) -> f64 {
-        sum(self.groups.iter().map(|group| group.share * group.cost(policy, action(group))))
+    /// Mean cost of one course a group.
+    fn mean_by_group(&self, policy: &Policy, course: impl Fn(&Group) -> Course) -> f64 {
+        let cost = |group: &Group| course(group).mean(|action| group.cost(policy, action));
+        sum(self.groups.iter().map(|group| group.share * cost(group)))
     }
 
     /// The share of the rows that each action gets; `undetermined` only if there are any.
     fn shares(&self, policy: &Policy, names: &[String]) -> Named<f64> {
         let (mut shares, acts) = (Named::new(), self.acts(policy));
         for (action, name) in names.iter().enumerate() {
-            shares.push(name.clone(), acts.share(|decided, _| decided == Some(action)));
+            shares.push(name.clone(), acts.decided_share_of(action));
         }
-        let undetermined = acts.share(|decided, _| decided.is_none());
+        let undetermined = acts.undecided_share();
         if undetermined > 0.0 {
             shares.push("undetermined", undetermined);
         }

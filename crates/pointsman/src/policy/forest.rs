@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Decision, Policy, UNDETERMINED, Verdict, choose};
+use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
 use crate::forest::{Forest, inputs};
@@ -87,8 +87,16 @@ impl Decisions {
         self.verdicts.is_empty()
     }
 
+    /// The row's verdict before any lot was drawn.
     pub(crate) fn verdict(&self, row: usize) -> Verdict {
-        self.verdicts[row]
+        Verdict(self.verdicts[row].0 & !KEPT)
+    }
+
+    /// Draws the lots at the margin of a limit by the rows' ids instead of their content.
+    pub fn draw_by_ids(&mut self, policy: &Policy, ids: &[String]) {
+        if policy.surcharge().is_some() {
+            self.verdicts.iter_mut().zip(ids).for_each(|(verdict, id)| *verdict = policy.draw_by_id(*verdict, id));
+        }
     }
 
     /// A row's own losses; `None` if its cell's count.
@@ -242,20 +250,27 @@ impl Policy {
         choose(low, high, &self.task)
     }
 
-    /// The action on a row with losses of its own, and the one that is counted where the labels do not decide.
-    pub(crate) fn act_on(&self, losses: Losses<'_>) -> (Option<usize>, usize) {
+    /// What is done with a row that has losses of its own; where the labels do not decide, what counts as done.
+    pub(crate) fn act_on(&self, losses: Losses<'_>) -> (bool, Course) {
         let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
         let actions = self.actions();
         let (low, high) = (&mut low[..actions], &mut high[..actions]);
         match self.price_into(losses, low, high).0 {
-            UNDETERMINED => (None, super::cheapest_known(low, high)),
-            code => (Some(usize::from(code)), usize::from(code)),
+            UNDETERMINED => (false, Course::always(super::cheapest_known(low, high))),
+            code => (true, Course::always(code.into())),
         }
     }
 }
 
-/// Refuses tasks with more actions than a decision of a forest has room for.
-pub(super) fn check_actions(task: &Task) -> Result<()> {
+/// Refuses tasks with more actions than a decision of a forest has room for, or with a limit on routing.
+pub(super) fn check_task(task: &Task) -> Result<()> {
+    if task.limit().is_some() {
+        return Err(Error::Task(
+            "a budget or target loss is met by a price a cell, and with a forest costs are each query's own: give the \
+             routes their prices, or use another partition"
+                .into(),
+        ));
+    }
     let actions = task.action_names().len();
     if actions > MAX_ACTIONS {
         return Err(Error::Task(format!(

@@ -1,6 +1,8 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
+mod flips;
 mod forest;
+mod limit;
 mod tally;
 
 use std::fmt;
@@ -18,8 +20,11 @@ use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
 use crate::task::{Route, Task, Ties};
+pub use flips::Flip;
 pub use forest::Decisions;
 use forest::{Leaves, Own};
+pub(crate) use limit::Course;
+pub use limit::Surcharge;
 pub use tally::{Tally, TallySummary};
 
 /// Costs closer than this, relative to themselves or to what their loss is rounded on, are a tie.
@@ -75,6 +80,11 @@ pub struct Policy {
     high: Vec<f64>,
     codes: Vec<u8>,
     margins: Vec<f64>,
+    /// The price that a limit on routing comes to, if there is one.
+    surcharge: Option<Surcharge>,
+    /// With a limit, what is done with a query whose lot falls against routing: another action than above for the sources at the
+    /// margin, the same for all others.
+    kept: Vec<u8>,
 }
 
 /// What a task's loss, estimator and oracles make of a router; prices do not enter.
@@ -99,12 +109,16 @@ const BLOCK: usize = 1024;
 
 const UNDETERMINED: u8 = u8::MAX;
 
+/// Marks the verdict of a query at the margin of a limit whose lot fell against routing.
+const KEPT: u32 = 1 << 31;
+
 /// One query's decision and the reasons for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Decision<'p> {
     policy: &'p Policy,
     cell: CellId,
     source: u32,
+    kept: bool,
     /// The query's own costs, if a forest made them.
     own: Option<Own>,
 }
@@ -181,7 +195,7 @@ impl Policy {
         };
         let columns = task.routes().iter().map(asked).collect::<Result<Vec<_>>>()?;
         if estimates.leaves.is_some() {
-            forest::check_actions(&task)?;
+            forest::check_task(&task)?;
         }
         let actions = task.action_names().len();
         let sources = estimates.sources.len();
@@ -190,6 +204,8 @@ impl Policy {
             high: Vec::with_capacity(sources * actions),
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
+            surcharge: None,
+            kept: Vec::new(),
             task,
             columns,
             cells,
@@ -218,6 +234,9 @@ impl Policy {
             let (code, margin) = choose(&policy.low[start..], &policy.high[start..], &policy.task);
             policy.codes.push(code);
             policy.margins.push(margin);
+        }
+        if let Some(limit) = policy.task.limit() {
+            policy.keep_within(limit)?;
         }
         Ok(policy)
     }
@@ -275,7 +294,7 @@ impl Policy {
     #[inline]
     fn verdict<T: Real>(&self, row: usize, prediction: &[T], features: &[f64]) -> Result<Verdict> {
         let peak = self.check_query(row, prediction, features)?;
-        Ok(self.locate(prediction, peak, features))
+        Ok(self.draw(self.locate(prediction, peak, features), prediction, features))
     }
 
     #[inline]
@@ -285,7 +304,7 @@ impl Policy {
         }
         let peak = Peak::of(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
         let missing = self.cells.takes_missing();
-        if let Some(slot) = features.iter().position(|x| !x.is_finite() && !(missing && x.is_nan())) {
+        if let Some(slot) = features.iter().position(|x| !(x.is_finite() || missing && x.is_nan())) {
             let reason = format!("{} is not a feature value: give a finite number", features[slot]);
             return Err(Error::value(row, format!("x_{}", self.cells.features()[slot]), reason));
         }
@@ -327,6 +346,7 @@ impl Policy {
     /// A verdict's cell and source.
     #[inline]
     pub(crate) fn unfold(&self, Verdict(code): Verdict) -> (CellId, u32) {
+        let code = code & !KEPT;
         let cells = self.cells.count() as u32;
         if code < cells {
             return (CellId(code), code);
@@ -370,7 +390,7 @@ impl Policy {
             let start = block * BLOCK;
             grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
             for (i, slot) in out.iter_mut().enumerate() {
-                if slot.0 == UNUSUAL || self.is_empty(slot.0) {
+                if slot.0 == UNUSUAL || self.surcharge.is_some() || self.is_empty(slot.0) {
                     let row = start + i;
                     *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
                 }
@@ -394,7 +414,8 @@ impl Policy {
                 let row = block * BLOCK + i;
                 features.clear();
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
-                *slot = self.locate(table.prediction(row), table.peak(row), &features);
+                let prediction = table.prediction(row);
+                *slot = self.draw(self.locate(prediction, table.peak(row), &features), prediction, &features);
             }
         });
         Ok(())
@@ -437,17 +458,17 @@ impl Policy {
         let cells = self.cells.count();
         let pairs = self.estimates.empty.len() * self.fall_backs();
         let (cell, source) =
-            if (verdict.0 as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
+            if ((verdict.0 & !KEPT) as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
         let known = self.estimates.sources.get(source as usize).is_some_and(Option::is_some);
         assert!(known, "a verdict of another policy");
-        Decision { policy: self, cell, source, own: None }
+        Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0, own: None }
     }
 
     /// The decision on a cell as a whole; `None` if it is empty, since then each query falls back by itself.
     #[must_use]
     pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
         self.estimates.sources[..self.cells.count()].get(cell.index())?.as_ref()?;
-        Some(Decision { policy: self, cell, source: cell.0, own: None })
+        Some(Decision { policy: self, cell, source: cell.0, kept: false, own: None })
     }
 
     /// The support of a cell.
@@ -463,12 +484,18 @@ impl Policy {
 
     /// The action that a source takes or, where the labels do not decide, the cheapest of those whose costs are known:
     /// predicting, abstaining and what was measured.
-    pub(crate) fn taken(&self, source: u32) -> usize {
-        self.code(source).unwrap_or_else(|| {
+    ///
+    /// At the margin of a limit, either of two by lot.
+    pub(crate) fn taken(&self, source: u32) -> Course {
+        if let Some(part) = self.lots(source) {
+            let at = source as usize;
+            return Course::by_lot(self.codes[at].into(), self.kept[at].into(), part);
+        }
+        Course::always(self.code(source).unwrap_or_else(|| {
             let actions = self.actions();
             let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
             cheapest_known(low, high)
-        })
+        }))
     }
 
     /// How many actions there are.
@@ -510,15 +537,16 @@ impl Policy {
         let known: Vec<(u32, f64)> =
             cells.filter_map(|(cell, estimate)| Some((cell as u32, estimate.as_ref()?.weight))).collect();
         let all: f64 = known.iter().map(|(_, weight)| weight).sum();
-        let share = |code: Option<usize>| {
-            known.iter().filter(|(cell, _)| self.code(*cell) == code).map(|(_, weight)| weight / all).sum()
-        };
+        let (open, decided): (Vec<_>, Vec<_>) = known.into_iter().partition(|(cell, _)| self.code(*cell).is_none());
         let mut shares = Named::new();
         for (action, name) in self.task.action_names().into_iter().enumerate() {
-            shares.push(name, share(Some(action)));
+            shares.push(
+                name,
+                decided.iter().map(|(cell, weight)| self.taken(*cell).part_of(action) * weight / all).sum(),
+            );
         }
-        if known.iter().any(|(cell, _)| self.code(*cell).is_none()) {
-            shares.push("undetermined", share(None));
+        if !open.is_empty() {
+            shares.push("undetermined", open.iter().map(|(_, weight)| weight / all).sum());
         }
         shares
     }
@@ -605,12 +633,28 @@ impl<'p> Decision<'p> {
 
     #[inline]
     fn raw_code(&self) -> u8 {
-        self.own.as_ref().map_or_else(|| self.policy.codes[self.source as usize], |own| own.code)
+        match &self.own {
+            Some(own) => own.code,
+            None if self.kept => self.policy.kept[self.source as usize],
+            None => self.policy.codes[self.source as usize],
+        }
     }
 
     /// Which action is taken: 0 predict, then the routes, then abstain; `None` if undetermined.
     pub(crate) fn code(&self) -> Option<usize> {
         Some(self.raw_code()).filter(|&code| code != UNDETERMINED).map(usize::from)
+    }
+
+    /// At the margin of a limit, the part of such queries that is routed: a lot decides, the same for the same query.
+    #[must_use]
+    pub fn lots(&self) -> Option<f64> {
+        self.policy.lots(self.source)
+    }
+
+    /// At the margin of a limit, what is done with the queries whose lot falls against routing.
+    #[must_use]
+    pub fn otherwise(&self) -> Option<Action<'p>> {
+        self.lots().map(|_| self.policy.action(self.policy.kept[self.source as usize]))
     }
 
     /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label an item, the

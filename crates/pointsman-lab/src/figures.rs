@@ -1,0 +1,266 @@
+//! The figures, drawn from result files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pointsman_report::chart::{Bars, Chart, Line, Picture, Points, colour, sheet};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::paper::Numbers;
+
+const STRATEGIES: [&str; 6] =
+    ["random", "total-uncertainty", "supervised", "higher-order", "cell-optimal", "pointwise-optimal"];
+/// Width and height of one chart of several on a sheet.
+const PANEL: (f64, f64) = (620.0, 400.0);
+const VARIANTS: [&str; 2] = ["raw", "recalibrated"];
+
+/// Draws the figures of all results, as SVG and PNG, into a folder.
+///
+/// # Errors
+/// If a figure cannot be encoded or written.
+pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<PathBuf>> {
+    let n = Numbers::new(results);
+    let figures = [
+        ("routing", sheets(n, "routing", routing)),
+        ("losses", sheets(n, "losses", losses)),
+        ("three-way", sheets(n, "three-way", three_way)),
+        ("correlation", sheets(n, "correlation", correlation)),
+        ("cells", sheets(n, "cells", cells)),
+        ("labels", sheets(n, "labels", labels)),
+        ("rows", sheets(n, "rows", rows)),
+    ];
+    std::fs::create_dir_all(folder).map_err(|source| Error::folder(folder, source))?;
+    let mut files = Vec::new();
+    for (experiment, (name, picture)) in
+        figures.into_iter().flat_map(|(name, figures)| figures.into_iter().map(move |f| (name, f)))
+    {
+        let stem = folder.join(format!("{experiment}-{name}"));
+        let (svg, png) = (stem.with_extension("svg"), stem.with_extension("png"));
+        let bytes = picture.png().map_err(|reason| Error::results(&png, reason))?;
+        pointsman_table::write_atomically(&svg, |out| out.write_all(picture.svg().as_bytes()))?;
+        pointsman_table::write_atomically(&png, |out| out.write_all(&bytes))?;
+        files.extend([svg, png]);
+    }
+    Ok(files)
+}
+
+/// One figure a problem.
+fn sheets(
+    n: Numbers<'_>,
+    experiment: &str,
+    figure: fn(Numbers<'_>, &str) -> Option<Picture>,
+) -> Vec<(String, Picture)> {
+    let problems = n.keys(experiment, &[]);
+    problems.into_iter().filter_map(|problem| figure(n, &problem).map(|picture| (problem, picture))).collect()
+}
+
+/// What the router served, in words.
+fn served(variant: &str) -> String {
+    match variant {
+        "raw" => "predictions as trained".into(),
+        "recalibrated" => "re-calibrated on the cells".into(),
+        "raw-x" => "as trained, 10 cells on x".into(),
+        "recalibrated-x" => "re-calibrated, 10 cells on x".into(),
+        other => other.into(),
+    }
+}
+
+/// Shows a logarithmic axis no wider than its values.
+fn from_first_to_last(chart: Chart, x: &[f64]) -> Chart {
+    match x {
+        [first, .., last] => chart.x_range(*first, *last),
+        _ => chart,
+    }
+    .x_log()
+}
+
+/// A line through means, with a band of one standard deviation.
+fn line(name: &str, ink: &str, x: &[f64], mean: &[f64], sd: &[f64]) -> Line {
+    let line = Line::new(name, ink, x.iter().copied().zip(mean.iter().copied()).collect());
+    if sd.iter().any(|sd| *sd > 0.0) {
+        line.band(mean.iter().zip(sd).map(|(mean, sd)| (mean - sd, mean + sd)).collect())
+    } else {
+        line
+    }
+}
+
+fn listed(n: Numbers<'_>, experiment: &str, path: &[&str]) -> Option<(Vec<f64>, Vec<f64>)> {
+    let mean = n.list(experiment, path)?;
+    let sd = n.value(experiment, path)?.get("sd")?.as_array()?.iter().map(|x| x.as_f64().unwrap_or(0.0)).collect();
+    Some((mean, sd))
+}
+
+fn routing(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    let mut pictures = Vec::new();
+    for variant in n.keys("routing", &[problem]) {
+        let loss = n.value("routing", &[problem, &variant, "loss"]).and_then(Value::as_str).unwrap_or("loss");
+        let mut chart = Chart::new(served(&variant), "share routed", format!("mean loss ({loss})"))
+            .x_range(0.0, 1.0)
+            .x_percent()
+            .size(PANEL.0, PANEL.1);
+        for name in STRATEGIES {
+            let (mean, sd) = listed(n, "routing", &[problem, &variant, "curve", name])?;
+            let x: Vec<f64> = (0..mean.len()).map(|i| i as f64 / (mean.len() - 1) as f64).collect();
+            let line = line(name, colour::strategy(name), &x, &mean, &sd);
+            chart = chart.line(if name.ends_with("optimal") { line.dashed() } else { line });
+        }
+        pictures.push(chart.draw());
+    }
+    let caption = "Mean loss when a share of the queries is routed, in the order of each strategy; lower is better. Bands: one standard deviation \
+                   over seeds. cell-optimal is the best order of the router's own cells, pointwise-optimal the best order of the queries.";
+    Some(sheet(&format!("Routing curves: {problem}"), caption, 2, pictures))
+}
+
+fn losses(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    const SHOWN: [(&str, &str); 5] = [
+        ("total-uncertainty", colour::VERMILLION),
+        ("supervised-static", colour::PURPLE),
+        ("supervised-retrained", colour::ORANGE),
+        ("higher-order", colour::BLUE),
+        ("cell-optimal", colour::GREEN),
+    ];
+    let mut pictures = Vec::new();
+    for variant in VARIANTS {
+        let losses = n.keys("losses", &[problem, variant]);
+        let mut bars = Bars::new(losses.clone());
+        let mut errors = Vec::new();
+        for (name, ink) in SHOWN {
+            let path = |loss: &str| [problem.to_owned(), variant.into(), loss.into(), "gain".into(), name.into()];
+            let each = |f: &dyn Fn(&[&str]) -> f64| -> Vec<f64> {
+                losses.iter().map(|loss| f(&path(loss).each_ref().map(String::as_str))).collect()
+            };
+            bars = bars.series(name, ink, each(&|path| n.get("losses", path).unwrap_or(f64::NAN)));
+            errors.push(each(&|path| n.sd("losses", path)));
+        }
+        let bars = if errors.iter().flatten().any(|sd| *sd > 0.0) { bars.errors(errors) } else { bars };
+        pictures.push(Chart::new(served(variant), "loss", "gain").bars(bars).draw());
+    }
+    let own = n.value("losses", &[problem, "static"]).and_then(Value::as_str).unwrap_or("its loss");
+    let caption = format!(
+        "Gain of the routing curve: 0 is random, 1 the best order of the queries. supervised-static was trained on {own} only, \
+                           supervised-retrained anew for each loss; ours (higher-order) was calibrated once. Error bars, where there are several seeds: one standard deviation."
+    );
+    Some(sheet(&format!("Loss flexibility: {problem}"), &caption, 1, pictures))
+}
+
+fn three_way(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    const SHOWN: [(&str, &str); 4] = [
+        ("predict/route", colour::ORANGE),
+        ("predict/abstain", colour::GREEN),
+        ("router", colour::BLUE),
+        ("pointwise-optimal", colour::INK),
+    ];
+    let prices = n.value("three-way", &[problem, "abstain", "prices"])?.as_array()?;
+    let prices: Vec<f64> = prices.iter().filter_map(|price| price.as_str()?.parse().ok()).collect();
+    let mut pictures = Vec::new();
+    for variant in VARIANTS {
+        for loss in n.keys("three-way", &[problem, variant]) {
+            let mut chart = Chart::new(format!("{loss}, {}", served(variant)), "price of abstaining, β", "mean cost")
+                .size(PANEL.0, PANEL.1);
+            for (name, ink) in SHOWN {
+                let (mean, sd) = listed(n, "three-way", &[problem, variant, &loss, "cost", name])?;
+                let line = line(if name == "router" { "three-way router" } else { name }, ink, &prices, &mean, &sd);
+                chart = chart.line(if name == "pointwise-optimal" { line.dashed() } else { line });
+            }
+            pictures.push(chart.draw());
+        }
+    }
+    let caption = "Mean cost a query, prices included, when routing costs 0.05; lower is better. The three-way router should follow the lower \
+                   envelope of the routers that may only do two things. Data sets are judged by the mean of the labels a row has: where these are \
+                   few (five in snli) the judge takes some noise for something an oracle knows, and routing looks cheaper than it is.";
+    Some(sheet(&format!("Predict, route or abstain: {problem}"), caption, 2, pictures))
+}
+
+fn correlation(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    let loss = n.value("correlation", &[problem, "loss"])?.as_str()?;
+    let mut pictures = Vec::new();
+    for variant in VARIANTS {
+        let column = |name: &str| n.list("correlation", &[problem, variant, loss, "cells", name]);
+        let (share, total, irreducible) = (column("share")?, column("total")?, column("irreducible")?);
+        let points = total.iter().zip(&irreducible).map(|(total, irreducible)| (*total, total - irreducible)).collect();
+        let radii = share.iter().map(|share| 3.0 + 40.0 * share.sqrt()).map(|r| r.min(20.0)).collect();
+        let points = Points::new("a cell, area by traffic", colour::BLUE, points).radii(radii);
+        let path = [problem, variant, loss, "correlation", "reducible-total-cells"];
+        let title = format!("{}: correlation {}", served(variant), n.show("correlation", &path));
+        pictures.push(
+            Chart::new(title, format!("total loss ({loss})"), "reducible loss")
+                .size(PANEL.0, PANEL.1)
+                .points(points)
+                .draw(),
+        );
+    }
+    let caption = "Held-out losses of the router's cells. On a rising line, ranking by total loss is as good as ranking by what an oracle would save, \
+                   and decomposition does not matter.";
+    Some(sheet(&format!("Reducible and total loss: {problem}"), caption, 2, pictures))
+}
+
+/// Means at keys that are numbers, ascending.
+fn series(
+    n: Numbers<'_>,
+    experiment: &str,
+    keys: &[String],
+    path: &dyn Fn(&str) -> Vec<String>,
+) -> (Vec<f64>, Vec<f64>) {
+    let at = |key: &String| path(key);
+    let mean = keys.iter().map(|key| n.get(experiment, &refs(&at(key))).unwrap_or(f64::NAN)).collect();
+    let sd = keys.iter().map(|key| n.sd(experiment, &refs(&at(key)))).collect();
+    (mean, sd)
+}
+
+fn refs(path: &[String]) -> Vec<&str> {
+    path.iter().map(String::as_str).collect()
+}
+
+fn owned(path: &[&str]) -> Vec<String> {
+    path.iter().map(|&key| key.to_owned()).collect()
+}
+
+fn numeric_keys(n: Numbers<'_>, experiment: &str, path: &[&str]) -> (Vec<String>, Vec<f64>) {
+    let mut keys: Vec<(f64, String)> =
+        n.keys(experiment, path).into_iter().filter_map(|key| Some((key.parse().ok()?, key))).collect();
+    keys.sort_by(|a, b| a.0.total_cmp(&b.0));
+    (keys.iter().map(|(_, key)| key.clone()).collect(), keys.iter().map(|(x, _)| *x).collect())
+}
+
+fn cells(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    let (keys, x) = numeric_keys(n, "cells", &[problem, "bins"]);
+    let mut chart = Chart::new(format!("Number of cells: {problem}"), "cells a top class", "gain").caption(
+        "Gain of the routing curve, 0 random, 1 best. cell-optimal can only rise with more cells; the router falls away from it where cells are too \
+         thin to be estimated.",
+    );
+    for name in ["higher-order", "cell-optimal"] {
+        let (mean, sd) = series(n, "cells", &keys, &|key| owned(&[problem, "bins", key, "gain", name]));
+        chart = chart.line(line(name, colour::strategy(name), &x, &mean, &sd));
+    }
+    Some(from_first_to_last(chart, &x).draw())
+}
+
+fn rows(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    let (keys, x) = numeric_keys(n, "rows", &[problem, "rows"]);
+    let mut chart = Chart::new(format!("Number of calibration rows: {problem}"), "calibration rows", "gain")
+        .caption("Gain of the routing curve, 0 random, 1 best, with both estimators of the irreducible loss. Bands: one standard deviation over draws.");
+    for (name, ink) in [("plugin", colour::VERMILLION), ("shrink", colour::BLUE)] {
+        let (mean, sd) = series(n, "rows", &keys, &|key| owned(&[problem, "rows", key, name, "gain", "higher-order"]));
+        chart = chart.line(line(name, ink, &x, &mean, &sd));
+    }
+    Some(from_first_to_last(chart, &x).draw())
+}
+
+fn labels(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    let (keys, x) = numeric_keys(n, "labels", &[problem, "labels"]);
+    let mut pictures = Vec::new();
+    for loss in n.keys("labels", &[problem, "labels", "3"]) {
+        for (what, axis) in [("error", "error of the irreducible loss"), ("over_routed", "share routed without need")] {
+            let mut chart = Chart::new(loss.clone(), "labels an item", axis).size(PANEL.0, PANEL.1);
+            for (name, ink) in [("plugin", colour::VERMILLION), ("shrink", colour::BLUE)] {
+                let (mean, sd) = series(n, "labels", &keys, &|key| owned(&[problem, "labels", key, &loss, name, what]));
+                chart = chart.line(line(name, ink, &x, &mean, &sd));
+            }
+            pictures.push(from_first_to_last(chart, &x).draw());
+        }
+    }
+    let caption = "Left: root mean square over rows of a cell's irreducible loss against the one all labels give. Right: share of rows routed that all \
+                   labels would not route, at prices that route a quarter, half and three quarters.";
+    Some(sheet(&format!("Number of labels an item: {problem}"), caption, 2, pictures))
+}

@@ -1,0 +1,32 @@
+//! What a repository keeps of a run.
+
+use std::fs;
+use std::path::Path;
+
+use crate::aggregate::shortened;
+use crate::error::{Error, Result};
+use crate::paper::{paper_page, shown_figures};
+use crate::run::{load_results, write_json};
+
+/// Writes of a run's output folder what documentation shows: `results/` with numbers rounded to four digits and curves thinned
+/// to 21 points, the page `paper.md` written from them, and the figures that the page shows.
+///
+/// # Errors
+/// If a results file is malformed, a figure was not drawn, or the folder cannot be written.
+pub fn publish(output: &Path, docs: &Path) -> Result<()> {
+    let (results, figures) = (docs.join("results"), docs.join("figures"));
+    for folder in [&results, &figures] {
+        fs::create_dir_all(folder).map_err(|source| Error::folder(folder, source))?;
+    }
+    for (name, value) in load_results(output)? {
+        write_json(&results.join(format!("{name}.json")), &shortened(&value, 4, 5))?;
+    }
+    let published = load_results(&results)?;
+    for name in shown_figures(&published) {
+        let drawn = output.join("figures").join(format!("{name}.svg"));
+        let svg = fs::read(&drawn).map_err(|source| Error::folder(&drawn, source))?;
+        pointsman_table::write_atomically(figures.join(format!("{name}.svg")), |out| out.write_all(&svg))?;
+    }
+    let page = paper_page(&published);
+    Ok(pointsman_table::write_atomically(docs.join("paper.md"), |out| out.write_all(page.as_bytes()))?)
+}
