@@ -29,6 +29,7 @@
 //! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
 //! same bytes, whatever the order of its rows and the number of threads.
 
+mod certificate;
 mod error;
 mod estimate;
 mod evaluate;
@@ -43,6 +44,7 @@ mod task;
 mod votes;
 mod wasserstein;
 
+pub use certificate::{AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan};
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
@@ -52,10 +54,10 @@ pub use evaluate::{
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{Action, Decision, Level, Policy, Tally, TallySummary, Verdict};
+pub use policy::{Action, Decision, Flip, Level, Policy, Surcharge, Tally, TallySummary, Verdict};
 pub use router::{Mixture, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};
-pub use task::{MAX_ROUTES, Route, Task, Ties};
+pub use task::{Limit, MAX_ROUTES, Route, Task, Ties};
 pub use votes::Votes;
 pub use wasserstein::{Cloud, DEFAULT_SPLITS, Distance, W1, distance, w1};

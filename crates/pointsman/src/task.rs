@@ -27,6 +27,16 @@ pub struct Task {
     abstain: Option<f64>,
     estimator: Estimator,
     ties: Ties,
+    limit: Option<Limit>,
+}
+
+/// A limit on routing, met by a price: see [`Surcharge`](crate::Surcharge).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// At most this share of the queries is routed.
+    Budget(f64),
+    /// As few queries are routed as keep the expected loss at this; the routes' own prices only say which route is preferred.
+    TargetLoss(f64),
 }
 
 /// An oracle with a name and a price.
@@ -51,7 +61,14 @@ impl Task {
     /// A task with a loss, no oracle and no abstention.
     #[must_use]
     pub fn new(loss: Loss) -> Self {
-        Self { loss, routes: Vec::new(), abstain: None, estimator: Estimator::default(), ties: Ties::default() }
+        Self {
+            loss,
+            routes: Vec::new(),
+            abstain: None,
+            estimator: Estimator::default(),
+            ties: Ties::default(),
+            limit: None,
+        }
     }
 
     /// Adds an oracle at a price a query.
@@ -103,10 +120,74 @@ impl Task {
         self
     }
 
+    /// Routes at most this share of the queries: the price that does it is found, and the queries at the margin are drawn by lot.
+    ///
+    /// ```
+    /// use pointsman::{Loss, Oracle, Task};
+    /// let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?.budget(0.2)?;
+    /// assert!(task.clone().budget(1.5).is_err() && task.target_loss(0.3).is_err());
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it is not a share, or the task has a target loss.
+    pub fn budget(self, share: f64) -> Result<Self> {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(Error::Task(format!(
+                "budget: {share} is not a share of the queries; give a number from 0 to 1"
+            )));
+        }
+        self.limited(Limit::Budget(share.abs()))
+    }
+
+    /// Routes as few queries as keep the expected loss at this; abstaining loses its price.
+    ///
+    /// # Errors
+    /// If it is not a loss, or the task has a budget.
+    pub fn target_loss(self, loss: f64) -> Result<Self> {
+        if !(0.0..=MAX_COST).contains(&loss) {
+            return Err(Error::Task(format!(
+                "target loss: {loss} is not a loss; give a number from 0 to {MAX_COST:e}"
+            )));
+        }
+        self.limited(Limit::TargetLoss(loss.abs()))
+    }
+
+    fn limited(mut self, limit: Limit) -> Result<Self> {
+        if self.limit.is_some_and(|other| std::mem::discriminant(&other) != std::mem::discriminant(&limit)) {
+            return Err(Error::Task(
+                "a budget and a target loss: one decides how much is routed, give one of them".into(),
+            ));
+        }
+        self.limit = Some(limit);
+        Ok(self)
+    }
+
+    /// The limit on routing, if there is one.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        self.limit
+    }
+
+    /// The same task without a limit on routing.
+    #[must_use]
+    pub fn without_limit(mut self) -> Self {
+        self.limit = None;
+        self
+    }
+
+    /// The same task with its routes dearer, or cheaper down to nothing.
+    pub(crate) fn add_to_routes(mut self, extra: f64) -> Self {
+        self.routes.iter_mut().for_each(|route| route.price = (route.price + extra).clamp(0.0, MAX_COST));
+        self
+    }
+
     /// The same task without its oracles.
     #[must_use]
     pub fn without_routes(mut self) -> Self {
         self.routes.clear();
+        // There is nothing left to limit.
+        self.limit = None;
         self
     }
 

@@ -16,8 +16,9 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::loss::{Loss, dot};
 use crate::router::Mixture;
+use crate::votes::Votes;
 use moments::Moments;
-pub(crate) use oracles::{Asked, Column, RowLosses};
+pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 
 /// How the irreducible loss is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -179,6 +180,32 @@ pub(crate) fn points(mixture: Mixture<'_>, estimator: Estimator) -> Option<Vec<f
         }
     }
     Some(points)
+}
+
+/// What the true distributions behind a mixture's votes may be.
+#[derive(Debug)]
+pub(crate) struct Guesses(Moments);
+
+impl Guesses {
+    /// `None` if there are no rows.
+    pub(crate) fn of(mixture: Mixture<'_>) -> Option<Self> {
+        Moments::of(mixture).map(Self)
+    }
+
+    /// Writes what an item with these votes may be, by chance: c + λ²(ȳ − c) + λ√(1 − λ²)(ȳ′ − p̄). The centre c is the mean of
+    /// as many items drawn at random, ȳ′ of another one: so guesses vary as p* does, and their mean as far as it is unknown.
+    pub(crate) fn draw_into(&self, centre: &[f64], votes: Votes<'_>, other: Votes<'_>, out: &mut [f64]) {
+        let Self(moments) = self;
+        // Where pairs of labels do not say, half of the variance is taken for noise.
+        let square = if moments.identified { moments.factor(votes).powi(2) } else { 0.5 };
+        let by_chance = (square * (1.0 - square)).max(0.0).sqrt();
+        for (class, p) in out.iter_mut().enumerate() {
+            let (own, other) = (votes.mean(class) - centre[class], other.mean(class) - moments.mean[class]);
+            *p = (centre[class] + square * own + by_chance * other).max(0.0);
+        }
+        let sum: f64 = out.iter().sum();
+        out.iter_mut().for_each(|p| *p /= sum);
+    }
 }
 
 /// Σ_c p̄_c G(e_c): the irreducible loss if every item had but one possible label. A cost matrix may charge for it.

@@ -67,12 +67,17 @@ impl Moments {
         self.common.is_some()
     }
 
-    /// Writes p̃ = p̄ + λ(ȳ − p̄), whose mean and total variance over the mixture are those of p*.
-    pub(super) fn shrink_into(&self, votes: Votes<'_>, snapshot: &[f64], out: &mut [f64]) {
-        let factor = self.common.unwrap_or_else(|| {
+    /// λ for an item with these votes.
+    pub(super) fn factor(&self, votes: Votes<'_>) -> f64 {
+        self.common.unwrap_or_else(|| {
             let within = self.noise / votes.k() as f64;
             if self.variance > 0.0 { (self.variance / (self.variance + within)).sqrt() } else { 0.0 }
-        });
+        })
+    }
+
+    /// Writes p̃ = p̄ + λ(ȳ − p̄), whose mean and total variance over the mixture are those of p*.
+    pub(super) fn shrink_into(&self, votes: Votes<'_>, snapshot: &[f64], out: &mut [f64]) {
+        let factor = self.factor(votes);
         for ((o, y), centre) in out.iter_mut().zip(snapshot).zip(&self.mean) {
             *o = centre + factor * (y - centre);
         }

@@ -63,6 +63,11 @@ impl Asked {
         self.0.iter().map(|(oracle, _)| oracle)
     }
 
+    /// The oracles and the names of their routes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Oracle, &str)> {
+        self.0.iter().map(|(oracle, name)| (oracle, name.as_str()))
+    }
+
     /// Where a route's loss is; `None` if its oracle is not among these.
     pub(crate) fn column(&self, route: &Route) -> Option<Column> {
         if *route.oracle() == Oracle::Bayes {
@@ -220,20 +225,7 @@ fn bounds(panel: Panel, oracle: &Oracle, loss: &Loss, mean: &[f64], irreducible:
 /// Σ_c y_c ℓ(c, o) of each row, y its true distribution or the mean of its labels.
 fn measured(table: &Table, loss: &Loss, name: &str) -> Result<Vec<f64>> {
     let classes = table.classes().len();
-    let Some((_, answers)) = table.oracles().find(|(other, _)| *other == name) else {
-        let have: Vec<&str> = table.oracles().map(|(name, _)| name).collect();
-        return Err(Error::Table(format!(
-            "the route {name:?} is measured, but there is no column oracle_{name}_{}: {}",
-            table.classes()[0],
-            if have.is_empty() {
-                "put the oracle's predictions into the calibration table and calibrate again, and into held-out tables, or \
-                 give the route another kind"
-                    .into()
-            } else {
-                format!("there are predictions of {}; call the route like one of them", have.join(", "))
-            }
-        )));
-    };
+    let answers = answers_of(table, name)?;
     let of = |(truth, losses): &mut (Vec<f64>, Vec<f64>), row: usize| {
         match (table.truth(row), table.votes(row)) {
             (Some(known), _) => truth.copy_from_slice(known),
@@ -245,6 +237,28 @@ fn measured(table: &Table, loss: &Loss, name: &str) -> Result<Vec<f64>> {
     };
     let buffers = || (vec![0.0; classes], vec![0.0; classes]);
     Ok((0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, of).collect())
+}
+
+/// A measured oracle's predictions, row by row.
+///
+/// # Errors
+/// If the table has none.
+pub(crate) fn answers_of<'a>(table: &'a Table, name: &str) -> Result<&'a [f64]> {
+    if let Some((_, answers)) = table.oracles().find(|(other, _)| *other == name) {
+        return Ok(answers);
+    }
+    let have: Vec<&str> = table.oracles().map(|(name, _)| name).collect();
+    Err(Error::Table(format!(
+        "the route {name:?} is measured, but there is no column oracle_{name}_{}: {}",
+        table.classes()[0],
+        if have.is_empty() {
+            "put the oracle's predictions into the calibration table and calibrate again, and into held-out tables, or \
+             give the route another kind"
+                .into()
+        } else {
+            format!("there are predictions of {}; call the route like one of them", have.join(", "))
+        }
+    )))
 }
 
 fn mean_of(votes: Votes<'_>) -> Vec<f64> {

@@ -156,10 +156,12 @@ impl PriceGrid {
         let (mut cost, mut best, mut shares) = (0.0, 0.0, [0.0; 3]);
         for group in groups {
             let costs = |action: usize| group.cost(policy, action);
-            let action = policy.taken(group.source);
-            cost += group.share * costs(action);
+            let course = policy.taken(group.source);
+            cost += group.share * course.mean(costs);
             best += group.share * (0..actions).map(costs).fold(f64::INFINITY, f64::min);
-            shares[kind(action)] += group.share;
+            for (what, share) in shares.iter_mut().enumerate() {
+                *share += group.share * course.mean(|action| f64::from(u8::from(kind(action) == what)));
+            }
         }
         self.router.push(cost);
         self.cell_optimal.push(best);

@@ -89,7 +89,7 @@ impl Replay {
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
-        let (mean, standard_error) = self.mean(&|row| self.cost(policy, row, self.action(policy, row)));
+        let (mean, standard_error) = self.mean(&|row| self.decided_cost(policy, row));
         Ok(Mean { mean, standard_error })
     }
 
@@ -100,8 +100,7 @@ impl Replay {
     pub fn difference(&self, first: &Policy, second: &Policy) -> Result<Mean> {
         self.check(first)?;
         self.check(second)?;
-        let cost = |policy: &Policy, row: usize| self.cost(policy, row, self.action(policy, row));
-        let (mean, standard_error) = self.mean(&|row| cost(first, row) - cost(second, row));
+        let (mean, standard_error) = self.mean(&|row| self.decided_cost(first, row) - self.decided_cost(second, row));
         Ok(Mean { mean, standard_error })
     }
 

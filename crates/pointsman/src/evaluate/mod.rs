@@ -16,10 +16,10 @@ use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
 use crate::loss::dot;
 use crate::partition::CellId;
-use crate::policy::Policy;
+use crate::policy::{Course, Policy, Surcharge};
 use crate::router::Mixture;
 use crate::table::Table;
-use crate::task::Task;
+use crate::task::{Limit, Task};
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
 use curve::Ranking;
@@ -116,6 +116,9 @@ pub struct Evaluation {
     pub truth: &'static str,
     /// The task.
     pub task: TaskSummary,
+    /// What the task's limit on routing comes to, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surcharge: Option<Surcharge>,
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
     pub mean_cost: Named<f64>,
@@ -153,6 +156,12 @@ pub struct TaskSummary {
     pub routes: Vec<RouteSummary>,
     /// The price of abstaining, if it is allowed.
     pub abstain: Option<f64>,
+    /// The share of the queries that may be routed, if it is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// The expected loss that routing is to reach, if that limits it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_loss: Option<f64>,
 }
 
 /// A route in words and numbers.
@@ -179,6 +188,8 @@ impl From<&Task> for TaskSummary {
             ties: task.chosen_ties().to_string(),
             routes: task.routes().iter().map(route).collect(),
             abstain: task.abstain_price(),
+            budget: task.limit().and_then(|limit| if let Limit::Budget(share) = limit { Some(share) } else { None }),
+            target_loss: task.limit().and_then(|it| if let Limit::TargetLoss(loss) = it { Some(loss) } else { None }),
         }
     }
 }
@@ -267,6 +278,7 @@ impl Replay {
             unit: task.loss().unit(),
             truth: if self.truth_known { "true" } else { "votes" },
             task: task.into(),
+            surcharge: policy.surcharge(),
             mean_cost: Named::new(),
             standard_error: Named::new(),
             corrected_cost: self.corrected(policy, &names),
@@ -279,19 +291,21 @@ impl Replay {
             support: Named::new(),
         };
         // One action a group: means by groups, as everywhere; rows are needed for the standard errors only.
-        let mut add = |name: String, action: &dyn Fn(&Group) -> usize| {
-            let mean = self.mean_by_group(policy, action);
-            let actions: Vec<usize> = self.groups.iter().map(action).collect();
-            let cost = |row: usize| self.cost(policy, row, actions[self.places[row].group as usize]);
+        let mut add = |name: String, course: &dyn Fn(&Group) -> Course| {
+            let mean = self.mean_by_group(policy, course);
+            let courses: Vec<Course> = self.groups.iter().map(course).collect();
+            let cost =
+                |row: usize| courses[self.places[row].group as usize].mean(|action| self.cost(policy, row, action));
             evaluation.mean_cost.push(name.clone(), mean);
             evaluation.standard_error.push(name, self.mean(&cost).1);
             mean
         };
         let router = add("router".into(), &|group| policy.taken(group.source));
         for (action, name) in names.iter().enumerate() {
-            add(format!("always-{name}"), &|_| action);
+            add(format!("always-{name}"), &|_| Course::always(action));
         }
-        let by_cell = add("cell-optimal".into(), &|group| best(names.len(), |action| group.cost(policy, action)));
+        let hindsight = |group: &Group| Course::always(best(names.len(), |action| group.cost(policy, action)));
+        let by_cell = add("cell-optimal".into(), &hindsight);
         let (pointwise, error) = self.mean(&|row| self.least_cost(policy, row, names.len()));
         evaluation.mean_cost.push("pointwise-optimal", pointwise);
         evaluation.standard_error.push("pointwise-optimal", error);
@@ -362,15 +376,18 @@ impl Replay {
         if self.groups.iter().any(|group| group.corrected.is_none()) {
             return None;
         }
-        let mean = |action: &dyn Fn(&Group) -> usize| {
-            sum(self.groups.iter().map(|group| group.share * group.corrected_cost(policy, action(group))))
+        let mean = |course: &dyn Fn(&Group) -> Course| {
+            let cost = |group: &Group| course(group).mean(|action| group.corrected_cost(policy, action));
+            sum(self.groups.iter().map(|group| group.share * cost(group)))
         };
         let mut costs = Named::new();
         costs.push("router", mean(&|group| policy.taken(group.source)));
         for (action, name) in names.iter().enumerate() {
-            costs.push(format!("always-{name}"), mean(&|_| action));
+            costs.push(format!("always-{name}"), mean(&|_| Course::always(action)));
         }
-        costs.push("cell-optimal", mean(&|group| best(names.len(), |action| group.corrected_cost(policy, action))));
+        let hindsight =
+            |group: &Group| Course::always(best(names.len(), |action| group.corrected_cost(policy, action)));
+        costs.push("cell-optimal", mean(&hindsight));
         Some(costs)
     }
 
@@ -379,16 +396,19 @@ impl Replay {
         self.mean_by_group(policy, |group| policy.taken(group.source))
     }
 
-    /// Mean cost of one action a group.
-    fn mean_by_group(&self, policy: &Policy, action: impl Fn(&Group) -> usize) -> f64 {
-        sum(self.groups.iter().map(|group| group.share * group.cost(policy, action(group))))
+    /// Mean cost of one course a group.
+    fn mean_by_group(&self, policy: &Policy, course: impl Fn(&Group) -> Course) -> f64 {
+        let cost = |group: &Group| course(group).mean(|action| group.cost(policy, action));
+        sum(self.groups.iter().map(|group| group.share * cost(group)))
     }
 
     /// The share of the rows that each action gets; `undetermined` only if there are any.
     fn shares(&self, policy: &Policy, names: &[String]) -> Named<f64> {
         let mut shares = Named::new();
         for (action, name) in names.iter().enumerate() {
-            shares.push(name.clone(), self.share(|group| policy.code(group.source) == Some(action)));
+            let decided = self.groups.iter().filter(|group| policy.code(group.source).is_some());
+            let parts = decided.map(|group| group.share * policy.taken(group.source).part_of(action));
+            shares.push(name.clone(), sum(parts).min(1.0));
         }
         let undetermined = self.share(|group| policy.code(group.source).is_none());
         if undetermined > 0.0 {
@@ -397,9 +417,9 @@ impl Replay {
         shares
     }
 
-    /// The action taken on a row.
-    fn action(&self, policy: &Policy, row: usize) -> usize {
-        policy.taken(self.places[row].source)
+    /// What the policy's decision on a row really costs.
+    fn decided_cost(&self, policy: &Policy, row: usize) -> f64 {
+        policy.taken(self.places[row].source).mean(|action| self.cost(policy, row, action))
     }
 
     /// What an action really costs on a row.

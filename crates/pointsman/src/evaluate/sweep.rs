@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Group, Named, Replay, best, sum};
 use crate::error::{Error, Result};
-use crate::policy::Policy;
+use crate::policy::{Course, Policy};
 use crate::task::Task;
 
 /// The most prices a sweep may have.
@@ -61,9 +61,9 @@ impl Replay {
         mean_cost.push("predict/route", self.mean_cost(&policy.reprice(&task.clone().without_abstaining())?));
         mean_cost.push("predict/abstain", self.mean_cost(&policy.reprice(&task.clone().without_routes())?));
         for (action, name) in names.iter().enumerate() {
-            mean_cost.push(format!("always-{name}"), self.mean_by_group(&policy, |_| action));
+            mean_cost.push(format!("always-{name}"), self.mean_by_group(&policy, |_| Course::always(action)));
         }
-        let cell_optimal = |group: &Group| best(names.len(), |action| group.cost(&policy, action));
+        let cell_optimal = |group: &Group| Course::always(best(names.len(), |action| group.cost(&policy, action)));
         mean_cost.push("cell-optimal", self.mean_by_group(&policy, cell_optimal));
         let least = (0..self.places.len()).map(|row| self.weights[row] * self.least_cost(&policy, row, names.len()));
         mean_cost.push("pointwise-optimal", sum(least) / sum(self.weights.iter().copied()));

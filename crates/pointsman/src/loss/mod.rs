@@ -17,6 +17,9 @@ use matrix::Matrix;
 /// The smallest probability the cross-entropy lets a prediction give to a class.
 pub const LOG_FLOOR: f64 = 1e-6;
 
+/// The floor of the cross-entropy in certificates, with up to 100 classes.
+const CERTIFIED_LOG_FLOOR: f64 = 1e-3;
+
 /// The largest cost and the largest price: sums of such numbers stay finite.
 pub const MAX_COST: f64 = 1e100;
 
@@ -45,7 +48,8 @@ pub struct Loss(Kind);
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     Brier,
-    CrossEntropy,
+    /// With the least probability a prediction may give to a class.
+    CrossEntropy(f64),
     Spherical,
     ZeroOne,
     Asymmetric(f64),
@@ -63,7 +67,7 @@ impl Loss {
     /// The negative log-likelihood in nats, with predictions projected onto {q_c ≥ [`LOG_FLOOR`]}.
     #[must_use]
     pub fn cross_entropy() -> Self {
-        Self(Kind::CrossEntropy)
+        Self(Kind::CrossEntropy(LOG_FLOOR))
     }
 
     /// The spherical loss 1 − q_y/‖q‖.
@@ -141,8 +145,8 @@ impl Loss {
                 let square: f64 = q.iter().map(|x| x * x).sum();
                 out.iter_mut().zip(q).for_each(|(o, x)| *o = 1.0 - 2.0 * x + square);
             }
-            Kind::CrossEntropy => {
-                log::project_into(q, LOG_FLOOR, out);
+            Kind::CrossEntropy(floor) => {
+                log::project_into(q, *floor, out);
                 out.iter_mut().for_each(|o| *o = -o.ln());
             }
             Kind::Spherical => {
@@ -178,7 +182,7 @@ impl Loss {
     pub fn entropy(&self, p: &[f64]) -> f64 {
         match &self.0 {
             Kind::Brier => 1.0 - dot(p, p),
-            Kind::CrossEntropy => log::entropy(p, LOG_FLOOR),
+            Kind::CrossEntropy(floor) => log::entropy(p, *floor),
             Kind::Spherical => 1.0 - dot(p, p).sqrt(),
             Kind::ZeroOne => 1.0 - p.iter().fold(0.0, |a: f64, &b| a.max(b)),
             Kind::Asymmetric(penalty) => asymmetric_costs(p, *penalty).fold(f64::INFINITY, f64::min),
@@ -191,7 +195,7 @@ impl Loss {
     pub fn bound(&self) -> f64 {
         match &self.0 {
             Kind::Brier => 2.0,
-            Kind::CrossEntropy => -LOG_FLOOR.ln(),
+            Kind::CrossEntropy(floor) => -floor.ln(),
             Kind::Spherical | Kind::ZeroOne => 1.0,
             Kind::Asymmetric(penalty) => penalty.max(1.0),
             Kind::Matrix(matrix, _) => matrix.bound(),
@@ -258,11 +262,39 @@ impl Loss {
         }
     }
 
+    /// The loss that certificates are about: this one, but for the cross-entropy, whose largest value is too rare to be
+    /// learned from a few hundred rows, with a higher floor for the probabilities. Still proper.
+    pub(crate) fn certified(&self, classes: usize) -> Self {
+        match &self.0 {
+            Kind::CrossEntropy(floor) => {
+                Self(Kind::CrossEntropy(CERTIFIED_LOG_FLOOR.min(0.1 / classes as f64).max(*floor)))
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// Whether `other` is what certificates of this loss are about.
+    pub(crate) fn certified_like(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::CrossEntropy(_), Kind::CrossEntropy(_)) => true,
+            _ => self == other,
+        }
+    }
+
+    /// The smallest probability that a prediction may give to a class, if the loss has one.
+    #[must_use]
+    pub fn floor(&self) -> Option<f64> {
+        match &self.0 {
+            Kind::CrossEntropy(floor) => Some(*floor),
+            _ => None,
+        }
+    }
+
     /// What the entropy looks like, for estimators that can use it.
     pub(crate) fn shape(&self) -> Shape {
         match &self.0 {
             Kind::Brier => Shape::Brier,
-            Kind::CrossEntropy => Shape::Log,
+            Kind::CrossEntropy(_) => Shape::Log,
             Kind::Spherical => Shape::Other,
             Kind::ZeroOne => Shape::Largest,
             Kind::Asymmetric(penalty) => Shape::Lines(vec![[0.0, *penalty], [1.0, 0.0]]),
@@ -278,7 +310,7 @@ impl Loss {
     pub fn unit(&self) -> &'static str {
         match &self.0 {
             Kind::Brier => "Brier points",
-            Kind::CrossEntropy => "nats",
+            Kind::CrossEntropy(_) => "nats",
             Kind::Spherical => "spherical points",
             Kind::ZeroOne => "errors",
             Kind::Asymmetric(_) | Kind::Matrix(..) => "cost units",
@@ -313,7 +345,7 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Brier => f.write_str("brier"),
-            Kind::CrossEntropy => f.write_str("cross-entropy"),
+            Kind::CrossEntropy(_) => f.write_str("cross-entropy"),
             Kind::Spherical => f.write_str("spherical"),
             Kind::ZeroOne => f.write_str("zero-one"),
             Kind::Asymmetric(penalty) => write!(f, "asymmetric:{penalty}"),

@@ -59,7 +59,9 @@ impl Panel {
             return self.brier(urn.agreement(), urn.classes());
         }
         match (loss.shape(), self.aggregate) {
-            (Shape::Log, Aggregate::Laplace(smoothing)) if self.least_share(smoothing, urn.classes()) >= LOG_FLOOR => {
+            (Shape::Log, Aggregate::Laplace(smoothing))
+                if self.least_share(smoothing, urn.classes()) >= loss.floor().unwrap_or(LOG_FLOOR) =>
+            {
                 self.log(smoothing, urn)
             }
             (_, Aggregate::Plurality) if self.additions(urn) <= ADDITIONS => self.plurality(loss, urn),

@@ -164,6 +164,16 @@ impl Cells {
         CellId(self.axes.iter().zip(&self.strides).map(place).sum::<usize>() as u32)
     }
 
+    /// Axis by axis, whether the input's value is itself an edge: such a row may be what an edge was taken from.
+    pub(crate) fn on_edge<'a>(&'a self, peak: Peak, features: &'a [f64]) -> impl Iterator<Item = bool> + 'a {
+        self.axes.iter().map(move |axis| match axis {
+            Axis::TopClass { edges, .. } => edges[peak.class as usize].contains(f64::from(peak.key())),
+            Axis::Confidence { edges } => edges.contains(f64::from(peak.key())),
+            Axis::Feature { slot, edges, .. } => edges.contains(features[*slot]),
+            Axis::LevelSets { .. } => false,
+        })
+    }
+
     /// What lies in a cell, in words.
     #[must_use]
     pub fn name(&self, cell: CellId, classes: &[String]) -> String {

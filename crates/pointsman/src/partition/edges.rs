@@ -76,6 +76,11 @@ impl Edges {
         self.keys.partition_point(|&edge| edge <= key)
     }
 
+    /// Whether an already converted value is an edge.
+    pub(crate) fn contains(&self, key: f64) -> bool {
+        self.keys.binary_search_by(|edge| edge.total_cmp(&key)).is_ok()
+    }
+
     /// The bin's range in words: `<0.61`, `0.61–0.8`, `≥0.8`, or nothing if there is only one.
     pub(crate) fn name(&self, bin: usize) -> String {
         let short = |v: f64| {

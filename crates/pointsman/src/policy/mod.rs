@@ -1,5 +1,7 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
+mod flips;
+mod limit;
 mod tally;
 
 use std::fmt;
@@ -17,6 +19,9 @@ use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
 use crate::task::{Route, Task, Ties};
+pub use flips::Flip;
+pub(crate) use limit::Course;
+pub use limit::Surcharge;
 pub use tally::{Tally, TallySummary};
 
 /// Costs closer than this, relative to themselves or to what their loss is rounded on, are a tie.
@@ -72,6 +77,11 @@ pub struct Policy {
     high: Vec<f64>,
     codes: Vec<u8>,
     margins: Vec<f64>,
+    /// The price that a limit on routing comes to, if there is one.
+    surcharge: Option<Surcharge>,
+    /// With a limit, what is done with a query whose lot falls against routing: another action than above for the sources at the
+    /// margin, the same for all others.
+    kept: Vec<u8>,
 }
 
 /// What a task's loss, estimator and oracles make of a router; prices do not enter.
@@ -94,12 +104,16 @@ const BLOCK: usize = 1024;
 
 const UNDETERMINED: u8 = u8::MAX;
 
+/// Marks the verdict of a query at the margin of a limit whose lot fell against routing.
+const KEPT: u32 = 1 << 31;
+
 /// One query's decision and the reasons for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Decision<'p> {
     policy: &'p Policy,
     cell: CellId,
     source: u32,
+    kept: bool,
 }
 
 /// The compact form of a decision that batches are made of; [`Policy::decision`] unfolds it.
@@ -173,6 +187,8 @@ impl Policy {
             high: Vec::with_capacity(sources * actions),
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
+            surcharge: None,
+            kept: Vec::new(),
             task,
             columns,
             cells,
@@ -201,6 +217,9 @@ impl Policy {
             let (code, margin) = choose(&policy.low[start..], &policy.high[start..], &policy.task);
             policy.codes.push(code);
             policy.margins.push(margin);
+        }
+        if let Some(limit) = policy.task.limit() {
+            policy.keep_within(limit)?;
         }
         Ok(policy)
     }
@@ -262,7 +281,7 @@ impl Policy {
             let reason = format!("{} is not a feature value: give a finite number", features[slot]);
             return Err(Error::value(row, format!("x_{}", self.cells.features()[slot]), reason));
         }
-        Ok(self.locate(prediction, peak, features))
+        Ok(self.draw(self.locate(prediction, peak, features), prediction, features))
     }
 
     #[inline]
@@ -300,6 +319,7 @@ impl Policy {
     /// A verdict's cell and source.
     #[inline]
     pub(crate) fn unfold(&self, Verdict(code): Verdict) -> (CellId, u32) {
+        let code = code & !KEPT;
         let cells = self.cells.count() as u32;
         if code < cells {
             return (CellId(code), code);
@@ -341,7 +361,7 @@ impl Policy {
             let start = block * BLOCK;
             grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
             for (i, slot) in out.iter_mut().enumerate() {
-                if slot.0 == UNUSUAL || self.is_empty(slot.0) {
+                if slot.0 == UNUSUAL || self.surcharge.is_some() || self.is_empty(slot.0) {
                     let row = start + i;
                     *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
                 }
@@ -371,7 +391,8 @@ impl Policy {
                 let row = block * BLOCK + i;
                 features.clear();
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
-                *slot = self.locate(table.prediction(row), table.peak(row), &features);
+                let prediction = table.prediction(row);
+                *slot = self.draw(self.locate(prediction, table.peak(row), &features), prediction, &features);
             }
         });
         Ok(())
@@ -395,17 +416,17 @@ impl Policy {
         let cells = self.cells.count();
         let pairs = self.estimates.empty.len() * self.fall_backs();
         let (cell, source) =
-            if (verdict.0 as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
+            if ((verdict.0 & !KEPT) as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
         let known = self.estimates.sources.get(source as usize).is_some_and(Option::is_some);
         assert!(known, "a verdict of another policy");
-        Decision { policy: self, cell, source }
+        Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0 }
     }
 
     /// The decision on a cell as a whole; `None` if it is empty, since then each query falls back by itself.
     #[must_use]
     pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
         self.estimates.sources[..self.cells.count()].get(cell.index())?.as_ref()?;
-        Some(Decision { policy: self, cell, source: cell.0 })
+        Some(Decision { policy: self, cell, source: cell.0, kept: false })
     }
 
     /// The support of a cell.
@@ -421,13 +442,19 @@ impl Policy {
 
     /// The action that a source takes or, where the labels do not decide, the cheapest of those whose costs are known:
     /// predicting, abstaining and what was measured.
-    pub(crate) fn taken(&self, source: u32) -> usize {
-        self.code(source).unwrap_or_else(|| {
+    ///
+    /// At the margin of a limit, either of two by lot.
+    pub(crate) fn taken(&self, source: u32) -> Course {
+        if let Some(part) = self.lots(source) {
+            let at = source as usize;
+            return Course::by_lot(self.codes[at].into(), self.kept[at].into(), part);
+        }
+        Course::always(self.code(source).unwrap_or_else(|| {
             let actions = self.low.len() / self.codes.len();
             let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
             let known = (1..actions).filter(|&action| low[action] == high[action]);
             known.fold(0, |best, action| if low[action] < low[best] { action } else { best })
-        })
+        }))
     }
 
     /// The oracles whose losses are estimated beside the irreducible one.
@@ -459,15 +486,16 @@ impl Policy {
         let known: Vec<(u32, f64)> =
             cells.filter_map(|(cell, estimate)| Some((cell as u32, estimate.as_ref()?.weight))).collect();
         let all: f64 = known.iter().map(|(_, weight)| weight).sum();
-        let share = |code: Option<usize>| {
-            known.iter().filter(|(cell, _)| self.code(*cell) == code).map(|(_, weight)| weight / all).sum()
-        };
+        let (open, decided): (Vec<_>, Vec<_>) = known.into_iter().partition(|(cell, _)| self.code(*cell).is_none());
         let mut shares = Named::new();
         for (action, name) in self.task.action_names().into_iter().enumerate() {
-            shares.push(name, share(Some(action)));
+            shares.push(
+                name,
+                decided.iter().map(|(cell, weight)| self.taken(*cell).part_of(action) * weight / all).sum(),
+            );
         }
-        if known.iter().any(|(cell, _)| self.code(*cell).is_none()) {
-            shares.push("undetermined", share(None));
+        if !open.is_empty() {
+            shares.push("undetermined", open.iter().map(|(_, weight)| weight / all).sum());
         }
         shares
     }
@@ -543,7 +571,25 @@ impl<'p> Decision<'p> {
     #[inline]
     #[must_use]
     pub fn action(&self) -> Action<'p> {
-        self.policy.action(self.policy.codes[self.source as usize])
+        self.policy.action(self.code())
+    }
+
+    #[inline]
+    fn code(&self) -> u8 {
+        let codes = if self.kept { &self.policy.kept } else { &self.policy.codes };
+        codes[self.source as usize]
+    }
+
+    /// At the margin of a limit, the part of such queries that is routed: a lot decides, the same for the same query.
+    #[must_use]
+    pub fn lots(&self) -> Option<f64> {
+        self.policy.lots(self.source)
+    }
+
+    /// At the margin of a limit, what is done with the queries whose lot falls against routing.
+    #[must_use]
+    pub fn otherwise(&self) -> Option<Action<'p>> {
+        self.lots().map(|_| self.policy.action(self.policy.kept[self.source as usize]))
     }
 
     /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label an item, the

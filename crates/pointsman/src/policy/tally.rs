@@ -53,13 +53,13 @@ impl Tally {
         let names = policy.task().action_names();
         let (mut shares, mut costs, mut support) = (Named::new(), Named::new(), Named::new());
         for (action, name) in names.iter().enumerate() {
-            shares.push(name.clone(), mean(&|d| f64::from(u8::from(policy.code(d.source) == Some(action)))));
+            shares.push(name.clone(), mean(&|d| f64::from(u8::from(usize::from(d.code()) == action))));
         }
         let undetermined = mean(&|d| f64::from(u8::from(d.action() == Action::Undetermined)));
         if undetermined > 0.0 {
             shares.push("undetermined", undetermined);
         }
-        costs.push("router", mean(&|d| d.costs()[policy.code(d.source).unwrap_or(0)]));
+        costs.push("router", mean(&|d| d.costs().get(usize::from(d.code())).copied().unwrap_or(d.costs()[0])));
         for (action, name) in names.iter().enumerate() {
             costs.push(format!("always-{name}"), mean(&|d| d.costs()[action]));
         }

@@ -1,14 +1,17 @@
 //! The core's tests that need no files but the golden cases and the sources themselves.
 
 mod cells;
+mod certificates;
 mod decisions;
 mod estimators;
 mod evaluation;
 mod golden;
 mod invariance;
 mod layering;
+mod limits;
 mod losses;
 mod oracles;
+mod plans;
 mod prices;
 mod regressions;
 mod stability;

@@ -86,3 +86,44 @@ fn every_pair_of_prices_is_the_repriced_policy() {
     // Another router's policy is refused.
     assert!(replay.price_grid(&router().policy(&task()).unwrap(), &CELLS, 6).is_err());
 }
+
+/// A price just beyond where the decision is said to flip flips it, to the action said; one just before does not.
+#[test]
+fn decisions_flip_where_they_say() {
+    let policy = router().policy(&task()).unwrap();
+    let said = [
+        (CellId(0), [("route:expert", 0.1, "route:expert"), ("abstain", 0.625, "predict")]),
+        (CellId(1), [("route:expert", 0.6, "abstain"), ("abstain", 0.25, "abstain")]),
+    ];
+    for (cell, expected) in said {
+        let flips = policy.cell(cell).unwrap().flips();
+        assert_eq!(flips.len(), 2);
+        for (flip, (price_of, at, to)) in flips.iter().zip(expected) {
+            assert_eq!((flip.price_of.as_str(), flip.to.as_str()), (price_of, to));
+            assert!((flip.at - at).abs() < 1e-12, "{flip:?}");
+        }
+    }
+    let (next, margin) = policy.cell(CellId(1)).unwrap().runner_up().unwrap();
+    assert!(next == "abstain" && (margin - 0.35).abs() < 1e-12);
+    for cell in CELLS {
+        let decision = policy.cell(cell).unwrap();
+        for flip in decision.flips() {
+            let beyond = if flip.rises() { 1e-9 } else { -1e-9 };
+            for (price, expected) in
+                [(flip.at + beyond, flip.to.clone()), (flip.at - beyond, decision.action().to_string())]
+            {
+                let task = match flip.price_of.strip_prefix("route:") {
+                    Some(name) => task().reprice_route(name, price).unwrap(),
+                    None => task().abstain(price).unwrap(),
+                };
+                let taken = policy.reprice(&task).unwrap().cell(cell).unwrap().action().to_string();
+                assert_eq!(taken, expected, "{flip:?} at {price}");
+            }
+        }
+    }
+    // An oracle that is worse even for nothing flips nothing.
+    let task = Task::new(Loss::brier()).estimator(Estimator::Plugin).route("expert", Oracle::bayes(), 0.25).unwrap();
+    let policy = router().policy(&task.abstain(0.1).unwrap()).unwrap();
+    let flips = policy.cell(CellId(0)).unwrap().flips();
+    assert_eq!(flips.iter().map(|flip| flip.price_of.as_str()).collect::<Vec<_>>(), ["abstain"]);
+}

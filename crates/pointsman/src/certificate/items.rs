@@ -1,0 +1,133 @@
+//! A cell's rows in the order in which they are bet on.
+//!
+//! Bets are fair only if the order tells nothing about the labels, and results must not depend on the order of the table.
+//! The rows of a cell are stored in an order that only depends on *which* rows there are. A random permutation of these
+//! places, drawn independently of the labels, makes the sequence of rows one of independent draws again: given which rows
+//! there are, independent draws come in every order equally often. It is drawn from a hash of the seed, the cell
+//! and the predictions in it, so that each table has a permutation of its own and no label enters.
+//!
+//! Sorting by a hash of each row would not do: rows of equal predictions would come together, and then one row says what to
+//! expect of the next.
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+use crate::partition::CellId;
+use crate::router::Router;
+use crate::votes::Votes;
+
+/// Rows in betting order: what statistics are made of.
+#[derive(Debug, Clone)]
+pub(super) struct Items {
+    pub(super) classes: usize,
+    /// The predictions, divided by their sums, row by row.
+    probs: Vec<f64>,
+    votes: Vec<u32>,
+    /// Relative to the largest weight of the router; `None` if it has no weights.
+    weights: Option<Vec<f64>>,
+    /// The answers of each oracle asked, row by row; none of those that are not measured.
+    answers: Vec<Vec<f64>>,
+    /// Rows left out because an edge of the cell was taken from them.
+    pub(super) dropped: usize,
+}
+
+impl Items {
+    /// The rows of a cell. `heaviest` is the largest weight of all rows, `answers` those of the oracles asked, to all rows.
+    pub(super) fn of(router: &Router, cell: CellId, heaviest: f64, answers: &[&[f64]]) -> Self {
+        let (table, classes) = (router.rows(), router.classes().len());
+        let (rows, dropped) = order(router, cell);
+        let mut probs = vec![0.0; rows.len() * classes];
+        let mut votes = Vec::with_capacity(probs.len());
+        for (&row, prediction) in rows.iter().zip(probs.chunks_exact_mut(classes)) {
+            table.dist_into(row as usize, prediction);
+            votes.extend_from_slice(table.votes(row as usize).map_or(&[], Votes::counts));
+        }
+        let weight = |&row: &u32| table.weight(row as usize) / heaviest;
+        let weights = table.has_weights().then(|| rows.iter().map(weight).collect());
+        let answers = answers.iter().map(|all| {
+            let answer = |&row: &u32| all.get(row as usize * classes..(row as usize + 1) * classes).unwrap_or(&[]);
+            rows.iter().flat_map(answer).copied().collect()
+        });
+        Self { classes, probs, votes, weights, answers: answers.collect(), dropped }
+    }
+
+    /// Items made by hand.
+    #[cfg(test)]
+    pub(super) fn with(classes: usize, probs: Vec<f64>, votes: Vec<u32>) -> Self {
+        Self { classes, probs, votes, weights: None, answers: Vec::new(), dropped: 0 }
+    }
+
+    /// The same items with other votes.
+    pub(super) fn with_votes(&self, votes: Vec<u32>) -> Self {
+        Self { votes, ..self.clone() }
+    }
+
+    /// One item's votes.
+    pub(super) fn votes(&self, item: usize) -> Votes<'_> {
+        Votes::new(&self.votes[item * self.classes..][..self.classes])
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.votes.len() / self.classes
+    }
+
+    pub(super) fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    /// A measured oracle's answers, row by row.
+    pub(super) fn answers(&self, oracle: usize) -> impl Iterator<Item = &[f64]> {
+        self.answers[oracle].chunks_exact(self.classes)
+    }
+
+    /// Prediction and votes, row by row.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[f64], Votes<'_>)> {
+        self.probs.chunks_exact(self.classes).zip(self.votes.chunks_exact(self.classes).map(Votes::new))
+    }
+}
+
+/// A cell's rows in betting order, and how many were left out.
+///
+/// Quantile edges are values of rows. Given the edges, the other rows are as good as new; the rows that gave the edges
+/// are not. One row for each edge is left out, the first in betting order where several have its value.
+fn order(router: &Router, cell: CellId) -> (Vec<u32>, usize) {
+    let (table, cells) = (router.rows(), router.cells());
+    let mixture = router.mixture(cell);
+    let mut hash = mix(0x5EED ^ u64::from(cell.0));
+    let mut rows: Vec<u32> = mixture.rows().map(|row| row as u32).collect();
+    for &row in &rows {
+        for x in table.prediction(row as usize) {
+            hash = mix(hash ^ x.to_bits());
+        }
+    }
+    shuffle(&mut rows, &mut Pcg64::seed_from_u64(hash));
+    let mut left_out = vec![false; cells.axes().len()];
+    let before = rows.len();
+    rows.retain(|&row| {
+        let row = row as usize;
+        let mut gave_an_edge = false;
+        for (left_out, hit) in left_out.iter_mut().zip(cells.on_edge(table.peak(row), table.features(row))) {
+            gave_an_edge |= hit && !*left_out;
+            *left_out |= hit;
+        }
+        !gave_an_edge
+    });
+    let dropped = before - rows.len();
+    (rows, dropped)
+}
+
+/// All orders equally likely.
+fn shuffle(rows: &mut [u32], random: &mut Pcg64) {
+    for i in (1..rows.len()).rev() {
+        // The remainder's bias is below 2⁻³².
+        rows.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+    }
+}
+
+/// The finaliser of SplitMix64, on the next number of its sequence.
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}

@@ -1,0 +1,339 @@
+//! What each item says about the loss of each answer: a number not larger in expectation, and one not smaller.
+//!
+//! Predicting is judged by u = Σ_c ȳ_c ℓ(c, f), whose expectation is its loss. The irreducible loss has no such number from
+//! few labels, but two that enclose it:
+//!
+//! * T⁻ = G(ȳ), since G is concave;
+//! * T⁺ = Σ_c ȳ_c ℓ(c, q₋c), where q₋c predicts one label from the item's others (and, as two labels more, from the weak
+//!   prediction): nobody predicts better than who knows p*. An item with one label has no others; it is predicted from
+//!   the items bet on before it.
+//!
+//! For the Brier loss and two labels or more both are replaced by Û = k/(k−1)·(1 − ‖ȳ‖²), whose expectation it is.
+//!
+//! A measured oracle is judged as predicting is. A panel's loss has an unbiased number on items with labels enough; of other
+//! items it is known only that nobody does better than who knows the truth.
+
+use std::collections::HashMap;
+
+use super::betting::{Interval, Sample};
+use super::items::Items;
+use crate::loss::{Loss, Shape, dot};
+use crate::oracle::Panel;
+use crate::votes::Votes;
+
+/// How many labels the weak prediction counts for.
+const PRIOR: f64 = 2.0;
+
+/// Numbers item by item, and the range they cannot leave.
+#[derive(Debug, Clone)]
+pub(super) struct Values {
+    values: Vec<f64>,
+    range: [f64; 2],
+}
+
+impl Values {
+    fn sample<'a>(&'a self, items: &'a Items) -> Sample<'a> {
+        Sample { values: &self.values, range: self.range, weights: items.weights() }
+    }
+
+    /// The mean, by weight.
+    fn mean(&self, items: &Items) -> f64 {
+        let weight = |i: usize| items.weights().map_or(1.0, |weights| weights[i]);
+        let (sum, all) = self
+            .values
+            .iter()
+            .enumerate()
+            .fold((0.0, 0.0), |(sum, all), (i, x)| (sum + weight(i) * x, all + weight(i)));
+        sum / all
+    }
+
+    fn minus(&self, other: &Self, range: [f64; 2]) -> Self {
+        Self { values: self.values.iter().zip(&other.values).map(|(x, y)| x - y).collect(), range }
+    }
+}
+
+/// What the items say about one answer's loss.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    /// Not larger than the loss, in expectation.
+    below: Values,
+    /// Not smaller; `None` if `below` is the loss itself in expectation.
+    above: Option<Values>,
+}
+
+impl Answer {
+    fn above(&self) -> &Values {
+        self.above.as_ref().unwrap_or(&self.below)
+    }
+
+    /// The interval of the loss; either end fails with probability `alpha` at most.
+    pub(super) fn interval(&self, items: &Items, alpha: f64) -> Interval {
+        enclosed(&self.below, self.above(), items, alpha)
+    }
+
+    /// What the interval would shrink to with ever more such items.
+    pub(super) fn limit(&self, items: &Items) -> Interval {
+        Interval::new(self.below.mean(items), self.above().mean(items))
+    }
+
+    /// The weak prediction: u.
+    pub(super) fn predict(items: &Items, loss: &Loss) -> Self {
+        Self::given(items.iter().map(|(prediction, _)| prediction), items, loss)
+    }
+
+    /// Answers that are known, item by item.
+    pub(super) fn given<'a>(answers: impl Iterator<Item = &'a [f64]>, items: &Items, loss: &Loss) -> Self {
+        let (mut mean, mut losses) = (vec![0.0; items.classes], vec![0.0; items.classes]);
+        let judge = |(answer, (_, votes)): (&[f64], (&[f64], Votes<'_>))| {
+            votes.mean_into(&mut mean);
+            loss.losses_into(answer, &mut losses);
+            dot(&mean, &losses)
+        };
+        let values = answers.zip(items.iter()).map(judge).collect();
+        Self { below: Values { values, range: [0.0, loss.bound()] }, above: None }
+    }
+
+    /// A panel; `bayes` is who knows the truth.
+    pub(super) fn panel(panel: Panel, items: &Items, loss: &Loss, bayes: &Self) -> Self {
+        let mut seen: HashMap<&[u32], Option<f64>> = HashMap::new();
+        let mut unbiased = |votes| *seen.entry(Votes::counts(votes)).or_insert_with(|| panel.unbiased(loss, votes));
+        let found: Vec<Option<f64>> = items.iter().map(|(_, votes)| unbiased(votes)).collect();
+        let range = [0.0, loss.bound()];
+        let either = |other: &dyn Fn(usize) -> f64| {
+            let values = found.iter().enumerate().map(|(item, found)| found.unwrap_or_else(|| other(item)));
+            Values { values: values.collect(), range }
+        };
+        let below = either(&|item| bayes.below.values[item]);
+        let known = found.iter().all(Option::is_some);
+        Self { below, above: (!known).then(|| either(&|_| range[1])) }
+    }
+
+    /// Who knows the truth: T⁻ and T⁺, or Û.
+    pub(super) fn bayes(items: &Items, loss: &Loss) -> Self {
+        let brier = matches!(loss.shape(), Shape::Brier);
+        let single = items.iter().any(|(_, votes)| votes.k() == 1);
+        let mut mean = vec![0.0; items.classes];
+        let below = items
+            .iter()
+            .map(|(_, votes)| {
+                votes.mean_into(&mut mean);
+                if brier { unbiased(votes, &mean) } else { loss.entropy(&mean) }
+            })
+            .collect();
+        let below = Values { values: below, range: [0.0, if brier { 1.0 } else { loss.bound() }] };
+        if brier && !single {
+            return Self { below, above: None };
+        }
+        let mut others = Others::new(items.classes);
+        let above = items
+            .iter()
+            .zip(&below.values)
+            .map(|((prediction, votes), &below)| {
+                let one_left_out = others.predict(prediction, votes, loss);
+                if brier && votes.k() > 1 { below } else { one_left_out }
+            })
+            .collect();
+        Self { below, above: Some(Values { values: above, range: [0.0, loss.bound()] }) }
+    }
+}
+
+/// The interval of a number from what is not larger and what is not smaller in expectation.
+fn enclosed(below: &Values, above: &Values, items: &Items, alpha: f64) -> Interval {
+    let (low, high) = (below.sample(items).lower(alpha), above.sample(items).upper(alpha));
+    if low <= high { Interval::new(low, high) } else { Interval::new(below.range[0], above.range[1]) }
+}
+
+/// The interval of the difference of two answers' losses, item by item: what is common to both cancels.
+pub(super) fn difference(a: &Answer, b: &Answer, items: &Items, alpha: f64) -> Interval {
+    let apart = |x: &Values, y: &Values| [x.range[0] - y.range[1], x.range[1] - y.range[0]];
+    let below = a.below.minus(b.above(), apart(&a.below, b.above()));
+    let above = a.above().minus(&b.below, apart(a.above(), &b.below));
+    enclosed(&below, &above, items, alpha)
+}
+
+/// The same of predicting and knowing the truth, within a tighter range.
+///
+/// A prediction never beats the snapshot mean on the snapshot itself, so u − T⁻ ≥ 0. With Û,
+/// u − Û = ‖ȳ − f‖² − (1 − ‖ȳ‖²)/(k − 1) ≥ −1/k ≥ −½.
+pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, alpha: f64) -> Interval {
+    let most = predict.below.range[1];
+    let (least, least_below) = match &bayes.above {
+        None => (-0.5, -0.5),
+        Some(above) => (if bayes.below.range[1] < most { -0.5 } else { 0.0 }, -above.range[1]),
+    };
+    let below = predict.below.minus(bayes.above(), [least_below, most]);
+    let above = predict.below.minus(&bayes.below, [least, most]);
+    enclosed(&below, &above, items, alpha)
+}
+
+/// Û; with one label nothing is known but that it is not negative.
+fn unbiased(votes: Votes<'_>, mean: &[f64]) -> f64 {
+    match votes.k() {
+        1 => 0.0,
+        k => (1.0 - dot(mean, mean)).max(0.0) * k as f64 / (k - 1) as f64,
+    }
+}
+
+/// Predicts each label of an item from what is known without it.
+struct Others {
+    /// Sum of the snapshot means of the items before, and their number.
+    sum: Vec<f64>,
+    items: f64,
+    guess: Vec<f64>,
+    losses: Vec<f64>,
+}
+
+impl Others {
+    fn new(classes: usize) -> Self {
+        Self { sum: vec![0.0; classes], items: 0.0, guess: vec![0.0; classes], losses: vec![0.0; classes] }
+    }
+
+    fn predict(&mut self, prediction: &[f64], votes: Votes<'_>, loss: &Loss) -> f64 {
+        let (k, counts) = (votes.k(), votes.counts());
+        let mut sum = 0.0;
+        for (class, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            for (other, guess) in self.guess.iter_mut().enumerate() {
+                let (known, labels) = if k == 1 {
+                    (self.sum[other], self.items)
+                } else {
+                    (f64::from(counts[other] - u32::from(other == class)), (k - 1) as f64)
+                };
+                *guess = (known + PRIOR * prediction[other]) / (labels + PRIOR);
+            }
+            loss.losses_into(&self.guess, &mut self.losses);
+            sum += f64::from(count) / k as f64 * self.losses[class];
+        }
+        for (sum, &count) in self.sum.iter_mut().zip(counts) {
+            *sum += f64::from(count) / k as f64;
+        }
+        self.items += 1.0;
+        sum
+    }
+}
+
+/// The interval of the loss of one prediction served to a whole cell, whatever it was made from.
+///
+/// A centroid is made from the very labels that judge it, so its losses item by item are too small. But its loss is Σ_c p̄_c
+/// ℓ(c, q), and what p̄ may be does not depend on q: the least and the largest such sum over all p̄ within their intervals.
+pub(super) fn served(served: &[f64], items: &Items, loss: &Loss, alpha: f64) -> Interval {
+    let mut losses = vec![0.0; items.classes];
+    loss.losses_into(served, &mut losses);
+    let alpha = alpha / items.classes as f64;
+    let shares: Vec<Interval> = (0..items.classes)
+        .map(|class| {
+            let values = items.iter().map(|(_, votes)| votes.mean(class)).collect();
+            Values { values, range: [0.0, 1.0] }.sample(items).interval(alpha)
+        })
+        .collect();
+    let mut order: Vec<usize> = (0..items.classes).collect();
+    order.sort_by(|&a, &b| losses[a].total_cmp(&losses[b]));
+    let extreme = |order: &mut dyn Iterator<Item = usize>| {
+        let mut left = 1.0 - shares.iter().map(|share| share.low).sum::<f64>();
+        let mut sum: f64 = shares.iter().zip(&losses).map(|(share, loss)| share.low * loss).sum();
+        let mut first = None;
+        for class in order {
+            let more = shares[class].width().min(left).max(0.0);
+            sum += more * losses[class];
+            left -= more;
+            first = first.or(Some(losses[class]));
+        }
+        // If the upper ends do not add up to one they have missed; the rest makes the interval wider.
+        sum + left.max(0.0) * first.unwrap_or(0.0)
+    };
+    Interval::new(extreme(&mut order.iter().copied()), extreme(&mut order.iter().rev().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All votes of `k` labels over three classes, with their probabilities.
+    fn all_votes(k: u32, p: [f64; 3]) -> Vec<([u32; 3], f64)> {
+        let factorial = |n: u32| (1..=n).map(f64::from).product::<f64>();
+        let votes = (0..=k).flat_map(|a| (0..=k - a).map(move |b| [a, b, k - a - b]));
+        votes
+            .map(|n| {
+                let chance = n.iter().zip(p).map(|(&n, p)| p.powi(n as i32) / factorial(n)).product::<f64>();
+                (n, chance * factorial(k))
+            })
+            .collect()
+    }
+
+    fn losses() -> Vec<Loss> {
+        let matrix = vec![vec![0.0, 3.0, 1.0], vec![1.0, 0.0, 2.0], vec![0.4; 3]];
+        vec![
+            Loss::brier(),
+            Loss::cross_entropy().certified(3),
+            Loss::spherical(),
+            Loss::zero_one(),
+            Loss::matrix(["ship", "hold", "ask"], matrix).unwrap(),
+        ]
+    }
+
+    const POINTS: [[f64; 3]; 6] =
+        [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.8, 0.1], [0.4, 0.35, 0.25], [0.0, 0.5, 0.5], [0.02, 0.01, 0.97]];
+
+    /// By enumeration: E T⁻ ≤ G(p*) ≤ E T⁺, equality for the Brier loss, E u the loss of predicting, and all ranges kept.
+    #[test]
+    fn statistics_enclose_the_irreducible_loss() {
+        for (loss, k) in losses().into_iter().flat_map(|loss| [2, 3, 5].map(|k| (loss.clone(), k))) {
+            for (p, f) in POINTS.into_iter().flat_map(|p| POINTS.map(|f| (p, f))) {
+                let (votes, chances): (Vec<_>, Vec<_>) = all_votes(k, p).into_iter().unzip();
+                let items = Items::with(3, f.repeat(votes.len()), votes.concat());
+                let (predict, bayes) = (Answer::predict(&items, &loss), Answer::bayes(&items, &loss));
+                let mean = |values: &Values| dot(&values.values, &chances);
+                let case = format!("{loss}, k = {k}, p = {p:?}, f = {f:?}");
+                let (truth, below, above) = (loss.entropy(&p), mean(&bayes.below), mean(bayes.above()));
+                assert!(below <= truth + 1e-12 && truth <= above + 1e-12, "{case}: {below} {truth} {above}");
+                if loss == Loss::brier() {
+                    assert!((below - truth).abs() < 1e-12 && (above - truth).abs() < 1e-12, "{case}");
+                }
+                assert!((mean(&predict.below) - loss.expected(&p, &f)).abs() < 1e-12, "{case}");
+                for values in [&bayes.below, bayes.above(), &predict.below] {
+                    let within = |x: &f64| (values.range[0] - 1e-12..=values.range[1] + 1e-12).contains(x);
+                    assert!(values.values.iter().all(within), "{case}");
+                }
+                for (u, t) in predict.below.values.iter().zip(&bayes.below.values) {
+                    let least = if loss == Loss::brier() { -0.5 } else { 0.0 };
+                    assert!(u - t >= least - 1e-12, "{case}");
+                }
+            }
+        }
+    }
+
+    /// One label an item: nothing below but what a matrix charges for certainty, above at least G(p*) from other items.
+    #[test]
+    fn one_label_an_item_is_predicted_from_the_items_before() {
+        for loss in losses() {
+            for p in POINTS {
+                // Every label in proportion, in turn: what comes next is as likely as ever, whatever came before.
+                let (votes, chances): (Vec<_>, Vec<_>) = all_votes(1, p).into_iter().unzip();
+                let items = Items::with(3, [0.3, 0.3, 0.4].repeat(3), votes.concat());
+                let bayes = Answer::bayes(&items, &loss);
+                let certain: f64 = votes.iter().zip(&chances).map(|(n, c)| c * loss.entropy(&n.map(f64::from))).sum();
+                let below = dot(&bayes.below.values, &chances);
+                assert!(below <= certain + 1e-12 && below >= 0.0, "{loss}");
+                assert!(certain <= loss.entropy(&p) + 1e-12);
+                // The first item is predicted from its weak prediction alone.
+                let first = loss.expected(&votes[0].map(f64::from), &[0.3, 0.3, 0.4]);
+                assert!((bayes.above().values[0] - first).abs() < 1e-12, "{loss}");
+            }
+        }
+    }
+
+    #[test]
+    fn served_predictions_are_judged_by_what_the_shares_may_be() {
+        let votes: Vec<u32> = (0..600).flat_map(|i| if i % 3 == 0 { [3, 1, 1] } else { [0, 4, 1] }).collect();
+        let items = Items::with(3, [0.3, 0.3, 0.4].repeat(600), votes);
+        let mean = [0.2, 0.6, 0.2];
+        for loss in losses() {
+            for q in POINTS {
+                let interval = served(&q, &items, &loss, 0.01);
+                let value = loss.expected(&mean, &q);
+                assert!(interval.contains(value), "{loss}, {q:?}: {value} in {interval:?}");
+                assert!(interval.low >= -1e-9 && interval.high <= loss.bound() + 1e-9);
+                assert!(interval.width() < 0.35 * loss.bound(), "{loss}, {q:?}: {interval:?}");
+            }
+        }
+    }
+}
