@@ -6,7 +6,8 @@
 //! [`Policy`] that comes out decides queries in tens of nanoseconds:
 //!
 //! * predict, at the cost irreducible + reducible,
-//! * route to an oracle, at the cost irreducible + its price,
+//! * route to an oracle, at the cost irreducible + its price (or, for a panel of experts and an oracle whose answers were
+//!   measured, what that one loses + its price),
 //! * or abstain, at a price.
 //!
 //! ```
