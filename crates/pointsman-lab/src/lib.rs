@@ -47,7 +47,7 @@ pub use datasets::{DATA_VARIABLE, DataFolder, Dataset};
 pub use error::{Error, Result};
 pub use figures::draw;
 pub use network::{Network, Training};
-pub use paper::{Claim, Verdict, claims, paper_page, shown_figures};
+pub use paper::{Claim, Verdict, beyond_page, claims, paper_page, shown_figures};
 pub use problem::{Problem, Source};
 pub use publish::publish;
 pub use run::{Outcome, load_results, reproduce};
