@@ -147,10 +147,12 @@ pub(crate) struct TableArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products.
+Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products;
+tree, forest:T and auto learn from the votes which rows differ, by the prediction and every feature.
 
 Examples:
   pointsman calibrate calibration.csv -o router.safetensors
+  pointsman calibrate calibration.csv -o router.safetensors --partition auto
   pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
       --partition 'top-class:10*features:x_length=4'")]
 pub(crate) struct CalibrateArgs {
@@ -166,6 +168,9 @@ pub(crate) struct CalibrateArgs {
     /// How to group inputs into cells
     #[arg(long, value_name = "P", default_value = "top-class:10")]
     pub(crate) partition: Partition,
+    /// The seed of partitions that learn: the same seed and rows give the same router
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
     /// Serve each cell's mean label distribution instead of the weak prediction
     #[arg(long)]
     pub(crate) recalibrate: bool,

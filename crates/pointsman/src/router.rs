@@ -24,6 +24,9 @@ pub const SPARSE: usize = 30;
 /// Bins of the fall-back by confidence when the partition does not say.
 const BACKOFF_BINS: usize = 10;
 
+/// The most rows in the leaves of all trees of a forest.
+const MAX_IN_LEAVES: usize = 1 << 28;
+
 /// Cells of a forest.
 const SCORE_BINS: usize = 25;
 
@@ -172,6 +175,7 @@ impl Router {
         if !fits || !is_backoff(&backoff, table) {
             return Err(Error::Router("the router's partition does not fit its rows".into()));
         }
+        check_size(table, trees.count())?;
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = canonical_order(table, &columns);
         let settled = Forest::settle(trees, seed, table, &order, &columns)?;
@@ -429,6 +433,17 @@ fn check_rows(table: &Table) -> Result<()> {
     }
     if u32::try_from(table.rows()).is_err() {
         return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
+    }
+    Ok(())
+}
+
+/// Refuses what would take more than a gigabyte to keep.
+fn check_size(table: &Table, trees: usize) -> Result<()> {
+    if table.rows().saturating_mul(trees) > MAX_IN_LEAVES {
+        return Err(Error::Partition(format!(
+            "{trees} trees over {} rows: trees times rows must not be above {MAX_IN_LEAVES}; use fewer trees, or sample the table",
+            table.rows()
+        )));
     }
     Ok(())
 }

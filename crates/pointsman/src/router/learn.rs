@@ -128,6 +128,7 @@ impl Router {
 }
 
 fn grow(table: &Table, trees: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Result<Learned> {
+    super::check_size(table, trees)?;
     let columns: Vec<usize> = (0..table.feature_names().len()).collect();
     forest::forest(table, &canonical_order(table, &columns), &columns, trees, seed, step)
 }
