@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -29,6 +30,7 @@ A first look, needing nothing:
   pointsman demo
 
 On your own table of prob_<class> and votes_<class> columns:
+  pointsman diagnose calibration.csv --route 0.05 --abstain 0.3
   pointsman calibrate calibration.csv -o router.safetensors
   pointsman show router.safetensors --route 0.05 --abstain 0.3
   pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 -o decisions.csv
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Decide(DecideArgs),
     /// Prove it on held-out rows: costs, regrets, routing curves, calibration error
     Evaluate(EvaluateArgs),
+    /// Before anyone adopts this: does decomposition help on this table, and is the table good enough to tell?
+    Diagnose(DiagnoseArgs),
     /// Build a small world, calibrate, decide and evaluate in it, explaining each step
     Demo(DemoArgs),
     /// Repeat the paper's experiments (needs a build with the feature lab)
@@ -145,6 +149,23 @@ pub(crate) struct TableArgs {
     pub(crate) columns: Option<Columns>,
 }
 
+/// Where the votes come from, if not from the table's own columns.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Table")]
+pub(crate) struct VotesArgs {
+    /// Take the votes from a long table id,label[,annotator]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) annotations: Option<PathBuf>,
+    /// Keep only the first K labels of every row, in the order of the file: for labels that were collected until
+    /// annotators agreed
+    #[arg(long, value_name = "K", value_parser = first_labels)]
+    pub(crate) first_labels: Option<NonZeroU32>,
+}
+
+fn first_labels(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "keep a whole number of labels, at least 1 and better 2 or more".into())
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products;
@@ -176,9 +197,8 @@ pub(crate) struct CalibrateArgs {
     pub(crate) recalibrate: bool,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
-    /// Take the votes from a long table id,label[,annotator]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Table")]
-    pub(crate) annotations: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
 }
 
 #[derive(Debug, Args)]
@@ -284,9 +304,38 @@ pub(crate) struct EvaluateArgs {
     pub(crate) task: TaskArgs,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
-    /// Take the votes from a long table id,label[,annotator]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Table")]
-    pub(crate) annotations: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LOSSES}
+
+The table is halved ten times by content; routers of one half are judged on the other, both ways
+round. Without prices the order of routing is judged, with them the cost a query.
+
+Examples:
+  pointsman diagnose calibration.csv
+  pointsman diagnose all.npz --loss zero-one --route expert=0.05 --abstain 0.3 -o diagnosis"))]
+pub(crate) struct DiagnoseArgs {
+    /// The table: predictions and several labels a row (- is standard input)
+    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
+    pub(crate) table: PathBuf,
+    /// How to group inputs into cells
+    #[arg(long, value_name = "P", default_value = "top-class:10")]
+    pub(crate) partition: Partition,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write diagnosis.json, and the report of one half judged on the other, into this directory
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod args;
 mod calibrate;
 mod decide;
 mod demo;
+mod diagnose;
 mod evaluate;
 mod failure;
 mod interrupt;
@@ -38,6 +39,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Show(args) => show::run(&args),
         Command::Decide(args) => decide::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Diagnose(args) => diagnose::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions { shell } => {

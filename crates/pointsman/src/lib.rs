@@ -30,6 +30,7 @@
 //! same bytes, whatever the order of its rows and the number of threads.
 
 mod certificate;
+mod diagnose;
 mod error;
 mod estimate;
 mod evaluate;
@@ -46,6 +47,10 @@ mod votes;
 mod wasserstein;
 
 pub use certificate::{AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan};
+pub use diagnose::{
+    Advice, Agreement, Bounds, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis, Enough, Estimate, Recommendation,
+    Stopping, SuspectRow, WeakModel, Worth, diagnose, halves,
+};
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{

@@ -7,6 +7,7 @@ mod budget;
 mod calibrate;
 mod decide;
 mod demo;
+mod diagnose;
 mod evaluate;
 mod formats;
 #[cfg(unix)]

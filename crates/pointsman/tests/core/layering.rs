@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const DATA: [&str; 8] = ["error", "forest", "partition", "router", "simplex", "table", "votes", "wasserstein"];
-const PREFERENCE: [&str; 6] = ["estimate", "evaluate", "loss", "oracle", "policy", "task"];
+const PREFERENCE: [&str; 7] = ["diagnose", "estimate", "evaluate", "loss", "oracle", "policy", "task"];
 
 /// Identifiers and punctuation, without comments and string or character literals.
 fn tokens(source: &str) -> Vec<String> {
