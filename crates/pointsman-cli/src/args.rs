@@ -168,10 +168,12 @@ fn first_labels(text: &str) -> Result<NonZeroU32, String> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products.
+Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products;
+tree, forest:T and auto learn from the votes which rows differ, by the prediction and every feature.
 
 Examples:
   pointsman calibrate calibration.csv -o router.safetensors
+  pointsman calibrate calibration.csv -o router.safetensors --partition auto
   pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
       --partition 'top-class:10*features:x_length=4'")]
 pub(crate) struct CalibrateArgs {
@@ -187,6 +189,9 @@ pub(crate) struct CalibrateArgs {
     /// How to group inputs into cells
     #[arg(long, value_name = "P", default_value = "top-class:10")]
     pub(crate) partition: Partition,
+    /// The seed of partitions that learn: the same seed and rows give the same router
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
     /// Serve each cell's mean label distribution instead of the weak prediction
     #[arg(long)]
     pub(crate) recalibrate: bool,
@@ -335,7 +340,8 @@ pub(crate) struct DiagnoseArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments: routing, losses, three-way, correlation, cells, labels, rows, all.
+Experiments: routing, losses, three-way, correlation, cells, labels and rows are the paper's; forest,
+oracles and budgets go beyond it; all.
 
 Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
 DIR/figures. A run that was stopped continues where it was when the same command is given again.

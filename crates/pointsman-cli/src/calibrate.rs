@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
-use pointsman::{CellId, Router, SPARSE, Support, Table};
+use pointsman::{Candidate, CellId, Choice, Factor, Router, SPARSE, Support, Table};
 use pointsman_table::Need;
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use crate::args::CalibrateArgs;
 use crate::interrupt::Writing;
 use crate::json;
 use crate::plan::{self, shell_quoted};
+use crate::progress::Progress;
 use crate::render::number::{count, counted, percent};
 use crate::render::style::{BOLD, DIM, GOOD};
 use crate::render::{self, next_step};
@@ -29,8 +30,16 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     plan::refuse_to_overwrite(&args.output, &inputs)?;
     let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
     let table = plan::read_table(&args.table, &options)?;
-    let mut router = Router::calibrate(&table, &args.partition)?;
+    let (mut router, choice) = {
+        let progress = Progress::bar("growing trees", Router::steps(&args.partition).max(1));
+        Router::learn(&table, &args.partition, args.seed, &|| progress.step())?
+    };
     if args.recalibrate {
+        if let [Factor::Forest { .. }] = router.partition().factors() {
+            bail!(
+                "--recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use tree"
+            );
+        }
         router = router.recalibrated();
     }
     {
@@ -39,15 +48,15 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
         writing.check()?;
     }
     let learned = Learned::of(&router);
-    warn(&table, &learned);
+    warn(&table, &router, &learned);
     plan::warn_about_labels(&table, &args.votes)?;
     if args.json {
-        return json::print(&Summary::new(&router, &learned));
+        return json::print(&Summary::new(&router, &learned, choice.as_ref()));
     }
     match (render::is_quiet(), to_stdout) {
         (true, _) => Ok(()),
-        (false, true) => Ok(print(&mut anstream::stderr().lock(), args, &router, &learned)?),
-        (false, false) => Ok(print(&mut anstream::stdout().lock(), args, &router, &learned)?),
+        (false, true) => Ok(print(&mut anstream::stderr().lock(), args, &router, &learned, choice.as_ref())?),
+        (false, false) => Ok(print(&mut anstream::stdout().lock(), args, &router, &learned, choice.as_ref())?),
     }
 }
 
@@ -62,10 +71,33 @@ struct Summary<'a> {
     cells: usize,
     sparse: usize,
     empty: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choice: Option<ChoiceSummary>,
+}
+
+/// How `auto` chose, as scripts read it: the partition chosen comes first.
+#[derive(Debug, Serialize)]
+struct ChoiceSummary {
+    candidates: Vec<CandidateSummary>,
+    margin: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct CandidateSummary {
+    partition: String,
+    explained: f64,
+}
+
+impl From<&Choice> for ChoiceSummary {
+    fn from(choice: &Choice) -> Self {
+        let candidate =
+            |it: &Candidate| CandidateSummary { partition: it.partition.to_string(), explained: it.explained };
+        Self { candidates: choice.candidates.iter().map(candidate).collect(), margin: choice.margin }
+    }
 }
 
 impl<'a> Summary<'a> {
-    fn new(router: &'a Router, learned: &Learned) -> Self {
+    fn new(router: &'a Router, learned: &Learned, choice: Option<&Choice>) -> Self {
         Self {
             classes: router.classes(),
             rows: router.rows().rows(),
@@ -75,6 +107,7 @@ impl<'a> Summary<'a> {
             cells: learned.cells,
             sparse: learned.sparse,
             empty: learned.empty,
+            choice: choice.map(ChoiceSummary::from),
         }
     }
 }
@@ -139,7 +172,7 @@ pub(crate) fn labels(table: &Table) -> [u64; 3] {
     }
 }
 
-fn warn(table: &Table, learned: &Learned) {
+fn warn(table: &Table, router: &Router, learned: &Learned) {
     plan::warn_if_divided(plan::divided_rows(table));
     if learned.labels[2] == 1 {
         render::warn(
@@ -148,7 +181,9 @@ fn warn(table: &Table, learned: &Learned) {
              cross-entropy to ±0.04 nats (binary)",
         );
     }
-    if learned.sparse + learned.empty > 0 {
+    // The costs of a forest do not rest on its cells.
+    let forest = matches!(router.partition().factors(), [Factor::Forest { .. }]);
+    if learned.sparse + learned.empty > 0 && !forest {
         let share = (learned.sparse + learned.empty) as f64 / learned.cells as f64;
         render::warn(format!(
             "{} of the cells have fewer than {SPARSE} calibration rows: use fewer bins or more rows (an empty cell \
@@ -158,12 +193,32 @@ fn warn(table: &Table, learned: &Learned) {
     }
 }
 
-fn print(out: &mut impl Write, args: &CalibrateArgs, router: &Router, learned: &Learned) -> io::Result<()> {
+fn print(
+    out: &mut impl Write,
+    args: &CalibrateArgs,
+    router: &Router,
+    learned: &Learned,
+    choice: Option<&Choice>,
+) -> io::Result<()> {
     let path = shell_quoted(&args.output);
     writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {}", counted(router.rows().rows(), "row", "rows"))?;
     describe(out, router, learned)?;
+    if let Some(choice) = choice {
+        writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "chosen", why(choice))?;
+    }
     let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
     next_step(out, "Next, see what it would do at your prices:", &[command])
+}
+
+/// Why `auto` chose what it did.
+fn why(choice: &Choice) -> String {
+    let told = |it: &Candidate| format!("{} {}", it.partition, percent(it.explained.max(0.0)));
+    let told: Vec<String> = choice.candidates.iter().map(told).collect();
+    let reason = match choice.candidates.first().map(|it| it.partition.factors()) {
+        Some([Factor::Forest { .. }]) => "clearly better",
+        _ => "a forest is not clearly better",
+    };
+    format!("of what differs between unseen rows, explained: {} ({reason})", told.join(", "))
 }
 
 /// A router in a few lines.

@@ -4,8 +4,10 @@
 //! that a block of rows stays in the cache while each column is written into it, and looks at a column's
 //! type once a block, not once a value.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, MapArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, make_array};
 use arrow_schema::DataType;
 
 use crate::arrow_value::{Target, cell, is_null, write_column};
@@ -261,7 +263,7 @@ impl Slice<'_> {
             self.values(part, &mut out.truth)?;
         }
         if let Some(part) = &layout.features {
-            self.values(part, &mut out.features)?;
+            self.features(part, &mut out.features)?;
         }
         for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
             self.values(part, values)?;
@@ -303,6 +305,24 @@ impl Slice<'_> {
                 }
             }
         }
+    }
+
+    /// Features: a null in a column of its own means that the value is missing.
+    fn features(&self, part: &Part, out: &mut Vec<f64>) -> Result<()> {
+        let At::Wide(fields) = &part.at else { return self.values(part, out) };
+        let columns: Vec<&ArrayRef> = fields.iter().map(|&field| self.field(field)).collect();
+        let (start, width) = (out.len(), columns.len());
+        let whole = columns.iter().map(|array| without_nulls(array)).collect::<Option<Vec<_>>>();
+        let whole = whole.ok_or_else(|| self.changed(part))?;
+        self.transpose(part, &whole.iter().collect::<Vec<_>>(), out)?;
+        for (key, column) in columns.iter().enumerate().filter(|(_, column)| column.logical_null_count() > 0) {
+            for (i, row) in self.rows().enumerate() {
+                if is_null(column, row) {
+                    out[start + i * width + key] = f64::NAN;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The array at a spot: a column, or a child of one.
@@ -436,5 +456,14 @@ impl Slice<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The array with something in the place of every null; `None` if that cannot be.
+fn without_nulls(array: &ArrayRef) -> Option<ArrayRef> {
+    match array.data_type() {
+        DataType::Null => Some(Arc::new(Float64Array::from(vec![0.0; array.len()]))),
+        _ if array.null_count() == 0 => Some(array.clone()),
+        _ => Some(make_array(array.to_data().into_builder().nulls(None).build().ok()?)),
     }
 }

@@ -57,7 +57,7 @@ impl Source for CsvSource {
                 reals(at, part, record, &mut out.truth)?;
             }
             if let Some(part) = &layout.features {
-                reals(at, part, record, &mut out.features)?;
+                numbers(at, part, record, number::feature_from_text, &mut out.features)?;
             }
             for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
                 reals(at, part, record, values)?;
@@ -87,8 +87,18 @@ fn columns(part: &Part) -> &[usize] {
 }
 
 fn reals(at: RowAt<'_>, part: &Part, record: &ByteRecord, out: &mut Vec<f64>) -> Result<()> {
+    numbers(at, part, record, number::real_from_text, out)
+}
+
+fn numbers(
+    at: RowAt<'_>,
+    part: &Part,
+    record: &ByteRecord,
+    read: fn(&[u8]) -> std::result::Result<f64, String>,
+    out: &mut Vec<f64>,
+) -> Result<()> {
     for (key, &field) in columns(part).iter().enumerate() {
-        match number::real_from_text(&record[field]) {
+        match read(&record[field]) {
             Ok(value) => out.push(value),
             Err(why) => return Err(at.value(part.column(at.row, Some(key)), why)),
         }

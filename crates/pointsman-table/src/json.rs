@@ -34,6 +34,11 @@ impl Json {
         }
     }
 
+    /// A feature, which may be missing; what is wrong with the value otherwise.
+    pub(crate) fn feature(&self) -> Result<f64, String> {
+        if matches!(self, Self::Null) { Ok(f64::NAN) } else { self.real() }
+    }
+
     /// A count of votes; what is wrong with the value otherwise.
     pub(crate) fn count(&self) -> Result<u32, String> {
         match self {

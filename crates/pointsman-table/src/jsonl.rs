@@ -96,7 +96,7 @@ impl<'a> Row<'a> {
             self.values(part, Json::real, &mut out.truth)?;
         }
         if let Some(part) = &layout.features {
-            self.values(part, Json::real, &mut out.features)?;
+            self.values(part, Json::feature, &mut out.features)?;
         }
         for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
             self.values(part, Json::real, values)?;

@@ -42,6 +42,11 @@ pub(crate) fn real_from_text(bytes: &[u8]) -> Result<f64, String> {
     })
 }
 
+/// A feature from text: nothing means that it is missing.
+pub(crate) fn feature_from_text(bytes: &[u8]) -> Result<f64, String> {
+    if bytes.trim_ascii().is_empty() { Ok(f64::NAN) } else { real_from_text(bytes) }
+}
+
 /// A count of votes from text; what is wrong with it otherwise.
 pub(crate) fn count_from_text(bytes: &[u8]) -> Result<u32, String> {
     // Nearly all counts are short plain integers.

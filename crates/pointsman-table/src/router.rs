@@ -11,15 +11,21 @@
 //! | `axis.<i>.counts` | u32, classes | how many of them each class has (`top-class`) |
 //! | `axis.<i>.levels` | f32, levels × classes | the distinct predictions (`level-sets`) |
 //! | `backoff.edges` | f64 | edges of the confidence over all classes |
+//! | `trees.roots` | u32, trees | the first node of each tree (`tree`, `forest`) |
+//! | `trees.inputs` | u32, nodes | what a node asks for: the classes' probabilities, the confidence, then the features; 4294967295 is a leaf |
+//! | `trees.thresholds` | f64, nodes | at or above it a row goes to the right child; 0 in a leaf |
+//! | `trees.left` | u32, nodes | the left child, the right one comes next; 0 in a leaf |
+//! | `trees.missing` | u8, nodes | 1 if a row without a value goes to the right |
 //!
 //! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
-//! the features, whether centroids are served, and the SHA-256 of everything else. Rows are stored in order of
-//! cell; which cell each is in is found anew from its prediction when the file is read, so it cannot be wrong.
+//! the features, whether centroids are served, the seed of a forest, and the SHA-256 of everything else. Rows are stored in order
+//! of cell; which cell each is in is found anew from its prediction when the file is read, so it cannot be wrong. So are the
+//! leaves of a forest's trees, and its cells. Files with trees have version 2, all others version 1.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointsman::{Axis, Cells, Edges, Factor, Partition, Router, Table};
+use pointsman::{Axis, Cells, Edges, Factor, Node, Partition, Router, Table, Trees};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -28,8 +34,14 @@ use crate::atomic::write_atomically;
 use crate::error::{Error, Result, name_of, printable};
 use crate::input::read_all;
 
-/// The version of the format this crate writes, and the newest it reads.
-const VERSION: u32 = 1;
+/// The newest version of the format: that of routers with trees.
+const VERSION: u32 = 2;
+
+/// The version of all other routers.
+const WITHOUT_TREES: u32 = 1;
+
+/// The input of a node that asks nothing.
+const LEAF: u32 = u32::MAX;
 
 /// The metadata key.
 const KEY: &str = "pointsman";
@@ -43,6 +55,8 @@ struct Header {
     recalibrated: bool,
     features: Vec<String>,
     oracles: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     sha256: String,
 }
 
@@ -90,6 +104,7 @@ fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
     for (name, probs) in table.oracles() {
         tensors.reals(&format!("oracle.{name}"), vec![rows, classes], probs);
     }
+    let mut seed = None;
     for (i, axis) in router.cells().axes().iter().enumerate() {
         let edges = format!("axis.{i}.edges");
         match axis {
@@ -106,19 +121,26 @@ fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
                 let bytes = levels.iter().flat_map(|x| x.to_le_bytes()).collect();
                 tensors.push(&format!("axis.{i}.levels"), Dtype::F32, vec![levels.len() / classes, classes], bytes);
             }
+            Axis::Tree { trees } => tensors.trees(trees),
+            Axis::Forest { forest, .. } => {
+                tensors.trees(forest.trees());
+                seed = Some(forest.seed());
+            }
             other => return Err(format!("this version cannot store the partition axis {other:?}")),
         }
     }
     if let [Axis::Confidence { edges }] = router.backoff().axes() {
         tensors.reals("backoff.edges", vec![edges.values().len()], edges.values());
     }
+    let has_trees = tensors.0.iter().any(|(name, ..)| name == "trees.roots");
     let mut header = Header {
-        version: VERSION,
+        version: if has_trees { VERSION } else { WITHOUT_TREES },
         classes: table.classes().to_vec(),
         partition: router.partition().to_string(),
         recalibrated: router.is_recalibrated(),
         features: table.feature_names().to_vec(),
         oracles: table.oracles().map(|(name, _)| name.to_owned()).collect(),
+        seed,
         sha256: String::new(),
     };
     let views = tensors.views().map_err(|e| e.to_string())?;
@@ -151,8 +173,7 @@ pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, String> {
         return Err(damaged(&"its checksum does not match"));
     }
     let read = Reader { file: &file };
-    let (table, cells, backoff, partition) = read.parts(&header).map_err(|e| damaged(&e))?;
-    Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(|e| damaged(&e))
+    read.router(&header).map_err(|e| damaged(&e))
 }
 
 /// SHA-256 over the header, its checksum still empty, and over every tensor's name, type, shape and bytes, by name.
@@ -190,6 +211,25 @@ impl Tensors {
         self.push(name, Dtype::U32, shape, values.into_iter().flat_map(|x| x.to_le_bytes()).collect());
     }
 
+    fn trees(&mut self, trees: &Trees) {
+        let (mut inputs, mut left, mut thresholds, mut missing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for node in trees.nodes() {
+            let (input, threshold, child, right) = match node {
+                Node::Leaf => (LEAF, 0.0, 0, false),
+                Node::Split { input, threshold, left, missing_right } => (input, threshold, left, missing_right),
+            };
+            inputs.push(input);
+            thresholds.push(threshold);
+            left.push(child);
+            missing.push(u8::from(right));
+        }
+        self.counts("trees.roots", vec![trees.count()], trees.roots());
+        self.counts("trees.inputs", vec![inputs.len()], &inputs);
+        self.counts("trees.left", vec![left.len()], &left);
+        self.reals("trees.thresholds", vec![thresholds.len()], &thresholds);
+        self.push("trees.missing", Dtype::U8, vec![missing.len()], missing);
+    }
+
     fn views(&self) -> std::result::Result<Vec<(&str, TensorView<'_>)>, safetensors::SafeTensorError> {
         self.0
             .iter()
@@ -206,18 +246,45 @@ struct Reader<'a> {
 type Parsed<T> = std::result::Result<T, String>;
 
 impl Reader<'_> {
-    fn parts(&self, header: &Header) -> Parsed<(Table, Cells, Cells, Partition)> {
-        let partition: Partition = header.partition.parse().map_err(|e: pointsman::Error| e.to_string())?;
+    fn router(&self, header: &Header) -> Parsed<Router> {
+        let text = |e: pointsman::Error| e.to_string();
+        let partition: Partition = header.partition.parse().map_err(text)?;
         let classes = header.classes.len();
-        let table = self.table(header).map_err(|e| e.to_string())?;
+        let table = self.table(header)?;
+        let backoff = Edges::of_confidence(self.reals("backoff.edges", None)?).map_err(text)?;
+        let backoff = Cells::new(classes, vec![Axis::Confidence { edges: backoff }], Vec::new()).map_err(text)?;
+        if let [Factor::Forest { .. }] = partition.factors() {
+            let seed = header.seed.ok_or("a forest without its seed")?;
+            if header.recalibrated {
+                return Err("a forest that serves centroids".into());
+            }
+            return Router::from_forest(partition, self.trees(header)?, seed, backoff, &table).map_err(text);
+        }
         let mut axes = Vec::new();
         for (i, factor) in partition.factors().iter().enumerate() {
-            axes.push(self.axis(i, factor, classes, &header.features)?);
+            axes.push(match factor {
+                Factor::Tree => Axis::Tree { trees: self.trees(header)? },
+                factor => self.axis(i, factor, classes, &header.features)?,
+            });
         }
-        let backoff = Edges::of_confidence(self.reals("backoff.edges", None)?).map_err(|e| e.to_string())?;
-        let cells = Cells::new(classes, axes, header.features.clone()).map_err(|e| e.to_string())?;
-        let backoff = Cells::new(classes, vec![Axis::Confidence { edges: backoff }], Vec::new());
-        Ok((table, cells, backoff.map_err(|e| e.to_string())?, partition))
+        let cells = Cells::new(classes, axes, header.features.clone()).map_err(text)?;
+        Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(text)
+    }
+
+    fn trees(&self, header: &Header) -> Parsed<Trees> {
+        let [roots, inputs, left] = ["roots", "inputs", "left"].map(|name| self.counts(&format!("trees.{name}"), None));
+        let (inputs, left, thresholds) = (inputs?, left?, self.reals("trees.thresholds", None)?);
+        let missing = self.bytes("trees.missing", Dtype::U8, None)?;
+        if [left.len(), thresholds.len(), missing.len()] != [inputs.len(); 3] {
+            return Err("the arrays trees.* differ in length".into());
+        }
+        let node = |i: usize| match inputs[i] {
+            LEAF => Node::Leaf,
+            input => Node::Split { input, threshold: thresholds[i], left: left[i], missing_right: missing[i] != 0 },
+        };
+        let nodes: Vec<Node> = (0..inputs.len()).map(node).collect();
+        let width = header.classes.len() + 1 + header.features.len();
+        Trees::new(width, roots?, &nodes).map_err(|e| e.to_string())
     }
 
     fn table(&self, header: &Header) -> Parsed<Table> {

@@ -157,7 +157,7 @@ fn values_that_are_no_numbers() {
     csv("prob_a,prob_b\n1.5,-0.5\n", &["row 1 (line 2), column prob_a: 1.5"]);
     csv("prob_a,prob_b\n1,-0.5\n", &["row 1 (line 2), column prob_b: -0.5"]);
     csv("prob_a,prob_b\n1,0\n0.5,0.2\n", &["row 2 (line 3), column prob_*: the probabilities sum to 0.7"]);
-    csv("prob_a,prob_b,x_f\n1,0,\n", &["row 1 (line 2), column x_f: no value"]);
+    csv("prob_a,prob_b,x_f\n1,0,none\n", &["row 1 (line 2), column x_f: \"none\" is not a number"]);
     csv("prob_a,prob_b,x_f\n1,0,inf\n", &["row 1 (line 2), column x_f: inf is not a feature value"]);
     csv("prob_a,prob_b,weight\n1,0,0\n", &["row 1 (line 2), column weight: 0 is not a weight"]);
     csv("prob_a,prob_b,true_a,true_b\n1,0,0.5,0.1\n", &["row 1 (line 2), column true_*: the probabilities sum to 0.6"]);

@@ -1,7 +1,9 @@
 //! The same table in every format and layout reads back the same, bit for bit.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_ipc::CompressionType;
 use parquet::basic::{Compression, GzipLevel};
 use pointsman::Table;
@@ -110,6 +112,35 @@ fn batches_are_the_whole_cut_up() {
             let progress = batches.progress();
             assert_eq!((progress.rows, progress.fraction()), (23, Some(1.0)), "{}", path.display());
         }
+    }
+}
+
+#[test]
+fn a_feature_may_be_missing_in_every_format() {
+    let folder = Folder::new();
+    let csv = folder.file("t.csv", "prob_a,prob_b,x_f,x_g\n1,0,,2\n0,1,3,NaN\n");
+    let wide = folder.file(
+        "t.jsonl",
+        "{\"prob_a\":1,\"prob_b\":0,\"x_f\":null,\"x_g\":2}\n{\"prob_a\":0,\"prob_b\":1,\"x_f\":3,\"x_g\":null}",
+    );
+    let nested = folder.file("n.jsonl", "{\"probs\":{\"a\":1,\"b\":0},\"features\":{\"f\":null,\"g\":2}}\n{\"probs\":{\"a\":0,\"b\":1},\"features\":{\"f\":3,\"g\":null}}");
+    let column = |values: [Option<f64>; 2]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
+    let whole: ArrayRef = Arc::new(Int64Array::from(vec![None, Some(3)]));
+    let batch = RecordBatch::try_from_iter([
+        ("prob_a", column([Some(1.0), Some(0.0)])),
+        ("prob_b", column([Some(0.0), Some(1.0)])),
+        ("x_f", whole),
+        ("x_g", column([Some(2.0), None])),
+    ])
+    .unwrap();
+    let (arrow, parquet_file) = (folder.path("t.arrow"), folder.path("t.parquet"));
+    arrow_file(&arrow, &batch, None);
+    parquet(&parquet_file, &batch, Compression::SNAPPY);
+    for path in [csv, wide, nested, arrow, parquet_file] {
+        let table = pointsman_table::read(&path).unwrap();
+        let found: Vec<bool> = (0..2).flat_map(|row| table.features(row)).map(|x| x.is_nan()).collect();
+        assert_eq!(found, [true, false, false, true], "{}", path.display());
+        assert_eq!((table.features(1)[0], table.features(0)[1]), (3.0, 2.0), "{}", path.display());
     }
 }
 

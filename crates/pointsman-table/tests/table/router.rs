@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use crate::support::Folder;
 
+const ROWS: usize = 120;
+
 /// Three classes, two features, weights, another model: everything a router can keep.
 fn table(order: impl Fn(usize) -> usize) -> Table {
-    const ROWS: usize = 60;
     let rows: Vec<usize> = (0..ROWS).map(order).collect();
     let probs = rows.iter().flat_map(|&i| {
         let top = 0.4 + (i % 20) as f64 * 0.029;
@@ -30,13 +31,15 @@ fn table(order: impl Fn(usize) -> usize) -> Table {
         .unwrap()
 }
 
-const PARTITIONS: [&str; 6] = [
+const PARTITIONS: [&str; 8] = [
     "top-class:5",
     "confidence:7",
     "level-sets",
     "features:x_age=3,x_length=2",
     "top-class:3*features:x_length=2",
     "confidence:2*level-sets",
+    "tree",
+    "forest:5",
 ];
 
 fn bytes_of(router: &Router) -> Vec<u8> {
@@ -53,7 +56,9 @@ fn router(partition: &str) -> Router {
 #[test]
 fn every_router_comes_back_as_it_was() {
     for partition in PARTITIONS {
-        for router in [router(partition), router(partition).recalibrated()] {
+        // A forest serves no centroids.
+        let variants = if partition.starts_with("forest") { 1 } else { 2 };
+        for router in [router(partition), router(partition).recalibrated()].into_iter().take(variants) {
             let bytes = bytes_of(&router);
             let back = parse_router(&bytes).unwrap();
             assert_eq!(back, router, "{partition}");
@@ -67,7 +72,7 @@ fn row_order_and_tasks_leave_the_bytes_alone() {
     for partition in PARTITIONS {
         let router = router(partition);
         let bytes = bytes_of(&router);
-        let shuffled = table(|i| i * 17 % 60);
+        let shuffled = table(|i| i * 17 % ROWS);
         assert_eq!(bytes_of(&Router::calibrate(&shuffled, &partition.parse().unwrap()).unwrap()), bytes, "{partition}");
         for loss in ["brier", "cross-entropy", "zero-one", "asymmetric:3"] {
             let loss: Loss = loss.parse().unwrap();
@@ -76,6 +81,28 @@ fn row_order_and_tasks_leave_the_bytes_alone() {
         }
         assert_eq!(bytes_of(&router), bytes, "{partition}");
     }
+}
+
+#[test]
+fn only_routers_with_trees_need_a_newer_program() {
+    let version = |partition: &str| {
+        let bytes = bytes_of(&router(partition));
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
+        let header: Value = serde_json::from_str(&metadata.metadata().as_ref().unwrap()["pointsman"]).unwrap();
+        (header["version"].as_u64().unwrap(), header.get("seed").is_some())
+    };
+    assert_eq!([version("top-class:5"), version("tree"), version("forest:5")], [(1, false), (2, false), (2, true)]);
+}
+
+#[test]
+fn missing_features_come_back() {
+    let features = (0..ROWS).flat_map(|i| [i as f64, if i % 3 == 0 { f64::NAN } else { 1.0 }]).collect();
+    let table = Table::new(["a", "b", "c"], table(|i| i).predictions().to_vec())
+        .and_then(|t| t.with_votes([1, 2, 0].repeat(ROWS)))
+        .and_then(|t| t.with_features(["length", "age"], features))
+        .unwrap();
+    let router = Router::calibrate(&table, &Partition::forest(3)).unwrap();
+    assert_eq!(parse_router(&bytes_of(&router)).unwrap(), router);
 }
 
 #[test]
@@ -123,8 +150,8 @@ fn messages_say_what_to_do() {
     let bytes = bytes_of(&router("top-class:2"));
     let message = |name: &str, bytes: &[u8]| load_router(folder.file(name, bytes)).unwrap_err().to_string();
 
-    let future = message("future.safetensors", &rewrite(&bytes, |header| header["version"] = 2.into()));
-    assert!(future.contains("future.safetensors: router format 2") && future.contains("newer pointsman"), "{future}");
+    let future = message("future.safetensors", &rewrite(&bytes, |header| header["version"] = 3.into()));
+    assert!(future.contains("future.safetensors: router format 3") && future.contains("newer pointsman"), "{future}");
     // A future header may have other keys: the version is read first.
     let richer = rewrite(&bytes, |header| {
         header["version"] = 7.into();

@@ -130,6 +130,13 @@ impl Router {
     }
 
     fn certify(&self, task: &Task, confidence: f64, tasks: usize) -> Result<Certificate> {
+        if self.cells().forest().is_some() {
+            return Err(Error::Router(
+                "a forest's cells were found with the labels that would have to certify them: use tree, whose leaves were \
+                 found with other rows, or a partition that does not learn"
+                    .into(),
+            ));
+        }
         let rules = Rules::new(self, task, confidence, tasks)?;
         let cells = self.cells().count();
         let (all, heaviest) = self.weights();

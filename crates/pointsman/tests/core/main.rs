@@ -6,6 +6,7 @@ mod decisions;
 mod diagnosis;
 mod estimators;
 mod evaluation;
+mod forest;
 mod golden;
 mod invariance;
 mod layering;
