@@ -5,13 +5,16 @@
 
 mod args;
 mod calibrate;
+mod certified;
 mod decide;
 mod demo;
 mod evaluate;
+mod explain;
 mod failure;
 mod interrupt;
 mod json;
 mod plan;
+mod planning;
 mod progress;
 mod render;
 mod reproduce;
@@ -37,6 +40,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Decide(args) => decide::run(&args),
+        Command::Plan(args) => planning::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

@@ -24,7 +24,7 @@ use crate::estimate::{Asked, Column, answers_of};
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
 use crate::partition::CellId;
-use crate::policy::Policy;
+use crate::policy::{Decision, Level, Policy};
 use crate::router::{Mixture, Router};
 use crate::task::{Route, Task};
 
@@ -401,6 +401,14 @@ impl Certificate {
     /// The largest regret that any action may have in a cell.
     fn worst(&self, cell: &CellCertificate, task: &Task) -> f64 {
         (0..actions(task)).map(|action| self.rules.regret(cell, task, action).0).fold(0.0, f64::max)
+    }
+}
+
+impl Judgement {
+    /// Whether no other action is better for a query that was decided so; never if its cell has no rows.
+    #[must_use]
+    pub fn is_certain(&self, decision: &Decision<'_>) -> bool {
+        decision.level() == Level::Cell && self.cells.get(decision.cell().index()).is_some_and(|cell| cell.certain)
     }
 }
 
