@@ -4,6 +4,7 @@ mod attacks;
 mod bad_input;
 mod browser;
 mod calibrate;
+mod certificates;
 mod decide;
 mod demo;
 mod evaluate;
