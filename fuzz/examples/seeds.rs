@@ -175,6 +175,9 @@ fn tasks(seeds: &Seeds) -> std::io::Result<()> {
         "abstain = 1e3\n[loss]\nacts = [\"treat\", \"wait\", \"test\"]\n\
          cost = [[0, 1, 2], [3.0, 0, 1], [0.5, 0.5, 0.5]]\n",
         "loss = \"fn-fp:fp=1,fn=3\"\nroute = [{ cost = 0 }]\n",
+        "[[route]]\ncost = 0.1\nkind = \"panel\"\nexperts = 3\naggregate = \"laplace\"\nsmoothing = 0.5\n",
+        "[[route]]\nname = \"gpt\"\ncost = 0.1\nkind = \"measured\"\n",
+        "panel:m=3,aggregate=plurality",
     ];
     texts.iter().enumerate().try_for_each(|(i, text)| seeds.add(&format!("text-{i}"), &[], text))
 }

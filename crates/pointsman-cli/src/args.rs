@@ -78,6 +78,12 @@ pub(crate) struct TaskArgs {
     /// What declining to answer costs; left out, it never happens
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     pub(crate) abstain: Option<f64>,
+    /// Route at most this share of the queries: the price that does it is found
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub(crate) budget: Option<f64>,
+    /// Route as little as keeps the expected loss at this; the routes' own prices then only rank them
+    #[arg(long, value_name = "LOSS", allow_negative_numbers = true, conflicts_with = "budget")]
+    pub(crate) target_loss: Option<f64>,
     /// How the irreducible loss is estimated: shrink, plugin, npmle or dirichlet [default: shrink]
     #[arg(long, value_name = "E")]
     pub(crate) estimator: Option<Estimator>,
@@ -86,17 +92,19 @@ pub(crate) struct TaskArgs {
     pub(crate) ties: Option<Ties>,
     /// Read the task from a TOML file instead (- is standard input)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["loss", "route", "abstain", "estimator", "ties"])]
+          conflicts_with_all = ["loss", "route", "abstain", "budget", "target_loss", "estimator", "ties"])]
     pub(crate) task: Option<PathBuf>,
 }
 
 impl TaskArgs {
     /// Whether any of them was given.
     pub(crate) fn is_given(&self) -> bool {
-        let Self { loss, route, abstain, estimator, ties, task } = self;
+        let Self { loss, route, abstain, budget, target_loss, estimator, ties, task } = self;
         loss.is_some()
             || !route.is_empty()
             || abstain.is_some()
+            || budget.is_some()
+            || target_loss.is_some()
             || estimator.is_some()
             || ties.is_some()
             || task.is_some()
@@ -321,7 +329,8 @@ pub(crate) struct EvaluateArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments: routing, losses, three-way, correlation, cells, labels, rows, all.
+Experiments: routing, losses, three-way, correlation, cells, labels and rows are the paper's; oracles
+and budgets go beyond it; all.
 
 Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
 DIR/figures. A run that was stopped continues where it was when the same command is given again.

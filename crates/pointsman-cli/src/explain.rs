@@ -117,8 +117,10 @@ pub(crate) fn query(
     let (frame, place) = find(batches, wanted, &args.table)?;
     let mut verdicts = vec![Verdict::default(); frame.table.rows()];
     policy.decide_table(&frame.table, &mut verdicts)?;
-    let decision = policy.decision(verdicts[place]);
     let id = frame.ids.as_ref().map(|ids| ids[place].clone());
+    // As `decide` draws lots.
+    let verdict = id.as_ref().map_or(verdicts[place], |id| policy.draw_by_id(verdicts[place], id));
+    let decision = policy.decision(verdict);
     let mut prediction = vec![0.0; router.classes().len()];
     frame.table.dist_into(place, &mut prediction);
     let certified = Certified::new(router, policy, args.confidence.unwrap_or(CONFIDENCE), &args.router)?;

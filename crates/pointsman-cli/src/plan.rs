@@ -4,14 +4,14 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{Certificate, Loss, Oracle, Policy, Replay, Router, Table, Task};
+use pointsman::{Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
 use crate::args::{TableArgs, TaskArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
-use crate::render::number::counted;
+use crate::render::number::{counted, percent, short};
 
 /// The task the flags or the task file describe.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -27,7 +27,36 @@ pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
     if let Some(price) = args.abstain {
         task = task.abstain(price)?;
     }
+    if let Some(share) = args.budget {
+        task = task.budget(share)?;
+    }
+    if let Some(loss) = args.target_loss {
+        task = task.target_loss(loss)?;
+    }
     Ok(task)
+}
+
+/// What a limit on routing comes to, in a sentence or two; nothing if there is none.
+pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
+    let (limit, found) = policy.task().limit().zip(policy.surcharge())?;
+    let asked = match limit {
+        Limit::Budget(share) => format!("At most {} of the queries may be routed", percent(share)),
+        Limit::TargetLoss(loss) => format!("The loss is to be at most {}", short(loss)),
+    };
+    let price = match found.price {
+        0.0 => "the prices need not change".to_owned(),
+        extra if extra > 0.0 => format!("that is as if routing cost {} more", short(extra)),
+        extra => format!("that is as if routing cost {} less", short(-extra)),
+    };
+    let lots = if (0.0..1.0).contains(&found.marginal) && found.marginal > 0.0 {
+        format!(" Where routing is then worth exactly its price, {} are routed, by lot.", percent(found.marginal))
+    } else {
+        String::new()
+    };
+    let (share, loss) = (percent(found.share), short(found.loss));
+    Some(format!(
+        "{asked}: {price}; {share} are routed, and the expected loss is {loss}, prices of routing left out.{lots}"
+    ))
 }
 
 /// Says so if the task leaves no choice.
@@ -71,6 +100,12 @@ pub(crate) fn task_flags(args: &TaskArgs) -> String {
     }
     if let Some(price) = args.abstain {
         push("abstain", price.to_string());
+    }
+    if let Some(share) = args.budget {
+        push("budget", share.to_string());
+    }
+    if let Some(loss) = args.target_loss {
+        push("target-loss", loss.to_string());
     }
     if let Some(estimator) = args.estimator {
         push("estimator", estimator.to_string());

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Named, Oracle, Policy, Router, TaskSummary};
+use pointsman::{Action, CellId, Decision, Named, Oracle, Policy, Router, Surcharge, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
@@ -12,10 +12,10 @@ use crate::certified::{CellPromise, Certified, Promise};
 use crate::explain;
 use crate::json::{self, known};
 use crate::plan::{self, shell_quoted};
-use crate::render::next_step;
 use crate::render::number::{count, counted, decimals, fixed, percent};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
+use crate::render::{next_step, paragraph};
 
 /// A router and, if a task was given, a policy, as scripts read them.
 #[derive(Debug, Serialize)]
@@ -29,6 +29,9 @@ struct Report {
     task: Option<TaskSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
+    /// What a limit on routing comes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    surcharge: Option<Surcharge>,
     #[serde(flatten)]
     certified: Option<Promise>,
     cells: Vec<Cell>,
@@ -56,6 +59,12 @@ struct Priced {
     costs: Named<Option<f64>>,
     action: Option<String>,
     margin: Option<f64>,
+    /// At the margin of a limit: what is done with the queries whose lot falls against the action, and the part of those
+    /// that get it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    otherwise: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lots: Option<f64>,
     /// Bounds where one label an item leaves only those.
     #[serde(skip_serializing_if = "Option::is_none")]
     irreducible_bounds: Option<[f64; 2]>,
@@ -144,6 +153,7 @@ fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified
         labels: Learned::of(router).labels.into(),
         task: policy.map(|policy| policy.task().into()),
         unit: policy.map(|policy| policy.task().loss().unit()),
+        surcharge: policy.and_then(Policy::surcharge),
         certified: certified.map(Certified::promise),
         cells: order.iter().map(cell).collect(),
     }
@@ -163,6 +173,8 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         costs: named(decision.map(|d| known_costs(d).collect())),
         action: decision.map(|d| d.action().to_string()),
         margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
+        otherwise: decision.and_then(Decision::otherwise).map(|action| action.to_string()),
+        lots: decision.and_then(Decision::lots),
         irreducible_bounds: bounded.map(bounds),
         reducible_bounds: bounded.map(|decision| decision.estimate().reducible_bounds()),
         costs_low: bounded.map(|d| named(Some(d.costs().to_vec()))),
@@ -280,7 +292,8 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
     ];
     let costs = decision.costs().iter().zip(decision.costs_high());
     cells.extend(costs.map(|(&low, &high)| (range(low, high), PLAIN)));
-    cells.push((action.to_string(), style::action(&action)));
+    let lots = decision.lots().map_or(String::new(), |part| format!(" ({})", percent(part)));
+    cells.push((format!("{action}{lots}"), style::action(&action)));
     let margin = if action == Action::Undetermined { f64::NAN } else { decision.margin() };
     cells.push((fixed(margin, digits), DIM));
     cells
@@ -320,5 +333,6 @@ pub(crate) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<
             format!("{style}{name}{style:#} {}", percent(share))
         })
         .collect();
-    writeln!(out, "\n  On traffic like the calibration rows: {}", text.join(", "))
+    writeln!(out, "\n  On traffic like the calibration rows: {}", text.join(", "))?;
+    plan::limit_in_words(policy).map_or(Ok(()), |text| paragraph(out, 2, &text))
 }

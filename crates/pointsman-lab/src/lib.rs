@@ -13,6 +13,8 @@
 //! | `cells` | how many cells? |
 //! | `labels` | how many labels an item, and which estimator when they are few? |
 //! | `rows` | how many calibration rows? |
+//! | `oracles` | what do panels lose, and which size pays? |
+//! | `budgets` | are the share and the loss promised met? |
 //!
 //! Losses are the core's business: everything here ranks, draws, trains and counts, and asks the core what it costs.
 //!

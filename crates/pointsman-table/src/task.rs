@@ -14,6 +14,8 @@ struct TaskFile {
     #[serde(default = "brier")]
     loss: LossFile,
     abstain: Option<f64>,
+    budget: Option<f64>,
+    target_loss: Option<f64>,
     estimator: Option<String>,
     ties: Option<String>,
     #[serde(default)]
@@ -114,6 +116,12 @@ fn build(file: TaskFile) -> pointsman::Result<Task> {
     }
     if let Some(price) = file.abstain {
         task = task.abstain(price)?;
+    }
+    if let Some(share) = file.budget {
+        task = task.budget(share)?;
+    }
+    if let Some(loss) = file.target_loss {
+        task = task.target_loss(loss)?;
     }
     if let Some(estimator) = file.estimator {
         task = task.estimator(estimator.parse()?);

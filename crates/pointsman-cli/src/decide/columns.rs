@@ -38,6 +38,10 @@ pub(super) fn decide(
 ) -> anyhow::Result<(Vec<Column>, Vec<Verdict>)> {
     let mut verdicts = vec![Verdict::default(); frame.table.rows()];
     policy.decide_table(&frame.table, &mut verdicts)?;
+    if let (Some(ids), Some(_)) = (&frame.ids, policy.surcharge()) {
+        // Queries of the same content at the margin of a limit need not all be decided alike.
+        verdicts.iter_mut().zip(ids).for_each(|(verdict, id)| *verdict = policy.draw_by_id(*verdict, id));
+    }
     let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
         Column::Text(verdicts.par_iter().with_min_len(CHUNK).map(|&v| value(policy.decision(v))).collect())
     };

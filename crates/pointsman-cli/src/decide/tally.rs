@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use pointsman::{Policy, Tally};
 
+use crate::plan;
 use crate::render::number::{count, counted, percent, short};
+use crate::render::paragraph;
 use crate::render::style::{self, BOLD, DIM};
 
 pub(super) fn write(out: &mut impl Write, tally: &Tally, policy: &Policy) -> io::Result<()> {
@@ -29,6 +31,9 @@ pub(super) fn write(out: &mut impl Write, tally: &Tally, policy: &Policy) -> io:
             let (unit, always) = (policy.task().loss().unit(), always.join(", "));
             writeln!(out, "expected cost a query {BOLD}{}{BOLD:#} {unit}; {always}", short(router))?;
         }
+    }
+    if let Some(text) = plan::limit_in_words(policy) {
+        paragraph(&mut *out, 0, &text)?;
     }
     let with = |support: &str| summary.support.get(support).map_or(0, |&n| n as usize);
     if with("sparse") > 0 {

@@ -14,12 +14,20 @@ use crate::render::style::{BOLD, DIM, GOOD, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
 
-pub(super) fn print(args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
+pub(super) fn print(
+    args: &EvaluateArgs,
+    report: &Report,
+    limit: Option<&str>,
+    written: Option<&Path>,
+) -> io::Result<()> {
     let mut out = io::BufWriter::new(anstream::stdout().lock());
     let evaluation = &report.evaluation;
     let truth = if evaluation.truth == "true" { "their known distributions" } else { "the mean of their labels" };
     let rows = counted(evaluation.rows, "held-out row", "held-out rows");
     writeln!(out, "{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router))?;
+    if let Some(text) = limit {
+        paragraph(&mut out, 0, text)?;
+    }
     costs(&mut out, evaluation)?;
     gains(&mut out, evaluation)?;
     if let Some(error) = &report.calibration_error {

@@ -29,12 +29,24 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     report.calibration_error = calibration_error(args, &router, &table, &policy)?;
     let mut written = None;
     if let Some(folder) = &args.output {
-        (report, written) = write::all(report, &inputs, folder).map(|(report, page)| (report, Some(page)))?;
+        // The page has sliders for prices: a limit is shown as the price it comes to.
+        let priced = policy.reprice(&policy.priced_task())?;
+        let inputs = Inputs { policy: &priced, ..inputs };
+        let mut priced_report = Report::new(&inputs, &args.sweep, None)?;
+        priced_report.calibration_error.clone_from(&report.calibration_error);
+        let (detailed, page) = write::all(priced_report, &inputs, folder)?;
+        written = Some(page);
+        if task.limit().is_none() {
+            report = detailed;
+        }
     }
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(plan::divided_rows(&table));
     warn(&table, &report);
-    if args.json { json::print(&report) } else { Ok(human::print(args, &report, written.as_deref())?) }
+    if args.json {
+        return json::print(&report);
+    }
+    Ok(human::print(args, &report, plan::limit_in_words(&policy).as_deref(), written.as_deref())?)
 }
 
 /// An error of the operating system that names what it is about.

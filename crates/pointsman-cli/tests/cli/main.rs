@@ -3,6 +3,7 @@
 mod attacks;
 mod bad_input;
 mod browser;
+mod budget;
 mod calibrate;
 mod certificates;
 mod decide;

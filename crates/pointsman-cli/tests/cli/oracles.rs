@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{has_keys, keys, line, parse_csv, world};
+use crate::{has_keys, keys, line, parse_csv, repository, world};
 
 const JURIES: &str =
     "--route one=0.02,panel:m=1 --route three=0.06,panel:m=3,aggregate=mean --route copy=0.01,measured --abstain 0.4";
@@ -146,4 +146,35 @@ fn one_label_leaves_bounds_of_panels_only() {
         assert!(number(low) < number(high) && cell["action"] != "route:jury", "{cell}");
     }
     assert_eq!(shown["cells"][1]["action"], "undetermined", "{shown}");
+}
+
+/// The figures in the book are those of the program.
+#[test]
+fn which_panel_size_pays_as_the_book_says() {
+    let page = fs::read_to_string(repository().join("docs/src/oracles.md")).unwrap();
+    let folder = TempDir::new().unwrap();
+    let task = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    fs::write(folder.path().join("task.toml"), task).unwrap();
+    line(folder.path(), "demo -o world").ok();
+    let calibrate = "calibrate world/calibration.csv --partition features:x_position=40 -o router.safetensors";
+    line(folder.path(), calibrate).ok();
+    let evaluate = "evaluate router.safetensors world/heldout.csv --task task.toml --no-calibration-error --json";
+    let report = line(folder.path(), evaluate).ok().json();
+    let cost = |name: &str| number(&report["mean_cost"][name]);
+    let best = ["one", "three", "five", "nine"].map(|size| cost(&format!("always-route:{size}")));
+    let best = best.into_iter().fold(f64::INFINITY, f64::min);
+    assert_eq!(best, cost("always-route:five"));
+    assert!(cost("router") < best && cost("router") < cost("always-predict"));
+    let text = page.replace('\n', " ");
+    let shares = &report["shares"];
+    for wanted in [
+        format!("that of five, at {best:.4} errors a query; the router costs {:.4}.", cost("router")),
+        format!("predicts {:.1} % of the queries", 100.0 * number(&shares["predict"])),
+        format!("gives {:.1} % to one expert", 100.0 * number(&shares["route:one"])),
+        format!("{:.1} % to five", 100.0 * number(&shares["route:five"])),
+        format!("{:.1} % to nine", 100.0 * number(&shares["route:nine"])),
+        format!("is {:.4} above the best", number(&report["regret"]["cell-optimal"])),
+    ] {
+        assert!(text.contains(&wanted), "the book lacks: {wanted}");
+    }
 }

@@ -36,7 +36,7 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
         let mut by_loss = Map::new();
         for (loss, known, prices) in &references {
             let mut numbers = Map::new();
-            for estimator in [Estimator::Plugin, Estimator::Shrink] {
+            for estimator in estimators(problem, k) {
                 numbers.insert(estimator.to_string(), compare(&router, problem, loss, estimator, known, prices)?);
             }
             by_loss.insert(loss.to_string(), Value::Object(numbers));
@@ -44,6 +44,16 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
         by_labels.insert(if k == u64::MAX { "all".into() } else { k.to_string() }, Value::Object(by_loss));
     }
     Ok(json!({ "loss": problem.own.to_string(), "labels": by_labels }))
+}
+
+/// Those that can serve the problem; the slow ones where labels are few, for which they are made.
+fn estimators(problem: &Problem, k: u64) -> Vec<Estimator> {
+    let mut all = vec![Estimator::Plugin, Estimator::Shrink];
+    if k <= 20 {
+        let slow = [Estimator::Npmle, Estimator::Dirichlet].into_iter();
+        all.extend(slow.filter(|estimator| estimator.check_classes(problem.calibration.classes().len()).is_ok()));
+    }
+    all
 }
 
 fn known(policy: &Policy) -> Vec<Known> {

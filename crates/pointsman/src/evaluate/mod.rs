@@ -16,10 +16,10 @@ use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
 use crate::loss::dot;
 use crate::partition::CellId;
-use crate::policy::{Course, Policy};
+use crate::policy::{Course, Policy, Surcharge};
 use crate::router::Mixture;
 use crate::table::Table;
-use crate::task::Task;
+use crate::task::{Limit, Task};
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
 use curve::Ranking;
@@ -116,6 +116,9 @@ pub struct Evaluation {
     pub truth: &'static str,
     /// The task.
     pub task: TaskSummary,
+    /// What the task's limit on routing comes to, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surcharge: Option<Surcharge>,
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
     pub mean_cost: Named<f64>,
@@ -153,6 +156,12 @@ pub struct TaskSummary {
     pub routes: Vec<RouteSummary>,
     /// The price of abstaining, if it is allowed.
     pub abstain: Option<f64>,
+    /// The share of the queries that may be routed, if it is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// The expected loss that routing is to reach, if that limits it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_loss: Option<f64>,
 }
 
 /// A route in words and numbers.
@@ -179,6 +188,8 @@ impl From<&Task> for TaskSummary {
             ties: task.chosen_ties().to_string(),
             routes: task.routes().iter().map(route).collect(),
             abstain: task.abstain_price(),
+            budget: task.limit().and_then(|limit| if let Limit::Budget(share) = limit { Some(share) } else { None }),
+            target_loss: task.limit().and_then(|it| if let Limit::TargetLoss(loss) = it { Some(loss) } else { None }),
         }
     }
 }
@@ -267,6 +278,7 @@ impl Replay {
             unit: task.loss().unit(),
             truth: if self.truth_known { "true" } else { "votes" },
             task: task.into(),
+            surcharge: policy.surcharge(),
             mean_cost: Named::new(),
             standard_error: Named::new(),
             corrected_cost: self.corrected(policy, &names),

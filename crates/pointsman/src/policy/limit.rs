@@ -7,6 +7,8 @@
 
 use std::cmp::Ordering;
 
+use serde::Serialize;
+
 use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::Decomposition;
@@ -27,7 +29,7 @@ pub(crate) struct Unit {
 }
 
 /// The price that does what a limit asks.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Surcharge {
     /// What is added to the price of every route.
     pub price: f64,

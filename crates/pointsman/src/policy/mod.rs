@@ -586,6 +586,12 @@ impl<'p> Decision<'p> {
         self.policy.lots(self.source)
     }
 
+    /// At the margin of a limit, what is done with the queries whose lot falls against routing.
+    #[must_use]
+    pub fn otherwise(&self) -> Option<Action<'p>> {
+        self.lots().map(|_| self.policy.action(self.policy.kept[self.source as usize]))
+    }
+
     /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label an item, the
     /// lower bounds.
     #[inline]

@@ -414,3 +414,27 @@ fn all_losses_are_refused_where_nothing_can_be_said() {
     assert!(bound.total.is_none() && bound.irreducible_below > 0.0, "predictions vary: {bound:?}");
     assert!(rows(50).all_losses(CellId(1), 0.9).is_err() && rows(50).all_losses(CellId(0), 1.0).is_err());
 }
+
+/// A budget is judged as the price it comes to: the same judgement as of that price, but where a lot decides.
+#[test]
+fn budgets_are_judged_as_prices() {
+    let mut rng = Rng::new(81);
+    let router = Router::calibrate(&World::draw(&mut rng, 2000, 5), &Partition::confidence(8)).unwrap();
+    let task = task(&Loss::brier(), 0.02, None).budget(0.3).unwrap();
+    let (policy, certificate) = (router.policy(&task).unwrap(), router.certificate(&task, 0.9).unwrap());
+    let judgement = certificate.judge(&policy).unwrap();
+    let priced = certificate.judge(&policy.reprice(&policy.priced_task()).unwrap()).unwrap();
+    let mut lots = 0;
+    for (i, (limited, priced)) in judgement.cells.iter().zip(&priced.cells).enumerate() {
+        if policy.cell(CellId(i as u32)).unwrap().lots().is_some() {
+            // Both actions are taken there, and cost the same as far as is known.
+            assert!(!limited.certain && limited.regret > 0.0);
+            lots += 1;
+        } else {
+            assert_eq!(limited, priced);
+        }
+    }
+    assert_eq!(lots, 1);
+    let plan = router.plan(&task, 0.9).unwrap();
+    assert!(plan.cells.iter().any(|cell| cell.margin.unwrap().abs() < 1e-9), "the cell of the lot is in the plan");
+}

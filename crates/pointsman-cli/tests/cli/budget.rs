@@ -1,0 +1,77 @@
+//! Budgets and target losses on the command line.
+
+use std::fs;
+
+use crate::{line, parse_csv, workshop};
+
+fn routed(csv: &str) -> f64 {
+    let (header, rows) = parse_csv(csv);
+    let action = header.iter().position(|name| name == "action").unwrap();
+    rows.iter().filter(|row| row[action].starts_with("route:")).count() as f64 / rows.len() as f64
+}
+
+#[test]
+fn a_budget_is_met_shown_and_proved() {
+    let folder = workshop();
+    let free = routed(&line(folder.path(), "decide router.safetensors heldout.csv --route expert=0.01").ok().stdout);
+    assert!(free > 0.3, "{free}");
+    let task = "--route expert=0.01 --budget 0.2";
+    let shown = line(folder.path(), &format!("show router.safetensors {task} --json")).ok().json();
+    assert!((shown["surcharge"]["share"].as_f64().unwrap() - 0.2).abs() < 1e-9, "{}", shown["surcharge"]);
+    assert_eq!(shown["task"]["budget"], 0.2);
+    let at_margin: Vec<_> = shown["cells"].as_array().unwrap().iter().filter(|cell| !cell["lots"].is_null()).collect();
+    assert!(at_margin.len() == 1 && at_margin[0]["otherwise"] == "predict", "{at_margin:?}");
+    let words = line(folder.path(), &format!("show router.safetensors {task}")).ok().stdout;
+    assert!(words.contains("as if routing cost") && words.contains("by lot"), "{words}");
+
+    let decided = line(folder.path(), &format!("decide router.safetensors heldout.csv {task}")).ok();
+    // Two hundred rows: within four standard errors.
+    assert!((routed(&decided.stdout) - 0.2).abs() < 0.12, "{}", routed(&decided.stdout));
+    assert!(decided.stderr.contains("as if routing cost"), "{}", decided.stderr);
+    // Alone or together, a query is decided alike: the lot is its id's.
+    let again = line(folder.path(), &format!("decide router.safetensors heldout.csv {task} --batch-rows 3")).ok();
+    assert_eq!(again.stdout, decided.stdout);
+
+    let proof = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {task} --json")).ok().json();
+    assert!((proof["shares"]["route:expert"].as_f64().unwrap() - 0.2).abs() < 0.12, "{}", proof["shares"]);
+    assert_eq!(proof["surcharge"], shown["surcharge"]);
+    line(folder.path(), &format!("evaluate router.safetensors heldout.csv {task} -o report")).ok();
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("report/report.json")).unwrap()).unwrap();
+    let price = 0.01 + shown["surcharge"]["price"].as_f64().unwrap();
+    assert!((report["task"]["routes"][0]["cost"].as_f64().unwrap() - price).abs() < 1e-12, "{}", report["task"]);
+}
+
+#[test]
+fn a_target_is_met_or_the_nearest_is_named() {
+    let folder = workshop();
+    let at =
+        |target: &str| line(folder.path(), &format!("show router.safetensors --route 0 --target-loss {target} --json"));
+    let refused = at("0.0001");
+    assert_eq!(refused.code, 2);
+    let words: Vec<&str> = refused.stderr.split([' ', ';']).collect();
+    let least: f64 = words[words.iter().position(|word| *word == "leaves").unwrap() + 1].parse().unwrap();
+    let reached = at(&format!("{}", least + 1e-6)).ok().json();
+    assert!((reached["surcharge"]["loss"].as_f64().unwrap() - least).abs() < 2e-6, "{}", reached["surcharge"]);
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let folder = workshop();
+    fs::write(folder.path().join("both.toml"), "budget = 0.1\ntarget_loss = 0.1\n[[route]]\ncost = 0.1\n").unwrap();
+    fs::write(folder.path().join("much.toml"), "budget = 7\n[[route]]\ncost = 0.1\n").unwrap();
+    for (task, word) in [
+        ("--route 0.1 --budget 1.2", "from 0 to 1"),
+        ("--route 0.1 --budget -0.2", "from 0 to 1"),
+        ("--route 0.1 --budget nan", "from 0 to 1"),
+        ("--route 0.1 --budget much", "--budget"),
+        ("--route 0.1 --target-loss -1", "target loss"),
+        ("--route 0.1 --budget 0.1 --target-loss 0.1", "cannot be used with"),
+        ("--abstain 0.1 --budget 0.1", "route"),
+        ("--task both.toml", "one of them"),
+        ("--task much.toml", "from 0 to 1"),
+    ] {
+        let run = line(folder.path(), &format!("show router.safetensors {task}"));
+        assert!(run.code == 2 && run.stderr.contains(word), "{task}: {run:?}");
+    }
+}
