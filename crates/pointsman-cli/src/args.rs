@@ -329,8 +329,8 @@ pub(crate) struct EvaluateArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments: routing, losses, three-way, correlation, cells, labels and rows are the paper's; oracles
-and budgets go beyond it; all.
+Experiments: routing, losses, three-way, correlation, cells, labels and rows are the paper's; forest,
+oracles and budgets go beyond it; all.
 
 Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
 DIR/figures. A run that was stopped continues where it was when the same command is given again.

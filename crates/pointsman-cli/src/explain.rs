@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Flip, Interval, Policy, Router, Verdict};
+use pointsman::{Action, CellId, Decision, Flip, Interval, Policy, Router};
 use pointsman_table::{Batches, Frame};
 use serde::Serialize;
 
@@ -48,8 +48,8 @@ struct Explanation {
     #[serde(skip_serializing_if = "Option::is_none")]
     lots: Option<f64>,
     flips: Vec<Change>,
-    confidence: f64,
-    certain: bool,
+    confidence: Option<f64>,
+    certain: Option<bool>,
     /// What the action may cost more than the best; unknown if the costs are not the cell's own.
     regret: Option<f64>,
     rival: Option<String>,
@@ -101,8 +101,8 @@ pub(crate) fn cell(router: &Router, policy: &Policy, args: &ShowArgs, wanted: &s
             name(cell)
         );
     };
-    let certified = Certified::new(router, policy, args.confidence.unwrap_or(CONFIDENCE), &args.router)?;
-    let explained = explain(router, policy, &decision, &certified, None);
+    let certified = certified(router, policy, args.confidence, &args.router)?;
+    let explained = explain(router, policy, &decision, certified.as_ref(), None);
     give(&explained, router, policy, args.json)
 }
 
@@ -115,18 +115,24 @@ pub(crate) fn query(
     batches: Batches,
 ) -> anyhow::Result<()> {
     let (frame, place) = find(batches, wanted, &args.table)?;
-    let mut verdicts = vec![Verdict::default(); frame.table.rows()];
-    policy.decide_table(&frame.table, &mut verdicts)?;
+    let mut decisions = policy.decide_batch(&frame.table)?;
+    if let Some(ids) = &frame.ids {
+        decisions.draw_by_ids(policy, ids);
+    }
+    let decision = policy.row(&decisions, place);
     let id = frame.ids.as_ref().map(|ids| ids[place].clone());
-    // As `decide` draws lots.
-    let verdict = id.as_ref().map_or(verdicts[place], |id| policy.draw_by_id(verdicts[place], id));
-    let decision = policy.decision(verdict);
     let mut prediction = vec![0.0; router.classes().len()];
     frame.table.dist_into(place, &mut prediction);
-    let certified = Certified::new(router, policy, args.confidence.unwrap_or(CONFIDENCE), &args.router)?;
+    let certified = certified(router, policy, args.confidence, &args.router)?;
     let query = Query { row: frame.rows[place], id, prediction };
-    let explained = explain(router, policy, &decision, &certified, Some(query));
+    let explained = explain(router, policy, &decision, certified.as_ref(), Some(query));
     give(&explained, router, policy, args.json)
+}
+
+/// The certificate; a forest has none, which is no reason to refuse an explanation unless it was asked for.
+fn certified(router: &Router, policy: &Policy, asked: Option<f64>, path: &Path) -> anyhow::Result<Option<Certified>> {
+    let wanted = asked.is_some() || router.is_certifiable();
+    wanted.then(|| Certified::new(router, policy, asked.unwrap_or(CONFIDENCE), path)).transpose()
 }
 
 /// The batch and the place in it of the row with this id or, if no id is like it, of this number.
@@ -157,20 +163,21 @@ fn explain(
     router: &Router,
     policy: &Policy,
     decision: &Decision<'_>,
-    certified: &Certified,
+    certified: Option<&Certified>,
     query: Option<Query>,
 ) -> Explanation {
     let cell = decision.cell();
     let mixture = router.mixture(cell);
     let own = decision.level() == pointsman::Level::Cell;
-    let intervals = if own { certified.certificate.costs(cell, policy.task()) } else { None };
+    let certified_cell = certified.filter(|_| own);
+    let intervals = certified_cell.and_then(|certified| certified.certificate.costs(cell, policy.task()));
     let names = policy.task().action_names();
     let priced = |(i, (action, cost)): (usize, (String, f64))| Priced {
         action,
         cost: json::known(cost),
         interval: intervals.as_ref().map(|intervals| intervals[i]),
     };
-    let judged = own.then(|| &certified.judgement.cells[cell.index()]);
+    let judged = certified_cell.map(|certified| &certified.judgement.cells[cell.index()]);
     let change = |Flip { price_of, now, at, to }| Change { price_of, now, at, to };
     let decided = decision.action() != Action::Undetermined;
     Explanation {
@@ -192,8 +199,8 @@ fn explain(
         margin: json::known(decision.margin()).filter(|_| decided),
         lots: decision.lots(),
         flips: decision.flips().into_iter().map(change).collect(),
-        confidence: certified.certificate.confidence(),
-        certain: certified.judgement.is_certain(decision),
+        confidence: certified.map(|certified| certified.certificate.confidence()),
+        certain: certified.map(|certified| certified.judgement.is_certain(decision)),
         regret: judged.map(|judged| judged.regret),
         rival: judged.and_then(|judged| judged.rival.clone()),
     }
@@ -279,7 +286,7 @@ fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
     let digits = decimals(it.actions.iter().filter_map(|priced| priced.cost));
     let mut order: Vec<&Priced> = it.actions.iter().collect();
     order.sort_by(|a, b| a.cost.unwrap_or(f64::INFINITY).total_cmp(&b.cost.unwrap_or(f64::INFINITY)));
-    let within = format!("with {} confidence", percent(it.confidence));
+    let within = it.confidence.map_or("interval".to_owned(), |c| format!("with {} confidence", percent(c)));
     let mut grid = Grid::new().text("action").number("cost").number(within).text("");
     for priced in order {
         let taken = if priced.action == it.action {
@@ -336,18 +343,24 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
             format!("It would be {to} if the price of {whose} fell below {} (now {}).", short(*at), short(*now))
         });
     }
-    if policy.surcharge().is_some() {
-        said.push("A budget or target loss sets the price of routing here; it moves with the other prices.".into());
+    if let Some(surcharge) = policy.surcharge() {
+        said.push(format!(
+            "A limit on routing adds {} to its price, beyond the costs above; it moves with the other prices.",
+            short(surcharge.price)
+        ));
     }
-    let (word, style) = certain(it.certain);
-    let confidence = percent(it.confidence);
+    let (Some(confidence), Some(is_certain)) = (it.confidence.map(percent), it.certain) else {
+        said.push("How sure that is cannot be said: a forest's cells were found with the labels of these rows.".into());
+        return said;
+    };
+    let (word, style) = certain(is_certain);
     said.push(match (&it.rival, it.regret) {
         (Some(rival), Some(regret)) => format!(
             "{style}{word}{style:#} with {confidence} confidence: {rival} may be better by up to {}.",
             short(regret)
         ),
         (_, None) => format!("{style}{word}{style:#}: the cell has no rows of its own."),
-        _ if it.certain => format!("{style}{word}{style:#} with {confidence} confidence: no other action is better."),
+        _ if is_certain => format!("{style}{word}{style:#} with {confidence} confidence: no other action is better."),
         _ => format!("{style}{word}{style:#} with {confidence} confidence."),
     });
     said

@@ -127,7 +127,7 @@ fn order(router: &Router, policy: Option<&Policy>, key: SortKey) -> Vec<CellId> 
 }
 
 /// The costs that are known; where bounds differ, NaN.
-pub(crate) fn known_costs<'a>(decision: &Decision<'a>) -> impl Iterator<Item = f64> + 'a {
+pub(crate) fn known_costs(decision: &Decision<'_>) -> impl Iterator<Item = f64> {
     decision.costs().iter().zip(decision.costs_high()).map(|(&low, &high)| if low == high { low } else { f64::NAN })
 }
 

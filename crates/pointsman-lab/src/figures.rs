@@ -32,6 +32,7 @@ pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<Path
         ("cells", sheets(n, "cells", cells)),
         ("labels", sheets(n, "labels", labels)),
         ("rows", sheets(n, "rows", rows)),
+        ("forest", sheets(n, "forest", forest)),
         ("oracles", sheets(n, "oracles", oracles)),
         ("budgets", sheets(n, "budgets", budgets)),
     ];
@@ -333,4 +334,31 @@ fn budgets(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let caption = "A budget is met by a price found on the calibration rows. Left: the share it routes there and on test rows; it routes less than allowed \
                    where more would not pay. Right: the expected loss. Total uncertainty routes the same share of the least certain predictions.";
     Some(sheet(&format!("Budgets as prices: {problem}"), caption, 2, pictures))
+}
+
+fn forest(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    const SHOWN: [(&str, &str); 6] = [
+        ("total-uncertainty", colour::VERMILLION),
+        ("cells", colour::SKY),
+        ("supervised-static", colour::PURPLE),
+        ("supervised-retrained", colour::ORANGE),
+        ("tree", colour::GREEN),
+        ("forest", colour::BLUE),
+    ];
+    let losses = n.keys("forest", &[problem, "losses"]);
+    let mut bars = Bars::new(losses.clone());
+    let mut errors = Vec::new();
+    for (name, ink) in SHOWN {
+        let at = |loss: &String| owned(&[problem, "losses", loss, "gain", name]);
+        let gain = |loss: &String| n.get("forest", &refs(&at(loss))).unwrap_or(f64::NAN);
+        bars = bars.series(name, ink, losses.iter().map(gain).collect());
+        errors.push(losses.iter().map(|loss| n.sd("forest", &refs(&at(loss)))).collect::<Vec<f64>>());
+    }
+    let bars = if errors.iter().flatten().any(|sd| *sd > 0.0) { bars.errors(errors) } else { bars };
+    let own = n.value("forest", &[problem, "static"]).and_then(Value::as_str).unwrap_or("one loss");
+    let caption = format!(
+        "Gain of the routing curve: 0 is random, 1 the best order of the queries. cells are the paper's; tree and forest were grown once, on \
+         no loss in particular; supervised-static was trained on {own}, supervised-retrained anew for each loss."
+    );
+    Some(Chart::new(format!("Partitions that learn: {problem}"), "loss", "gain").caption(caption).bars(bars).draw())
 }

@@ -13,6 +13,7 @@
 //! | `cells` | how many cells? |
 //! | `labels` | how many labels an item, and which estimator when they are few? |
 //! | `rows` | how many calibration rows? |
+//! | `forest` | do partitions that learn beat the paper's cells, and supervised routers on their own loss? |
 //! | `oracles` | what do panels lose, and which size pays? |
 //! | `budgets` | are the share and the loss promised met? |
 //!

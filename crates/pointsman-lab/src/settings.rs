@@ -26,6 +26,8 @@ pub enum Experiment {
     Labels,
     /// The number of calibration rows.
     Rows,
+    /// Partitions that learn: beyond the paper.
+    Forest,
     /// Panels of experts: beyond the paper.
     Oracles,
     /// Budgets as prices: beyond the paper.
@@ -34,7 +36,7 @@ pub enum Experiment {
 
 impl Experiment {
     /// All of them: in the paper's order, then what goes beyond it.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Routing,
         Self::Losses,
         Self::ThreeWay,
@@ -42,6 +44,7 @@ impl Experiment {
         Self::Cells,
         Self::Labels,
         Self::Rows,
+        Self::Forest,
         Self::Oracles,
         Self::Budgets,
     ];
@@ -57,6 +60,7 @@ impl Experiment {
             Self::Cells => "cells",
             Self::Labels => "labels",
             Self::Rows => "rows",
+            Self::Forest => "forest",
             Self::Oracles => "oracles",
             Self::Budgets => "budgets",
         }

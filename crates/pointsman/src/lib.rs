@@ -6,7 +6,8 @@
 //! [`Policy`] that comes out decides queries in tens of nanoseconds:
 //!
 //! * predict, at the cost irreducible + reducible,
-//! * route to an oracle, at the cost irreducible + its price,
+//! * route to an oracle, at the cost irreducible + its price (or, for a panel of experts and an oracle whose answers were
+//!   measured, what that one loses + its price),
 //! * or abstain, at a price.
 //!
 //! ```
@@ -32,6 +33,7 @@ mod certificate;
 mod error;
 mod estimate;
 mod evaluate;
+mod forest;
 mod loss;
 mod oracle;
 mod partition;
@@ -50,11 +52,12 @@ pub use evaluate::{
     CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, HeldOutCell, Mean,
     MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Sweep, SweepAxis, SweepPoint, TaskSummary,
 };
+pub use forest::{Forest, Node, Trees};
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{Action, Decision, Flip, Level, Policy, Surcharge, Tally, TallySummary, Verdict};
-pub use router::{Mixture, Router, SPARSE, Support};
+pub use policy::{Action, Decision, Decisions, Flip, Level, Policy, Surcharge, Tally, TallySummary, Verdict};
+pub use router::{Candidate, Choice, Mixture, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};
 pub use task::{Limit, MAX_ROUTES, Route, Task, Ties};

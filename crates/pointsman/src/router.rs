@@ -3,6 +3,8 @@
 //! A router knows no loss, no oracle and no price. It keeps the rows whole, so that any task can be
 //! answered later; a task never changes it.
 
+mod learn;
+
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,15 +12,20 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::partition::{Axis, CellId, Cells, Factor, Partition};
+use crate::forest::{Forest, LeafRows, Trees};
+use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, double};
 use crate::table::Table;
 use crate::votes::Votes;
+pub use learn::{Candidate, Choice};
 
 /// Fewer rows than this in a cell are called sparse.
 pub const SPARSE: usize = 30;
 
 /// Bins of the fall-back by confidence when the partition does not say.
 const BACKOFF_BINS: usize = 10;
+
+/// Cells of a forest.
+const SCORE_BINS: usize = 25;
 
 /// The most of them: a verdict numbers the pairs of an empty cell and a confidence.
 const MAX_BACKOFF_BINS: usize = 100;
@@ -41,6 +48,8 @@ pub struct Router {
     rows: Table,
     /// Rows of cell `c`: `starts[c]..starts[c + 1]`.
     starts: Vec<u32>,
+    /// The rows of each leaf of a forest.
+    leaves: Option<Arc<LeafRows>>,
 }
 
 /// The calibration rows behind one estimate: a cell's, one confidence's, or all.
@@ -101,13 +110,12 @@ impl Router {
         if !table.has_votes() {
             return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
         }
-        let cells = Cells::fit(partition, table)?;
-        let bins = partition.factors().iter().find_map(|factor| match factor {
-            Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
-            _ => None,
-        });
-        let backoff = Cells::fit(&Partition::confidence(bins.unwrap_or(BACKOFF_BINS).min(MAX_BACKOFF_BINS)), table)?;
-        Self::from_parts(partition.clone(), cells, backoff, false, table)
+        Ok(Self::learn(table, partition, 0, &|| ())?.0)
+    }
+
+    /// The confidences of a table over all classes, in so many bins.
+    fn fit_backoff(table: &Table, bins: usize) -> Result<Cells> {
+        Cells::fit(&Partition::confidence(bins.min(MAX_BACKOFF_BINS)), table)
     }
 
     /// The same router serving each cell's centroid instead of the weak prediction.
@@ -131,31 +139,64 @@ impl Router {
         table: &Table,
     ) -> Result<Self> {
         partition.check()?;
-        if table.rows() == 0 || !table.has_votes() {
-            return Err(Error::Table("a router needs at least one row with votes".into()));
-        }
-        if u32::try_from(table.rows()).is_err() {
-            return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
-        }
+        check_rows(table)?;
         let fits = |(factor, axis): (&Factor, &Axis)| match (factor, axis) {
             (Factor::TopClass { .. }, Axis::TopClass { .. })
             | (Factor::Confidence { .. }, Axis::Confidence { .. })
-            | (Factor::LevelSets, Axis::LevelSets { .. }) => true,
+            | (Factor::LevelSets, Axis::LevelSets { .. })
+            | (Factor::Tree, Axis::Tree { .. }) => true,
             (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
             _ => false,
         };
         let fits = partition.factors().len() == cells.axes().len()
             && partition.factors().iter().zip(cells.axes()).all(fits)
-            && matches!(backoff.axes(), [Axis::Confidence { .. }])
-            && backoff.count() <= MAX_BACKOFF_BINS
-            && [cells.classes(), backoff.classes()] == [table.classes().len(); 2];
-        if !fits {
+            && cells.classes() == table.classes().len();
+        if !fits || !is_backoff(&backoff, table) {
             return Err(Error::Router("the router's partition does not fit its rows".into()));
         }
-        let columns = table.feature_columns(cells.features())?;
+        let columns = cells.columns_in(table)?;
         let (order, starts) = sort_by_cell(table, &cells, &columns);
         let rows = table.select(&order, &columns);
-        Ok(Self { partition, cells: Arc::new(cells), backoff: Arc::new(backoff), recalibrated, rows, starts })
+        let (cells, backoff) = (Arc::new(cells), Arc::new(backoff));
+        Ok(Self { partition, cells, backoff, recalibrated, rows, starts, leaves: None })
+    }
+
+    /// Puts a router together from the trees of a forest and the seed they were grown with. All else follows from the rows:
+    /// the leaf of each, its score by the trees that were not grown on it, the cells.
+    ///
+    /// # Errors
+    /// If the parts do not fit each other.
+    pub fn from_forest(partition: Partition, trees: Trees, seed: u64, backoff: Cells, table: &Table) -> Result<Self> {
+        check_rows(table)?;
+        let fits = matches!(partition.factors(), [Factor::Forest { trees: count }] if *count == trees.count());
+        if !fits || !is_backoff(&backoff, table) {
+            return Err(Error::Router("the router's partition does not fit its rows".into()));
+        }
+        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+        let order = canonical_order(table, &columns);
+        let settled = Forest::settle(trees, seed, table, &order, &columns)?;
+        let edges = Edges::quantiles(settled.scores.clone(), SCORE_BINS, double);
+        let found: Vec<CellId> = settled.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
+        let axes = vec![Axis::Forest { forest: settled.forest, edges }];
+        let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
+        let (mut next, starts) = starts_of(&found, cells.count());
+        let (mut stored, mut numbers) = (vec![0; order.len()], vec![0; order.len()]);
+        for (rank, cell) in found.iter().enumerate() {
+            let place = next[cell.index()];
+            next[cell.index()] += 1;
+            stored[place as usize] = order[rank];
+            numbers[rank] = place;
+        }
+        let mut leaves = settled.leaves;
+        leaves.renumber(&numbers);
+        let rows = table.select(&stored, &columns);
+        let (cells, backoff, leaves) = (Arc::new(cells), Arc::new(backoff), Some(Arc::new(leaves)));
+        Ok(Self { partition, cells, backoff, recalibrated: false, rows, starts, leaves })
+    }
+
+    /// The rows of each leaf, if this is a forest.
+    pub(crate) fn leaves(&self) -> Option<&LeafRows> {
+        self.leaves.as_deref()
     }
 
     /// The classes, in order.
@@ -221,7 +262,7 @@ impl Router {
     /// If the classes differ or a feature is missing.
     pub fn find_cells(&self, table: &Table) -> Result<Vec<CellId>> {
         self.check_classes(table.classes())?;
-        let columns = table.feature_columns(self.cells.features())?;
+        let columns = self.cells.columns_in(table)?;
         Ok(cells_of(table, &self.cells, &columns))
     }
 
@@ -342,10 +383,7 @@ fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
 /// Order by content makes sums, and so decisions and files, independent of the order of the table.
 fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, Vec<u32>) {
     let found = cells_of(table, cells, columns);
-    let mut starts = vec![0_u32; cells.count() + 1];
-    found.iter().for_each(|cell| starts[cell.index() + 1] += 1);
-    (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
-    let mut next = starts.clone();
+    let (mut next, starts) = starts_of(&found, cells.count());
     let mut order = vec![(0.0_f32, 0_u32); table.rows()];
     for (row, cell) in found.iter().enumerate() {
         order[next[cell.index()] as usize] = (table.peak(row).key(), row as u32);
@@ -364,6 +402,42 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
         });
     });
     (order.into_iter().map(|(_, row)| row).collect(), starts)
+}
+
+/// Where the rows of each cell begin, twice: to be counted up, and to stay.
+fn starts_of(found: &[CellId], cells: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut starts = vec![0_u32; cells + 1];
+    found.iter().for_each(|cell| starts[cell.index() + 1] += 1);
+    (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
+    (starts.clone(), starts)
+}
+
+/// The rows in order of confidence and content: the same whatever the order of the table.
+fn canonical_order(table: &Table, columns: &[usize]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..table.rows() as u32).collect();
+    order.par_sort_unstable_by(|&a, &b| {
+        let (a, b) = (a as usize, b as usize);
+        let by_confidence = table.peak(a).key().total_cmp(&table.peak(b).key());
+        by_confidence.then_with(|| compare_content(table, columns, a, b))
+    });
+    order
+}
+
+fn check_rows(table: &Table) -> Result<()> {
+    if table.rows() == 0 || !table.has_votes() {
+        return Err(Error::Table("a router needs at least one row with votes".into()));
+    }
+    if u32::try_from(table.rows()).is_err() {
+        return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
+    }
+    Ok(())
+}
+
+/// Whether queries of empty cells can fall back to these cells.
+fn is_backoff(cells: &Cells, table: &Table) -> bool {
+    matches!(cells.axes(), [Axis::Confidence { .. }])
+        && cells.count() <= MAX_BACKOFF_BINS
+        && cells.classes() == table.classes().len()
 }
 
 /// Compares what is kept of two rows.

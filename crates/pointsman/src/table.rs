@@ -22,7 +22,7 @@ pub const MAX_CLASSES: usize = 1 << 16;
 /// assert_eq!(table.votes(1).unwrap().k(), 5);
 /// # Ok::<(), pointsman::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Table {
     classes: Vec<String>,
     probs: Vec<f64>,
@@ -33,6 +33,18 @@ pub struct Table {
     feature_names: Vec<String>,
     features: Vec<f64>,
     oracles: Vec<(String, Vec<f64>)>,
+}
+
+/// Tables are equal if all they hold is; one missing value is like another.
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { classes, probs, peaks, votes, truth, weights, feature_names, features, oracles } = self;
+        (classes, probs, peaks, votes, truth, weights)
+            == (&other.classes, &other.probs, &other.peaks, &other.votes, &other.truth, &other.weights)
+            && (feature_names, oracles) == (&other.feature_names, &other.oracles)
+            && features.len() == other.features.len()
+            && features.iter().zip(&other.features).all(|(a, b)| a == b || a.is_nan() && b.is_nan())
+    }
 }
 
 impl Table {
@@ -107,11 +119,11 @@ impl Table {
     /// Adds named features, `values` row by row.
     ///
     /// # Errors
-    /// If the shape does not fit, a name is empty or repeated, or a value is not finite.
+    /// If the shape does not fit, a name is empty or repeated, or a value is infinite. Not a number means missing.
     pub fn with_features<S: Into<String>>(
         mut self,
         names: impl IntoIterator<Item = S>,
-        values: Vec<f64>,
+        mut values: Vec<f64>,
     ) -> Result<Self> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         check_names("feature", &names)?;
@@ -119,7 +131,7 @@ impl Table {
             return Ok(self);
         }
         self.same_rows("x_*", values.len(), names.len())?;
-        if let Some(i) = values.iter().position(|x| !x.is_finite()) {
+        if let Some(i) = values.iter().position(|x| x.is_infinite()) {
             let (row, name) = (i / names.len(), &names[i % names.len()]);
             return Err(Error::value(
                 row,
@@ -127,6 +139,8 @@ impl Table {
                 format!("{} is not a feature value: give a finite number", values[i]),
             ));
         }
+        // One missing value is like another, bit by bit.
+        values.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = f64::NAN);
         self.feature_names = names;
         self.features = values;
         Ok(self)
@@ -255,6 +269,18 @@ impl Table {
                 })
             })
             .collect()
+    }
+
+    /// Checks that every row has a value of a feature.
+    pub(crate) fn check_present(&self, column: usize) -> Result<()> {
+        match (0..self.rows()).find(|&row| self.features(row)[column].is_nan()) {
+            None => Ok(()),
+            Some(row) => Err(Error::value(
+                row,
+                format!("x_{}", self.feature_names[column]),
+                "the value is missing: give a finite number, or use a partition with a place for missing values: tree or forest",
+            )),
+        }
     }
 
     /// The given rows in the given order, with only the given feature columns and without truth: what a router keeps.

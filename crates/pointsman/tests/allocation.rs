@@ -33,3 +33,32 @@ fn deciding_allocates_nothing() {
     assert!(seen > 0 && batch.is_ok());
     assert_eq!(counted.count_total, 0, "allocations on the decision path");
 }
+
+#[test]
+fn deciding_by_a_forest_allocates_nothing() {
+    // Few inputs, which are put side by side, and more than fit there.
+    for features in [1, 80] {
+        let n = 200_u32;
+        let rows = (0..n).flat_map(|i| [0.5 + f64::from(i % 50) * 0.01, 0.5 - f64::from(i % 50) * 0.01]).collect();
+        let votes = (0..n).flat_map(|i| [1 + i % 3, 2]).collect();
+        let names = (0..features).map(|i| i.to_string());
+        let values: Vec<f64> = (0..n * features).map(|i| f64::from(i * 37 % 101)).collect();
+        let table = Table::new(["a", "b"], rows).unwrap().with_votes(votes).unwrap();
+        let table = table.with_features(names, values).unwrap();
+        for partition in [Partition::tree(), Partition::forest(20)] {
+            let router = Router::calibrate(&table, &partition).unwrap();
+            let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap().abstain(0.5).unwrap();
+            let policy = router.policy(&task).unwrap();
+            let mut seen = 0;
+            let counted = allocation_counter::measure(|| {
+                for row in 0..table.rows() {
+                    if let Ok(decision) = policy.decide_with(table.prediction(row), table.features(row)) {
+                        seen += decision.costs().len() + decision.rows() + usize::from(decision.margin() > 0.1);
+                    }
+                }
+            });
+            assert!(seen > 0);
+            assert_eq!(counted.count_total, 0, "allocations on the decision path of {partition}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The columns of decisions.
 
-use pointsman::{Decision, Judgement, Policy, Verdict};
+use pointsman::{Decision, Decisions, Judgement, Policy};
 use pointsman_table::{Column, ColumnKind, Frame};
 use rayon::prelude::*;
 
@@ -35,23 +35,23 @@ pub(super) fn decide(
     policy: &Policy,
     judgement: Option<&Judgement>,
     frame: Frame,
-) -> anyhow::Result<(Vec<Column>, Vec<Verdict>)> {
-    let mut verdicts = vec![Verdict::default(); frame.table.rows()];
-    policy.decide_table(&frame.table, &mut verdicts)?;
-    if let (Some(ids), Some(_)) = (&frame.ids, policy.surcharge()) {
+) -> anyhow::Result<(Vec<Column>, Decisions)> {
+    let mut decisions = policy.decide_batch(&frame.table)?;
+    if let Some(ids) = &frame.ids {
         // Queries of the same content at the margin of a limit need not all be decided alike.
-        verdicts.iter_mut().zip(ids).for_each(|(verdict, id)| *verdict = policy.draw_by_id(*verdict, id));
+        decisions.draw_by_ids(policy, ids);
     }
+    let decisions = decisions;
+    let rows = || (0..decisions.len()).into_par_iter().with_min_len(CHUNK);
     let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
-        Column::Text(verdicts.par_iter().with_min_len(CHUNK).map(|&v| value(policy.decision(v))).collect())
+        Column::Text(rows().map(|row| value(policy.row(&decisions, row))).collect())
     };
     let real = |value: &(dyn Fn(Decision<'_>) -> Option<f64> + Sync)| {
-        let number = |&v: &Verdict| value(policy.decision(v)).unwrap_or(f64::NAN);
-        Column::Real(verdicts.par_iter().with_min_len(CHUNK).map(number).collect())
+        Column::Real(rows().map(|row| value(policy.row(&decisions, row)).unwrap_or(f64::NAN)).collect())
     };
-    let (labels, acts) = answers(policy, &frame, &verdicts);
+    let (labels, acts) = answers(policy, &frame, &decisions);
     let mut columns = vec![
-        Column::Count(verdicts.iter().map(|&v| u64::from(policy.decision(v).cell().0)).collect()),
+        Column::Count(rows().map(|row| u64::from(policy.row(&decisions, row).cell().0)).collect()),
         text(&|d| d.support().name().to_owned()),
         text(&|d| d.action().to_string()),
         Column::Text(labels),
@@ -65,14 +65,14 @@ pub(super) fn decide(
     if let Some(ids) = frame.ids {
         columns.insert(0, Column::Text(ids));
     }
-    Ok((columns, verdicts))
+    Ok((columns, decisions))
 }
 
 /// What predicting would answer: the class, and the act for losses with acts of their own.
-fn answers(policy: &Policy, frame: &Frame, verdicts: &[Verdict]) -> (Vec<String>, Option<Vec<String>>) {
+fn answers(policy: &Policy, frame: &Frame, decisions: &Decisions) -> (Vec<String>, Option<Vec<String>>) {
     let (loss, classes, table) = (policy.task().loss(), policy.classes(), &frame.table);
     let answer = |own: &mut Vec<f64>, row: usize| {
-        let served = match policy.decision(verdicts[row]).served() {
+        let served = match policy.row(decisions, row).served() {
             Some(centroid) => centroid,
             None => {
                 own.resize(classes.len(), 0.0);
@@ -83,7 +83,7 @@ fn answers(policy: &Policy, frame: &Frame, verdicts: &[Verdict]) -> (Vec<String>
         (loss.label(served), loss.act(served))
     };
     let found: Vec<(usize, usize)> =
-        (0..verdicts.len()).into_par_iter().with_min_len(CHUNK).map_init(Vec::new, answer).collect();
+        (0..decisions.len()).into_par_iter().with_min_len(CHUNK).map_init(Vec::new, answer).collect();
     let labels = found.par_iter().with_min_len(CHUNK).map(|&(label, _)| classes[label].clone()).collect();
     let acts = loss.acts().map(|acts| found.iter().map(|&(_, act)| acts[act].clone()).collect());
     (labels, acts)

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pointsman::{Judgement, Policy, Tally, Verdict};
+use pointsman::{Decisions, Judgement, Policy, Tally};
 use pointsman_table::{Batches, Column, ColumnKind, Frame, Need, TableWriter};
 
 use crate::args::DecideArgs;
@@ -40,7 +40,7 @@ type Read = anyhow::Result<(Frame, Option<f64>)>;
 #[derive(Debug)]
 struct Decided {
     columns: Vec<Column>,
-    verdicts: Vec<Verdict>,
+    decisions: Decisions,
     /// Rows whose probabilities did not sum to one.
     divided: usize,
     read: Option<f64>,
@@ -146,8 +146,8 @@ fn decide_all(
     for read in frames {
         let decided = read.and_then(|(frame, read)| {
             let divided = plan::divided_rows(&frame.table);
-            let (columns, verdicts) = columns::decide(policy, judgement, frame)?;
-            Ok(Decided { columns, verdicts, divided, read })
+            let (columns, decisions) = columns::decide(policy, judgement, frame)?;
+            Ok(Decided { columns, decisions, divided, read })
         });
         let failed = decided.is_err();
         if decide.send(decided).is_err() || failed {
@@ -168,9 +168,9 @@ fn write(
     let (mut tally, mut all_divided) = (Tally::default(), 0);
     let mut preview = Preview::new(names);
     let mut writer = None;
-    while let Some(Decided { columns, verdicts, divided, read }) = pipeline.next(&writing)? {
+    while let Some(Decided { columns, decisions, divided, read }) = pipeline.next(&writing)? {
         match output {
-            Output::Preview => preview.add(policy, &columns, &verdicts),
+            Output::Preview => preview.add(policy, &columns, &decisions),
             Output::Table(path, format) => {
                 // Opened late: an input that cannot be read leaves no header behind.
                 let writer = match &mut writer {
@@ -180,7 +180,7 @@ fn write(
                 writer.write(&columns)?;
             }
         }
-        tally.add(verdicts);
+        tally.add(policy, &decisions);
         all_divided += divided;
         progress.set((read.unwrap_or(0.0) * STEPS as f64) as u64);
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use pointsman::{Policy, Verdict};
+use pointsman::{Decisions, Policy};
 use pointsman_table::{Column, ColumnKind};
 
 use crate::render::number::{count, decimals, fixed};
@@ -24,12 +24,11 @@ impl Preview {
         Self { names: names.to_vec(), rows: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, policy: &Policy, columns: &[Column], verdicts: &[Verdict]) {
-        let wanted = (ROWS - self.rows.len()).min(verdicts.len());
-        let shown = &verdicts[..wanted];
-        let digits = decimals(shown.iter().flat_map(|&v| policy.decision(v).costs().iter().copied()));
-        for (row, &verdict) in shown.iter().enumerate() {
-            let decision = policy.decision(verdict);
+    pub(super) fn add(&mut self, policy: &Policy, columns: &[Column], decisions: &Decisions) {
+        let wanted = (ROWS - self.rows.len()).min(decisions.len());
+        let digits = decimals((0..wanted).flat_map(|row| policy.row(decisions, row).costs().to_vec()));
+        for row in 0..wanted {
+            let decision = policy.row(decisions, row);
             let cell = |((name, _), column): (&(String, ColumnKind), &Column)| match column {
                 Column::Text(values) => {
                     let style = match name.as_str() {

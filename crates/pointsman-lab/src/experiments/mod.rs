@@ -3,6 +3,7 @@
 mod budgets;
 mod cells;
 mod correlation;
+mod forest;
 mod labels;
 mod losses;
 pub(crate) mod oracles;
@@ -31,6 +32,7 @@ impl Experiment {
         match self {
             Self::Routing | Self::Correlation => worlds.into_iter().chain(data).collect(),
             Self::Losses | Self::ThreeWay | Self::Cells => [johnson].into_iter().chain(data).collect(),
+            Self::Forest => [johnson, Source::World(World::Piecewise)].into_iter().chain(data).collect(),
             Self::Oracles => vec![johnson, Source::Data(Dataset::ChaosNli)],
             Self::Budgets => [johnson].into_iter().chain(data).collect(),
             Self::Labels | Self::Rows => {
@@ -57,6 +59,7 @@ impl Experiment {
             Self::Cells => cells::measure(problem),
             Self::Labels => labels::measure(problem, seed),
             Self::Rows => rows::measure(problem, seed),
+            Self::Forest => forest::measure(problem, settings),
             Self::Oracles => oracles::measure(problem),
             Self::Budgets => budgets::measure(problem),
         }

@@ -129,6 +129,12 @@ impl Router {
         tasks.iter().map(|task| self.certify(task, confidence, tasks.len())).collect()
     }
 
+    /// Whether the router's cells were found without the labels of its rows: not if they are a forest's.
+    #[must_use]
+    pub fn is_certifiable(&self) -> bool {
+        self.cells().forest().is_none()
+    }
+
     fn certify(&self, task: &Task, confidence: f64, tasks: usize) -> Result<Certificate> {
         let rules = Rules::new(self, task, confidence, tasks)?;
         let cells = self.cells().count();
@@ -167,7 +173,14 @@ impl Router {
     }
 }
 
-fn check(confidence: f64) -> Result<()> {
+fn check(router: &Router, confidence: f64) -> Result<()> {
+    if !router.is_certifiable() {
+        return Err(Error::Router(
+            "a forest's cells were found with the labels that would have to certify them: use tree, whose leaves were \
+             found with other rows, or a partition that does not learn"
+                .into(),
+        ));
+    }
     if confidence > 0.0 && confidence < 1.0 {
         return Ok(());
     }
@@ -180,7 +193,7 @@ fn weight(mixture: Mixture<'_>) -> f64 {
 
 impl Rules {
     fn new(router: &Router, task: &Task, confidence: f64, tasks: usize) -> Result<Self> {
-        check(confidence)?;
+        check(router, confidence)?;
         let classes = router.classes().len();
         task.loss().check_classes(classes)?;
         let asked = Asked::of(task);

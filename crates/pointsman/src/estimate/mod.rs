@@ -5,6 +5,7 @@
 //! routes too much. [`Estimator::Shrink`] corrects that; [`Estimator::Plugin`] is the paper's mean. Where
 //! too few items carry two labels nothing separates noise from error, and only bounds are given.
 
+mod between;
 mod dirichlet;
 mod moments;
 mod npmle;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::loss::{Loss, dot};
 use crate::router::Mixture;
 use crate::votes::Votes;
+pub(crate) use between::shrink_leaves;
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::estimate::{self, RowLosses};
 use crate::loss::Loss;
 use crate::oracle::Panel;
-use crate::partition::CellId;
+use crate::partition::{Axis, CellId};
 use crate::policy::Policy;
 use crate::router::{Mixture, Router};
 use crate::table::Table;
@@ -150,7 +150,9 @@ impl Router {
             exact,
             irreducible_gap: entropy_met - entropy,
         };
-        let epsilon = if self.is_recalibrated() && exact {
+        // The leaves of a tree are decided by more than their own mixtures.
+        let by_mixture = !matches!(self.cells().axes(), [Axis::Tree { .. }]);
+        let epsilon = if self.is_recalibrated() && exact && by_mixture {
             let points = estimate::points(stored, policy.task().chosen_estimator());
             points.map(|points| Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance)).transpose()?
         } else {

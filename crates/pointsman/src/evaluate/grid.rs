@@ -107,7 +107,7 @@ impl Replay {
                 let task = abstain.map_or(Ok(task.clone()), |price| task.abstain(price))?;
                 let bend = route.zip(abstain).filter(|_| grid.bayes);
                 grid.corners.push(bend.map(|(route, abstain)| (abstain - route).max(0.0)));
-                grid.add(&priced.reprice(&task)?, groups, cells);
+                grid.add(self, &priced.reprice(&task)?, cells);
             }
         }
         Ok(grid)
@@ -137,7 +137,7 @@ fn least_route(policy: &Policy, cell: CellId) -> Option<f64> {
 }
 
 impl PriceGrid {
-    fn add(&mut self, policy: &Policy, groups: &[Group], cells: &[CellId]) {
+    fn add(&mut self, replay: &Replay, policy: &Policy, cells: &[CellId]) {
         const PREDICT: usize = 0;
         const ROUTE: usize = 1;
         const ABSTAIN: usize = 2;
@@ -153,21 +153,15 @@ impl PriceGrid {
         };
         self.actions.push(cells.iter().map(letter).collect());
         let actions = 1 + routes + usize::from(policy.task().abstain_price().is_some());
-        let (mut cost, mut best, mut shares) = (0.0, 0.0, [0.0; 3]);
-        for group in groups {
-            let costs = |action: usize| group.cost(policy, action);
-            let course = policy.taken(group.source);
-            cost += group.share * course.mean(costs);
-            best += group.share * (0..actions).map(costs).fold(f64::INFINITY, f64::min);
-            for (what, share) in shares.iter_mut().enumerate() {
-                *share += group.share * course.mean(|action| f64::from(u8::from(kind(action) == what)));
-            }
+        let best = |group: &Group| (0..actions).map(|action| group.cost(policy, action)).fold(f64::INFINITY, f64::min);
+        let acts = replay.acts(policy);
+        self.router.push(acts.mean_cost());
+        self.cell_optimal.push(replay.groups.iter().map(|group| group.share * best(group)).sum());
+        for (wanted, shares) in
+            [(PREDICT, &mut self.predicted), (ROUTE, &mut self.routed), (ABSTAIN, &mut self.abstained)]
+        {
+            shares.push(acts.share_of(|action| kind(action) == wanted));
         }
-        self.router.push(cost);
-        self.cell_optimal.push(best);
-        self.predicted.push(shares[PREDICT]);
-        self.routed.push(shares[ROUTE]);
-        self.abstained.push(shares[ABSTAIN]);
     }
 }
 

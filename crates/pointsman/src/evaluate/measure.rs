@@ -89,7 +89,8 @@ impl Replay {
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
-        let (mean, standard_error) = self.mean(&|row| self.decided_cost(policy, row));
+        let acts = self.acts(policy);
+        let (mean, standard_error) = self.mean(&|row| acts.cost(row));
         Ok(Mean { mean, standard_error })
     }
 
@@ -100,7 +101,8 @@ impl Replay {
     pub fn difference(&self, first: &Policy, second: &Policy) -> Result<Mean> {
         self.check(first)?;
         self.check(second)?;
-        let (mean, standard_error) = self.mean(&|row| self.decided_cost(first, row) - self.decided_cost(second, row));
+        let (one, two) = (self.acts(first), self.acts(second));
+        let (mean, standard_error) = self.mean(&|row| one.cost(row) - two.cost(row));
         Ok(Mean { mean, standard_error })
     }
 

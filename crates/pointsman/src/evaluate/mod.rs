@@ -1,5 +1,6 @@
 //! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
 
+mod acts;
 mod calibration;
 mod cells;
 mod curve;
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
 use crate::loss::dot;
 use crate::partition::CellId;
-use crate::policy::{Course, Policy, Surcharge};
+use crate::policy::{Course, Decisions, Policy, Surcharge};
 use crate::router::Mixture;
 use crate::table::Table;
 use crate::task::{Limit, Task};
@@ -41,6 +42,8 @@ const NEGLIGIBLE: f64 = 1e-12;
 pub struct Replay {
     /// The estimates the rows were located with.
     policy: Policy,
+    /// How they were decided; with a forest, the losses expected of each row.
+    decisions: Decisions,
     places: Vec<Place>,
     groups: Vec<Group>,
     weights: Vec<f64>,
@@ -127,7 +130,8 @@ pub struct Evaluation {
     /// The mean costs with the bias of few labels taken out. A truth of few labels agrees with itself too well, so that
     /// routing looks cheaper in `mean_cost` than it is. Unknown where items carry one label each.
     pub corrected_cost: Option<Named<f64>>,
-    /// Cost above the best action a cell and above the best action a row.
+    /// Cost above the best action a cell and above the best action a row. A forest decides row by row and may be below the
+    /// first.
     pub regret: Named<f64>,
     /// Share of the rows that each action gets.
     pub shares: Named<f64>,
@@ -210,14 +214,12 @@ impl Policy {
         if table.classes() != self.classes() {
             return Err(Error::Table("the table's classes are not the router's".into()));
         }
-        let columns = table.feature_columns(self.cells().features())?;
+        let decisions = self.decide_batch(table)?;
         let loss = self.task().loss();
         let classes = self.classes().len();
-        let measure = |buffers: &mut (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>), row: usize| {
-            let (truth, served, losses, features) = buffers;
-            features.clear();
-            features.extend(columns.iter().map(|&column| table.features(row)[column]));
-            let verdict = self.locate(table.prediction(row), table.peak(row), features);
+        let measure = |buffers: &mut (Vec<f64>, Vec<f64>, Vec<f64>), row: usize| {
+            let (truth, served, losses) = buffers;
+            let verdict = decisions.verdict(row);
             let (CellId(cell), source) = self.unfold(verdict);
             match (table.truth(row), table.votes(row)) {
                 (Some(known), _) => truth.copy_from_slice(known),
@@ -236,10 +238,11 @@ impl Policy {
                 loss.entropy(served),
             )
         };
-        let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes], Vec::new());
+        let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
         let rows: Vec<_> = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, measure).collect();
         let mut replay = Replay {
             policy: self.clone(),
+            decisions,
             groups: Vec::new(),
             places: Vec::with_capacity(rows.len()),
             weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
@@ -290,22 +293,23 @@ impl Replay {
             correlation: self.correlation(),
             support: Named::new(),
         };
-        // One action a group: means by groups, as everywhere; rows are needed for the standard errors only.
-        let mut add = |name: String, course: &dyn Fn(&Group) -> Course| {
-            let mean = self.mean_by_group(policy, course);
-            let courses: Vec<Course> = self.groups.iter().map(course).collect();
-            let cost =
-                |row: usize| courses[self.places[row].group as usize].mean(|action| self.cost(policy, row, action));
+        let acts = self.acts(policy);
+        let mut add = |name: String, mean: f64, cost: &dyn Fn(usize) -> f64| {
             evaluation.mean_cost.push(name.clone(), mean);
-            evaluation.standard_error.push(name, self.mean(&cost).1);
-            mean
+            evaluation.standard_error.push(name, self.mean(cost).1);
         };
-        let router = add("router".into(), &|group| policy.taken(group.source));
+        // Means by groups where there is one action a group, as everywhere; rows are needed for the standard errors only.
+        let router = acts.mean_cost();
+        add("router".into(), router, &|row| acts.cost(row));
         for (action, name) in names.iter().enumerate() {
-            add(format!("always-{name}"), &|_| Course::always(action));
+            let mean = self.mean_by_group(policy, |_| Course::always(action));
+            add(format!("always-{name}"), mean, &|row| self.cost(policy, row, action));
         }
-        let hindsight = |group: &Group| Course::always(best(names.len(), |action| group.cost(policy, action)));
-        let by_cell = add("cell-optimal".into(), &hindsight);
+        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action));
+        let by_cell = self.mean_by_group(policy, |group| Course::always(in_hindsight(group)));
+        let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
+        let group_of = |row: usize| self.places[row].group as usize;
+        add("cell-optimal".into(), by_cell, &|row| self.cost(policy, row, actions[group_of(row)]));
         let (pointwise, error) = self.mean(&|row| self.least_cost(policy, row, names.len()));
         evaluation.mean_cost.push("pointwise-optimal", pointwise);
         evaluation.standard_error.push("pointwise-optimal", error);
@@ -381,7 +385,7 @@ impl Replay {
             sum(self.groups.iter().map(|group| group.share * cost(group)))
         };
         let mut costs = Named::new();
-        costs.push("router", mean(&|group| policy.taken(group.source)));
+        costs.push("router", self.acts(policy).corrected_cost());
         for (action, name) in names.iter().enumerate() {
             costs.push(format!("always-{name}"), mean(&|_| Course::always(action)));
         }
@@ -393,7 +397,7 @@ impl Replay {
 
     /// Mean cost of a policy's decisions.
     pub(crate) fn mean_cost(&self, policy: &Policy) -> f64 {
-        self.mean_by_group(policy, |group| policy.taken(group.source))
+        self.acts(policy).mean_cost()
     }
 
     /// Mean cost of one course a group.
@@ -404,22 +408,15 @@ impl Replay {
 
     /// The share of the rows that each action gets; `undetermined` only if there are any.
     fn shares(&self, policy: &Policy, names: &[String]) -> Named<f64> {
-        let mut shares = Named::new();
+        let (mut shares, acts) = (Named::new(), self.acts(policy));
         for (action, name) in names.iter().enumerate() {
-            let decided = self.groups.iter().filter(|group| policy.code(group.source).is_some());
-            let parts = decided.map(|group| group.share * policy.taken(group.source).part_of(action));
-            shares.push(name.clone(), sum(parts).min(1.0));
+            shares.push(name.clone(), acts.decided_share_of(action));
         }
-        let undetermined = self.share(|group| policy.code(group.source).is_none());
+        let undetermined = acts.undecided_share();
         if undetermined > 0.0 {
             shares.push("undetermined", undetermined);
         }
         shares
-    }
-
-    /// What the policy's decision on a row really costs.
-    fn decided_cost(&self, policy: &Policy, row: usize) -> f64 {
-        policy.taken(self.places[row].source).mean(|action| self.cost(policy, row, action))
     }
 
     /// What an action really costs on a row.
@@ -469,12 +466,18 @@ impl Replay {
             tied(group.total - group.irreducible)
         };
         // Where labels give only bounds, the middle of the bounds ranks.
-        let estimated = |place: &Place| {
-            let estimate = policy.estimate(place.source);
-            tied(estimate.total - estimate.irreducible_low.midpoint(estimate.irreducible_high))
+        let estimated = |(row, place): (usize, &Place)| {
+            let (total, [low, high]) = match self.decisions.losses(row) {
+                Some(losses) => (losses.total(), losses.irreducible()),
+                None => {
+                    let estimate = policy.estimate(place.source);
+                    (estimate.total, [estimate.irreducible_low, estimate.irreducible_high])
+                }
+            };
+            tied(total - low.midpoint(high))
         };
         let rankings: [(&str, Vec<f64>); 5] = [
-            ("higher-order", self.places.iter().map(estimated).collect()),
+            ("higher-order", self.places.iter().enumerate().map(estimated).collect()),
             ("total-uncertainty", self.uncertainty.clone()),
             ("cell-optimal", self.places.iter().map(hindsight).collect()),
             ("pointwise-optimal", reducible.clone()),

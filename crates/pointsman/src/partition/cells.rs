@@ -2,13 +2,16 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::edges::{Edges, double, single};
 use super::grid::Grid;
+use super::path;
 use super::{Factor, MAX_CELLS, Partition};
 use crate::error::{Error, Result};
+use crate::forest::{Forest, Trees, inputs};
 use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
 
@@ -62,6 +65,18 @@ pub enum Axis {
         /// The edges.
         edges: Edges,
     },
+    /// The leaves of one tree.
+    Tree {
+        /// The tree, alone.
+        trees: Trees,
+    },
+    /// Bins of the score of a forest.
+    Forest {
+        /// The forest.
+        forest: Arc<Forest>,
+        /// Edges of the score.
+        edges: Edges,
+    },
 }
 
 /// A fitted partition: a product of axes, cells numbered with the last axis fastest.
@@ -109,6 +124,12 @@ impl Cells {
                             .all(|(a, b)| a.partial_cmp(b) == Some(Ordering::Less))
                 }
                 Axis::Feature { slot, name, .. } => features.get(*slot) == Some(name),
+                Axis::Tree { trees } => {
+                    axes.len() == 1 && trees.count() == 1 && trees.inputs() == inputs::width(classes, features.len())
+                }
+                Axis::Forest { forest, .. } => {
+                    axes.len() == 1 && forest.trees().inputs() == inputs::width(classes, features.len())
+                }
             };
             if !fits {
                 return Err(Error::Router("the partition's axes do not fit the classes and features".into()));
@@ -152,6 +173,31 @@ impl Cells {
         &self.features
     }
 
+    /// The forest whose score divides these cells, if one does.
+    pub(crate) fn forest(&self) -> Option<(&Arc<Forest>, &Edges)> {
+        match self.axes.as_slice() {
+            [Axis::Forest { forest, edges }] => Some((forest, edges)),
+            _ => None,
+        }
+    }
+
+    /// Whether a feature may be missing: trees have a way for that, edges have not.
+    pub(crate) fn takes_missing(&self) -> bool {
+        matches!(self.axes.as_slice(), [Axis::Tree { .. } | Axis::Forest { .. }])
+    }
+
+    /// The columns of the features these cells need.
+    ///
+    /// # Errors
+    /// If the table lacks one, or a value is missing where that cannot be.
+    pub(crate) fn columns_in(&self, table: &Table) -> Result<Vec<usize>> {
+        let columns = table.feature_columns(&self.features)?;
+        if !self.takes_missing() {
+            columns.iter().try_for_each(|&column| table.check_present(column))?;
+        }
+        Ok(columns)
+    }
+
     /// The fast way to cells, if these cells have one.
     pub(crate) fn grid(&self) -> Option<&Grid> {
         self.grid.as_ref()
@@ -170,7 +216,8 @@ impl Cells {
             Axis::TopClass { edges, .. } => edges[peak.class as usize].contains(f64::from(peak.key())),
             Axis::Confidence { edges } => edges.contains(f64::from(peak.key())),
             Axis::Feature { slot, edges, .. } => edges.contains(features[*slot]),
-            Axis::LevelSets { .. } => false,
+            // Thresholds of trees lie between values, and are not taken from the rows that are kept.
+            Axis::LevelSets { .. } | Axis::Tree { .. } | Axis::Forest { .. } => false,
         })
     }
 
@@ -187,7 +234,8 @@ impl Cells {
     /// What lies in a cell, in words.
     #[must_use]
     pub fn name(&self, cell: CellId, classes: &[String]) -> String {
-        let part = |(axis, stride): (&Axis, &usize)| axis.name(cell.index() / stride % axis.bins(), classes);
+        let part =
+            |(axis, stride): (&Axis, &usize)| axis.name(cell.index() / stride % axis.bins(), classes, &self.features);
         self.axes.iter().zip(&self.strides).map(part).collect::<Vec<_>>().join(" × ")
     }
 }
@@ -223,6 +271,7 @@ impl Axis {
             }
             Factor::Feature { name, bins } => {
                 let column = table.feature_columns(std::slice::from_ref(name))?[0];
+                table.check_present(column)?;
                 let values = (0..table.rows()).map(|row| table.features(row)[column]).collect();
                 let edges = Edges::quantiles(values, *bins, double);
                 let slot = features.iter().position(|other| other == name).unwrap_or_else(|| {
@@ -230,6 +279,9 @@ impl Axis {
                     features.len() - 1
                 });
                 Self::Feature { name: name.clone(), slot, edges }
+            }
+            Factor::Tree | Factor::Forest { .. } | Factor::Auto => {
+                return Err(Error::Partition(format!("partition {factor}: it learns from votes; use Router::learn")));
             }
         })
     }
@@ -248,6 +300,8 @@ impl Axis {
             Self::TopClass { edges, .. } => edges.iter().map(Edges::bins).sum(),
             Self::Confidence { edges } | Self::Feature { edges, .. } => edges.bins(),
             Self::LevelSets { levels, classes } => levels.len() / classes + 1,
+            Self::Tree { trees } => trees.leaves(),
+            Self::Forest { edges, .. } => edges.bins(),
         }
     }
 
@@ -261,6 +315,12 @@ impl Axis {
             Self::Confidence { edges } => edges.bin(f64::from(peak.key())),
             Self::LevelSets { levels, classes } => find_level(levels, *classes, row),
             Self::Feature { slot, edges, .. } => edges.bin(features[*slot]),
+            Self::Tree { trees } => {
+                let mut found = 0;
+                inputs::leaves_for(trees, row, peak, features, |leaf| found = leaf as usize);
+                found
+            }
+            Self::Forest { forest, edges } => edges.bin(forest.score(row, peak, features)),
         }
     }
 
@@ -275,11 +335,11 @@ impl Axis {
                 let top = levels.chunks_exact(*classes).nth(bin).map(|level| level.iter().copied().fold(0.0, f32::max));
                 [top.map(f64::from); 2]
             }
-            Self::Feature { .. } => [None; 2],
+            Self::Feature { .. } | Self::Tree { .. } | Self::Forest { .. } => [None; 2],
         }
     }
 
-    fn name(&self, bin: usize, classes: &[String]) -> String {
+    fn name(&self, bin: usize, classes: &[String], features: &[String]) -> String {
         let range = |what: &str, edges: &Edges, bin: usize| {
             let range = edges.name(bin);
             if range.is_empty() { what.to_owned() } else { format!("{what} {range}") }
@@ -298,6 +358,8 @@ impl Axis {
                 }
                 None => "predictions never seen".into(),
             },
+            Self::Tree { trees } => path::name(trees, bin, classes, features),
+            Self::Forest { edges, .. } => range("brier reducible", edges, bin),
         }
     }
 }

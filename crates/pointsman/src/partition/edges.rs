@@ -88,11 +88,6 @@ impl Edges {
 
     /// The bin's range in words: `<0.61`, `0.61–0.8`, `≥0.8`, or nothing if there is only one.
     pub(crate) fn name(&self, bin: usize) -> String {
-        let short = |v: f64| {
-            let digits = if v != 0.0 && v.abs() < 1e6 { (4 - v.abs().log10().floor() as i32).clamp(0, 9) } else { 0 };
-            let text = format!("{v:.*}", digits as usize);
-            if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-        };
         match (bin.checked_sub(1).and_then(|i| self.values.get(i)), self.values.get(bin)) {
             (None, None) => String::new(),
             (None, Some(&high)) => format!("<{}", short(high)),
@@ -100,6 +95,13 @@ impl Edges {
             (Some(&low), Some(&high)) => format!("{}–{}", short(low), short(high)),
         }
     }
+}
+
+/// A number with five digits that matter.
+pub(super) fn short(v: f64) -> String {
+    let digits = if v != 0.0 && v.abs() < 1e6 { (4 - v.abs().log10().floor() as i32).clamp(0, 9) } else { 0 };
+    let text = format!("{v:.*}", digits as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Puts the values of the given ascending ranks where sorting would put them; `values` starts at rank `start`.

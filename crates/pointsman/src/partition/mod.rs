@@ -7,12 +7,14 @@
 mod cells;
 mod edges;
 mod grid;
+mod path;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub use cells::{Axis, CellId, Cells};
 pub use edges::Edges;
+pub(crate) use edges::double;
 pub(crate) use grid::UNUSUAL;
 
 use crate::error::{Error, Result};
@@ -23,6 +25,12 @@ pub const MAX_CELLS: usize = 1 << 20;
 /// The largest number of bins along one axis.
 const MAX_BINS: usize = 100_000;
 
+/// The largest number of trees.
+const MAX_TREES: usize = 5_000;
+
+/// The number of trees if nobody says.
+pub(crate) const TREES: usize = 200;
+
 /// How to group inputs: a product of one or more factors.
 ///
 /// | text | cells |
@@ -31,7 +39,10 @@ const MAX_BINS: usize = 100_000;
 /// | `confidence:B` | `B` quantiles of the confidence, whatever the class |
 /// | `level-sets` | one cell for each distinct prediction |
 /// | `features:x_a=10,x_b=4` | quantiles of each named feature, crossed |
-/// | `P*Q` | the product of two partitions |
+/// | `tree` | the leaves of one tree grown on half of the rows, filled by the other half |
+/// | `forest:T` | bins of the reducible Brier loss that `T` trees expect; costs are each query's own |
+/// | `auto` | `top-class:10`, `confidence:30` or `forest:200`, whichever tells unseen rows apart best |
+/// | `P*Q` | the product of two partitions that do not learn |
 ///
 /// ```
 /// use pointsman::Partition;
@@ -68,6 +79,23 @@ pub enum Factor {
         /// How many.
         bins: usize,
     },
+    /// The leaves of one honest tree.
+    Tree,
+    /// Many trees.
+    Forest {
+        /// How many.
+        trees: usize,
+    },
+    /// Whichever of a few tells unseen rows apart best.
+    Auto,
+}
+
+impl Factor {
+    /// Whether it needs votes to be fitted.
+    #[must_use]
+    pub fn learns(&self) -> bool {
+        matches!(self, Self::Tree | Self::Forest { .. } | Self::Auto)
+    }
 }
 
 impl Partition {
@@ -95,6 +123,24 @@ impl Partition {
         Self { factors: features.into_iter().map(|(name, bins)| Factor::Feature { name: name.into(), bins }).collect() }
     }
 
+    /// The leaves of one honest tree.
+    #[must_use]
+    pub fn tree() -> Self {
+        Self { factors: vec![Factor::Tree] }
+    }
+
+    /// A forest of so many trees.
+    #[must_use]
+    pub fn forest(trees: usize) -> Self {
+        Self { factors: vec![Factor::Forest { trees }] }
+    }
+
+    /// Whichever of `top-class:10`, `confidence:30` and `forest:200` tells unseen rows apart best.
+    #[must_use]
+    pub fn auto() -> Self {
+        Self { factors: vec![Factor::Auto] }
+    }
+
     /// The product of two partitions.
     #[must_use]
     pub fn times(mut self, other: Self) -> Self {
@@ -112,7 +158,19 @@ impl Partition {
         if self.factors.is_empty() {
             return Err(Error::Partition("the partition has no factors: try top-class:10".into()));
         }
+        if let Some(learns) = self.factors.iter().find(|factor| factor.learns() && self.factors.len() > 1) {
+            return Err(Error::Partition(format!(
+                "partition {self}: {learns} finds its own cells and cannot be part of a product; it may use every feature"
+            )));
+        }
         for (i, factor) in self.factors.iter().enumerate() {
+            if let Factor::Forest { trees } = factor
+                && !(1..=MAX_TREES).contains(trees)
+            {
+                return Err(Error::Partition(format!(
+                    "partition {factor}: give a number of trees from 1 to {MAX_TREES}"
+                )));
+            }
             let same = |other: &Factor| match (other, factor) {
                 (Factor::Feature { name: a, .. }, Factor::Feature { name: b, .. }) => a == b,
                 _ => std::mem::discriminant(other) == std::mem::discriminant(factor),
@@ -159,6 +217,17 @@ impl FromStr for Partition {
                 "top-class" => factors.push(Factor::TopClass { bins: bins(argument)? }),
                 "confidence" => factors.push(Factor::Confidence { bins: bins(argument)? }),
                 "level-sets" if argument.is_none() => factors.push(Factor::LevelSets),
+                "tree" if argument.is_none() => factors.push(Factor::Tree),
+                "auto" if argument.is_none() => factors.push(Factor::Auto),
+                "forest" => match argument.map_or(Ok(TREES), |count| count.trim().parse()) {
+                    Ok(trees) => factors.push(Factor::Forest { trees }),
+                    Err(_) => {
+                        return Err(Error::Partition(format!(
+                            "partition {part:?}: {:?} is not a number of trees; try forest:{TREES}",
+                            argument.unwrap_or_default()
+                        )));
+                    }
+                },
                 "features" => {
                     for feature in argument.unwrap_or_default().split(',') {
                         let (name, n) = feature.split_once('=').unwrap_or((feature, "10"));
@@ -175,7 +244,7 @@ impl FromStr for Partition {
                 _ => {
                     return Err(Error::Partition(format!(
                         "unknown partition {part:?}: use top-class:B, confidence:B, level-sets or \
-                         features:x_a=B,x_b=B, joined by * for products"
+                         features:x_a=B,x_b=B, joined by * for products; or tree, forest:T or auto"
                     )));
                 }
             }
@@ -193,6 +262,9 @@ impl fmt::Display for Factor {
             Self::Confidence { bins } => write!(f, "confidence:{bins}"),
             Self::LevelSets => write!(f, "level-sets"),
             Self::Feature { name, bins } => write!(f, "features:x_{name}={bins}"),
+            Self::Tree => write!(f, "tree"),
+            Self::Forest { trees } => write!(f, "forest:{trees}"),
+            Self::Auto => write!(f, "auto"),
         }
     }
 }
@@ -217,19 +289,39 @@ mod tests {
 
     #[test]
     fn text_round_trips() {
-        for text in
-            ["top-class:10", "confidence:30", "level-sets", "features:x_a=10,x_b=4", "confidence:5*features:x_a=2"]
-        {
+        for text in [
+            "top-class:10",
+            "confidence:30",
+            "level-sets",
+            "features:x_a=10,x_b=4",
+            "confidence:5*features:x_a=2",
+            "tree",
+            "forest:7",
+            "auto",
+        ] {
             assert_eq!(text.parse::<Partition>().unwrap().to_string(), text);
         }
         assert_eq!("top-class".parse::<Partition>().unwrap(), Partition::top_class(10));
+        assert_eq!("forest".parse::<Partition>().unwrap(), Partition::forest(200));
     }
 
     #[test]
     fn nonsense_is_refused_with_advice() {
-        for text in
-            ["", "forest:-1", "top-class:0", "top-class:x", "level-sets:3", "features:", "confidence:5*confidence:5"]
-        {
+        for text in [
+            "",
+            "forest:-1",
+            "forest:0",
+            "forest:x",
+            "forest:5*tree",
+            "tree*top-class:3",
+            "auto:1",
+            "tree:2",
+            "top-class:0",
+            "top-class:x",
+            "level-sets:3",
+            "features:",
+            "confidence:5*confidence:5",
+        ] {
             assert!(text.parse::<Partition>().is_err(), "{text}");
         }
     }

@@ -1,6 +1,6 @@
 //! What would have to change for another action to be taken.
 
-use super::{Decision, UNDETERMINED};
+use super::Decision;
 
 /// A price at which a decision changes, all other prices staying as they are.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,14 +24,10 @@ impl Flip {
 }
 
 impl Decision<'_> {
-    fn taken(&self) -> Option<usize> {
-        Some(self.code()).filter(|&code| code != UNDETERMINED).map(usize::from)
-    }
-
     /// The next best action and by how much it is dearer; `None` if there is none, or nothing was decided.
     #[must_use]
     pub fn runner_up(&self) -> Option<(String, f64)> {
-        let taken = self.taken()?;
+        let taken = self.code()?;
         // A limit is a price, too.
         let extra = self.policy.surcharge.map_or(0.0, |surcharge| surcharge.price);
         let routes = 1..=self.policy.task.routes().len();
@@ -47,7 +43,7 @@ impl Decision<'_> {
     pub fn flips(&self) -> Vec<Flip> {
         let task = &self.policy.task;
         let known = self.costs() == self.costs_high() && self.policy.surcharge.is_none();
-        let (Some(taken), true) = (self.taken(), known) else { return Vec::new() };
+        let (Some(taken), true) = (self.code(), known) else { return Vec::new() };
         let (names, costs) = (task.action_names(), self.costs());
         let prices = task.routes().iter().map(|route| route.price()).chain(task.abstain_price());
         let flip = |(action, now): (usize, f64)| {

@@ -1,6 +1,7 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
 mod flips;
+mod forest;
 mod limit;
 mod tally;
 
@@ -10,16 +11,18 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{Asked, Column, Decomposition, Estimator, RowLosses};
+use crate::estimate::{self, Asked, Column, Decomposition, Estimator, RowLosses};
 use crate::evaluate::Named;
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
-use crate::partition::{CellId, Cells, UNUSUAL};
+use crate::partition::{Axis, CellId, Cells, UNUSUAL};
 use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
 use crate::task::{Route, Task, Ties};
 pub use flips::Flip;
+pub use forest::Decisions;
+use forest::{Leaves, Own};
 pub(crate) use limit::Course;
 pub use limit::Surcharge;
 pub use tally::{Tally, TallySummary};
@@ -97,6 +100,8 @@ struct Estimates {
     sources: Vec<Option<Decomposition>>,
     /// The cells without rows, ascending.
     empty: Vec<u32>,
+    /// The losses of a forest's leaves: queries have their own then, and a source is their cell as a whole.
+    leaves: Option<Leaves>,
 }
 
 /// Rows decided together: what is written for them stays in the fastest cache until it is checked.
@@ -114,6 +119,8 @@ pub struct Decision<'p> {
     cell: CellId,
     source: u32,
     kept: bool,
+    /// The query's own costs, if a forest made them.
+    own: Option<Own>,
 }
 
 /// The compact form of a decision that batches are made of; [`Policy::decision`] unfolds it.
@@ -135,7 +142,8 @@ impl Router {
     /// Compiles the router for a task.
     ///
     /// # Errors
-    /// If the loss does not fit the number of classes, or the router has no predictions of a measured oracle.
+    /// If the loss does not fit the number of classes, the router has no predictions of a measured oracle, or it has a forest
+    /// and the estimator needs larger cells or the task has too many routes.
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         task.loss().check_classes(self.classes().len())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
@@ -146,9 +154,14 @@ impl Router {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };
             Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles)
         };
+        let leaves = Leaves::of(self, loss, estimator, &oracles)?;
         let cells = self.cells().count();
         let mut sources: Vec<Option<Decomposition>> =
             (0..cells as u32).into_par_iter().map(|cell| estimate(self.mixture(CellId(cell)))).collect();
+        if let [Axis::Tree { .. }] = self.cells().axes() {
+            let mixtures: Vec<Mixture<'_>> = (0..cells as u32).map(|cell| self.mixture(CellId(cell))).collect();
+            estimate::shrink_leaves(&mut sources, &mixtures, loss, self.is_recalibrated());
+        }
         let empty: Vec<u32> = (0..cells as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
         // What only queries of empty cells need is worked out only if there are any.
         if !empty.is_empty() {
@@ -164,6 +177,7 @@ impl Router {
             asked,
             sources,
             empty,
+            leaves,
         };
         Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
     }
@@ -180,7 +194,10 @@ impl Policy {
             })
         };
         let columns = task.routes().iter().map(asked).collect::<Result<Vec<_>>>()?;
-        let actions = 1 + task.routes().len() + usize::from(task.abstain_price().is_some());
+        if estimates.leaves.is_some() {
+            forest::check_task(&task)?;
+        }
+        let actions = task.action_names().len();
         let sources = estimates.sources.len();
         let mut policy = Self {
             low: Vec::with_capacity(sources * actions),
@@ -268,20 +285,30 @@ impl Policy {
     /// If the row is not a prediction over the router's classes, or a feature is missing or not finite.
     #[inline]
     pub fn decide_with<T: Real>(&self, prediction: &[T], features: &[f64]) -> Result<Decision<'_>> {
-        Ok(self.decision(self.verdict(0, prediction, features)?))
+        match &self.estimates.leaves {
+            None => Ok(self.decision(self.verdict(0, prediction, features)?)),
+            Some(leaves) => self.decide_by(leaves, 0, prediction, features),
+        }
     }
 
     #[inline]
     fn verdict<T: Real>(&self, row: usize, prediction: &[T], features: &[f64]) -> Result<Verdict> {
+        let peak = self.check_query(row, prediction, features)?;
+        Ok(self.draw(self.locate(prediction, peak, features), prediction, features))
+    }
+
+    #[inline]
+    fn check_query<T: Real>(&self, row: usize, prediction: &[T], features: &[f64]) -> Result<Peak> {
         if prediction.len() != self.cells.classes() || features.len() != self.cells.features().len() {
             return Err(self.wrong_shape(prediction.len(), features.len()));
         }
         let peak = Peak::of(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
-        if let Some(slot) = features.iter().position(|x| !x.is_finite()) {
+        let missing = self.cells.takes_missing();
+        if let Some(slot) = features.iter().position(|x| !(x.is_finite() || missing && x.is_nan())) {
             let reason = format!("{} is not a feature value: give a finite number", features[slot]);
             return Err(Error::value(row, format!("x_{}", self.cells.features()[slot]), reason));
         }
-        Ok(self.draw(self.locate(prediction, peak, features), prediction, features))
+        Ok(peak)
     }
 
     #[inline]
@@ -343,8 +370,10 @@ impl Policy {
     /// Decides many queries, `predictions` and `features` row by row, into `out`.
     ///
     /// # Errors
-    /// If the shapes do not fit, or a row is not a prediction; rows before it are decided.
+    /// If the shapes do not fit, or a row is not a prediction; rows before it are decided. If the router has a forest, whose
+    /// decisions a verdict cannot hold: use [`Policy::decide_batch`].
     pub fn decide_rows<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
+        self.check_verdicts_suffice()?;
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         if predictions.len() != out.len() * c || features.len() != out.len() * d {
             return Err(Error::Table(format!(
@@ -373,18 +402,12 @@ impl Policy {
     /// Decides the rows of a table, whose values were checked when it was built, on all cores.
     ///
     /// # Errors
-    /// If the table has other classes or lacks a feature, or `out` is not as long as the table.
+    /// If the table has other classes or lacks a feature, or `out` is not as long as the table. If the router has a forest, whose
+    /// decisions a verdict cannot hold: use [`Policy::decide_batch`].
     pub fn decide_table(&self, table: &Table, out: &mut [Verdict]) -> Result<()> {
-        if table.classes() != self.classes() || table.rows() != out.len() {
-            return Err(Error::Table(format!(
-                "{} rows of {} for {} decisions; this router's classes are {}",
-                table.rows(),
-                table.classes().join(", "),
-                out.len(),
-                self.classes().join(", ")
-            )));
-        }
-        let columns = table.feature_columns(self.cells.features())?;
+        self.check_verdicts_suffice()?;
+        self.check_table(table, out.len())?;
+        let columns = self.cells.columns_in(table)?;
         out.par_chunks_mut(BLOCK).enumerate().for_each(|(block, out)| {
             let mut features = Vec::with_capacity(columns.len());
             for (i, slot) in out.iter_mut().enumerate() {
@@ -396,6 +419,25 @@ impl Policy {
             }
         });
         Ok(())
+    }
+
+    fn check_verdicts_suffice(&self) -> Result<()> {
+        match self.estimates.leaves {
+            None => Ok(()),
+            Some(_) => Err(Error::Task("the costs of a forest are each query's own: use Policy::decide_batch".into())),
+        }
+    }
+
+    fn check_table(&self, table: &Table, rows: usize) -> Result<()> {
+        if table.classes() == self.classes() && table.rows() == rows {
+            return Ok(());
+        }
+        Err(Error::Table(format!(
+            "{} rows of {} for {rows} decisions; this router's classes are {}",
+            table.rows(),
+            table.classes().join(", "),
+            self.classes().join(", ")
+        )))
     }
 
     fn decide_carefully<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
@@ -419,14 +461,14 @@ impl Policy {
             if ((verdict.0 & !KEPT) as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
         let known = self.estimates.sources.get(source as usize).is_some_and(Option::is_some);
         assert!(known, "a verdict of another policy");
-        Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0 }
+        Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0, own: None }
     }
 
     /// The decision on a cell as a whole; `None` if it is empty, since then each query falls back by itself.
     #[must_use]
     pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
         self.estimates.sources[..self.cells.count()].get(cell.index())?.as_ref()?;
-        Some(Decision { policy: self, cell, source: cell.0, kept: false })
+        Some(Decision { policy: self, cell, source: cell.0, kept: false, own: None })
     }
 
     /// The support of a cell.
@@ -450,11 +492,20 @@ impl Policy {
             return Course::by_lot(self.codes[at].into(), self.kept[at].into(), part);
         }
         Course::always(self.code(source).unwrap_or_else(|| {
-            let actions = self.low.len() / self.codes.len();
+            let actions = self.actions();
             let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
-            let known = (1..actions).filter(|&action| low[action] == high[action]);
-            known.fold(0, |best, action| if low[action] < low[best] { action } else { best })
+            cheapest_known(low, high)
         }))
+    }
+
+    /// How many actions there are.
+    fn actions(&self) -> usize {
+        1 + self.task.routes().len() + usize::from(self.task.abstain_price().is_some())
+    }
+
+    /// Whether queries have losses of their own beside those of their cell.
+    pub(crate) fn has_forest(&self) -> bool {
+        self.estimates.leaves.is_some()
     }
 
     /// The oracles whose losses are estimated beside the irreducible one.
@@ -544,7 +595,7 @@ fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
         None => true,
     };
     let least_gap = |action: usize, other: usize| {
-        if alike(action) && alike(other) || known(action) || known(other) {
+        if known(action) || known(other) || alike(action) && alike(other) {
             return (low[other] - low[action]).min(high[other] - high[action]);
         }
         let apart = low[other] - high[action];
@@ -566,18 +617,32 @@ fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
     (UNDETERMINED, 0.0)
 }
 
+/// The cheapest action whose cost is known; predicting is one.
+fn cheapest_known(low: &[f64], high: &[f64]) -> usize {
+    let known = (1..low.len()).filter(|&action| low[action] == high[action]);
+    known.fold(0, |best, action| if low[action] < low[best] { action } else { best })
+}
+
 impl<'p> Decision<'p> {
     /// What to do.
     #[inline]
     #[must_use]
     pub fn action(&self) -> Action<'p> {
-        self.policy.action(self.code())
+        self.policy.action(self.raw_code())
     }
 
     #[inline]
-    fn code(&self) -> u8 {
-        let codes = if self.kept { &self.policy.kept } else { &self.policy.codes };
-        codes[self.source as usize]
+    fn raw_code(&self) -> u8 {
+        match &self.own {
+            Some(own) => own.code,
+            None if self.kept => self.policy.kept[self.source as usize],
+            None => self.policy.codes[self.source as usize],
+        }
+    }
+
+    /// Which action is taken: 0 predict, then the routes, then abstain; `None` if undetermined.
+    pub(crate) fn code(&self) -> Option<usize> {
+        Some(self.raw_code()).filter(|&code| code != UNDETERMINED).map(usize::from)
     }
 
     /// At the margin of a limit, the part of such queries that is routed: a lot decides, the same for the same query.
@@ -596,16 +661,23 @@ impl<'p> Decision<'p> {
     /// lower bounds.
     #[inline]
     #[must_use]
-    pub fn costs(&self) -> &'p [f64] {
-        self.row(&self.policy.low)
+    pub fn costs(&self) -> &[f64] {
+        match &self.own {
+            None => self.row(&self.policy.low),
+            Some(own) => &own.low[..self.policy.actions()],
+        }
     }
 
     /// The upper bounds of the costs: equal to [`Decision::costs`] unless items carry one label each.
     #[must_use]
-    pub fn costs_high(&self) -> &'p [f64] {
-        self.row(&self.policy.high)
+    pub fn costs_high(&self) -> &[f64] {
+        match &self.own {
+            None => self.row(&self.policy.high),
+            Some(own) => &own.high[..self.policy.actions()],
+        }
     }
 
+    #[inline]
     fn row(&self, costs: &'p [f64]) -> &'p [f64] {
         let n = costs.len() / self.policy.codes.len();
         &costs[self.source as usize * n..][..n]
@@ -614,31 +686,48 @@ impl<'p> Decision<'p> {
     /// By how much the action beats the runner-up; infinite if there is none.
     #[must_use]
     pub fn margin(&self) -> f64 {
-        self.policy.margins[self.source as usize]
+        self.own.as_ref().map_or_else(|| self.policy.margins[self.source as usize], |own| own.margin)
     }
 
-    /// The estimates behind the costs.
+    /// The estimates of the query's cell: those behind the costs, unless a forest makes the query's own.
     #[must_use]
     pub fn estimate(&self) -> &'p Decomposition {
         self.policy.estimate(self.source)
     }
 
+    /// Lower and upper end of the irreducible loss; equal unless items carry one label each.
+    #[must_use]
+    pub fn irreducible_bounds(&self) -> [f64; 2] {
+        match &self.own {
+            None => [self.estimate().irreducible_low, self.estimate().irreducible_high],
+            Some(own) => own.irreducible,
+        }
+    }
+
+    /// Whether the split is known, not only bounded.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        let [low, high] = self.irreducible_bounds();
+        low == high
+    }
+
     /// The irreducible loss, if known.
     #[must_use]
     pub fn irreducible(&self) -> Option<f64> {
-        self.estimate().irreducible()
+        let [low, high] = self.irreducible_bounds();
+        (low == high).then_some(low)
     }
 
     /// The reducible loss, if known; an estimate below zero is shown as zero.
     #[must_use]
     pub fn reducible(&self) -> Option<f64> {
-        self.estimate().reducible().map(|reducible| reducible.max(0.0))
+        self.irreducible().map(|irreducible| (self.total() - irreducible).max(0.0))
     }
 
     /// The total loss of predicting.
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.estimate().total
+        self.own.as_ref().map_or_else(|| self.estimate().total, |own| own.total)
     }
 
     /// The query's cell.
@@ -647,7 +736,7 @@ impl<'p> Decision<'p> {
         self.cell
     }
 
-    /// How many calibration rows the costs rest on.
+    /// How many calibration rows the costs rest on; with a forest, how many are in the cell.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.estimate().rows

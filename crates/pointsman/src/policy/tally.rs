@@ -2,15 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Decision, Policy, Verdict};
+use super::{Decision, Decisions, Policy, Verdict};
 use crate::evaluate::Named;
 use crate::router::Support;
 
-/// Queries counted by how they were decided. Counts are whole numbers, so the order of the queries does not matter.
+/// Queries counted by how they were decided. Counts are whole numbers, so the order of the queries does not matter; with a
+/// forest, whose costs are each query's own, they are added up in order.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     counts: BTreeMap<Verdict, u64>,
     rows: u64,
+    own: Option<OwnCosts>,
+}
+
+/// Sums over queries that have costs of their own.
+#[derive(Debug, Clone)]
+struct OwnCosts {
+    /// How often each action was taken; the last is undetermined.
+    taken: Vec<u64>,
+    /// What was spent, and what each action would have cost everywhere.
+    router: f64,
+    always: Vec<f64>,
+    known: bool,
 }
 
 /// Shares and expected costs of the queries counted.
@@ -27,9 +40,26 @@ pub struct TallySummary {
 }
 
 impl Tally {
-    /// Counts some queries.
-    pub fn add(&mut self, mut verdicts: Vec<Verdict>) {
+    /// Counts the queries of a batch that the policy has decided.
+    pub fn add(&mut self, policy: &Policy, decisions: &Decisions) {
+        if policy.has_forest() {
+            let actions = policy.actions();
+            let own = self.own.get_or_insert_with(|| OwnCosts {
+                taken: vec![0; actions + 1],
+                router: 0.0,
+                always: vec![0.0; actions],
+                known: true,
+            });
+            for row in 0..decisions.len() {
+                let decision = policy.row(decisions, row);
+                own.taken[decision.code().unwrap_or(actions)] += 1;
+                own.router += decision.costs()[decision.code().unwrap_or(0)];
+                own.always.iter_mut().zip(decision.costs()).for_each(|(sum, cost)| *sum += cost);
+                own.known &= decision.is_known();
+            }
+        }
         // Sorted first: one look-up for all that are alike.
+        let mut verdicts = decisions.verdicts.clone();
         verdicts.sort_unstable();
         for alike in verdicts.chunk_by(|a, b| a == b) {
             *self.counts.entry(alike[0]).or_default() += alike.len() as u64;
@@ -50,24 +80,34 @@ impl Tally {
             let all = self.rows as f64;
             self.counts.iter().map(|(&verdict, &n)| value(policy.decision(verdict)) * (n as f64 / all)).sum()
         };
+        let all = self.rows as f64;
         let names = policy.task().action_names();
         let (mut shares, mut costs, mut support) = (Named::new(), Named::new(), Named::new());
+        let share = |code: Option<usize>| match &self.own {
+            None => mean(&|d| f64::from(u8::from(d.code() == code))),
+            Some(own) => own.taken[code.unwrap_or(names.len())] as f64 / all,
+        };
         for (action, name) in names.iter().enumerate() {
-            shares.push(name.clone(), mean(&|d| f64::from(u8::from(usize::from(d.code()) == action))));
+            shares.push(name.clone(), share(Some(action)));
         }
-        let undetermined = mean(&|d| f64::from(u8::from(d.action() == Action::Undetermined)));
+        let undetermined = share(None);
         if undetermined > 0.0 {
             shares.push("undetermined", undetermined);
         }
-        costs.push("router", mean(&|d| d.costs().get(usize::from(d.code())).copied().unwrap_or(d.costs()[0])));
+        let router = self.own.as_ref().map(|own| own.router / all);
+        costs.push("router", router.unwrap_or_else(|| mean(&|d| d.costs()[d.code().unwrap_or(0)])));
         for (action, name) in names.iter().enumerate() {
-            costs.push(format!("always-{name}"), mean(&|d| d.costs()[action]));
+            let always = self.own.as_ref().map(|own| own.always[action] / all);
+            costs.push(format!("always-{name}"), always.unwrap_or_else(|| mean(&|d| d.costs()[action])));
         }
         for wanted in [Support::Enough, Support::Sparse, Support::Empty] {
             let with = self.counts.iter().filter(|(verdict, _)| policy.decision(**verdict).support() == wanted);
             support.push(wanted.name(), with.map(|(_, n)| n).sum());
         }
-        let known = self.counts.keys().all(|&verdict| policy.decision(verdict).estimate().is_known());
+        let known = match &self.own {
+            None => self.counts.keys().all(|&verdict| policy.decision(verdict).is_known()),
+            Some(own) => own.known,
+        };
         TallySummary { rows: self.rows, shares, expected_cost: known.then_some(costs), support }
     }
 }

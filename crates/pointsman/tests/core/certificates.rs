@@ -438,3 +438,43 @@ fn budgets_are_judged_as_prices() {
     let plan = router.plan(&task, 0.9).unwrap();
     assert!(plan.cells.iter().any(|cell| cell.margin.unwrap().abs() < 1e-9), "the cell of the lot is in the plan");
 }
+
+/// A tree's cells were found with the other half of the rows, so its certificate holds; a forest's would not, and is refused.
+#[test]
+fn trees_are_certified_and_forests_refused() {
+    let mut rng = Rng::new(91);
+    let loss = Loss::brier();
+    // Enough items to know a cell's truth to a hundredth or so.
+    let items: Vec<(f64, f64)> = (0..20_000).map(|_| World::item(&mut rng)).collect();
+    let probs: Vec<Vec<f64>> = items.iter().map(|(c, _)| vec![*c, 1.0 - c]).collect();
+    let fresh = table(2, &probs, &vec![vec![1, 0]; items.len()]);
+    let mut failed = 0;
+    for _ in 0..20 {
+        let router = Router::calibrate(&World::draw(&mut rng, 1000, 3), &Partition::tree()).unwrap();
+        let certificate = router.certificate(&Task::new(loss.clone()), 0.8).unwrap();
+        let mut sums = vec![[0.0; 3]; router.cells().count()];
+        for (cell, (c, p)) in router.find_cells(&fresh).unwrap().into_iter().zip(&items) {
+            let (truth, prediction) = ([*p, 1.0 - p], [*c, 1.0 - c]);
+            let values = [1.0, loss.expected(&truth, &prediction), loss.entropy(&truth)];
+            sums[cell.index()].iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+        }
+        let holds = certificate.cells().iter().zip(sums).all(|(cell, [n, total, irreducible])| {
+            let near = |interval: pointsman::Interval, sum: f64| {
+                (interval.low - 0.01..=interval.high + 0.01).contains(&(sum / n)) || n < 500.0
+            };
+            near(cell.total(), total)
+                && near(cell.irreducible(), irreducible)
+                && near(cell.reducible(), total - irreducible)
+        });
+        failed += usize::from(!holds);
+    }
+    assert!(failed <= 4, "{failed} of 20 failed");
+    let forest = Router::calibrate(&World::draw(&mut rng, 200, 3), &Partition::forest(5)).unwrap();
+    for error in [
+        forest.certificate(&Task::new(loss.clone()), 0.9).map(|_| ()),
+        forest.plan(&Task::new(loss), 0.9).map(|_| ()),
+        forest.all_losses(CellId(0), 0.9).map(|_| ()),
+    ] {
+        assert!(error.unwrap_err().to_string().contains("forest"));
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DATA: [&str; 7] = ["error", "partition", "router", "simplex", "table", "votes", "wasserstein"];
+const DATA: [&str; 8] = ["error", "forest", "partition", "router", "simplex", "table", "votes", "wasserstein"];
 const PREFERENCE: [&str; 7] = ["certificate", "estimate", "evaluate", "loss", "oracle", "policy", "task"];
 
 /// Identifiers and punctuation, without comments and string or character literals.

@@ -5,6 +5,7 @@ mod certificates;
 mod decisions;
 mod estimators;
 mod evaluation;
+mod forest;
 mod golden;
 mod invariance;
 mod layering;

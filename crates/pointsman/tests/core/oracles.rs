@@ -283,7 +283,8 @@ fn the_panel_size_that_pays() {
             let cost = |m: u32| noise / f64::from(m) + 0.012 * f64::from(m);
             cost(a).total_cmp(&cost(b))
         });
-        let costs = policy.cell(CellId(cell)).unwrap().costs();
+        let decision = policy.cell(CellId(cell)).unwrap();
+        let costs = decision.costs();
         let least = (1..5).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).map(|route| [1, 3, 5, 9][route - 1]);
         assert_eq!(least, wanted, "cell {cell}: noise {noise}");
     }
@@ -305,7 +306,8 @@ fn prices_change_at_once_and_oracles_do_not() {
     // Fewer routes, another order, a Bayes-optimal oracle: all of that is known already.
     let fewer = Task::new(Loss::brier()).route("seer", Oracle::measured(), 0.0).unwrap();
     let fewer = fewer.route("three", panel(3, Aggregate::Mean), 0.0).unwrap().route("b", Oracle::bayes(), 0.0).unwrap();
-    let (found, all) = (policy.reprice(&fewer).unwrap(), policy.cell(CellId(0)).unwrap().costs());
+    let (found, all) = (policy.reprice(&fewer).unwrap(), policy.cell(CellId(0)).unwrap());
+    let all = all.costs();
     close(route_cost(&found, 0, 0), all[5] - 0.2, 1e-12, "seer");
     close(route_cost(&found, 0, 1), all[2] - 0.036, 1e-12, "three");
     assert_eq!(Some(route_cost(&found, 0, 2)), found.cell(CellId(0)).unwrap().irreducible());

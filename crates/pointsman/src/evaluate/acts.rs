@@ -1,0 +1,87 @@
+//! What a policy does with held-out rows, and what that costs.
+
+use rayon::prelude::*;
+
+use super::{Replay, sum};
+use crate::policy::{Course, Policy};
+
+/// One course a group or, where a forest gives every row costs of its own, one a row.
+pub(super) struct Acts<'a> {
+    replay: &'a Replay,
+    policy: &'a Policy,
+    /// Whether the labels decide, and what is done or, if they do not, counts as done.
+    acts: Vec<(bool, Course)>,
+    by_row: bool,
+}
+
+impl Replay {
+    pub(super) fn acts<'a>(&'a self, policy: &'a Policy) -> Acts<'a> {
+        let by_row = policy.has_forest();
+        let acts = if by_row {
+            let act = |row: usize| self.decisions.losses(row).map(|losses| policy.act_on(losses));
+            (0..self.places.len()).into_par_iter().with_min_len(1 << 10).filter_map(act).collect()
+        } else {
+            let act = |source: u32| (policy.code(source).is_some(), policy.taken(source));
+            self.groups.iter().map(|group| act(group.source)).collect()
+        };
+        Acts { replay: self, policy, acts, by_row }
+    }
+}
+
+impl Acts<'_> {
+    /// What is done with a row really costs.
+    pub(super) fn cost(&self, row: usize) -> f64 {
+        let act = self.acts[if self.by_row { row } else { self.replay.places[row].group as usize }].1;
+        act.mean(|action| self.replay.cost(self.policy, row, action))
+    }
+
+    /// Mean cost a query.
+    pub(super) fn mean_cost(&self) -> f64 {
+        if self.by_row {
+            return self.mean(|unit| self.cost(unit));
+        }
+        let groups = &self.replay.groups;
+        self.mean(|unit| self.acts[unit].1.mean(|action| groups[unit].cost(self.policy, action)))
+    }
+
+    /// Mean cost a query with the bias of few labels taken out. A row has the bias of its cell.
+    pub(super) fn corrected_cost(&self) -> f64 {
+        let corrected = |unit: usize, action: usize| {
+            let places = &self.replay.places;
+            let group = &self.replay.groups[if self.by_row { places[unit].group as usize } else { unit }];
+            let cost = group.corrected_cost(self.policy, action);
+            let own = if self.by_row {
+                self.replay.cost(self.policy, unit, action) - group.cost(self.policy, action)
+            } else {
+                0.0
+            };
+            cost + own
+        };
+        self.mean(|unit| self.acts[unit].1.mean(|action| corrected(unit, action)))
+    }
+
+    /// The share of the rows whose action, done or counted, is one of those.
+    pub(super) fn share_of(&self, wanted: impl Fn(usize) -> bool) -> f64 {
+        self.mean(|unit| self.acts[unit].1.mean(|action| f64::from(u8::from(wanted(action))))).min(1.0)
+    }
+
+    /// The share of the rows that certainly get an action.
+    pub(super) fn decided_share_of(&self, action: usize) -> f64 {
+        self.mean(|unit| if self.acts[unit].0 { self.acts[unit].1.part_of(action) } else { 0.0 }).min(1.0)
+    }
+
+    /// The share of the rows of which the labels do not decide.
+    pub(super) fn undecided_share(&self) -> f64 {
+        self.mean(|unit| f64::from(u8::from(!self.acts[unit].0))).min(1.0)
+    }
+
+    /// The mean over rows of what holds for the groups, or for each of them.
+    fn mean(&self, value: impl Fn(usize) -> f64) -> f64 {
+        if self.by_row {
+            let weights = &self.replay.weights;
+            sum(weights.iter().enumerate().map(|(row, weight)| weight * value(row))) / sum(weights.iter().copied())
+        } else {
+            sum(self.replay.groups.iter().enumerate().map(|(unit, group)| group.share * value(unit)))
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! One honest tree: half of the rows say where to divide, the other half what is there.
+
+use rayon::prelude::*;
+
+use super::grow::{Grown, Rule};
+use super::learn::{LEAVES, Learned, Sample, join, mix};
+use super::trees::{Node, Trees};
+use crate::error::Result;
+use crate::router::SPARSE;
+use crate::table::Table;
+
+/// Folds of the cross-validation that chooses the leaf size.
+const FOLDS: u64 = 4;
+
+/// Which half a row is in, by its rank in the canonical order: the first grows the tree.
+pub(crate) fn grows(seed: u64, rank: u32) -> bool {
+    mix(seed, u64::from(rank)).is_multiple_of(2)
+}
+
+/// Grows a tree on the first half of a table's rows and cuts it back until each leaf has enough rows of the second.
+pub(crate) fn tree(table: &Table, order: &[u32], columns: &[usize], seed: u64) -> Result<Learned> {
+    let halves: [Vec<u32>; 2] = [true, false].map(|first| {
+        (0..order.len() as u32).filter(|&rank| grows(seed, rank) == first).map(|rank| order[rank as usize]).collect()
+    });
+    let sample = Sample::of(table, &halves[0], columns)?;
+    let fold = |row: usize| mix(mix(seed, 1), row as u64) % FOLDS;
+    let rule = |leaf: usize| Rule { leaf, share: 1.0 };
+    let errors_of = |&leaf: &usize| -> Result<Vec<f64>> {
+        let mut errors = vec![0.0; sample.len()];
+        for left_out in 0..FOLDS {
+            let grown = sample.grow_where(|row| fold(row) != left_out, rule(leaf), seed);
+            let trees = join(sample.width, std::slice::from_ref(&grown))?;
+            for (row, slot) in errors.iter_mut().enumerate().filter(|(row, _)| fold(*row) == left_out) {
+                let mean = grown.means[trees.leaf(0, &sample.inputs_of(row)) as usize];
+                *slot = sample.error(row, mean);
+            }
+        }
+        Ok(errors)
+    };
+    let tried: Vec<Vec<f64>> = LEAVES.par_iter().map(errors_of).collect::<Result<_>>()?;
+    let best =
+        (0..LEAVES.len()).min_by(|&a, &b| sample.mean(&tried[a]).total_cmp(&sample.mean(&tried[b]))).unwrap_or(0);
+    let grown = sample.grow_where(|_| true, rule(LEAVES[best]), seed);
+    let trees = thin(&sample, grown, table, &halves[1], columns)?;
+    Ok(Learned { trees, errors: tried[best].clone() })
+}
+
+/// Lets leaves with few rows of the second half join their siblings.
+fn thin(sample: &Sample, grown: Grown, table: &Table, rows: &[u32], columns: &[usize]) -> Result<Trees> {
+    let trees = join(sample.width, std::slice::from_ref(&grown))?;
+    let values = super::inputs::of_rows(table, rows, columns);
+    let mut leaves = vec![0; rows.len()];
+    trees.leaves_of_rows(0, &values, &mut leaves);
+    let mut counts = vec![0_usize; trees.leaves()];
+    leaves.iter().for_each(|&leaf| counts[leaf as usize] += 1);
+    let nodes: Vec<Node> = trees.nodes().collect();
+    let mut next = 0;
+    let mut leaf_of = vec![0; nodes.len()];
+    for (place, node) in nodes.iter().enumerate() {
+        if *node == Node::Leaf {
+            leaf_of[place] = next;
+            next += 1;
+        }
+    }
+    let mut out = vec![Node::Leaf];
+    let root = keep(&nodes, &leaf_of, &counts, 0);
+    write(&root, &mut out, 0);
+    Trees::new(sample.width, vec![0], &out)
+}
+
+/// A subtree that stays, and its rows of the second half.
+enum Kept {
+    Leaf(usize),
+    Split(Node, Box<[Kept; 2]>, usize),
+}
+
+impl Kept {
+    fn rows(&self) -> usize {
+        match self {
+            Self::Leaf(rows) | Self::Split(_, _, rows) => *rows,
+        }
+    }
+}
+
+fn keep(nodes: &[Node], leaf_of: &[usize], counts: &[usize], place: usize) -> Kept {
+    match nodes[place] {
+        Node::Leaf => Kept::Leaf(counts[leaf_of[place]]),
+        node @ Node::Split { left, .. } => {
+            let [a, b] = [0, 1].map(|side| keep(nodes, leaf_of, counts, left as usize + side));
+            let rows = a.rows() + b.rows();
+            match (a, b) {
+                // A thin side asks nothing: its rows answer the questions of the other.
+                (Kept::Leaf(thin), Kept::Leaf(_)) if thin < SPARSE => Kept::Leaf(rows),
+                (Kept::Leaf(_), Kept::Leaf(thin)) if thin < SPARSE => Kept::Leaf(rows),
+                (Kept::Leaf(thin), Kept::Split(node, sides, _)) if thin < SPARSE => Kept::Split(node, sides, rows),
+                (Kept::Split(node, sides, _), Kept::Leaf(thin)) if thin < SPARSE => Kept::Split(node, sides, rows),
+                (a, b) => Kept::Split(node, Box::new([a, b]), rows),
+            }
+        }
+    }
+}
+
+fn write(kept: &Kept, out: &mut Vec<Node>, place: usize) {
+    if let Kept::Split(Node::Split { input, threshold, missing_right, .. }, sides, _) = kept {
+        let left = out.len();
+        out[place] =
+            Node::Split { input: *input, threshold: *threshold, left: left as u32, missing_right: *missing_right };
+        out.extend([Node::Leaf; 2]);
+        write(&sides[0], out, left);
+        write(&sides[1], out, left + 1);
+    }
+}

@@ -1,0 +1,246 @@
+//! Forests: many trees on part of the rows each, their leaf size chosen by out-of-bag error.
+
+use rayon::prelude::*;
+
+use super::grow::{Grown, Rule, grow};
+use super::inputs::{self, Codes};
+use super::targets::Targets;
+use super::trees::{Node, Trees};
+use crate::error::{Error, Result};
+use crate::router::SPARSE;
+use crate::table::Table;
+
+/// The leaf sizes to choose from.
+pub(super) const LEAVES: [usize; 7] = [250, 120, 60, 30, 15, 8, 4];
+
+/// Trees that choose the leaf size. Their error is freed from what comes of their being few.
+const PILOT: usize = 20;
+
+/// The share of the rows a tree is grown on.
+const BAG: f64 = 0.6;
+
+/// The share of the inputs that a split tries: measured on four data sets, a third was best or within noise of the best.
+const SHARE: f64 = 1.0 / 3.0;
+
+/// With so few inputs each split tries all of them.
+const FEW_INPUTS: usize = 3;
+
+/// Rows with two labels or more, ready to grow trees on.
+pub(super) struct Sample {
+    /// Places in the canonical order.
+    pub(super) ranks: Vec<u32>,
+    pub(super) values: Vec<f64>,
+    pub(super) width: usize,
+    codes: Codes,
+    pub(super) targets: Targets,
+    candidates: Vec<u32>,
+}
+
+/// Trees as grown, and how well they tell rows apart that they have not seen.
+#[derive(Debug, Clone)]
+pub(crate) struct Learned {
+    pub(crate) trees: Trees,
+    /// Squared error of each row with two labels, of both standardised targets; two is what the mean alone gives.
+    pub(crate) errors: Vec<f64>,
+}
+
+impl Sample {
+    /// The rows of a table, in canonical order, that carry two labels or more.
+    pub(super) fn of(table: &Table, order: &[u32], columns: &[usize]) -> Result<Self> {
+        let paired = |&rank: &u32| table.votes(order[rank as usize] as usize).is_some_and(|votes| votes.k() >= 2);
+        let ranks: Vec<u32> = (0..order.len() as u32).filter(paired).collect();
+        if ranks.len() < SPARSE {
+            return Err(Error::Partition(format!(
+                "{} of {} rows carry two labels or more, and a partition that learns needs at least {SPARSE} of them: one \
+                 label an item does not tell noise from error; use top-class:10, or collect second labels",
+                ranks.len(),
+                order.len()
+            )));
+        }
+        let rows: Vec<u32> = ranks.iter().map(|&rank| order[rank as usize]).collect();
+        let width = inputs::width(table.classes().len(), columns.len());
+        let values = inputs::of_rows(table, &rows, columns);
+        let codes = Codes::of(&values, width);
+        let candidates = codes.candidates(table.classes().len());
+        Ok(Self { ranks, values, width, codes, targets: Targets::of(table, &rows), candidates })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Grows one tree on the rows that are wanted.
+    pub(super) fn grow_where(&self, wanted: impl Fn(usize) -> bool, rule: Rule, seed: u64) -> Grown {
+        let rows = (0..self.len() as u32).filter(|&row| wanted(row as usize)).collect();
+        grow(&self.codes, &self.targets, rows, &self.candidates, rule, seed)
+    }
+
+    /// The squared error of a row's targets, both together.
+    pub(super) fn error(&self, row: usize, mean: [f64; 2]) -> f64 {
+        let [a, b] = self.targets.values[row];
+        (a - mean[0]).powi(2) + (b - mean[1]).powi(2)
+    }
+
+    /// The weighted mean of what is known.
+    pub(super) fn mean(&self, errors: &[f64]) -> f64 {
+        let known = || errors.iter().zip(&self.targets.weights).filter(|(error, _)| !error.is_nan());
+        known().map(|(error, weight)| error * weight).sum::<f64>() / known().map(|(_, weight)| weight).sum::<f64>()
+    }
+
+    pub(super) fn inputs_of(&self, row: usize) -> &[f64] {
+        &self.values[row * self.width..][..self.width]
+    }
+}
+
+/// The rows one tree is grown on: decided by numbers alone, so that it can be told again later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bag(u64);
+
+impl Bag {
+    pub(crate) fn of(seed: u64, tree: usize) -> Self {
+        Self(mix(seed, tree as u64))
+    }
+
+    /// Whether the row of this rank is among them.
+    #[inline]
+    pub(crate) fn holds(self, rank: u32) -> bool {
+        let uniform = (mix(self.0, u64::from(rank)) >> 11) as f64 / (1_u64 << 53) as f64;
+        uniform < BAG
+    }
+}
+
+/// A number that depends on both numbers in no visible way (the finaliser of SplitMix64).
+pub(super) fn mix(a: u64, b: u64) -> u64 {
+    let mut z = a.wrapping_add(b.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Puts trees together.
+pub(super) fn join(width: usize, grown: &[Grown]) -> Result<Trees> {
+    let (mut roots, mut nodes) = (Vec::new(), Vec::new());
+    for tree in grown {
+        let first = nodes.len() as u32;
+        roots.push(first);
+        nodes.extend(tree.nodes.iter().map(|node| match *node {
+            Node::Leaf => Node::Leaf,
+            Node::Split { input, threshold, left, missing_right } => {
+                Node::Split { input, threshold, left: left + first, missing_right }
+            }
+        }));
+    }
+    Trees::new(width, roots, &nodes)
+}
+
+/// Grows a forest on a table's rows, taken in canonical order. `step` is called as trees are done.
+pub(crate) fn forest(
+    table: &Table,
+    order: &[u32],
+    columns: &[usize],
+    count: usize,
+    seed: u64,
+    step: &(dyn Fn() + Sync),
+) -> Result<Learned> {
+    let sample = Sample::of(table, order, columns)?;
+    let share = if sample.candidates.len() <= FEW_INPUTS { 1.0 } else { SHARE };
+    let plant = |range: std::ops::Range<usize>, leaf: usize| -> Vec<Grown> {
+        range
+            .into_par_iter()
+            .map(|tree| {
+                let bag = Bag::of(seed, tree);
+                let grown = sample.grow_where(|row| bag.holds(sample.ranks[row]), Rule { leaf, share }, bag.0);
+                step();
+                grown
+            })
+            .collect()
+    };
+    let (mut best, mut worse) = (None::<(f64, usize, Vec<Grown>)>, 0);
+    for leaf in LEAVES {
+        let pilot = plant(0..PILOT.min(count), leaf);
+        let error = sample.mean(&out_of_bag(&sample, &pilot, seed, true)?.errors);
+        // From large to small, until it is clear that smaller ones are worse.
+        if best.as_ref().is_none_or(|(least, ..)| error < *least) {
+            (best, worse) = (Some((error, leaf, pilot)), 0);
+        } else {
+            worse += 1;
+            if worse == 2 {
+                break;
+            }
+        }
+    }
+    let (_, leaf, mut grown) = best.unwrap_or((0.0, LEAVES[0], Vec::new()));
+    grown.extend(plant(grown.len()..count, leaf));
+    let found = out_of_bag(&sample, &grown, seed, false)?;
+    Ok(Learned { trees: found.trees, errors: found.errors })
+}
+
+struct OutOfBag {
+    trees: Trees,
+    errors: Vec<f64>,
+}
+
+/// The squared error of each row by the trees that were not grown on it. With `freed`, the error that infinitely many such
+/// trees would have: the variance of a mean of few is known from the few.
+fn out_of_bag(sample: &Sample, grown: &[Grown], seed: u64, freed: bool) -> Result<OutOfBag> {
+    let trees = join(sample.width, grown)?;
+    let means: Vec<[f64; 2]> = grown.iter().flat_map(|tree| &tree.means).copied().collect();
+    let bags: Vec<Bag> = (0..grown.len()).map(|tree| Bag::of(seed, tree)).collect();
+    let error = |row: usize| {
+        let rank = sample.ranks[row];
+        let (mut n, mut sums, mut squares) = (0.0, [0.0; 2], [0.0; 2]);
+        for (tree, bag) in bags.iter().enumerate() {
+            if !bag.holds(rank) {
+                let mean = means[trees.leaf(tree, &sample.inputs_of(row)) as usize];
+                n += 1.0;
+                for target in 0..2 {
+                    sums[target] += mean[target];
+                    squares[target] += mean[target] * mean[target];
+                }
+            }
+        }
+        if n < 2.0 {
+            return f64::NAN;
+        }
+        let mean = sums.map(|sum| sum / n);
+        let of_few = (squares[0] + squares[1]) / n - mean[0] * mean[0] - mean[1] * mean[1];
+        sample.error(row, mean) - if freed { of_few / (n - 1.0) } else { 0.0 }
+    };
+    let errors = (0..sample.len()).into_par_iter().with_min_len(256).map(error).collect();
+    Ok(OutOfBag { trees, errors })
+}
+
+/// How often `step` is called at most when so many trees are grown.
+pub(crate) fn steps(trees: usize) -> u64 {
+    (LEAVES.len() * PILOT.min(trees) + trees) as u64
+}
+
+/// The squared error of each row with two labels, in canonical order, by the mean of the others in its cell; by that of all
+/// others if it is alone there.
+pub(crate) fn errors_of_cells(table: &Table, order: &[u32], cells: &[u32], count: usize) -> Vec<f64> {
+    let paired = |row: &&u32| table.votes(**row as usize).is_some_and(|votes| votes.k() >= 2);
+    let rows: Vec<u32> = order.iter().filter(paired).copied().collect();
+    let targets = Targets::of(table, &rows);
+    // Weight and sums of each cell, and of all rows.
+    let mut sums = vec![[0.0; 3]; count + 1];
+    let own = |i: usize| {
+        let (weight, [a, b]) = (targets.weights[i], targets.values[i]);
+        [weight, weight * a, weight * b]
+    };
+    for (i, &row) in rows.iter().enumerate() {
+        for place in [cells[row as usize] as usize, count] {
+            sums[place].iter_mut().zip(own(i)).for_each(|(sum, own)| *sum += own);
+        }
+    }
+    let error = |(i, &row): (usize, &u32)| {
+        let without = |place: usize| {
+            let mut rest = sums[place];
+            rest.iter_mut().zip(own(i)).for_each(|(sum, own)| *sum -= own);
+            // What is left of a lone row is rounding.
+            (rest[0] > 1e-9 * sums[place][0]).then(|| [rest[1] / rest[0], rest[2] / rest[0]])
+        };
+        let [a, b] = without(cells[row as usize] as usize).or_else(|| without(count)).unwrap_or_default();
+        (targets.values[i][0] - a).powi(2) + (targets.values[i][1] - b).powi(2)
+    };
+    rows.iter().enumerate().map(error).collect()
+}

@@ -1,0 +1,54 @@
+//! What trees are grown on: the unbiased Brier decomposition of every item.
+
+use crate::table::Table;
+
+/// The two targets of each row, standardised, and its weight. A loss never enters: partitions that tell these two apart
+/// tell the decompositions of other losses apart as well.
+///
+/// * irreducible: Û = (k/(k−1))(1 − ‖ȳ‖²), unbiased for 1 − ‖p*‖² from two labels on,
+/// * reducible: u − Û with u = 1 − 2⟨ȳ, f⟩ + ‖f‖², unbiased for ‖p* − f‖².
+#[derive(Debug, Clone)]
+pub(super) struct Targets {
+    pub(super) values: Vec<[f64; 2]>,
+    pub(super) weights: Vec<f64>,
+}
+
+/// A row's irreducible and reducible Brier loss; `None` with one label.
+pub(super) fn split(table: &Table, row: usize, dist: &mut [f64]) -> Option<[f64; 2]> {
+    let votes = table.votes(row)?;
+    let k = votes.k() as f64;
+    if k < 2.0 {
+        return None;
+    }
+    table.dist_into(row, dist);
+    let (mut agreement, mut served, mut square) = (0.0, 0.0, 0.0);
+    for (&n, f) in votes.counts().iter().zip(dist) {
+        let y = f64::from(n) / k;
+        agreement += y * y;
+        served += y * *f;
+        square += *f * *f;
+    }
+    let irreducible = (1.0 - agreement) * k / (k - 1.0);
+    Some([irreducible, 1.0 - 2.0 * served + square - irreducible])
+}
+
+impl Targets {
+    /// The targets of rows that all carry two labels or more.
+    pub(super) fn of(table: &Table, rows: &[u32]) -> Self {
+        let mut dist = vec![0.0; table.classes().len()];
+        let mut values: Vec<[f64; 2]> = rows.iter().filter_map(|&row| split(table, row as usize, &mut dist)).collect();
+        let weights: Vec<f64> = rows.iter().map(|&row| table.weight(row as usize)).collect();
+        let all: f64 = weights.iter().sum();
+        let mean =
+            |value: &dyn Fn(usize) -> f64| weights.iter().enumerate().map(|(i, w)| w * value(i)).sum::<f64>() / all;
+        let scales = [0, 1].map(|target| {
+            let centre = mean(&|i| values[i][target]);
+            let deviation = mean(&|i| (values[i][target] - centre).powi(2)).sqrt();
+            if deviation > 1e-9 { deviation } else { 1.0 }
+        });
+        for value in &mut values {
+            value.iter_mut().zip(scales).for_each(|(x, scale)| *x /= scale);
+        }
+        Self { values, weights }
+    }
+}

@@ -1,0 +1,273 @@
+//! Binary trees as flat arrays: what is stored, checked and walked.
+
+use super::inputs::Inputs;
+use crate::error::{Error, Result};
+
+/// The deepest a tree may be: it bounds what a query costs, also with trees from a file.
+pub(crate) const MAX_DEPTH: usize = 64;
+
+/// The most nodes of all trees together.
+const MAX_NODES: usize = 1 << 28;
+
+/// Trees that are walked together, so that one's wait for memory is another's work.
+const LANES: usize = 8;
+
+/// One node as it is stored: a question, or a leaf.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Node {
+    /// Where the rows end.
+    Leaf,
+    /// Inputs at or above the threshold go to the right child, the others to the left.
+    Split {
+        /// The input that is asked for: the classes' probabilities, the confidence, then the features.
+        input: u32,
+        /// The threshold.
+        threshold: f64,
+        /// The left child; the right one comes next. Counted from the first node of all trees.
+        left: u32,
+        /// Whether a missing value goes to the right.
+        missing_right: bool,
+    },
+}
+
+/// One or more binary trees over the same inputs; leaves are numbered through all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trees {
+    inputs: usize,
+    /// The first node of each tree; the nodes of a tree lie together.
+    roots: Vec<u32>,
+    steps: Vec<Step>,
+    /// Leaves of the trees before each tree, and of all.
+    first_leaves: Vec<u32>,
+}
+
+/// A node as it is walked. A leaf leads to itself, so that trees of different depth can be walked in step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Step {
+    threshold: f64,
+    /// The input; the highest bit is set if missing values go to the right.
+    input: u32,
+    /// The left child; of a leaf, itself.
+    left: u32,
+    /// The number of the leaf; of a split, [`NO_LEAF`].
+    leaf: u32,
+}
+
+const MISSING_RIGHT: u32 = 1 << 31;
+const NO_LEAF: u32 = u32::MAX;
+
+impl Step {
+    #[inline(always)]
+    fn next(&self, inputs: &impl Inputs) -> u32 {
+        let x = inputs.get((self.input & !MISSING_RIGHT) as usize);
+        let right = (x >= self.threshold) | (x.is_nan() & (self.input >= MISSING_RIGHT));
+        self.left + u32::from(right)
+    }
+}
+
+impl Trees {
+    /// Checks nodes and puts them together; `roots` are the first nodes of the trees.
+    ///
+    /// # Errors
+    /// If they are not trees: a child before its parent, outside its tree or with two parents, a threshold that is not finite,
+    /// an input that does not exist; or if a tree is too deep.
+    pub fn new(inputs: usize, roots: Vec<u32>, nodes: &[Node]) -> Result<Self> {
+        let fault = |what: &str| Error::Router(format!("the partition's trees {what}"));
+        if nodes.len() > MAX_NODES || inputs >= MISSING_RIGHT as usize {
+            return Err(fault("are too large"));
+        }
+        if inputs == 0 || roots.first() != Some(&0) || !roots.is_sorted_by(|a, b| a < b) {
+            return Err(fault("do not begin where they should"));
+        }
+        let (mut steps, mut first_leaves) = (Vec::with_capacity(nodes.len()), vec![0]);
+        let mut depths: Vec<u8> = vec![u8::MAX; nodes.len()];
+        for (tree, &root) in roots.iter().enumerate() {
+            let end = roots.get(tree + 1).map_or(nodes.len(), |&next| next as usize);
+            let mut leaves = first_leaves[tree];
+            if root as usize >= end || end > nodes.len() {
+                return Err(fault("do not begin where they should"));
+            }
+            depths[root as usize] = 0;
+            for place in root as usize..end {
+                let depth = depths[place];
+                if depth == u8::MAX {
+                    return Err(fault("have a node that no question leads to"));
+                }
+                match nodes[place] {
+                    Node::Leaf => {
+                        let (threshold, left) = (f64::INFINITY, place as u32);
+                        steps.push(Step { threshold, input: 0, left, leaf: leaves });
+                        leaves += 1;
+                    }
+                    Node::Split { input, threshold, left, missing_right } => {
+                        if input as usize >= inputs {
+                            return Err(fault("ask for an input that does not exist"));
+                        }
+                        if !threshold.is_finite() {
+                            return Err(fault("have a threshold that is not finite"));
+                        }
+                        if usize::from(depth) >= MAX_DEPTH {
+                            return Err(fault(&format!("are deeper than {MAX_DEPTH}")));
+                        }
+                        let children = left as usize..left as usize + 2;
+                        if children.start <= place || children.end > end {
+                            return Err(fault("have a child outside its tree or before its parent"));
+                        }
+                        for child in children {
+                            if depths[child] != u8::MAX {
+                                return Err(fault("have a node with two parents"));
+                            }
+                            depths[child] = depth + 1;
+                        }
+                        let input = input | if missing_right { MISSING_RIGHT } else { 0 };
+                        steps.push(Step { threshold, input, left, leaf: NO_LEAF });
+                    }
+                }
+            }
+            first_leaves.push(leaves);
+        }
+        Ok(Self { inputs, roots, steps, first_leaves })
+    }
+
+    /// How many inputs a query has.
+    #[must_use]
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// How many trees there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.roots.len()
+    }
+
+    /// How many leaves all trees have together.
+    #[must_use]
+    pub fn leaves(&self) -> usize {
+        self.first_leaves[self.roots.len()] as usize
+    }
+
+    /// The leaves of one tree.
+    pub(crate) fn leaves_of(&self, tree: usize) -> std::ops::Range<usize> {
+        self.first_leaves[tree] as usize..self.first_leaves[tree + 1] as usize
+    }
+
+    /// The first node of each tree.
+    #[must_use]
+    pub fn roots(&self) -> &[u32] {
+        &self.roots
+    }
+
+    /// The nodes, tree by tree.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + '_ {
+        self.steps.iter().map(|step| match step.leaf {
+            NO_LEAF => Node::Split {
+                input: step.input & !MISSING_RIGHT,
+                threshold: step.threshold,
+                left: step.left,
+                missing_right: step.input >= MISSING_RIGHT,
+            },
+            _ => Node::Leaf,
+        })
+    }
+
+    /// The leaf of one tree that a query falls in.
+    #[inline]
+    pub(crate) fn leaf(&self, tree: usize, inputs: &impl Inputs) -> u32 {
+        let mut place = self.roots[tree];
+        loop {
+            let next = self.steps[place as usize].next(inputs);
+            if next == place {
+                return self.steps[place as usize].leaf;
+            }
+            place = next;
+        }
+    }
+
+    /// Calls `visit` with the query's leaf of every tree, in order.
+    #[inline]
+    pub(crate) fn leaves_for(&self, inputs: &impl Inputs, mut visit: impl FnMut(u32)) {
+        for roots in self.roots.chunks(LANES) {
+            let mut places = [roots[0]; LANES];
+            places[..roots.len()].copy_from_slice(roots);
+            self.walk(&mut places, |step, _| step.next(inputs));
+            places[..roots.len()].iter().for_each(|&place| visit(self.steps[place as usize].leaf));
+        }
+    }
+
+    /// Writes the leaves of one tree for many queries, `inputs` row by row.
+    pub(crate) fn leaves_of_rows(&self, tree: usize, inputs: &[f64], out: &mut [u32]) {
+        let width = self.inputs;
+        for (rows, out) in inputs.chunks(LANES * width).zip(out.chunks_mut(LANES)) {
+            let mut places = [self.roots[tree]; LANES];
+            let last = out.len() - 1;
+            self.walk(&mut places, |step, lane| step.next(&&rows[lane.min(last) * width..][..width]));
+            out.iter_mut().zip(places).for_each(|(slot, place)| *slot = self.steps[place as usize].leaf);
+        }
+    }
+
+    #[inline(always)]
+    fn walk(&self, places: &mut [u32; LANES], next: impl Fn(&Step, usize) -> u32) {
+        loop {
+            let mut moved = 0;
+            for (lane, place) in places.iter_mut().enumerate() {
+                let next = next(&self.steps[*place as usize], lane);
+                moved |= next ^ *place;
+                *place = next;
+            }
+            if moved == 0 {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(input: u32, threshold: f64, left: u32) -> Node {
+        Node::Split { input, threshold, left, missing_right: true }
+    }
+
+    #[test]
+    fn queries_find_their_leaves() {
+        let nodes = [split(0, 0.5, 1), Node::Leaf, split(1, -1.0, 3), Node::Leaf, Node::Leaf, Node::Leaf];
+        let trees = Trees::new(2, vec![0, 5], &nodes).unwrap();
+        assert_eq!((trees.count(), trees.leaves(), trees.leaves_of(1)), (2, 4, 3..4));
+        let rows = [[0.4, 0.0], [0.5, -2.0], [0.5, -1.0], [f64::NAN, -2.0], [f64::NAN, f64::NAN]];
+        let mut out = [0; 5];
+        trees.leaves_of_rows(0, rows.as_flattened(), &mut out);
+        assert_eq!(out, [0, 1, 2, 1, 2]);
+        for (row, leaf) in rows.iter().zip(out) {
+            let row = row.as_slice();
+            assert_eq!(trees.leaf(0, &row), leaf);
+            let mut all = Vec::new();
+            trees.leaves_for(&row, |leaf| all.push(leaf));
+            assert_eq!(all, [leaf, 3]);
+        }
+        assert_eq!(trees.nodes().collect::<Vec<_>>(), nodes);
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused() {
+        let leaf = Node::Leaf;
+        for (what, nodes, roots) in [
+            ("a cycle", vec![split(0, 0.0, 0), leaf, leaf], vec![0]),
+            ("a child outside", vec![split(0, 0.0, 2), leaf, leaf], vec![0]),
+            ("a huge child", vec![split(0, 0.0, u32::MAX - 1), leaf, leaf], vec![0]),
+            ("a child in another tree", vec![split(0, 0.0, 2), leaf, leaf, leaf], vec![0, 2]),
+            ("two parents", vec![split(0, 0.0, 1), split(0, 0.0, 3), split(0, 0.0, 3), leaf, leaf], vec![0]),
+            ("an orphan", vec![leaf, leaf], vec![0]),
+            ("no number", vec![split(0, f64::NAN, 1), leaf, leaf], vec![0]),
+            ("infinite", vec![split(0, f64::INFINITY, 1), leaf, leaf], vec![0]),
+            ("no such input", vec![split(1, 0.0, 1), leaf, leaf], vec![0]),
+            ("no roots", vec![leaf], vec![]),
+            ("a root outside", vec![leaf], vec![0, 1]),
+            ("roots twice", vec![leaf, leaf], vec![0, 0]),
+            ("too deep", (0..200).flat_map(|i| [split(0, 0.0, 2 * i + 1), leaf]).chain([leaf]).collect(), vec![0]),
+        ] {
+            assert!(Trees::new(1, roots, &nodes).is_err(), "{what}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! From a table to a router, also by partitions that learn.
+
+use super::{BACKOFF_BINS, Router, canonical_order, cells_of};
+use crate::error::{Error, Result};
+use crate::forest::{self, Learned};
+use crate::partition::{Axis, Cells, Factor, Partition, TREES};
+use crate::table::Table;
+
+/// How `auto` chose a partition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// What it chose among; the first is the one chosen.
+    pub candidates: Vec<Candidate>,
+    /// By how much the forest's error is below that of the best of the others and of no partition at all, in standard errors
+    /// of the difference. It is chosen above one.
+    pub margin: f64,
+}
+
+/// A partition that `auto` has looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The partition.
+    pub partition: Partition,
+    /// Which share of the variance of the rows' irreducible and reducible Brier loss it explains on rows it has not seen:
+    /// out of bag for the forest, one row left out for the others.
+    pub explained: f64,
+}
+
+impl Router {
+    /// As [`Router::calibrate`], with a seed for partitions that draw numbers. `step` is called at most
+    /// [`Router::steps`] times as trees are grown. With `auto` the second value says how it chose.
+    ///
+    /// # Errors
+    /// If the table has no rows or no votes, or the partition does not fit it. Partitions that learn need thirty rows with two
+    /// labels or more.
+    pub fn learn(
+        table: &Table,
+        partition: &Partition,
+        seed: u64,
+        step: &(dyn Fn() + Sync),
+    ) -> Result<(Self, Option<Choice>)> {
+        if !table.has_votes() {
+            return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
+        }
+        partition.check()?;
+        super::check_rows(table)?;
+        match partition.factors() {
+            [Factor::Tree] => Ok((Self::learn_tree(table, seed)?, None)),
+            [Factor::Forest { trees }] => {
+                let backoff = Self::fit_backoff(table, BACKOFF_BINS)?;
+                let learned = grow(table, *trees, seed, step)?;
+                Ok((Self::from_forest(partition.clone(), learned.trees, seed, backoff, table)?, None))
+            }
+            [Factor::Auto] => Self::choose(table, seed, step),
+            factors => {
+                let bins = factors.iter().find_map(|factor| match factor {
+                    Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
+                    _ => None,
+                });
+                let cells = Cells::fit(partition, table)?;
+                let backoff = Self::fit_backoff(table, bins.unwrap_or(BACKOFF_BINS))?;
+                Ok((Self::from_parts(partition.clone(), cells, backoff, false, table)?, None))
+            }
+        }
+    }
+
+    /// How many steps learning takes at most.
+    #[must_use]
+    pub fn steps(partition: &Partition) -> u64 {
+        match partition.factors() {
+            [Factor::Forest { trees }] => forest::steps(*trees),
+            [Factor::Auto] => forest::steps(TREES),
+            _ => 0,
+        }
+    }
+
+    /// One half of the rows divides, the other is kept.
+    fn learn_tree(table: &Table, seed: u64) -> Result<Self> {
+        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+        let order = canonical_order(table, &columns);
+        let learned = forest::tree(table, &order, &columns, seed)?;
+        let kept: Vec<u32> = (0..order.len() as u32)
+            .filter(|&rank| !forest::grows(seed, rank))
+            .map(|rank| order[rank as usize])
+            .collect();
+        let kept = table.select(&kept, &columns);
+        let axes = vec![Axis::Tree { trees: learned.trees }];
+        let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
+        let backoff = Self::fit_backoff(&kept, BACKOFF_BINS)?;
+        Self::from_parts(Partition::tree(), cells, backoff, false, &kept)
+    }
+
+    /// The partition of a few that tells unseen rows apart best; a forest must be clearly better to be worth its size.
+    fn choose(table: &Table, seed: u64, step: &(dyn Fn() + Sync)) -> Result<(Self, Option<Choice>)> {
+        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+        let order = canonical_order(table, &columns);
+        let learned = grow(table, TREES, seed, step)?;
+        let mut simple = Vec::new();
+        for partition in [Partition::top_class(10), Partition::confidence(30)] {
+            let cells = Cells::fit(&partition, table)?;
+            let found: Vec<u32> = cells_of(table, &cells, &[]).into_iter().map(|cell| cell.0).collect();
+            let errors = forest::errors_of_cells(table, &order, &found, cells.count());
+            simple.push((partition, errors));
+        }
+        let alone = forest::errors_of_cells(table, &order, &vec![0; table.rows()], 1);
+        let explained = |errors: &[f64]| 1.0 - mean(errors).0 / mean(&alone).0;
+        simple.sort_by(|a, b| mean(&a.1).0.total_cmp(&mean(&b.1).0));
+        // Cells that tell nothing apart are no match for the mean of all rows; a forest that does no better is none either.
+        let rival = [&simple[0].1, &alone].into_iter().min_by(|a, b| mean(a).0.total_cmp(&mean(b).0)).unwrap_or(&alone);
+        let less: Vec<f64> = rival.iter().zip(&learned.errors).map(|(rival, forest)| rival - forest).collect();
+        let (difference, error) = mean(&less);
+        let margin = if error > 0.0 { difference / error } else { 0.0 };
+        let mut candidates: Vec<Candidate> = simple
+            .into_iter()
+            .map(|(partition, errors)| Candidate { partition, explained: explained(&errors) })
+            .collect();
+        let of_forest = Candidate { partition: Partition::forest(TREES), explained: explained(&learned.errors) };
+        let router = if margin > 1.0 {
+            candidates.insert(0, of_forest);
+            let backoff = Self::fit_backoff(table, BACKOFF_BINS)?;
+            Self::from_forest(Partition::forest(TREES), learned.trees, seed, backoff, table)?
+        } else {
+            candidates.push(of_forest);
+            Self::calibrate(table, &candidates[0].partition)?
+        };
+        Ok((router, Some(Choice { candidates, margin })))
+    }
+}
+
+fn grow(table: &Table, trees: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Result<Learned> {
+    let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+    forest::forest(table, &canonical_order(table, &columns), &columns, trees, seed, step)
+}
+
+/// The mean of what is known, and its standard error.
+fn mean(values: &[f64]) -> (f64, f64) {
+    let known = || values.iter().filter(|value| !value.is_nan());
+    let n = known().count() as f64;
+    let mean = known().sum::<f64>() / n;
+    (mean, known().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt() / n)
+}

@@ -1,0 +1,311 @@
+//! Partitions that learn, in a world whose regions only a feature tells apart.
+
+use pointsman::{
+    Action, CellId, Cells, Error, Estimator, Factor, Loss, Node, Oracle, Partition, Router, SPARSE, Table, Task, Trees,
+};
+
+use crate::world::{Rng, close};
+
+/// The weak model says much the same everywhere. Below a third of `x` the labels disagree as it says; above two thirds they
+/// are sure and it is wrong; between, they are sure and it is nearly right. `z` says nothing and is often missing.
+fn world(rows: usize, k: usize, seed: u64) -> Table {
+    let mut rng = Rng::new(seed);
+    let (mut probs, mut votes, mut features, mut truth) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..rows {
+        let (f, x) = (0.55 + 0.1 * rng.uniform(), rng.uniform());
+        let p = if x < 1.0 / 3.0 { [f, 1.0 - f] } else { [1.0, 0.0] };
+        let p = if x >= 2.0 / 3.0 { [0.0, 1.0] } else { p };
+        probs.extend([f, 1.0 - f]);
+        votes.extend(rng.votes(&p, k));
+        truth.extend(p);
+        features.extend([x, if rng.uniform() < 0.3 { f64::NAN } else { rng.uniform() }]);
+    }
+    let table = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
+    table.with_features(["x", "z"], features).unwrap().with_truth(truth).unwrap()
+}
+
+fn task() -> Task {
+    Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap().abstain(0.4).unwrap()
+}
+
+fn reordered(table: &Table, order: &[usize]) -> Table {
+    let probs = order.iter().flat_map(|&row| table.prediction(row)).copied().collect();
+    let votes = order.iter().flat_map(|&row| table.votes(row).unwrap().counts()).copied().collect();
+    let features = order.iter().flat_map(|&row| table.features(row)).copied().collect();
+    let table = Table::new(table.classes().to_vec(), probs).unwrap().with_votes(votes).unwrap();
+    table.with_features(["x", "z"], features).unwrap()
+}
+
+fn message<T>(result: Result<T, Error>) -> String {
+    result.err().expect("an error").to_string()
+}
+
+#[test]
+fn trees_find_what_only_a_feature_tells() {
+    let (calibration, test) = (world(1_500, 5, 1), world(2_000, 5, 2));
+    let gain = |partition: Partition, loss: Loss| {
+        let router = Router::calibrate(&calibration, &partition).unwrap();
+        let policy = router.policy(&Task::new(loss).route("expert", Oracle::bayes(), 0.05).unwrap()).unwrap();
+        let evaluation = policy.replay(&test).unwrap().evaluate(&policy).unwrap();
+        (
+            evaluation.gain.get("higher-order").unwrap().unwrap(),
+            evaluation.regret.get("pointwise-optimal").copied().unwrap(),
+        )
+    };
+    // Losses the trees were never grown for.
+    for loss in [Loss::brier(), Loss::cross_entropy(), Loss::fn_fp(1.0, 4.0).unwrap()] {
+        let bound = loss.bound().min(5.0);
+        for partition in [Partition::tree(), Partition::forest(30)] {
+            let (found, regret) = gain(partition.clone(), loss.clone());
+            assert!(found > 0.9 && regret < 0.02 * bound, "{partition} {loss}: gain {found}, regret {regret}");
+        }
+        assert!(gain(Partition::top_class(10), loss.clone()).0 < 0.5, "{loss}: confidence says nothing here");
+    }
+}
+
+#[test]
+fn neither_row_order_nor_threads_matter() {
+    let table = world(400, 3, 3);
+    let mut order: Vec<usize> = (0..table.rows()).collect();
+    Rng::new(4).shuffle(&mut order);
+    let shuffled = reordered(&table, &order);
+    for partition in [Partition::tree(), Partition::forest(12), Partition::auto()] {
+        let learn = |table: &Table, threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| Router::learn(table, &partition, 7, &|| ()).unwrap())
+        };
+        let (router, choice) = learn(&table, 2);
+        assert_eq!((&router, &choice), (&learn(&shuffled, 1).0, &learn(&shuffled, 1).1), "{partition}");
+        let (a, b) = (router.policy(&task()).unwrap(), learn(&shuffled, 1).0.policy(&task()).unwrap());
+        for row in 0..50 {
+            let decide = |policy: &pointsman::Policy| {
+                let features: &[f64] = if policy.cells().features().is_empty() { &[] } else { table.features(row) };
+                policy.decide_with(table.prediction(row), features).unwrap().costs().to_vec()
+            };
+            assert_eq!(decide(&a), decide(&b), "{partition}");
+        }
+        let other = Router::learn(&table, &partition, 8, &|| ()).unwrap().0;
+        assert!(router != other || !router.partition().factors()[0].learns(), "{partition}: the seed matters");
+    }
+}
+
+#[test]
+fn one_query_a_batch_and_a_replay_agree() {
+    let (calibration, test) = (world(500, 3, 5), world(300, 3, 6));
+    let router = Router::calibrate(&calibration, &Partition::forest(17)).unwrap();
+    for task in [
+        task(),
+        Task::new(Loss::zero_one()).route("a", "panel:m=3,aggregate=plurality".parse().unwrap(), 0.02).unwrap(),
+    ] {
+        let policy = router.policy(&task).unwrap();
+        let batch = policy.decide_batch(&test).unwrap();
+        let replay = policy.replay(&test).unwrap();
+        let (mut shares, n) = ([0.0; 3], test.rows() as f64);
+        for row in 0..test.rows() {
+            let (one, many) =
+                (policy.decide_with(test.prediction(row), test.features(row)).unwrap(), policy.row(&batch, row));
+            assert_eq!((one.costs(), one.action(), one.cell()), (many.costs(), many.action(), many.cell()));
+            assert_eq!((one.irreducible(), one.total()), (many.irreducible(), many.total()));
+            let least = one.costs().iter().copied().fold(f64::INFINITY, f64::min);
+            let place = one.costs().iter().position(|&cost| cost == least).unwrap();
+            assert_eq!(one.action(), [Action::Predict, Action::Route(task.routes()[0].name()), Action::Abstain][place]);
+            shares[place] += 1.0 / n;
+        }
+        let evaluation = replay.evaluate(&policy).unwrap();
+        for ((name, share), expected) in evaluation.shares.iter().zip(shares) {
+            close(*share, expected, 1e-9, name);
+        }
+        // Another price: by the same losses.
+        let dearer = policy.reprice(&task.clone().reprice_route(task.routes()[0].name(), 0.2).unwrap()).unwrap();
+        let (cheap, dear) = (policy.row(&batch, 0), dearer.row(&batch, 0));
+        close(dear.costs()[1] - cheap.costs()[1], 0.2 - task.routes()[0].price(), 1e-12, "the route");
+        assert!(replay.evaluate(&dearer).unwrap().shares.get("predict") >= evaluation.shares.get("predict"));
+        let grid = replay.price_grid(&policy, &[CellId(0)], 5).unwrap();
+        let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
+        close(grid.router[own], *evaluation.mean_cost.get("router").unwrap(), 1e-12, "the grid at the task's prices");
+    }
+}
+
+#[test]
+fn a_forest_s_cells_are_honest() {
+    // Scores by trees that have not seen a row: what cells say of themselves holds for new rows.
+    let (calibration, test) = (world(3_000, 2, 8), world(3_000, 2, 9));
+    let router = Router::calibrate(&calibration, &Partition::forest(40)).unwrap();
+    let policy = router.policy(&task()).unwrap();
+    let cells = policy.replay(&test).unwrap().cells(&policy).unwrap();
+    assert!((10..=25).contains(&cells.len()), "{} cells", cells.len());
+    let off = |share: f64, a: Option<f64>, b: Option<f64>| share * (a.unwrap() - b.unwrap());
+    let mut bias = 0.0;
+    for cell in cells.iter().filter(|cell| cell.held_out.rows > 0) {
+        bias += off(cell.share, cell.total, cell.held_out.total).abs();
+    }
+    assert!(bias < 0.05, "mean difference {bias}");
+    assert!(router.cells().name(CellId(0), router.classes()).starts_with("brier reducible <"));
+}
+
+#[test]
+fn an_honest_tree_keeps_the_other_half_in_leaves_of_enough_rows() {
+    let table = world(1_000, 3, 10);
+    let router = Router::calibrate(&table, &Partition::tree()).unwrap();
+    let rows = router.rows().rows();
+    assert!((400..600).contains(&rows), "{rows} rows of the second half");
+    assert!(router.cells().count() >= 3, "{} leaves", router.cells().count());
+    for cell in 0..router.cells().count() as u32 {
+        assert!(router.mixture(CellId(cell)).len() >= SPARSE);
+        assert!(router.cells().name(CellId(cell), router.classes()).contains("x_x"), "the way to a leaf names x");
+    }
+    // Leaves that differ are hardly drawn together; every estimate lies between its own and that of all.
+    let policy = router.policy(&task()).unwrap();
+    let totals: Vec<f64> =
+        (0..router.cells().count() as u32).map(|c| policy.cell(CellId(c)).unwrap().total()).collect();
+    let (low, high) =
+        (totals.iter().copied().fold(f64::MAX, f64::min), totals.iter().copied().fold(f64::MIN, f64::max));
+    assert!(low < 0.5 && high > 0.6, "{totals:?}");
+}
+
+#[test]
+fn leaves_that_differ_by_chance_are_drawn_together() {
+    // One tree forced on noise: its leaves say the same.
+    let mut rng = Rng::new(11);
+    let n = 600;
+    let votes = (0..n).flat_map(|_| rng.votes(&[0.6, 0.4], 3)).collect();
+    let table = Table::new(["a", "b"], [0.6, 0.4].repeat(n)).unwrap().with_votes(votes).unwrap();
+    let table = table.with_features(["x"], (0..n).map(|i| i as f64).collect()).unwrap();
+    let split = |threshold: f64, left: u32| Node::Split { input: 3, threshold, left, missing_right: false };
+    let nodes = [split(300.0, 1), split(150.0, 3), split(450.0, 5), Node::Leaf, Node::Leaf, Node::Leaf, Node::Leaf];
+    let trees = Trees::new(4, vec![0], &nodes).unwrap();
+    let cells = Cells::new(2, vec![pointsman::Axis::Tree { trees }], vec!["x".into()]).unwrap();
+    let backoff = Router::calibrate(&table, &Partition::confidence(10)).unwrap().backoff().as_ref().clone();
+    let router = Router::from_parts(Partition::tree(), cells, backoff, false, &table).unwrap();
+    let policy = router.policy(&task()).unwrap();
+    let all = Router::calibrate(&table, &Partition::confidence(1)).unwrap().policy(&task()).unwrap();
+    let all = all.cell(CellId(0)).unwrap().total();
+    for cell in 0..4 {
+        let own: f64 = {
+            let mixture = router.mixture(CellId(cell));
+            let mean = mixture.centroid().unwrap();
+            1.0 - 2.0 * (0.6 * mean[0] + 0.4 * mean[1]) + 0.52
+        };
+        let found = policy.cell(CellId(cell)).unwrap().total();
+        assert!((found - all).abs() <= 0.7 * (own - all).abs() + 1e-12, "{found} between {own} and {all}");
+    }
+}
+
+#[test]
+fn missing_values_have_a_way_in_trees_and_none_between_edges() {
+    let table = world(400, 3, 12);
+    let error = message(Router::calibrate(&table, &"features:x_z=4".parse().unwrap()));
+    assert!(error.contains("column x_z") && error.contains("missing") && error.contains("forest"), "{error}");
+    for partition in [Partition::tree(), Partition::forest(5)] {
+        let policy = Router::calibrate(&table, &partition).unwrap().policy(&task()).unwrap();
+        assert!(policy.decide_with(&[0.6, 0.4], &[f64::NAN, f64::NAN]).is_ok());
+        let error = message(policy.decide_with(&[0.6, 0.4], &[0.1, f64::INFINITY]));
+        assert!(error.contains("x_z") && error.contains("inf"), "{error}");
+        let error = message(policy.decide_with(&[0.6, 0.4], &[0.1]));
+        assert!(error.contains("x_x") && error.contains("x_z"), "{error}");
+        let bare = Table::new(["no", "yes"], vec![0.5, 0.5]).unwrap();
+        let error = message(policy.decide_batch(&bare));
+        assert!(error.contains("the feature x_x is needed"), "{error}");
+    }
+    // What an edge-based router meets later is refused as well.
+    let whole = Router::calibrate(&table, &"features:x_x=4".parse().unwrap()).unwrap();
+    let policy = whole.policy(&task()).unwrap();
+    let holes = Table::new(["no", "yes"], vec![0.5, 0.5]).unwrap().with_features(["x"], vec![f64::NAN]).unwrap();
+    assert!(message(policy.decide_batch(&holes)).contains("row 0, column x_x"));
+    // A feature that is always missing, or always the same, is never asked for.
+    let features = (0..table.rows()).flat_map(|row| [table.features(row)[0], f64::NAN, 1.0]).collect();
+    let empty = Table::new(["no", "yes"], table.predictions().to_vec()).unwrap();
+    let empty =
+        empty.with_votes((0..400).flat_map(|row| table.votes(row).unwrap().counts()).copied().collect()).unwrap();
+    let empty = empty.with_features(["x", "never", "same"], features).unwrap();
+    let router = Router::calibrate(&empty, &Partition::forest(5)).unwrap();
+    let pointsman::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
+    assert!(forest.trees().nodes().all(|node| !matches!(node, Node::Split { input: 4.., .. })));
+}
+
+#[test]
+fn a_missing_value_that_means_something_is_used() {
+    // Whoever has no z is sure; everybody else disagrees.
+    let mut rng = Rng::new(13);
+    let (mut votes, mut features) = (vec![], vec![]);
+    for i in 0..300 {
+        votes.extend(rng.votes(if i % 2 == 0 { &[1.0, 0.0] } else { &[0.5, 0.5] }, 4));
+        features.push(if i % 2 == 0 { f64::NAN } else { rng.uniform() });
+    }
+    let table = Table::new(["a", "b"], [0.5, 0.5].repeat(300)).unwrap().with_votes(votes).unwrap();
+    let table = table.with_features(["z"], features).unwrap();
+    for partition in [Partition::tree(), Partition::forest(20)] {
+        let policy = Router::calibrate(&table, &partition).unwrap().policy(&task()).unwrap();
+        let irreducible = |z: f64| policy.decide_with(&[0.5, 0.5], &[z]).unwrap().irreducible().unwrap();
+        assert!(irreducible(f64::NAN) < 0.1 && irreducible(0.5) > 0.4, "{partition}");
+    }
+}
+
+#[test]
+fn what_cannot_be_learned_is_refused_with_advice() {
+    let single = world(300, 1, 14);
+    for partition in [Partition::tree(), Partition::forest(5), Partition::auto()] {
+        let error = message(Router::calibrate(&single, &partition));
+        assert!(error.contains("two labels") && error.contains("top-class"), "{error}");
+    }
+    let router = Router::calibrate(&world(300, 3, 15), &Partition::forest(5)).unwrap();
+    for estimator in [Estimator::Npmle, Estimator::Dirichlet] {
+        let error = message(router.policy(&task().estimator(estimator)));
+        assert!(error.contains("use shrink"), "{error}");
+    }
+    let many = (0..20).fold(task(), |task, i| task.route(format!("r{i}"), Oracle::bayes(), 0.1).unwrap());
+    assert!(message(router.policy(&many)).contains("at most 16"));
+    assert!(message(router.clone().recalibrated().policy(&task())).contains("weak prediction"));
+    assert!(message(router.certificate(&task(), 0.95)).contains("use tree"));
+    assert!(message(router.policy(&task().budget(0.2).unwrap())).contains("each query's own"));
+    let policy = router.policy(&task()).unwrap();
+    let error = message(policy.decide_rows(&[0.6, 0.4], &[0.1, 0.2], &mut [Default::default()]));
+    assert!(error.contains("decide_batch"), "{error}");
+}
+
+#[test]
+fn trees_and_rows_make_the_same_router_again() {
+    let table = world(300, 3, 16);
+    let router = Router::learn(&table, &Partition::forest(6), 3, &|| ()).unwrap().0;
+    let pointsman::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
+    let again = |trees: Trees| {
+        let backoff = router.backoff().as_ref().clone();
+        Router::from_forest(router.partition().clone(), trees, forest.seed(), backoff, router.rows())
+    };
+    assert_eq!(again(forest.trees().clone()).unwrap(), router);
+    // Trees that do not fit: too few, of other inputs, or with a leaf that no row reaches.
+    let leaf = |inputs: usize, trees: u32| {
+        Trees::new(inputs, (0..trees).collect(), &vec![Node::Leaf; trees as usize]).unwrap()
+    };
+    assert!(again(leaf(5, 5)).is_err() && again(leaf(6, 6)).is_err() && again(leaf(5, 6)).is_ok());
+    let far = Node::Split { input: 3, threshold: 1e300, left: 1, missing_right: false };
+    let nodes: Vec<Node> = [far, Node::Leaf, Node::Leaf].into_iter().chain([Node::Leaf; 5]).collect();
+    assert!(message(again(Trees::new(5, vec![0, 3, 4, 5, 6, 7], &nodes).unwrap())).contains("no rows"));
+}
+
+#[test]
+fn auto_takes_a_forest_where_it_helps() {
+    let (router, choice) = Router::learn(&world(800, 5, 17), &Partition::auto(), 0, &|| ()).unwrap();
+    let choice = choice.unwrap();
+    assert!(matches!(router.partition().factors(), [Factor::Forest { trees: 200 }]) && choice.margin > 1.0);
+    assert!(choice.candidates[0].explained > 0.5 && choice.candidates[1].explained < 0.1, "{choice:?}");
+    // Here all rows are alike: nothing explains anything.
+    let mut rng = Rng::new(18);
+    let f: Vec<f64> = (0..500).map(|_| 0.5 + 0.4 * rng.uniform()).collect();
+    let votes = f.iter().flat_map(|_| rng.votes(&[0.7, 0.3], 3)).collect();
+    let table =
+        Table::new(["a", "b"], f.iter().flat_map(|f| [*f, 1.0 - f]).collect()).unwrap().with_votes(votes).unwrap();
+    let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
+    assert!(!router.partition().factors()[0].learns(), "{choice:?}");
+}
+
+#[test]
+fn weights_count_as_rows() {
+    let table = world(300, 3, 19);
+    let weights = (0..300).map(|i| if i % 3 == 0 { 5.0 } else { 0.5 }).collect();
+    let heavy = table.clone().with_weights(weights).unwrap();
+    for partition in [Partition::tree(), Partition::forest(5)] {
+        let (a, b) = (Router::calibrate(&table, &partition).unwrap(), Router::calibrate(&heavy, &partition).unwrap());
+        assert!(a != b && b.policy(&task()).is_ok());
+    }
+}
