@@ -5,6 +5,7 @@ mod bad_input;
 mod browser;
 mod budget;
 mod calibrate;
+mod certificates;
 mod decide;
 mod demo;
 mod diagnose;
