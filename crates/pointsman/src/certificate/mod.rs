@@ -153,7 +153,8 @@ impl Router {
             (rules.certify(&items, served.as_ref().map(|served| served.as_deref())), weight(mixture) / all)
         };
         let (cells, shares): (Vec<_>, Vec<_>) = (0..cells as u32).into_par_iter().map(cell).unzip();
-        // The union over all sets of cells; half of the failures for each of the two claims.
+        // The union over all sets of cells; half of the failures for each of the two claims. Between quantiles of the rows
+        // themselves the share of a set is beta distributed, with tails no heavier than those of counting.
         let n = self.rows().rows() as f64;
         let doubt = cells.len() as f64 * 2_f64.ln() - (FOR_SHARES / 2.0 * (1.0 - confidence)).ln();
         Ok(Certificate {

@@ -110,3 +110,14 @@ fn what_labels_cannot_settle_is_said_to_be_so() {
     assert_eq!(plan.cells[0].labels, None);
     assert!(plan.cells[0].worth > 0.0);
 }
+
+/// A cell whose only row gave its edge has nothing to go by, and the plan says so instead of guessing.
+#[test]
+fn cells_without_usable_rows_are_listed_without_figures() {
+    let probs: Vec<Vec<f64>> = [0.6, 0.7, 0.8].map(|c| vec![c, 1.0 - c]).into();
+    let router = Router::calibrate(&table(2, &probs, &vec![vec![2, 1]; 3]), &Partition::confidence(3)).unwrap();
+    let plan = router.plan(&task(0.1, 0.3), 0.9).unwrap();
+    assert_eq!(plan.cells.len(), 3);
+    let without: Vec<_> = plan.cells.iter().filter(|cell| cell.cell.0 > 0).collect();
+    assert!(without.iter().all(|cell| (cell.more_labels, cell.more_items, cell.labels) == (None, None, None)));
+}
