@@ -8,6 +8,7 @@ mod calibrate;
 mod decide;
 mod demo;
 mod evaluate;
+mod forest;
 mod formats;
 #[cfg(unix)]
 mod interrupt;
