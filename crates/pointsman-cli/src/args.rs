@@ -1,5 +1,6 @@
 //! The command line as typed.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -29,6 +30,7 @@ A first look, needing nothing:
   pointsman demo
 
 On your own table of prob_<class> and votes_<class> columns:
+  pointsman diagnose calibration.csv --route 0.05 --abstain 0.3
   pointsman calibrate calibration.csv -o router.safetensors
   pointsman show router.safetensors --route 0.05 --abstain 0.3
   pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 -o decisions.csv
@@ -49,8 +51,12 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Decide every row of a table: predict, route or abstain
     Decide(DecideArgs),
+    /// Which cells need more labels before their action is certain, and what that is worth
+    Plan(PlanArgs),
     /// Prove it on held-out rows: costs, regrets, routing curves, calibration error
     Evaluate(EvaluateArgs),
+    /// Before anyone adopts this: does decomposition help on this table, and is the table good enough to tell?
+    Diagnose(DiagnoseArgs),
     /// Build a small world, calibrate, decide and evaluate in it, explaining each step
     Demo(DemoArgs),
     /// Repeat the paper's experiments (needs a build with the feature lab)
@@ -145,6 +151,23 @@ pub(crate) struct TableArgs {
     pub(crate) columns: Option<Columns>,
 }
 
+/// Where the votes come from, if not from the table's own columns.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Table")]
+pub(crate) struct VotesArgs {
+    /// Take the votes from a long table id,label[,annotator]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) annotations: Option<PathBuf>,
+    /// Keep only the first K labels of every row, in the order of the file: for labels that were collected until
+    /// annotators agreed
+    #[arg(long, value_name = "K", value_parser = first_labels)]
+    pub(crate) first_labels: Option<NonZeroU32>,
+}
+
+fn first_labels(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "keep a whole number of labels, at least 1 and better 2 or more".into())
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products;
@@ -176,9 +199,8 @@ pub(crate) struct CalibrateArgs {
     pub(crate) recalibrate: bool,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
-    /// Take the votes from a long table id,label[,annotator]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Table")]
-    pub(crate) annotations: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
 }
 
 #[derive(Debug, Args)]
@@ -187,7 +209,9 @@ pub(crate) struct CalibrateArgs {
 Examples:
   pointsman show router.safetensors
   pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin
-  pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3"))]
+  pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3
+  pointsman show router.safetensors --route expert=0.05 --confidence 0.95
+  pointsman show router.safetensors --route expert=0.05 --explain 3"))]
 pub(crate) struct ShowArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -198,6 +222,12 @@ pub(crate) struct ShowArgs {
     /// The order of the cells
     #[arg(long, value_name = "KEY", default_value = "cell")]
     pub(crate) sort: SortKey,
+    /// Show between what the losses lie with this confidence, as in 0.95, and which actions are certain
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    pub(crate) confidence: Option<f64>,
+    /// Explain one cell, by number: its rows, all costs, the runner-up and which price would change its action
+    #[arg(long, value_name = "CELL")]
+    pub(crate) explain: Option<String>,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
 }
@@ -217,15 +247,16 @@ pub(crate) enum SortKey {
 #[command(after_help = format!("{LOSSES}
 
 Columns written: id (if the table has one), cell, support, action, label, irreducible, reducible,
-cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own. Unknown
-numbers are left empty.
+cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own; certain (true
+or false) with --confidence. Unknown numbers are left empty.
 
 Written to a file, decisions appear whole or not at all; standard output is a stream: rows before
 a bad one are there, and the exit code says so.
 
 Examples:
   pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o out.parquet
-  cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,"))]
+  cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,
+  pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 --explain 17"))]
 pub(crate) struct DecideArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -243,10 +274,42 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "N", default_value_t = 65_536, hide = true,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) batch_rows: u32,
+    /// Say of each decision whether it is certain with this confidence, as in 0.95
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    pub(crate) confidence: Option<f64>,
+    /// Explain the decision on one query, by its id or its row counted from one, instead of writing them all
+    #[arg(long, value_name = "ROW", conflicts_with_all = ["output", "output_format"])]
+    pub(crate) explain: Option<String>,
+    /// Print the explanation as JSON
+    #[arg(long, requires = "explain")]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LOSSES}
+
+Figures are what to expect if the estimates are right, not a promise. Worth is what knowing better is
+expected to save on a thousand queries like the calibration rows.
+
+Examples:
+  pointsman plan router.safetensors --route expert=0.05 --abstain 0.3
+  pointsman plan router.safetensors --task task.toml --confidence 0.9 --json"))]
+pub(crate) struct PlanArgs {
+    /// The router (- is standard input)
+    #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
+    pub(crate) router: PathBuf,
+    /// How sure an action must be to be called certain
+    #[arg(long, value_name = "C", default_value_t = 0.95, allow_negative_numbers = true)]
+    pub(crate) confidence: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
 }
 
 #[derive(Debug, Args)]
@@ -284,14 +347,44 @@ pub(crate) struct EvaluateArgs {
     pub(crate) task: TaskArgs,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
-    /// Take the votes from a long table id,label[,annotator]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Table")]
-    pub(crate) annotations: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LOSSES}
+
+The table is halved ten times by content; routers of one half are judged on the other, both ways
+round. Without prices the order of routing is judged, with them the cost a query.
+
+Examples:
+  pointsman diagnose calibration.csv
+  pointsman diagnose all.npz --loss zero-one --route expert=0.05 --abstain 0.3 -o diagnosis"))]
+pub(crate) struct DiagnoseArgs {
+    /// The table: predictions and several labels a row (- is standard input)
+    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
+    pub(crate) table: PathBuf,
+    /// How to group inputs into cells
+    #[arg(long, value_name = "P", default_value = "top-class:10")]
+    pub(crate) partition: Partition,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write diagnosis.json, and the report of one half judged on the other, into this directory
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments: routing, losses, three-way, correlation, cells, labels, rows, all.
+Experiments: routing, losses, three-way, correlation, cells, labels and rows are the paper's; forest,
+oracles and budgets go beyond it; all.
 
 Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
 DIR/figures. A run that was stopped continues where it was when the same command is given again.

@@ -17,7 +17,7 @@ use crate::render::style::{BOLD, DIM, GOOD};
 use crate::render::{self, next_step};
 
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.table), args.annotations.as_ref()])?;
+    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref()])?;
     let to_stdout = plan::is_stream(&args.output);
     if to_stdout && io::stdout().is_terminal() {
         bail!("a router is not text: give a path instead of -, or redirect standard output");
@@ -25,10 +25,10 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     if to_stdout && args.json {
         bail!("--json and -o - both write to standard output: give the router a path");
     }
-    let annotations = args.annotations.as_deref();
+    let annotations = args.votes.annotations.as_deref();
     let inputs: Vec<_> = [Some(args.table.as_path()), annotations].into_iter().flatten().collect();
     plan::refuse_to_overwrite(&args.output, &inputs)?;
-    let options = plan::read_options(&args.reading, args.annotations.as_ref(), Need::Votes);
+    let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
     let table = plan::read_table(&args.table, &options)?;
     let (mut router, choice) = {
         let progress = Progress::bar("growing trees", Router::steps(&args.partition).max(1));
@@ -49,6 +49,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     let learned = Learned::of(&router);
     warn(&table, &router, &learned);
+    plan::warn_about_labels(&table, &args.votes)?;
     if args.json {
         return json::print(&Summary::new(&router, &learned, choice.as_ref()));
     }

@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{Limit, Loss, Oracle, Policy, Replay, Router, Table, Task};
+use pointsman::{Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Votes};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
-use crate::args::{TableArgs, TaskArgs};
+use crate::args::{TableArgs, TaskArgs, VotesArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
@@ -117,12 +117,13 @@ pub(crate) fn task_flags(args: &TaskArgs) -> String {
 }
 
 /// How to read a table.
-pub(crate) fn read_options(args: &TableArgs, annotations: Option<&PathBuf>, need: Need) -> ReadOptions {
+pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Need) -> ReadOptions {
     ReadOptions {
         format: args.format,
         filters: args.filters.clone(),
         columns: args.columns.clone().unwrap_or_default(),
-        annotations: annotations.cloned(),
+        annotations: votes.and_then(|votes| votes.annotations.clone()),
+        first_labels: votes.and_then(|votes| votes.first_labels),
         need,
         ..ReadOptions::default()
     }
@@ -130,9 +131,44 @@ pub(crate) fn read_options(args: &TableArgs, annotations: Option<&PathBuf>, need
 
 /// Reads a whole table, with a spinner if it takes long.
 pub(crate) fn read_table(path: &Path, options: &ReadOptions) -> anyhow::Result<Table> {
+    Ok(read_frame(path, options)?.table)
+}
+
+/// The same with the rows' ids and places in the file.
+pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<Frame> {
     let _spinner = Progress::spinner(format!("reading {}", path.display()));
-    let Frame { table, .. } = pointsman_table::read_frame(path, options)?;
-    Ok(table)
+    Ok(pointsman_table::read_frame(path, options)?)
+}
+
+/// Says so if rows have fewer labels than were asked for, or if their number depends on what they say.
+pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<()> {
+    let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
+    if let Some(first) = votes.first_labels.filter(|_| table.has_votes()) {
+        let first = u64::from(first.get());
+        let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
+        if fewer > 0 {
+            render::warn(format!(
+                "{} fewer than {first} labels and {} all: only as many as every row has are free of a stopping rule",
+                counted(fewer, "row has", "rows have"),
+                if fewer == 1 { "keeps" } else { "keep" }
+            ));
+        }
+    }
+    let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(()) };
+    let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
+    let why = match stopping.stopped_at {
+        Some(k) => format!("every row with {k} labels is unanimous: labelling went on until annotators agreed"),
+        None => "k depends on the labels, or harder items were given more labels on purpose".to_owned(),
+    };
+    render::warn(format!(
+        "rows carry {fewest} to {most} labels, and among rows of like confidence more labels go with {} disagreement (two labels \
+         of a row differ in {} of cases where labels are few, in {} where they are many): {why}; if they depend on the labels, \
+         every estimate is biased: keep the first labels only (--first-labels, with --annotations or lists of labels)",
+        if z > 0.0 { "more" } else { "less" },
+        percent(few),
+        percent(many)
+    ));
+    Ok(())
 }
 
 /// Loads a router.
@@ -220,6 +256,21 @@ pub(crate) fn shell_quoted_text(text: &str) -> String {
 /// Compiles a router for a task; what the router lacks is said of its file.
 pub(crate) fn policy(router: &Router, task: &Task, path: &Path) -> anyhow::Result<Policy> {
     router.policy(task).map_err(|error| of_file(error, path))
+}
+
+/// Intervals for a task; what the router lacks is said of its file.
+pub(crate) fn certificate(router: &Router, task: &Task, confidence: f64, path: &Path) -> anyhow::Result<Certificate> {
+    router.certificate(task, confidence).map_err(|error| of_file(error, path))
+}
+
+/// Which labels would settle a task; what the router lacks is said of its file.
+pub(crate) fn label_plan(
+    router: &Router,
+    task: &Task,
+    confidence: f64,
+    path: &Path,
+) -> anyhow::Result<pointsman::Plan> {
+    router.plan(task, confidence).map_err(|error| of_file(error, path))
 }
 
 /// Replays a table's rows; what the table lacks is said of its file.

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// No experiment has that name.
-    #[error("unknown experiment {0:?}: use routing, losses, three-way, correlation, cells, labels, rows or all")]
+    #[error(
+        "unknown experiment {0:?}: use routing, losses, three-way, correlation, cells, labels, rows, forest, oracles, budgets or all"
+    )]
     Unknown(String),
     /// A setting makes no sense.
     #[error("{0}")]

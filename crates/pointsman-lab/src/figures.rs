@@ -7,10 +7,13 @@ use pointsman_report::chart::{Bars, Chart, Line, Picture, Points, colour, sheet}
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::experiments::oracles::LABEL_PRICE;
 use crate::paper::Numbers;
 
 const STRATEGIES: [&str; 6] =
     ["random", "total-uncertainty", "supervised", "higher-order", "cell-optimal", "pointwise-optimal"];
+const ESTIMATORS: [(&str, &str); 4] =
+    [("plugin", colour::VERMILLION), ("shrink", colour::BLUE), ("npmle", colour::GREEN), ("dirichlet", colour::ORANGE)];
 /// Width and height of one chart of several on a sheet.
 const PANEL: (f64, f64) = (620.0, 400.0);
 const VARIANTS: [&str; 2] = ["raw", "recalibrated"];
@@ -29,6 +32,9 @@ pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<Path
         ("cells", sheets(n, "cells", cells)),
         ("labels", sheets(n, "labels", labels)),
         ("rows", sheets(n, "rows", rows)),
+        ("forest", sheets(n, "forest", forest)),
+        ("oracles", sheets(n, "oracles", oracles)),
+        ("budgets", sheets(n, "budgets", budgets)),
     ];
     std::fs::create_dir_all(folder).map_err(|source| Error::folder(folder, source))?;
     let mut files = Vec::new();
@@ -253,7 +259,10 @@ fn labels(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     for loss in n.keys("labels", &[problem, "labels", "3"]) {
         for (what, axis) in [("error", "error of the irreducible loss"), ("over_routed", "share routed without need")] {
             let mut chart = Chart::new(loss.clone(), "labels an item", axis).size(PANEL.0, PANEL.1);
-            for (name, ink) in [("plugin", colour::VERMILLION), ("shrink", colour::BLUE)] {
+            for (name, ink) in ESTIMATORS {
+                if n.get("labels", &[problem, "labels", "3", &loss, name, what]).is_none() {
+                    continue;
+                }
                 let (mean, sd) = series(n, "labels", &keys, &|key| owned(&[problem, "labels", key, &loss, name, what]));
                 chart = chart.line(line(name, ink, &x, &mean, &sd));
             }
@@ -263,4 +272,93 @@ fn labels(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let caption = "Left: root mean square over rows of a cell's irreducible loss against the one all labels give. Right: share of rows routed that all \
                    labels would not route, at prices that route a quarter, half and three quarters.";
     Some(sheet(&format!("Number of labels an item: {problem}"), caption, 2, pictures))
+}
+
+fn oracles(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    let mut pictures = Vec::new();
+    for loss in n.keys("oracles", &[problem]) {
+        let (keys, x) = numeric_keys(n, "oracles", &[problem, &loss, "sizes"]);
+        let at = |what: &str| series(n, "oracles", &keys, &|key| owned(&[problem, &loss, "sizes", key, what]));
+        let flat = |what: &str| vec![n.get("oracles", &[problem, &loss, what]).unwrap_or(f64::NAN); x.len()];
+        let level = |name: &str, ink: &str, what: &str| line(name, ink, &x, &flat(what), &[]).dashed();
+        let aggregate = n.value("oracles", &[problem, &loss, "aggregate"]).and_then(Value::as_str).unwrap_or("panel");
+        let mut chart = Chart::new(format!("{loss}: what a panel loses ({aggregate})"), "experts", "mean loss");
+        for (name, ink, what) in [("estimated", colour::BLUE, "estimated"), ("on test rows", colour::VERMILLION, "met")]
+        {
+            let (mean, sd) = at(what);
+            chart = chart.line(line(name, ink, &x, &mean, &sd));
+        }
+        chart = chart.line(level("knows the truth", colour::INK, "irreducible"));
+        pictures.push(from_first_to_last(chart.size(PANEL.0, PANEL.1), &x).draw());
+        let (mean, sd) = at("router");
+        let chart = Chart::new(format!("{loss}: what the router costs"), "experts", "mean cost")
+            .line(line("one size for all", colour::ORANGE, &x, &mean, &sd))
+            .line(level("all sizes as routes", colour::BLUE, "router_all_sizes"))
+            .line(level("always predict", colour::GREY, "predict"))
+            .size(PANEL.0, PANEL.1);
+        pictures.push(from_first_to_last(chart, &x).draw());
+    }
+    let caption = format!(
+        "Left: the loss of a panel's answer, estimated from the calibration labels and met on test rows. Right: cost a query on test rows when an \
+         expert's label costs {LABEL_PRICE}; with all sizes as routes every cell takes the one that pays there."
+    );
+    (!pictures.is_empty()).then(|| sheet(&format!("Panels of experts: {problem}"), &caption, 2, pictures))
+}
+
+fn budgets(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    let shares = n.value("budgets", &[problem, "budgets", "shares"])?.as_array()?;
+    let x: Vec<f64> = shares.iter().filter_map(|share| share.as_str()?.parse().ok()).collect();
+    let mut pictures = Vec::new();
+    for loss in n.keys("budgets", &[problem]).into_iter().filter(|key| key != "budgets") {
+        let at = |what: &str| listed(n, "budgets", &[problem, &loss, what]);
+        let (promised, _) = at("share_promised")?;
+        let (met, sd) = at("share_met")?;
+        let chart = Chart::new(format!("{loss}: share routed"), "budget", "share routed").x_percent().y_percent();
+        let chart = chart
+            .line(line("on test rows", colour::BLUE, &x, &met, &sd))
+            .line(line("promised", colour::INK, &x, &promised, &[]).dashed());
+        pictures.push(chart.size(PANEL.0, PANEL.1).draw());
+        let mut chart = Chart::new(format!("{loss}: loss"), "budget", format!("mean loss ({loss})")).x_percent();
+        for (name, ink, what) in [
+            ("on test rows", colour::BLUE, "loss_met"),
+            ("the same, few labels corrected", colour::SKY, "loss_met_corrected"),
+            ("total uncertainty", colour::VERMILLION, "loss_total_uncertainty"),
+        ] {
+            let (mean, sd) = at(what)?;
+            chart = chart.line(line(name, ink, &x, &mean, &sd));
+        }
+        let (mean, _) = at("loss_promised")?;
+        chart = chart.line(line("promised", colour::INK, &x, &mean, &[]).dashed());
+        pictures.push(chart.size(PANEL.0, PANEL.1).draw());
+    }
+    let caption = "A budget is met by a price found on the calibration rows. Left: the share it routes there and on test rows; it routes less than allowed \
+                   where more would not pay. Right: the expected loss. Total uncertainty routes the same share of the least certain predictions.";
+    Some(sheet(&format!("Budgets as prices: {problem}"), caption, 2, pictures))
+}
+
+fn forest(n: Numbers<'_>, problem: &str) -> Option<Picture> {
+    const SHOWN: [(&str, &str); 6] = [
+        ("total-uncertainty", colour::VERMILLION),
+        ("cells", colour::SKY),
+        ("supervised-static", colour::PURPLE),
+        ("supervised-retrained", colour::ORANGE),
+        ("tree", colour::GREEN),
+        ("forest", colour::BLUE),
+    ];
+    let losses = n.keys("forest", &[problem, "losses"]);
+    let mut bars = Bars::new(losses.clone());
+    let mut errors = Vec::new();
+    for (name, ink) in SHOWN {
+        let at = |loss: &String| owned(&[problem, "losses", loss, "gain", name]);
+        let gain = |loss: &String| n.get("forest", &refs(&at(loss))).unwrap_or(f64::NAN);
+        bars = bars.series(name, ink, losses.iter().map(gain).collect());
+        errors.push(losses.iter().map(|loss| n.sd("forest", &refs(&at(loss)))).collect::<Vec<f64>>());
+    }
+    let bars = if errors.iter().flatten().any(|sd| *sd > 0.0) { bars.errors(errors) } else { bars };
+    let own = n.value("forest", &[problem, "static"]).and_then(Value::as_str).unwrap_or("one loss");
+    let caption = format!(
+        "Gain of the routing curve: 0 is random, 1 the best order of the queries. cells are the paper's; tree and forest were grown once, on \
+         no loss in particular; supervised-static was trained on {own}, supervised-retrained anew for each loss."
+    );
+    Some(Chart::new(format!("Partitions that learn: {problem}"), "loss", "gain").caption(caption).bars(bars).draw())
 }

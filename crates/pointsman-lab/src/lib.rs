@@ -13,6 +13,9 @@
 //! | `cells` | how many cells? |
 //! | `labels` | how many labels an item, and which estimator when they are few? |
 //! | `rows` | how many calibration rows? |
+//! | `forest` | do partitions that learn beat the paper's cells, and supervised routers on their own loss? |
+//! | `oracles` | what do panels lose, and which size pays? |
+//! | `budgets` | are the share and the loss promised met? |
 //!
 //! Losses are the core's business: everything here ranks, draws, trains and counts, and asks the core what it costs.
 //!
@@ -44,7 +47,7 @@ pub use datasets::{DATA_VARIABLE, DataFolder, Dataset};
 pub use error::{Error, Result};
 pub use figures::draw;
 pub use network::{Network, Training};
-pub use paper::{Claim, Verdict, claims, paper_page, shown_figures};
+pub use paper::{Claim, Verdict, beyond_page, claims, paper_page, shown_figures};
 pub use problem::{Problem, Source};
 pub use publish::publish;
 pub use run::{Outcome, load_results, reproduce};

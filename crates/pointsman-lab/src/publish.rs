@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::aggregate::shortened;
 use crate::error::{Error, Result};
-use crate::paper::{paper_page, shown_figures};
+use crate::paper::{beyond_page, paper_page, shown_figures};
 use crate::run::{load_results, write_json};
 
 /// Writes of a run's output folder what documentation shows: `results/` with numbers rounded to four digits and curves thinned
-/// to 21 points, the page `paper.md` written from them, and the figures that the page shows.
+/// to 21 points, the pages `paper.md` and `beyond.md` written from them, and the figures that they show.
 ///
 /// # Errors
 /// If a results file is malformed, a figure was not drawn, or the folder cannot be written.
@@ -27,6 +27,8 @@ pub fn publish(output: &Path, docs: &Path) -> Result<()> {
         let svg = fs::read(&drawn).map_err(|source| Error::folder(&drawn, source))?;
         pointsman_table::write_atomically(figures.join(format!("{name}.svg")), |out| out.write_all(&svg))?;
     }
-    let page = paper_page(&published);
-    Ok(pointsman_table::write_atomically(docs.join("paper.md"), |out| out.write_all(page.as_bytes()))?)
+    for (name, page) in [("paper.md", paper_page(&published)), ("beyond.md", beyond_page(&published))] {
+        pointsman_table::write_atomically(docs.join(name), |out| out.write_all(page.as_bytes()))?;
+    }
+    Ok(())
 }

@@ -14,9 +14,6 @@ use crate::problem::{Problem, Source, model_path, weak_model};
 use crate::settings::{Experiment, Monitor, Settings};
 use crate::worlds::World;
 
-/// Raised when numbers get another meaning, so that old parts are not taken for new ones.
-const VERSION: u64 = 1;
-
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -117,7 +114,7 @@ fn parts(
                     None => continue,
                 },
             };
-            parameters["version"] = json!(VERSION);
+            parameters["version"] = json!(experiment.version());
             for seed in 0..experiment.seeds(source, settings) {
                 let path = parts.join(format!("{experiment}-{}-{seed}.json", source.name()));
                 out.push(Part { experiment, source, seed, path, parameters: parameters.clone() });
@@ -218,7 +215,7 @@ fn assemble(
         }
         let mut parameters = settings.parameters();
         parameters["seeds"] = json!(settings.seeds);
-        parameters["version"] = json!(VERSION);
+        parameters["version"] = json!(experiment.version());
         let file = json!({
             "experiment": experiment.name(),
             "parameters": parameters,

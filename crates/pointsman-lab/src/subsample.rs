@@ -24,6 +24,24 @@ pub(crate) fn rows(table: &Table, n: usize, random: &mut Random) -> Result<Table
     rebuilt(table, &order, order.iter().flat_map(counts).copied().collect())
 }
 
+/// The first `n` rows, with what is known of their truth; rows of a world come in no order.
+pub(crate) fn first_rows(table: &Table, n: usize) -> Result<Table> {
+    if table.rows() <= n {
+        return Ok(table.clone());
+    }
+    let of = |values: &dyn Fn(usize) -> Vec<f64>| (0..n).flat_map(values).collect::<Vec<f64>>();
+    let mut out = Table::new(table.classes().iter().cloned(), of(&|row| table.prediction(row).to_vec()))?
+        .with_features(table.feature_names().iter().cloned(), of(&|row| table.features(row).to_vec()))?;
+    if table.has_votes() {
+        let counts = |row: usize| table.votes(row).map_or(Vec::new(), |votes| votes.counts().to_vec());
+        out = out.with_votes((0..n).flat_map(counts).collect())?;
+    }
+    if table.truth(0).is_some() {
+        out = out.with_truth(of(&|row| table.truth(row).unwrap_or_default().to_vec()))?;
+    }
+    Ok(out)
+}
+
 fn draw(counts: &[u32], k: u64, random: &mut Random) -> Vec<u32> {
     let mut left: Vec<u32> = counts.to_vec();
     let mut total: u64 = left.iter().map(|&n| u64::from(n)).sum();

@@ -68,10 +68,11 @@ fn landscape(report: &Report) -> Option<Chart> {
         format!("irreducible loss ({}): what no oracle can remove", loss.unit),
         format!("reducible loss ({}): what an oracle saves", loss.unit),
     )
-    .caption(
-        "Each circle is a cell, its area the share of held-out traffic, its colour the action taken; shaded is where each action is the cheapest, if every oracle knows the truth. High up, the oracle \
-         saves more than it costs; far to the right, people themselves disagree and any answer is dear.",
-    )
+    .caption(format!(
+        "Each circle is a cell, its area the share of held-out traffic, its colour the action taken{}. High up, an oracle saves \
+         more than it costs; far to the right, people themselves disagree and any answer is dear.",
+        if loss.grid.bayes { "; shaded is where each action is the cheapest" } else { "" }
+    ))
     .x_range(0.0, width)
     .y_range(0.0, height);
     // An oracle that loses something else than the irreducible loss has no region in this plane.

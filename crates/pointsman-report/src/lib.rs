@@ -8,9 +8,11 @@ pub mod chart;
 mod figures;
 mod landscape;
 mod page;
+mod reliability;
 mod report;
 mod words;
 
 pub use figures::{FIGURES, Figure};
 pub use page::html;
+pub use reliability::reliability;
 pub use report::{Detail, Inputs, LossCell, LossReport, Report, RouterSummary, SweepReport, menu};

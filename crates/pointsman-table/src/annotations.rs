@@ -1,6 +1,7 @@
 //! Votes from a long table: one label a row, joined to the table by id.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use ::csv::ByteRecord;
@@ -34,6 +35,8 @@ pub(crate) struct Join {
 
 struct Item {
     counts: Box<[u32]>,
+    /// Labels still to be counted.
+    room: u32,
     /// The row of the table that has this id, once it came.
     row: Option<u64>,
     /// The first annotation's row, to blame if the table has no such id.
@@ -41,10 +44,15 @@ struct Item {
 }
 
 impl Join {
-    pub(crate) fn load(path: &Path, classes: &[String]) -> Result<Self> {
+    pub(crate) fn load(path: &Path, classes: &[String], first: Option<NonZeroU32>) -> Result<Self> {
         let input = Input::open(path, None)?;
-        let mut counter =
-            Counter { classes, labels: Labels::new(classes), items: HashMap::new(), seen: HashMap::new() };
+        let mut counter = Counter {
+            classes,
+            first: first.map_or(u32::MAX, NonZeroU32::get),
+            labels: Labels::new(classes),
+            items: HashMap::new(),
+            seen: HashMap::new(),
+        };
         let name = input.name.clone();
         guarded(&name, || match input.format {
             Format::Csv => counter.csv(input, b','),
@@ -98,6 +106,8 @@ impl Join {
 /// Counts labels, one annotation at a time.
 struct Counter<'a> {
     classes: &'a [String],
+    /// How many labels of an item count, the first ones.
+    first: u32,
     labels: Labels,
     items: HashMap<String, Item>,
     /// Who labelled what, with the row: an annotator asked twice is not two independent annotators.
@@ -156,13 +166,17 @@ impl Counter<'_> {
                 ));
             }
         }
-        let classes = self.classes.len();
+        let (classes, room) = (self.classes.len(), self.first);
         let item = self.items.entry(id).or_insert_with(|| Item {
             counts: vec![0; classes].into_boxed_slice(),
+            room,
             row: None,
             first: at.row,
         });
-        item.counts[class] += 1;
+        if item.room > 0 {
+            item.room -= 1;
+            item.counts[class] += 1;
+        }
         Ok(())
     }
 

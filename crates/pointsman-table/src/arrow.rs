@@ -452,7 +452,7 @@ impl Slice<'_> {
                     let classes = listed(&self.layout.classes);
                     return Err(at.value(name, format!("label {label} is not among the classes ({classes})")));
                 };
-                out[start + class] += 1;
+                out[start + class] += u32::from(i < self.layout.first_labels);
             }
         }
         Ok(())

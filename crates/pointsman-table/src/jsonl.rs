@@ -206,7 +206,7 @@ impl<'a> Row<'a> {
         };
         let start = out.len();
         out.resize(start + self.layout.classes.len(), 0);
-        for value in values {
+        for (i, value) in values.iter().enumerate() {
             let text = value.cell().and_then(|cell| cell.text().map(|text| text.into_owned()));
             let class = text.as_deref().and_then(|text| labels.class(text));
             let Some(class) = class else {
@@ -215,7 +215,7 @@ impl<'a> Row<'a> {
                     .at
                     .value(name, format!("label {} is not among the classes ({classes})", value.brief())));
             };
-            out[start + class] += 1;
+            out[start + class] += u32::from(i < self.layout.first_labels);
         }
         Ok(())
     }

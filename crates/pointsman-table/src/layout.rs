@@ -107,6 +107,8 @@ pub(crate) struct Layout {
     pub(crate) votes: Option<Part>,
     /// The field that lists the annotators' labels, if votes are given that way.
     pub(crate) labels: Option<usize>,
+    /// How many of them count, the first ones.
+    pub(crate) first_labels: usize,
     pub(crate) truth: Option<Part>,
     pub(crate) features: Option<Part>,
     /// Which features of a list are wanted, if not all: a list is read whole.
@@ -233,8 +235,12 @@ impl Finder<'_> {
         }
         let labelled = options.need != Need::Predictions;
         let counted = labelled && options.annotations.is_none();
-        let votes = if counted { self.classed(Kind::Votes, &classes)? } else { None };
-        let labels = if counted && votes.is_none() { self.labels()? } else { None };
+        // Counts come first, unless the order of the labels matters.
+        let mut labels = if counted && options.first_labels.is_some() { self.labels()? } else { None };
+        let votes = if counted && labels.is_none() { self.classed(Kind::Votes, &classes)? } else { None };
+        if counted && votes.is_none() && labels.is_none() {
+            labels = self.labels()?;
+        }
         let truth = if labelled { self.classed(Kind::Truth, &classes)? } else { None };
         let has_votes = votes.is_some() || labels.is_some() || options.annotations.is_some();
         let missing = match options.need {
@@ -257,6 +263,14 @@ impl Finder<'_> {
                 self.found()
             )));
         }
+        if let Some(first) = options.first_labels.filter(|_| counted && labels.is_none()) {
+            return Err(self.error(format!(
+                "the first {first} labels of a row cannot be told from {}: counts have no order; give the labels in the order \
+                 they were collected, as a list {} or as a long table of annotations",
+                if votes.is_some() { "its votes" } else { "what is there" },
+                columns.labels
+            )));
+        }
         let id = self.scalar(&columns.id)?;
         if id.is_none() && options.annotations.is_some() {
             return Err(self.error(format!(
@@ -271,6 +285,7 @@ impl Finder<'_> {
             probs,
             votes,
             labels,
+            first_labels: options.first_labels.map_or(usize::MAX, |n| n.get() as usize),
             truth,
             features,
             wanted,

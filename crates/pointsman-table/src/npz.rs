@@ -235,7 +235,7 @@ impl Slice<'_> {
                         format!("label {} is not among the classes ({})", shown(&text), listed(&self.layout.classes)),
                     ));
                 };
-                out[start + class] += 1;
+                out[start + class] += u32::from(i < self.layout.first_labels);
             }
         }
         Ok(())

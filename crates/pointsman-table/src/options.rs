@@ -1,6 +1,7 @@
 //! What to read from a file: which rows, and under which names its columns go.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -18,6 +19,9 @@ pub struct ReadOptions {
     pub columns: Columns,
     /// A long table `id,label[,annotator]` that gives the votes, joined by the table's `id`.
     pub annotations: Option<PathBuf>,
+    /// Keep only so many labels of every item, the first in the file's order: the cure where labelling went on until
+    /// annotators agreed. Counts have no order, so votes must be given as labels or annotations.
+    pub first_labels: Option<NonZeroU32>,
     /// Which columns must be there, and which are left alone.
     pub need: Need,
     /// The features wanted, without the prefix of wide columns: each must be there, others are left alone. By default
@@ -34,6 +38,7 @@ impl Default for ReadOptions {
             filters: Vec::new(),
             columns: Columns::default(),
             annotations: None,
+            first_labels: None,
             need: Need::default(),
             features: None,
             batch_rows: 65_536,

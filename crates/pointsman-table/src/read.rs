@@ -108,7 +108,7 @@ pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches>
         })
     })?;
     let join = match &options.annotations {
-        Some(path) => Some(Join::load(path, &source.layout().classes)?),
+        Some(path) => Some(Join::load(path, &source.layout().classes, options.first_labels)?),
         None => None,
     };
     Ok(Batches {

@@ -6,7 +6,8 @@
 //! [`Policy`] that comes out decides queries in tens of nanoseconds:
 //!
 //! * predict, at the cost irreducible + reducible,
-//! * route to an oracle, at the cost irreducible + its price,
+//! * route to an oracle, at the cost irreducible + its price (or, for a panel of experts and an oracle whose answers were
+//!   measured, what that one loses + its price),
 //! * or abstain, at a price.
 //!
 //! ```
@@ -29,6 +30,7 @@
 //! same bytes, whatever the order of its rows and the number of threads.
 
 mod certificate;
+mod diagnose;
 mod error;
 mod estimate;
 mod evaluate;
@@ -45,6 +47,10 @@ mod votes;
 mod wasserstein;
 
 pub use certificate::{AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan};
+pub use diagnose::{
+    Advice, Agreement, Bounds, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis, Enough, Estimate, Recommendation,
+    Stopping, SuspectRow, WeakModel, Worth, diagnose, halves,
+};
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{

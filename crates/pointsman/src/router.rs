@@ -456,7 +456,7 @@ fn is_backoff(cells: &Cells, table: &Table) -> bool {
 }
 
 /// Compares what is kept of two rows.
-fn compare_content(table: &Table, columns: &[usize], a: usize, b: usize) -> Ordering {
+pub(crate) fn compare_content(table: &Table, columns: &[usize], a: usize, b: usize) -> Ordering {
     let reals = |a: &[f64], b: &[f64]| {
         a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     };

@@ -1,7 +1,7 @@
 //! `pointsman evaluate`: proof on held-out rows.
 
 mod human;
-mod write;
+pub(crate) mod write;
 
 use pointsman::{CalibrationError, Router, Table};
 use pointsman_report::{Inputs, Report};
@@ -15,12 +15,17 @@ use crate::{calibrate, json, plan, render};
 const FEW_LABELS: u64 = 10;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.router), Some(&args.table), args.annotations.as_ref(), args.task.task.as_ref()])?;
+    plan::one_from_stdin([
+        Some(&args.router),
+        Some(&args.table),
+        args.votes.annotations.as_ref(),
+        args.task.task.as_ref(),
+    ])?;
     args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let policy = plan::policy(&router, &task, &args.router)?;
-    let options = plan::read_options(&args.reading, args.annotations.as_ref(), Need::VotesOrTruth);
+    let options = plan::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
     let table = plan::read_table(&args.table, &options)?;
     plan::check_classes(&router, table.classes(), &args.table)?;
     let replay = plan::replay(&policy, &table, &args.table)?;
@@ -42,6 +47,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     }
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(plan::divided_rows(&table));
+    plan::warn_about_labels(&table, &args.votes)?;
     warn(&table, &report);
     if args.json {
         return json::print(&report);

@@ -15,7 +15,7 @@ use crate::progress::Progress;
 /// Writes report.json, figures/*.svg and *.png, and report.html; gives the report with its detail and the page's path.
 ///
 /// The page comes last: if it is there, so is the rest.
-pub(super) fn all(report: Report, inputs: &Inputs<'_>, folder: &Path) -> anyhow::Result<(Report, PathBuf)> {
+pub(crate) fn all(report: Report, inputs: &Inputs<'_>, folder: &Path) -> anyhow::Result<(Report, PathBuf)> {
     let losses = menu(inputs.policy.task(), inputs.router.classes().len()).len();
     let progress = Progress::bar("report", (losses + FIGURES.len()) as u64);
     let report = report.detailed(inputs, || progress.step())?;

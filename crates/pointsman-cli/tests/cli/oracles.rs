@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{has_keys, keys, line, parse_csv, repository, world};
+use crate::{has_keys, keys, line, parse_csv, real_data, repository, world};
 
 const JURIES: &str =
     "--route one=0.02,panel:m=1 --route three=0.06,panel:m=3,aggregate=mean --route copy=0.01,measured --abstain 0.4";
@@ -176,5 +176,31 @@ fn which_panel_size_pays_as_the_book_says() {
         format!("is {:.4} above the best", number(&report["regret"]["cell-optimal"])),
     ] {
         assert!(text.contains(&wanted), "the book lacks: {wanted}");
+    }
+}
+
+/// The same prices on real disagreement, if the data are here: the router beats every panel that is asked for everything.
+#[test]
+fn which_panel_size_pays_on_real_labels() {
+    let page = fs::read_to_string(repository().join("docs/src/oracles.md")).unwrap();
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("task.toml"), page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap())
+        .unwrap();
+    for data in ["chaosnli", "cifar10h", "snli"] {
+        let Some(table) = real_data(&format!("{data}.npz")) else { continue };
+        let table = table.canonicalize().unwrap();
+        let table = table.to_str().unwrap();
+        line(folder.path(), &format!("calibrate {table} --where split=0 -o r.safetensors")).ok();
+        let evaluate =
+            format!("evaluate r.safetensors {table} --where split=1 --task task.toml --no-calibration-error --json");
+        let report = line(folder.path(), &evaluate).ok().json();
+        let cost = |name: &str| number(&report["corrected_cost"][name]);
+        let always = ["predict", "route:one", "route:three", "route:five", "route:nine"];
+        let costs = always.map(|name| cost(&format!("always-{name}")));
+        assert!(costs.iter().all(|other| cost("router") < *other), "{data}: {report}");
+        let cells: Vec<String> = costs.iter().map(|cost| format!("{cost:.4}")).collect();
+        let row = format!("| {data} | {} | **{:.4}** |", cells.join(" | "), cost("router"));
+        eprintln!("{row}");
+        assert!(page.contains(&row), "the book lacks: {row}");
     }
 }

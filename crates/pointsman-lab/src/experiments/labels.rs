@@ -36,7 +36,7 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
         let mut by_loss = Map::new();
         for (loss, known, prices) in &references {
             let mut numbers = Map::new();
-            for estimator in [Estimator::Plugin, Estimator::Shrink] {
+            for estimator in estimators(problem, k) {
                 numbers.insert(estimator.to_string(), compare(&router, problem, loss, estimator, known, prices)?);
             }
             by_loss.insert(loss.to_string(), Value::Object(numbers));
@@ -44,6 +44,16 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
         by_labels.insert(if k == u64::MAX { "all".into() } else { k.to_string() }, Value::Object(by_loss));
     }
     Ok(json!({ "loss": problem.own.to_string(), "labels": by_labels }))
+}
+
+/// Those that can serve the problem; the slow ones where labels are few, for which they are made.
+fn estimators(problem: &Problem, k: u64) -> Vec<Estimator> {
+    let mut all = vec![Estimator::Plugin, Estimator::Shrink];
+    if k <= 20 {
+        let slow = [Estimator::Npmle, Estimator::Dirichlet].into_iter();
+        all.extend(slow.filter(|estimator| estimator.check_classes(problem.calibration.classes().len()).is_ok()));
+    }
+    all
 }
 
 fn known(policy: &Policy) -> Vec<Known> {
@@ -71,6 +81,18 @@ fn quartiles(known: &[Known]) -> [f64; 3] {
     })
 }
 
+/// Root mean square and mean, over rows, of how far the cells' irreducible losses are from the known ones.
+fn errors(policy: &Policy, known: &[Known]) -> (f64, f64) {
+    let rows: f64 = known.iter().map(|known| known.1).sum();
+    let (mut squares, mut bias) = (0.0, 0.0);
+    for &(cell, weight, irreducible, _) in known {
+        let found = policy.cell(cell).and_then(|found| found.irreducible()).unwrap_or(f64::NAN);
+        squares += weight * (found - irreducible).powi(2);
+        bias += weight * (found - irreducible);
+    }
+    ((squares / rows).sqrt(), bias / rows)
+}
+
 fn compare(
     router: &Router,
     problem: &Problem,
@@ -84,12 +106,7 @@ fn compare(
     };
     let policy = router.policy(&task(0.0)?)?;
     let rows: f64 = known.iter().map(|known| known.1).sum();
-    let (mut squares, mut bias) = (0.0, 0.0);
-    for &(cell, weight, irreducible, _) in known {
-        let found = policy.cell(cell).and_then(|found| found.irreducible()).unwrap_or(f64::NAN);
-        squares += weight * (found - irreducible).powi(2);
-        bias += weight * (found - irreducible);
-    }
+    let (error, bias) = errors(&policy, known);
     let replay = policy.replay(&problem.test)?;
     let (mut over, mut under, mut cost) = (0.0, 0.0, 0.0);
     for &price in prices {
@@ -107,10 +124,91 @@ fn compare(
     }
     let n = prices.len() as f64;
     Ok(json!({
-        "error": (squares / rows).sqrt(),
-        "bias": bias / rows,
+        "error": error,
+        "bias": bias,
         "over_routed": over / rows / n,
         "under_routed": under / rows / n,
         "cost": cost / n,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pointsman::{Partition, Table};
+
+    use super::*;
+    use crate::datasets::{DATA_VARIABLE, DataFolder, Dataset};
+
+    const SEEDS: u64 = 5;
+
+    /// Errors of the estimators from k labels an item of a table, averaged over seeds.
+    fn measured(whole: &Table, k: u64, loss: &str, estimators: &[Estimator]) -> Vec<f64> {
+        let loss: Loss = loss.parse().unwrap();
+        let task = |estimator: Estimator| Task::new(loss.clone()).estimator(estimator);
+        let cells = Partition::top_class(10);
+        let router = Router::calibrate(whole, &cells).unwrap();
+        let known = known(&router.policy(&task(Estimator::Shrink)).unwrap());
+        let mut sums = vec![0.0; estimators.len()];
+        for seed in 0..SEEDS {
+            let few = subsample::labels(whole, k, &mut Random::new(seed, "small k")).unwrap();
+            let router = Router::calibrate(&few, &cells).unwrap();
+            for (sum, &estimator) in sums.iter_mut().zip(estimators) {
+                *sum += errors(&router.policy(&task(estimator)).unwrap(), &known).0 / SEEDS as f64;
+            }
+        }
+        sums
+    }
+
+    /// All rows of a data set, or nothing if it is not at hand.
+    fn rows_of(dataset: Dataset) -> Option<Table> {
+        let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+        let given = std::env::var_os(DATA_VARIABLE).filter(|value| !value.is_empty());
+        let data = DataFolder::find(Some(&given.map_or(beside, Into::into)));
+        if !data.missing(&[dataset]).is_empty() {
+            eprintln!("SKIPPED: no {}: set {DATA_VARIABLE} to measure small k on it", dataset.name());
+            return None;
+        }
+        Some(pointsman_table::read(data.file(dataset)).unwrap())
+    }
+
+    /// Three labels of an item: the error of `shrink` beside the plug-in's.
+    #[test]
+    fn three_labels_are_enough_for_a_small_error() {
+        for (dataset, losses, bar) in [
+            (Dataset::ChaosNli, &["brier", "cross-entropy", "zero-one"][..], 0.35),
+            (Dataset::Cifar10h, &["cross-entropy"][..], 0.5),
+        ] {
+            let Some(table) = rows_of(dataset) else { continue };
+            for loss in losses {
+                let found = measured(&table, 3, loss, &[Estimator::Plugin, Estimator::Shrink]);
+                let ratio = found[1] / found[0];
+                println!(
+                    "{} k=3 {loss}: plugin {:.4} shrink {:.4} ratio {ratio:.3} (bar {bar})",
+                    dataset.name(),
+                    found[0],
+                    found[1]
+                );
+                assert!(ratio <= bar, "{} {loss}: {found:?}", dataset.name());
+            }
+        }
+    }
+
+    /// On decisions `npmle` is no worse than `shrink`, beyond the fiftieth part that atoms drawn by chance make of it.
+    #[test]
+    fn decisions_are_as_safe_with_the_likeliest_law() {
+        let Some(table) = rows_of(Dataset::ChaosNli) else { return };
+        for loss in ["zero-one", "asymmetric:2"] {
+            for k in [3, 5] {
+                let found = measured(&table, k, loss, &[Estimator::Shrink, Estimator::Npmle]);
+                let ratio = found[1] / found[0];
+                println!(
+                    "chaosnli k={k} {loss}: shrink {:.4} npmle {:.4} ratio {ratio:.3} (bar 1)",
+                    found[0], found[1]
+                );
+                assert!(ratio <= 1.02, "{loss}, k = {k}: {found:?}");
+            }
+        }
+    }
 }

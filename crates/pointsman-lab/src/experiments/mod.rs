@@ -1,9 +1,12 @@
 //! One module an experiment: which problems, and what to measure on one of them.
 
+mod budgets;
 mod cells;
 mod correlation;
+mod forest;
 mod labels;
 mod losses;
+pub(crate) mod oracles;
 mod routing;
 mod rows;
 mod three_way;
@@ -29,6 +32,9 @@ impl Experiment {
         match self {
             Self::Routing | Self::Correlation => worlds.into_iter().chain(data).collect(),
             Self::Losses | Self::ThreeWay | Self::Cells => [johnson].into_iter().chain(data).collect(),
+            Self::Forest => [johnson, Source::World(World::Piecewise)].into_iter().chain(data).collect(),
+            Self::Oracles => vec![johnson, Source::Data(Dataset::ChaosNli)],
+            Self::Budgets => [johnson].into_iter().chain(data).collect(),
             Self::Labels | Self::Rows => {
                 vec![johnson, Source::Data(Dataset::Cifar10h), Source::Data(Dataset::ChaosNli)]
             }
@@ -53,6 +59,9 @@ impl Experiment {
             Self::Cells => cells::measure(problem),
             Self::Labels => labels::measure(problem, seed),
             Self::Rows => rows::measure(problem, seed),
+            Self::Forest => forest::measure(problem, settings),
+            Self::Oracles => oracles::measure(problem),
+            Self::Budgets => budgets::measure(problem),
         }
     }
 }

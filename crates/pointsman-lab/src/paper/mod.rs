@@ -1,5 +1,6 @@
 //! The account of the paper's claims, written from result files and nothing else.
 
+mod beyond;
 mod claims;
 mod numbers;
 
@@ -8,6 +9,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use beyond::beyond_page;
 pub use claims::claims;
 pub(crate) use numbers::Numbers;
 
@@ -56,9 +58,14 @@ impl fmt::Display for Verdict {
 const MORE_FIGURES: [&str; 5] =
     ["correlation-johnson", "correlation-cifar10h", "correlation-chaosnli", "cells-johnson", "rows-johnson"];
 
-/// The figures that the page shows, by name: drawn as `<name>.svg`.
+/// The figures that the pages show, by name: drawn as `<name>.svg`.
+#[must_use]
 pub fn shown_figures(results: &BTreeMap<String, Value>) -> Vec<&'static str> {
-    claims(results).iter().flat_map(|claim| claim.figures).copied().chain(MORE_FIGURES).collect()
+    let claimed = claims(results).into_iter().flat_map(|claim| claim.figures).copied();
+    let mut names: Vec<&str> = claimed.chain(MORE_FIGURES).chain(beyond::FIGURES).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn pictures(names: &[&str]) -> String {

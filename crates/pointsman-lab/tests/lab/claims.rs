@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use pointsman_lab::{
-    DATA_VARIABLE, DataFolder, Dataset, Experiment, Settings, Silent, Verdict, claims, draw, load_results, paper_page,
-    reproduce, shown_figures,
+    DATA_VARIABLE, DataFolder, Dataset, Experiment, Settings, Silent, Verdict, beyond_page, claims, draw, load_results,
+    paper_page, reproduce, shown_figures,
 };
 use serde_json::Value;
 
@@ -154,12 +154,14 @@ fn claim_7_few_labels_need_shrinking() {
 }
 
 #[test]
-fn the_page_in_docs_is_what_the_results_say() {
+fn the_pages_in_docs_are_what_the_results_say() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let published = load_results(&docs.join("results")).unwrap();
     assert_eq!(published.len(), Experiment::ALL.len());
     let page = std::fs::read_to_string(docs.join("paper.md")).unwrap();
     assert!(page == paper_page(&published), "docs/paper.md is not what docs/results give: publish them again");
+    let page = std::fs::read_to_string(docs.join("beyond.md")).unwrap();
+    assert!(page == beyond_page(&published), "docs/beyond.md is not what docs/results give: publish them again");
     for name in shown_figures(&published) {
         assert!(docs.join("figures").join(format!("{name}.svg")).is_file(), "docs/figures/{name}.svg is not there");
     }

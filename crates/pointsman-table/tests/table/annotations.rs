@@ -1,9 +1,11 @@
 //! Joining a long table of labels.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray, RecordBatch, StringArray};
 use parquet::basic::Compression;
 use pointsman_table::{Filter, Frame, ReadOptions, Result, read_frame};
 
@@ -133,4 +135,45 @@ fn columns_given_twice_or_late() {
     let twice = "{\"id\":1,\"label\":\"cat\",\"label\":\"dog\"}\n";
     let error = join(&table, &folder.file("labels.jsonl", twice), &[]).unwrap_err().to_string();
     assert!(error.contains("row 1") && error.contains("label: is given twice"), "{error}");
+}
+
+/// The first labels of every item, in the file's order, whatever the format.
+#[test]
+fn the_first_labels_only() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let read = |path: &Path, annotations: Option<&Path>, first: u32| {
+        let first_labels = NonZeroU32::new(first);
+        read_frame(
+            path,
+            &ReadOptions { annotations: annotations.map(Path::to_owned), first_labels, ..ReadOptions::default() },
+        )
+    };
+    let long = folder.file("labels.csv", LABELS);
+    assert_eq!(counts(&read(&table, Some(&long), 1).unwrap()), [[1, 0], [1, 0], [0, 1]]);
+    // An item that has fewer keeps what it has.
+    assert_eq!(counts(&read(&table, Some(&long), 2).unwrap()), [[1, 1], [1, 0], [0, 2]]);
+    let lists = "{\"probs\":{\"cat\":0.5,\"dog\":0.5},\"votes\":[9,9],\"labels\":[\"dog\",\"cat\",\"cat\"]}\n\
+                 {\"probs\":{\"cat\":1,\"dog\":0},\"votes\":[9,9],\"labels\":[\"cat\"]}\n";
+    let nested = folder.file("nested.jsonl", lists);
+    assert_eq!(counts(&read(&nested, None, 2).unwrap()), [[1, 1], [1, 0]]);
+    assert_eq!(counts(&read(&nested, None, 0).unwrap()), [[9, 9], [9, 9]], "without it, counts come first");
+    let listed =
+        ListArray::from_iter_primitive::<Int64Type, _, _>([Some([1, 0, 0].map(Some)), Some([0, 0, 1].map(Some))]);
+    let half: ArrayRef = Arc::new(Float64Array::from(vec![0.5; 2]));
+    let columns = vec![("prob_cat", half.clone()), ("prob_dog", half), ("labels", Arc::new(listed) as ArrayRef)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    parquet(&folder.path("lists.parquet"), &batch, Compression::SNAPPY);
+    arrow_file(&folder.path("lists.arrow"), &batch, None);
+    for name in ["lists.parquet", "lists.arrow"] {
+        assert_eq!(counts(&read(&folder.path(name), None, 2).unwrap()), [[1, 1], [2, 0]], "{name}");
+    }
+    // A label beyond the first ones is checked all the same.
+    let bad = folder.file("bad.jsonl", lists.replace("\"cat\",\"cat\"]", "\"cat\",\"cow\"]"));
+    assert!(read(&bad, None, 2).unwrap_err().to_string().contains("cow"));
+    let counted = folder.file("counted.csv", "prob_cat,prob_dog,votes_cat,votes_dog\n1,0,3,2\n");
+    let error = read(&counted, None, 2).unwrap_err().to_string();
+    for part in ["counted.csv", "first 2 labels", "counts have no order", "annotations"] {
+        assert!(error.contains(part), "{error}");
+    }
 }

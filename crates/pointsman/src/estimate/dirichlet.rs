@@ -179,7 +179,7 @@ fn sampled(a: &[f64], loss: &Loss, random: &mut Pcg64) -> f64 {
 }
 
 /// Draws from Dirichlet(a).
-pub(super) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
+pub(crate) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
     for (slot, &x) in out.iter_mut().zip(a) {
         *slot = Gamma::new(x, 1.0).map_or(0.0, |gamma| gamma.sample(random));
     }

@@ -20,6 +20,7 @@ use crate::loss::{Loss, dot};
 use crate::router::Mixture;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
+pub(crate) use dirichlet::draw_into;
 pub(crate) use leaves::PerRow;
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
@@ -165,11 +166,19 @@ impl Decomposition {
 /// does not decide by such a mixture: with `shrink` and labels varying by row the mean moves.
 pub(crate) fn points(mixture: Mixture<'_>, estimator: Estimator) -> Option<Vec<f64>> {
     let moments = Moments::of(mixture)?;
-    let shrinks = match estimator {
-        Estimator::Plugin => false,
-        Estimator::Shrink if moments.is_common() => true,
-        _ => return None,
-    };
+    match estimator {
+        Estimator::Plugin => points_of(mixture, &moments, false),
+        Estimator::Shrink if moments.is_common() => points_of(mixture, &moments, true),
+        _ => None,
+    }
+}
+
+/// The snapshot means shrunk until they vary as the true distributions do, row by row; `None` if labels do not tell.
+pub(crate) fn shrunk_points(mixture: Mixture<'_>) -> Option<Vec<f64>> {
+    points_of(mixture, &Moments::of(mixture)?, true)
+}
+
+fn points_of(mixture: Mixture<'_>, moments: &Moments, shrinks: bool) -> Option<Vec<f64>> {
     if !moments.identified {
         return None;
     }

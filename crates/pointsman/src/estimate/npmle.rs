@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use rand_pcg::Pcg64;
-use rand_pcg::rand_core::{Rng, SeedableRng};
+use rand_pcg::rand_core::SeedableRng;
 use statrs::function::beta::beta_reg;
 
 use super::dirichlet::{concentration, draw_into};
@@ -23,12 +23,18 @@ const GRID: usize = 100;
 /// Atoms drawn for three classes.
 const ATOMS: usize = 400;
 
+/// Steps of the maximisation. Each fits the counts more closely, noise included: atoms drawn for few rows are left near
+/// their start.
 const STEPS: usize = 300;
+const FEWEST_STEPS: usize = 5;
+const ROWS_A_STEP: usize = 10;
 
 /// The likeliest law: its atoms and their weights.
 pub(super) fn law(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
-    let (atoms, start) = if mean.len() == 2 { grid(mixture, mean) } else { drawn(mixture, mean) };
-    let weights = maximise(mixture, &atoms, start);
+    let two = mean.len() == 2;
+    let (atoms, start) = if two { grid(mixture, mean) } else { drawn(mixture, mean) };
+    let steps = if two { STEPS } else { (mixture.len() / ROWS_A_STEP).clamp(FEWEST_STEPS, STEPS) };
+    let weights = maximise(mixture, &atoms, start, steps);
     (atoms, weights)
 }
 
@@ -66,8 +72,9 @@ fn drawn(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
     let mut random = Pcg64::seed_from_u64(0xA7035);
     let mut atoms: Vec<Vec<f64>> = Vec::with_capacity(ATOMS + mean.len() + 1);
     let mut posterior = vec![0.0; mean.len()];
-    for _ in 0..ATOMS {
-        let row = rows[((u64::from(random.next_u32()) * rows.len() as u64) >> 32) as usize];
+    for atom in 0..ATOMS {
+        // Each row as often as any other, and not by chance.
+        let row = rows[atom * rows.len() / ATOMS];
         for ((slot, share), &n) in posterior.iter_mut().zip(mean).zip(mixture.votes(row).counts()) {
             *slot = a * share + f64::from(n);
         }
@@ -84,7 +91,7 @@ fn drawn(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
 }
 
 /// The weights that make the counts likeliest, by expectation maximisation.
-fn maximise(mixture: Mixture<'_>, atoms: &[Vec<f64>], mut weights: Vec<f64>) -> Vec<f64> {
+fn maximise(mixture: Mixture<'_>, atoms: &[Vec<f64>], mut weights: Vec<f64>, steps: usize) -> Vec<f64> {
     let mut groups = BTreeMap::<&[u32], f64>::new();
     let mut all = 0.0;
     for row in mixture.rows() {
@@ -106,7 +113,7 @@ fn maximise(mixture: Mixture<'_>, atoms: &[Vec<f64>], mut weights: Vec<f64>) -> 
     let groups: Vec<(f64, Vec<f64>)> =
         groups.into_iter().map(|(counts, weight)| (weight / all, likelihood(counts))).collect();
     let mut next = vec![0.0; atoms.len()];
-    for _ in 0..STEPS {
+    for _ in 0..steps {
         next.fill(0.0);
         for (share, likelihood) in &groups {
             let total: f64 = weights.iter().zip(likelihood).map(|(w, l)| w * l).sum();

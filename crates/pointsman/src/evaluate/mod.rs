@@ -8,6 +8,7 @@ mod grid;
 mod measure;
 mod mixtures;
 mod named;
+mod rows;
 mod sweep;
 
 use rayon::prelude::*;
@@ -28,6 +29,7 @@ pub use grid::PriceGrid;
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use mixtures::MixtureHistogram;
 pub use named::Named;
+pub(crate) use rows::RowCosts;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
 
 /// Differences below this share of what a loss is rounded on are rounding.

@@ -9,7 +9,7 @@ use rand_pcg::rand_core::SeedableRng;
 
 use super::urn::Urn;
 use super::{Aggregate, Oracle};
-use crate::loss::{LOG_FLOOR, Loss, Shape};
+use crate::loss::{LOG_FLOOR, Loss, Shape, dot};
 use crate::votes::Votes;
 
 /// Outcomes enumerated at most.
@@ -158,6 +158,8 @@ struct Judge<'a> {
     panel: Panel,
     loss: &'a Loss,
     urn: &'a Urn,
+    /// The chance of each class to be drawn next, if what was drawn does not matter.
+    shares: Option<Vec<f64>>,
     answer: Vec<f64>,
     losses: Vec<f64>,
 }
@@ -165,7 +167,8 @@ struct Judge<'a> {
 impl<'a> Judge<'a> {
     fn new(panel: Panel, loss: &'a Loss, urn: &'a Urn) -> Self {
         let classes = urn.classes();
-        Self { panel, loss, urn, answer: vec![0.0; classes], losses: vec![0.0; classes] }
+        let shares = urn.is_law().then(|| (0..classes).map(|class| urn.share(class)).collect());
+        Self { panel, loss, urn, shares, answer: vec![0.0; classes], losses: vec![0.0; classes] }
     }
 
     fn loss(&mut self, counts: &[u32]) -> f64 {
@@ -175,8 +178,8 @@ impl<'a> Judge<'a> {
             Aggregate::Laplace(smoothing) => smoothing,
             Aggregate::Plurality => return self.winners(counts),
         };
-        let sum = m + counts.len() as f64 * smoothing;
-        self.answer.iter_mut().zip(counts).for_each(|(q, &n)| *q = (f64::from(n) + smoothing) / sum);
+        let unit = 1.0 / (m + counts.len() as f64 * smoothing);
+        self.answer.iter_mut().zip(counts).for_each(|(q, &n)| *q = (f64::from(n) + smoothing) * unit);
         self.answered(counts)
     }
 
@@ -195,6 +198,9 @@ impl<'a> Judge<'a> {
 
     fn answered(&mut self, counts: &[u32]) -> f64 {
         self.loss.losses_into(&self.answer, &mut self.losses);
+        if let Some(shares) = &self.shares {
+            return dot(shares, &self.losses);
+        }
         let next = |class: usize| self.urn.next(class, counts[class], self.panel.experts);
         self.losses.iter().enumerate().map(|(class, loss)| next(class) * loss).sum()
     }

@@ -595,7 +595,7 @@ fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
         None => true,
     };
     let least_gap = |action: usize, other: usize| {
-        if alike(action) && alike(other) || known(action) || known(other) {
+        if known(action) || known(other) || alike(action) && alike(other) {
             return (low[other] - low[action]).min(high[other] - high[action]);
         }
         let apart = low[other] - high[action];

@@ -3,6 +3,7 @@
 mod cells;
 mod certificates;
 mod decisions;
+mod diagnosis;
 mod estimators;
 mod evaluation;
 mod forest;

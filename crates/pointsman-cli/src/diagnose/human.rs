@@ -1,0 +1,261 @@
+//! The diagnosis for humans.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use pointsman::{Advice, Diagnosis, Estimate, SPARSE, Worth};
+
+use crate::args::DiagnoseArgs;
+use crate::plan::{self, shell_quoted, shell_quoted_text};
+use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
+use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
+use crate::render::table::Grid;
+use crate::render::{next_step, paragraph};
+
+pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Path>) -> io::Result<()> {
+    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let rows = counted(diagnosis.rows, "row", "rows");
+    let sampled = match diagnosis.rows_used {
+        used if used < diagnosis.rows => format!(", of which {} were looked at", count(used)),
+        _ => String::new(),
+    };
+    let (table, splits) = (shell_quoted(&args.table), diagnosis.splits);
+    writeln!(out, "{BOLD}{table}{BOLD:#}: {rows}{sampled}; halved {splits} times, each half judged by the other")?;
+    writeln!(out)?;
+    let style = match diagnosis.verdict.advice {
+        Advice::UseIt => GOOD.bold(),
+        Advice::NoNeed => BOLD,
+        Advice::OneLabel | Advice::MoreData => WARN,
+        Advice::MendLabels => BAD,
+    };
+    paragraph(&mut out, 0, &format!("{style}{}{style:#}", diagnosis.verdict.sentence))?;
+    for remark in &diagnosis.verdict.remarks {
+        paragraph(&mut out, 2, &format!("• {remark}"))?;
+    }
+    worth(&mut out, diagnosis)?;
+    weak_model(&mut out, diagnosis)?;
+    enough(&mut out, diagnosis)?;
+    agreement(&mut out, diagnosis)?;
+    last_line(&mut out, args, diagnosis)?;
+    if let Some(page) = page {
+        let folder = shell_quoted(page.parent().unwrap_or(Path::new(".")));
+        writeln!(
+            out,
+            "\nWritten into {folder}: diagnosis.json, and the report of one half judged on the other. Open it:"
+        )?;
+        writeln!(out, "  {BOLD}{}{BOLD:#}", shell_quoted(page))?;
+    }
+    out.flush()
+}
+
+fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
+    writeln!(out, "\n{BOLD}{text}{BOLD:#}")
+}
+
+fn between(interval: &Estimate, digits: usize) -> String {
+    format!("{} to {}", fixed(interval.low, digits), fixed(interval.high, digits))
+}
+
+fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    heading(out, "Is decomposition worth it here?")?;
+    let unit = diagnosis.unit;
+    let Some(worth) = &diagnosis.worth else {
+        let Some(bounds) = &diagnosis.bounds else { return Ok(()) };
+        let [low, high] = bounds.reducible;
+        let digits = decimals([low, high]);
+        let (low, high) = (fixed(low, digits), fixed(high, digits));
+        let mut text = format!(
+            "With one label an item it cannot be known. The reducible loss lies between {low} and {high} ({unit} a query)."
+        );
+        if let Some(decided) = bounds.decided {
+            text += &format!(" At these prices {} of the traffic is decided by such bounds.", percent(decided));
+        }
+        text += " A second label on some items would identify the Brier split exactly and cross-entropy to ±0.04 nats (binary).";
+        return paragraph(out, 2, &text);
+    };
+    if let (Some(costs), Some(savings)) = (&worth.costs, &worth.savings) {
+        let digits = decimals(costs.iter().map(|(_, cost)| cost.estimate));
+        let mut grid =
+            Grid::new().text("").number(format!("cost, {unit}")).number("95 %").number("router saves").number("95 %");
+        for (name, cost) in costs.iter() {
+            let style = if name == "router" { GOOD.bold() } else { PLAIN };
+            let saving = savings.get(name);
+            grid.row([
+                (name.to_owned(), style),
+                (fixed(cost.estimate, digits), style),
+                (between(cost, digits), DIM),
+                (saving.map_or(String::new(), |saving| fixed(saving.estimate, digits)), PLAIN),
+                (saving.map_or(String::new(), |saving| between(saving, digits)), DIM),
+            ]);
+        }
+        grid.write(&mut *out)?;
+        let remark =
+            "total-uncertainty is the best threshold on the prediction's own entropy, learned from the same rows.";
+        writeln!(out, "  {DIM}{remark}{DIM:#}")?;
+    }
+    gains(out, worth)
+}
+
+fn gains(out: &mut impl Write, worth: &Worth) -> io::Result<()> {
+    let gain = |name| maybe(worth.gain.get(name).copied().flatten(), 3);
+    let mut text = format!(
+        "Prices left out, ranking by reducible loss gains {GOOD}{}{GOOD:#}, by total uncertainty {} (0 random, 1 best)",
+        gain("higher-order"),
+        gain("total-uncertainty")
+    );
+    if let Some(more) = &worth.gain_over_total_uncertainty {
+        text += &format!(": a difference of {}, 95 % {}", fixed(more.estimate, 3), between(more, 3));
+    }
+    text.push('.');
+    if let Some(&Some(gain)) = worth.gain.get("recalibrated-uncertainty") {
+        text += &format!(" The uncertainty of the re-calibrated prediction would gain {}.", fixed(gain, 3));
+    }
+    if let Some(correlation) = worth.correlation {
+        text += &format!(
+            " Over cells, reducible and total loss correlate at {}: near 1, ranking by the loss expected is enough.",
+            fixed(correlation, 2)
+        );
+    }
+    paragraph(out, 2, &text)
+}
+
+fn weak_model(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    heading(out, "Is the weak model calibrated?")?;
+    let model = &diagnosis.weak_model;
+    let answer = match (model.is_calibrated(), model.is_overconfident()) {
+        (true, _) => "Yes, as far as these rows tell",
+        (false, true) => "No, it is overconfident",
+        (false, false) => "No",
+    };
+    let mut text = format!(
+        "{answer}: mean confidence {}, and {} of the labels are its top class; calibration error {}, of which chance alone makes {}.",
+        fixed(model.confidence, 3),
+        fixed(model.accuracy, 3),
+        fixed(model.error, 3),
+        fixed(model.floor, 3)
+    );
+    let saved = |saves: &Estimate| {
+        let digits = decimals([saves.estimate, saves.low, saves.high]).min(5);
+        format!("{} (95 % {})", fixed(saves.estimate, digits), between(saves, digits))
+    };
+    match &model.recalibrating_saves {
+        [_, Some(cost)] => text += &format!(" At these prices --recalibrate would save {} a query.", saved(cost)),
+        [Some(loss), None] => text += &format!(" --recalibrate would take {} off its loss.", saved(loss)),
+        [None, None] => {}
+    }
+    paragraph(out, 2, &text)
+}
+
+fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    heading(out, "Are labels, rows and cells enough?")?;
+    let enough = &diagnosis.enough;
+    let [fewest, median, most] = enough.labels;
+    let mut labels = if fewest == most {
+        counted(fewest as usize, "label a row", "labels a row")
+    } else {
+        format!("{fewest} to {most} labels a row, median {median}; {} have two or more", percent(enough.paired))
+    };
+    if let Some(shortfall) = enough.plugin_shortfall {
+        let shortfall = fixed(shortfall, decimals([shortfall]).min(4));
+        labels += &format!("; taken at face value (plugin) they would hide {shortfall} of irreducible loss");
+    }
+    let mut cells = format!("{} of {}", counted(enough.cells, "cell", "cells"), diagnosis.partition);
+    if enough.sparse_cells + enough.empty_cells > 0 {
+        cells += &format!(
+            "; {} sparse (under {SPARSE} rows) with {} of the rows, {} empty",
+            count(enough.sparse_cells),
+            percent(enough.rows_in_sparse_cells),
+            count(enough.empty_cells)
+        );
+    }
+    let mut lines = vec![("labels", labels), ("cells", cells)];
+    if let Some(stability) = enough.stability {
+        lines.push((
+            "rows",
+            format!("routers of two halves take the same action on {} of the rows", percent(stability)),
+        ));
+    }
+    for (name, text) in lines {
+        paragraph(&mut *out, 2, &format!("{DIM}{name}{DIM:#} {text}"))?;
+    }
+    if enough.partitions.len() < 2 {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let digits = decimals(enough.partitions.iter().filter_map(|partition| partition.cost));
+    let prices = enough.partitions.iter().any(|partition| partition.cost.is_some());
+    let better = if prices { "saves" } else { "gains" };
+    let mut grid = Grid::new().text("partition").number("gain").number(if prices { "cost" } else { "" });
+    grid = grid.number(format!("{better} over the first")).number("95 %");
+    for (place, partition) in enough.partitions.iter().enumerate() {
+        let by = partition.better_by;
+        let digits = if prices { digits } else { 3 };
+        grid.row([
+            (partition.partition.clone(), if place == 0 { BOLD } else { PLAIN }),
+            (maybe(partition.gain, 3), PLAIN),
+            (partition.cost.map_or(String::new(), |cost| fixed(cost, digits)), PLAIN),
+            (by.map_or(String::new(), |by| fixed(by.estimate, digits)), PLAIN),
+            (by.map_or(String::new(), |by| between(&by, digits)), DIM),
+        ]);
+    }
+    grid.write(out)
+}
+
+fn agreement(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    heading(out, "Do the votes look independent?")?;
+    let found = &diagnosis.agreement;
+    if found.rows == 0 {
+        paragraph(&mut *out, 2, "Too few contested rows of three labels or more to tell.")?;
+    } else {
+        let mut text = format!(
+            "Of {} in contested cells {} are unanimous, where chance would make {}",
+            counted(found.rows, "row", "rows"),
+            count(found.unanimous),
+            fixed(found.unanimous_expected, 0)
+        );
+        if found.tied_expected > 0.0 {
+            let (tied, chance) = (count(found.tied), fixed(found.tied_expected, 0));
+            text += &format!("; {tied} are tied, where it would make {chance}");
+        }
+        text.push('.');
+        paragraph(&mut *out, 2, &text)?;
+    }
+    if found.identical_rows > 0 {
+        let rows = counted(found.identical_rows, "row equals", "rows equal");
+        let text =
+            format!("{rows} another in prediction, features and votes: copies count twice, here and in a router.");
+        paragraph(&mut *out, 2, &text)?;
+    }
+    if found.suspects.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  The unanimous rows that chance explains least:")?;
+    let ids = found.suspects.iter().any(|row| row.id.is_some());
+    let mut grid =
+        Grid::new().number("row").text(if ids { "id" } else { "" }).text("cell").text("votes").number("chance");
+    for row in &found.suspects {
+        let votes: Vec<String> = row.votes.iter().map(ToString::to_string).collect();
+        grid.row([
+            (row.row.to_string(), PLAIN),
+            (row.id.clone().unwrap_or_default(), PLAIN),
+            (row.cell.clone(), DIM),
+            (votes.join(" "), PLAIN),
+            (fixed(row.chance, 4), PLAIN),
+        ]);
+    }
+    grid.write(out)
+}
+
+fn last_line(out: &mut impl Write, args: &DiagnoseArgs, diagnosis: &Diagnosis) -> io::Result<()> {
+    if diagnosis.verdict.advice != Advice::UseIt {
+        return Ok(());
+    }
+    let table = shell_quoted(&args.table);
+    let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.partition);
+    let flags = plan::task_flags(&args.task);
+    let commands = [
+        format!("pointsman calibrate {table} --partition {} -o router.safetensors", shell_quoted_text(partition)),
+        format!("pointsman show router.safetensors{flags}"),
+    ];
+    next_step(out, "Next, learn a router and see what it does:", &commands)
+}

@@ -1,0 +1,63 @@
+//! `pointsman diagnose`: a table before anyone relies on it.
+
+mod human;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use pointsman::{DIAGNOSIS_STEPS, Diagnosis, Router, Table, Task};
+use pointsman_report::{Inputs, Report, reliability};
+use pointsman_table::{Frame, Need, write_atomically};
+
+use crate::args::DiagnoseArgs;
+use crate::progress::Progress;
+use crate::{evaluate, json, plan};
+
+pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
+    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.as_ref()])?;
+    args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
+    let task = plan::task(&args.task)?;
+    let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
+    let frame = plan::read_frame(&args.table, &options)?;
+    let mut diagnosis = {
+        let progress = Progress::bar("diagnosis", DIAGNOSIS_STEPS as u64);
+        pointsman::diagnose(&frame.table, &task, &args.partition, || progress.step())?
+    };
+    name_rows(&mut diagnosis, &frame);
+    let page = args.output.as_ref().map(|folder| write(&diagnosis, &frame.table, &task, args, folder)).transpose()?;
+    plan::warn_if_divided(plan::divided_rows(&frame.table));
+    plan::warn_about_labels(&frame.table, &args.votes)?;
+    if args.json { json::print(&diagnosis) } else { Ok(human::print(args, &diagnosis, page.as_deref())?) }
+}
+
+/// Rows in the file's own terms.
+fn name_rows(diagnosis: &mut Diagnosis, frame: &Frame) {
+    for suspect in &mut diagnosis.agreement.suspects {
+        let row = suspect.row as usize;
+        suspect.id = frame.ids.as_ref().and_then(|ids| ids.get(row).cloned());
+        suspect.row = frame.rows.get(row).copied().unwrap_or_default();
+    }
+}
+
+/// Writes diagnosis.json, and the report and figures of a router of one half judged on the other; gives the page's path.
+fn write(
+    diagnosis: &Diagnosis,
+    table: &Table,
+    task: &Task,
+    args: &DiagnoseArgs,
+    folder: &Path,
+) -> anyhow::Result<PathBuf> {
+    let [calibration, held_out] = pointsman::halves(table)?;
+    let router = Router::calibrate(&calibration, &args.partition)?;
+    let policy = router.policy(task)?;
+    let replay = policy.replay(&held_out)?;
+    let inputs = Inputs { router: &router, policy: &policy, table: &held_out, replay: &replay };
+    let (_, page) = evaluate::write::all(Report::new(&inputs, &[], None)?, &inputs, folder)?;
+    let picture = reliability(&diagnosis.weak_model);
+    let path = folder.join("figures").join("reliability");
+    let png = picture.png().map_err(|error| anyhow!("figure reliability: {error}"))?;
+    write_atomically(path.with_extension("svg"), |out| out.write_all(picture.svg().as_bytes()))?;
+    write_atomically(path.with_extension("png"), |out| out.write_all(&png))?;
+    write_atomically(folder.join("diagnosis.json"), |out| json::write_pretty(out, diagnosis))?;
+    Ok(page)
+}

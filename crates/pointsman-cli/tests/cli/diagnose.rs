@@ -1,0 +1,164 @@
+//! The diagnosis, the first labels, and labels that depend on labels.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::{line, real_data, workshop, world};
+
+#[test]
+fn a_verdict_for_humans_and_for_programs() {
+    let folder = workshop();
+    let task = "--route expert=0.05 --abstain 0.5";
+    let told = line(folder.path(), &format!("diagnose calibration.csv {task} --partition top-class:3")).ok().stdout;
+    for part in ["calibration.csv: 300 rows", "Is decomposition worth it here?", "total-uncertainty", "always-abstain"]
+    {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    for part in ["weak model calibrated", "labels, rows and cells enough", "votes look independent", "top-class:20"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let found =
+        line(folder.path(), &format!("diagnose calibration.csv {task} --partition top-class:3 --json")).ok().json();
+    assert_eq!((&found["rows"], &found["partition"]), (&300.into(), &"top-class:3".into()));
+    assert!(told.replace('\n', " ").contains(found["verdict"]["sentence"].as_str().unwrap()), "{told}");
+    for name in ["router", "always-predict", "always-route:expert", "always-abstain", "total-uncertainty"] {
+        let cost = &found["worth"]["costs"][name];
+        let number = |end: &str| cost[end].as_f64().unwrap();
+        assert!(number("low") <= number("estimate") && number("estimate") <= number("high"), "{name}: {cost}");
+    }
+    // The order of the rows changes nothing.
+    world::rows(300, 1).reversed().write_csv(&folder.path().join("reversed.csv"));
+    let turned =
+        line(folder.path(), &format!("diagnose reversed.csv {task} --partition top-class:3 --json")).ok().json();
+    assert_eq!(found, turned);
+}
+
+#[test]
+fn a_folder_with_the_diagnosis_and_the_report() {
+    let folder = workshop();
+    let told = line(folder.path(), "diagnose calibration.csv --partition top-class:3 --route 0.05 -o out").ok().stdout;
+    assert!(told.contains("out/report.html"), "{told}");
+    for file in ["diagnosis.json", "report.html", "report.json", "figures/summary.svg", "figures/reliability.png"] {
+        assert!(folder.path().join("out").join(file).is_file(), "{file}");
+    }
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("out/report.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&report["rows"], &report["router"]["rows"]),
+        (&150.into(), &150.into()),
+        "one half judged on the other"
+    );
+}
+
+#[test]
+fn one_label_an_item_gives_bounds_and_advice() {
+    let folder = TempDir::new().unwrap();
+    world::rows(200, 1).with_one_label().write_csv(&folder.path().join("one.csv"));
+    let told = line(folder.path(), "diagnose one.csv --route 0.05").ok().stdout.replace("\n  ", " ");
+    for part in ["Not with one label an item", "lies between", "A second label"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let found = line(folder.path(), "diagnose one.csv --route 0.05 --json").ok().json();
+    assert_eq!((&found["verdict"]["advice"], &found["worth"]), (&"one-label".into(), &serde_json::Value::Null));
+}
+
+/// Items and a long table of their labels: two each, and three more where the two differ.
+fn write_until_agreed(folder: &Path, n: usize) {
+    let (mut items, mut labels) = ("id,prob_no,prob_yes\n".to_owned(), "id,label\n".to_owned());
+    let mut state = 7_u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    for item in 0..n {
+        let p = 0.3 + 0.4 * uniform();
+        writeln!(items, "{item},{},{p}", 1.0 - p).unwrap();
+        let drawn: Vec<bool> = (0..5).map(|_| uniform() < p).collect();
+        let kept = if drawn[0] == drawn[1] { 2 } else { 5 };
+        for yes in &drawn[..kept] {
+            writeln!(labels, "{item},{}", if *yes { "yes" } else { "no" }).unwrap();
+        }
+    }
+    fs::write(folder.join("items.csv"), items).unwrap();
+    fs::write(folder.join("labels.csv"), labels).unwrap();
+}
+
+#[test]
+fn labels_that_stop_on_agreement_are_said_and_cured() {
+    let folder = TempDir::new().unwrap();
+    write_until_agreed(folder.path(), 400);
+    let votes = "items.csv --annotations labels.csv";
+    let warned = line(folder.path(), &format!("calibrate {votes} -o a.st --partition confidence:5")).ok().stderr;
+    for part in ["2 to 5 labels", "every row with 2 labels is unanimous", "--first-labels"] {
+        assert!(warned.contains(part), "{part} in {warned}");
+    }
+    let evaluated = line(folder.path(), &format!("evaluate a.st {votes} --route 0.05")).ok().stderr;
+    assert!(evaluated.contains("every row with 2 labels is unanimous"), "{evaluated}");
+    let told = line(folder.path(), &format!("diagnose {votes} --route 0.05")).ok();
+    assert!(told.stdout.contains("Mend the labels first") && told.stderr.contains("unanimous"), "{told:?}");
+
+    let cured =
+        line(folder.path(), &format!("calibrate {votes} --first-labels 2 -o b.st --partition confidence:5 --json"))
+            .ok();
+    assert_eq!(cured.json()["labels"]["max"], 2);
+    assert!(!cured.stderr.contains("unanimous"), "{}", cured.stderr);
+    // Three is more than the rule left alone.
+    let half =
+        line(folder.path(), &format!("calibrate {votes} --first-labels 3 -o c.st --partition confidence:5")).ok();
+    assert!(
+        half.stderr.contains("rows have fewer than 3 labels") && half.stderr.contains("unanimous"),
+        "{}",
+        half.stderr
+    );
+    // The Brier loss that nobody can avoid is above 0.45 in this world; the stopping rule hides much of it.
+    let irreducible = |router: &str| {
+        let cells = line(folder.path(), &format!("show {router} --route 0.05 --json")).ok().json();
+        let cells = cells["cells"].as_array().unwrap().clone();
+        cells.iter().map(|cell| cell["irreducible"].as_f64().unwrap()).sum::<f64>() / cells.len() as f64
+    };
+    assert!(irreducible("a.st") < 0.35 && irreducible("b.st") > 0.4, "{} {}", irreducible("a.st"), irreducible("b.st"));
+}
+
+#[test]
+fn first_labels_that_make_no_sense_are_refused() {
+    let folder = workshop();
+    for (arguments, parts) in [
+        ("calibrate calibration.csv -o x.st --first-labels 0", vec!["--first-labels", "at least 1"]),
+        ("diagnose calibration.csv --first-labels two", vec!["--first-labels", "whole number"]),
+        ("diagnose calibration.csv --first-labels 2", vec!["calibration.csv", "counts have no order", "annotations"]),
+        ("evaluate router.safetensors heldout.csv --first-labels 2", vec!["heldout.csv", "counts have no order"]),
+        ("diagnose calibration.csv --partition features:x_size=3", vec!["x_size", "x_length"]),
+        ("diagnose missing.csv", vec!["missing.csv"]),
+    ] {
+        let run = line(folder.path(), arguments);
+        assert_eq!(run.code, 2, "{arguments}: {run:?}");
+        for part in parts {
+            assert!(run.stderr.contains(part), "{arguments}: {part} in {}", run.stderr);
+        }
+    }
+}
+
+/// Without prices: people's disagreement is most of what ChaosNLI's model gets wrong, and next to none of it on CIFAR-10H.
+#[test]
+fn the_verdicts_on_real_data() {
+    let folder = TempDir::new().unwrap();
+    for (file, loss, advice) in [
+        ("chaosnli.npz", "brier", "use-it"),
+        ("chaosnli.npz", "cross-entropy", "use-it"),
+        ("cifar10h.npz", "brier", "no-need"),
+        ("cifar10h.npz", "zero-one", "no-need"),
+    ] {
+        let Some(path) = real_data(file) else { continue };
+        let found = line(folder.path(), &format!("diagnose {} --loss {loss} --json", path.display())).ok().json();
+        println!("{file} {loss}: {}", found["verdict"]["sentence"]);
+        assert_eq!(found["verdict"]["advice"], advice, "{file} {loss}: {}", found["verdict"]);
+        assert!(
+            found["stopping"].is_null() || found["stopping"]["p_value"].as_f64().unwrap() > 1e-3,
+            "{}",
+            found["stopping"]
+        );
+    }
+}

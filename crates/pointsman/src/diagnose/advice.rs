@@ -1,0 +1,188 @@
+//! The verdict, in plain words.
+
+use serde::Serialize;
+
+use super::Diagnosis;
+use crate::evaluate::Named;
+
+/// A saving below this share of the cost, or a gain below it, does not matter.
+const MATERIAL: f64 = 0.01;
+
+/// If more than this may be saved for all that is known, it is not known enough.
+const UNDECIDED: f64 = 0.05;
+
+/// What to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Advice {
+    /// Decomposition pays here.
+    UseIt,
+    /// Something simpler does as well.
+    NoNeed,
+    /// Items carry one label each: noise and error cannot be told apart.
+    OneLabel,
+    /// The data does not decide.
+    MoreData,
+    /// The labels must be mended first: no estimate from them can be believed.
+    MendLabels,
+}
+
+/// The verdict and the reasons for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// In a word.
+    pub advice: Advice,
+    /// In a sentence.
+    pub sentence: String,
+    /// What speaks against relying on it, or what to do about it.
+    pub remarks: Vec<String>,
+}
+
+pub(super) fn recommend(diagnosis: &Diagnosis) -> Recommendation {
+    let (advice, sentence) = verdict(diagnosis);
+    Recommendation { advice, sentence, remarks: remarks(diagnosis, advice) }
+}
+
+fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
+    let Some(worth) = &diagnosis.worth else {
+        let text = "Not with one label an item: noise and model error cannot be told apart, and what an oracle would save is \
+                    only bounded. A second, independent label on some hundred items is what to buy first.";
+        return (Advice::OneLabel, text.into());
+    };
+    if let Some(k) = diagnosis.stopping.and_then(|stopping| stopping.stopped_at) {
+        let text = format!(
+            "Mend the labels first: every item with {k} labels is unanimous, so labelling went on until annotators agreed, \
+             and no estimate from such labels can be believed. Keep the first labels of every item only: --first-labels {k}."
+        );
+        return (Advice::MendLabels, text);
+    }
+    if let Some(copies) = diagnosis.agreement.copies {
+        let text = format!(
+            "Mend the labels first: all counts are multiples of {copies}, so labels are copies of one another and count \
+             for more than they are."
+        );
+        return (Advice::MendLabels, text);
+    }
+    match &worth.savings {
+        Some(savings) => by_money(diagnosis, savings),
+        None => by_gain(diagnosis),
+    }
+}
+
+/// At prices, the least saving against anything simpler decides.
+fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice, String) {
+    let Some((rival, saving)) = savings.iter().min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else {
+        return (Advice::NoNeed, "The only action is to predict: there is nothing to decide.".into());
+    };
+    let cost = diagnosis.worth.as_ref().and_then(|worth| worth.costs.as_ref()?.get(rival)).map_or(0.0, |c| c.estimate);
+    let scale = if cost > 0.0 { cost } else { 1.0 };
+    let share = |x: f64| format!("{} %", number(100.0 * x / scale, 1));
+    let between = format!("{} (between {} and {})", share(saving.estimate), share(saving.low), share(saving.high));
+    let rule = match rival {
+        "total-uncertainty" => "a threshold on total uncertainty".to_owned(),
+        always => always.replace('-', " ").replace("always route:", "always routing to "),
+    };
+    if saving.low > 0.0 && saving.estimate >= MATERIAL * scale {
+        (
+            Advice::UseIt,
+            format!("Use it: at these prices it saves {between} of the cost of the best simpler rule, {rule}."),
+        )
+    } else if saving.high < UNDECIDED * scale {
+        let text =
+            format!("No need at these prices: {rule} does as well. The router would save {between} of its cost.");
+        (Advice::NoNeed, text)
+    } else {
+        let text = format!(
+            "More rows or labels first: the saving over the best simpler rule, {rule}, is {between} of its cost, and these \
+             rows do not decide."
+        );
+        (Advice::MoreData, text)
+    }
+}
+
+/// Without prices, the order in which queries would be routed decides.
+fn by_gain(diagnosis: &Diagnosis) -> (Advice, String) {
+    let Some(gain) = diagnosis.worth.as_ref().and_then(|worth| worth.gain_over_total_uncertainty) else {
+        return (Advice::NoNeed, "No need: no loss is reducible here, so there is nothing to route.".into());
+    };
+    let [estimate, low, high] = [gain.estimate, gain.low, gain.high].map(|x| number(x, 3));
+    let between = format!("{estimate} (between {low} and {high})");
+    if gain.low > 0.0 && gain.estimate >= MATERIAL {
+        let text = format!("Use it: ranking by reducible loss gains {between} over ranking by total uncertainty.");
+        (Advice::UseIt, text)
+    } else if gain.high < UNDECIDED {
+        let text = format!(
+            "No need for routing's sake: ranking by total uncertainty does as well; the difference in gain is {between}."
+        );
+        (Advice::NoNeed, text)
+    } else {
+        let text = format!(
+            "More rows or labels first: the gain over ranking by total uncertainty is {between}, and these rows do not decide."
+        );
+        (Advice::MoreData, text)
+    }
+}
+
+/// With a minus sign that reads as one.
+fn number(x: f64, decimals: usize) -> String {
+    format!("{x:.decimals$}").replace('-', "−")
+}
+
+fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(stopping) =
+        diagnosis.stopping.filter(|stopping| stopping.is_suspicious() && advice != Advice::MendLabels)
+    {
+        remarks.push(format!(
+            "Items with more labels disagree {} than others of like confidence: k depends on the labels, which biases every \
+             estimate (--first-labels is the cure), or harder items were given more labels on purpose.",
+            if stopping.z > 0.0 { "more" } else { "less" }
+        ));
+    }
+    let gain = |name: &str| diagnosis.worth.as_ref().and_then(|worth| worth.gain.get(name).copied().flatten());
+    if let (Advice::UseIt, Some(ours), Some(usual)) = (advice, gain("higher-order"), gain("recalibrated-uncertainty"))
+        && usual > ours - MATERIAL
+    {
+        remarks.push(format!(
+            "It is calibration that pays more than decomposition: the uncertainty of the re-calibrated prediction ranks as well, \
+             at a gain of {}.",
+            number(usual, 3)
+        ));
+    }
+    let agreement = &diagnosis.agreement;
+    if agreement.is_too_unanimous() {
+        remarks.push(format!(
+            "{} contested rows are unanimous where chance would make {:.0}: adjudicated or copied labels, or easy items \
+             among hard ones.",
+            agreement.unanimous, agreement.unanimous_expected
+        ));
+    }
+    if agreement.lacks_ties() {
+        remarks.push(format!(
+            "{} rows are tied where chance would make {:.0}: a majority vote may be counted as one more label.",
+            agreement.tied, agreement.tied_expected
+        ));
+    }
+    let enough = &diagnosis.enough;
+    if enough.rows_in_sparse_cells > 0.2 {
+        remarks.push(format!(
+            "{:.0} % of the rows are in sparse cells: use fewer bins or more rows.",
+            100.0 * enough.rows_in_sparse_cells
+        ));
+    }
+    if let Some(better) = enough.better_partition() {
+        remarks.push(format!("The partition {better} does better on this table: --partition '{better}'."));
+    }
+    let model = &diagnosis.weak_model;
+    if !model.is_calibrated() {
+        let pays = model.recalibrating_saves[1].or(model.recalibrating_saves[0]).is_some_and(|saves| saves.low > 0.0);
+        remarks.push(format!(
+            "The weak model is {}: confidence {:.3}, but {:.3} of the labels are its top class.{}",
+            if model.is_overconfident() { "overconfident" } else { "not calibrated" },
+            model.confidence,
+            model.accuracy,
+            if pays { " --recalibrate would pay." } else { "" }
+        ));
+    }
+    remarks
+}

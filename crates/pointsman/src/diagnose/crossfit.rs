@@ -1,0 +1,242 @@
+//! Every row judged by routers that have not seen it, over several random halvings.
+//!
+//! What a row really costs is measured on the half it is in: its labels, with the bias of few labels taken out cell by cell.
+//! All rules are judged by that same measure, so that only what they do makes a difference.
+
+use rayon::prelude::*;
+
+use super::halves::Ordered;
+use super::interval::Average;
+use super::threshold::Thresholds;
+use crate::error::Result;
+use crate::evaluate::RowCosts;
+use crate::partition::Partition;
+use crate::policy::{Policy, Verdict};
+use crate::router::Router;
+use crate::table::Table;
+use crate::task::Task;
+
+/// How often the table is halved.
+pub(super) const SPLITS: usize = 10;
+
+/// Rows that a cell of the measure should have in a half.
+const MEASURE_ROWS: usize = 40;
+
+/// A router to try: cells, and whether their centroids are served.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) partition: Partition,
+    pub(super) recalibrated: bool,
+}
+
+/// What a rule does for the rows, averaged over the splits.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    /// Its cost a query.
+    pub(super) cost: Average,
+    /// What its order saves beyond a random one: the area between their routing curves.
+    pub(super) won: Average,
+    /// The loss of what it would serve, if it always predicted.
+    pub(super) loss: Average,
+}
+
+/// All rules side by side.
+#[derive(Debug)]
+pub(super) struct Crossfit {
+    pub(super) weights: Vec<f64>,
+    /// Each action, whatever the row.
+    pub(super) always: Vec<Average>,
+    /// Thresholds on total uncertainty; ranking by it.
+    pub(super) threshold: Outcome,
+    /// Ranking by the uncertainty of what the first re-calibrated plan serves.
+    pub(super) recalibrated_uncertainty: Option<Outcome>,
+    /// One a plan; `None` if it cannot be fitted to a half.
+    pub(super) routers: Vec<Option<Outcome>>,
+    /// The share of rows on which the first plan's routers of two halves agree.
+    pub(super) stability: f64,
+}
+
+/// One split: a number a row for each of the above.
+struct Split {
+    always: Vec<Vec<f64>>,
+    threshold: Judged,
+    recalibrated_uncertainty: Option<Judged>,
+    routers: Vec<Option<Judged>>,
+    agreeing: f64,
+}
+
+#[derive(Clone)]
+struct Judged {
+    cost: Vec<f64>,
+    won: Vec<f64>,
+    loss: Vec<f64>,
+}
+
+/// The cells in which the bias of few labels is taken out: classes, and as many confidences as rows allow.
+pub(super) fn measure(rows: &Table) -> Partition {
+    let bins = rows.rows() / 2 / MEASURE_ROWS / rows.classes().len();
+    Partition::top_class(bins.clamp(1, 10))
+}
+
+impl Crossfit {
+    /// Judges the plans; the first must be possible. `None` if too few items carry two labels.
+    pub(super) fn of(ordered: &Ordered, task: &Task, plans: &[Plan], done: impl Fn() + Sync) -> Result<Option<Self>> {
+        let rows = &ordered.rows;
+        let measure = measure(rows);
+        let splits: Vec<Option<Split>> = (0..SPLITS as u64)
+            .into_par_iter()
+            .map(|split| {
+                let found = Split::of(ordered, split, task, &measure, plans);
+                done();
+                found
+            })
+            .collect::<Result<_>>()?;
+        let Some(splits) = splits.into_iter().collect::<Option<Vec<Split>>>() else { return Ok(None) };
+        let weights: Vec<f64> = (0..rows.rows()).map(|row| rows.weight(row)).collect();
+        let outcome = |pick: &dyn Fn(&Split) -> Option<&Judged>| -> Option<Outcome> {
+            let judged: Vec<&Judged> = splits.iter().map(pick).collect::<Option<_>>()?;
+            let average = |value: fn(&Judged) -> &[f64]| Average::over(judged.iter().map(|j| value(j)), &weights);
+            Some(Outcome { cost: average(|j| &j.cost), won: average(|j| &j.won), loss: average(|j| &j.loss) })
+        };
+        let Some(threshold) = outcome(&|split| Some(&split.threshold)) else { return Ok(None) };
+        let routers = (0..plans.len()).map(|plan| outcome(&|split| split.routers[plan].as_ref())).collect();
+        let actions = splits.first().map_or(0, |split| split.always.len());
+        let always =
+            |action: usize| Average::over(splits.iter().map(|split| split.always[action].as_slice()), &weights);
+        Ok(Some(Self {
+            always: (0..actions).map(always).collect(),
+            threshold,
+            recalibrated_uncertainty: outcome(&|split| split.recalibrated_uncertainty.as_ref()),
+            routers,
+            stability: splits.iter().map(|split| split.agreeing).sum::<f64>() / SPLITS as f64,
+            weights,
+        }))
+    }
+}
+
+impl Split {
+    fn of(ordered: &Ordered, split: u64, task: &Task, measure: &Partition, plans: &[Plan]) -> Result<Option<Self>> {
+        let halves = ordered.halves(split);
+        let n = ordered.rows.rows();
+        let actions = task.action_names().len();
+        let fit = |plan: &Plan, half: usize| -> Result<Policy> {
+            let router = Router::calibrate(&halves[half].1, &plan.partition)?;
+            if plan.recalibrated { router.recalibrated() } else { router }.policy(task)
+        };
+        let reference = Plan { partition: measure.clone(), recalibrated: false };
+        let mut truths = Vec::new();
+        for half in [0, 1] {
+            let Some(truth) = Truth::of(&fit(&reference, 1 - half)?, &halves[half].1)? else { return Ok(None) };
+            truths.push(truth);
+        }
+        let blank = || Judged { cost: vec![0.0; n], won: vec![0.0; n], loss: vec![0.0; n] };
+        let mut found = Self {
+            always: vec![vec![0.0; n]; actions],
+            threshold: blank(),
+            recalibrated_uncertainty: None,
+            routers: Vec::new(),
+            agreeing: 1.0,
+        };
+        for half in [0, 1] {
+            let (truth, other, rows) = (&truths[half], &truths[1 - half], &halves[half].0);
+            let rule = Thresholds::fit(&other.uncertainty, &other.costs, &other.weights);
+            let taken: Vec<usize> = truth.uncertainty.iter().map(|&score| rule.action(score)).collect();
+            truth.judge(rows, &taken, &truth.uncertainty, &truth.total, &mut found.threshold);
+            for (place, &row) in rows.iter().enumerate() {
+                for (action, cost) in truth.costs[place].iter().enumerate() {
+                    found.always[action][row as usize] = *cost;
+                }
+            }
+        }
+        for (place, plan) in plans.iter().enumerate() {
+            let policies = match [fit(plan, 0), fit(plan, 1)] {
+                [Ok(a), Ok(b)] => [a, b],
+                // What was asked for must work; what is only compared may not fit.
+                [Err(error), _] | [_, Err(error)] if place == 0 => return Err(error),
+                _ => {
+                    found.routers.push(None);
+                    continue;
+                }
+            };
+            let mut judged = blank();
+            for half in [0, 1] {
+                let policy = &policies[1 - half];
+                let replay = policy.replay(&halves[half].1)?;
+                let (taken, scores) = (replay.actions_of(policy), replay.estimated_reducible());
+                truths[half].judge(&halves[half].0, &taken, &scores, replay.total_losses(), &mut judged);
+                if plan.recalibrated {
+                    let ranked = found.recalibrated_uncertainty.get_or_insert_with(blank);
+                    truths[half].judge(&halves[half].0, &taken, replay.uncertainties(), replay.total_losses(), ranked);
+                }
+            }
+            if place == 0 {
+                found.agreeing = agreeing(&ordered.rows, &policies)?;
+            }
+            found.routers.push(Some(judged));
+        }
+        Ok(Some(found))
+    }
+}
+
+/// What the rows of one half really cost.
+struct Truth {
+    weights: Vec<f64>,
+    total: Vec<f64>,
+    irreducible: Vec<f64>,
+    uncertainty: Vec<f64>,
+    /// One list a row, one cost an action.
+    costs: Vec<Vec<f64>>,
+}
+
+impl Truth {
+    fn of(policy: &Policy, rows: &Table) -> Result<Option<Self>> {
+        let replay = policy.replay(rows)?;
+        let Some(RowCosts { irreducible, actions }) = replay.corrected_rows(policy) else { return Ok(None) };
+        Ok(Some(Self {
+            weights: (0..rows.rows()).map(|row| rows.weight(row)).collect(),
+            costs: actions,
+            uncertainty: replay.uncertainties().to_vec(),
+            total: replay.total_losses().to_vec(),
+            irreducible,
+        }))
+    }
+
+    /// Writes down what a rule costs and wins here; `loss` is what it loses where it predicts.
+    fn judge(&self, rows: &[u32], taken: &[usize], scores: &[f64], loss: &[f64], into: &mut Judged) {
+        let ranks = ranks(scores, &self.weights);
+        for (place, &row) in rows.iter().enumerate() {
+            let row = row as usize;
+            into.cost[row] = if taken[place] == 0 { loss[place] } else { self.costs[place][taken[place]] };
+            into.won[row] = (self.total[place] - self.irreducible[place]) * (0.5 - ranks[place]);
+            into.loss[row] = loss[place];
+        }
+    }
+}
+
+/// Each row's place in order of the scores, highest first, as a share of the weight; ties share theirs.
+pub(super) fn ranks(scores: &[f64], weights: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    let all: f64 = weights.iter().sum();
+    let (mut ranks, mut before) = (vec![0.0; scores.len()], 0.0);
+    for tied in order.chunk_by(|&a, &b| scores[a] == scores[b]) {
+        let weight: f64 = tied.iter().map(|&row| weights[row]).sum();
+        tied.iter().for_each(|&row| ranks[row] = (before + weight / 2.0) / all);
+        before += weight;
+    }
+    ranks
+}
+
+/// The share of rows, by weight, on which two policies of one task take the same action.
+fn agreeing(rows: &Table, policies: &[Policy; 2]) -> Result<f64> {
+    let mut taken = Vec::new();
+    for policy in policies {
+        let mut verdicts = vec![Verdict::default(); rows.rows()];
+        policy.decide_table(rows, &mut verdicts)?;
+        taken.push(verdicts.into_iter().map(|v| policy.taken(policy.unfold(v).1).actions()[0]).collect::<Vec<_>>());
+    }
+    let weight = |alike: bool| -> f64 {
+        (0..rows.rows()).filter(|&row| !alike || taken[0][row] == taken[1][row]).map(|row| rows.weight(row)).sum()
+    };
+    Ok(weight(true) / weight(false))
+}

@@ -1,0 +1,110 @@
+//! Whether labels, rows and cells are enough.
+
+use serde::Serialize;
+
+use super::Estimate;
+use crate::error::Result;
+use crate::estimate::Estimator;
+use crate::partition::CellId;
+use crate::router::{Router, Support};
+use crate::table::Table;
+use crate::task::Task;
+use crate::votes::Votes;
+
+/// The commonest numbers of labels that are listed.
+const LISTED: usize = 5;
+
+/// Whether labels, rows and cells are enough.
+#[derive(Debug, Clone, Serialize)]
+pub struct Enough {
+    /// Fewest, median and most labels a row.
+    pub labels: [u64; 3],
+    /// The commonest numbers of labels, with the rows that have them.
+    pub common_labels: Vec<(u64, usize)>,
+    /// Share of the rows with two labels or more.
+    pub paired: f64,
+    /// By how much the paper's plug-in understates the irreducible loss here; unknown with one label an item.
+    pub plugin_shortfall: Option<f64>,
+    /// Cells.
+    pub cells: usize,
+    /// Sparse ones.
+    pub sparse_cells: usize,
+    /// Empty ones.
+    pub empty_cells: usize,
+    /// Share of the rows in sparse cells.
+    pub rows_in_sparse_cells: f64,
+    /// How often routers of two halves take the same action; unknown without a choice or with one label an item.
+    pub stability: Option<f64>,
+    /// Partitions beside the one asked for, which comes first.
+    pub partitions: Vec<Compared>,
+}
+
+/// How a partition does.
+#[derive(Debug, Clone, Serialize)]
+pub struct Compared {
+    /// The partition.
+    pub partition: String,
+    /// Normalised gain of ranking by its reducible loss.
+    pub gain: Option<f64>,
+    /// Cost a query at the task's prices; unknown if there is no choice.
+    pub cost: Option<f64>,
+    /// What it saves over the one asked for: money if there are prices, otherwise gain.
+    pub better_by: Option<Estimate>,
+}
+
+impl Enough {
+    /// The partition that surely does better than the one asked for, if there is one: by three standard errors, since several are
+    /// compared.
+    #[must_use]
+    pub fn better_partition(&self) -> Option<&str> {
+        let sure = |other: &&Compared| other.better_by.is_some_and(|by| by.low > by.estimate.max(0.0) / 3.0);
+        let by = |other: &Compared| other.better_by.map_or(0.0, |by| by.estimate);
+        let best = self.partitions.iter().filter(sure).max_by(|a, b| by(a).total_cmp(&by(b)));
+        best.map(|other| other.partition.as_str())
+    }
+    /// What can be said without judging any router.
+    pub(super) fn of(rows: &Table, router: &Router, task: &Task) -> Result<Self> {
+        let mut labels: Vec<u64> = (0..rows.rows()).map(|row| rows.votes(row).map_or(0, Votes::k)).collect();
+        labels.sort_unstable();
+        let mut common: Vec<(u64, usize)> = labels.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
+        common.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        common.truncate(LISTED);
+        let paired = labels.iter().filter(|&&k| k >= 2).count() as f64 / labels.len() as f64;
+        let cells = 0..router.cells().count() as u32;
+        let support = |cell: u32| router.mixture(CellId(cell)).support();
+        let with = |wanted: Support| cells.clone().filter(move |&cell| support(cell) == wanted);
+        let sparse_rows: usize = with(Support::Sparse).map(|cell| router.mixture(CellId(cell)).len()).sum();
+        Ok(Self {
+            labels: [labels[0], labels[labels.len() / 2], labels[labels.len() - 1]],
+            common_labels: common,
+            paired,
+            plugin_shortfall: plugin_shortfall(router, task)?,
+            cells: router.cells().count(),
+            sparse_cells: with(Support::Sparse).count(),
+            empty_cells: with(Support::Empty).count(),
+            rows_in_sparse_cells: sparse_rows as f64 / rows.rows() as f64,
+            stability: None,
+            partitions: Vec::new(),
+        })
+    }
+}
+
+/// Mean over the cells of what `shrink` finds irreducible and the plug-in does not.
+fn plugin_shortfall(router: &Router, task: &Task) -> Result<Option<f64>> {
+    let [shrink, plugin] = [Estimator::Shrink, Estimator::Plugin].map(|e| router.policy(&task.clone().estimator(e)));
+    let (shrink, plugin) = (shrink?, plugin?);
+    let (mut sum, mut all) = (0.0, 0.0);
+    for cell in (0..router.cells().count() as u32).map(CellId) {
+        let estimates = shrink.cell(cell).zip(plugin.cell(cell));
+        // One label of an item has no other to differ from, even where the cell's split is known.
+        let paired = |cell: &crate::policy::Decision<'_>| cell.estimate().paired_rows > 0;
+        if let Some((a, b)) =
+            estimates.filter(|(a, _)| paired(a)).and_then(|(a, b)| Some((a.irreducible()?, b.irreducible()?)))
+        {
+            let weight = shrink.cell(cell).map_or(0.0, |decision| decision.estimate().weight);
+            sum += weight * (a - b);
+            all += weight;
+        }
+    }
+    Ok((all > 0.0).then(|| sum / all))
+}

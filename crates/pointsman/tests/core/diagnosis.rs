@@ -1,0 +1,321 @@
+//! The diagnosis on worlds whose answer is known.
+
+use pointsman::{Advice, Diagnosis, Loss, Oracle, Partition, Stopping, Table, Task, diagnose};
+
+use crate::world::{CLASS_NAMES, Rng, close, table};
+
+/// Items of two classes with p* between 0.5 and 1, predicted as they are with noise; `labels` says how an item is labelled.
+fn labelled(rng: &mut Rng, n: usize, labels: impl Fn(&mut Rng, &[f64]) -> Vec<u32>) -> Table {
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for _ in 0..n {
+        let p = 0.5 + 0.5 * rng.uniform();
+        let f = (p + 0.2 * (rng.uniform() - 0.5)).clamp(0.01, 0.99);
+        probs.push(vec![1.0 - f, f]);
+        votes.push(labels(rng, &[1.0 - p, p]));
+    }
+    table(2, &probs, &votes)
+}
+
+/// Two labels, and three more if they differ.
+fn until_two_agree(rng: &mut Rng, p: &[f64]) -> Vec<u32> {
+    let mut votes = rng.votes(p, 2);
+    if votes.iter().all(|&n| n < 2) {
+        votes.iter_mut().zip(rng.votes(p, 3)).for_each(|(all, n)| *all += n);
+    }
+    votes
+}
+
+#[test]
+fn labels_that_stop_on_agreement_are_noticed() {
+    let mut rng = Rng::new(5);
+    for _ in 0..40 {
+        let table = labelled(&mut rng, 300, until_two_agree);
+        let found = Stopping::of(&table).unwrap().expect("k varies");
+        assert!(found.is_suspicious() && found.z > 0.0 && found.stopped_at == Some(2), "{found:?}");
+        assert!(found.disagreement[0] == 0.0 && found.disagreement[1] > 0.3, "{found:?}");
+        // One label, and two more if it contradicts the prediction: no pair is among the rows of one label.
+        let table = labelled(&mut rng, 300, |rng, p| {
+            let mut votes = rng.votes(p, 1);
+            if votes[1] == 0 {
+                votes.iter_mut().zip(rng.votes(p, 2)).for_each(|(all, n)| *all += n);
+            }
+            votes
+        });
+        let found = Stopping::of(&table).unwrap().expect("k varies");
+        assert!(found.is_suspicious() && found.z > 0.0, "{found:?}");
+    }
+}
+
+#[test]
+fn labels_whose_number_is_chance_are_left_alone() {
+    let mut rng = Rng::new(6);
+    let (mut warned, mut small) = (0, 0);
+    for draw in 0..400 {
+        let n = if draw % 2 == 0 { 60 } else { 400 };
+        let table = labelled(&mut rng, n, |rng, p| {
+            let k = 1 + rng.below(6);
+            rng.votes(p, k)
+        });
+        let found = Stopping::of(&table).unwrap().expect("k varies");
+        warned += usize::from(found.is_suspicious());
+        small += usize::from(found.p_value < 0.05);
+    }
+    // One in a thousand by design; what p says is roughly how often it happens.
+    assert!(warned <= 4 && small <= 36, "{warned} warnings, {small} below 0.05");
+}
+
+#[test]
+fn equally_many_labels_depend_on_nothing() {
+    let mut rng = Rng::new(7);
+    let table = labelled(&mut rng, 100, |rng, p| rng.votes(p, 3));
+    assert_eq!(Stopping::of(&table).unwrap(), None);
+    let bare = Table::new(CLASS_NAMES[..2].to_vec(), vec![0.5, 0.5]).unwrap();
+    assert_eq!(Stopping::of(&bare).unwrap(), None, "no votes, nothing to compare");
+}
+
+/// A binary world: each item's confidence is even on [0.5, 1], `truth` says how often its top class is right.
+fn world(seed: u64, n: usize, k: usize, truth: impl Fn(&mut Rng, f64) -> f64) -> Table {
+    let mut rng = Rng::new(seed);
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for _ in 0..n {
+        let confidence = 0.5 + 0.5 * rng.uniform();
+        let p = truth(&mut rng, confidence);
+        // Either class may be the top one.
+        let (f, p) = if rng.uniform() < 0.5 { (confidence, p) } else { (1.0 - confidence, 1.0 - p) };
+        probs.push(vec![1.0 - f, f]);
+        votes.push(rng.votes(&[1.0 - p, p], k));
+    }
+    table(2, &probs, &votes)
+}
+
+/// Where the model is least sure people disagree as well; where it is somewhat sure, it errs and they do not.
+fn noise_then_error(rng: &mut Rng, confidence: f64) -> f64 {
+    if confidence < 0.7 { confidence } else { f64::from(u8::from(rng.uniform() < confidence)) }
+}
+
+/// Nobody disagrees: all loss is the model's.
+fn error_alone(rng: &mut Rng, confidence: f64) -> f64 {
+    f64::from(u8::from(rng.uniform() < confidence))
+}
+
+fn task(route: f64) -> Task {
+    Task::new(Loss::brier()).route("expert", Oracle::bayes(), route).unwrap()
+}
+
+fn look(table: &Table, task: &Task) -> Diagnosis {
+    diagnose(table, task, &Partition::top_class(5), || ()).unwrap()
+}
+
+#[test]
+fn noise_beside_error_is_worth_decomposing() {
+    for k in [3, 10] {
+        let table = world(1, 2000, k, noise_then_error);
+        for task in [Task::new(Loss::brier()), task(0.1)] {
+            let found = look(&table, &task);
+            assert_eq!(found.verdict.advice, Advice::UseIt, "{:?}", found.verdict);
+            let worth = found.worth.unwrap();
+            assert!(worth.gain_over_total_uncertainty.unwrap().low > 0.1, "{worth:?}");
+            assert!(worth.correlation.unwrap() < 0.5, "{worth:?}");
+            assert!(found.weak_model.is_calibrated(), "{:?}", found.weak_model);
+        }
+    }
+}
+
+#[test]
+fn error_alone_needs_no_decomposition() {
+    let table = world(2, 2000, 5, error_alone);
+    for task in [Task::new(Loss::brier()), task(0.2), Task::new(Loss::zero_one())] {
+        let found = look(&table, &task);
+        assert_eq!(found.verdict.advice, Advice::NoNeed, "{:?}", found.verdict);
+        let worth = found.worth.unwrap();
+        assert!(worth.correlation.unwrap() > 0.95, "{worth:?}");
+        assert!(worth.gain_over_total_uncertainty.unwrap().high < 0.05, "{worth:?}");
+    }
+    // Money too: thresholds on total uncertainty do as well as the router.
+    let savings = look(&table, &task(0.2)).worth.unwrap().savings.unwrap();
+    assert!(savings.get("total-uncertainty").unwrap().high < 0.01 && savings.get("always-predict").unwrap().low > 0.0);
+}
+
+#[test]
+fn one_label_an_item_is_refused_and_bounded() {
+    let table = world(3, 600, 1, noise_then_error);
+    let found = look(&table, &task(0.9));
+    assert_eq!(found.verdict.advice, Advice::OneLabel);
+    assert!(found.worth.is_none() && found.enough.plugin_shortfall.is_none() && found.enough.stability.is_none());
+    let bounds = found.bounds.unwrap();
+    assert!(0.0 <= bounds.reducible[0] && bounds.reducible[0] < bounds.reducible[1], "{bounds:?}");
+    assert_eq!(bounds.decided, Some(1.0), "nobody pays 0.9 for at most a Brier loss of 0.5");
+    assert!(look(&table, &task(0.1)).bounds.unwrap().decided.unwrap() < 1.0);
+}
+
+#[test]
+fn few_rows_do_not_decide() {
+    let found = look(&world(4, 40, 3, noise_then_error), &task(0.1));
+    assert_eq!(found.verdict.advice, Advice::MoreData, "{:?}", found.verdict);
+}
+
+/// A verdict is rarely the wrong one, even on few rows: what is not known is said to be unknown.
+#[test]
+fn wrong_verdicts_are_rare() {
+    let (mut needless, mut missed) = (0, 0);
+    for seed in 0..20 {
+        let found = look(&world(200 + seed, 300, 3, error_alone), &task(0.2)).verdict;
+        needless += usize::from(found.advice == Advice::UseIt);
+        let found = look(&world(300 + seed, 300, 3, noise_then_error), &task(0.1)).verdict;
+        missed += usize::from(found.advice == Advice::NoNeed);
+    }
+    assert!(needless <= 1 && missed <= 1, "{needless} needless, {missed} missed");
+}
+
+#[test]
+fn an_overconfident_model_is_told_from_a_calibrated_one() {
+    let honest = look(&world(5, 3000, 5, error_alone), &task(0.2));
+    assert!(honest.weak_model.is_calibrated() && !honest.weak_model.is_overconfident(), "{:?}", honest.weak_model);
+    // Right in half of the cases beyond a coin's.
+    let boasting = |rng: &mut Rng, confidence: f64| error_alone(rng, 0.5 + (confidence - 0.5) / 2.0);
+    let found = look(&world(5, 3000, 5, boasting), &task(0.2));
+    let model = &found.weak_model;
+    assert!(model.is_overconfident() && model.error > 4.0 * model.floor, "{model:?}");
+    assert!(model.recalibrating_saves[0].unwrap().low > 0.0, "{model:?}");
+    assert!(found.verdict.remarks.iter().any(|remark| remark.contains("overconfident")), "{:?}", found.verdict);
+}
+
+#[test]
+fn the_floor_of_the_calibration_error_is_what_chance_gives() {
+    let (mut error, mut floor, mut refused) = (0.0, 0.0, 0);
+    for seed in 0..40 {
+        let model = look(&world(100 + seed, 300, 3, error_alone), &Task::new(Loss::brier())).weak_model;
+        error += model.error / 40.0;
+        floor += model.floor / 40.0;
+        refused += usize::from(!model.is_calibrated());
+    }
+    close(floor / error, 1.0, 0.1, "floor over error");
+    assert!(refused <= 3, "{refused}");
+}
+
+/// Counts of an ambiguous world in which some items were adjudicated, or a majority vote was added.
+fn contested(seed: u64, n: usize, k: usize, change: impl Fn(&mut Rng, &mut Vec<u32>)) -> Diagnosis {
+    let mut rng = Rng::new(seed);
+    let mut votes = Vec::new();
+    let probs: Vec<Vec<f64>> = (0..n).map(|_| 0.5 + 0.3 * rng.uniform()).map(|f| vec![1.0 - f, f]).collect();
+    for p in &probs {
+        let mut counts = rng.votes(p, k);
+        change(&mut rng, &mut counts);
+        votes.push(counts);
+    }
+    look(&table(2, &probs, &votes), &task(0.1))
+}
+
+#[test]
+fn votes_that_are_not_independent_are_noticed() {
+    for seed in 0..5 {
+        let honest = contested(seed, 1500, 6, |_, _| ()).agreement;
+        assert!(!honest.is_too_unanimous() && !honest.lacks_ties() && honest.suspects.is_empty(), "{honest:?}");
+        assert_eq!(honest.copies, None);
+
+        let adjudicated = contested(seed, 1500, 10, |rng, counts| {
+            if rng.uniform() < 0.1 {
+                *counts = vec![0, 10];
+            }
+        });
+        assert!(adjudicated.agreement.is_too_unanimous(), "{:?}", adjudicated.agreement);
+        assert!(adjudicated.agreement.suspects.iter().all(|row| row.votes.contains(&10) && row.chance < 0.1));
+        assert!(adjudicated.verdict.remarks.iter().any(|remark| remark.contains("adjudicated")));
+
+        let majority = |_: &mut Rng, counts: &mut Vec<u32>| {
+            let top = usize::from(counts[1] > counts[0]);
+            counts[top] += 1;
+        };
+        let added = contested(seed, 1500, 5, majority);
+        assert!(added.agreement.lacks_ties() && added.agreement.tied == 0, "{:?}", added.agreement);
+
+        let copied = contested(seed, 300, 3, |_, counts| counts.iter_mut().for_each(|n| *n *= 2));
+        assert_eq!((copied.agreement.copies, copied.verdict.advice), (Some(2), Advice::MendLabels));
+    }
+}
+
+#[test]
+fn a_stopping_rule_makes_every_estimate_worthless() {
+    let mut rng = Rng::new(9);
+    let found = look(&labelled(&mut rng, 400, until_two_agree), &task(0.1));
+    assert_eq!(found.verdict.advice, Advice::MendLabels);
+    assert!(found.verdict.sentence.contains("--first-labels 2"), "{}", found.verdict.sentence);
+}
+
+#[test]
+fn a_diagnosis_does_not_depend_on_the_order_of_rows_or_on_threads() {
+    let table = world(6, 500, 4, noise_then_error);
+    let turned = {
+        let rows: Vec<usize> = (0..500).rev().collect();
+        let probs: Vec<Vec<f64>> = rows.iter().map(|&row| table.prediction(row).to_vec()).collect();
+        let votes: Vec<Vec<u32>> = rows.iter().map(|&row| table.votes(row).unwrap().counts().to_vec()).collect();
+        crate::world::table(2, &probs, &votes)
+    };
+    let task = task(0.1).abstain(0.4).unwrap();
+    let said = |table: &Table, threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| serde_json::to_string(&look(table, &task)).unwrap())
+    };
+    let first = said(&table, 1);
+    assert_eq!(first, said(&table, 3));
+    assert_eq!(first, said(&turned, 2));
+}
+
+#[test]
+fn better_cells_are_named() {
+    // Whether people disagree is known to a feature, not to the confidence.
+    let mut rng = Rng::new(8);
+    let (mut probs, mut votes, mut features) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..2000 {
+        let f = 0.5 + 0.4 * rng.uniform();
+        let noisy = rng.uniform() < 0.5;
+        let p = if noisy { f } else { error_alone(&mut rng, f) };
+        probs.push(vec![1.0 - f, f]);
+        votes.push(rng.votes(&[1.0 - p, p], 5));
+        features.push(f64::from(u8::from(noisy)) + 0.1 * rng.uniform());
+    }
+    let table = table(2, &probs, &votes).with_features(["length"], features).unwrap();
+    let found = look(&table, &task(0.2));
+    assert_eq!(found.enough.better_partition(), Some("top-class:5*features:x_length=4"), "{:?}", found.enough);
+}
+
+#[test]
+fn what_cannot_be_diagnosed_is_refused() {
+    let table = world(1, 3, 2, error_alone);
+    let error = diagnose(&table, &task(0.1), &Partition::top_class(5), || ()).unwrap_err().to_string();
+    assert!(error.contains("3 rows"), "{error}");
+    let bare = Table::new(CLASS_NAMES[..2].to_vec(), [0.5, 0.5].repeat(9)).unwrap();
+    let error = diagnose(&bare, &task(0.1), &Partition::top_class(5), || ()).unwrap_err().to_string();
+    assert!(error.contains("votes"), "{error}");
+    let table = world(1, 50, 2, error_alone);
+    let error = diagnose(&table, &task(0.1), &"features:x_size=3".parse().unwrap(), || ()).unwrap_err().to_string();
+    assert!(error.contains("x_size"), "{error}");
+    assert!(pointsman::halves(&world(1, 1, 2, error_alone)).is_err());
+    assert_eq!(pointsman::halves(&table).unwrap().map(|half| half.rows()), [25, 25]);
+}
+
+#[test]
+fn oracles_that_do_not_know_the_truth_are_judged_by_what_they_lose() {
+    let table = world(7, 1500, 5, noise_then_error);
+    // An oracle that always says "ant" is no use; three people are nearly as good as knowing.
+    let fool = [1.0, 0.0].repeat(1500);
+    let table = table.with_oracle("fool", fool).unwrap();
+    let task = Task::new(Loss::brier())
+        .route("sage", Oracle::bayes(), 0.1)
+        .unwrap()
+        .route("jury", "panel:m=3,aggregate=mean".parse().unwrap(), 0.1)
+        .unwrap()
+        .route("fool", Oracle::measured(), 0.1)
+        .unwrap();
+    let costs = look(&table, &task).worth.unwrap().costs.unwrap();
+    let cost = |name: &str| costs.get(name).unwrap().estimate;
+    assert!(cost("router") < cost("always-route:sage"), "{costs:?}");
+    assert!(cost("always-route:sage") < cost("always-route:jury"), "{costs:?}");
+    assert!(cost("always-route:jury") < cost("always-route:fool"), "{costs:?}");
+    // A panel of three loses a third of the irreducible Brier loss more.
+    let irreducible = cost("always-route:sage") - 0.1;
+    close((cost("always-route:jury") - 0.1) / irreducible, 4.0 / 3.0, 0.03, "jury over sage");
+    let limited = task.budget(0.2).unwrap();
+    let error = diagnose(&table, &limited, &Partition::top_class(5), || ()).unwrap_err().to_string();
+    assert!(error.contains("budget"), "{error}");
+}
