@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::{line, workshop, world};
+use crate::{line, real_data, workshop, world};
 
 #[test]
 fn a_verdict_for_humans_and_for_programs() {
@@ -138,5 +138,27 @@ fn first_labels_that_make_no_sense_are_refused() {
         for part in parts {
             assert!(run.stderr.contains(part), "{arguments}: {part} in {}", run.stderr);
         }
+    }
+}
+
+/// Without prices: people's disagreement is most of what ChaosNLI's model gets wrong, and next to none of it on CIFAR-10H.
+#[test]
+fn the_verdicts_on_real_data() {
+    let folder = TempDir::new().unwrap();
+    for (file, loss, advice) in [
+        ("chaosnli.npz", "brier", "use-it"),
+        ("chaosnli.npz", "cross-entropy", "use-it"),
+        ("cifar10h.npz", "brier", "no-need"),
+        ("cifar10h.npz", "zero-one", "no-need"),
+    ] {
+        let Some(path) = real_data(file) else { continue };
+        let found = line(folder.path(), &format!("diagnose {} --loss {loss} --json", path.display())).ok().json();
+        println!("{file} {loss}: {}", found["verdict"]["sentence"]);
+        assert_eq!(found["verdict"]["advice"], advice, "{file} {loss}: {}", found["verdict"]);
+        assert!(
+            found["stopping"].is_null() || found["stopping"]["p_value"].as_f64().unwrap() > 1e-3,
+            "{}",
+            found["stopping"]
+        );
     }
 }

@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray, RecordBatch, StringArray};
 use parquet::basic::Compression;
 use pointsman_table::{Filter, Frame, ReadOptions, Result, read_frame};
 
@@ -157,6 +158,16 @@ fn the_first_labels_only() {
     let nested = folder.file("nested.jsonl", lists);
     assert_eq!(counts(&read(&nested, None, 2).unwrap()), [[1, 1], [1, 0]]);
     assert_eq!(counts(&read(&nested, None, 0).unwrap()), [[9, 9], [9, 9]], "without it, counts come first");
+    let listed =
+        ListArray::from_iter_primitive::<Int64Type, _, _>([Some([1, 0, 0].map(Some)), Some([0, 0, 1].map(Some))]);
+    let half: ArrayRef = Arc::new(Float64Array::from(vec![0.5; 2]));
+    let columns = vec![("prob_cat", half.clone()), ("prob_dog", half), ("labels", Arc::new(listed) as ArrayRef)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    parquet(&folder.path("lists.parquet"), &batch, Compression::SNAPPY);
+    arrow_file(&folder.path("lists.arrow"), &batch, None);
+    for name in ["lists.parquet", "lists.arrow"] {
+        assert_eq!(counts(&read(&folder.path(name), None, 2).unwrap()), [[1, 1], [2, 0]], "{name}");
+    }
     // A label beyond the first ones is checked all the same.
     let bad = folder.file("bad.jsonl", lists.replace("\"cat\",\"cat\"]", "\"cat\",\"cow\"]"));
     assert!(read(&bad, None, 2).unwrap_err().to_string().contains("cow"));

@@ -20,7 +20,7 @@ use crate::task::Task;
 pub(super) const SPLITS: usize = 10;
 
 /// Rows that a cell of the measure should have in a half.
-const MEASURE_ROWS: usize = 60;
+const MEASURE_ROWS: usize = 40;
 
 /// A router to try: cells, and whether their centroids are served.
 #[derive(Debug, Clone)]

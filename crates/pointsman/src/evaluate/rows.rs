@@ -12,6 +12,30 @@ pub(crate) struct RowCosts {
     pub(crate) actions: Vec<Vec<f64>>,
 }
 
+/// What the rows of a group lack: a factor of the irreducible loss, or what is added where that is zero, and what is added to
+/// the losses of other oracles.
+struct Lacking {
+    factor: f64,
+    more: f64,
+    oracles: Vec<f64>,
+}
+
+impl Lacking {
+    fn of(group: &Group, ratio: f64) -> Self {
+        let (irreducible, oracles) = match &group.corrected {
+            Some((irreducible, oracles)) => {
+                (*irreducible, oracles.iter().zip(&group.oracles).map(|(a, b)| a - b).collect())
+            }
+            None => (ratio * group.total, vec![0.0; group.oracles.len()]),
+        };
+        let (factor, more) = match group.irreducible {
+            found if found > 1e-9 * irreducible => (irreducible / found, 0.0),
+            found => (1.0, irreducible - found),
+        };
+        Self { factor, more, oracles }
+    }
+}
+
 impl Replay {
     /// What predicting loses on each row.
     pub(crate) fn total_losses(&self) -> &[f64] {
@@ -23,10 +47,11 @@ impl Replay {
         &self.uncertainty
     }
 
-    /// The rows' losses with the bias of few labels taken out: what a group's rows lack on average is added to each.
+    /// The rows' losses with the bias of few labels taken out group by group. `None` if most rows are in groups whose labels do
+    /// not tell noise from error; the others then get the same share of their total loss.
     ///
-    /// A group whose labels do not tell noise from error gets the share of its total loss that is irreducible in the others.
-    /// `None` if such groups are most of the rows.
+    /// Labels that all agree hide no noise and labels that are divided hide most, so each row's irreducible loss is multiplied by
+    /// what its group lacks: under the Brier loss by k/(k − 1), exactly the unbiased estimate.
     pub(crate) fn corrected_rows(&self, policy: &Policy) -> Option<RowCosts> {
         let (mut known, mut total, mut irreducible) = (0.0, 0.0, 0.0);
         for group in &self.groups {
@@ -40,20 +65,13 @@ impl Replay {
             return None;
         }
         let ratio = if total > 0.0 { irreducible / total } else { 0.0 };
-        let lacking = |group: &Group| match &group.corrected {
-            Some((irreducible, oracles)) => {
-                let others = oracles.iter().zip(&group.oracles).map(|(a, b)| a - b).collect();
-                (irreducible - group.irreducible, others)
-            }
-            None => (ratio * group.total - group.irreducible, vec![0.0; group.oracles.len()]),
-        };
-        let lacking: Vec<(f64, Vec<f64>)> = self.groups.iter().map(lacking).collect();
+        let lacking: Vec<Lacking> = self.groups.iter().map(|group| Lacking::of(group, ratio)).collect();
         let names = policy.task().action_names().len();
         let mut rows = RowCosts { irreducible: Vec::new(), actions: Vec::new() };
         for (row, place) in self.places.iter().enumerate() {
-            let (more, others) = &lacking[place.group as usize];
-            let irreducible = self.irreducible[row] + more;
-            let own = |oracle: usize| self.oracles.columns()[oracle][row] + others[oracle];
+            let lacking = &lacking[place.group as usize];
+            let irreducible = lacking.factor * self.irreducible[row] + lacking.more;
+            let own = |oracle: usize| self.oracles.columns()[oracle][row] + lacking.oracles[oracle];
             let cost = |action: usize| policy.cost_of(action, self.total[row], irreducible, own);
             rows.actions.push((0..names).map(cost).collect());
             rows.irreducible.push(irreducible);

@@ -154,6 +154,19 @@ fn few_rows_do_not_decide() {
     assert_eq!(found.verdict.advice, Advice::MoreData, "{:?}", found.verdict);
 }
 
+/// A verdict is rarely the wrong one, even on few rows: what is not known is said to be unknown.
+#[test]
+fn wrong_verdicts_are_rare() {
+    let (mut needless, mut missed) = (0, 0);
+    for seed in 0..20 {
+        let found = look(&world(200 + seed, 300, 3, error_alone), &task(0.2)).verdict;
+        needless += usize::from(found.advice == Advice::UseIt);
+        let found = look(&world(300 + seed, 300, 3, noise_then_error), &task(0.1)).verdict;
+        missed += usize::from(found.advice == Advice::NoNeed);
+    }
+    assert!(needless <= 1 && missed <= 1, "{needless} needless, {missed} missed");
+}
+
 #[test]
 fn an_overconfident_model_is_told_from_a_calibrated_one() {
     let honest = look(&world(5, 3000, 5, error_alone), &task(0.2));
