@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Decide every row of a table: predict, route or abstain
     Decide(DecideArgs),
+    /// Which cells need more labels before their action is certain, and what that is worth
+    Plan(PlanArgs),
     /// Prove it on held-out rows: costs, regrets, routing curves, calibration error
     Evaluate(EvaluateArgs),
     /// Before anyone adopts this: does decomposition help on this table, and is the table good enough to tell?
@@ -207,7 +209,9 @@ pub(crate) struct CalibrateArgs {
 Examples:
   pointsman show router.safetensors
   pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin
-  pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3"))]
+  pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3
+  pointsman show router.safetensors --route expert=0.05 --confidence 0.95
+  pointsman show router.safetensors --route expert=0.05 --explain 3"))]
 pub(crate) struct ShowArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -218,6 +222,12 @@ pub(crate) struct ShowArgs {
     /// The order of the cells
     #[arg(long, value_name = "KEY", default_value = "cell")]
     pub(crate) sort: SortKey,
+    /// Show between what the losses lie with this confidence, as in 0.95, and which actions are certain
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    pub(crate) confidence: Option<f64>,
+    /// Explain one cell, by number: its rows, all costs, the runner-up and which price would change its action
+    #[arg(long, value_name = "CELL")]
+    pub(crate) explain: Option<String>,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
 }
@@ -237,15 +247,16 @@ pub(crate) enum SortKey {
 #[command(after_help = format!("{LOSSES}
 
 Columns written: id (if the table has one), cell, support, action, label, irreducible, reducible,
-cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own. Unknown
-numbers are left empty.
+cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own; certain (true
+or false) with --confidence. Unknown numbers are left empty.
 
 Written to a file, decisions appear whole or not at all; standard output is a stream: rows before
 a bad one are there, and the exit code says so.
 
 Examples:
   pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o out.parquet
-  cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,"))]
+  cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,
+  pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 --explain 17"))]
 pub(crate) struct DecideArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -263,10 +274,42 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "N", default_value_t = 65_536, hide = true,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) batch_rows: u32,
+    /// Say of each decision whether it is certain with this confidence, as in 0.95
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    pub(crate) confidence: Option<f64>,
+    /// Explain the decision on one query, by its id or its row counted from one, instead of writing them all
+    #[arg(long, value_name = "ROW", conflicts_with_all = ["output", "output_format"])]
+    pub(crate) explain: Option<String>,
+    /// Print the explanation as JSON
+    #[arg(long, requires = "explain")]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LOSSES}
+
+Figures are what to expect if the estimates are right, not a promise. Worth is what knowing better is
+expected to save on a thousand queries like the calibration rows.
+
+Examples:
+  pointsman plan router.safetensors --route expert=0.05 --abstain 0.3
+  pointsman plan router.safetensors --task task.toml --confidence 0.9 --json"))]
+pub(crate) struct PlanArgs {
+    /// The router (- is standard input)
+    #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
+    pub(crate) router: PathBuf,
+    /// How sure an action must be to be called certain
+    #[arg(long, value_name = "C", default_value_t = 0.95, allow_negative_numbers = true)]
+    pub(crate) confidence: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
 }
 
 #[derive(Debug, Args)]

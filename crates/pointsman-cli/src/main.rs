@@ -5,14 +5,17 @@
 
 mod args;
 mod calibrate;
+mod certified;
 mod decide;
 mod demo;
 mod diagnose;
 mod evaluate;
+mod explain;
 mod failure;
 mod interrupt;
 mod json;
 mod plan;
+mod planning;
 mod progress;
 mod render;
 mod reproduce;
@@ -38,6 +41,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Decide(args) => decide::run(&args),
+        Command::Plan(args) => planning::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Demo(args) => demo::run(&args),

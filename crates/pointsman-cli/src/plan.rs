@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Votes};
+use pointsman::{Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Votes};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
 use crate::args::{TableArgs, TaskArgs, VotesArgs};
@@ -256,6 +256,21 @@ pub(crate) fn shell_quoted_text(text: &str) -> String {
 /// Compiles a router for a task; what the router lacks is said of its file.
 pub(crate) fn policy(router: &Router, task: &Task, path: &Path) -> anyhow::Result<Policy> {
     router.policy(task).map_err(|error| of_file(error, path))
+}
+
+/// Intervals for a task; what the router lacks is said of its file.
+pub(crate) fn certificate(router: &Router, task: &Task, confidence: f64, path: &Path) -> anyhow::Result<Certificate> {
+    router.certificate(task, confidence).map_err(|error| of_file(error, path))
+}
+
+/// Which labels would settle a task; what the router lacks is said of its file.
+pub(crate) fn label_plan(
+    router: &Router,
+    task: &Task,
+    confidence: f64,
+    path: &Path,
+) -> anyhow::Result<pointsman::Plan> {
+    router.plan(task, confidence).map_err(|error| of_file(error, path))
 }
 
 /// Replays a table's rows; what the table lacks is said of its file.

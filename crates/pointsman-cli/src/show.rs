@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Named, Oracle, Policy, Router, Surcharge, TaskSummary};
+use pointsman::{Action, CellId, Decision, Factor, Named, Oracle, Policy, Router, Surcharge, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
 use crate::calibrate::{Labels, Learned, describe};
+use crate::certified::{CellPromise, Certified, Promise};
+use crate::explain;
 use crate::json::{self, known};
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, percent};
@@ -30,6 +32,8 @@ struct Report {
     /// What a limit on routing comes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     surcharge: Option<Surcharge>,
+    #[serde(flatten)]
+    certified: Option<Promise>,
     cells: Vec<Cell>,
 }
 
@@ -42,6 +46,8 @@ struct Cell {
     centroid: Option<Vec<f64>>,
     #[serde(flatten)]
     priced: Option<Priced>,
+    #[serde(flatten)]
+    certified: Option<CellPromise>,
 }
 
 /// What a task makes of a cell.
@@ -76,16 +82,28 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     if task.is_none() && args.sort == SortKey::Margin {
         bail!("--sort margin needs a task: add --route COST or --abstain COST");
     }
+    if task.is_none() && (args.confidence.is_some() || args.explain.is_some()) {
+        let flag = if args.explain.is_some() { "--explain" } else { "--confidence" };
+        bail!("{flag} needs a task: add --route COST or --abstain COST");
+    }
     let router = plan::load_router(&args.router)?;
     let policy = task.as_ref().map(|task| plan::policy(&router, task, &args.router)).transpose()?;
+    if let (Some(policy), Some(cell)) = (&policy, &args.explain) {
+        return explain::cell(&router, policy, args, cell);
+    }
+    let certified = match (&policy, args.confidence) {
+        (Some(policy), Some(confidence)) => Some(Certified::new(&router, policy, confidence, &args.router)?),
+        _ => None,
+    };
     let order = order(&router, policy.as_ref(), args.sort);
     if args.json {
-        return json::print(&report(&router, policy.as_ref(), &order));
+        return json::print(&report(&router, policy.as_ref(), certified.as_ref(), &order));
     }
     let mut out = io::BufWriter::new(anstream::stdout().lock());
-    match &policy {
-        None => print_router(&mut out, args, &router, &order)?,
-        Some(policy) => print_policy(&mut out, args, &router, policy, &order)?,
+    match (&policy, &certified) {
+        (None, _) => print_router(&mut out, args, &router, &order)?,
+        (Some(policy), None) => print_policy(&mut out, args, &router, policy, &order)?,
+        (Some(policy), Some(certified)) => certified.print(&mut out, args, &router, policy, &order)?,
     }
     out.flush()?;
     if let Some(task) = &task {
@@ -113,7 +131,7 @@ pub(crate) fn known_costs(decision: &Decision<'_>) -> impl Iterator<Item = f64> 
     decision.costs().iter().zip(decision.costs_high()).map(|(&low, &high)| if low == high { low } else { f64::NAN })
 }
 
-fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report {
+fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified>, order: &[CellId]) -> Report {
     let names = policy.map(|policy| policy.task().action_names()).unwrap_or_default();
     let cell = |&cell: &CellId| {
         let mixture = router.mixture(cell);
@@ -124,6 +142,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
             support: mixture.support().name(),
             centroid: mixture.centroid(),
             priced: policy.map(|policy| priced(policy.cell(cell).as_ref(), &names)),
+            certified: certified.zip(policy).map(|(certified, policy)| certified.cell(cell, policy)),
         }
     };
     Report {
@@ -135,6 +154,7 @@ fn report(router: &Router, policy: Option<&Policy>, order: &[CellId]) -> Report 
         task: policy.map(|policy| policy.task().into()),
         unit: policy.map(|policy| policy.task().loss().unit()),
         surcharge: policy.and_then(Policy::surcharge),
+        certified: certified.map(Certified::promise),
         cells: order.iter().map(cell).collect(),
     }
 }
@@ -214,16 +234,8 @@ fn print_policy(
     order: &[CellId],
 ) -> io::Result<()> {
     let names = policy.task().action_names();
-    let loss = policy.task().loss();
     let path = shell_quoted(&args.router);
-    writeln!(
-        out,
-        "{BOLD}{path}{BOLD:#}: {} in {}, costs in {} a query ({loss})",
-        counted(router.rows().rows(), "row", "rows"),
-        counted(router.cells().count(), "cell", "cells"),
-        loss.unit(),
-    )?;
-    writeln!(out)?;
+    print_title(out, &path, router, policy)?;
     let decisions: Vec<Option<Decision<'_>>> = order.iter().map(|&cell| policy.cell(cell)).collect();
     let digits = decimals(decisions.iter().flatten().flat_map(|d| d.costs_high().iter().copied()));
     let mut grid = Grid::new().number("cell").text("what lies in it").number("rows").text("support");
@@ -247,12 +259,24 @@ fn print_policy(
     }
     grid.write(&mut *out)?;
     writeln!(out)?;
-    print_legend(out, policy)?;
+    print_legend(out, policy, router.partition().factors())?;
     print_shares(out, policy)?;
     let flags = plan::task_flags(&args.task);
     let decide = format!("pointsman decide {path} queries.csv{flags} -o decisions.csv");
     let evaluate = format!("pointsman evaluate {path} heldout.csv{flags}");
     next_step(out, "Next, decide queries, or prove it on held-out rows:", &[decide, evaluate])
+}
+
+/// Whose costs follow, and in what unit.
+pub(crate) fn print_title(out: &mut impl Write, path: &str, router: &Router, policy: &Policy) -> io::Result<()> {
+    let loss = policy.task().loss();
+    writeln!(
+        out,
+        "{BOLD}{path}{BOLD:#}: {} in {}, costs in {} a query ({loss})\n",
+        counted(router.rows().rows(), "row", "rows"),
+        counted(router.cells().count(), "cell", "cells"),
+        loss.unit(),
+    )
 }
 
 fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyle::Style)> {
@@ -275,7 +299,7 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
     cells
 }
 
-fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
+fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor]) -> io::Result<()> {
     let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<11} {text}{DIM:#}");
     line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
     line("reducible", "what an oracle would save: the cheap model's own error")?;
@@ -286,6 +310,9 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     };
     line("predict", &format!("irreducible + reducible (shown as 0 if noise made it negative); {asked}"))?;
     line("margin", "by how much the action beats the next best")?;
+    if let [Factor::Forest { .. }] = factors {
+        line("forest", "a cell as a whole is shown; each query is decided by costs of its own")?;
+    }
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
     {
         line(
@@ -297,7 +324,7 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
 }
 
 /// Which share of the calibration rows each action would get.
-fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
+pub(crate) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     let shares = policy.shares();
     let mut shares: Vec<(&str, f64)> = shares.iter().map(|(name, &share)| (name, share)).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -1,6 +1,6 @@
 //! The columns of decisions.
 
-use pointsman::{Decision, Decisions, Policy};
+use pointsman::{Decision, Decisions, Judgement, Policy};
 use pointsman_table::{Column, ColumnKind, Frame};
 use rayon::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::show::known_costs;
 const CHUNK: usize = 1 << 12;
 
 /// The columns' names and kinds: a contract with scripts.
-pub(super) fn names(policy: &Policy, ids: bool) -> Vec<(String, ColumnKind)> {
+pub(super) fn names(policy: &Policy, ids: bool, certain: bool) -> Vec<(String, ColumnKind)> {
     use ColumnKind::{Count, Real, Text};
     let task = policy.task();
     let mut names = Vec::new();
@@ -22,6 +22,7 @@ pub(super) fn names(policy: &Policy, ids: bool) -> Vec<(String, ColumnKind)> {
     names.extend(task.routes().iter().map(|route| (format!("cost_route_{}", route.name()), Real)));
     names.extend(task.abstain_price().map(|_| ("cost_abstain".to_owned(), Real)));
     names.extend(task.loss().acts().map(|_| ("act".to_owned(), Text)));
+    names.extend(certain.then(|| ("certain".to_owned(), Text)));
     names
 }
 
@@ -29,8 +30,12 @@ fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
     (name.to_owned(), kind)
 }
 
-/// Decides a batch.
-pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Column>, Decisions)> {
+/// Decides a batch; with a judgement, says which decisions are certain.
+pub(super) fn decide(
+    policy: &Policy,
+    judgement: Option<&Judgement>,
+    frame: Frame,
+) -> anyhow::Result<(Vec<Column>, Decisions)> {
     let mut decisions = policy.decide_batch(&frame.table)?;
     if let Some(ids) = &frame.ids {
         // Queries of the same content at the margin of a limit need not all be decided alike.
@@ -56,6 +61,7 @@ pub(super) fn decide(policy: &Policy, frame: Frame) -> anyhow::Result<(Vec<Colum
     let actions = policy.task().action_names().len();
     columns.extend((0..actions).map(|action| real(&|d| known_costs(&d).nth(action))));
     columns.extend(acts.map(Column::Text));
+    columns.extend(judgement.map(|judgement| text(&|d| judgement.is_certain(&d).to_string())));
     if let Some(ids) = frame.ids {
         columns.insert(0, Column::Text(ids));
     }

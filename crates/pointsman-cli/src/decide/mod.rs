@@ -13,10 +13,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pointsman::{Decisions, Policy, Tally};
+use pointsman::{Decisions, Judgement, Policy, Tally};
 use pointsman_table::{Batches, Column, ColumnKind, Frame, Need, TableWriter};
 
 use crate::args::DecideArgs;
+use crate::certified::Certified;
+use crate::explain;
 use crate::failure::Bug;
 use crate::interrupt::Writing;
 use crate::plan::{self, Output, shell_quoted};
@@ -55,10 +57,16 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     options.features = Some(router.cells().features().to_vec());
     let batches = pointsman_table::batches(&args.table, &options)?;
     plan::check_classes(&router, batches.classes(), &args.table)?;
+    if let Some(wanted) = &args.explain {
+        return explain::query(&router, &policy, args, wanted, batches);
+    }
+    let certified =
+        args.confidence.map(|confidence| Certified::new(&router, &policy, confidence, &args.router)).transpose()?;
+    let judgement = certified.map(|certified| Arc::new(certified.judgement));
     drop(router);
-    let names = columns::names(&policy, batches.has_ids());
+    let names = columns::names(&policy, batches.has_ids(), judgement.is_some());
 
-    let (tally, divided) = write(&output, &names, &policy, Pipeline::start(batches, Arc::clone(&policy)))?;
+    let (tally, divided) = write(&output, &names, &policy, Pipeline::start(batches, Arc::clone(&policy), judgement))?;
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(divided);
     if !render::is_quiet() {
@@ -88,13 +96,13 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    fn start(batches: Batches, policy: Arc<Policy>) -> Self {
+    fn start(batches: Batches, policy: Arc<Policy>, judgement: Option<Arc<Judgement>>) -> Self {
         let (read, frames) = sync_channel(AHEAD);
         let (decide, decided) = sync_channel(AHEAD);
         // Threads of their own: when this one gives up they may be waiting for input that never comes.
         let threads = vec![
             ("reading", thread::spawn(move || read_all(batches, &read))),
-            ("deciding", thread::spawn(move || decide_all(&policy, frames, &decide))),
+            ("deciding", thread::spawn(move || decide_all(&policy, judgement.as_deref(), frames, &decide))),
         ];
         Self { decided, threads }
     }
@@ -129,11 +137,16 @@ fn read_all(mut batches: Batches, read: &SyncSender<Read>) {
     }
 }
 
-fn decide_all(policy: &Policy, frames: Receiver<Read>, decide: &SyncSender<anyhow::Result<Decided>>) {
+fn decide_all(
+    policy: &Policy,
+    judgement: Option<&Judgement>,
+    frames: Receiver<Read>,
+    decide: &SyncSender<anyhow::Result<Decided>>,
+) {
     for read in frames {
         let decided = read.and_then(|(frame, read)| {
             let divided = plan::divided_rows(&frame.table);
-            let (columns, decisions) = columns::decide(policy, frame)?;
+            let (columns, decisions) = columns::decide(policy, judgement, frame)?;
             Ok(Decided { columns, decisions, divided, read })
         });
         let failed = decided.is_err();

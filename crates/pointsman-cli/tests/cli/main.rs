@@ -5,10 +5,12 @@ mod bad_input;
 mod browser;
 mod budget;
 mod calibrate;
+mod certificates;
 mod decide;
 mod demo;
 mod diagnose;
 mod evaluate;
+mod forest;
 mod formats;
 #[cfg(unix)]
 mod interrupt;

@@ -158,7 +158,7 @@ fn the_first_labels_only() {
     let nested = folder.file("nested.jsonl", lists);
     assert_eq!(counts(&read(&nested, None, 2).unwrap()), [[1, 1], [1, 0]]);
     assert_eq!(counts(&read(&nested, None, 0).unwrap()), [[9, 9], [9, 9]], "without it, counts come first");
-    let lists =
+    let listed =
         ListArray::from_iter_primitive::<Int64Type, _, _>([Some([1, 0, 0].map(Some)), Some([0, 0, 1].map(Some))]);
     let half: ArrayRef = Arc::new(Float64Array::from(vec![0.5; 2]));
     let columns = vec![("prob_cat", half.clone()), ("prob_dog", half), ("labels", Arc::new(listed) as ArrayRef)];

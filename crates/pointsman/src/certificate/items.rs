@@ -27,6 +27,8 @@ pub(super) struct Items {
     weights: Option<Vec<f64>>,
     /// The answers of each oracle asked, row by row; none of those that are not measured.
     answers: Vec<Vec<f64>>,
+    /// Between what the confidence of the cell's predictions lies, whatever the rows.
+    pub(super) confidence: [f64; 2],
     /// Rows left out because an edge of the cell was taken from them.
     pub(super) dropped: usize,
 }
@@ -48,13 +50,14 @@ impl Items {
             let answer = |&row: &u32| all.get(row as usize * classes..(row as usize + 1) * classes).unwrap_or(&[]);
             rows.iter().flat_map(answer).copied().collect()
         });
-        Self { classes, probs, votes, weights, answers: answers.collect(), dropped }
+        let confidence = router.cells().confidence(cell);
+        Self { classes, probs, votes, weights, answers: answers.collect(), confidence, dropped }
     }
 
     /// Items made by hand.
     #[cfg(test)]
     pub(super) fn with(classes: usize, probs: Vec<f64>, votes: Vec<u32>) -> Self {
-        Self { classes, probs, votes, weights: None, answers: Vec::new(), dropped: 0 }
+        Self { classes, probs, votes, weights: None, answers: Vec::new(), confidence: [0.0, 1.0], dropped: 0 }
     }
 
     /// The same items with other votes.

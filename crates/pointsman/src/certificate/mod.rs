@@ -24,7 +24,7 @@ use crate::estimate::{Asked, Column, answers_of};
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
 use crate::partition::CellId;
-use crate::policy::Policy;
+use crate::policy::{Decision, Level, Policy};
 use crate::router::{Mixture, Router};
 use crate::task::{Route, Task};
 
@@ -129,14 +129,13 @@ impl Router {
         tasks.iter().map(|task| self.certify(task, confidence, tasks.len())).collect()
     }
 
+    /// Whether the router's cells were found without the labels of its rows: not if they are a forest's.
+    #[must_use]
+    pub fn is_certifiable(&self) -> bool {
+        self.cells().forest().is_none()
+    }
+
     fn certify(&self, task: &Task, confidence: f64, tasks: usize) -> Result<Certificate> {
-        if self.cells().forest().is_some() {
-            return Err(Error::Router(
-                "a forest's cells were found with the labels that would have to certify them: use tree, whose leaves were \
-                 found with other rows, or a partition that does not learn"
-                    .into(),
-            ));
-        }
         let rules = Rules::new(self, task, confidence, tasks)?;
         let cells = self.cells().count();
         let (all, heaviest) = self.weights();
@@ -174,7 +173,14 @@ impl Router {
     }
 }
 
-fn check(confidence: f64) -> Result<()> {
+fn check(router: &Router, confidence: f64) -> Result<()> {
+    if !router.is_certifiable() {
+        return Err(Error::Router(
+            "a forest's cells were found with the labels that would have to certify them: use tree, whose leaves were \
+             found with other rows, or a partition that does not learn"
+                .into(),
+        ));
+    }
     if confidence > 0.0 && confidence < 1.0 {
         return Ok(());
     }
@@ -187,7 +193,7 @@ fn weight(mixture: Mixture<'_>) -> f64 {
 
 impl Rules {
     fn new(router: &Router, task: &Task, confidence: f64, tasks: usize) -> Result<Self> {
-        check(confidence)?;
+        check(router, confidence)?;
         let classes = router.classes().len();
         task.loss().check_classes(classes)?;
         let asked = Asked::of(task);
@@ -408,6 +414,14 @@ impl Certificate {
     /// The largest regret that any action may have in a cell.
     fn worst(&self, cell: &CellCertificate, task: &Task) -> f64 {
         (0..actions(task)).map(|action| self.rules.regret(cell, task, action).0).fold(0.0, f64::max)
+    }
+}
+
+impl Judgement {
+    /// Whether no other action is better for a query that was decided so; never if its cell has no rows.
+    #[must_use]
+    pub fn is_certain(&self, decision: &Decision<'_>) -> bool {
+        decision.level() == Level::Cell && self.cells.get(decision.cell().index()).is_some_and(|cell| cell.certain)
     }
 }
 

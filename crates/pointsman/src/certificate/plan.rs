@@ -72,6 +72,25 @@ pub struct CellPlan {
     pub labels: Option<usize>,
 }
 
+impl Plan {
+    /// The first cells of the plan that labels settle, at most so many: which they are, the labels they take in all, and
+    /// what that is worth a thousand queries.
+    #[must_use]
+    pub fn begin_with(&self, cells: usize) -> (Vec<CellId>, usize, f64) {
+        let first = self.cells.iter().filter_map(|plan| Some((plan, plan.labels?))).take(cells);
+        first.fold((Vec::new(), 0, 0.0), |(mut which, labels, worth), (plan, more)| {
+            which.push(plan.cell);
+            (which, labels.saturating_add(more), worth + plan.worth)
+        })
+    }
+
+    /// The share of the traffic, as far as calibration rows tell, that falls into undetermined cells.
+    #[must_use]
+    pub fn open(&self) -> f64 {
+        self.cells.iter().map(|plan| plan.share).sum()
+    }
+}
+
 impl Router {
     /// Which cells a task leaves undetermined at a confidence, what would settle them and what that is worth.
     ///
@@ -134,7 +153,7 @@ impl Study<'_> {
         };
         let labels: u64 = items.iter().map(|(_, votes)| votes.k()).sum();
         let by_items = more_items.map(|more| (more as f64 * labels as f64 / items.len() as f64).ceil() as usize);
-        let by_labels = more_labels.map(|more| more * self.router.mixture(self.cell).len());
+        let by_labels = more_labels.map(|more| more.saturating_mul(self.router.mixture(self.cell).len()));
         CellPlan {
             cell: self.cell,
             share,

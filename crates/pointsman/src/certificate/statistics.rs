@@ -78,7 +78,9 @@ impl Answer {
 
     /// The weak prediction: u.
     pub(super) fn predict(items: &Items, loss: &Loss) -> Self {
-        Self::given(items.iter().map(|(prediction, _)| prediction), items, loss)
+        let mut answer = Self::given(items.iter().map(|(prediction, _)| prediction), items, loss);
+        answer.below.range = losses_of_confidence(items.confidence, items.classes, loss);
+        answer
     }
 
     /// Answers that are known, item by item.
@@ -137,6 +139,28 @@ impl Answer {
     }
 }
 
+/// Between what the loss of predictions of some confidences lies: bets may be the higher, the less can happen.
+///
+/// With two classes the loss of a wrong label grows with the confidence and that of the right one falls. With more, the Brier
+/// loss is at most 1 + ‖f‖², and the largest square is that of as few classes as the confidence allows.
+fn losses_of_confidence([_, high]: [f64; 2], classes: usize, loss: &Loss) -> [f64; 2] {
+    // Cells compare confidences in single precision, and before they are divided by their sum.
+    let high = (high + 1e-4).min(1.0);
+    let smooth = matches!(loss.shape(), Shape::Brier | Shape::Log | Shape::Other);
+    match loss.shape() {
+        _ if smooth && classes == 2 => {
+            let mut losses = [0.0; 2];
+            loss.losses_into(&[high.max(0.5), 1.0 - high.max(0.5)], &mut losses);
+            losses
+        }
+        Shape::Brier => {
+            let whole = (1.0 / high).floor();
+            [0.0, 1.0 + whole * high * high + (1.0 - whole * high).max(0.0).powi(2)]
+        }
+        _ => [0.0, loss.bound()],
+    }
+}
+
 /// The interval of a number from what is not larger and what is not smaller in expectation.
 fn enclosed(below: &Values, above: &Values, items: &Items, alpha: f64) -> Interval {
     let (low, high) = (below.sample(items).lower(alpha), above.sample(items).upper(alpha));
@@ -154,12 +178,15 @@ pub(super) fn difference(a: &Answer, b: &Answer, items: &Items, alpha: f64) -> I
 /// The same of predicting and knowing the truth, within a tighter range.
 ///
 /// A prediction never beats the snapshot mean on the snapshot itself, so u − T⁻ ≥ 0. With Û,
-/// u − Û = ‖ȳ − f‖² − (1 − ‖ȳ‖²)/(k − 1) ≥ −1/k ≥ −½.
+/// u − Û = ‖ȳ − f‖² − (1 − ‖ȳ‖²)/(k − 1) ≥ −1/k.
 pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, alpha: f64) -> Interval {
     let most = predict.below.range[1];
+    let fewest = items.iter().map(|(_, votes)| votes.k()).min().unwrap_or(2);
+    let by_agreement = -1.0 / fewest.max(2) as f64;
     let (least, least_below) = match &bayes.above {
-        None => (-0.5, -0.5),
-        Some(above) => (if bayes.below.range[1] < most { -0.5 } else { 0.0 }, -above.range[1]),
+        None => (by_agreement, by_agreement),
+        // Û of some items and nothing of those with one label, or T⁻, whose range is that of the loss.
+        Some(above) => (if bayes.below.range[1] < above.range[1] { by_agreement } else { 0.0 }, -above.range[1]),
     };
     let below = predict.below.minus(bayes.above(), [least_below, most]);
     let above = predict.below.minus(&bayes.below, [least, most]);
@@ -294,8 +321,38 @@ mod tests {
                     assert!(values.values.iter().all(within), "{case}");
                 }
                 for (u, t) in predict.below.values.iter().zip(&bayes.below.values) {
-                    let least = if loss == Loss::brier() { -0.5 } else { 0.0 };
+                    let least = if loss == Loss::brier() { -1.0 / f64::from(k) } else { 0.0 };
                     assert!(u - t >= least - 1e-12, "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn losses_stay_in_the_range_of_their_confidence() {
+        for loss in losses() {
+            for steps in 1..=60 {
+                for f in (0..=60).flat_map(|a| (0..=60 - a).map(move |b| [a, b, 60 - a - b])) {
+                    if f.iter().all(|&n| n <= steps) && f.contains(&steps) {
+                        let f = f.map(|n| f64::from(n) / 60.0);
+                        let range = losses_of_confidence([0.0, f64::from(steps) / 60.0], 3, &loss);
+                        let mut values = [0.0; 3];
+                        loss.losses_into(&f, &mut values);
+                        assert!(values.iter().all(|x| (range[0]..=range[1]).contains(x)), "{loss} {f:?} {range:?}");
+                    }
+                }
+            }
+        }
+        for loss in ["brier", "cross-entropy", "spherical", "zero-one", "three-part", "fn-fp:fp=1,fn=3"] {
+            let loss: Loss = loss.parse().unwrap();
+            for high in (50..=100).map(|n| f64::from(n) / 100.0) {
+                let range = losses_of_confidence([0.5, high], 2, &loss);
+                for p in [0.5, f64::midpoint(0.5, high), high] {
+                    for f in [[p, 1.0 - p], [1.0 - p, p]] {
+                        let mut values = [0.0; 2];
+                        loss.losses_into(&f, &mut values);
+                        assert!(values.iter().all(|x| (range[0]..=range[1]).contains(x)), "{loss} {f:?} {range:?}");
+                    }
                 }
             }
         }

@@ -39,7 +39,7 @@ impl Router {
     /// If the confidence is not between 0 and 1, there is no such cell, or the bound would say nothing: with more than two classes
     /// and fewer than 1,000 rows, with weights, or without rows.
     pub fn all_losses(&self, cell: CellId, confidence: f64) -> Result<AllLosses> {
-        super::check(confidence)?;
+        super::check(self, confidence)?;
         if cell.index() >= self.cells().count() {
             return Err(Error::Router(format!("no cell {cell}: there are {}", self.cells().count())));
         }

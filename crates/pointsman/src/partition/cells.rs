@@ -221,6 +221,16 @@ impl Cells {
         })
     }
 
+    /// Between what the confidence of a cell's inputs lies, as far as the cell's definition says.
+    pub(crate) fn confidence(&self, cell: CellId) -> [f64; 2] {
+        let bounds = |(axis, stride): (&Axis, &usize)| axis.confidence(cell.index() / stride % axis.bins());
+        self.axes
+            .iter()
+            .zip(&self.strides)
+            .map(bounds)
+            .fold([0.0, 1.0], |[low, high], [from, to]| [low.max(from.unwrap_or(low)), high.min(to.unwrap_or(high))])
+    }
+
     /// What lies in a cell, in words.
     #[must_use]
     pub fn name(&self, cell: CellId, classes: &[String]) -> String {
@@ -311,6 +321,21 @@ impl Axis {
                 found
             }
             Self::Forest { forest, edges } => edges.bin(forest.score(row, peak, features)),
+        }
+    }
+
+    fn confidence(&self, bin: usize) -> [Option<f64>; 2] {
+        match self {
+            Self::TopClass { edges, first } => {
+                let class = first.partition_point(|&f| f as usize <= bin).saturating_sub(1);
+                edges[class].around(bin - first[class] as usize)
+            }
+            Self::Confidence { edges } => edges.around(bin),
+            Self::LevelSets { levels, classes } => {
+                let top = levels.chunks_exact(*classes).nth(bin).map(|level| level.iter().copied().fold(0.0, f32::max));
+                [top.map(f64::from); 2]
+            }
+            Self::Feature { .. } | Self::Tree { .. } | Self::Forest { .. } => [None; 2],
         }
     }
 

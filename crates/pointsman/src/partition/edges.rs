@@ -76,6 +76,11 @@ impl Edges {
         self.keys.partition_point(|&edge| edge <= key)
     }
 
+    /// The edges that a bin lies between, where it has one.
+    pub(crate) fn around(&self, bin: usize) -> [Option<f64>; 2] {
+        [bin.checked_sub(1).and_then(|below| self.keys.get(below)), self.keys.get(bin)].map(Option::<&f64>::copied)
+    }
+
     /// Whether an already converted value is an edge.
     pub(crate) fn contains(&self, key: f64) -> bool {
         self.keys.binary_search_by(|edge| edge.total_cmp(&key)).is_ok()

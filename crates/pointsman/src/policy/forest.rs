@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
+use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses};
 use crate::forest::{Forest, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
@@ -123,10 +123,14 @@ impl Leaves {
         }
         let width = 4 + 2 * oracles.columns().len();
         let mut values = vec![0.0; forest.trees().leaves() * width];
-        values.par_chunks_exact_mut(width).enumerate().for_each(|(leaf, out)| {
+        let per_row = PerRow::of(router.all_rows(), loss);
+        values.par_chunks_exact_mut(width).enumerate().for_each_init(Vec::new, |scratch, (leaf, out)| {
             out[0] = forest.leaf_scores()[leaf];
-            if let Some(d) =
-                Decomposition::of(Mixture::of_rows(router.rows(), rows.of(leaf)), loss, estimator, None, oracles)
+            let rows = rows.of(leaf);
+            if width == 4 {
+                out[1..].copy_from_slice(&per_row.losses(rows, loss, estimator, scratch));
+            } else if let Some(d) =
+                Decomposition::of(Mixture::of_rows(router.rows(), rows), loss, estimator, None, oracles)
             {
                 out[1..4].copy_from_slice(&[d.total, d.irreducible_low, d.irreducible_high]);
                 out[4..].copy_from_slice(d.oracles.as_flattened());

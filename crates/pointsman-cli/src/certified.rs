@@ -1,0 +1,181 @@
+//! What is certain about a policy: intervals cell by cell and the regret they allow.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use pointsman::{CellId, Certificate, Interval, Judgement, Named, Policy, Router};
+use serde::Serialize;
+
+use crate::args::ShowArgs;
+use crate::plan::{self, shell_quoted};
+use crate::render::number::{count, counted, decimals, fixed, percent, short};
+use crate::render::style::{self, BOLD, DIM, GOOD, PLAIN, WARN};
+use crate::render::table::Grid;
+use crate::render::{next_step, paragraph};
+use crate::show;
+
+/// A certificate and what it says of a policy.
+#[derive(Debug)]
+pub(crate) struct Certified {
+    pub(crate) certificate: Certificate,
+    pub(crate) judgement: Judgement,
+}
+
+/// What holds for the policy as a whole, as scripts read it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Promise {
+    confidence: f64,
+    regret_bound: f64,
+    /// The share of the calibration rows whose action is certain.
+    certain_share: f64,
+    /// The least probability that the certified cross-entropy gives to a class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certified_floor: Option<f64>,
+}
+
+/// What holds for a cell.
+#[derive(Debug, Serialize)]
+pub(crate) struct CellPromise {
+    interval: Intervals,
+    certain: bool,
+    /// What the action may cost more than the best one.
+    regret: f64,
+    /// Which one that would be.
+    rival: Option<String>,
+    rows_left_out: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Intervals {
+    irreducible: Interval,
+    reducible: Interval,
+    total: Interval,
+    costs: Named<Interval>,
+}
+
+impl Certified {
+    pub(crate) fn new(router: &Router, policy: &Policy, confidence: f64, path: &Path) -> anyhow::Result<Self> {
+        let certificate = plan::certificate(router, policy.task(), confidence, path)?;
+        let judgement = certificate.judge(policy)?;
+        Ok(Self { certificate, judgement })
+    }
+
+    pub(crate) fn promise(&self) -> Promise {
+        Promise {
+            confidence: self.certificate.confidence(),
+            regret_bound: self.judgement.regret_bound,
+            certain_share: self.judgement.certain,
+            certified_floor: self.certificate.loss().floor(),
+        }
+    }
+
+    pub(crate) fn cell(&self, cell: CellId, policy: &Policy) -> CellPromise {
+        let (found, judged) = (&self.certificate.cells()[cell.index()], &self.judgement.cells[cell.index()]);
+        let costs = self.certificate.costs(cell, policy.task()).unwrap_or_default();
+        CellPromise {
+            interval: Intervals {
+                irreducible: found.irreducible(),
+                reducible: found.reducible(),
+                total: found.total(),
+                costs: policy.task().action_names().into_iter().zip(costs).collect(),
+            },
+            certain: judged.certain,
+            regret: judged.regret,
+            rival: judged.rival.clone(),
+            rows_left_out: found.rows_left_out(),
+        }
+    }
+
+    /// The cells with their intervals, for humans.
+    pub(crate) fn print(
+        &self,
+        out: &mut impl Write,
+        args: &ShowArgs,
+        router: &Router,
+        policy: &Policy,
+        order: &[CellId],
+    ) -> io::Result<()> {
+        let path = shell_quoted(&args.router);
+        show::print_title(out, &path, router, policy)?;
+        let cells = self.certificate.cells();
+        let digits = decimals(cells.iter().map(|cell| cell.total().high)).min(4);
+        let mut grid = Grid::new().number("cell").text("what lies in it").number("rows");
+        grid = grid.numbers(["irreducible", "reducible", "predict"]).text("action").text("certain").number("regret");
+        for &cell in order {
+            let (found, judged) = (&cells[cell.index()], &self.judgement.cells[cell.index()]);
+            let mut row = vec![
+                (cell.to_string(), DIM),
+                (router.cells().name(cell, router.classes()), PLAIN),
+                (count(router.mixture(cell).len()), PLAIN),
+            ];
+            let intervals = [found.irreducible(), found.reducible(), found.total()];
+            row.extend(intervals.map(|interval| (range(interval, digits), PLAIN)));
+            match policy.cell(cell) {
+                Some(decision) => {
+                    row.push((decision.action().to_string(), style::action(&decision.action())));
+                    row.push(certain(judged.certain));
+                    row.push((up_to(judged.regret, digits), DIM));
+                }
+                None => row.extend([("falls back".to_owned(), DIM), certain(judged.certain)]),
+            }
+            grid.row(row);
+        }
+        grid.write(&mut *out)?;
+        writeln!(out)?;
+        self.print_promise(out, router, policy)?;
+        show::print_shares(out, policy)?;
+        let flags = plan::task_flags(&args.task);
+        let command = format!("pointsman plan {path}{flags} --confidence {}", self.certificate.confidence());
+        next_step(out, "Next, see which labels would settle the rest:", &[command])
+    }
+
+    /// What holds with the confidence asked for, in words.
+    pub(crate) fn print_promise(&self, out: &mut impl Write, router: &Router, policy: &Policy) -> io::Result<()> {
+        let cells = self.certificate.cells();
+        let unit = policy.task().loss().unit();
+        let text = format!(
+            "With {} confidence, all at once: every number lies in its interval, {BOLD}{}{BOLD:#} of traffic like the calibration \
+             rows gets an action that is certainly the best of its cell, and the policy costs at most {BOLD}{}{BOLD:#} {unit} a query \
+             more than the best one on these cells. The intervals hold for all prices at once.",
+            percent(self.certificate.confidence()),
+            percent(self.judgement.certain),
+            short(self.judgement.regret_bound),
+        );
+        paragraph(&mut *out, 2, &text)?;
+        let mut remark = |text: String| paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"));
+        let left_out: usize = cells.iter().map(|cell| cell.rows_left_out()).sum();
+        if left_out > 0 {
+            let rows = counted(left_out, "row is", "rows are");
+            remark(format!("{rows} left out of the intervals: edges of cells were taken from them."))?;
+        }
+        let empty = (0..cells.len() as u32).filter(|&cell| router.mixture(CellId(cell)).is_empty()).count();
+        if empty > 0 {
+            remark(format!("{} without calibration rows: nothing is certain there.", counted(empty, "cell", "cells")))?;
+        }
+        if let Some(floor) = self.certificate.loss().floor() {
+            remark(format!(
+                "What is certified is the cross-entropy of predictions that give every class {floor} at least: rarer \
+                 disasters cannot be learned from so few rows."
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// An interval as text.
+pub(crate) fn range(interval: Interval, digits: usize) -> String {
+    if interval.low == interval.high {
+        return fixed(interval.low, digits);
+    }
+    format!("{}…{}", fixed(interval.low, digits), fixed(interval.high, digits))
+}
+
+/// Certain or not, in a word and its colour.
+pub(crate) fn certain(certain: bool) -> (String, anstyle::Style) {
+    if certain { ("certain".to_owned(), GOOD) } else { ("undetermined".to_owned(), WARN) }
+}
+
+/// A regret as text.
+fn up_to(regret: f64, digits: usize) -> String {
+    if regret == 0.0 { "0".to_owned() } else { format!("≤ {}", fixed(regret, digits)) }
+}

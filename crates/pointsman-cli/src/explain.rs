@@ -1,0 +1,367 @@
+//! Why a query, or a cell, is decided as it is: its rows, all costs with intervals, the runner-up and what would change it.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::bail;
+use pointsman::{Action, CellId, Decision, Flip, Interval, Policy, Router};
+use pointsman_table::{Batches, Frame};
+use serde::Serialize;
+
+use crate::args::{DecideArgs, ShowArgs};
+use crate::certified::{Certified, certain, range};
+use crate::json;
+use crate::render::number::{counted, decimals, fixed, percent, short};
+use crate::render::style::{self, BOLD, DIM, PLAIN};
+use crate::render::table::Grid;
+use crate::render::{paragraph, printable};
+use crate::show::known_costs;
+
+/// The confidence of the intervals unless another is asked for.
+const CONFIDENCE: f64 = 0.95;
+
+/// Calibration rows shown.
+const EXAMPLES: usize = 5;
+
+/// An explanation as scripts read it.
+#[derive(Debug, Serialize)]
+struct Explanation {
+    #[serde(flatten)]
+    query: Option<Query>,
+    cell: u32,
+    name: String,
+    /// Calibration rows of the cell.
+    rows: usize,
+    support: &'static str,
+    /// Whose rows the costs rest on: `cell`, or if that has none `confidence` or `all`.
+    level: &'static str,
+    centroid: Option<Vec<f64>>,
+    irreducible: Option<f64>,
+    reducible: Option<f64>,
+    total: f64,
+    unit: &'static str,
+    action: String,
+    actions: Vec<Priced>,
+    runner_up: Option<String>,
+    margin: Option<f64>,
+    /// The share of such queries that is routed, where a budget or target leaves it to a lot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lots: Option<f64>,
+    flips: Vec<Change>,
+    confidence: Option<f64>,
+    certain: Option<bool>,
+    /// What the action may cost more than the best; unknown if the costs are not the cell's own.
+    regret: Option<f64>,
+    rival: Option<String>,
+    /// Some of the cell's rows, those of the nearest confidence if a query was asked about.
+    examples: Vec<Example>,
+}
+
+#[derive(Debug, Serialize)]
+struct Query {
+    row: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    prediction: Vec<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Priced {
+    action: String,
+    cost: Option<f64>,
+    interval: Option<Interval>,
+}
+
+#[derive(Debug, Serialize)]
+struct Change {
+    price_of: String,
+    now: f64,
+    at: f64,
+    to: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Example {
+    prediction: Vec<f64>,
+    votes: Vec<u32>,
+}
+
+/// Explains a cell, given by its number or its name.
+pub(crate) fn cell(router: &Router, policy: &Policy, args: &ShowArgs, wanted: &str) -> anyhow::Result<()> {
+    let count = router.cells().count() as u32;
+    let name = |cell: CellId| router.cells().name(cell, router.classes());
+    let by_name = || (0..count).map(CellId).find(|&cell| name(cell) == wanted);
+    let Some(cell) = wanted.parse().ok().filter(|&cell| cell < count).map(CellId).or_else(by_name) else {
+        bail!("--explain {wanted}: no such cell; they are numbered from 0 to {}", count - 1);
+    };
+    let Some(decision) = policy.cell(cell) else {
+        bail!(
+            "cell {cell} ({}) has no calibration rows to explain: queries there are decided by rows of the same confidence; \
+             explain one with pointsman decide --explain ROW",
+            name(cell)
+        );
+    };
+    let certified = certified(router, policy, args.confidence, &args.router)?;
+    let explained = explain(router, policy, &decision, certified.as_ref(), None);
+    give(&explained, router, policy, args.json)
+}
+
+/// Explains one query of a table, given by its id or its row.
+pub(crate) fn query(
+    router: &Router,
+    policy: &Policy,
+    args: &DecideArgs,
+    wanted: &str,
+    batches: Batches,
+) -> anyhow::Result<()> {
+    let (frame, place) = find(batches, wanted, &args.table)?;
+    let mut decisions = policy.decide_batch(&frame.table)?;
+    if let Some(ids) = &frame.ids {
+        decisions.draw_by_ids(policy, ids);
+    }
+    let decision = policy.row(&decisions, place);
+    let id = frame.ids.as_ref().map(|ids| ids[place].clone());
+    let mut prediction = vec![0.0; router.classes().len()];
+    frame.table.dist_into(place, &mut prediction);
+    let certified = certified(router, policy, args.confidence, &args.router)?;
+    let query = Query { row: frame.rows[place], id, prediction };
+    let explained = explain(router, policy, &decision, certified.as_ref(), Some(query));
+    give(&explained, router, policy, args.json)
+}
+
+/// The certificate; a forest has none, which is no reason to refuse an explanation unless it was asked for.
+fn certified(router: &Router, policy: &Policy, asked: Option<f64>, path: &Path) -> anyhow::Result<Option<Certified>> {
+    let wanted = asked.is_some() || router.is_certifiable();
+    wanted.then(|| Certified::new(router, policy, asked.unwrap_or(CONFIDENCE), path)).transpose()
+}
+
+/// The batch and the place in it of the row with this id or, if no id is like it, of this number.
+fn find(mut batches: Batches, wanted: &str, table: &Path) -> anyhow::Result<(Frame, usize)> {
+    let number: Option<u64> = wanted.parse().ok();
+    let mut by_number = None;
+    while let Some(frame) = batches.next().transpose()? {
+        let named = frame.ids.as_ref().and_then(|ids| ids.iter().position(|id| id == wanted));
+        if let Some(place) = named {
+            return Ok((frame, place));
+        }
+        if let Some(place) = frame.rows.iter().position(|&row| Some(row) == number) {
+            let ids = frame.ids.is_some();
+            by_number = Some((frame, place));
+            // A later row may have the number for its id.
+            if !ids {
+                break;
+            }
+        }
+    }
+    match by_number {
+        Some(found) => Ok(found),
+        None => bail!("{}: no row has the id {wanted:?}, nor is there a row of that number (from 1)", table.display()),
+    }
+}
+
+fn explain(
+    router: &Router,
+    policy: &Policy,
+    decision: &Decision<'_>,
+    certified: Option<&Certified>,
+    query: Option<Query>,
+) -> Explanation {
+    let cell = decision.cell();
+    let mixture = router.mixture(cell);
+    let own = decision.level() == pointsman::Level::Cell;
+    let certified_cell = certified.filter(|_| own);
+    let intervals = certified_cell.and_then(|certified| certified.certificate.costs(cell, policy.task()));
+    let names = policy.task().action_names();
+    let priced = |(i, (action, cost)): (usize, (String, f64))| Priced {
+        action,
+        cost: json::known(cost),
+        interval: intervals.as_ref().map(|intervals| intervals[i]),
+    };
+    let judged = certified_cell.map(|certified| &certified.judgement.cells[cell.index()]);
+    let change = |Flip { price_of, now, at, to }| Change { price_of, now, at, to };
+    let decided = decision.action() != Action::Undetermined;
+    Explanation {
+        examples: examples(router, cell, query.as_ref()),
+        query,
+        cell: cell.0,
+        name: router.cells().name(cell, router.classes()),
+        rows: mixture.len(),
+        support: decision.support().name(),
+        level: decision.level().name(),
+        centroid: mixture.centroid(),
+        irreducible: decision.irreducible(),
+        reducible: decision.reducible(),
+        total: decision.total(),
+        unit: policy.task().loss().unit(),
+        action: decision.action().to_string(),
+        actions: names.into_iter().zip(known_costs(decision)).enumerate().map(priced).collect(),
+        runner_up: decision.runner_up().map(|(name, _)| name),
+        margin: json::known(decision.margin()).filter(|_| decided),
+        lots: decision.lots(),
+        flips: decision.flips().into_iter().map(change).collect(),
+        confidence: certified.map(|certified| certified.certificate.confidence()),
+        certain: certified.map(|certified| certified.judgement.is_certain(decision)),
+        regret: judged.map(|judged| judged.regret),
+        rival: judged.and_then(|judged| judged.rival.clone()),
+    }
+}
+
+/// Some of a cell's rows: those of the nearest confidence, or a few from the least confident to the most.
+fn examples(router: &Router, cell: CellId, query: Option<&Query>) -> Vec<Example> {
+    let (mixture, table) = (router.mixture(cell), router.rows());
+    let rows: Vec<usize> = mixture.rows().collect();
+    let shown: Vec<usize> = match query {
+        None if rows.len() > EXAMPLES => (0..EXAMPLES).map(|i| rows[i * (rows.len() - 1) / (EXAMPLES - 1)]).collect(),
+        None => rows,
+        Some(query) => {
+            let confidence = query.prediction.iter().copied().fold(0.0, f64::max);
+            let mut rows = rows;
+            let far = |row: usize| (table.peak(row).confidence - confidence).abs();
+            rows.sort_by(|&a, &b| far(a).total_cmp(&far(b)));
+            rows.truncate(EXAMPLES);
+            rows
+        }
+    };
+    let example = |row: usize| Example {
+        prediction: table.prediction(row).to_vec(),
+        votes: table.votes(row).map(|votes| votes.counts().to_vec()).unwrap_or_default(),
+    };
+    shown.into_iter().map(example).collect()
+}
+
+fn give(explained: &Explanation, router: &Router, policy: &Policy, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        return json::print(explained);
+    }
+    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    print(&mut out, explained, router, policy)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn print(out: &mut impl Write, it: &Explanation, router: &Router, policy: &Policy) -> io::Result<()> {
+    let classes = router.classes();
+    if let Some(query) = &it.query {
+        let id = query.id.as_ref().map(|id| format!(" ({})", printable(id))).unwrap_or_default();
+        writeln!(out, "{BOLD}row {}{id}{BOLD:#}: {}", query.row, largest(classes, &query.prediction))?;
+    }
+    let rows = counted(it.rows, "calibration row", "calibration rows");
+    writeln!(out, "{BOLD}cell {}{BOLD:#}: {}; {rows}, support {}", it.cell, printable(&it.name), it.support)?;
+    if it.level != "cell" {
+        let whose = if it.level == "confidence" { "rows of the same confidence" } else { "all rows" };
+        writeln!(out, "the cell is empty: costs are those of {whose}, and nothing about them is certain")?;
+    }
+    if let Some(centroid) = &it.centroid {
+        writeln!(out, "mean labels: {}", largest(classes, centroid))?;
+    }
+    for example in &it.examples {
+        let votes: Vec<String> = example.votes.iter().zip(classes).filter(|(n, _)| **n > 0).map(labels).collect();
+        writeln!(out, "  {DIM}{} → {}{DIM:#}", largest(classes, &example.prediction), votes.join(", "))?;
+    }
+    writeln!(out)?;
+    print_costs(out, it)?;
+    writeln!(out)?;
+    for sentence in sentences(it, policy) {
+        paragraph(&mut *out, 2, &sentence)?;
+    }
+    Ok(())
+}
+
+fn labels((n, class): (&u32, &String)) -> String {
+    format!("{} {n}", printable(class))
+}
+
+/// The largest shares of a distribution.
+fn largest(classes: &[String], shares: &[f64]) -> String {
+    let mut order: Vec<usize> = (0..classes.len()).collect();
+    order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
+    let shown =
+        order.iter().take(3).map(|&class| format!("{} {}", printable(&classes[class]), fixed(shares[class], 3)));
+    let rest = if classes.len() > 3 { ", …" } else { "" };
+    format!("{}{rest}", shown.collect::<Vec<_>>().join(", "))
+}
+
+/// Every action's cost, cheapest first.
+fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
+    let digits = decimals(it.actions.iter().filter_map(|priced| priced.cost));
+    let mut order: Vec<&Priced> = it.actions.iter().collect();
+    order.sort_by(|a, b| a.cost.unwrap_or(f64::INFINITY).total_cmp(&b.cost.unwrap_or(f64::INFINITY)));
+    let within = it.confidence.map_or("interval".to_owned(), |c| format!("with {} confidence", percent(c)));
+    let mut grid = Grid::new().text("action").number("cost").number(within).text("");
+    for priced in order {
+        let taken = if priced.action == it.action {
+            "taken"
+        } else if Some(&priced.action) == it.runner_up.as_ref() {
+            "runner-up"
+        } else {
+            ""
+        };
+        grid.row([
+            (priced.action.clone(), style::action_named(&priced.action)),
+            (fixed(priced.cost.unwrap_or(f64::NAN), digits), PLAIN),
+            (priced.interval.map_or("–".to_owned(), |interval| range(interval, digits)), PLAIN),
+            (taken.to_owned(), BOLD),
+        ]);
+    }
+    grid.write(out)
+}
+
+/// What decides, how surely, and what would change it.
+fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
+    let mut said = Vec::new();
+    if let (Some(irreducible), Some(reducible)) = (it.irreducible, it.reducible) {
+        said.push(format!(
+            "Predicting loses {} {}: {} of it nobody can avoid, {} an oracle that knows the labels' distribution would save.",
+            short(it.total),
+            it.unit,
+            short(irreducible),
+            short(reducible)
+        ));
+    }
+    match (&it.runner_up, it.margin) {
+        (Some(next), Some(margin)) => {
+            let action = style::action_named(&it.action);
+            said.push(format!("{action}{}{action:#} beats {next} by {}.", it.action, short(margin)));
+        }
+        _ if it.action == "undetermined" => {
+            said.push("One label an item bounds the costs only, and the bounds overlap: no action is the best.".into());
+        }
+        _ => {}
+    }
+    if let Some(part) = it.lots {
+        said.push(format!("The limit on routing leaves it to a lot: {} of such queries are routed.", percent(part)));
+    }
+    for Change { price_of, now, at, to } in &it.flips {
+        let whose = price_of.strip_prefix("route:").map_or_else(|| "abstaining".to_owned(), str::to_owned);
+        said.push(if *price_of == it.action {
+            format!(
+                "It does so until the price of {whose} rises above {} (now {}); then {to}.",
+                short(*at),
+                short(*now)
+            )
+        } else {
+            format!("It would be {to} if the price of {whose} fell below {} (now {}).", short(*at), short(*now))
+        });
+    }
+    if let Some(surcharge) = policy.surcharge() {
+        said.push(format!(
+            "A limit on routing adds {} to its price, beyond the costs above; it moves with the other prices.",
+            short(surcharge.price)
+        ));
+    }
+    let (Some(confidence), Some(is_certain)) = (it.confidence.map(percent), it.certain) else {
+        said.push("How sure that is cannot be said: a forest's cells were found with the labels of these rows.".into());
+        return said;
+    };
+    let (word, style) = certain(is_certain);
+    said.push(match (&it.rival, it.regret) {
+        (Some(rival), Some(regret)) => format!(
+            "{style}{word}{style:#} with {confidence} confidence: {rival} may be better by up to {}.",
+            short(regret)
+        ),
+        (_, None) => format!("{style}{word}{style:#}: the cell has no rows of its own."),
+        _ if is_certain => format!("{style}{word}{style:#} with {confidence} confidence: no other action is better."),
+        _ => format!("{style}{word}{style:#} with {confidence} confidence."),
+    });
+    said
+}

@@ -1,0 +1,192 @@
+//! Certificates, plans and explanations: what scripts read, and that the parts agree with each other.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{has_keys, line, parse_csv, workshop};
+
+const TASK: &str = "--route expert=0.05 --abstain 0.3";
+
+fn interval(value: &Value) -> [f64; 2] {
+    [value[0].as_f64().unwrap(), value[1].as_f64().unwrap()]
+}
+
+#[test]
+fn show_adds_intervals_to_the_contract() {
+    let folder = workshop();
+    let path = folder.path();
+    let plain = line(path, &format!("show router.safetensors {TASK} --json")).ok().json();
+    let shown = line(path, &format!("show router.safetensors {TASK} --confidence 0.9 --json")).ok().json();
+    has_keys(&shown, &["classes", "rows", "partition", "recalibrated", "cells", "confidence", "regret_bound"]);
+    assert_eq!(shown["confidence"], 0.9);
+    assert!(shown["regret_bound"].as_f64().unwrap() >= 0.0);
+    let mut certain = 0.0;
+    for (cell, before) in shown["cells"].as_array().unwrap().iter().zip(plain["cells"].as_array().unwrap()) {
+        has_keys(cell, &["interval", "certain", "regret", "rival", "rows_left_out"]);
+        for (key, value) in before.as_object().unwrap() {
+            assert_eq!(&cell[key], value, "{key}");
+        }
+        for key in ["irreducible", "reducible", "total"] {
+            let ([low, high], value) = (interval(&cell["interval"][key]), cell[key].as_f64().unwrap());
+            assert!((low..=high).contains(&value), "{key}: {value} in {low}…{high}");
+        }
+        let [low, high] = interval(&cell["interval"]["costs"]["route:expert"]);
+        assert!((low..=high).contains(&cell["costs"]["route:expert"].as_f64().unwrap()));
+        assert_eq!(interval(&cell["interval"]["costs"]["abstain"]), [0.3, 0.3]);
+        assert_eq!(cell["certain"].as_bool().unwrap(), cell["rival"].is_null());
+        assert_eq!(cell["certain"].as_bool().unwrap(), cell["regret"].as_f64().unwrap() == 0.0);
+        if cell["certain"] == true {
+            certain += cell["rows"].as_f64().unwrap() / 300.0;
+        }
+    }
+    assert!((shown["certain_share"].as_f64().unwrap() - certain).abs() < 1e-12);
+    let run = line(path, &format!("show router.safetensors {TASK} --confidence 0.9")).ok();
+    assert!(run.stdout.contains("With 90.0 % confidence") && run.stdout.contains("undetermined"), "{run:?}");
+    assert!(run.stdout.contains("pointsman plan router.safetensors"), "{run:?}");
+    let run = line(path, "show router.safetensors --loss cross-entropy --route 0.1 --confidence 0.9").ok();
+    assert!(run.stdout.contains("0.001 at least"), "{run:?}");
+}
+
+#[test]
+fn decisions_say_whether_they_are_certain() {
+    let folder = workshop();
+    let path = folder.path();
+    // Something is certain at this price, something is not.
+    let task = "--abstain 0.4";
+    let shown = line(path, &format!("show router.safetensors {task} --confidence 0.9 --json")).ok().json();
+    let run = line(path, &format!("decide router.safetensors heldout.csv {task} --confidence 0.9 -q")).ok();
+    let (header, rows) = parse_csv(&run.stdout);
+    assert_eq!(header.last().unwrap(), "certain");
+    for row in &rows {
+        let cell = &shown["cells"][row[1].parse::<usize>().unwrap()];
+        assert_eq!(row.last().unwrap(), &cell["certain"].to_string());
+    }
+    for word in ["true", "false"] {
+        assert!(rows.iter().any(|row| row.last().unwrap() == word), "{word}");
+    }
+    // A query whose cell is empty is decided by others' rows: never certain.
+    fs::write(path.join("t.csv"), "prob_a,prob_b,votes_a,votes_b\n".to_owned() + &"0.6,0.4,2,1\n".repeat(500)).unwrap();
+    line(path, "calibrate t.csv -o t.st --partition top-class:1").ok();
+    fs::write(path.join("q.csv"), "prob_a,prob_b\n0.7,0.3\n0.2,0.8\n").unwrap();
+    let (_, rows) = parse_csv(&line(path, "decide t.st q.csv --abstain 0.001 --confidence 0.9").ok().stdout);
+    assert_eq!(rows.iter().map(|row| row.last().unwrap().as_str()).collect::<Vec<_>>(), ["true", "false"]);
+    line(path, "show t.st --abstain 0.001 --confidence 0.9").ok();
+}
+
+#[test]
+fn plans_list_what_is_undetermined() {
+    let folder = workshop();
+    let path = folder.path();
+    let shown = line(path, &format!("show router.safetensors {TASK} --confidence 0.95 --json")).ok().json();
+    let plan = line(path, &format!("plan router.safetensors {TASK} --json")).ok().json();
+    has_keys(&plan, &["confidence", "unit", "regret_bound", "certain_share", "cells"]);
+    assert_eq!(plan["confidence"], 0.95);
+    assert_eq!(plan["regret_bound"], shown["regret_bound"]);
+    let open: Vec<u64> = plan["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_u64().unwrap()).collect();
+    let mut expected: Vec<u64> = Vec::new();
+    for cell in shown["cells"].as_array().unwrap().iter().filter(|cell| cell["certain"] == false) {
+        expected.push(cell["cell"].as_u64().unwrap());
+    }
+    let mut sorted = open.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, expected);
+    for cell in plan["cells"].as_array().unwrap() {
+        let keys = ["share", "action", "rival", "margin", "at_stake", "worth", "more_labels", "more_items", "labels"];
+        has_keys(cell, &keys);
+        let other = &shown["cells"][cell["cell"].as_u64().unwrap() as usize];
+        assert_eq!((&cell["action"], &cell["rival"]), (&other["action"], &other["rival"]));
+    }
+    let run = line(path, &format!("plan router.safetensors {TASK}")).ok();
+    assert!(run.stdout.contains("undetermined with 95.0 % confidence") && run.stdout.contains("worth"), "{run:?}");
+    let run = line(path, "plan router.safetensors --abstain 2").ok();
+    assert!(run.stdout.contains("every cell's action is certain"), "{run:?}");
+}
+
+#[test]
+fn a_row_and_its_cell_are_explained_alike() {
+    let folder = workshop();
+    let path = folder.path();
+    let row = line(path, &format!("decide router.safetensors heldout.csv {TASK} --explain q16 --json")).ok().json();
+    assert_eq!((row["id"].as_str(), row["row"].as_u64()), (Some("q16"), Some(17)));
+    let by_number =
+        line(path, &format!("decide router.safetensors heldout.csv {TASK} --explain 17 --json")).ok().json();
+    assert_eq!(by_number, row);
+    let cell = line(path, &format!("show router.safetensors {TASK} --explain {} --json", row["cell"])).ok().json();
+    for key in ["name", "rows", "action", "actions", "runner_up", "margin", "flips", "certain", "regret"] {
+        assert_eq!(row[key], cell[key], "{key}");
+    }
+    assert_eq!(row["examples"].as_array().unwrap().len(), 5);
+    let (_, decisions) = parse_csv(&line(path, &format!("decide router.safetensors heldout.csv {TASK}")).ok().stdout);
+    assert_eq!(row["action"].as_str().unwrap(), decisions[16][3]);
+    for (priced, column) in row["actions"].as_array().unwrap().iter().zip(7..) {
+        assert_eq!(priced["cost"].as_f64().unwrap(), decisions[16][column].parse::<f64>().unwrap());
+    }
+    let text = line(path, &format!("decide router.safetensors heldout.csv {TASK} --explain q16")).ok().stdout;
+    for part in ["row 17 (q16)", "runner-up", "taken", "the price of", "with 95.0 % confidence"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// The price that is said to change a decision does.
+#[test]
+fn prices_flip_decisions_where_they_are_said_to() {
+    let folder = workshop();
+    let path = folder.path();
+    let explained = line(path, &format!("show router.safetensors {TASK} --explain 0 --json")).ok().json();
+    let flips = explained["flips"].as_array().unwrap();
+    assert!(!flips.is_empty());
+    for flip in flips {
+        let (now, at) = (flip["now"].as_f64().unwrap(), flip["at"].as_f64().unwrap());
+        let price = at + 1e-6 * if at >= now { 1.0 } else { -1.0 };
+        let task = match flip["price_of"].as_str().unwrap() {
+            "abstain" => format!("--route expert=0.05 --abstain {price}"),
+            _ => format!("--route expert={price} --abstain 0.3"),
+        };
+        let shown = line(path, &format!("show router.safetensors {task} --json")).ok().json();
+        assert_eq!(shown["cells"][0]["action"], flip["to"], "{flip}");
+    }
+}
+
+#[test]
+fn what_cannot_be_certified_or_explained_is_said() {
+    let folder = workshop();
+    let path = folder.path();
+    for command in ["show router.safetensors", "plan router.safetensors", "decide router.safetensors heldout.csv"] {
+        for confidence in ["0", "1", "-0.5", "95", "nan"] {
+            let run = line(path, &format!("{command} --abstain 0.3 --confidence {confidence}"));
+            assert!(run.code == 2 && run.stderr.contains("between 0 and 1"), "{command}: {run:?}");
+            assert_eq!(run.stdout, "");
+        }
+    }
+    for (command, message) in [
+        ("show router.safetensors --confidence 0.9", "--confidence needs a task"),
+        ("show router.safetensors --explain 3", "--explain needs a task"),
+        ("show router.safetensors --abstain 0.3 --explain 9", "from 0 to 8"),
+        ("decide router.safetensors heldout.csv --abstain 0.3 --explain nobody", "no row has the id \"nobody\""),
+        ("decide router.safetensors heldout.csv --abstain 0.3 --explain 0", "no row has the id \"0\""),
+        ("decide router.safetensors heldout.csv --abstain 0.3 --json", "--explain"),
+        ("plan heldout.csv --abstain 0.3", "that is a table"),
+        ("plan router.safetensors --route gpt=0.1,measured", "oracle_gpt_cat"),
+    ] {
+        let run = line(path, command);
+        assert!(run.code == 2 && run.stderr.contains(message), "{command}: {run:?}");
+    }
+}
+
+/// One label an item: nothing is known of the irreducible loss but that it is not negative, and plans still speak.
+#[test]
+fn one_label_an_item_is_certified_and_planned() {
+    let folder = workshop();
+    let path = folder.path();
+    crate::world::rows(400, 3).with_one_label().write_csv(&path.join("one.csv"));
+    line(path, "calibrate one.csv -o one.st --partition top-class:1").ok();
+    let shown = line(path, "show one.st --route 0.05 --confidence 0.9 --json").ok().json();
+    for cell in shown["cells"].as_array().unwrap() {
+        assert_eq!(interval(&cell["interval"]["irreducible"])[0], 0.0);
+    }
+    let certain = shown["cells"].as_array().unwrap().iter().filter(|cell| cell["certain"] == true).count();
+    let plan = line(path, "plan one.st --route 0.05 --confidence 0.9 --json").ok().json();
+    assert_eq!(plan["cells"].as_array().unwrap().len(), 3 - certain);
+    line(path, "show one.st --route 0.05 --explain 1").ok();
+}
