@@ -63,3 +63,61 @@ pub(crate) fn write(path: &Path, table: &Table) -> pointsman_table::Result<()> {
     writer.write(&columns)?;
     writer.finish()
 }
+
+/// Rows whose votes depend on some of many features.
+pub(crate) fn featured(rows: usize, classes: usize, features: usize, seed: u64) -> Table {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let (mut probs, mut votes, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let x: Vec<f64> = (0..features).map(|_| uniform(&mut random)).collect();
+        let weigh = |sharp: f64| {
+            let raw: Vec<f64> = (0..classes).map(|c| (sharp * (x[c] + 0.3 * x[c + 1])).exp()).collect();
+            let sum: f64 = raw.iter().sum();
+            raw.into_iter().map(|weight| weight / sum).collect::<Vec<_>>()
+        };
+        let truth = weigh(if x[7] > 0.5 { 8.0 } else { 1.0 + 4.0 * x[8] });
+        let mut counts = vec![0_u32; classes];
+        for _ in 0..5 {
+            let (mut draw, mut class) = (uniform(&mut random), 0);
+            while class + 1 < classes && draw >= truth[class] {
+                draw -= truth[class];
+                class += 1;
+            }
+            counts[class] += 1;
+        }
+        probs.extend(weigh(3.0));
+        votes.extend(counts);
+        values.extend(x);
+    }
+    Table::new((0..classes).map(|c| c.to_string()), probs)
+        .and_then(|table| table.with_votes(votes))
+        .and_then(|table| table.with_features((0..features).map(|i| i.to_string()), values))
+        .unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+/// What trees are grown on, as plain arrays for another language: inputs, targets, and the inputs of queries.
+pub(crate) fn write_inputs(folder: &Path, calibration: &Table, queries: &Table) -> std::io::Result<()> {
+    let inputs = |table: &Table| -> Vec<u8> {
+        let row = |row: usize| {
+            let confidence = table.peak(row).confidence;
+            let all = table.prediction(row).iter().chain([&confidence]).chain(table.features(row));
+            all.flat_map(|&x| (x as f32).to_le_bytes()).collect::<Vec<u8>>()
+        };
+        (0..table.rows()).flat_map(row).collect()
+    };
+    let target = |row: usize| {
+        let counts: Vec<f64> =
+            calibration.votes(row).into_iter().flat_map(|v| v.counts()).map(|&n| f64::from(n)).collect();
+        let k: f64 = counts.iter().sum();
+        let f = calibration.prediction(row);
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let noise = (1.0 - dot(&counts, &counts) / (k * k)) * k / (k - 1.0);
+        [noise, 1.0 - 2.0 * dot(&counts, f) / k + dot(f, f) - noise]
+    };
+    let targets = (0..calibration.rows()).flat_map(target).flat_map(f64::to_le_bytes).collect::<Vec<u8>>();
+    let width = calibration.classes().len() + 1 + calibration.feature_names().len();
+    std::fs::write(folder.join("shape"), format!("{} {} {width}", calibration.rows(), queries.rows()))?;
+    std::fs::write(folder.join("inputs"), inputs(calibration))?;
+    std::fs::write(folder.join("targets"), targets)?;
+    std::fs::write(folder.join("queries"), inputs(queries))
+}

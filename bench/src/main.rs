@@ -1,9 +1,10 @@
 //! Speed, as ratios to a peer in the same run: machines are noisy, ratios less so.
 //!
-//! `make bench` runs everything; `make bench ROWS=1000000` with fewer rows. Each figure is the median of repeated runs,
+//! `make bench` runs everything; `make bench ROWS=1000000` with fewer rows, `make bench ROWS=forest` forests alone. Each figure is the median of repeated runs,
 //! peer and subject taking turns. Nothing here fails when slow: the table is for reading.
 
 mod data;
+mod forest;
 mod timing;
 
 use std::error::Error;
@@ -17,8 +18,12 @@ use timing::{median, race};
 const CLASSES: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let rows: usize = std::env::args().nth(1).map_or(Ok(10_000_000), |text| text.parse())?;
+    let rows = std::env::args().nth(1).unwrap_or_else(|| "10000000".into());
     println!("{:<58} {:>12} {:>12}   ratio and bar", "", "subject", "peer");
+    if rows == "forest" {
+        return forest::run();
+    }
+    let rows: usize = rows.parse()?;
     let calibration = data::table(10_000, CLASSES, 1);
     let router = Router::calibrate(&calibration, &Partition::top_class(10))?;
     let task = |loss: Loss| Task::new(loss).route("expert", Oracle::bayes(), 0.05)?.abstain(0.3);
@@ -27,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     batch(&policy, rows)?;
     single(&policy)?;
     compile(&router, task)?;
-    calibrate()
+    calibrate()?;
+    forest::run()
 }
 
 /// Batch decisions against a pass that only takes each row's maximum.

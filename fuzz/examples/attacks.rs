@@ -217,8 +217,13 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
 
 /// A good router of two classes and six rows, in parts.
 fn good_router(partition: &str) -> Parts {
+    router_of(partition, 6)
+}
+
+/// The same of more rows: partitions that learn need them.
+fn router_of(partition: &str, rows: usize) -> Parts {
     let partition: Partition = partition.parse().expect("a partition");
-    let router = Router::calibrate(&pointsman_fuzz::table(2, 6), &partition).expect("a router");
+    let router = Router::calibrate(&pointsman_fuzz::table(2, rows), &partition).expect("a router");
     let folder = Folder::new();
     let path = folder.path("router.safetensors");
     save_router(&path, &router).expect("a scratch file");
@@ -252,7 +257,7 @@ fn whole_routers(routers: &Target) -> std::io::Result<()> {
         with(&header.replacen(from, to, 1))
     };
     routers.write("no-pointsman.safetensors", edited("\"pointsman\"", "\"pointsmen\""))?;
-    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":2"))?;
+    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":3"))?;
     routers.write("version-far.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":4294967296"))?;
     routers.write("version-zero.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":0"))?;
     routers.write("version-text.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":\\\"1\\\""))?;
@@ -291,7 +296,7 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     let first = |parts: &mut Parts, name: &str, value: f64| {
         tensor(parts, name, &|t| t.bytes[..8].copy_from_slice(&value.to_le_bytes()));
     };
-    write("version", "top-class:2", &|p| p.header.version = 2)?;
+    write("version", "top-class:2", &|p| p.header.version = 3)?;
     write("wrong-dtype", "top-class:2", &|p| tensor(p, "probs", &|t| t.dtype = Dtype::I64))?;
     write("flat-probs", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape = vec![12]))?;
     write("transposed", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape.reverse()))?;
@@ -316,7 +321,7 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     write("one-class", "top-class:2", &|p| drop(p.header.classes.pop()))?;
     write("three-classes", "top-class:2", &|p| p.header.classes.push("eel".to_owned()))?;
     write("no-classes", "top-class:2", &|p| p.header.classes.clear())?;
-    write("unknown-partition", "top-class:2", &|p| p.header.partition = "forest:3".to_owned())?;
+    write("unknown-partition", "top-class:2", &|p| p.header.partition = "orchard:3".to_owned())?;
     write("other-partition", "top-class:2", &|p| p.header.partition = "level-sets".to_owned())?;
     write("more-partition", "top-class:2", &|p| p.header.partition.push_str("*level-sets"))?;
     write("terminal-partition", "top-class:2", &|p| p.header.partition = "\u{1b}[2J\nerror: no".to_owned())?;
@@ -361,5 +366,64 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     write("oracle-sum", "top-class:2", &|p| {
         p.header.oracles.push("gpt".to_owned());
         put(p, "oracle.gpt", vec![6, 2], &[0.9; 12]);
-    })
+    })?;
+    tree_routers(routers)
+}
+
+/// Forests that are none, with checksums that are right.
+fn tree_routers(routers: &Target) -> std::io::Result<()> {
+    let tensor = |parts: &mut Parts, name: &str, change: &dyn Fn(&mut Tensor)| {
+        change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
+    };
+    // Nodes of as many trees as there are roots: the input asked for, the threshold and the left child; `None` is a leaf.
+    let plant = |p: &mut Parts, roots: &[u32], nodes: &[Option<(u32, f64, u32)>]| {
+        let put = |p: &mut Parts, name: &str, n: usize, bytes: Vec<u8>| {
+            tensor(p, name, &|t| (t.shape, t.bytes) = (vec![n], bytes.clone()));
+        };
+        let asked = nodes.iter().map(|node| node.unwrap_or((u32::MAX, 0.0, 0)));
+        put(p, "trees.roots", roots.len(), roots.iter().flat_map(|x| x.to_le_bytes()).collect());
+        put(p, "trees.inputs", nodes.len(), asked.clone().flat_map(|node| node.0.to_le_bytes()).collect());
+        put(p, "trees.thresholds", nodes.len(), asked.clone().flat_map(|node| node.1.to_le_bytes()).collect());
+        put(p, "trees.left", nodes.len(), asked.flat_map(|node| node.2.to_le_bytes()).collect());
+        put(p, "trees.missing", nodes.len(), vec![0; nodes.len()]);
+    };
+    // A good forest of two trees that ask for the length.
+    let write = |name: &str, change: &dyn Fn(&mut Parts)| {
+        let mut parts = router_of("forest:2", 40);
+        plant(&mut parts, &[0, 3], &[Some((3, 10.0, 1)), None, None, Some((3, 5.0, 4)), None, None]);
+        change(&mut parts);
+        let bytes = parts.seal().unwrap_or_else(|| panic!("{name} cannot be written"));
+        routers.write(&format!("sealed-trees-{name}.safetensors"), bytes)
+    };
+    let first = |parts: &mut Parts, name: &str, bytes: &[u8]| {
+        tensor(parts, name, &|t| t.bytes[..bytes.len()].copy_from_slice(bytes));
+    };
+    write("cycle", &|p| first(p, "trees.left", &0_u32.to_le_bytes()))?;
+    write("child-outside", &|p| first(p, "trees.left", &(u32::MAX - 1).to_le_bytes()))?;
+    write("child-of-another", &|p| first(p, "trees.left", &4_u32.to_le_bytes()))?;
+    write("two-parents", &|p| {
+        let split = |left: u32| Some((3, 10.0, left));
+        plant(p, &[0, 5], &[split(1), split(3), split(3), None, None, None]);
+    })?;
+    write("orphan", &|p| plant(p, &[0, 1], &[None, None, None]))?;
+    write("threshold-nan", &|p| first(p, "trees.thresholds", &f64::NAN.to_le_bytes()))?;
+    write("threshold-far", &|p| first(p, "trees.thresholds", &1e300_f64.to_le_bytes()))?;
+    write("input-unknown", &|p| first(p, "trees.inputs", &99_u32.to_le_bytes()))?;
+    write("roots-beyond", &|p| tensor(p, "trees.roots", &|t| t.bytes[4..8].fill(0xff)))?;
+    write("roots-none", &|p| tensor(p, "trees.roots", &|t| (t.shape, t.bytes) = (vec![0], Vec::new())))?;
+    write("missing", &|p| p.tensors.retain(|t| t.name != "trees.roots"))?;
+    write("short", &|p| {
+        tensor(p, "trees.left", &|t| {
+            t.shape[0] -= 1;
+            t.bytes.truncate(4 * t.shape[0]);
+        });
+    })?;
+    // A chain of two hundred questions: deeper than any tree that is grown.
+    write("deep", &|p| {
+        let chain: Vec<_> = (0..200).flat_map(|i| [Some((0, 0.0, 2 * i + 1)), None]).chain([None, None]).collect();
+        plant(p, &[0, 401], &chain);
+    })?;
+    write("fewer", &|p| p.header.partition = "forest:5000".to_owned())?;
+    write("seedless", &|p| p.header.seed = None)?;
+    write("centroids", &|p| p.header.recalibrated = true)
 }

@@ -20,6 +20,8 @@ pub struct Header {
     pub recalibrated: bool,
     pub features: Vec<String>,
     pub oracles: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     pub sha256: String,
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Named, Oracle, Policy, Router, Surcharge, TaskSummary};
+use pointsman::{Action, CellId, Decision, Factor, Named, Oracle, Policy, Router, Surcharge, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
@@ -259,7 +259,7 @@ fn print_policy(
     }
     grid.write(&mut *out)?;
     writeln!(out)?;
-    print_legend(out, policy)?;
+    print_legend(out, policy, router.partition().factors())?;
     print_shares(out, policy)?;
     let flags = plan::task_flags(&args.task);
     let decide = format!("pointsman decide {path} queries.csv{flags} -o decisions.csv");
@@ -299,7 +299,7 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
     cells
 }
 
-fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
+fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor]) -> io::Result<()> {
     let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<11} {text}{DIM:#}");
     line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
     line("reducible", "what an oracle would save: the cheap model's own error")?;
@@ -310,6 +310,9 @@ fn print_legend(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
     };
     line("predict", &format!("irreducible + reducible (shown as 0 if noise made it negative); {asked}"))?;
     line("margin", "by how much the action beats the next best")?;
+    if let [Factor::Forest { .. }] = factors {
+        line("forest", "a cell as a whole is shown; each query is decided by costs of its own")?;
+    }
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
     {
         line(

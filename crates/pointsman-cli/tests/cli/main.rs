@@ -10,6 +10,7 @@ mod decide;
 mod demo;
 mod diagnose;
 mod evaluate;
+mod forest;
 mod formats;
 #[cfg(unix)]
 mod interrupt;

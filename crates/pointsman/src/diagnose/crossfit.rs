@@ -11,7 +11,7 @@ use super::threshold::Thresholds;
 use crate::error::Result;
 use crate::evaluate::RowCosts;
 use crate::partition::Partition;
-use crate::policy::{Policy, Verdict};
+use crate::policy::Policy;
 use crate::router::Router;
 use crate::table::Table;
 use crate::task::Task;
@@ -229,12 +229,8 @@ pub(super) fn ranks(scores: &[f64], weights: &[f64]) -> Vec<f64> {
 
 /// The share of rows, by weight, on which two policies of one task take the same action.
 fn agreeing(rows: &Table, policies: &[Policy; 2]) -> Result<f64> {
-    let mut taken = Vec::new();
-    for policy in policies {
-        let mut verdicts = vec![Verdict::default(); rows.rows()];
-        policy.decide_table(rows, &mut verdicts)?;
-        taken.push(verdicts.into_iter().map(|v| policy.taken(policy.unfold(v).1).actions()[0]).collect::<Vec<_>>());
-    }
+    let actions = |policy: &Policy| -> Result<Vec<usize>> { Ok(policy.actions_of(&policy.decide_batch(rows)?)) };
+    let taken = [actions(&policies[0])?, actions(&policies[1])?];
     let weight = |alike: bool| -> f64 {
         (0..rows.rows()).filter(|&row| !alike || taken[0][row] == taken[1][row]).map(|row| rows.weight(row)).sum()
     };

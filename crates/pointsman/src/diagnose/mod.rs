@@ -41,7 +41,10 @@ pub use weak_model::{ConfidenceBin, WeakModel};
 pub const DIAGNOSIS_STEPS: usize = crossfit::SPLITS;
 
 /// Partitions worth a comparison wherever they can be read and fitted.
-const PARTITIONS: [&str; 5] = ["top-class:5", "top-class:10", "top-class:20", "confidence:30", "forest:100"];
+const PARTITIONS: [&str; 4] = ["top-class:5", "top-class:10", "top-class:20", "confidence:30"];
+
+/// A forest that is tried as well if there are so many rows: enough trees to tell, few enough to wait for.
+const FOREST: (usize, usize) = (25, 1000);
 
 /// Features that are tried together with the top class.
 const FEATURES_TRIED: usize = 4;
@@ -173,7 +176,8 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
 fn plans(rows: &Table, partition: &Partition) -> Vec<Plan> {
     let features = rows.feature_names().iter().take(FEATURES_TRIED);
     let with_feature = |name: &String| Partition::top_class(5).times(Partition::features([(name.clone(), 4)]));
-    let others = PARTITIONS.iter().filter_map(|text| text.parse().ok()).chain(features.map(with_feature));
+    let forest = (rows.rows() >= FOREST.1).then(|| Partition::forest(FOREST.0));
+    let others = PARTITIONS.iter().filter_map(|text| text.parse().ok()).chain(features.map(with_feature)).chain(forest);
     let plan = |partition: Partition, recalibrated: bool| Plan { partition, recalibrated };
     let mut plans = vec![plan(partition.clone(), false), plan(partition.clone(), true)];
     plans.extend(others.filter(|other| other != partition).map(|other| plan(other, false)));

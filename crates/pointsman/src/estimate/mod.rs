@@ -7,6 +7,7 @@
 
 mod between;
 mod dirichlet;
+mod leaves;
 mod moments;
 mod npmle;
 mod oracles;
@@ -20,6 +21,7 @@ use crate::router::Mixture;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use dirichlet::draw_into;
+pub(crate) use leaves::PerRow;
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 

@@ -12,7 +12,7 @@ use super::moments::Moments;
 use super::{Estimator, dirichlet, npmle};
 use crate::error::{Error, Result};
 use crate::loss::{Loss, dot};
-use crate::oracle::{Oracle, Panel, Urn};
+use crate::oracle::{Oracle, Panel, Polynomial, Urn};
 use crate::router::Mixture;
 use crate::table::Table;
 use crate::task::{Route, Task};
@@ -87,6 +87,8 @@ pub(crate) struct RowLosses {
     asked: Asked,
     /// Not a number where the row's labels are too few to tell.
     values: Vec<Vec<f64>>,
+    /// How the panels lose under any law, where rows need that.
+    polynomials: Vec<Option<Polynomial>>,
 }
 
 impl RowLosses {
@@ -102,7 +104,13 @@ impl RowLosses {
             }
             None => measured(table, loss, name),
         };
-        Ok(Self { asked: asked.clone(), values: asked.0.iter().map(of).collect::<Result<_>>()? })
+        let values: Vec<Vec<f64>> = asked.0.iter().map(of).collect::<Result<_>>()?;
+        let polynomial = |(oracle, values): (&Oracle, &Vec<f64>)| {
+            let panel = Panel::of(oracle).filter(|_| values.iter().any(|value| value.is_nan()))?;
+            panel.polynomial(loss, table.classes().len())
+        };
+        let polynomials = asked.oracles().zip(&values).map(polynomial).collect();
+        Ok(Self { asked: asked.clone(), values, polynomials })
     }
 
     /// The same with every row's loss filled in, for evaluation: a panel's is that under the row's true distribution or,
@@ -113,7 +121,10 @@ impl RowLosses {
     pub(crate) fn held_out(table: &Table, loss: &Loss, asked: &Asked) -> Result<Self> {
         let of = |(oracle, name): &(Oracle, String)| match Panel::of(oracle) {
             Some(panel) if table.truth(0).is_some() => {
-                let under = |row: usize| panel.cost(loss, &Urn::law(table.truth(row).unwrap_or(&[])));
+                let polynomial = panel.polynomial(loss, table.classes().len());
+                let under = |row: usize| {
+                    cost_under(panel, loss, polynomial.as_ref(), &Urn::law(table.truth(row).unwrap_or(&[])))
+                };
                 Ok((0..table.rows()).into_par_iter().map(under).collect())
             }
             Some(panel) => {
@@ -124,7 +135,8 @@ impl RowLosses {
             }
             None => measured(table, loss, name),
         };
-        Ok(Self { asked: asked.clone(), values: asked.0.iter().map(of).collect::<Result<_>>()? })
+        let values = asked.0.iter().map(of).collect::<Result<_>>()?;
+        Ok(Self { asked: asked.clone(), values, polynomials: Vec::new() })
     }
 
     /// One list an oracle, one loss a row.
@@ -146,30 +158,41 @@ impl RowLosses {
             let sum: f64 = mixture.rows().zip(losses).map(|(row, loss)| mixture.table().weight(row) * loss).sum();
             [sum / moments.weight; 2]
         };
-        let of = |(oracle, values): (&Oracle, &Vec<f64>)| {
+        let of = |((oracle, values), polynomial): ((&Oracle, &Vec<f64>), &Option<Polynomial>)| {
             let own: Vec<f64> = mixture.rows().map(|row| values[row]).collect();
             match Panel::of(oracle) {
                 None => mean(&own),
                 Some(panel) if !moments.identified => bounds(panel, oracle, loss, &moments.mean, irreducible),
                 Some(_) if own.iter().all(|loss| loss.is_finite()) => mean(&own),
                 Some(panel) => {
-                    let under = integrated(panel, mixture, moments, estimator, loss);
+                    let cost = |urn: &Urn| cost_under(panel, loss, polynomial.as_ref(), urn);
+                    let under = integrated(panel.labels_needed(loss), &cost, mixture, moments, estimator);
                     let either: Vec<f64> =
                         own.iter().zip(under).map(|(&own, under)| if own.is_finite() { own } else { under }).collect();
                     mean(&either)
                 }
             }
         };
-        self.asked.oracles().zip(&self.values).map(of).collect()
+        self.asked.oracles().zip(&self.values).zip(&self.polynomials).map(of).collect()
     }
 }
 
-/// A panel's loss on each row under what the estimator says of the row's true distribution.
-fn integrated(panel: Panel, mixture: Mixture<'_>, moments: &Moments, estimator: Estimator, loss: &Loss) -> Vec<f64> {
-    // Rows with labels enough have an estimate of their own.
-    let needed = panel.labels_needed(loss);
+/// A panel's loss under an urn, by its polynomial if there is one.
+fn cost_under(panel: Panel, loss: &Loss, polynomial: Option<&Polynomial>, urn: &Urn) -> f64 {
+    polynomial.map_or_else(|| panel.cost(loss, urn), |polynomial| polynomial.at(urn))
+}
+
+/// A panel's loss on each row under what the estimator says of the row's true distribution. Rows with as many labels as are
+/// needed have an estimate of their own.
+fn integrated(
+    needed: u64,
+    cost: &(dyn Fn(&Urn) -> f64 + Sync),
+    mixture: Mixture<'_>,
+    moments: &Moments,
+    estimator: Estimator,
+) -> Vec<f64> {
     let each = |urn: &(dyn Fn(Votes<'_>) -> Urn + Sync)| {
-        by_votes(mixture, |votes| if votes.k() < needed { panel.cost(loss, &urn(votes)) } else { f64::NAN })
+        by_votes(mixture, |votes| if votes.k() < needed { cost(&urn(votes)) } else { f64::NAN })
     };
     match estimator {
         Estimator::Plugin => each(&|votes| Urn::law(&mean_of(votes))),
@@ -187,7 +210,7 @@ fn integrated(panel: Panel, mixture: Mixture<'_>, moments: &Moments, estimator: 
         }
         Estimator::Npmle => {
             let (atoms, weights) = npmle::law(mixture, &moments.mean);
-            let costs: Vec<f64> = atoms.par_iter().map(|atom| panel.cost(loss, &Urn::law(atom))).collect();
+            let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::law(atom))).collect();
             vec![dot(&weights, &costs); mixture.len()]
         }
     }

@@ -1,7 +1,7 @@
 //! Held-out rows one by one, for averages over several replays.
 
-use super::{Group, Replay};
-use crate::policy::Policy;
+use super::{Group, Place, Replay};
+use crate::policy::{Decisions, Policy};
 
 /// What each row really loses and costs, the bias of few labels taken out.
 #[derive(Debug)]
@@ -81,15 +81,32 @@ impl Replay {
 
     /// Which action the policy takes on each row, as a place among the task's; at the margin of a limit, the route.
     pub(crate) fn actions_of(&self, policy: &Policy) -> Vec<usize> {
-        self.places.iter().map(|place| policy.taken(place.source).actions()[0]).collect()
+        policy.actions_of(&self.decisions)
     }
 
     /// The reducible loss estimated for each row; where labels give only bounds, their middle.
     pub(crate) fn estimated_reducible(&self) -> Vec<f64> {
-        let estimated = |source: u32| {
-            let estimate = self.policy.estimate(source);
-            estimate.total - estimate.irreducible_low.midpoint(estimate.irreducible_high)
+        let estimated = |(row, place): (usize, &Place)| {
+            let (total, [low, high]) = match self.decisions.losses(row) {
+                Some(losses) => (losses.total(), losses.irreducible()),
+                None => {
+                    let estimate = self.policy.estimate(place.source);
+                    (estimate.total, [estimate.irreducible_low, estimate.irreducible_high])
+                }
+            };
+            total - low.midpoint(high)
         };
-        self.places.iter().map(|place| estimated(place.source)).collect()
+        self.places.iter().enumerate().map(estimated).collect()
+    }
+}
+
+impl Policy {
+    /// Which action is taken on each row of a batch that this policy decided, as a place among the task's.
+    pub(crate) fn actions_of(&self, decisions: &Decisions) -> Vec<usize> {
+        let course = |row: usize| match decisions.losses(row) {
+            Some(losses) => self.act_on(losses).1,
+            None => self.taken(self.unfold(decisions.verdict(row)).1),
+        };
+        (0..decisions.len()).map(|row| course(row).actions()[0]).collect()
     }
 }

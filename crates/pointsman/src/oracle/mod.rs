@@ -3,11 +3,13 @@
 mod lipschitz;
 mod panel;
 mod parse;
+mod polynomial;
 mod urn;
 
 use crate::error::{Error, Result};
 use crate::loss::{Loss, Shape};
 pub(crate) use panel::Panel;
+pub(crate) use polynomial::Polynomial;
 pub(crate) use urn::Urn;
 
 /// The largest panel: more experts than anyone asks about one query.

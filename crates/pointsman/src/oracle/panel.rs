@@ -7,6 +7,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
+use super::polynomial::Polynomial;
 use super::urn::Urn;
 use super::{Aggregate, Oracle};
 use crate::loss::{LOG_FLOOR, Loss, Shape, dot};
@@ -68,6 +69,12 @@ impl Panel {
             _ if urn.outcomes(self.experts, OUTCOMES) <= OUTCOMES => self.enumerated(loss, urn),
             _ => self.drawn(loss, urn, PANELS),
         }
+    }
+
+    /// The same for many urns of so many classes, where that saves time.
+    pub(crate) fn polynomial(self, loss: &Loss, classes: usize) -> Option<Polynomial> {
+        let closed = self.by_agreement(loss) || matches!(loss.shape(), Shape::Log);
+        if closed { None } else { Polynomial::new(self, loss, classes, OUTCOMES as usize) }
     }
 
     /// The Brier loss if two labels agree with this chance: `1 − 2 E q_y + E‖q‖²` by counting pairs among m + 1 labels.
@@ -211,13 +218,8 @@ impl<'a> Judge<'a> {
 /// Class c wins with t labels if no other has more; r others may have as many. The others' outcomes are the coefficients of
 /// Π_j (Σ_{s<t} w_j(s) zˢ + u w_j(t) zᵗ): z counts their labels and u those tied with c.
 fn winning_chances(urn: &Urn, support: &[usize], m: u32) -> Vec<f64> {
-    // Weights relative to their sum: counts may be large.
-    let unit = urn.total().ln();
-    let scale = (urn.log_scale(m) + f64::from(m) * unit).exp();
-    let relative = |&class: &usize| -> Vec<f64> {
-        urn.log_weights(class, m).iter().zip(0_u32..).map(|(log, n)| (log - f64::from(n) * unit).exp()).collect()
-    };
-    let weights: Vec<Vec<f64>> = support.iter().map(relative).collect();
+    let scale = urn.relative_scale(m);
+    let weights: Vec<Vec<f64>> = support.iter().map(|&class| urn.relative_weights(class, m)).collect();
     let m = m as usize;
     let wins = |class: usize, t: usize| -> f64 {
         let own = weights[class][t];
@@ -302,6 +304,10 @@ mod tests {
                         let (found, wanted) = (panel.cost(&loss, &urn), panel.enumerated(&loss, &urn));
                         let rounding = 1e-12 * loss.bound().max(1.0);
                         assert!((found - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {found}, {wanted}");
+                        if let Some(polynomial) = panel.polynomial(&loss, urn.classes()) {
+                            let exact = polynomial.at(&urn);
+                            assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");
+                        }
                         if aggregate == Aggregate::Plurality {
                             let exact = panel.plurality(&loss, &urn);
                             assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");

@@ -44,11 +44,6 @@ impl Urn {
         self.weights.len()
     }
 
-    /// The sum of the weights.
-    pub(super) fn total(&self) -> f64 {
-        self.total
-    }
-
     /// The classes that can be drawn.
     pub(super) fn support(&self) -> Vec<usize> {
         (0..self.weights.len()).filter(|&class| self.weights[class] > 0.0).collect()
@@ -103,6 +98,18 @@ impl Urn {
     /// What all classes share: ln of m! / Π_{i<m} (T + d i).
     pub(super) fn log_scale(&self, m: u32) -> f64 {
         -self.rising(self.total, m)[m as usize]
+    }
+
+    /// The chances of 0…m labels of a class up to what all classes share, with weights relative to their sum: counts may be
+    /// large. For a hundred labels at most.
+    pub(super) fn relative_weights(&self, class: usize, m: u32) -> Vec<f64> {
+        let unit = self.total.ln();
+        self.log_weights(class, m).iter().zip(0_u32..).map(|(log, n)| (log - f64::from(n) * unit).exp()).collect()
+    }
+
+    /// What all classes share then.
+    pub(super) fn relative_scale(&self, m: u32) -> f64 {
+        (self.log_scale(m) + f64::from(m) * self.total.ln()).exp()
     }
 
     fn rising(&self, weight: f64, m: u32) -> Vec<f64> {

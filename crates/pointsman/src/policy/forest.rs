@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::limit::{Unit, content};
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
+use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses};
+use crate::evaluate::Named;
 use crate::forest::{Forest, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
@@ -31,6 +33,9 @@ pub(super) struct Leaves {
     edges: Edges,
     width: usize,
     values: Vec<f64>,
+    /// The losses of the calibration rows and their weights: by them the price is found that a limit comes to.
+    calibration: Vec<f64>,
+    weights: Vec<f64>,
 }
 
 /// Expected losses of one query, side by side: total, both ends of the irreducible loss, both ends of each other oracle's.
@@ -62,7 +67,16 @@ pub(super) struct Own {
     pub(super) low: [f64; MAX_ACTIONS],
     pub(super) high: [f64; MAX_ACTIONS],
     pub(super) code: u8,
+    /// At the margin of a limit, what is done if the lot falls against routing; the same otherwise.
+    pub(super) kept: u8,
     pub(super) margin: f64,
+}
+
+impl Verdict {
+    /// Marked as one whose lot fell against routing, if it did.
+    fn unless(self, falls: bool) -> Self {
+        if falls { Self(self.0 | KEPT) } else { self }
+    }
 }
 
 /// Many rows decided together; [`Policy::row`] unfolds one.
@@ -94,8 +108,15 @@ impl Decisions {
 
     /// Draws the lots at the margin of a limit by the rows' ids instead of their content.
     pub fn draw_by_ids(&mut self, policy: &Policy, ids: &[String]) {
-        if policy.surcharge().is_some() {
-            self.verdicts.iter_mut().zip(ids).for_each(|(verdict, id)| *verdict = policy.draw_by_id(*verdict, id));
+        if policy.surcharge().is_none() {
+            return;
+        }
+        for (row, id) in ids.iter().enumerate().take(self.len()) {
+            let own = self.losses(row).map(|losses| policy.own(losses));
+            self.verdicts[row] = match own {
+                Some(own) => self.verdict(row).unless(policy.own_lot_falls(&own, id.bytes().map(u64::from))),
+                None => policy.draw_by_id(self.verdicts[row], id),
+            };
         }
     }
 
@@ -107,7 +128,13 @@ impl Decisions {
 
 impl Leaves {
     /// Values every leaf; `None` if the router has no forest.
-    pub(super) fn of(router: &Router, loss: &Loss, estimator: Estimator, oracles: &RowLosses) -> Result<Option<Self>> {
+    pub(super) fn of(
+        router: &Router,
+        loss: &Loss,
+        estimator: Estimator,
+        oracles: &RowLosses,
+        limited: bool,
+    ) -> Result<Option<Self>> {
         let Some(((forest, edges), rows)) = router.cells().forest().zip(router.leaves()) else { return Ok(None) };
         if router.is_recalibrated() {
             return Err(Error::Router(
@@ -123,16 +150,27 @@ impl Leaves {
         }
         let width = 4 + 2 * oracles.columns().len();
         let mut values = vec![0.0; forest.trees().leaves() * width];
-        values.par_chunks_exact_mut(width).enumerate().for_each(|(leaf, out)| {
+        let per_row = PerRow::of(router.all_rows(), loss);
+        values.par_chunks_exact_mut(width).enumerate().for_each_init(Vec::new, |scratch, (leaf, out)| {
             out[0] = forest.leaf_scores()[leaf];
-            if let Some(d) =
-                Decomposition::of(Mixture::of_rows(router.rows(), rows.of(leaf)), loss, estimator, None, oracles)
+            let rows = rows.of(leaf);
+            if width == 4 {
+                out[1..].copy_from_slice(&per_row.losses(rows, loss, estimator, scratch));
+            } else if let Some(d) =
+                Decomposition::of(Mixture::of_rows(router.rows(), rows), loss, estimator, None, oracles)
             {
                 out[1..4].copy_from_slice(&[d.total, d.irreducible_low, d.irreducible_high]);
                 out[4..].copy_from_slice(d.oracles.as_flattened());
             }
         });
-        Ok(Some(Self { forest: forest.clone(), edges: edges.clone(), width, values }))
+        let (calibration, weights) = (Vec::new(), Vec::new());
+        let mut leaves = Self { forest: forest.clone(), edges: edges.clone(), width, values, calibration, weights };
+        if limited {
+            let columns = router.cells().columns_in(router.rows())?;
+            leaves.calibration = without_scores(leaves.of_rows(router.rows(), &columns), width);
+            leaves.weights = (0..router.rows().rows()).map(|row| router.rows().weight(row)).collect();
+        }
+        Ok(Some(leaves))
     }
 
     /// Adds up a query's leaves into `out` and divides: the score, then the losses.
@@ -196,13 +234,20 @@ impl Policy {
         for (slot, row) in verdicts.iter_mut().zip(losses.chunks_exact(leaves.width)) {
             *slot = Verdict(leaves.cell(row[0]).0);
         }
-        // The score has done its work.
-        let mut place = 0;
-        losses.retain(|_| {
-            place += 1;
-            (place - 1) % leaves.width != 0
-        });
-        Ok(Decisions { verdicts, losses, width: leaves.width - 1 })
+        losses = without_scores(losses, leaves.width);
+        let mut decisions = Decisions { verdicts, losses, width: leaves.width - 1 };
+        if self.surcharge.is_some() {
+            let columns = self.cells.columns_in(table)?;
+            let mut features = Vec::with_capacity(columns.len());
+            for row in 0..table.rows() {
+                features.clear();
+                features.extend(columns.iter().map(|&column| table.features(row)[column]));
+                let own = decisions.losses(row).map(|losses| self.own(losses));
+                let falls = own.is_some_and(|own| self.own_lot_falls(&own, content(table.prediction(row), &features)));
+                decisions.verdicts[row] = decisions.verdicts[row].unless(falls);
+            }
+        }
+        Ok(decisions)
     }
 
     /// One row of a batch that this policy, or one it was repriced from, has decided.
@@ -229,25 +274,72 @@ impl Policy {
         leaves.average(prediction, peak, features, found);
         let CellId(cell) = leaves.cell(found[0]);
         let own = self.own(Losses(&found[1..]));
-        Ok(Decision { own: Some(own), ..self.decision(Verdict(cell)) })
+        let kept = self.own_lot_falls(&own, content(prediction, features));
+        Ok(Decision { own: Some(own), kept, ..self.decision(Verdict(cell)) })
     }
 
     /// Prices a query's own losses.
     pub(super) fn own(&self, losses: Losses<'_>) -> Own {
         let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
         let actions = self.actions();
-        let (code, margin) = self.price_into(losses, &mut low[..actions], &mut high[..actions]);
-        Own { total: losses.total(), irreducible: losses.irreducible(), low, high, code, margin }
+        let (code, kept, margin) = self.price_into(losses, &mut low[..actions], &mut high[..actions]);
+        Own { total: losses.total(), irreducible: losses.irreducible(), low, high, code, kept, margin }
     }
 
-    fn price_into(&self, losses: Losses<'_>, low: &mut [f64], high: &mut [f64]) -> (u8, f64) {
+    fn price_into(&self, losses: Losses<'_>, low: &mut [f64], high: &mut [f64]) -> (u8, u8, f64) {
+        self.fill(losses, low, high);
+        let (code, margin) = choose(low, high, &self.task);
+        self.within(high, code, margin)
+    }
+
+    /// The costs of a query's losses.
+    fn fill(&self, losses: Losses<'_>, low: &mut [f64], high: &mut [f64]) {
         for (end, costs) in [&mut *low, &mut *high].into_iter().enumerate() {
             let routes = self.task.routes().iter().zip(&self.columns);
             let routes = routes.map(|(route, &column)| losses.at(column)[end] + route.price());
             let all = [losses.total()].into_iter().chain(routes).chain(self.task.abstain_price());
             costs.iter_mut().zip(all).for_each(|(slot, cost)| *slot = cost);
         }
-        choose(low, high, &self.task)
+    }
+
+    /// The calibration rows, each by itself: what a limit on routing is found by.
+    pub(super) fn units_of(&self, leaves: &Leaves) -> Result<Vec<Unit>> {
+        if leaves.calibration.is_empty() {
+            return Err(Error::Task(
+                "with a forest, a limit on routing needs a policy of its own: Router::policy".into(),
+            ));
+        }
+        let unit = |(losses, &weight): (&[f64], &f64)| {
+            let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
+            let actions = self.actions();
+            self.fill(Losses(losses), &mut low[..actions], &mut high[..actions]);
+            self.unit(weight, &high[..actions])
+        };
+        Ok(leaves.calibration.chunks_exact(leaves.width - 1).zip(&leaves.weights).map(unit).collect())
+    }
+
+    /// Which share of the calibration rows each action gets, where every row has costs of its own and they are known.
+    pub(super) fn shares_of_rows(&self) -> Option<Named<f64>> {
+        let leaves = self.estimates.leaves.as_ref().filter(|leaves| !leaves.calibration.is_empty())?;
+        let rows = leaves.calibration.chunks_exact(leaves.width - 1).zip(&leaves.weights);
+        let all: f64 = leaves.weights.iter().sum();
+        let (mut parts, mut open) = (vec![0.0; self.actions()], 0.0);
+        for (losses, weight) in rows {
+            match self.act_on(Losses(losses)) {
+                (true, course) => {
+                    parts
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(action, part)| *part += weight * course.part_of(action) / all);
+                }
+                (false, _) => open += weight / all,
+            }
+        }
+        let mut shares: Named<f64> = self.task.action_names().into_iter().zip(parts).collect();
+        if open > 0.0 {
+            shares.push("undetermined", open);
+        }
+        Some(shares)
     }
 
     /// What is done with a row that has losses of its own; where the labels do not decide, what counts as done.
@@ -255,22 +347,28 @@ impl Policy {
         let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
         let actions = self.actions();
         let (low, high) = (&mut low[..actions], &mut high[..actions]);
-        match self.price_into(losses, low, high).0 {
-            UNDETERMINED => (false, Course::always(super::cheapest_known(low, high))),
-            code => (true, Course::always(code.into())),
+        match self.price_into(losses, low, high) {
+            (UNDETERMINED, ..) => (false, Course::always(super::cheapest_known(low, high))),
+            (code, kept, _) => {
+                let part = self.surcharge.map_or(1.0, |surcharge| surcharge.marginal);
+                (true, Course::by_lot(code.into(), kept.into(), part))
+            }
         }
     }
 }
 
-/// Refuses tasks with more actions than a decision of a forest has room for, or with a limit on routing.
+/// The losses of rows whose first number, the score, has done its work.
+fn without_scores(mut rows: Vec<f64>, width: usize) -> Vec<f64> {
+    let mut place = 0;
+    rows.retain(|_| {
+        place += 1;
+        (place - 1) % width != 0
+    });
+    rows
+}
+
+/// Refuses tasks with more actions than a decision of a forest has room for.
 pub(super) fn check_task(task: &Task) -> Result<()> {
-    if task.limit().is_some() {
-        return Err(Error::Task(
-            "a budget or target loss is met by a price a cell, and with a forest costs are each query's own: give the \
-             routes their prices, or use another partition"
-                .into(),
-        ));
-    }
     let actions = task.action_names().len();
     if actions > MAX_ACTIONS {
         return Err(Error::Task(format!(

@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
+use super::forest::Own;
 use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::Decomposition;
@@ -93,61 +94,80 @@ impl Surcharge {
     }
 }
 
+/// The two courses of a query: its best action that is no route and its best route, and by how much the first costs more.
+struct Courses {
+    kept: usize,
+    route: usize,
+    gap: f64,
+}
+
 impl Policy {
     /// Finds the price that a limit comes to, and decides by it.
     ///
     /// Where only bounds are known the dearer end of a route counts: what is routed is worth it.
     pub(super) fn keep_within(&mut self, limit: Limit) -> Result<()> {
-        let routes = self.task.routes().len();
-        if routes == 0 {
+        if self.task.routes().is_empty() {
             return Err(Error::Task("a budget or target loss limits routing: give the task a route".into()));
         }
-        let actions = self.low.len() / self.codes.len();
-        let cheapest = |costs: &[f64], of: &mut dyn Iterator<Item = usize>| {
-            of.min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0)
-        };
-        let courses = |source: usize| {
-            let costs = &self.high[source * actions..][..actions];
-            let kept = cheapest(costs, &mut (0..1).chain(1 + routes..actions));
-            let route = cheapest(costs, &mut (1..=routes));
-            (kept, route, costs[kept] - costs[route])
-        };
+        let actions = self.actions();
+        let costs = |source: usize| source * actions..(source + 1) * actions;
         let cells = self.estimates.sources[..self.cells.count()].iter().enumerate();
         let unit = |(cell, estimate): (usize, &Option<Decomposition>)| {
-            let (kept, route, gap) = courses(cell);
-            let costs = &self.high[cell * actions..][..actions];
-            let routed = costs[route] - self.task.routes()[route - 1].price();
-            Some(Unit { weight: estimate.as_ref()?.weight, gap, kept: costs[kept], routed })
+            Some(self.unit(estimate.as_ref()?.weight, &self.high[costs(cell)]))
         };
-        let units: Vec<Unit> = cells.filter_map(unit).collect();
+        let units: Vec<Unit> = match &self.estimates.leaves {
+            // The costs of a forest are each row's own, and so is what is routed.
+            Some(leaves) => self.units_of(leaves)?,
+            None => cells.filter_map(unit).collect(),
+        };
         let largest = units.iter().flat_map(|unit| [unit.kept, unit.routed]).fold(0.0, f64::max);
-        let tie = TIE * self.task.loss().rounding().max(largest);
-        let surcharge = Surcharge::find(limit, &units, tie)?;
-        let mut decided = Vec::with_capacity(self.codes.len());
+        self.tie = TIE * self.task.loss().rounding().max(largest);
+        self.surcharge = Some(Surcharge::find(limit, &units, self.tie)?);
+        self.kept.resize(self.codes.len(), UNDETERMINED);
         for source in 0..self.codes.len() {
-            let (kept, route, gap) = courses(source);
-            let over = gap - surcharge.price;
-            // Costs within bounds that do not decide stay undecided, unless routing is worth it even at the dearer end.
-            let undecided = self.codes[source] == UNDETERMINED && over.partial_cmp(&tie) != Some(Ordering::Greater);
-            decided.push(match over {
-                _ if undecided => (UNDETERMINED, UNDETERMINED, self.margins[source]),
-                over if over > tie => (route as u8, route as u8, over),
-                over if over < -tie => (kept as u8, kept as u8, -over),
-                _ => (route as u8, kept as u8, 0.0),
-            });
+            (self.codes[source], self.kept[source], self.margins[source]) =
+                self.within(&self.high[costs(source)], self.codes[source], self.margins[source]);
         }
-        // All of a lot that is never, or always, drawn is no lot.
-        let drawn = |(route, kept, margin): (u8, u8, f64)| match surcharge.marginal {
-            0.0 => (kept, kept, margin),
-            1.0 => (route, route, margin),
-            _ => (route, kept, margin),
-        };
-        let decided: Vec<_> = decided.into_iter().map(drawn).collect();
-        self.codes = decided.iter().map(|it| it.0).collect();
-        self.kept = decided.iter().map(|it| it.1).collect();
-        self.margins = decided.iter().map(|it| it.2).collect();
-        self.surcharge = Some(surcharge);
         Ok(())
+    }
+
+    fn courses(&self, costs: &[f64]) -> Courses {
+        let cheapest =
+            |of: &mut dyn Iterator<Item = usize>| of.min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0);
+        let routes = self.task.routes().len();
+        let kept = cheapest(&mut (0..1).chain(1 + routes..costs.len()));
+        let route = cheapest(&mut (1..=routes));
+        Courses { kept, route, gap: costs[kept] - costs[route] }
+    }
+
+    /// Queries of these costs.
+    pub(super) fn unit(&self, weight: f64, costs: &[f64]) -> Unit {
+        let Courses { kept, route, gap } = self.courses(costs);
+        Unit { weight, gap, kept: costs[kept], routed: costs[route] - self.task.routes()[route - 1].price() }
+    }
+
+    /// What is done with queries of these costs within the limit, if there is one: the action, the one if a lot falls against
+    /// it, and by how much the first is better. Without a limit `code` and `margin` stand.
+    #[inline]
+    pub(super) fn within(&self, costs: &[f64], code: u8, margin: f64) -> (u8, u8, f64) {
+        let Some(surcharge) = &self.surcharge else { return (code, code, margin) };
+        let Courses { kept, route, gap } = self.courses(costs);
+        let over = gap - surcharge.price;
+        let (kept, route) = (kept as u8, route as u8);
+        // Costs within bounds that do not decide stay undecided, unless routing is worth it even at the dearer end.
+        if code == UNDETERMINED && over.partial_cmp(&self.tie) != Some(Ordering::Greater) {
+            return (code, code, margin);
+        }
+        if over.abs() > self.tie {
+            let action = if over > 0.0 { route } else { kept };
+            return (action, action, over.abs());
+        }
+        // A lot that is never, or always, drawn is none.
+        match surcharge.marginal {
+            0.0 => (kept, kept, 0.0),
+            1.0 => (route, route, 0.0),
+            _ => (route, kept, 0.0),
+        }
     }
 
     /// The price that the task's limit on routing comes to, if it has one.
@@ -176,9 +196,7 @@ impl Policy {
         if self.surcharge.is_none() {
             return verdict;
         }
-        // In single precision, in which all formats agree.
-        let entries = prediction.iter().map(|x| u64::from(x.to_f32().to_bits()));
-        self.settle(verdict, entries.chain(features.iter().map(|x| x.to_bits())))
+        self.settle(verdict, content(prediction, features))
     }
 
     /// The verdict with its lot, if it has one, drawn by the query's id instead of its content: queries of the same content
@@ -194,6 +212,17 @@ impl Policy {
             _ => verdict,
         }
     }
+
+    /// Whether the lot of a query with costs of its own falls against routing, if it has one.
+    pub(super) fn own_lot_falls(&self, own: &Own, bits: impl Iterator<Item = u64>) -> bool {
+        own.code != own.kept && self.surcharge.is_some_and(|surcharge| lot(bits) >= surcharge.marginal)
+    }
+}
+
+/// The bits of a query; predictions in single precision, in which all formats agree.
+pub(super) fn content<T: Real>(prediction: &[T], features: &[f64]) -> impl Iterator<Item = u64> {
+    let entries = prediction.iter().map(|x| u64::from(x.to_f32().to_bits()));
+    entries.chain(features.iter().map(|x| x.to_bits()))
 }
 
 /// What is done with the queries of a source: one action or, at the margin of a limit, either of two by lot.

@@ -85,6 +85,8 @@ pub struct Policy {
     /// With a limit, what is done with a query whose lot falls against routing: another action than above for the sources at the
     /// margin, the same for all others.
     kept: Vec<u8>,
+    /// Gaps as close as this to the surcharge are at the margin.
+    tie: f64,
 }
 
 /// What a task's loss, estimator and oracles make of a router; prices do not enter.
@@ -154,7 +156,7 @@ impl Router {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };
             Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles)
         };
-        let leaves = Leaves::of(self, loss, estimator, &oracles)?;
+        let leaves = Leaves::of(self, loss, estimator, &oracles, task.limit().is_some())?;
         let cells = self.cells().count();
         let mut sources: Vec<Option<Decomposition>> =
             (0..cells as u32).into_par_iter().map(|cell| estimate(self.mixture(CellId(cell)))).collect();
@@ -206,6 +208,7 @@ impl Policy {
             margins: Vec::with_capacity(sources),
             surcharge: None,
             kept: Vec::new(),
+            tie: 0.0,
             task,
             columns,
             cells,
@@ -533,6 +536,9 @@ impl Policy {
     /// Which share of the calibration rows, by weight, each action would get; `undetermined` only if there are any.
     #[must_use]
     pub fn shares(&self) -> Named<f64> {
+        if let Some(shares) = self.shares_of_rows() {
+            return shares;
+        }
         let cells = self.estimates.sources[..self.cells.count()].iter().enumerate();
         let known: Vec<(u32, f64)> =
             cells.filter_map(|(cell, estimate)| Some((cell as u32, estimate.as_ref()?.weight))).collect();
@@ -634,6 +640,7 @@ impl<'p> Decision<'p> {
     #[inline]
     fn raw_code(&self) -> u8 {
         match &self.own {
+            Some(own) if self.kept => own.kept,
             Some(own) => own.code,
             None if self.kept => self.policy.kept[self.source as usize],
             None => self.policy.codes[self.source as usize],
@@ -648,13 +655,17 @@ impl<'p> Decision<'p> {
     /// At the margin of a limit, the part of such queries that is routed: a lot decides, the same for the same query.
     #[must_use]
     pub fn lots(&self) -> Option<f64> {
-        self.policy.lots(self.source)
+        match &self.own {
+            Some(own) => self.policy.surcharge.filter(|_| own.code != own.kept).map(|surcharge| surcharge.marginal),
+            None => self.policy.lots(self.source),
+        }
     }
 
     /// At the margin of a limit, what is done with the queries whose lot falls against routing.
     #[must_use]
     pub fn otherwise(&self) -> Option<Action<'p>> {
-        self.lots().map(|_| self.policy.action(self.policy.kept[self.source as usize]))
+        let kept = || self.own.as_ref().map_or_else(|| self.policy.kept[self.source as usize], |own| own.kept);
+        self.lots().map(|_| self.policy.action(kept()))
     }
 
     /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label an item, the

@@ -257,7 +257,8 @@ fn what_cannot_be_learned_is_refused_with_advice() {
     assert!(message(router.policy(&many)).contains("at most 16"));
     assert!(message(router.clone().recalibrated().policy(&task())).contains("weak prediction"));
     assert!(message(router.certificate(&task(), 0.95)).contains("use tree"));
-    assert!(message(router.policy(&task().budget(0.2).unwrap())).contains("each query's own"));
+    let unlimited = router.policy(&task()).unwrap();
+    assert!(message(unlimited.reprice(&task().budget(0.2).unwrap())).contains("Router::policy"));
     let policy = router.policy(&task()).unwrap();
     let error = message(policy.decide_rows(&[0.6, 0.4], &[0.1, 0.2], &mut [Default::default()]));
     assert!(error.contains("decide_batch"), "{error}");
@@ -307,5 +308,35 @@ fn weights_count_as_rows() {
     for partition in [Partition::tree(), Partition::forest(5)] {
         let (a, b) = (Router::calibrate(&table, &partition).unwrap(), Router::calibrate(&heavy, &partition).unwrap());
         assert!(a != b && b.policy(&task()).is_ok());
+    }
+}
+
+#[test]
+fn a_budget_is_kept_query_by_query() {
+    let router = Router::calibrate(&world(2_000, 6, 21), &Partition::forest(20)).unwrap();
+    let held_out = world(8_000, 6, 22);
+    for budget in [0.0, 0.1, 0.35] {
+        let policy = router.policy(&task().budget(budget).unwrap()).unwrap();
+        let found = policy.surcharge().unwrap();
+        let routed = |shares: &pointsman::Named<f64>| *shares.get("route:expert").unwrap();
+        assert!((routed(&policy.shares()) - found.share).abs() < 1e-9, "{found:?}");
+        assert!((found.share - budget).abs() < 1e-9, "{found:?}");
+        // Two samples of rows, and a little for the forest knowing its own rows better.
+        let error = 5.0 * (0.25_f64 / 8_000.0 + 0.25 / 2_000.0).sqrt();
+        let evaluation = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
+        assert!((routed(&evaluation.shares) - budget).abs() < error, "{budget}: {:?}", evaluation.shares);
+        let mut decided = policy.decide_batch(&held_out).unwrap();
+        let actions = |decided: &pointsman::Decisions| -> Vec<String> {
+            (0..held_out.rows()).map(|row| policy.row(decided, row).action().to_string()).collect()
+        };
+        let batch = actions(&decided);
+        for (row, action) in batch.iter().enumerate().take(200) {
+            let alone = policy.decide_with(held_out.prediction(row), held_out.features(row)).unwrap();
+            assert_eq!(alone.action().to_string(), *action, "row {row}");
+        }
+        let ids: Vec<String> = (0..held_out.rows()).map(|row| row.to_string()).collect();
+        decided.draw_by_ids(&policy, &ids);
+        let share = actions(&decided).iter().filter(|action| *action == "route:expert").count() as f64 / 8_000.0;
+        assert!((share - budget).abs() < error, "{budget}: {share}");
     }
 }

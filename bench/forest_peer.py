@@ -1,0 +1,52 @@
+"""The peers of forests, timed on the data that the bench has written: prints seconds as JSON.
+
+    forest_peer.py FOLDER TREES LEAF
+
+scikit-learn grows a forest of the same size on the same targets; XGBoost predicts as many trees. Needs numpy, scikit-learn and xgboost.
+"""
+
+import json
+import pathlib
+import statistics
+import sys
+import time
+
+import numpy as np
+
+
+def seconds(run, repeats):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def main():
+    folder, trees, leaf = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    rows, queries, width = (int(x) for x in (folder / "shape").read_text().split())
+    read = lambda name, kind, *shape: np.fromfile(folder / name, kind).reshape(shape)
+    inputs = read("inputs", "<f4", rows, width)
+    targets = read("targets", "<f8", rows, 2)
+    asked = read("queries", "<f4", queries, width)
+    out = {}
+
+    from sklearn.ensemble import RandomForestRegressor
+
+    forest = RandomForestRegressor(
+        n_estimators=trees, min_samples_leaf=leaf, max_features=1 / 3, max_samples=0.6, n_jobs=2, random_state=0
+    )
+    out["grow"] = seconds(lambda: forest.fit(inputs, targets), 1)
+
+    import xgboost
+
+    booster = xgboost.XGBRegressor(n_estimators=trees, n_jobs=2, tree_method="hist").fit(inputs, targets[:, 1])
+    matrix = xgboost.DMatrix(asked, nthread=2)
+    out["predict"] = seconds(lambda: booster.get_booster().predict(matrix), 5)
+    out["predict_in_place"] = seconds(lambda: booster.get_booster().inplace_predict(asked), 5)
+    print(json.dumps(out))
+
+
+if __name__ == "__main__":
+    main()

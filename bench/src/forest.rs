@@ -1,0 +1,137 @@
+//! Forests: growing, valuing for another loss, deciding.
+//!
+//! The peers in Python run if `POINTSMAN_PYTHON` names an interpreter that has them (`forest_peer.py`); the supervised router is here.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+
+use pointsman::{Axis, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman_lab::Supervised;
+
+use crate::data;
+use crate::timing::{median, race};
+
+const ROWS: usize = 50_000;
+const FEATURES: usize = 20;
+const CLASSES: usize = 3;
+const TREES: usize = 200;
+const QUERIES: usize = 100_000;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+pub(crate) fn run() -> Outcome<()> {
+    let (calibration, queries) =
+        (data::featured(ROWS, CLASSES, FEATURES, 5), data::featured(QUERIES, CLASSES, FEATURES, 6));
+    let mut router = None;
+    let partition = Partition::forest(TREES);
+    let grown = median(1, || -> Outcome<()> {
+        router = Some(Router::calibrate(&calibration, &partition)?);
+        Ok(())
+    })?;
+    let router = router.ok_or("no router")?;
+    let leaf = leaf_size(&router);
+    let task = |loss: Loss| Task::new(loss).route("expert", Oracle::bayes(), 0.05)?.abstain(0.3);
+    let policy = router.policy(&task(Loss::brier())?)?;
+    let together = median(5, || policy.decide_batch(black_box(&queries)).map(|all| drop(black_box(all))))?;
+
+    let folder = tempfile::tempdir()?;
+    let peers = match std::env::var_os("POINTSMAN_PYTHON") {
+        None => None,
+        Some(python) => {
+            data::write_inputs(folder.path(), &calibration, &queries)?;
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("forest_peer.py");
+            let run = Command::new(python)
+                .arg(script)
+                .arg(folder.path())
+                .args([TREES, leaf].map(|n| n.to_string()))
+                .output()?;
+            if !run.status.success() {
+                return Err(String::from_utf8_lossy(&run.stderr).into());
+            }
+            Some(String::from_utf8(run.stdout)?)
+        }
+    };
+    let peer = |name: &str| peers.as_ref().and_then(|text| number(text, name));
+    line(
+        &format!("grow {partition} on {ROWS} × {FEATURES}, its leaf size chosen / scikit-learn, leaf {leaf}"),
+        &format!("{grown:.1} s"),
+        peer("grow")
+            .map(|peer| (format!("{peer:.1} s"), format!("{:.2} times the peer's time (bar: 2)", grown / peer))),
+    );
+    line(
+        &format!("decide {QUERIES} rows together / XGBoost predicts as many trees"),
+        &format!("{:.2} µs/row", together / QUERIES as f64 * 1e6),
+        peer("predict").map(|peer| {
+            let own = peer / QUERIES as f64 * 1e6;
+            (format!("{own:.2} µs/row"), format!("{:.2} of the peer's speed (bar: 1)", peer / together))
+        }),
+    );
+    value(&router, &calibration, task)?;
+    one(&policy, &queries)
+}
+
+/// Another loss, against training a supervised router for it.
+fn value(router: &Router, calibration: &Table, task: impl Fn(Loss) -> pointsman::Result<Task>) -> Outcome<()> {
+    let plain = Router::calibrate(calibration, &Partition::top_class(10))?;
+    for loss in ["brier", "cross-entropy", "zero-one"] {
+        let task = task(loss.parse()?)?;
+        let replay = plain.policy(&task)?.replay(calibration)?;
+        let (subject, peer) = race(
+            3,
+            || -> Outcome<()> {
+                black_box(router.policy(&task)?);
+                Ok(())
+            },
+            || {
+                black_box(Supervised::fit(calibration, &replay, 100)?);
+                Ok(())
+            },
+        )?;
+        line(
+            &format!("value the forest for {loss} / train the supervised router"),
+            &format!("{:.0} ms", subject * 1e3),
+            Some((format!("{:.0} ms", peer * 1e3), format!("{:.1} times faster (bar: 10)", peer / subject))),
+        );
+    }
+    Ok(())
+}
+
+fn one(policy: &Policy, queries: &Table) -> Outcome<()> {
+    let n = 2_000;
+    let mut failures = 0;
+    let decide = |row: usize| policy.decide_with(queries.prediction(row), queries.features(row));
+    let allocations = allocation_counter::measure(|| failures = (0..n).filter(|&row| decide(row).is_err()).count());
+    let seconds = median(7, || -> pointsman::Result<()> {
+        for row in 0..n {
+            black_box(decide(black_box(row))?.costs());
+        }
+        Ok(())
+    })?;
+    let bar = format!("bar: 10 µs; {} allocations, {failures} failures", allocations.count_total);
+    line(
+        &format!("one decision by {TREES} trees"),
+        &format!("{:.0} ns", seconds / n as f64 * 1e9),
+        Some((String::new(), bar)),
+    );
+    Ok(())
+}
+
+fn line(what: &str, subject: &str, peer: Option<(String, String)>) {
+    let (peer, bar) = peer.unwrap_or_else(|| ("–".into(), "no peer: set POINTSMAN_PYTHON".into()));
+    println!("{what:<58} {subject:>12} {peer:>12}   {bar}");
+}
+
+/// The smallest leaf that was allowed, as far as the mean one tells: leaves have between one and two times as many rows.
+fn leaf_size(router: &Router) -> usize {
+    let [Axis::Forest { forest, .. }] = router.cells().axes() else { return 1 };
+    let mean = 0.6 * (router.rows().rows() * TREES) as f64 / forest.trees().leaves() as f64;
+    [250, 120, 60, 30, 15, 8, 4].into_iter().find(|&leaf| leaf as f64 <= mean).unwrap_or(4)
+}
+
+/// A number of a flat JSON object.
+fn number(text: &str, name: &str) -> Option<f64> {
+    let rest = text.split_once(&format!("\"{name}\": "))?.1;
+    rest.split([',', '}']).next()?.trim().parse().ok()
+}

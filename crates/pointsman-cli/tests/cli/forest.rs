@@ -1,0 +1,118 @@
+//! Partitions that learn, from the table to the report.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::line;
+
+fn demo() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    line(folder.path(), "demo -o . --rows 600").ok();
+    folder
+}
+
+/// Leaves a column of a CSV table out, or empties every third value of it.
+fn rewrite(folder: &Path, from: &str, to: &str, column: &str, drop: bool) {
+    let text = fs::read_to_string(folder.join(from)).unwrap();
+    let place = text.lines().next().unwrap().split(',').position(|name| name == column).unwrap();
+    let row = |(i, line): (usize, &str)| {
+        let mut cells: Vec<&str> = line.split(',').collect();
+        if drop {
+            cells.remove(place);
+        } else if i % 3 == 1 {
+            cells[place] = "";
+        }
+        cells.join(",") + "\n"
+    };
+    fs::write(folder.join(to), text.lines().enumerate().map(row).collect::<String>()).unwrap();
+}
+
+#[test]
+fn a_router_that_learned_shows_decides_and_is_evaluated() {
+    let folder = demo();
+    let path = folder.path();
+    for partition in ["tree", "forest:20"] {
+        let run = line(path, &format!("calibrate calibration.csv --partition {partition} -o r.st --seed 3")).ok();
+        assert!(run.stdout.contains(partition), "{run:?}");
+        line(path, &format!("calibrate calibration.csv --partition {partition} -o again.st --seed 3")).ok();
+        assert_eq!(fs::read(path.join("r.st")).unwrap(), fs::read(path.join("again.st")).unwrap());
+        let show = line(path, "show r.st --route 0.05 --abstain 0.3 --json").ok().json();
+        assert_eq!(show["partition"], partition);
+        assert!(show["cells"].as_array().unwrap().len() > 1, "{partition}");
+        line(path, "show r.st").ok();
+        line(path, "decide r.st heldout.csv --route 0.05 --abstain 0.3 -o d.csv").ok();
+        let decided = fs::read_to_string(path.join("d.csv")).unwrap();
+        let rows = decided.lines().count() - 1;
+        let evaluation = line(path, "evaluate r.st heldout.csv --route 0.05 --abstain 0.3 --json").ok().json();
+        assert_eq!(evaluation["rows"], rows);
+        // What was decided is what was evaluated.
+        let share = |action: &str| {
+            let place = decided.lines().next().unwrap().split(',').position(|name| name == "action").unwrap();
+            let taken = decided.lines().skip(1).filter(|line| line.split(',').nth(place) == Some(action));
+            taken.count() as f64 / rows as f64
+        };
+        for action in ["predict", "route:oracle", "abstain"] {
+            let evaluated = evaluation["shares"][action].as_f64().unwrap();
+            assert!(
+                (share(action) - evaluated).abs() < 1e-9,
+                "{partition} {action}: {} and {evaluated}",
+                share(action)
+            );
+        }
+    }
+    // Queries of one cell have costs of their own.
+    let decided = fs::read_to_string(path.join("d.csv")).unwrap();
+    let costs: std::collections::HashSet<&str> = decided.lines().skip(1).filter_map(|l| l.rsplit(',').nth(2)).collect();
+    assert!(costs.len() > 100, "{} distinct costs", costs.len());
+    line(path, "evaluate r.st heldout.csv --route 0.05 -o report").ok();
+    assert!(path.join("report/report.html").exists());
+}
+
+#[test]
+fn auto_says_why() {
+    let folder = demo();
+    let run = line(folder.path(), "calibrate calibration.csv --partition auto -o r.st").ok();
+    assert!(run.stdout.contains("chosen") && run.stdout.contains("forest:200"), "{run:?}");
+    let json = line(folder.path(), "calibrate calibration.csv --partition auto -o r.st --json").ok().json();
+    let candidates = json["choice"]["candidates"].as_array().unwrap();
+    assert_eq!((candidates.len(), &candidates[0]["partition"]), (3, &json["partition"]));
+}
+
+#[test]
+fn missing_features_are_for_trees() {
+    let folder = demo();
+    let path = folder.path();
+    rewrite(path, "calibration.csv", "holes.csv", "x_position", false);
+    rewrite(path, "heldout.csv", "queries.csv", "x_position", false);
+    rewrite(path, "heldout.csv", "without.csv", "x_position", true);
+    line(path, "calibrate holes.csv --partition forest:5 -o r.st").ok();
+    line(path, "decide r.st queries.csv --route 0.05 -o d.csv").ok();
+    let run = line(path, "decide r.st without.csv --route 0.05 -o e.csv");
+    assert!(run.code == 2 && run.stderr.contains("x_position") && !path.join("e.csv").exists(), "{run:?}");
+    let run = line(path, "calibrate holes.csv --partition features:x_position=5 -o e.st");
+    assert!(run.code == 2 && run.stderr.contains("x_position") && run.stderr.contains("missing"), "{run:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let folder = demo();
+    let path = folder.path();
+    let single = "prob_a,prob_b,votes_a,votes_b\n".to_owned() + &"0.6,0.4,1,0\n0.7,0.3,0,1\n".repeat(50);
+    fs::write(path.join("single.csv"), single).unwrap();
+    for (command, said) in [
+        ("calibrate calibration.csv --partition tree*confidence:3 -o e.st", "product"),
+        ("calibrate calibration.csv --partition forest:0 -o e.st", "number of trees"),
+        ("calibrate calibration.csv --partition forest:3 --recalibrate -o e.st", "--recalibrate"),
+        ("calibrate single.csv --partition auto -o e.st", "two labels"),
+    ] {
+        let run = line(path, command);
+        assert!(run.code == 2 && run.stderr.contains(said) && !path.join("e.st").exists(), "{command}: {run:?}");
+    }
+    line(path, "calibrate calibration.csv --partition forest:3 -o r.st").ok();
+    for (command, said) in [("show r.st --route 0.1 --estimator npmle", "use shrink")] {
+        let run = line(path, command);
+        assert!(run.code == 2 && run.stderr.contains(said), "{command}: {run:?}");
+    }
+}
