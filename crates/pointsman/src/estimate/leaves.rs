@@ -3,109 +3,138 @@
 //! What depends on a row alone is worked out once; a leaf only adds it up, and evaluates the entropy of its shrunk points. The
 //! numbers are those of [`Decomposition`](super::Decomposition), up to rounding.
 
+use std::collections::HashMap;
+
 use rayon::prelude::*;
 
 use super::{Estimator, certain_loss};
 use crate::loss::{Loss, dot};
 use crate::router::{Mixture, SPARSE};
 
-/// What is known of each row of a mixture's table.
+/// What is known of each row of a mixture's table, and of each distinct set of votes: rows that share their votes share all but
+/// the loss of their prediction.
 pub(crate) struct PerRow {
     classes: usize,
     weights: Vec<f64>,
-    /// Labels of each row, as a number.
+    /// Loss of the weak prediction.
+    totals: Vec<f64>,
+    /// Which votes a row has.
+    votes: Vec<u32>,
+    /// Labels of each distinct set of votes, as a number.
     labels: Vec<f64>,
-    /// Snapshot means, row by row.
+    /// Snapshot means, one after the other.
     means: Vec<f64>,
     /// ‖ȳ‖².
     squares: Vec<f64>,
-    /// Loss of the weak prediction.
-    totals: Vec<f64>,
+}
+
+/// What one leaf leaves behind for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Weight and squared weights of each distinct set of votes; zero between leaves.
+    sums: Vec<[f64; 2]>,
+    /// Those that a leaf has, in the order they were met.
+    met: Vec<u32>,
+    points: Vec<f64>,
 }
 
 impl PerRow {
     pub(crate) fn of(mixture: Mixture<'_>, loss: &Loss) -> Self {
         let (table, classes) = (mixture.table(), mixture.table().classes().len());
-        let mut means = vec![0.0; table.rows() * classes];
-        let row = |(point, losses): &mut (Vec<f64>, Vec<f64>), (row, mean): (usize, &mut [f64])| {
+        let total = |(mean, point, losses): &mut (Vec<f64>, Vec<f64>, Vec<f64>), row: usize| {
             mixture.votes(row).mean_into(mean);
             table.dist_into(row, point);
             loss.losses_into(point, losses);
-            (dot(mean, losses), dot(mean, mean))
+            dot(mean, losses)
         };
-        let buffers = || (vec![0.0; classes], vec![0.0; classes]);
-        let rows = means.par_chunks_exact_mut(classes).enumerate().with_min_len(1 << 10);
-        let (totals, squares) = rows.map_init(buffers, row).unzip();
-        let all = || 0..table.rows();
-        Self {
-            classes,
-            weights: all().map(|row| table.weight(row)).collect(),
-            labels: all().map(|row| mixture.votes(row).k() as f64).collect(),
-            means,
-            squares,
-            totals,
-        }
+        let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, total).collect();
+        let mut distinct: HashMap<&[u32], u32> = HashMap::new();
+        let (mut labels, mut means, mut squares) = (Vec::new(), Vec::new(), Vec::new());
+        let number = |row: usize| {
+            let votes = mixture.votes(row);
+            let next = distinct.len() as u32;
+            *distinct.entry(votes.counts()).or_insert_with(|| {
+                let start = means.len();
+                means.resize(start + classes, 0.0);
+                votes.mean_into(&mut means[start..]);
+                squares.push(dot(&means[start..], &means[start..]));
+                labels.push(votes.k() as f64);
+                next
+            })
+        };
+        let votes = (0..table.rows()).map(number).collect();
+        let weights = (0..table.rows()).map(|row| table.weight(row)).collect();
+        Self { classes, weights, totals, votes, labels, means, squares }
     }
 
-    /// The total loss of some rows and both ends of their irreducible loss. `scratch` is used anew for every call.
+    /// The total loss of some rows and both ends of their irreducible loss.
     ///
     /// For `shrink` and `plugin` only.
-    pub(crate) fn losses(&self, rows: &[u32], loss: &Loss, estimator: Estimator, scratch: &mut Vec<f64>) -> [f64; 3] {
+    pub(crate) fn losses(&self, rows: &[u32], loss: &Loss, estimator: Estimator, scratch: &mut Scratch) -> [f64; 3] {
         let c = self.classes;
-        scratch.clear();
-        scratch.resize(2 * c, 0.0);
-        let (centre, point) = scratch.split_at_mut(c);
-        let (mut weight, mut total, mut squares) = (0.0, 0.0, 0.0);
-        let (mut pairs, mut pair_weight, mut pair_squares, mut noise) = (0, 0.0, 0.0, 0.0);
-        let (mut fewest, mut most) = (f64::INFINITY, 0.0);
+        let Scratch { sums, met, points } = scratch;
+        sums.resize(self.labels.len(), [0.0; 2]);
+        met.clear();
+        points.clear();
+        points.resize(2 * c, 0.0);
+        let (centre, point) = points.split_at_mut(c);
+        let (mut weight, mut total) = (0.0, 0.0);
         for row in rows.iter().map(|&row| row as usize) {
-            let (w, k) = (self.weights[row], self.labels[row]);
+            let (w, sums) = (self.weights[row], &mut sums[self.votes[row] as usize]);
+            if sums[0] == 0.0 {
+                met.push(self.votes[row]);
+            }
+            sums[0] += w;
+            sums[1] += w * w;
             weight += w;
             total += w * self.totals[row];
-            squares += w * self.squares[row];
+        }
+        let mean = |votes: usize| &self.means[votes * c..][..c];
+        let (mut squares, mut pair_weight, mut pair_squares, mut noise) = (0.0, 0.0, 0.0, 0.0);
+        let (mut fewest, mut most) = (f64::INFINITY, 0.0);
+        for votes in met.iter().map(|&votes| votes as usize) {
+            let ([w, w2], k) = (sums[votes], self.labels[votes]);
+            squares += w * self.squares[votes];
             (fewest, most) = (k.min(fewest), k.max(most));
             if k >= 2.0 {
-                pairs += 1;
                 pair_weight += w;
-                pair_squares += w * w;
-                noise += w * (1.0 - self.squares[row]) * k / (k - 1.0);
+                pair_squares += w2;
+                noise += w * (1.0 - self.squares[votes]) * k / (k - 1.0);
             }
-            let mean = &self.means[row * c..][..c];
-            centre.iter_mut().zip(mean).for_each(|(sum, y)| *sum += w * y);
+            centre.iter_mut().zip(mean(votes)).for_each(|(sum, y)| *sum += w * y);
         }
         centre.iter_mut().for_each(|sum| *sum /= weight);
-        let total = total / weight;
         let ceiling = loss.entropy(centre);
-        let effective = if pairs > 0 { pair_weight * pair_weight / pair_squares } else { 0.0 };
-        if pair_weight < weight / 2.0 && effective < SPARSE as f64 - 1e-6 {
-            return [total, certain_loss(loss, centre), ceiling];
-        }
-        let shrinks = estimator == Estimator::Shrink;
-        let noise = noise / pair_weight;
-        let square = dot(centre, centre);
+        let effective = if pair_weight > 0.0 { pair_weight * pair_weight / pair_squares } else { 0.0 };
+        let identified = pair_weight >= weight / 2.0 || effective >= SPARSE as f64 - 1e-6;
+        let (noise, square) = (if pair_weight > 0.0 { noise / pair_weight } else { 0.0 }, dot(centre, centre));
         let variance = (1.0 - square - noise).max(0.0);
         let spread = squares / weight - square;
         let common = if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 };
         let mut irreducible = 0.0;
-        for row in rows.iter().map(|&row| row as usize) {
-            let mean = &self.means[row * c..][..c];
-            let entropy = if shrinks {
+        for votes in met.iter().map(|&votes| votes as usize) {
+            let [w, _] = std::mem::take(&mut sums[votes]);
+            let entropy = if estimator == Estimator::Shrink {
                 let factor = match fewest == most {
                     true => common,
-                    false if variance > 0.0 => (variance / (variance + noise / self.labels[row])).sqrt(),
+                    false if variance > 0.0 => (variance / (variance + noise / self.labels[votes])).sqrt(),
                     false => 0.0,
                 };
-                for ((p, y), centre) in point.iter_mut().zip(mean).zip(centre.iter()) {
+                for ((p, y), centre) in point.iter_mut().zip(mean(votes)).zip(centre.iter()) {
                     *p = centre + factor * (y - centre);
                 }
                 loss.entropy(point)
             } else {
-                loss.entropy(mean)
+                loss.entropy(mean(votes))
             };
-            irreducible += self.weights[row] * entropy;
+            irreducible += w * entropy;
         }
-        let irreducible = irreducible / weight;
-        let irreducible = if shrinks { irreducible.min(ceiling) } else { irreducible };
+        let (total, irreducible) = (total / weight, irreducible / weight);
+        if !identified {
+            return [total, certain_loss(loss, centre), ceiling];
+        }
+        let irreducible = if estimator == Estimator::Shrink { irreducible.min(ceiling) } else { irreducible };
         [total, irreducible, irreducible]
     }
 }
@@ -126,9 +155,10 @@ mod tests {
             let table = table.with_weights((0..n).map(|i| 1.0 + f64::from(i % 3)).collect()).unwrap();
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
+                    let mut scratch = Scratch::default();
                     let per_row = PerRow::of(Mixture::all_rows_of(&table), &loss);
                     for rows in [vec![7], vec![1, 2, 3, 5, 8, 13, 21, 34, 55], (0..n).collect::<Vec<_>>()] {
-                        let found = per_row.losses(&rows, &loss, estimator, &mut Vec::new());
+                        let found = per_row.losses(&rows, &loss, estimator, &mut scratch);
                         let mixture = Mixture::of_rows(&table, &rows);
                         let d = Decomposition::of(mixture, &loss, estimator, None, &RowLosses::default()).unwrap();
                         let expected = [d.total, d.irreducible_low, d.irreducible_high];

@@ -21,7 +21,7 @@ use crate::router::Mixture;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use dirichlet::draw_into;
-pub(crate) use leaves::PerRow;
+pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 

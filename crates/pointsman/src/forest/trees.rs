@@ -37,6 +37,8 @@ pub struct Trees {
     /// The first node of each tree; the nodes of a tree lie together.
     roots: Vec<u32>,
     steps: Vec<Step>,
+    /// The number of each node's leaf; of a split, [`NO_LEAF`]. Apart, since only the end of a walk needs it.
+    numbers: Vec<u32>,
     /// Leaves of the trees before each tree, and of all.
     first_leaves: Vec<u32>,
 }
@@ -49,8 +51,6 @@ struct Step {
     input: u32,
     /// The left child; of a leaf, itself.
     left: u32,
-    /// The number of the leaf; of a split, [`NO_LEAF`].
-    leaf: u32,
 }
 
 const MISSING_RIGHT: u32 = 1 << 31;
@@ -80,6 +80,7 @@ impl Trees {
             return Err(fault("do not begin where they should"));
         }
         let (mut steps, mut first_leaves) = (Vec::with_capacity(nodes.len()), vec![0]);
+        let mut numbers = Vec::with_capacity(nodes.len());
         let mut depths: Vec<u8> = vec![u8::MAX; nodes.len()];
         for (tree, &root) in roots.iter().enumerate() {
             let end = roots.get(tree + 1).map_or(nodes.len(), |&next| next as usize);
@@ -96,7 +97,8 @@ impl Trees {
                 match nodes[place] {
                     Node::Leaf => {
                         let (threshold, left) = (f64::INFINITY, place as u32);
-                        steps.push(Step { threshold, input: 0, left, leaf: leaves });
+                        steps.push(Step { threshold, input: 0, left });
+                        numbers.push(leaves);
                         leaves += 1;
                     }
                     Node::Split { input, threshold, left, missing_right } => {
@@ -120,13 +122,14 @@ impl Trees {
                             depths[child] = depth + 1;
                         }
                         let input = input | if missing_right { MISSING_RIGHT } else { 0 };
-                        steps.push(Step { threshold, input, left, leaf: NO_LEAF });
+                        steps.push(Step { threshold, input, left });
+                        numbers.push(NO_LEAF);
                     }
                 }
             }
             first_leaves.push(leaves);
         }
-        Ok(Self { inputs, roots, steps, first_leaves })
+        Ok(Self { inputs, roots, steps, numbers, first_leaves })
     }
 
     /// How many inputs a query has.
@@ -160,7 +163,7 @@ impl Trees {
 
     /// The nodes, tree by tree.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + '_ {
-        self.steps.iter().map(|step| match step.leaf {
+        self.steps.iter().zip(&self.numbers).map(|(step, &leaf)| match leaf {
             NO_LEAF => Node::Split {
                 input: step.input & !MISSING_RIGHT,
                 threshold: step.threshold,
@@ -178,7 +181,7 @@ impl Trees {
         loop {
             let next = self.steps[place as usize].next(inputs);
             if next == place {
-                return self.steps[place as usize].leaf;
+                return self.numbers[place as usize];
             }
             place = next;
         }
@@ -191,7 +194,7 @@ impl Trees {
             let mut places = [roots[0]; LANES];
             places[..roots.len()].copy_from_slice(roots);
             self.walk(&mut places, |step, _| step.next(inputs));
-            places[..roots.len()].iter().for_each(|&place| visit(self.steps[place as usize].leaf));
+            places[..roots.len()].iter().for_each(|&place| visit(self.numbers[place as usize]));
         }
     }
 
@@ -202,7 +205,7 @@ impl Trees {
             let mut places = [self.roots[tree]; LANES];
             let last = out.len() - 1;
             self.walk(&mut places, |step, lane| step.next(&&rows[lane.min(last) * width..][..width]));
-            out.iter_mut().zip(places).for_each(|(slot, place)| *slot = self.steps[place as usize].leaf);
+            out.iter_mut().zip(places).for_each(|(slot, place)| *slot = self.numbers[place as usize]);
         }
     }
 

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::limit::{Unit, content};
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses};
+use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch};
 use crate::evaluate::Named;
 use crate::forest::{Forest, inputs};
 use crate::loss::Loss;
@@ -151,7 +151,7 @@ impl Leaves {
         let width = 4 + 2 * oracles.columns().len();
         let mut values = vec![0.0; forest.trees().leaves() * width];
         let per_row = PerRow::of(router.all_rows(), loss);
-        values.par_chunks_exact_mut(width).enumerate().for_each_init(Vec::new, |scratch, (leaf, out)| {
+        values.par_chunks_exact_mut(width).enumerate().for_each_init(Scratch::default, |scratch, (leaf, out)| {
             out[0] = forest.leaf_scores()[leaf];
             let rows = rows.of(leaf);
             if width == 4 {
