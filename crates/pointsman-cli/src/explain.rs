@@ -114,7 +114,7 @@ pub(crate) fn query(
     wanted: &str,
     batches: Batches,
 ) -> anyhow::Result<()> {
-    let (frame, place) = find(batches, wanted, &args.table)?;
+    let (frame, place) = find(batches, wanted, args)?;
     let mut decisions = policy.decide_batch(&frame.table)?;
     if let Some(ids) = &frame.ids {
         decisions.draw_by_ids(policy, ids);
@@ -136,7 +136,7 @@ fn certified(router: &Router, policy: &Policy, asked: Option<f64>, path: &Path) 
 }
 
 /// The batch and the place in it of the row with this id or, if no id is like it, of this number.
-fn find(mut batches: Batches, wanted: &str, table: &Path) -> anyhow::Result<(Frame, usize)> {
+fn find(mut batches: Batches, wanted: &str, args: &DecideArgs) -> anyhow::Result<(Frame, usize)> {
     let number: Option<u64> = wanted.parse().ok();
     let mut by_number = None;
     while let Some(frame) = batches.next().transpose()? {
@@ -155,7 +155,11 @@ fn find(mut batches: Batches, wanted: &str, table: &Path) -> anyhow::Result<(Fra
     }
     match by_number {
         Some(found) => Ok(found),
-        None => bail!("{}: no row has the id {wanted:?}, nor is there a row of that number (from 1)", table.display()),
+        None => {
+            let kept = if args.reading.filters.is_empty() { "" } else { " among those that --where keeps" };
+            let file = args.table.display();
+            bail!("{file}: no row has the id {wanted:?}, nor is there a row of that number (from 1){kept}")
+        }
     }
 }
 
