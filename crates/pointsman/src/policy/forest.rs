@@ -24,7 +24,7 @@ pub(super) const MAX_ACTIONS: usize = 16;
 const MAX_WIDTH: usize = 4 + 2 * MAX_ACTIONS;
 
 /// Rows decided together: what is known of them stays in the cache while the trees pass by.
-const BLOCK: usize = 256;
+const BLOCK: usize = 1024;
 
 /// A forest with the losses of each leaf.
 #[derive(Debug)]
