@@ -36,6 +36,7 @@ mod estimate;
 mod evaluate;
 mod forest;
 mod loss;
+mod mix;
 mod oracle;
 mod partition;
 mod policy;

@@ -8,7 +8,7 @@ use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;
 use crate::plan::{self, shell_quoted};
-use crate::render::number::{count, counted, decimals, fixed, maybe, percent, short};
+use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
 use crate::render::plot::{self, Curve, SIGNS};
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN};
 use crate::render::table::Grid;
@@ -28,7 +28,7 @@ pub(super) fn print(
     if let Some(text) = limit {
         paragraph(&mut out, 0, text)?;
     }
-    costs(&mut out, evaluation)?;
+    costs(&mut out, report)?;
     gains(&mut out, evaluation)?;
     if let Some(error) = &report.calibration_error {
         calibration(&mut out, error, report)?;
@@ -44,7 +44,8 @@ fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "\n{BOLD}{text}{BOLD:#}")
 }
 
-fn costs(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
+fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let evaluation = &report.evaluation;
     heading(out, &format!("Cost a query, in {} ({})", evaluation.unit, evaluation.loss))?;
     let digits = decimals(evaluation.mean_cost.iter().map(|(_, &cost)| cost));
     // With the truth known there is nothing to correct.
@@ -87,7 +88,7 @@ fn costs(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
         paragraph(&mut *out, 2, text)?;
         writeln!(out)?;
     }
-    money(out, evaluation)?;
+    paragraph(&mut *out, 2, &report.money_line())?;
     let regret = |name| evaluation.regret.get(name).copied().unwrap_or(f64::NAN);
     writeln!(
         out,
@@ -105,33 +106,6 @@ fn costs(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
         )?;
     }
     Ok(())
-}
-
-/// What happens at these prices, and against what.
-fn money(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
-    let verb = |name: &str| match name.split_once(':') {
-        Some(("route", oracle)) if evaluation.task.routes.len() > 1 => format!("routed to {oracle}"),
-        Some(("route", _)) => "routed".into(),
-        _ if name == "predict" => "predicted".into(),
-        _ if name == "abstain" => "abstained".into(),
-        _ => "undetermined (counted as the cheapest action of known cost)".to_owned(),
-    };
-    let shares: Vec<String> =
-        evaluation.shares.iter().map(|(name, &share)| format!("{} {}", percent(share), verb(name))).collect();
-    let always: Vec<String> = evaluation
-        .mean_cost
-        .iter()
-        .filter_map(|(name, &cost)| Some(format!("{} {}", name.strip_prefix("always-")?, short(cost))))
-        .map(|text| format!("always-{text}"))
-        .collect();
-    let router = evaluation.mean_cost.get("router").copied().unwrap_or(f64::NAN);
-    let text = format!(
-        "At these prices: {}; cost a query {GOOD}{}{GOOD:#}, against {}.",
-        shares.join(", "),
-        short(router),
-        always.join(", ")
-    );
-    paragraph(out, 2, &text)
 }
 
 fn gains(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {

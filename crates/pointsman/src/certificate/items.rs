@@ -12,6 +12,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use crate::mix::mix;
 use crate::partition::CellId;
 use crate::router::Router;
 use crate::votes::Votes;
@@ -96,11 +97,11 @@ impl Items {
 fn order(router: &Router, cell: CellId) -> (Vec<u32>, usize) {
     let (table, cells) = (router.rows(), router.cells());
     let mixture = router.mixture(cell);
-    let mut hash = mix(0x5EED ^ u64::from(cell.0));
+    let mut hash = mix(0x5EED ^ u64::from(cell.0), 0);
     let mut rows: Vec<u32> = mixture.rows().map(|row| row as u32).collect();
     for &row in &rows {
         for x in table.prediction(row as usize) {
-            hash = mix(hash ^ x.to_bits());
+            hash = mix(hash, x.to_bits());
         }
     }
     shuffle(&mut rows, &mut Pcg64::seed_from_u64(hash));
@@ -125,12 +126,4 @@ fn shuffle(rows: &mut [u32], random: &mut Pcg64) {
         // The remainder's bias is below 2⁻³².
         rows.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
     }
-}
-
-/// The finaliser of SplitMix64, on the next number of its sequence.
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }

@@ -3,9 +3,10 @@
 use rayon::prelude::*;
 
 use super::grow::{Grown, Rule};
-use super::learn::{LEAVES, Learned, Sample, join, mix};
+use super::learn::{LEAVES, Learned, Sample, join};
 use super::trees::{Node, Trees};
 use crate::error::Result;
+use crate::mix::nth;
 use crate::router::SPARSE;
 use crate::table::Table;
 
@@ -14,7 +15,7 @@ const FOLDS: u64 = 4;
 
 /// Which half a row is in, by its rank in the canonical order: the first grows the tree.
 pub(crate) fn grows(seed: u64, rank: u32) -> bool {
-    mix(seed, u64::from(rank)).is_multiple_of(2)
+    nth(seed, u64::from(rank)).is_multiple_of(2)
 }
 
 /// Grows a tree on the first half of a table's rows and cuts it back until each leaf has enough rows of the second.
@@ -23,7 +24,7 @@ pub(crate) fn tree(table: &Table, order: &[u32], columns: &[usize], seed: u64) -
         (0..order.len() as u32).filter(|&rank| grows(seed, rank) == first).map(|rank| order[rank as usize]).collect()
     });
     let sample = Sample::of(table, &halves[0], columns)?;
-    let fold = |row: usize| mix(mix(seed, 1), row as u64) % FOLDS;
+    let fold = |row: usize| nth(nth(seed, 1), row as u64) % FOLDS;
     let rule = |leaf: usize| Rule { leaf, share: 1.0 };
     let errors_of = |&leaf: &usize| -> Result<Vec<f64>> {
         let mut errors = vec![0.0; sample.len()];

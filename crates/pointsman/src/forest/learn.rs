@@ -7,6 +7,7 @@ use super::inputs::{self, Codes};
 use super::targets::Targets;
 use super::trees::{Node, Trees};
 use crate::error::{Error, Result};
+use crate::mix::{nth, uniform};
 use crate::router::SPARSE;
 use crate::table::Table;
 
@@ -98,23 +99,14 @@ pub(crate) struct Bag(u64);
 
 impl Bag {
     pub(crate) fn of(seed: u64, tree: usize) -> Self {
-        Self(mix(seed, tree as u64))
+        Self(nth(seed, tree as u64))
     }
 
     /// Whether the row of this rank is among them.
     #[inline]
     pub(crate) fn holds(self, rank: u32) -> bool {
-        let uniform = (mix(self.0, u64::from(rank)) >> 11) as f64 / (1_u64 << 53) as f64;
-        uniform < BAG
+        uniform(nth(self.0, u64::from(rank))) < BAG
     }
-}
-
-/// A number that depends on both numbers in no visible way (the finaliser of SplitMix64).
-pub(super) fn mix(a: u64, b: u64) -> u64 {
-    let mut z = a.wrapping_add(b.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 /// Puts trees together.

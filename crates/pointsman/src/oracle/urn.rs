@@ -9,6 +9,7 @@ use rand_distr::{Binomial, Distribution};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
+use crate::mix::mix;
 use crate::votes::Votes;
 
 /// Labels to draw from.
@@ -190,12 +191,6 @@ impl Urn {
 
     /// A seed that depends on what is in the urn, and on nothing else.
     pub(super) fn seed(&self) -> u64 {
-        let mix = |hash: u64, bits: u64| {
-            let z = (hash ^ bits).wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        };
         self.weights.iter().map(|x| x.to_bits()).fold(self.change.to_bits(), mix)
     }
 }

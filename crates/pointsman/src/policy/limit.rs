@@ -13,6 +13,7 @@ use super::forest::Own;
 use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::Decomposition;
+use crate::mix::{mix, uniform};
 use crate::simplex::Real;
 use crate::task::{Limit, Task};
 
@@ -265,14 +266,7 @@ impl Course {
 /// A number from 0 to 1 that depends on the bits of a query in no visible way, and is the same whenever and wherever the
 /// query comes: by it lots are drawn.
 fn lot(bits: impl Iterator<Item = u64>) -> f64 {
-    // The finaliser of SplitMix64 after each word.
-    let mix = |hash: u64, word: u64| {
-        let z = (hash ^ word).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    };
-    (bits.fold(0, mix) >> 11) as f64 / (1_u64 << 53) as f64
+    uniform(bits.fold(0, mix))
 }
 
 #[cfg(test)]
