@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::forest::{Forest, LeafRows, Trees};
+use crate::forest::{Forest, LeafRows, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, double};
 use crate::table::Table;
 use crate::votes::Votes;
@@ -48,7 +48,7 @@ pub struct Router {
     cells: Arc<Cells>,
     backoff: Arc<Cells>,
     recalibrated: bool,
-    rows: Table,
+    rows: Arc<Table>,
     /// Rows of cell `c`: `starts[c]..starts[c + 1]`.
     starts: Vec<u32>,
     /// The rows of each leaf of a forest.
@@ -159,7 +159,7 @@ impl Router {
         }
         let columns = cells.columns_in(table)?;
         let (order, starts) = sort_by_cell(table, &cells, &columns);
-        let rows = table.select(&order, &columns);
+        let rows = Arc::new(table.select(&order, &columns));
         let (cells, backoff) = (Arc::new(cells), Arc::new(backoff));
         Ok(Self { partition, cells, backoff, recalibrated, rows, starts, leaves: None })
     }
@@ -193,14 +193,19 @@ impl Router {
         }
         let mut leaves = settled.leaves;
         leaves.renumber(&numbers);
-        let rows = table.select(&stored, &columns);
+        let rows = Arc::new(table.select(&stored, &columns));
         let (cells, backoff, leaves) = (Arc::new(cells), Arc::new(backoff), Some(Arc::new(leaves)));
         Ok(Self { partition, cells, backoff, recalibrated: false, rows, starts, leaves })
     }
 
     /// The rows of each leaf, if this is a forest.
-    pub(crate) fn leaves(&self) -> Option<&LeafRows> {
-        self.leaves.as_deref()
+    pub(crate) fn leaves(&self) -> Option<&Arc<LeafRows>> {
+        self.leaves.as_ref()
+    }
+
+    /// The calibration rows, for those who keep them longer than the router.
+    pub(crate) fn shared_rows(&self) -> &Arc<Table> {
+        &self.rows
     }
 
     /// The classes, in order.
@@ -268,6 +273,34 @@ impl Router {
         self.check_classes(table.classes())?;
         let columns = self.cells.columns_in(table)?;
         Ok(cells_of(table, &self.cells, &columns))
+    }
+
+    /// The calibration rows that weigh most in what a forest says of a row of another table, heaviest first, with their share
+    /// of all: rows that are in its leaf in many trees, and with few others. None if this is no forest.
+    ///
+    /// # Errors
+    /// If the classes differ or a feature is missing.
+    ///
+    /// # Panics
+    /// If the table has no such row.
+    pub fn companions(&self, table: &Table, row: usize, most: usize) -> Result<Vec<(usize, f64)>> {
+        self.check_classes(table.classes())?;
+        let columns = self.cells.columns_in(table)?;
+        let Some(((forest, _), members)) = self.cells.forest().zip(self.leaves()) else { return Ok(Vec::new()) };
+        let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
+        let mut shares = vec![0.0; self.rows.rows()];
+        inputs::leaves_for(forest.trees(), table.prediction(row), table.peak(row), &features, |leaf| {
+            let inside = members.of(leaf as usize);
+            let all: f64 = inside.iter().map(|&row| self.rows.weight(row as usize)).sum();
+            for row in inside.iter().map(|&row| row as usize) {
+                shares[row] += self.rows.weight(row) / all / forest.trees().count() as f64;
+            }
+        });
+        let mut heaviest: Vec<(usize, f64)> =
+            shares.into_iter().enumerate().filter(|(_, share)| *share > 0.0).collect();
+        heaviest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        heaviest.truncate(most);
+        Ok(heaviest)
     }
 
     /// Checks that another table has the router's classes, in the router's order.

@@ -35,7 +35,8 @@ pub struct Task {
 pub enum Limit {
     /// At most this share of the queries is routed.
     Budget(f64),
-    /// As few queries are routed as keep the expected loss at this; the routes' own prices only say which route is preferred.
+    /// As few queries are routed as keep the expected loss at this. A query goes to the route that loses least on it; the routes'
+    /// own prices only settle ties.
     TargetLoss(f64),
 }
 
@@ -140,7 +141,8 @@ impl Task {
         self.limited(Limit::Budget(share.abs()))
     }
 
-    /// Routes as few queries as keep the expected loss at this; abstaining loses its price.
+    /// Routes as few queries as keep the expected loss at this; abstaining loses its price. Of several routes a query goes to the
+    /// one that loses least on it, whatever it costs: prices only settle ties.
     ///
     /// # Errors
     /// If it is not a loss, or the task has a budget.
@@ -176,9 +178,17 @@ impl Task {
         self
     }
 
-    /// The same task with its routes dearer, or cheaper down to nothing.
-    pub(crate) fn add_to_routes(mut self, extra: f64) -> Self {
-        self.routes.iter_mut().for_each(|route| route.price = (route.price + extra).clamp(0.0, MAX_COST));
+    /// The same task with its limit as a price: added to every route's under a budget, in the place of every route's under a
+    /// target loss, where own prices do not count.
+    pub(crate) fn with_limit_as_price(mut self, price: f64) -> Self {
+        let limit = self.limit.take();
+        for route in &mut self.routes {
+            route.price = match limit {
+                None => route.price,
+                Some(Limit::Budget(_)) => (route.price + price).min(MAX_COST),
+                Some(Limit::TargetLoss(_)) => price,
+            };
+        }
         self
     }
 

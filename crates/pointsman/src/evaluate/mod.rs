@@ -137,7 +137,8 @@ pub struct Evaluation {
     pub regret: Named<f64>,
     /// Share of the rows that each action gets.
     pub shares: Named<f64>,
-    /// Mean cost of the same router when it may only predict or route, or only predict or abstain.
+    /// Mean cost of the same router when it may only predict or route, or only predict or abstain; left out where a target loss
+    /// cannot be reached so.
     pub two_way: Named<f64>,
     /// Normalised gain of each ranking: 0 random, 1 point-wise optimal; unknown if routing gains nothing.
     pub gain: Named<Option<f64>>,
@@ -322,7 +323,11 @@ impl Replay {
         for (name, task) in
             [("predict/route", task.clone().without_abstaining()), ("predict/abstain", task.clone().without_routes())]
         {
-            evaluation.two_way.push(name, self.mean_cost(&policy.reprice(&task)?));
+            // A target loss may be out of reach with two actions only.
+            match policy.reprice(&task) {
+                Err(_) if matches!(task.limit(), Some(Limit::TargetLoss(_))) => {}
+                allowed => evaluation.two_way.push(name, self.mean_cost(&allowed?)),
+            }
         }
         self.rank(policy, &mut evaluation);
         for support in [crate::Support::Enough, crate::Support::Sparse, crate::Support::Empty] {

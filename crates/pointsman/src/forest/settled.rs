@@ -28,6 +28,8 @@ pub(crate) struct LeafRows {
     rows: Vec<u32>,
     /// Rows of leaf `l`: `starts[l]..starts[l + 1]`.
     starts: Vec<usize>,
+    /// The rank by content of each row that trees may be grown on: by it bags are told.
+    ranks: Vec<Option<u32>>,
 }
 
 /// What settling finds.
@@ -104,7 +106,10 @@ impl Forest {
             if n > 0.0 { sum / n } else { whole / settled.len() as f64 }
         };
         let scores = (0..order.len()).into_par_iter().with_min_len(256).map(score).collect();
-        let mut leaves = LeafRows { rows: Vec::with_capacity(order.len() * settled.len()), starts: vec![0] };
+        let mut leaves =
+            LeafRows { rows: Vec::with_capacity(order.len() * settled.len()), starts: vec![0], ranks: Vec::new() };
+        let grown_on = |(rank, reducible): (usize, &Option<f64>)| reducible.map(|_| rank as u32);
+        leaves.ranks = reducible.iter().enumerate().map(grown_on).collect();
         let mut all = Vec::with_capacity(trees.leaves());
         for tree in settled {
             for count in tree.counts {
@@ -160,8 +165,22 @@ impl LeafRows {
         &self.rows[self.starts[leaf]..self.starts[leaf + 1]]
     }
 
+    /// Those of some rows that a tree was not grown on.
+    pub(crate) fn new_to<'a>(
+        &'a self,
+        forest: &Forest,
+        tree: usize,
+        rows: &'a [u32],
+    ) -> impl Iterator<Item = u32> + 'a {
+        let bag = Bag::of(forest.seed, tree);
+        let new = move |row: &u32| self.ranks[*row as usize].is_none_or(|rank| !bag.holds(rank));
+        rows.iter().copied().filter(new)
+    }
+
     /// Gives the rows other numbers.
     pub(crate) fn renumber(&mut self, numbers: &[u32]) {
+        let ranks = std::mem::replace(&mut self.ranks, vec![None; numbers.len()]);
+        numbers.iter().zip(ranks).for_each(|(&row, rank)| self.ranks[row as usize] = rank);
         self.rows.par_iter_mut().with_min_len(1 << 14).for_each(|row| *row = numbers[*row as usize]);
     }
 }

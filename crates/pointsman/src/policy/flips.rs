@@ -29,9 +29,9 @@ impl Decision<'_> {
     pub fn runner_up(&self) -> Option<(String, f64)> {
         let taken = self.code()?;
         // A limit is a price, too.
-        let extra = self.policy.surcharge.map_or(0.0, |surcharge| surcharge.price);
-        let routes = 1..=self.policy.task.routes().len();
-        let cost = |action: usize| self.costs()[action] + if routes.contains(&action) { extra } else { 0.0 };
+        let prices = self.policy.task.routes().iter().zip(self.policy.priced().routes());
+        let extra: Vec<f64> = prices.map(|(own, priced)| priced.price() - own.price()).collect();
+        let cost = |action: usize| self.costs()[action] + extra.get(action.wrapping_sub(1)).unwrap_or(&0.0);
         let others = (0..self.costs().len()).filter(|&action| action != taken);
         let next = others.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
         Some((self.policy.task.action_names()[next].clone(), self.margin()))

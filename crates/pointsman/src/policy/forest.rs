@@ -1,15 +1,15 @@
 //! What a task makes of a forest: losses a leaf, averaged over the trees for each query.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use super::limit::{Unit, content};
-use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict, choose};
+use super::limit::content;
+use super::unseen::Unseen;
+use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch};
-use crate::evaluate::Named;
-use crate::forest::{Forest, inputs};
+use crate::forest::{Forest, LeafRows, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
 use crate::router::{Mixture, Router};
@@ -29,18 +29,57 @@ const BLOCK: usize = 4096;
 /// A forest with the losses of each leaf.
 #[derive(Debug)]
 pub(super) struct Leaves {
-    forest: Arc<Forest>,
+    pub(super) forest: Arc<Forest>,
     edges: Edges,
     width: usize,
     values: Vec<f64>,
-    /// The scores and losses of the calibration rows and their weights: by them the price is found that a limit comes to.
-    calibration: Vec<f64>,
-    weights: Vec<f64>,
+    /// The rows of each leaf, and what the task's oracles lose on them.
+    pub(super) members: Arc<LeafRows>,
+    table: Arc<Table>,
+    oracles: RowLosses,
+    /// The losses of the calibration rows as if they were new: worked out when first asked for, not while deciding.
+    unseen: OnceLock<Unseen>,
+}
+
+/// What values mixtures of the calibration rows for a task.
+pub(super) struct Values<'a> {
+    pub(super) table: &'a Table,
+    per_row: PerRow,
+    loss: &'a Loss,
+    estimator: Estimator,
+    oracles: &'a RowLosses,
+}
+
+impl<'a> Values<'a> {
+    fn of(table: &'a Table, loss: &'a Loss, estimator: Estimator, oracles: &'a RowLosses) -> Self {
+        Self { table, per_row: PerRow::of(Mixture::all_rows_of(table), loss), loss, estimator, oracles }
+    }
+
+    /// How many numbers [`Losses`] are.
+    pub(super) fn width(&self) -> usize {
+        3 + 2 * self.oracles.columns().len()
+    }
+
+    /// Writes the losses of some rows; false if there are none.
+    pub(super) fn write(&self, rows: &[u32], scratch: &mut Scratch, out: &mut [f64]) -> bool {
+        if rows.is_empty() {
+            return false;
+        }
+        if self.oracles.columns().is_empty() {
+            out.copy_from_slice(&self.per_row.losses(rows, self.loss, self.estimator, scratch));
+            return true;
+        }
+        let mixture = Mixture::of_rows(self.table, rows);
+        let Some(d) = Decomposition::of(mixture, self.loss, self.estimator, None, self.oracles) else { return false };
+        out[..3].copy_from_slice(&[d.total, d.irreducible_low, d.irreducible_high]);
+        out[3..].copy_from_slice(d.oracles.as_flattened());
+        true
+    }
 }
 
 /// Expected losses of one query, side by side: total, both ends of the irreducible loss, both ends of each other oracle's.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Losses<'a>(&'a [f64]);
+pub(crate) struct Losses<'a>(pub(super) &'a [f64]);
 
 impl<'a> Losses<'a> {
     /// The score, which comes first, has done its work once the cell is known.
@@ -133,14 +172,8 @@ impl Decisions {
 
 impl Leaves {
     /// Values every leaf; `None` if the router has no forest.
-    pub(super) fn of(
-        router: &Router,
-        loss: &Loss,
-        estimator: Estimator,
-        oracles: &RowLosses,
-        limited: bool,
-    ) -> Result<Option<Self>> {
-        let Some(((forest, edges), rows)) = router.cells().forest().zip(router.leaves()) else { return Ok(None) };
+    pub(super) fn of(router: &Router, loss: &Loss, estimator: Estimator, oracles: &RowLosses) -> Result<Option<Self>> {
+        let Some(((forest, edges), members)) = router.cells().forest().zip(router.leaves()) else { return Ok(None) };
         if router.is_recalibrated() {
             return Err(Error::Router(
                 "a forest serves the weak prediction: its cells have no distribution worth serving; calibrate without \
@@ -153,29 +186,21 @@ impl Leaves {
                 "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink"
             )));
         }
-        let width = 4 + 2 * oracles.columns().len();
+        let table = router.shared_rows().clone();
+        let write = Values::of(&table, loss, estimator, oracles);
+        let width = 1 + write.width();
         let mut values = vec![0.0; forest.trees().leaves() * width];
-        let per_row = PerRow::of(router.all_rows(), loss);
         values.par_chunks_exact_mut(width).enumerate().for_each_init(Scratch::default, |scratch, (leaf, out)| {
             out[0] = forest.leaf_scores()[leaf];
-            let rows = rows.of(leaf);
-            if width == 4 {
-                out[1..].copy_from_slice(&per_row.losses(rows, loss, estimator, scratch));
-            } else if let Some(d) =
-                Decomposition::of(Mixture::of_rows(router.rows(), rows), loss, estimator, None, oracles)
-            {
-                out[1..4].copy_from_slice(&[d.total, d.irreducible_low, d.irreducible_high]);
-                out[4..].copy_from_slice(d.oracles.as_flattened());
-            }
+            write.write(members.of(leaf), scratch, &mut out[1..]);
         });
-        let (calibration, weights) = (Vec::new(), Vec::new());
-        let mut leaves = Self { forest: forest.clone(), edges: edges.clone(), width, values, calibration, weights };
-        if limited {
-            let columns = router.cells().columns_in(router.rows())?;
-            leaves.calibration = leaves.of_rows(router.rows(), &columns);
-            leaves.weights = (0..router.rows().rows()).map(|row| router.rows().weight(row)).collect();
-        }
-        Ok(Some(leaves))
+        let (forest, edges, members, oracles) = (forest.clone(), edges.clone(), members.clone(), oracles.clone());
+        Ok(Some(Self { forest, edges, width, values, members, table, oracles, unseen: OnceLock::new() }))
+    }
+
+    /// The calibration rows as if they were new.
+    pub(super) fn unseen(&self, loss: &Loss, estimator: Estimator) -> &Unseen {
+        self.unseen.get_or_init(|| Unseen::of(self, &Values::of(&self.table, loss, estimator, &self.oracles)))
     }
 
     /// Adds up a query's leaves into `out` and divides: the score, then the losses.
@@ -287,63 +312,21 @@ impl Policy {
         let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
         let actions = self.actions();
         let (code, kept, margin) = self.price_into(losses, &mut low[..actions], &mut high[..actions]);
+        if self.surcharge.is_some() {
+            // Decided with the limit as prices, shown at the task's own.
+            self.fill_own(&self.task, losses, &mut low[..actions], &mut high[..actions]);
+        }
         Own { total: losses.total(), irreducible: losses.irreducible(), low, high, code, kept, margin }
     }
 
     fn price_into(&self, losses: Losses<'_>, low: &mut [f64], high: &mut [f64]) -> (u8, u8, f64) {
-        self.fill(losses, low, high);
-        let (code, margin) = choose(low, high, &self.task);
-        self.within(high, code, margin)
+        self.fill_own(self.priced(), losses, low, high);
+        self.settle(low, high)
     }
 
-    /// The costs of a query's losses.
-    fn fill(&self, losses: Losses<'_>, low: &mut [f64], high: &mut [f64]) {
-        for (end, costs) in [&mut *low, &mut *high].into_iter().enumerate() {
-            let routes = self.task.routes().iter().zip(&self.columns);
-            let routes = routes.map(|(route, &column)| losses.at(column)[end] + route.price());
-            let all = [losses.total()].into_iter().chain(routes).chain(self.task.abstain_price());
-            costs.iter_mut().zip(all).for_each(|(slot, cost)| *slot = cost);
-        }
-    }
-
-    /// The calibration rows, each by itself: what a limit on routing is found by.
-    pub(super) fn units_of(&self, leaves: &Leaves) -> Result<Vec<Unit>> {
-        if leaves.calibration.is_empty() {
-            return Err(Error::Task(
-                "with a forest, a limit on routing needs a policy of its own: Router::policy".into(),
-            ));
-        }
-        let unit = |(losses, &weight): (&[f64], &f64)| {
-            let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
-            let actions = self.actions();
-            self.fill(Losses::of(losses), &mut low[..actions], &mut high[..actions]);
-            self.unit(weight, &high[..actions])
-        };
-        Ok(leaves.calibration.chunks_exact(leaves.width).zip(&leaves.weights).map(unit).collect())
-    }
-
-    /// Which share of the calibration rows each action gets, where every row has costs of its own and they are known.
-    pub(super) fn shares_of_rows(&self) -> Option<Named<f64>> {
-        let leaves = self.estimates.leaves.as_ref().filter(|leaves| !leaves.calibration.is_empty())?;
-        let rows = leaves.calibration.chunks_exact(leaves.width).zip(&leaves.weights);
-        let all: f64 = leaves.weights.iter().sum();
-        let (mut parts, mut open) = (vec![0.0; self.actions()], 0.0);
-        for (losses, weight) in rows {
-            match self.act_on(Losses::of(losses)) {
-                (true, course) => {
-                    parts
-                        .iter_mut()
-                        .enumerate()
-                        .for_each(|(action, part)| *part += weight * course.part_of(action) / all);
-                }
-                (false, _) => open += weight / all,
-            }
-        }
-        let mut shares: Named<f64> = self.task.action_names().into_iter().zip(parts).collect();
-        if open > 0.0 {
-            shares.push("undetermined", open);
-        }
-        Some(shares)
+    /// The costs of a query's losses at a task's prices.
+    pub(super) fn fill_own(&self, task: &Task, losses: Losses<'_>, low: &mut [f64], high: &mut [f64]) {
+        self.fill(task, losses.total(), |column| losses.at(column), low, high);
     }
 
     /// What is done with a row that has losses of its own; where the labels do not decide, what counts as done.

@@ -1,29 +1,33 @@
-//! A limit on routing as a price: what every route must cost more, or may cost less, for the share routed or the loss to
-//! be as asked.
+//! A limit on routing as a price: what every route must cost for the share routed or the loss to be as asked.
 //!
-//! Adding the same surcharge λ to every route changes neither which route is the best of a query nor what is done with it
-//! if it is not routed. A query is therefore routed exactly if its gap, the cost of its best other action less that of its best
-//! route, is above λ. The queries whose gap is λ itself are the marginal ones: of them a part is routed, drawn by lot.
-
-use std::cmp::Ordering;
+//! A **budget** adds the same surcharge λ ≥ 0 to every route's own price, which changes neither which route is the best of a
+//! query nor what is done with it if it is not routed. A **target loss** asks for the least routing, whatever it is paid: every
+//! route counts with the same price λ ≥ 0 instead of its own, so that a query goes to whoever loses least, own prices
+//! settling ties. Either way a query is routed exactly if its gap, the cost of its best other action less that of its best route
+//! at λ = 0, is above λ. The queries whose gap is λ itself are the marginal ones: of them a part is routed, drawn by lot.
+//! Routing by gap is the best there is: no other way to route as much costs, or loses, less.
 
 use serde::Serialize;
 
 use super::forest::Own;
-use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict};
+use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
-use crate::estimate::Decomposition;
 use crate::mix::{mix, uniform};
 use crate::simplex::Real;
-use crate::task::{Limit, Task};
+use crate::task::{Limit, Task, Ties};
+
+/// Parts of a group closer to none or all than this are none or all: what is left is rounding.
+const NEGLIGIBLE: f64 = 1e-9;
 
 /// Queries that are treated alike: what they weigh, and what their two courses lose.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Unit {
     /// Share of the traffic, up to a common factor.
     pub(crate) weight: f64,
-    /// Cost of the best action that is not a route, less that of the best route, at the task's own prices.
+    /// Cost of the best action that is not a route, less that of the best route, at λ = 0.
     pub(crate) gap: f64,
+    /// Whether they are routed at λ = 0.
+    pub(crate) worth: bool,
     /// Loss if not routed; abstaining loses its price.
     pub(crate) kept: f64,
     /// Loss if routed, the price left out.
@@ -33,7 +37,8 @@ pub(crate) struct Unit {
 /// The price that does what a limit asks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Surcharge {
-    /// What is added to the price of every route.
+    /// With a budget, what is added to the price of every route; with a target loss, what every route counts with instead of its
+    /// own price.
     pub price: f64,
     /// Which part of the queries at the margin is routed: those for which routing and not routing then cost the same.
     pub marginal: f64,
@@ -46,60 +51,54 @@ pub struct Surcharge {
 impl Surcharge {
     /// Finds the price.
     ///
-    /// Units are routed in the order of their gaps. A budget only forbids: what is not worth its own price is not routed even if
-    /// the budget has room. A target loss also pays for routes that are not worth their price.
+    /// Units are routed in the order of their gaps until the limit is reached. What is not worth routing at λ = 0 never is: a budget
+    /// only forbids, and a target loss has nothing to gain.
     pub(crate) fn find(limit: Limit, units: &[Unit], tie: f64) -> Result<Self> {
         let all: f64 = units.iter().map(|unit| unit.weight).sum();
         let base = units.iter().map(|unit| unit.weight * unit.kept).sum::<f64>() / all;
-        let worth = |unit: &&Unit| match limit {
-            Limit::Budget(_) => unit.gap > tie,
-            Limit::TargetLoss(_) => unit.kept - unit.routed > tie,
-        };
-        let mut order: Vec<&Unit> = units.iter().filter(worth).collect();
+        let mut order: Vec<&Unit> = units.iter().filter(|unit| unit.worth).collect();
         order.sort_by(|a, b| b.gap.total_cmp(&a.gap));
-        let (mut share, mut loss) = (0.0, base);
-        let mut groups = order.chunk_by(|a, b| a.gap - b.gap <= tie).peekable();
-        while let Some(group) = groups.next() {
+        let mut found = Self { price: 0.0, marginal: 1.0, share: 0.0, loss: base };
+        let (mut least, mut before) = (found, None::<f64>);
+        // Groups lie further apart than costs that are called equal.
+        for group in order.chunk_by(|a, b| a.gap - b.gap <= 2.0 * tie) {
+            let (first, last) = (group[0].gap, group[group.len() - 1].gap);
             let weight = group.iter().map(|unit| unit.weight).sum::<f64>() / all;
             let saving = group.iter().map(|unit| unit.weight * (unit.kept - unit.routed)).sum::<f64>() / all;
             let part = match limit {
-                Limit::Budget(most) => (most - share) / weight,
-                Limit::TargetLoss(most) => (loss - most) / saving,
+                Limit::Budget(most) => (most - found.share) / weight,
+                Limit::TargetLoss(most) if found.loss <= most => 0.0,
+                // What is known of single rows may say that routing them saves nothing; those after them may save again.
+                Limit::TargetLoss(_) if saving <= 0.0 => 1.0,
+                Limit::TargetLoss(most) => (found.loss - most) / saving,
             };
-            if part < 1.0 {
-                let marginal = part.max(0.0);
-                let price = group[group.len() / 2].gap;
-                return Ok(Self { price, marginal, share: share + marginal * weight, loss: loss - marginal * saving });
+            if part < 1.0 - NEGLIGIBLE {
+                let part = if part < NEGLIGIBLE { 0.0 } else { part };
+                found.marginal = part;
+                // If the group before was the last, the price lies anywhere between the two; half way is the safest.
+                found.price = before.filter(|_| part == 0.0).unwrap_or(last).midpoint(first);
+                found.share += part * weight;
+                found.loss -= part * saving;
+                return Ok(found);
             }
-            share += weight;
-            loss -= saving;
-            let reached = match limit {
-                Limit::Budget(_) => false,
-                Limit::TargetLoss(most) => loss <= most + tie,
-            };
-            if reached {
-                // The price lies anywhere between this gap and the next; half way is the safest from rounding.
-                let next = groups.peek().map_or(0.0, |next| next[0].gap);
-                return Ok(Self { price: next.midpoint(group[group.len() - 1].gap), marginal: 0.0, share, loss });
+            found.share += weight;
+            found.loss -= saving;
+            before = Some(last);
+            if found.loss < least.loss {
+                least = found;
             }
         }
         match limit {
-            Limit::Budget(_) => Ok(Self { price: 0.0, marginal: 0.0, share, loss }),
-            Limit::TargetLoss(most) if loss <= most + tie => Ok(Self { price: 0.0, marginal: 0.0, share, loss }),
-            Limit::TargetLoss(most) => Err(Error::Task(format!(
-                "no routing reaches a loss of {most}: routing whatever an oracle improves, {:.1} % of the queries, leaves {loss:.6}; ask \
+            Limit::TargetLoss(most) if found.loss > most + tie.max(NEGLIGIBLE * most) => Err(Error::Task(format!(
+                "no routing reaches a loss of {most}: routing whatever an oracle improves, {:.1} % of the queries, leaves {:.6}; ask \
                  for that or more",
-                100.0 * share
+                100.0 * least.share,
+                // Rounded up: what is named can be asked for.
+                (least.loss * 1e6 - NEGLIGIBLE).ceil() / 1e6
             ))),
+            _ => Ok(found),
         }
     }
-}
-
-/// The two courses of a query: its best action that is no route and its best route, and by how much the first costs more.
-struct Courses {
-    kept: usize,
-    route: usize,
-    gap: f64,
 }
 
 impl Policy {
@@ -110,65 +109,115 @@ impl Policy {
         if self.task.routes().is_empty() {
             return Err(Error::Task("a budget or target loss limits routing: give the task a route".into()));
         }
-        let actions = self.actions();
-        let costs = |source: usize| source * actions..(source + 1) * actions;
-        let cells = self.estimates.sources[..self.cells.count()].iter().enumerate();
-        let unit = |(cell, estimate): (usize, &Option<Decomposition>)| {
-            Some(self.unit(estimate.as_ref()?.weight, &self.high[costs(cell)]))
-        };
+        let largest = self.high.iter().copied().fold(0.0, f64::max);
+        self.tie = TIE * self.task.loss().rounding().max(largest);
+        self.priced = Some(self.task.clone().with_limit_as_price(0.0));
         let units: Vec<Unit> = match &self.estimates.leaves {
             // The costs of a forest are each row's own, and so is what is routed.
             Some(leaves) => self.units_of(leaves)?,
-            None => cells.filter_map(unit).collect(),
+            None => {
+                let cells = (0..self.cells.count()).filter_map(|cell| {
+                    let (low, high) = self.priced_costs(cell)?;
+                    let weight = self.estimates.sources[cell].as_ref()?.weight;
+                    Some(self.unit(weight, [&low, &high], &high))
+                });
+                cells.collect()
+            }
         };
-        let largest = units.iter().flat_map(|unit| [unit.kept, unit.routed]).fold(0.0, f64::max);
-        self.tie = TIE * self.task.loss().rounding().max(largest);
-        self.surcharge = Some(Surcharge::find(limit, &units, self.tie)?);
+        let found = Surcharge::find(limit, &units, self.tie)?;
+        self.priced = Some(self.task.clone().with_limit_as_price(found.price));
+        self.surcharge = Some(found);
         self.kept.resize(self.codes.len(), UNDETERMINED);
         for source in 0..self.codes.len() {
-            (self.codes[source], self.kept[source], self.margins[source]) =
-                self.within(&self.high[costs(source)], self.codes[source], self.margins[source]);
+            if let Some((low, high)) = self.priced_costs(source) {
+                (self.codes[source], self.kept[source], self.margins[source]) = self.settle(&low, &high);
+            }
         }
         Ok(())
     }
 
-    fn courses(&self, costs: &[f64]) -> Courses {
-        let cheapest =
-            |of: &mut dyn Iterator<Item = usize>| of.min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0);
-        let routes = self.task.routes().len();
-        let kept = cheapest(&mut (0..1).chain(1 + routes..costs.len()));
-        let route = cheapest(&mut (1..=routes));
-        Courses { kept, route, gap: costs[kept] - costs[route] }
+    /// The costs of a source with the limit as prices; `None` if it has no rows.
+    fn priced_costs(&self, source: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+        let estimate = self.estimates.sources[source].as_ref()?;
+        let (mut low, mut high) = (vec![0.0; self.actions()], vec![0.0; self.actions()]);
+        self.fill(self.priced(), estimate.total, |column| estimate.at(column), &mut low, &mut high);
+        Some((low, high))
     }
 
-    /// Queries of these costs.
-    pub(super) fn unit(&self, weight: f64, costs: &[f64]) -> Unit {
-        let Courses { kept, route, gap } = self.courses(costs);
-        Unit { weight, gap, kept: costs[kept], routed: costs[route] - self.task.routes()[route - 1].price() }
+    /// The best action that is no route, and the best route.
+    pub(super) fn courses(&self, costs: &[f64]) -> [usize; 2] {
+        let (routes, last) = (self.task.routes(), costs.len() - 1);
+        let paper = self.task.chosen_ties() == Ties::Paper;
+        let abstains = last > routes.len() && costs[last] < costs[0] + if paper { self.tie } else { -self.tie };
+        // Own prices differ at equal costs only where a target loss puts one price in their place.
+        let targeted = matches!(self.task.limit(), Some(Limit::TargetLoss(_)));
+        let better = |one: usize, two: usize| {
+            let cheaper = routes[one - 1].price() < routes[two - 1].price();
+            costs[one] < costs[two] - self.tie || targeted && cheaper && costs[one] <= costs[two] + self.tie
+        };
+        let route = (2..=routes.len()).fold(1, |best, route| if better(route, best) { route } else { best });
+        [if abstains { last } else { 0 }, route]
     }
 
-    /// What is done with queries of these costs within the limit, if there is one: the action, the one if a lot falls against
-    /// it, and by how much the first is better. Without a limit `code` and `margin` stand.
+    /// Queries that are decided by these costs, at λ = 0, and really have those.
+    pub(super) fn unit(&self, weight: f64, [low, high]: [&[f64]; 2], real: &[f64]) -> Unit {
+        let [kept, route] = self.courses(high);
+        let gap = high[kept] - high[route];
+        let worth = gap > self.tie || gap >= -self.tie && self.is_free_route(choose(low, high, self.priced()).0);
+        Unit { weight, gap, worth, kept: real[kept], routed: real[route] - self.priced().routes()[route - 1].price() }
+    }
+
+    /// Whether a tie at λ = 0 is won by a route. A target loss pays for nothing that saves nothing.
+    fn is_free_route(&self, code: u8) -> bool {
+        matches!(self.task.limit(), Some(Limit::Budget(_)))
+            && (1..=self.task.routes().len()).contains(&usize::from(code))
+    }
+
+    /// What is done with queries of these costs, the limit on routing as prices: the action, the one if a lot falls against
+    /// it, and by how much the first is better than any other.
     #[inline]
-    pub(super) fn within(&self, costs: &[f64], code: u8, margin: f64) -> (u8, u8, f64) {
-        let Some(surcharge) = &self.surcharge else { return (code, code, margin) };
-        let Courses { kept, route, gap } = self.courses(costs);
-        let over = gap - surcharge.price;
-        let (kept, route) = (kept as u8, route as u8);
-        // Costs within bounds that do not decide stay undecided, unless routing is worth it even at the dearer end.
-        if code == UNDETERMINED && over.partial_cmp(&self.tie) != Some(Ordering::Greater) {
+    pub(super) fn settle(&self, low: &[f64], high: &[f64]) -> (u8, u8, f64) {
+        let (code, margin) = choose(low, high, self.priced());
+        match &self.surcharge {
+            None => (code, code, margin),
+            Some(surcharge) => self.within(surcharge, high, code, margin),
+        }
+    }
+
+    fn within(&self, surcharge: &Surcharge, costs: &[f64], code: u8, margin: f64) -> (u8, u8, f64) {
+        let [kept, route] = self.courses(costs);
+        let over = costs[kept] - costs[route];
+        let alone = |action: usize| {
+            let others = (0..costs.len()).filter(|&other| other != action).map(|other| costs[other] - costs[action]);
+            let lead = if usize::from(code) == action { margin } else { others.fold(f64::INFINITY, f64::min).max(0.0) };
+            (action as u8, action as u8, lead)
+        };
+        // Where nothing may be routed, not even a query that gains more than any calibration row is.
+        if surcharge.share == 0.0 && surcharge.marginal == 0.0 {
+            return alone(kept);
+        }
+        if over > self.tie {
+            return alone(route);
+        }
+        // Costs within bounds that do not decide stay undecided.
+        if over < -self.tie {
             return (code, code, margin);
         }
-        if over.abs() > self.tie {
-            let action = if over > 0.0 { route } else { kept };
-            return (action, action, over.abs());
+        if surcharge.price == 0.0 && !self.is_free_route(code) {
+            return if code == UNDETERMINED { (code, code, margin) } else { alone(kept) };
         }
         // A lot that is never, or always, drawn is none.
         match surcharge.marginal {
-            0.0 => (kept, kept, 0.0),
-            1.0 => (route, route, 0.0),
-            _ => (route, kept, 0.0),
+            0.0 => (kept as u8, kept as u8, 0.0),
+            1.0 => (route as u8, route as u8, 0.0),
+            _ => (route as u8, kept as u8, 0.0),
         }
+    }
+
+    /// The task by whose prices queries are decided: its own, or with its limit as prices.
+    #[inline]
+    pub(super) fn priced(&self) -> &Task {
+        self.priced.as_ref().unwrap_or(&self.task)
     }
 
     /// The price that the task's limit on routing comes to, if it has one.
@@ -177,11 +226,10 @@ impl Policy {
         self.surcharge
     }
 
-    /// The task with its limit as prices: every route at what it costs with the surcharge, and no limit.
+    /// The task with its limit as prices: every route at what it counts with, and no limit.
     #[must_use]
     pub fn priced_task(&self) -> Task {
-        let extra = self.surcharge.map_or(0.0, |surcharge| surcharge.price);
-        self.task.clone().without_limit().add_to_routes(extra)
+        self.priced().clone()
     }
 
     /// Which part of the queries of a source is routed where a lot decides; `None` where none does.
@@ -197,17 +245,17 @@ impl Policy {
         if self.surcharge.is_none() {
             return verdict;
         }
-        self.settle(verdict, content(prediction, features))
+        self.settle_lot(verdict, content(prediction, features))
     }
 
     /// The verdict with its lot, if it has one, drawn by the query's id instead of its content: queries of the same content
     /// then need not be decided alike.
     #[must_use]
     pub fn draw_by_id(&self, verdict: Verdict, id: &str) -> Verdict {
-        self.settle(Verdict(verdict.0 & !KEPT), id.bytes().map(u64::from))
+        self.settle_lot(Verdict(verdict.0 & !KEPT), id.bytes().map(u64::from))
     }
 
-    fn settle(&self, verdict: Verdict, bits: impl Iterator<Item = u64>) -> Verdict {
+    fn settle_lot(&self, verdict: Verdict, bits: impl Iterator<Item = u64>) -> Verdict {
         match self.lots(self.unfold(verdict).1) {
             Some(part) if lot(bits) >= part => Verdict(verdict.0 | KEPT),
             _ => verdict,
@@ -274,19 +322,52 @@ mod tests {
     use super::*;
 
     fn unit(weight: f64, kept: f64, routed: f64, price: f64) -> Unit {
-        Unit { weight, gap: kept - routed - price, kept, routed }
+        let gap = kept - routed - price;
+        Unit { weight, gap, worth: gap > 1e-12, kept, routed }
     }
 
-    fn world() -> Vec<Unit> {
-        vec![unit(1.0, 0.9, 0.1, 0.2), unit(2.0, 0.5, 0.1, 0.2), unit(1.0, 0.3, 0.1, 0.2), unit(4.0, 0.2, 0.1, 0.2)]
+    fn world(price: f64) -> Vec<Unit> {
+        [(1.0, 0.9), (2.0, 0.5), (1.0, 0.3), (4.0, 0.2)].map(|(weight, kept)| unit(weight, kept, 0.1, price)).to_vec()
+    }
+
+    /// What units amount to if those above the price are routed, and of those at it the part.
+    fn replay(found: &Surcharge, units: &[Unit]) -> [f64; 2] {
+        let part = |unit: &Unit| match unit.gap - found.price {
+            over if over > 1e-12 => 1.0,
+            over if over < -1e-12 || !unit.worth => 0.0,
+            _ => found.marginal,
+        };
+        let all: f64 = units.iter().map(|unit| unit.weight).sum();
+        let mean = |value: &dyn Fn(&Unit) -> f64| units.iter().map(|unit| unit.weight * value(unit)).sum::<f64>() / all;
+        [mean(&part), mean(&|unit| part(unit) * unit.routed + (1.0 - part(unit)) * unit.kept)]
+    }
+
+    fn check(limit: Limit, units: &[Unit]) -> Surcharge {
+        let found = Surcharge::find(limit, units, 1e-12).unwrap();
+        let [share, loss] = replay(&found, units);
+        assert!(
+            (found.share - share).abs() < 1e-9 && (found.loss - loss).abs() < 1e-9,
+            "{limit:?}: {found:?}, {share} {loss}"
+        );
+        assert!(found.price >= 0.0 && (0.0..=1.0).contains(&found.marginal), "{found:?}");
+        found
     }
 
     #[test]
     fn a_budget_is_met_exactly_or_not_needed() {
         for (most, share) in [(0.0, 0.0), (0.05, 0.05), (0.125, 0.125), (0.25, 0.25), (0.375, 0.375), (0.9, 0.375)] {
-            let found = Surcharge::find(Limit::Budget(most), &world(), 1e-12).unwrap();
+            let found = check(Limit::Budget(most), &world(0.2));
             assert!((found.share - share).abs() < 1e-12, "{most}: {found:?}");
-            assert!(found.price >= 0.0 && (0.0..=1.0).contains(&found.marginal), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_budget_that_does_not_bind_is_no_surcharge() {
+        // Shares that do not add up to one in binary.
+        let units: Vec<Unit> = (1..=10).map(|i| unit(0.1, 0.1 * f64::from(i), 0.0, 0.0)).collect();
+        for most in [1.0, 0.9999999999999] {
+            let found = check(Limit::Budget(most), &units);
+            assert!(found.price == 0.0 && found.marginal == 1.0, "{found:?}");
         }
     }
 
@@ -299,20 +380,21 @@ mod tests {
             (base - 0.05, 0.0625),
             (base - 0.1, 0.125),
             (base - 0.2, 0.375),
+            (base - 0.225, 0.5),
             (0.1, 1.0),
         ] {
-            let found = Surcharge::find(Limit::TargetLoss(target), &world(), 1e-12).unwrap();
+            let found = check(Limit::TargetLoss(target), &world(0.0));
             assert!((found.share - share).abs() < 1e-9, "{target}: {found:?}");
             assert!(found.loss <= target + 1e-9, "{found:?}");
         }
-        let error = Surcharge::find(Limit::TargetLoss(0.05), &world(), 1e-12).unwrap_err().to_string();
+        let error = Surcharge::find(Limit::TargetLoss(0.05), &world(0.0), 1e-12).unwrap_err().to_string();
         assert!(error.contains("100.0 %") && error.contains("0.100000"), "{error}");
     }
 
     #[test]
     fn units_of_one_gap_share_the_lot() {
         let units = [unit(1.0, 0.5, 0.1, 0.1); 4];
-        let found = Surcharge::find(Limit::Budget(0.3), &units, 1e-12).unwrap();
+        let found = check(Limit::Budget(0.3), &units);
         assert!((found.marginal - 0.3).abs() < 1e-12 && (found.price - 0.3).abs() < 1e-12, "{found:?}");
     }
 }

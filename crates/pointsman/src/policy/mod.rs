@@ -4,6 +4,7 @@ mod flips;
 mod forest;
 mod limit;
 mod tally;
+mod unseen;
 
 use std::fmt;
 use std::sync::Arc;
@@ -80,8 +81,9 @@ pub struct Policy {
     high: Vec<f64>,
     codes: Vec<u8>,
     margins: Vec<f64>,
-    /// The price that a limit on routing comes to, if there is one.
+    /// The price that a limit on routing comes to, if there is one, and the task with it.
     surcharge: Option<Surcharge>,
+    priced: Option<Task>,
     /// With a limit, what is done with a query whose lot falls against routing: another action than above for the sources at the
     /// margin, the same for all others.
     kept: Vec<u8>,
@@ -156,7 +158,7 @@ impl Router {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };
             Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles)
         };
-        let leaves = Leaves::of(self, loss, estimator, &oracles, task.limit().is_some())?;
+        let leaves = Leaves::of(self, loss, estimator, &oracles)?;
         let cells = self.cells().count();
         let mut sources: Vec<Option<Decomposition>> =
             (0..cells as u32).into_par_iter().map(|cell| estimate(self.mixture(CellId(cell)))).collect();
@@ -207,6 +209,7 @@ impl Policy {
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
             surcharge: None,
+            priced: None,
             kept: Vec::new(),
             tie: 0.0,
             task,
@@ -215,26 +218,21 @@ impl Policy {
             backoff,
             estimates,
         };
+        let (mut low, mut high) = (vec![f64::NAN; actions], vec![f64::NAN; actions]);
         for source in 0..sources {
-            let start = policy.low.len();
-            match &policy.estimates.sources[source] {
+            let (code, margin) = match &policy.estimates.sources[source] {
                 None => {
-                    policy.low.resize(start + actions, f64::NAN);
-                    policy.high.resize(start + actions, f64::NAN);
-                    policy.codes.push(UNDETERMINED);
-                    policy.margins.push(f64::NAN);
-                    continue;
+                    low.fill(f64::NAN);
+                    high.fill(f64::NAN);
+                    (UNDETERMINED, f64::NAN)
                 }
                 Some(d) => {
-                    for (end, costs) in [&mut policy.low, &mut policy.high].into_iter().enumerate() {
-                        costs.push(d.total);
-                        let routes = policy.task.routes().iter().zip(&policy.columns);
-                        costs.extend(routes.map(|(route, &column)| d.at(column)[end] + route.price()));
-                        costs.extend(policy.task.abstain_price());
-                    }
+                    policy.fill(&policy.task, d.total, |column| d.at(column), &mut low, &mut high);
+                    choose(&low, &high, &policy.task)
                 }
-            }
-            let (code, margin) = choose(&policy.low[start..], &policy.high[start..], &policy.task);
+            };
+            policy.low.extend_from_slice(&low);
+            policy.high.extend_from_slice(&high);
             policy.codes.push(code);
             policy.margins.push(margin);
         }
@@ -497,8 +495,20 @@ impl Policy {
         Course::always(self.code(source).unwrap_or_else(|| {
             let actions = self.actions();
             let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
-            cheapest_known(low, high)
+            // A limit is not used up by what is not known to be worth it.
+            if self.surcharge.is_some() { self.courses(high)[0] } else { cheapest_known(low, high) }
         }))
+    }
+
+    /// Writes the costs of all actions at a task's prices, lower and upper ends, where predicting loses `total` and an oracle
+    /// what stands in its column.
+    fn fill(&self, task: &Task, total: f64, at: impl Fn(Column) -> [f64; 2], low: &mut [f64], high: &mut [f64]) {
+        for (end, costs) in [low, high].into_iter().enumerate() {
+            let routes = task.routes().iter().zip(&self.columns);
+            let routes = routes.map(|(route, &column)| at(column)[end] + route.price());
+            let all = [total].into_iter().chain(routes).chain(task.abstain_price());
+            costs.iter_mut().zip(all).for_each(|(slot, cost)| *slot = cost);
+        }
     }
 
     /// How many actions there are.
@@ -534,6 +544,9 @@ impl Policy {
     }
 
     /// Which share of the calibration rows, by weight, each action would get; `undetermined` only if there are any.
+    ///
+    /// With a forest rows count as if they were new to it, which takes several times as long as compiling the policy when it is
+    /// first asked for.
     #[must_use]
     pub fn shares(&self) -> Named<f64> {
         if let Some(shares) = self.shares_of_rows() {
@@ -698,6 +711,13 @@ impl<'p> Decision<'p> {
     #[must_use]
     pub fn margin(&self) -> f64 {
         self.own.as_ref().map_or_else(|| self.policy.margins[self.source as usize], |own| own.margin)
+    }
+
+    /// Over how many trees the costs were averaged, if a forest made them the query's own; `None` if they are its cell's.
+    #[must_use]
+    pub fn trees(&self) -> Option<usize> {
+        self.own?;
+        self.policy.estimates.leaves.as_ref().map(|leaves| leaves.forest.trees().count())
     }
 
     /// The estimates of the query's cell: those behind the costs, unless a forest makes the query's own.

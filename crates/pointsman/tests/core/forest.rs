@@ -257,8 +257,6 @@ fn what_cannot_be_learned_is_refused_with_advice() {
     assert!(message(router.policy(&many)).contains("at most 16"));
     assert!(message(router.clone().recalibrated().policy(&task())).contains("weak prediction"));
     assert!(message(router.certificate(&task(), 0.95)).contains("use tree"));
-    let unlimited = router.policy(&task()).unwrap();
-    assert!(message(unlimited.reprice(&task().budget(0.2).unwrap())).contains("Router::policy"));
     let policy = router.policy(&task()).unwrap();
     let error = message(policy.decide_rows(&[0.6, 0.4], &[0.1, 0.2], &mut [Default::default()]));
     assert!(error.contains("decide_batch"), "{error}");
@@ -298,6 +296,30 @@ fn auto_takes_a_forest_where_it_helps() {
         Table::new(["a", "b"], f.iter().flat_map(|f| [*f, 1.0 - f]).collect()).unwrap().with_votes(votes).unwrap();
     let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
     assert!(!router.partition().factors()[0].learns(), "{choice:?}");
+}
+
+#[test]
+fn companions_are_the_rows_the_costs_rest_on() {
+    let (table, queries) = (world(400, 6, 31), world(20, 6, 32));
+    let router = Router::calibrate(&table, &Partition::forest(15)).unwrap();
+    let policy = router.policy(&Task::new(Loss::brier())).unwrap();
+    for row in 0..queries.rows() {
+        let all = router.companions(&queries, row, usize::MAX).unwrap();
+        close(all.iter().map(|(_, share)| share).sum(), 1.0, 1e-9, "shares");
+        assert!(all.windows(2).all(|pair| pair[0].1 >= pair[1].1));
+        assert_eq!(router.companions(&queries, row, 3).unwrap(), all[..3]);
+        // A total loss is linear in the rows, so that it is their mean.
+        let loss = |row: usize| {
+            let mut mean = [0.0; 2];
+            router.rows().votes(row).unwrap().mean_into(&mut mean);
+            Loss::brier().expected(&mean, router.rows().prediction(row))
+        };
+        let decision = policy.decide_with(queries.prediction(row), queries.features(row)).unwrap();
+        close(all.iter().map(|&(row, share)| share * loss(row)).sum(), decision.total(), 1e-9, "total loss");
+        assert_eq!(decision.trees(), Some(15));
+    }
+    let cells = Router::calibrate(&table, &Partition::top_class(3)).unwrap();
+    assert!(cells.companions(&queries, 0, 9).unwrap().is_empty());
 }
 
 #[test]

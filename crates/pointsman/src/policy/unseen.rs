@@ -1,0 +1,216 @@
+//! The calibration rows of a forest as if it had never seen them: what a limit's price, and the shares of actions, are found by.
+//!
+//! A leaf's losses rest on all rows in it. Averaged for one of these rows they know its own labels and are more spread out than
+//! those of any other query. So a row is valued by the trees that were not grown on it, and by what their leaves are without
+//! it. These are some two in five of the trees, and a mean of fewer trees varies more: by how much is known from the trees
+//! themselves, and the rows are drawn together by as much.
+//!
+//! Rows are decided by such losses, as queries are. What a limit promises is told by the rows' own labels instead, since the losses
+//! of small leaves are too low: rows alike in reducible loss are a mixture, whose losses are those of a cell.
+
+use rayon::prelude::*;
+
+use super::Policy;
+use super::forest::{Leaves, Losses, MAX_ACTIONS, Values};
+use super::limit::Unit;
+use crate::error::{Error, Result};
+use crate::estimate::Scratch;
+use crate::evaluate::Named;
+use crate::router::SPARSE;
+
+/// A leaf's rows that are new to its tree are left out of it in so many parts at most: nearly one by one where leaves are small,
+/// without valuing large ones very often.
+const PARTS: usize = 4;
+
+/// Sums over the trees are split in so many, whatever the number of threads.
+const STRANDS: usize = 8;
+
+/// The most mixtures that tell what is lost.
+const BINS: usize = 25;
+
+/// Losses of the calibration rows, side by side as in [`Losses`]. Rows that every tree was grown on are not among them.
+#[derive(Debug)]
+pub(super) struct Unseen {
+    width: usize,
+    weights: Vec<f64>,
+    /// What the rows are decided by.
+    expected: Vec<f64>,
+    /// What they lose: right on average where they are alike.
+    promised: Vec<f64>,
+}
+
+/// Sums of losses over trees. The middle of two ends counts as one number where squares are concerned.
+struct Sums {
+    trees: Vec<f64>,
+    losses: Vec<f64>,
+    squares: Vec<f64>,
+}
+
+/// The middle of a quantity's ends: the first has one, the others two.
+fn middle(losses: &[f64], quantity: usize) -> f64 {
+    if quantity == 0 { losses[0] } else { f64::midpoint(losses[2 * quantity - 1], losses[2 * quantity]) }
+}
+
+impl Sums {
+    fn new(rows: usize, width: usize) -> Self {
+        Self { trees: vec![0.0; rows], losses: vec![0.0; rows * width], squares: vec![0.0; rows * (width / 2 + 1)] }
+    }
+
+    fn add(&mut self, row: usize, losses: &[f64]) {
+        let quantities = losses.len() / 2 + 1;
+        self.trees[row] += 1.0;
+        let sums = &mut self.losses[row * losses.len()..][..losses.len()];
+        sums.iter_mut().zip(losses).for_each(|(sum, loss)| *sum += loss);
+        let squares = &mut self.squares[row * quantities..][..quantities];
+        squares.iter_mut().enumerate().for_each(|(quantity, sum)| *sum += middle(losses, quantity).powi(2));
+    }
+
+    fn join(mut self, other: &Self) -> Self {
+        let pairs =
+            [(&mut self.trees, &other.trees), (&mut self.losses, &other.losses), (&mut self.squares, &other.squares)];
+        for (ours, theirs) in pairs {
+            ours.iter_mut().zip(theirs).for_each(|(sum, more)| *sum += more);
+        }
+        self
+    }
+}
+
+impl Unseen {
+    pub(super) fn of(leaves: &Leaves, values: &Values<'_>) -> Self {
+        let (rows, width) = (values.table.rows(), values.width());
+        let trees = leaves.forest.trees();
+        let strand = |first: usize| {
+            let (mut sums, mut scratch) = (Sums::new(rows, width), Scratch::default());
+            let (mut others, mut losses) = (Vec::new(), vec![0.0; width]);
+            for tree in (first..trees.count()).step_by(STRANDS) {
+                for leaf in trees.leaves_of(tree) {
+                    let inside = leaves.members.of(leaf);
+                    let new: Vec<u32> = leaves.members.new_to(&leaves.forest, tree, inside).collect();
+                    for part in 0..PARTS.min(new.len()) {
+                        let mut left_out = new.iter().copied().skip(part).step_by(PARTS).peekable();
+                        others.clear();
+                        // Both are in the same order.
+                        others.extend(inside.iter().filter(|row| left_out.next_if_eq(row).is_none()));
+                        if values.write(&others, &mut scratch, &mut losses) {
+                            new.iter().skip(part).step_by(PARTS).for_each(|&row| sums.add(row as usize, &losses));
+                        }
+                    }
+                }
+            }
+            sums
+        };
+        let strands: Vec<Sums> = (0..STRANDS.min(trees.count())).into_par_iter().map(strand).collect();
+        let sums = strands.iter().fold(Sums::new(rows, width), Sums::join);
+        let valued: Vec<u32> = (0..rows as u32).filter(|&row| sums.trees[row as usize] > 0.0).collect();
+        let weights: Vec<f64> = valued.iter().map(|&row| values.table.weight(row as usize)).collect();
+        let mut expected = Vec::with_capacity(valued.len() * width);
+        for row in valued.iter().map(|&row| row as usize) {
+            expected.extend(sums.losses[row * width..][..width].iter().map(|sum| sum / sums.trees[row]));
+        }
+        draw_together(&mut expected, &weights, &valued, &sums, trees.count() as f64);
+        let promised = told_by_labels(&expected, &weights, &valued, values);
+        Self { width, weights, expected, promised }
+    }
+}
+
+/// Takes out of the rows' losses the variance that comes of their being means of fewer trees than a query's. A row on which all
+/// trees agree stays where it is: many rows may be exactly alike, and a price must find them there.
+fn draw_together(losses: &mut [f64], weights: &[f64], valued: &[u32], sums: &Sums, trees: f64) {
+    let all: f64 = weights.iter().sum();
+    let width = losses.len() / valued.len().max(1);
+    for quantity in 0..width / 2 + 1 {
+        let (mut centre, mut square) = (0.0, 0.0);
+        for (row, &weight) in losses.chunks_exact(width).zip(weights) {
+            let x = middle(row, quantity);
+            centre += weight * x / all;
+            square += weight * x * x / all;
+        }
+        let variance = square - centre * centre;
+        let ends = if quantity == 0 { 0..1 } else { 2 * quantity - 1..2 * quantity + 1 };
+        for (row, &place) in losses.chunks_exact_mut(width).zip(valued) {
+            let (x, n) = (middle(row, quantity), sums.trees[place as usize]);
+            let squares = sums.squares[place as usize * (width / 2 + 1) + quantity];
+            // Between the trees, of one of them; then of the mean, beyond what a mean of all would have.
+            let between = if n > 1.0 { (squares / n - x * x).max(0.0) * n / (n - 1.0) } else { 0.0 };
+            let surplus = between * (1.0 / n - 1.0 / trees);
+            let factor = if variance > 0.0 { (1.0 - surplus / variance).max(0.0).sqrt() } else { 1.0 };
+            row[ends.clone()].iter_mut().for_each(|x| *x = centre + factor * (*x - centre));
+        }
+    }
+}
+
+/// The same losses, moved together where rows are alike so that their mean is what the rows' own labels say.
+fn told_by_labels(losses: &[f64], weights: &[f64], valued: &[u32], values: &Values<'_>) -> Vec<f64> {
+    let width = values.width();
+    let reducible = |place: usize| {
+        let row = &losses[place * width..][..width];
+        row[0] - middle(row, 1)
+    };
+    let mut order: Vec<usize> = (0..valued.len()).collect();
+    order.sort_by(|&a, &b| reducible(a).total_cmp(&reducible(b)));
+    let bins = (valued.len() / SPARSE).clamp(1, BINS);
+    let (mut moved, mut scratch) = (losses.to_vec(), Scratch::default());
+    for bin in 0..bins {
+        let alike = &order[bin * order.len() / bins..(bin + 1) * order.len() / bins];
+        let rows: Vec<u32> = alike.iter().map(|&place| valued[place]).collect();
+        let mut told = vec![0.0; width];
+        if !values.write(&rows, &mut scratch, &mut told) {
+            continue;
+        }
+        let all: f64 = alike.iter().map(|&place| weights[place]).sum();
+        for (column, told) in told.iter().enumerate() {
+            let sum: f64 = alike.iter().map(|&place| weights[place] * losses[place * width + column]).sum();
+            alike.iter().for_each(|&place| moved[place * width + column] += told - sum / all);
+        }
+    }
+    moved
+}
+
+impl Policy {
+    fn unseen<'a>(&self, leaves: &'a Leaves) -> &'a Unseen {
+        leaves.unseen(&self.estimates.loss, self.estimates.estimator)
+    }
+
+    /// The calibration rows, each by itself: what a limit on routing is found by.
+    pub(super) fn units_of(&self, leaves: &Leaves) -> Result<Vec<Unit>> {
+        let (rows, actions) = (self.unseen(leaves), self.actions());
+        let unit = |((expected, promised), &weight): ((&[f64], &[f64]), &f64)| {
+            let (mut low, mut high, mut real) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
+            let (low, high, real) = (&mut low[..actions], &mut high[..actions], &mut real[..actions]);
+            self.fill_own(self.priced(), Losses(promised), low, real);
+            self.fill_own(self.priced(), Losses(expected), low, high);
+            self.unit(weight, [low, high], real)
+        };
+        let losses = rows.expected.chunks_exact(rows.width).zip(rows.promised.chunks_exact(rows.width));
+        let units: Vec<Unit> = losses.zip(&rows.weights).map(unit).collect();
+        if units.is_empty() {
+            return Err(Error::Task(
+                "every tree was grown on every calibration row, so that none tells what a limit on routing comes to: grow more \
+                 trees"
+                    .into(),
+            ));
+        }
+        Ok(units)
+    }
+
+    /// Which share of the calibration rows each action would get if they were new; `None` if rows have no costs of their own.
+    pub(super) fn shares_of_rows(&self) -> Option<Named<f64>> {
+        let rows = self.unseen(self.estimates.leaves.as_ref()?);
+        let all: f64 = rows.weights.iter().sum();
+        let (mut parts, mut open) = (vec![0.0; self.actions()], 0.0);
+        for (losses, weight) in rows.expected.chunks_exact(rows.width).zip(&rows.weights) {
+            let (decided, course) = self.act_on(Losses(losses));
+            if decided {
+                let parts = parts.iter_mut().enumerate();
+                parts.for_each(|(action, part)| *part += weight * course.part_of(action) / all);
+            } else {
+                open += weight / all;
+            }
+        }
+        let mut shares: Named<f64> = self.task.action_names().into_iter().zip(parts).collect();
+        if open > 0.0 {
+            shares.push("undetermined", open);
+        }
+        (!rows.weights.is_empty()).then_some(shares)
+    }
+}
