@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Flip, Interval, Policy, Router};
+use pointsman::{Action, CellId, Decision, Flip, Interval, Limit, Policy, Router, Surcharge};
 use pointsman_table::{Batches, Frame};
 use serde::Serialize;
 
@@ -53,7 +53,11 @@ struct Explanation {
     /// What the action may cost more than the best; unknown if the costs are not the cell's own.
     regret: Option<f64>,
     rival: Option<String>,
-    /// Some of the cell's rows, those of the nearest confidence if a query was asked about.
+    /// Over how many trees of a forest the costs were averaged, if they are the query's own and not the cell's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trees: Option<usize>,
+    /// Some of the rows behind the costs: those of the nearest confidence if a query was asked about, those that weigh most if its
+    /// costs are its own, else some of the cell's.
     examples: Vec<Example>,
 }
 
@@ -82,6 +86,9 @@ struct Change {
 
 #[derive(Debug, Serialize)]
 struct Example {
+    /// The row's share of all that the costs rest on, where they are a query's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<f64>,
     prediction: Vec<f64>,
     votes: Vec<u32>,
 }
@@ -102,7 +109,8 @@ pub(crate) fn cell(router: &Router, policy: &Policy, args: &ShowArgs, wanted: &s
         );
     };
     let certified = certified(router, policy, args.confidence, &args.router)?;
-    let explained = explain(router, policy, &decision, certified.as_ref(), None);
+    let examples = examples(router, cell, None);
+    let explained = explain(router, policy, &decision, certified.as_ref(), None, examples);
     give(&explained, router, policy, args.json)
 }
 
@@ -125,7 +133,13 @@ pub(crate) fn query(
     frame.table.dist_into(place, &mut prediction);
     let certified = certified(router, policy, args.confidence, &args.router)?;
     let query = Query { row: frame.rows[place], id, prediction };
-    let explained = explain(router, policy, &decision, certified.as_ref(), Some(query));
+    let examples = if decision.trees().is_some() {
+        let heaviest = router.companions(&frame.table, place, EXAMPLES)?;
+        heaviest.into_iter().map(|(row, weight)| example(router, row, Some(weight))).collect()
+    } else {
+        examples(router, decision.cell(), Some(&query))
+    };
+    let explained = explain(router, policy, &decision, certified.as_ref(), Some(query), examples);
     give(&explained, router, policy, args.json)
 }
 
@@ -169,6 +183,7 @@ fn explain(
     decision: &Decision<'_>,
     certified: Option<&Certified>,
     query: Option<Query>,
+    examples: Vec<Example>,
 ) -> Explanation {
     let cell = decision.cell();
     let mixture = router.mixture(cell);
@@ -185,7 +200,8 @@ fn explain(
     let change = |Flip { price_of, now, at, to }| Change { price_of, now, at, to };
     let decided = decision.action() != Action::Undetermined;
     Explanation {
-        examples: examples(router, cell, query.as_ref()),
+        trees: decision.trees(),
+        examples,
         query,
         cell: cell.0,
         name: router.cells().name(cell, router.classes()),
@@ -226,11 +242,13 @@ fn examples(router: &Router, cell: CellId, query: Option<&Query>) -> Vec<Example
             rows
         }
     };
-    let example = |row: usize| Example {
-        prediction: table.prediction(row).to_vec(),
-        votes: table.votes(row).map(|votes| votes.counts().to_vec()).unwrap_or_default(),
-    };
-    shown.into_iter().map(example).collect()
+    shown.into_iter().map(|row| example(router, row, None)).collect()
+}
+
+fn example(router: &Router, row: usize, weight: Option<f64>) -> Example {
+    let table = router.rows();
+    let votes = table.votes(row).map(|votes| votes.counts().to_vec()).unwrap_or_default();
+    Example { weight, prediction: table.prediction(row).to_vec(), votes }
 }
 
 fn give(explained: &Explanation, router: &Router, policy: &Policy, as_json: bool) -> anyhow::Result<()> {
@@ -255,12 +273,19 @@ fn print(out: &mut impl Write, it: &Explanation, router: &Router, policy: &Polic
         let whose = if it.level == "confidence" { "rows of the same confidence" } else { "all rows" };
         writeln!(out, "the cell is empty: costs are those of {whose}, and nothing about them is certain")?;
     }
-    if let Some(centroid) = &it.centroid {
-        writeln!(out, "mean labels: {}", largest(classes, centroid))?;
+    match (it.trees, &it.centroid) {
+        (Some(trees), _) => writeln!(
+            out,
+            "costs are the query's own, averaged over the leaves of {}; the calibration rows that weigh most:",
+            counted(trees, "tree", "trees")
+        )?,
+        (None, Some(centroid)) => writeln!(out, "mean labels: {}", largest(classes, centroid))?,
+        (None, None) => {}
     }
     for example in &it.examples {
         let votes: Vec<String> = example.votes.iter().zip(classes).filter(|(n, _)| **n > 0).map(labels).collect();
-        writeln!(out, "  {DIM}{} → {}{DIM:#}", largest(classes, &example.prediction), votes.join(", "))?;
+        let weight = example.weight.map(|weight| format!("  ({})", percent(weight))).unwrap_or_default();
+        writeln!(out, "  {DIM}{} → {}{weight}{DIM:#}", largest(classes, &example.prediction), votes.join(", "))?;
     }
     writeln!(out)?;
     print_costs(out, it)?;
@@ -347,14 +372,20 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
             format!("It would be {to} if the price of {whose} fell below {} (now {}).", short(*at), short(*now))
         });
     }
-    if let Some(surcharge) = policy.surcharge() {
-        said.push(format!(
+    match policy.task().limit().zip(policy.surcharge()) {
+        Some((Limit::Budget(_), Surcharge { price, .. })) if price > 0.0 => said.push(format!(
             "A limit on routing adds {} to its price, beyond the costs above; it moves with the other prices.",
-            short(surcharge.price)
-        ));
+            short(price)
+        )),
+        Some((Limit::TargetLoss(_), Surcharge { price, .. })) => said.push(format!(
+            "To reach the target loss, routing counts as if it cost {}, whatever its price in the costs above.",
+            short(price)
+        )),
+        _ => {}
     }
     let (Some(confidence), Some(is_certain)) = (it.confidence.map(percent), it.certain) else {
-        said.push("How sure that is cannot be said: a forest's cells were found with the labels of these rows.".into());
+        let found = if it.trees.is_some() { "trees were grown" } else { "cells were found" };
+        said.push(format!("How sure that is cannot be said: a forest's {found} with the labels of these rows."));
         return said;
     };
     let (word, style) = certain(is_certain);

@@ -43,10 +43,18 @@ pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
         Limit::Budget(share) => format!("At most {} of the queries may be routed", percent(share)),
         Limit::TargetLoss(loss) => format!("The loss is to be at most {}", short(loss)),
     };
-    let price = match found.price {
-        0.0 => "the prices need not change".to_owned(),
-        extra if extra > 0.0 => format!("that is as if routing cost {} more", short(extra)),
-        extra => format!("that is as if routing cost {} less", short(-extra)),
+    let price = match limit {
+        Limit::Budget(_) if found.price == 0.0 => "the prices need not change".to_owned(),
+        Limit::Budget(_) => format!("that is as if routing cost {} more", short(found.price)),
+        Limit::TargetLoss(_) if found.share == 0.0 => "that needs no routing".to_owned(),
+        Limit::TargetLoss(_) => {
+            let own = if policy.task().routes().len() > 1 {
+                "by any route, instead of their own prices"
+            } else {
+                "instead of its own price"
+            };
+            format!("that is as if routing cost {} {own}", short(found.price))
+        }
     };
     let lots = if (0.0..1.0).contains(&found.marginal) && found.marginal > 0.0 {
         format!(" Where routing is then worth exactly its price, {} are routed, by lot.", percent(found.marginal))

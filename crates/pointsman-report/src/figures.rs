@@ -131,7 +131,8 @@ fn curves(report: &Report) -> Option<Chart> {
         .x_percent();
     let mut lowest = f64::INFINITY;
     let mut highest = f64::NEG_INFINITY;
-    for (name, values) in loss.curves.iter() {
+    let cells_tell = !report.router.decides_by_row();
+    for (name, values) in loss.curves.iter().filter(|(name, _)| cells_tell || *name != "cell-optimal") {
         let points: Vec<(f64, f64)> =
             values.iter().enumerate().map(|(percent, &y)| (percent as f64 / 100.0, y)).collect();
         lowest = values.iter().copied().fold(lowest, f64::min);
@@ -152,15 +153,21 @@ fn losses(report: &Report) -> Option<Picture> {
     let (detail, _) = own(report)?;
     let names = detail.losses.iter().map(|loss| label(&loss.loss, 18)).collect();
     let mut bars = Bars::new(names);
-    for strategy in ["higher-order", "total-uncertainty", "cell-optimal"] {
+    let strategies = ["higher-order", "total-uncertainty", "cell-optimal"];
+    let (strategies, about) = match report.router.decides_by_row() {
+        true => (&strategies[..2], "The same stored trees answer every loss without retraining."),
+        false => (&strategies[..], "The same stored cells answer every loss without retraining."),
+    };
+    for &strategy in strategies {
         let gain = |loss: &LossReport| loss.gain.get(strategy).copied().flatten().unwrap_or(0.0);
         bars = bars.series(strategy, colour::strategy(strategy), detail.losses.iter().map(gain).collect());
     }
     let chart = Chart::new("One router, every loss", "", "routing gain: 0 random, 1 the best possible order")
-        .caption(
-            "The same stored cells answer every loss without retraining. Blue: this router; red: least certain prediction \
-             first, the usual rule; green: the best these cells allow. No bar: routing gains nothing under this loss.",
-        )
+        .caption(format!(
+            "{about} Blue: this router; red: least certain prediction first, the usual rule{}. No bar: routing gains nothing \
+             under this loss.",
+            if strategies.len() > 2 { "; green: the best these cells allow" } else { "" }
+        ))
         .size(1080.0, 460.0)
         .bars(bars);
     Some(chart.draw())
@@ -188,8 +195,11 @@ fn sweep(report: &Report) -> Option<Chart> {
     )
     .line(Line::new("predict / route / abstain", colour::BLUE, line(&|i| at(own, i))).width(3.2))
     .line(Line::new("predict / route", colour::ORANGE, line(&|_| at(own, never_abstain))).dashed())
-    .line(Line::new("predict / abstain", colour::PURPLE, line(&|i| at(never_route, i))).dashed())
-    .line(Line::new("best action a cell", colour::GREEN, line(&|i| grid.cell_optimal[own * grid.abstain_prices.len() + i])).dotted());
+    .line(Line::new("predict / abstain", colour::PURPLE, line(&|i| at(never_route, i))).dashed());
+    if !report.router.decides_by_row() {
+        let best = line(&|i| grid.cell_optimal[own * grid.abstain_prices.len() + i]);
+        chart = chart.line(Line::new("best action a cell", colour::GREEN, best).dotted());
+    }
     if let Some(price) = grid.abstain_prices[grid.own[1]] {
         chart = chart
             .points(Points::new("the task's price", colour::INK, vec![(price, at(own, grid.own[1]))]).radii(vec![6.0]));

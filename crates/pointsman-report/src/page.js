@@ -8,6 +8,8 @@
   const ACTION = { p: ["predict", "predict", "p"], r: ["route", "route", "r"], a: ["abstain", "abstain", "a"],
     "?": ["undetermined", "other", "u"], "-": ["empty: falls back", "other", "u"] };
   const STRATEGY = { "higher-order": "predict", "total-uncertainty": "red", "cell-optimal": "green", "pointwise-optimal": "ink", random: "other" };
+  // A forest decides row by row: the best its cells allow is no measure for it.
+  const byRow = data.router.partition.startsWith("forest"), told = (name) => !byRow || name !== "cell-optimal";
   const DASH = { "cell-optimal": "8 5", "pointwise-optimal": "8 5", random: "2 5" };
   const cellOf = data.drawn.map((id) => data.cells[id]);
   const state = { loss: 0, route: 0, abstain: 0, cell: -1, sort: "share", down: true };
@@ -154,7 +156,7 @@
     }
     if (bar.lastChild) bar.lastChild.style.flex = "1";
     $("shares").replaceChildren(bar);
-    const rows = [["router", grid.router[here], "predict"], ["best in hindsight", grid.cell_optimal[here], "green"], ["always predict", grid.always_predict, "other"],
+    const rows = [["router", grid.router[here], "predict"], ...(byRow ? [] : [["best in hindsight", grid.cell_optimal[here], "green"]]), ["always predict", grid.always_predict, "other"],
       ["always route", grid.always_route[state.route], "other"], ["always abstain", grid.always_abstain[state.abstain], "other"]].filter((r) => r[1] !== null);
     bars("costs", "Costs", rows.map((r) => [r[0], r[1], css(r[2])]));
   }
@@ -176,7 +178,7 @@
     const { grid, unit } = loss(), n = grid.abstain_prices.length - 1, never = grid.route_prices.length - 1;
     const xs = grid.abstain_prices.slice(0, n);
     const lines = [["predict / route / abstain", (j) => grid.router[at(state.route, j)], "predict", ""], ["predict / route", () => grid.router[at(state.route, n)], "route", "8 5"],
-      ["predict / abstain", (j) => grid.router[at(never, j)], "abstain", "8 5"], ["best action a cell", (j) => grid.cell_optimal[at(state.route, j)], "green", "2 5"]];
+      ["predict / abstain", (j) => grid.router[at(never, j)], "abstain", "8 5"], ...(byRow ? [] : [["best action a cell", (j) => grid.cell_optimal[at(state.route, j)], "green", "2 5"]])];
     const all = lines.flatMap((l) => xs.map((_, j) => l[1](j)));
     const f = frame("sweep", "Cost against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, reach(all, 1e-6)] }, "price of abstaining (" + unit + ")", "cost a query (" + unit + ")");
     lines.forEach(([, cost, colour, dash]) => f.path(xs.map((x, j) => [x, cost(j)]), css(colour), { "stroke-dasharray": dash }));
@@ -197,7 +199,7 @@
   }
 
   function curves() {
-    const { curves, unit } = loss(), names = Object.keys(curves), all = names.flatMap((n) => curves[n]);
+    const { curves, unit } = loss(), names = Object.keys(curves).filter(told), all = names.flatMap((n) => curves[n]);
     const low = Math.min(...all), high = Math.max(...all), room = Math.max(0.06 * (high - low), 1e-6);
     const f = frame("curves", "Routing curves", { x: [0, 1], y: [low - room, high + room] }, "share of the queries routed", "mean loss (" + unit + ")", (v) => Math.round(100 * v) + " %");
     names.forEach((n) => f.path(curves[n].map((y, i) => [i / 100, y]), css(STRATEGY[n] || "other"), { "stroke-dasharray": DASH[n] || "", "stroke-width": n === "higher-order" ? 3.2 : 2 }));
@@ -205,7 +207,7 @@
   }
 
   function gains() {
-    const names = ["higher-order", "total-uncertainty", "cell-optimal"];
+    const names = ["higher-order", "total-uncertainty", "cell-optimal"].filter(told);
     bars("gains", "Routing gain under every loss", data.losses.flatMap((l) => names.map((n, i) => [i ? "" : l.loss, l.gain[n] === undefined ? null : l.gain[n], css(STRATEGY[n])])), 3);
     key("gains-key", names.map((n) => [n, css(STRATEGY[n]), "dot"]));
   }

@@ -63,6 +63,14 @@ pub struct RouterSummary {
     pub recalibrated: bool,
 }
 
+impl RouterSummary {
+    /// Whether it decides each row by costs of its own, so that the best action a cell is no measure for it.
+    #[must_use]
+    pub fn decides_by_row(&self) -> bool {
+        self.partition.starts_with("forest")
+    }
+}
+
 /// A sweep that was asked for.
 #[derive(Debug, Clone, Serialize)]
 pub struct SweepReport {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{CalibrationError, Evaluation};
+use pointsman::CalibrationError;
 use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;
@@ -29,12 +29,12 @@ pub(super) fn print(
         paragraph(&mut out, 0, text)?;
     }
     costs(&mut out, report)?;
-    gains(&mut out, evaluation)?;
+    gains(&mut out, report)?;
     if let Some(error) = &report.calibration_error {
         calibration(&mut out, error, report)?;
     }
     for sweep in &report.sweep {
-        write_sweep(&mut out, sweep)?;
+        write_sweep(&mut out, sweep, report.router.decides_by_row())?;
     }
     last_line(&mut out, args, report, written)?;
     out.flush()
@@ -54,7 +54,8 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         |name: &str| corrected.and_then(|costs| costs.get(name)).map_or(String::new(), |&cost| fixed(cost, digits));
     let mut grid = Grid::new().text("").number("mean").number("± s.e.");
     grid = grid.number(if corrected.is_some() { "corrected" } else { "" }).text("");
-    for (name, &cost) in evaluation.mean_cost.iter() {
+    let by_row = report.router.decides_by_row();
+    for (name, &cost) in evaluation.mean_cost.iter().filter(|(name, _)| !by_row || *name != "cell-optimal") {
         let error = evaluation.standard_error.get(name).copied().unwrap_or(f64::NAN);
         let (style, remark) = match name {
             "router" => (GOOD.bold(), ""),
@@ -90,10 +91,12 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     paragraph(&mut *out, 2, &report.money_line())?;
     let regret = |name| evaluation.regret.get(name).copied().unwrap_or(f64::NAN);
+    let of_cell = format!("{} above the best action a cell, ", fixed(regret("cell-optimal"), digits));
     writeln!(
         out,
-        "  Regret: {} above the best action a cell, {} above the best action a row.",
-        fixed(regret("cell-optimal"), digits),
+        "  Regret: {}{} above the best action a row.",
+        // A forest decides row by row, and may well do better than any action a cell.
+        if by_row { "" } else { &of_cell },
         fixed(regret("pointwise-optimal"), digits)
     )?;
     let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
@@ -108,14 +111,17 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-fn gains(out: &mut impl Write, evaluation: &Evaluation) -> io::Result<()> {
+fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let evaluation = &report.evaluation;
     heading(out, "Routing gain: 0 is routing at random, 1 the best possible order")?;
     let mut grid = Grid::new().text("").number("").text("");
     for (name, &gain) in evaluation.gain.iter() {
         let (style, remark) = match name {
             "higher-order" => (GOOD.bold(), "most reducible loss first: this router"),
             "total-uncertainty" => (PLAIN, "least certain prediction first: the usual rule"),
-            "cell-optimal" => (PLAIN, "the best order these cells allow; finer cells raise it"),
+            "cell-optimal" if !report.router.decides_by_row() => {
+                (PLAIN, "the best order these cells allow; finer cells raise it")
+            }
             _ => continue,
         };
         grid.row([(name.to_owned(), style), (maybe(gain, 4), style), (remark.to_owned(), DIM)]);
@@ -161,17 +167,21 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) 
     }
     grid.write(&mut *out)?;
     if error.regret_bound.is_none() {
-        let needs = "A bound on the regret needs --recalibrate, equally many labels a row and no empty cells.";
+        let needs = if report.router.decides_by_row() {
+            "These are the cells of a forest, which decides by finer costs: they bound no regret of it."
+        } else {
+            "A bound on the regret needs --recalibrate, equally many labels a row and no empty cells."
+        };
         writeln!(out, "  {DIM}{needs}{DIM:#}")?;
     }
     Ok(())
 }
 
-fn write_sweep(out: &mut impl Write, sweep: &SweepReport) -> io::Result<()> {
+fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::Result<()> {
     heading(out, &format!("Sweep of the price of {}: cost a query, and who gets the queries", sweep.axis))?;
     let Some(first) = sweep.points.first() else { return Ok(()) };
     // Constant actions do not depend on the router; the JSON has them.
-    let shown = |name: &&str| !name.starts_with("always-");
+    let shown = |name: &&str| !(name.starts_with("always-") || by_row && *name == "cell-optimal");
     let costs: Vec<&str> = first.mean_cost.iter().map(|(name, _)| name).filter(shown).collect();
     let shares: Vec<String> = first.shares.iter().map(|(name, _)| format!("% {name}")).collect();
     let digits = decimals(sweep.points.iter().flat_map(|p| p.mean_cost.iter().map(|(_, &cost)| cost)));
@@ -193,11 +203,12 @@ fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written
     let gain = |name| evaluation.gain.get(name).copied().flatten();
     let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
     let (remark, command) = if usual_is_better {
-        let cells = count(report.router.cells);
+        let cells = match report.router.decides_by_row() {
+            true => "this forest".to_owned(),
+            false => format!("these {} cells", count(report.router.cells)),
+        };
         (
-            format!(
-                "The usual rule ranks better than these {cells} cells: try others, or cells on features, then evaluate again:"
-            ),
+            format!("The usual rule ranks better than {cells}: try others, or cells on features, then evaluate again:"),
             "pointsman calibrate calibration.csv --partition confidence:100 -o other.safetensors".to_owned(),
         )
     } else {

@@ -56,6 +56,25 @@ fn a_target_is_met_or_the_nearest_is_named() {
 }
 
 #[test]
+fn of_several_routes_the_one_that_reaches_the_target_is_taken() {
+    let folder = workshop();
+    let routes = "--loss zero-one --route cheap=0,panel:m=1,aggregate=plurality --route expert=0.5";
+    let show = |limit: &str| line(folder.path(), &format!("show router.safetensors {routes} {limit} --json"));
+    let alone = line(folder.path(), "show router.safetensors --loss zero-one --route 0 --target-loss 0 --json");
+    let words: Vec<&str> = alone.stderr.split([' ', ';']).collect();
+    let least = words[words.iter().position(|word| *word == "leaves").unwrap() + 1];
+    // What the expert alone reaches, both reach; and what a refusal names is granted.
+    let both = show(&format!("--target-loss {least}")).ok().json();
+    assert!(both["surcharge"]["price"].as_f64().unwrap() >= 0.0, "{}", both["surcharge"]);
+    let said = line(folder.path(), &format!("show router.safetensors {routes} --target-loss {least}")).ok().stdout;
+    assert!(said.contains("by any route"), "{said}");
+    let all = line(folder.path(), "show router.safetensors --route 0 --budget 1").ok().stdout;
+    assert!(all.contains("the prices need not change") && !all.contains("by lot"), "{all}");
+    line(folder.path(), &format!("decide router.safetensors heldout.csv {routes} --target-loss {least} --explain 1"))
+        .ok();
+}
+
+#[test]
 fn nonsense_is_refused() {
     let folder = workshop();
     fs::write(folder.path().join("both.toml"), "budget = 0.1\ntarget_loss = 0.1\n[[route]]\ncost = 0.1\n").unwrap();

@@ -71,6 +71,41 @@ fn a_router_that_learned_shows_decides_and_is_evaluated() {
 }
 
 #[test]
+fn what_is_said_of_a_forest_is_about_its_rows() {
+    let folder = demo();
+    let path = folder.path();
+    line(path, "calibrate calibration.csv --partition forest:30 -o r.st").ok();
+    // Shares as they are decided, not of cells as wholes: each within four standard errors of 600 and of the held-out rows.
+    let task = "--route 0.05 --abstain 0.3";
+    let proof = line(path, &format!("evaluate r.st heldout.csv {task} --json")).ok().json();
+    let said = line(path, &format!("show r.st {task}")).ok().stdout;
+    let said = said.lines().find(|line| line.contains("On traffic like")).unwrap().to_owned();
+    for action in ["predict", "route:oracle", "abstain"] {
+        let shown = said.split(&format!("{action} ")).nth(1).map_or(0.0, |rest| {
+            rest.split([' ', '\u{a0}', '%']).next().unwrap().parse::<f64>().unwrap_or_else(|_| panic!("{said}")) / 100.0
+        });
+        let met = proof["shares"][action].as_f64().unwrap();
+        assert!((shown - met).abs() < 0.1, "{action}: {shown} and {met}; {said}");
+    }
+    // The best action a cell is no measure for what decides by row.
+    let words = line(path, &format!("evaluate r.st heldout.csv {task}")).ok().stdout;
+    assert!(!words.contains("cell-optimal") && !words.contains("a cell,") && words.contains("a row."), "{words}");
+    assert!(proof["regret"]["cell-optimal"].is_number() && proof["gain"]["cell-optimal"].is_number());
+    // An explanation shows the rows that the costs rest on.
+    let why = line(path, &format!("decide r.st heldout.csv {task} --explain 3 --json")).ok().json();
+    let weights: Vec<f64> =
+        why["examples"].as_array().unwrap().iter().map(|row| row["weight"].as_f64().unwrap()).collect();
+    assert!(why["trees"] == 30 && weights.len() == 5 && weights.windows(2).all(|w| w[0] >= w[1]), "{why}");
+    let why = line(path, &format!("decide r.st heldout.csv {task} --explain 3")).ok().stdout;
+    assert!(why.contains("leaves of 30 trees") && why.contains("trees were grown"), "{why}");
+    // A cell as a whole is explained by its rows.
+    let cell = line(path, &format!("show r.st {task} --explain 3 --json")).ok().json();
+    assert!(cell["trees"].is_null() && cell["examples"][0]["weight"].is_null(), "{cell}");
+    let met = line(path, "evaluate r.st heldout.csv --route 0.01 --budget 0.2 --json").ok().json();
+    assert!((met["shares"]["route:oracle"].as_f64().unwrap() - 0.2).abs() < 0.1, "{}", met["shares"]);
+}
+
+#[test]
 fn auto_says_why() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition auto -o r.st").ok();
