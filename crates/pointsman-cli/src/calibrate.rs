@@ -17,7 +17,7 @@ use crate::render::style::{BOLD, DIM, GOOD};
 use crate::render::{self, next_step};
 
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref()])?;
+    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.like.as_ref()])?;
     let to_stdout = plan::is_stream(&args.output);
     if to_stdout && io::stdout().is_terminal() {
         bail!("a router is not text: give a path instead of -, or redirect standard output");
@@ -26,12 +26,16 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
         bail!("--json and -o - both write to standard output: give the router a path");
     }
     let annotations = args.votes.annotations.as_deref();
-    let inputs: Vec<_> = [Some(args.table.as_path()), annotations].into_iter().flatten().collect();
+    let inputs = [Some(args.table.as_path()), annotations, args.like.as_deref()];
+    let inputs: Vec<_> = inputs.into_iter().flatten().collect();
     plan::refuse_to_overwrite(&args.output, &inputs)?;
+    let like = args.like.as_deref().map(plan::load_router).transpose()?;
     let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
     let frame = plan::read_frame(&args.table, &options)?;
     let table = &frame.table;
-    let (mut router, choice) = {
+    let (mut router, choice) = if let Some(like) = &like {
+        (Router::calibrate_like(table, like).map_err(|error| plan::of_rows(error, &frame))?, None)
+    } else {
         let progress = Progress::bar("growing trees", Router::steps(&args.partition).max(1));
         Router::learn(table, &args.partition, args.seed, &|| progress.step())
             .map_err(|error| plan::of_rows(error, &frame))?
@@ -207,7 +211,7 @@ fn print(
     let path = shell_quoted(&args.output);
     let kept = router.rows().rows();
     // An honest tree keeps the rows that it was not grown on.
-    let rows = match given - kept {
+    let rows = match given.saturating_sub(kept) {
         0 => counted(kept, "row", "rows"),
         _ => format!("{} of {}; the others divided", count(kept), counted(given, "row", "rows")),
     };
