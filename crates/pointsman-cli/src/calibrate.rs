@@ -31,12 +31,14 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     plan::refuse_to_overwrite(&args.output, &inputs)?;
     let like = args.like.as_deref().map(plan::load_router).transpose()?;
     let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
-    let table = plan::read_table(&args.table, &options)?;
+    let frame = plan::read_frame(&args.table, &options)?;
+    let table = &frame.table;
     let (mut router, choice) = if let Some(like) = &like {
-        (Router::calibrate_like(&table, like)?, None)
+        (Router::calibrate_like(table, like).map_err(|error| plan::of_rows(error, &frame))?, None)
     } else {
         let progress = Progress::bar("growing trees", Router::steps(&args.partition).max(1));
-        Router::learn(&table, &args.partition, args.seed, &|| progress.step())?
+        Router::learn(table, &args.partition, args.seed, &|| progress.step())
+            .map_err(|error| plan::of_rows(error, &frame))?
     };
     if args.recalibrate {
         if let [Factor::Forest { .. }] = router.partition().factors() {
@@ -52,15 +54,16 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
         writing.check()?;
     }
     let learned = Learned::of(&router);
-    warn(&table, &router, &learned);
-    plan::warn_about_labels(&table, &args.votes)?;
+    warn(table, &router, &learned);
+    plan::warn_about_labels(table, &args.votes)?;
     if args.json {
         return json::print(&Summary::new(&router, &learned, choice.as_ref()));
     }
+    let print = |out: &mut dyn Write| print(out, args, table.rows(), &router, &learned, choice.as_ref());
     match (render::is_quiet(), to_stdout) {
         (true, _) => Ok(()),
-        (false, true) => Ok(print(&mut anstream::stderr().lock(), args, &router, &learned, choice.as_ref())?),
-        (false, false) => Ok(print(&mut anstream::stdout().lock(), args, &router, &learned, choice.as_ref())?),
+        (false, true) => Ok(print(&mut anstream::stderr().lock())?),
+        (false, false) => Ok(print(&mut anstream::stdout().lock())?),
     }
 }
 
@@ -198,20 +201,27 @@ fn warn(table: &Table, router: &Router, learned: &Learned) {
 }
 
 fn print(
-    out: &mut impl Write,
+    mut out: &mut dyn Write,
     args: &CalibrateArgs,
+    given: usize,
     router: &Router,
     learned: &Learned,
     choice: Option<&Choice>,
 ) -> io::Result<()> {
     let path = shell_quoted(&args.output);
-    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {}", counted(router.rows().rows(), "row", "rows"))?;
-    describe(out, router, learned)?;
+    let kept = router.rows().rows();
+    // An honest tree keeps the rows that it was not grown on.
+    let rows = match given.saturating_sub(kept) {
+        0 => counted(kept, "row", "rows"),
+        _ => format!("{} of {}; the others divided", count(kept), counted(given, "row", "rows")),
+    };
+    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}")?;
+    describe(&mut out, router, learned)?;
     if let Some(choice) = choice {
         writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "chosen", why(choice))?;
     }
     let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
-    next_step(out, "Next, see what it would do at your prices:", &[command])
+    next_step(&mut out, "Next, see what it would do at your prices:", &[command])
 }
 
 /// Why `auto` chose what it did.

@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::args::{DecideArgs, ShowArgs};
 use crate::certified::{Certified, certain, range};
-use crate::json;
 use crate::render::number::{counted, decimals, fixed, percent, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{paragraph, printable};
 use crate::show::known_costs;
+use crate::{json, plan};
 
 /// The confidence of the intervals unless another is asked for.
 const CONFIDENCE: f64 = 0.95;
@@ -123,7 +123,7 @@ pub(crate) fn query(
     batches: Batches,
 ) -> anyhow::Result<()> {
     let (frame, place) = find(batches, wanted, args)?;
-    let mut decisions = policy.decide_batch(&frame.table)?;
+    let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
     if let Some(ids) = &frame.ids {
         decisions.draw_by_ids(policy, ids);
     }

@@ -137,12 +137,7 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
     }
 }
 
-/// Reads a whole table, with a spinner if it takes long.
-pub(crate) fn read_table(path: &Path, options: &ReadOptions) -> anyhow::Result<Table> {
-    Ok(read_frame(path, options)?.table)
-}
-
-/// The same with the rows' ids and places in the file.
+/// Reads a whole table with the rows' ids and places in the file, with a spinner if it takes long.
 pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<Frame> {
     let _spinner = Progress::spinner(format!("reading {}", path.display()));
     Ok(pointsman_table::read_frame(path, options)?)
@@ -282,8 +277,16 @@ pub(crate) fn label_plan(
 }
 
 /// Replays a table's rows; what the table lacks is said of its file.
-pub(crate) fn replay(policy: &Policy, table: &Table, path: &Path) -> anyhow::Result<Replay> {
-    policy.replay(table).map_err(|error| of_file(error, path))
+pub(crate) fn replay(policy: &Policy, frame: &Frame) -> anyhow::Result<Replay> {
+    policy.replay(&frame.table).map_err(|error| of_rows(error, frame))
+}
+
+/// What is wrong with a table's rows is said of its file and the rows in it.
+pub(crate) fn of_rows(error: pointsman::Error, frame: &Frame) -> anyhow::Error {
+    match error {
+        pointsman::Error::Value { .. } | pointsman::Error::Table(_) => frame.error(error).into(),
+        other => other.into(),
+    }
 }
 
 fn of_file(error: pointsman::Error, path: &Path) -> anyhow::Error {

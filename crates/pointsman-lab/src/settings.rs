@@ -69,7 +69,7 @@ impl Experiment {
     /// Raised when its numbers get another meaning, so that old parts are not taken for new ones.
     pub(crate) fn version(self) -> u64 {
         match self {
-            Self::Labels => 2,
+            Self::Labels => 3,
             _ => 1,
         }
     }

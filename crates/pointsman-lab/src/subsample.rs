@@ -15,6 +15,18 @@ pub(crate) fn labels(table: &Table, k: u64, random: &mut Random) -> Result<Table
     rebuilt(table, &(0..table.rows()).collect::<Vec<_>>(), votes)
 }
 
+/// The rows of two tables with the same columns, one after the other.
+pub(crate) fn joined(first: &Table, second: &Table) -> Result<Table> {
+    let of = |values: &dyn Fn(&Table, usize) -> Vec<f64>| -> Vec<f64> {
+        [first, second].into_iter().flat_map(|table| (0..table.rows()).flat_map(|row| values(table, row))).collect()
+    };
+    let counts = |table: &Table, row: usize| table.votes(row).map_or(Vec::new(), |votes| votes.counts().to_vec());
+    let votes = [first, second].into_iter().flat_map(|table| (0..table.rows()).flat_map(move |row| counts(table, row)));
+    Ok(Table::new(first.classes().iter().cloned(), of(&|table, row| table.prediction(row).to_vec()))?
+        .with_votes(votes.collect())?
+        .with_features(first.feature_names().iter().cloned(), of(&|table, row| table.features(row).to_vec()))?)
+}
+
 /// `n` of the table's rows, drawn without replacement.
 pub(crate) fn rows(table: &Table, n: usize, random: &mut Random) -> Result<Table> {
     let mut order: Vec<usize> = (0..table.rows()).collect();

@@ -15,6 +15,27 @@ pub struct Frame {
     pub ids: Option<Vec<String>>,
     /// Each row's place in the file: data rows counted from one, before any filter.
     pub rows: Vec<u64>,
+    /// The file as messages name it.
+    file: String,
+    /// Each row's line in formats that have lines.
+    lines: Vec<u64>,
+}
+
+impl Frame {
+    /// What the core says of these rows in the file's own terms: its name, and the row and line as they stand there.
+    #[must_use]
+    pub fn error(&self, error: pointsman::Error) -> Error {
+        match error {
+            pointsman::Error::Value { row, column, reason } => Error::Row {
+                file: self.file.clone(),
+                row: self.rows.get(row).copied().unwrap_or_default(),
+                line: self.lines.get(row).copied(),
+                column: Some(column),
+                reason,
+            },
+            other => Error::file(&self.file, other.to_string()),
+        }
+    }
 }
 
 /// Rows as read: numbers of the right type, row by row, not yet checked against each other.
@@ -89,7 +110,7 @@ impl Raw {
         for ((name, _), probs) in layout.oracles.iter().zip(oracles) {
             table = table.with_oracle(name.as_str(), probs).map_err(|e| at.error(e))?;
         }
-        Ok(Frame { table, ids: layout.id.map(|_| ids), rows })
+        Ok(Frame { table, ids: layout.id.map(|_| ids), rows, file: file.to_owned(), lines })
     }
 }
 

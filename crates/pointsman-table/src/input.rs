@@ -84,7 +84,13 @@ impl Input {
         if start.starts_with(&[0x1f, 0x8b]) {
             return Err(Error::file(&name, "is compressed with gzip: decompress it first"));
         }
-        let format = format.or_else(|| Format::of_path(path)).unwrap_or_else(|| Format::of_bytes(&start));
+        let told = format.or_else(|| Format::of_path(path));
+        if told.is_none() && start.trim_ascii_start().starts_with(b"[") {
+            let reason =
+                "is a JSON array: write one object a line, without brackets and commas around them, and call it .jsonl";
+            return Err(Error::file(&name, reason));
+        }
+        let format = told.unwrap_or_else(|| Format::of_bytes(&start));
         if let From::Stream(stream) = from {
             from = From::Stream(Box::new(Cursor::new(start).chain(stream)));
         }

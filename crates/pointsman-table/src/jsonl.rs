@@ -33,7 +33,7 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     };
     let fields: Vec<Field> =
         first.iter().map(|(name, value)| Field { name: name.clone(), shape: value.shape() }).collect();
-    let layout = Layout::find(&lines.name, &fields, Hints::default(), options)?;
+    let layout = Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?;
     let labels = Labels::new(&layout.classes);
     let (columns, need) = (options.columns.clone(), options.need);
     Ok(JsonlSource { lines, first: Some(first), layout, labels, columns, need, row: 0 })
@@ -85,24 +85,24 @@ struct Row<'a> {
 impl<'a> Row<'a> {
     fn append(&self, labels: &Labels, out: &mut Raw) -> Result<()> {
         let layout = self.layout;
-        self.values(&layout.probs, Json::real, &mut out.probs)?;
+        self.values(&layout.probs, Json::real, None, &mut out.probs)?;
         if let Some(part) = &layout.votes {
-            self.values(part, Json::count, &mut out.votes)?;
+            self.values(part, Json::count, Some(0), &mut out.votes)?;
         }
         if let Some(field) = layout.labels {
             self.labels(field, labels, &mut out.votes)?;
         }
         if let Some(part) = &layout.truth {
-            self.values(part, Json::real, &mut out.truth)?;
+            self.values(part, Json::real, None, &mut out.truth)?;
         }
         if let Some(part) = &layout.features {
-            self.values(part, Json::feature, &mut out.features)?;
+            self.values(part, Json::feature, None, &mut out.features)?;
         }
         for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
-            self.values(part, Json::real, values)?;
+            self.values(part, Json::real, None, values)?;
         }
         if let Some(part) = &layout.weight {
-            self.values(part, Json::real, &mut out.weights)?;
+            self.values(part, Json::real, None, &mut out.weights)?;
         }
         out.ids.extend(self.id()?);
         Ok(())
@@ -151,10 +151,12 @@ impl<'a> Row<'a> {
         self.cell(field)?.id().map(Some).map_err(|why| self.at.value(&self.layout.names[field], why))
     }
 
-    fn values<T>(
+    /// Reads numbers by key or in order; `absent` stands for a key that a map leaves out, if it may.
+    fn values<T: Copy>(
         &self,
         part: &Part,
         number: impl Fn(&Json) -> std::result::Result<T, String>,
+        absent: Option<T>,
         out: &mut Vec<T>,
     ) -> Result<()> {
         let blame = |key: usize, why: String| self.at.value(part.column(self.at.row, Some(key)), why);
@@ -175,15 +177,21 @@ impl<'a> Row<'a> {
             At::Keyed(spot) => {
                 let value = self.spot(spot, part)?;
                 let Json::Object(entries) = value else { return Err(self.not_a("map", part, value)) };
+                let mut found = 0;
                 for (key, name) in part.keys.iter().enumerate() {
-                    let value = entry(entries, name, key)
-                        .ok_or_else(|| blame(key, "is missing: every row needs the same keys".to_owned()))?;
-                    out.push(number(value).map_err(|why| blame(key, why))?);
+                    out.push(match (entry(entries, name, key), absent) {
+                        (Some(value), _) => {
+                            found += 1;
+                            number(value).map_err(|why| blame(key, why))?
+                        }
+                        (None, Some(absent)) => absent,
+                        (None, None) => return Err(blame(key, "is missing: every row needs the same keys".to_owned())),
+                    });
                 }
-                // With every key there, more entries are unknown or doubled ones.
+                // More entries than keys found are unknown or doubled ones.
                 let known = |k: &String| part.keys.contains(k);
                 let count = if part.partial { entries.iter().filter(|(k, _)| known(k)).count() } else { entries.len() };
-                if count != part.width() {
+                if count != found {
                     let surplus = entries.iter().enumerate().find(|(i, (k, _))| {
                         !part.partial && !known(k) || entries[..*i].iter().any(|(other, _)| other == k)
                     });

@@ -37,6 +37,8 @@ pub(crate) struct Hints {
     pub(crate) features: Option<Vec<String>>,
     /// Lists are rows of numpy arrays, and named so in messages.
     pub(crate) arrays: bool,
+    /// Maps of votes may leave out the classes that got none.
+    pub(crate) sparse: bool,
 }
 
 /// Where the values of one kind stand.
@@ -224,7 +226,14 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn layout(&self, options: &ReadOptions) -> Result<Layout> {
         let columns = self.columns;
-        let probs = self.probs()?;
+        let mut probs = self.probs()?;
+        if let (At::Keyed(_), Some(order)) = (&probs.at, &options.classes) {
+            // A map has no order of its own.
+            let same = order.len() == probs.keys.len() && order.iter().all(|class| probs.keys.contains(class));
+            if same {
+                probs.keys.clone_from(order);
+            }
+        }
         let classes = probs.keys.clone();
         if classes.len() < 2 {
             return Err(self.error(format!(
@@ -349,7 +358,12 @@ impl Finder<'_> {
 
     /// Votes or truth: for exactly the classes there are.
     fn classed(&self, kind: Kind, classes: &[String]) -> Result<Option<Part>> {
-        self.part(kind, Some(classes))?.map(|part| self.fit(part, classes)).transpose()
+        let Some(mut part) = self.part(kind, Some(classes))? else { return Ok(None) };
+        if self.hints.sparse && kind == Kind::Votes && matches!(part.at, At::Keyed(_)) {
+            let absent: Vec<String> = classes.iter().filter(|class| !part.keys.contains(class)).cloned().collect();
+            part.keys.extend(absent);
+        }
+        self.fit(part, classes).map(Some)
     }
 
     /// The same values in the order of the classes.

@@ -35,8 +35,8 @@ pub(crate) struct NpzSource {
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
     let archive = Archive::open(input)?;
     let columns = &options.columns;
-    let hints =
-        Hints { classes: archive.names(&columns.classes)?, features: archive.names("feature_names")?, arrays: true };
+    let (classes, features) = (archive.names(&columns.classes)?, archive.names("feature_names")?);
+    let hints = Hints { classes, features, arrays: true, sparse: false };
     let mut fields = Vec::new();
     for entry in &archive.entries {
         // An array that cannot be read matters only if it is needed: say so then.

@@ -27,6 +27,8 @@ pub struct ReadOptions {
     /// The features wanted, without the prefix of wide columns: each must be there, others are left alone. By default
     /// all that are there.
     pub features: Option<Vec<String>>,
+    /// The order of the classes where the file gives none: in maps of probabilities by class. By default that of the first row.
+    pub classes: Option<Vec<String>>,
     /// How many rows a batch has.
     pub batch_rows: usize,
 }
@@ -41,6 +43,7 @@ impl Default for ReadOptions {
             first_labels: None,
             need: Need::default(),
             features: None,
+            classes: None,
             batch_rows: 65_536,
         }
     }

@@ -1,6 +1,9 @@
 //! Numbers that depend on bits in no visible way, the same on every machine and in every version: lots, bags, orders and
 //! seeds are drawn by them.
 
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng;
+
 /// The step of SplitMix64's sequence.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -23,6 +26,24 @@ fn finalise(z: u64) -> u64 {
 /// The same bits as a number from 0, included, to 1.
 pub(crate) fn uniform(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// The class of a distribution in which a number from 0 to 1 falls.
+pub(crate) fn class_at(p: &[f64], place: f64) -> usize {
+    let mut sum = 0.0;
+    let class = p.iter().position(|x| {
+        sum += x;
+        place < sum
+    });
+    class.unwrap_or(p.len().saturating_sub(1))
+}
+
+/// Brings items into one of all their orders, each as likely as any other.
+pub(crate) fn shuffle(items: &mut [u32], random: &mut Pcg64) {
+    for i in (1..items.len()).rev() {
+        // The remainder's bias is below 2⁻³².
+        items.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+    }
 }
 
 #[cfg(test)]

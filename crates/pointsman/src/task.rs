@@ -254,6 +254,11 @@ impl Task {
         names
     }
 
+    /// How many actions there are.
+    pub(crate) fn actions(&self) -> usize {
+        1 + self.routes.len() + usize::from(self.abstain.is_some())
+    }
+
     /// The estimator in use.
     #[must_use]
     pub fn chosen_estimator(&self) -> Estimator {

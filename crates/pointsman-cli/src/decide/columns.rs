@@ -4,6 +4,7 @@ use pointsman::{Decision, Decisions, Judgement, Policy};
 use pointsman_table::{Column, ColumnKind, Frame};
 use rayon::prelude::*;
 
+use crate::plan;
 use crate::show::known_costs;
 
 /// Rows one core decides at a time.
@@ -36,7 +37,7 @@ pub(super) fn decide(
     judgement: Option<&Judgement>,
     frame: Frame,
 ) -> anyhow::Result<(Vec<Column>, Decisions)> {
-    let mut decisions = policy.decide_batch(&frame.table)?;
+    let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
     if let Some(ids) = &frame.ids {
         // Queries of the same content at the margin of a limit need not all be decided alike.
         decisions.draw_by_ids(policy, ids);

@@ -55,6 +55,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let mut options = plan::read_options(&args.reading, None, Need::Predictions);
     options.batch_rows = args.batch_rows as usize;
     options.features = Some(router.cells().features().to_vec());
+    options.classes = Some(router.classes().to_vec());
     let batches = pointsman_table::batches(&args.table, &options)?;
     plan::check_classes(&router, batches.classes(), &args.table)?;
     if let Some(wanted) = &args.explain {

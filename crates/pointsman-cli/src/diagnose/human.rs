@@ -99,7 +99,7 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
 fn gains(out: &mut impl Write, worth: &Worth) -> io::Result<()> {
     let gain = |name| maybe(worth.gain.get(name).copied().flatten(), 3);
     let mut text = format!(
-        "Prices left out, ranking by reducible loss gains {GOOD}{}{GOOD:#}, by total uncertainty {} (0 random, 1 best)",
+        "Prices left out, ranking by reducible loss gains {GOOD}{}{GOOD:#}, by total uncertainty {} (0 random, 1 the best order known)",
         gain("higher-order"),
         gain("total-uncertainty")
     );
@@ -204,8 +204,16 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
 fn agreement(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     heading(out, "Do the votes look independent?")?;
     let found = &diagnosis.agreement;
-    if found.rows == 0 {
-        paragraph(&mut *out, 2, "Too few contested rows of three labels or more to tell.")?;
+    if found.rows_with_fewer == diagnosis.rows_used {
+        let text = format!(
+            "Too few labels to tell: with {} that takes {} a row.",
+            counted(diagnosis.classes.len(), "class", "classes"),
+            found.labels_needed
+        );
+        paragraph(&mut *out, 2, &text)?;
+    } else if found.rows == 0 {
+        let text = format!("Too few contested rows of {} labels or more to tell.", found.labels_needed);
+        paragraph(&mut *out, 2, &text)?;
     } else {
         let mut text = format!(
             "Of {} in contested cells {} are unanimous, where chance would make {}",

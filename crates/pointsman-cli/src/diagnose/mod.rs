@@ -21,7 +21,8 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     let frame = plan::read_frame(&args.table, &options)?;
     let mut diagnosis = {
         let progress = Progress::bar("diagnosis", DIAGNOSIS_STEPS as u64);
-        pointsman::diagnose(&frame.table, &task, &args.partition, || progress.step())?
+        pointsman::diagnose(&frame.table, &task, &args.partition, || progress.step())
+            .map_err(|error| plan::of_rows(error, &frame))?
     };
     name_rows(&mut diagnosis, &frame);
     let page = args.output.as_ref().map(|folder| write(&diagnosis, &frame.table, &task, args, folder)).transpose()?;

@@ -25,13 +25,15 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let policy = plan::policy(&router, &task, &args.router)?;
-    let options = plan::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
-    let table = plan::read_table(&args.table, &options)?;
+    let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
+    options.classes = Some(router.classes().to_vec());
+    let frame = plan::read_frame(&args.table, &options)?;
+    let table = &frame.table;
     plan::check_classes(&router, table.classes(), &args.table)?;
-    let replay = plan::replay(&policy, &table, &args.table)?;
-    let inputs = Inputs { router: &router, policy: &policy, table: &table, replay: &replay };
+    let replay = plan::replay(&policy, &frame)?;
+    let inputs = Inputs { router: &router, policy: &policy, table, replay: &replay };
     let mut report = Report::new(&inputs, &args.sweep, None)?;
-    report.calibration_error = calibration_error(args, &router, &table, &policy)?;
+    report.calibration_error = calibration_error(args, &router, table, &policy)?;
     let mut written = None;
     if let Some(folder) = &args.output {
         // The page has sliders for prices: a limit is shown as the price it comes to.
@@ -46,9 +48,9 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         }
     }
     plan::warn_if_no_choice(&task);
-    plan::warn_if_divided(plan::divided_rows(&table));
-    plan::warn_about_labels(&table, &args.votes)?;
-    warn(&table, &report);
+    plan::warn_if_divided(plan::divided_rows(table));
+    plan::warn_about_labels(table, &args.votes)?;
+    warn(table, &report);
     if args.json {
         return json::print(&report);
     }

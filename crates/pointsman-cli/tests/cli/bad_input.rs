@@ -17,6 +17,7 @@ fn every_bad_input_is_refused_in_one_line() {
     write("zero.csv", "prob_a,prob_b,votes_a,votes_b\n0.5,0.5,0,0\n");
     write("other.csv", "prob_a,prob_b,votes_a,votes_b\n0.5,0.5,1,1\n");
     write("order.csv", "prob_dog,prob_cat,prob_owl,votes_dog,votes_cat,votes_owl\n0.2,0.3,0.5,1,1,1\n");
+    write("array.json", "[\n{\"probs\": [0.5, 0.5], \"votes\": [1, 1]}\n]\n");
     write("task.toml", "loss = \"brier\"\nabstain = -1\n");
     write("odd.toml", "loss = \"brier\"\nabstian = 0.3\n");
     let router = fs::read(path.join("router.safetensors")).unwrap();
@@ -32,6 +33,7 @@ fn every_bad_input_is_refused_in_one_line() {
         ("calibrate novotes.csv -o out.st", "votes"),
         ("calibrate zero.csv -o out.st", "row 1"),
         ("calibrate . -o out.st", "directory"),
+        ("calibrate array.json -o out.st", ".jsonl"),
         ("calibrate calibration.csv -o - --json", "standard output"),
         ("calibrate - -o out.st --annotations -", "more than one"),
         ("calibrate calibration.csv -o calibration.csv", "overwritten"),

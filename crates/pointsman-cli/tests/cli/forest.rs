@@ -130,6 +130,48 @@ fn missing_features_are_for_trees() {
     assert!(run.code == 2 && run.stderr.contains("x_position") && run.stderr.contains("missing"), "{run:?}");
 }
 
+/// What the core refuses is named as the readers name it: file, data row and line.
+#[test]
+fn a_missing_value_is_named_by_file_and_row() {
+    let folder = demo();
+    let path = folder.path();
+    let rows: String = (0..80).map(|i| format!("{i},0.{},0.{},2,1,{}\n", 51 + i % 40, 49 - i % 40, i % 7)).collect();
+    let header = "id,prob_a,prob_b,votes_a,votes_b,x_a\n";
+    fs::write(path.join("whole.csv"), header.to_owned() + &rows).unwrap();
+    let holed = rows.replacen("0.52,0.48,2,1,1", "0.52,0.48,2,1,", 1);
+    fs::write(path.join("nn.csv"), header.to_owned() + &holed).unwrap();
+    line(path, "calibrate whole.csv --partition features:x_a=2 -o r.st").ok();
+    for command in [
+        "calibrate nn.csv --partition features:x_a=2 -o e.st",
+        "calibrate nn.csv --partition features:x_a=2 --where id=1 -o e.st",
+        "diagnose nn.csv --partition features:x_a=2",
+        "decide r.st nn.csv --route 0.05 -o e.csv",
+        "evaluate r.st nn.csv --route 0.05",
+    ] {
+        let run = line(path, command);
+        assert!(run.code == 2 && run.stderr.contains("nn.csv: row 2 (line 3), column x_a"), "{command}: {run:?}");
+    }
+}
+
+#[test]
+fn a_tree_says_which_rows_it_keeps() {
+    let folder = demo();
+    let run = line(folder.path(), "calibrate calibration.csv --partition tree -o r.st").ok();
+    assert!(run.stdout.contains(" of 600 rows; the others divided"), "{run:?}");
+    let run = line(folder.path(), "calibrate calibration.csv -o r.st").ok();
+    assert!(run.stdout.contains("from 600 rows\n"), "{run:?}");
+}
+
+/// More experts than labels, on every tree: it comes back.
+#[test]
+fn a_crowd_is_priced_by_a_forest() {
+    let folder = demo();
+    line(folder.path(), "calibrate calibration.csv --partition forest:20 -o r.st").ok();
+    let crowd = "show r.st --loss zero-one --route crowd=0.1,panel:m=300,aggregate=plurality --json";
+    let cells = line(folder.path(), crowd).ok().json()["cells"].clone();
+    assert!(cells.as_array().unwrap().iter().all(|cell| cell["costs"]["route:crowd"].as_f64().is_some()), "{cells}");
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let folder = demo();

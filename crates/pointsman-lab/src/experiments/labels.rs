@@ -2,10 +2,10 @@
 //!
 //! Labels are drawn without replacement from all there are. The cells stay the same, since they depend on predictions alone,
 //! so a cell's irreducible loss can be compared with the one that all labels give: the error is the root of its mean square
-//! over calibration rows. Over-routing is the share routed beyond what all labels would route, averaged over three prices:
+//! over all rows that carry labels, of a data set both halves together. Over-routing is the share routed beyond what all labels would route, averaged over three prices:
 //! the quartiles over rows of the reducible loss that all labels give.
 
-use pointsman::{Action, CellId, Estimator, Loss, Oracle, Policy, Router, Task};
+use pointsman::{Action, CellId, Estimator, Loss, Oracle, Policy, Router, Table, Task};
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
@@ -21,23 +21,35 @@ type Known = (CellId, f64, f64, f64);
 
 pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
     let mut random = Random::new(seed, "labels");
-    let whole = Router::calibrate(&problem.calibration, &problem.partition)?;
+    // Test rows of a world have no labels: its calibration rows are all there are.
+    let all = problem.test.has_votes().then(|| subsample::joined(&problem.calibration, &problem.test)).transpose()?;
+    let fit = |table: &Table| Router::calibrate(table, &problem.partition);
+    let whole = fit(&problem.calibration)?;
+    let whole_of_all = all.as_ref().map(fit).transpose()?;
     let mut by_labels = Map::new();
     let mut references = Vec::new();
     for loss in &problem.losses {
-        let policy = whole.policy(&Task::new(loss.clone()).route("oracle", Oracle::bayes(), 0.0)?)?;
-        let known = known(&policy);
-        let prices = quartiles(&known);
-        references.push((loss, known, prices));
+        let task = Task::new(loss.clone()).route("oracle", Oracle::bayes(), 0.0)?;
+        let own = known(&whole.policy(&task)?);
+        let of_all = whole_of_all.as_ref().map(|router| router.policy(&task)).transpose()?.map(|policy| known(&policy));
+        let prices = quartiles(&own);
+        references.push((loss, own, of_all, prices));
     }
     for k in LABELS {
-        let table = subsample::labels(&problem.calibration, k, &mut random)?;
-        let router = Router::calibrate(&table, &problem.partition)?;
+        let router = fit(&subsample::labels(&problem.calibration, k, &mut random)?)?;
+        let few = all.as_ref().map(|all| subsample::labels(all, k, &mut random)).transpose()?;
+        let router_of_all = few.as_ref().map(fit).transpose()?;
         let mut by_loss = Map::new();
-        for (loss, known, prices) in &references {
+        for (loss, own, of_all, prices) in &references {
             let mut numbers = Map::new();
             for estimator in estimators(problem, k) {
-                numbers.insert(estimator.to_string(), compare(&router, problem, loss, estimator, known, prices)?);
+                let mut found = compare(&router, problem, loss, estimator, own, prices)?;
+                let task = Task::new((*loss).clone()).estimator(estimator);
+                let measured = router_of_all.as_ref().unwrap_or(&router).policy(&task)?;
+                let (error, bias) = errors(&measured, of_all.as_ref().unwrap_or(own));
+                found["error"] = json!(error);
+                found["bias"] = json!(bias);
+                numbers.insert(estimator.to_string(), found);
             }
             by_loss.insert(loss.to_string(), Value::Object(numbers));
         }
@@ -106,7 +118,6 @@ fn compare(
     };
     let policy = router.policy(&task(0.0)?)?;
     let rows: f64 = known.iter().map(|known| known.1).sum();
-    let (error, bias) = errors(&policy, known);
     let replay = policy.replay(&problem.test)?;
     let (mut over, mut under, mut cost) = (0.0, 0.0, 0.0);
     for &price in prices {
@@ -124,8 +135,6 @@ fn compare(
     }
     let n = prices.len() as f64;
     Ok(json!({
-        "error": error,
-        "bias": bias,
         "over_routed": over / rows / n,
         "under_routed": under / rows / n,
         "cost": cost / n,
@@ -136,7 +145,7 @@ fn compare(
 mod tests {
     use std::path::Path;
 
-    use pointsman::{Partition, Table};
+    use pointsman::Partition;
 
     use super::*;
     use crate::datasets::{DATA_VARIABLE, DataFolder, Dataset};

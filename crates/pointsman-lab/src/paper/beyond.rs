@@ -73,8 +73,8 @@ fn forests(n: Numbers<'_>) -> String {
 fn few_labels(n: Numbers<'_>) -> String {
     const NAMES: [&str; 4] = ["plugin", "shrink", "npmle", "dirichlet"];
     let mut text = String::from(
-        "## Few labels\n\nThree labels an item, drawn from all there are: root mean square over calibration rows of a cell's irreducible loss against the one that all \
-         labels give.\n\n| problem | loss | plugin | shrink | npmle | dirichlet | shrink / plugin |\n|---|---|---|---|---|---|---|\n",
+        "## Few labels\n\nThree labels an item, drawn from all there are: root mean square over all rows that carry labels, of a data set both halves together, of a \
+         cell's irreducible loss against the one that all labels give.\n\n| problem | loss | plugin | shrink | npmle | dirichlet | shrink / plugin |\n|---|---|---|---|---|---|---|\n",
     );
     for problem in n.keys("labels", &[]) {
         for loss in n.keys("labels", &[&problem, "labels", "3"]) {

@@ -168,6 +168,25 @@ fn the_pages_in_docs_are_what_the_results_say() {
     assert!(claims(&published).iter().all(|claim| claim.verdict != Verdict::Unknown));
 }
 
+/// Three labels an item, as published: the error of `shrink` beside the plug-in's.
+#[test]
+fn published_errors_of_few_labels_are_within_their_bars() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let published = load_results(&docs.join("results")).unwrap();
+    for (problem, loss, bar) in [
+        ("chaosnli", "brier", 0.35),
+        ("chaosnli", "cross-entropy", 0.35),
+        ("chaosnli", "zero-one", 0.35),
+        ("cifar10h", "cross-entropy", 0.5),
+    ] {
+        let errors = &published["labels"]["problems"][problem]["labels"]["3"][loss];
+        let error = |estimator: &str| errors[estimator]["error"]["mean"].as_f64().unwrap();
+        let ratio = error("shrink") / error("plugin");
+        println!("{problem}, {loss}: shrink / plugin {ratio:.3} (bar {bar})");
+        assert!(ratio <= bar, "{problem}, {loss}: {ratio}");
+    }
+}
+
 #[test]
 fn every_experiment_is_drawn_for_every_problem() {
     let folder = tempfile::tempdir().unwrap();

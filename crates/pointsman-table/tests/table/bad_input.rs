@@ -101,7 +101,6 @@ fn columns_that_are_missing_doubled_or_too_many() {
     csv("prob_a,prob_b,id,id\n1,0,1,1\n", &["column id is given twice"]);
     jsonl("{\"p\": 1}", &["no predictions", "columns found: p"]);
     jsonl("{\"probs\":[1,0],\"prob_a\":1,\"prob_b\":0}", &["prob_a and probs", "keep one"]);
-    jsonl("{\"probs\":{\"a\":1,\"b\":0},\"votes\":{\"a\":1}}", &["no column votes.b"]);
     jsonl("{\"probs\":{\"a\":1,\"b\":0},\"votes\":{\"a\":1,\"b\":0,\"c\":1}}", &["votes.c", "not among the classes"]);
     jsonl("{\"probs\":[1,0],\"votes\":[1,0,0]}", &["column votes", "3 values a row", "2 names"]);
     jsonl("{\"probs\":[1,0],\"votes\":{\"cat\":1,\"dog\":0}}", &["votes.cat", "not among the classes"]);

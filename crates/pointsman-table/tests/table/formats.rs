@@ -151,6 +151,27 @@ fn batches_can_be_sent_to_another_thread() {
     sent::<pointsman_table::TableWriter>();
 }
 
+/// Maps have no order, and maps of votes need not name the classes that got none.
+#[test]
+fn maps_are_read_by_name() {
+    let folder = Folder::new();
+    let rows = "{\"probs\":{\"dog\":0.25,\"cat\":0.75},\"votes\":{\"cat\":3}}\n\
+                {\"probs\":{\"cat\":0.5,\"dog\":0.5},\"votes\":{\"dog\":1,\"cat\":2}}\n";
+    let file = folder.file("maps.jsonl", rows);
+    let expected = |classes: [&str; 2], probs: Vec<f64>, votes: Vec<u32>| {
+        Table::new(classes, probs).unwrap().with_votes(votes).unwrap()
+    };
+    assert_eq!(read(&file).unwrap(), expected(["dog", "cat"], vec![0.25, 0.75, 0.5, 0.5], vec![0, 3, 1, 2]));
+    let options = ReadOptions { classes: Some(vec!["cat".into(), "dog".into()]), ..ReadOptions::default() };
+    let turned = read_frame(&file, &options).unwrap().table;
+    assert_eq!(turned, expected(["cat", "dog"], vec![0.75, 0.25, 0.5, 0.5], vec![3, 0, 2, 1]));
+    // Other classes are said to be others, not read as these.
+    let options = ReadOptions { classes: Some(vec!["cat".into(), "owl".into()]), ..ReadOptions::default() };
+    assert_eq!(read_frame(&file, &options).unwrap().table.classes(), ["dog", "cat"]);
+    let unknown = folder.file("unknown.jsonl", rows.replace("{\"dog\":1,", "{\"owl\":1,"));
+    assert!(read(unknown).unwrap_err().to_string().contains("votes.owl"));
+}
+
 #[test]
 fn numpy_arrays_of_every_kind() {
     let folder = Folder::new();

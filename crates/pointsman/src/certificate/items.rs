@@ -10,9 +10,9 @@
 //! expect of the next.
 
 use rand_pcg::Pcg64;
-use rand_pcg::rand_core::{Rng, SeedableRng};
+use rand_pcg::rand_core::SeedableRng;
 
-use crate::mix::mix;
+use crate::mix::{mix, shuffle};
 use crate::partition::CellId;
 use crate::router::Router;
 use crate::votes::Votes;
@@ -118,12 +118,4 @@ fn order(router: &Router, cell: CellId) -> (Vec<u32>, usize) {
     });
     let dropped = before - rows.len();
     (rows, dropped)
-}
-
-/// All orders equally likely.
-fn shuffle(rows: &mut [u32], random: &mut Pcg64) {
-    for i in (1..rows.len()).rev() {
-        // The remainder's bias is below 2⁻³².
-        rows.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
-    }
 }

@@ -312,7 +312,7 @@ impl Rules {
     fn regret(&self, cell: &CellCertificate, task: &Task, action: usize) -> (f64, Option<usize>) {
         let rounding = ROUNDING * self.loss.bound();
         let mut worst = (0.0, None);
-        for other in (0..actions(task)).filter(|&other| other != action) {
+        for other in (0..task.actions()).filter(|&other| other != action) {
             let regret = self.gap(cell, task, action, other).high;
             if regret > f64::max(worst.0, rounding) {
                 worst = (regret, Some(other));
@@ -320,11 +320,6 @@ impl Rules {
         }
         worst
     }
-}
-
-/// How many actions a task has.
-fn actions(task: &Task) -> usize {
-    1 + task.routes().len() + usize::from(task.abstain_price().is_some())
 }
 
 impl Certificate {
@@ -358,7 +353,7 @@ impl Certificate {
     pub fn costs(&self, cell: CellId, task: &Task) -> Option<Vec<Interval>> {
         self.check(task).ok()?;
         let cell = self.cells.get(cell.index())?;
-        Some((0..actions(task)).map(|action| self.rules.cost(cell, task, action)).collect())
+        Some((0..task.actions()).map(|action| self.rules.cost(cell, task, action)).collect())
     }
 
     fn check(&self, task: &Task) -> Result<()> {
@@ -405,16 +400,16 @@ impl Certificate {
             seen.iter().fold((f64::INFINITY, 0.0), |(l, m), &(regret, _)| (f64::min(l, regret), f64::max(m, regret)));
         let mut regret_bound: f64 = seen.iter().map(|(regret, share)| regret * share).sum();
         regret_bound += (most - least).max(0.0) * self.share_error;
-        if let Some(unseen) = cells.iter().zip(&self.shares).find(|(_, share)| **share == 0.0) {
-            regret_bound += self.unseen * unseen.0.regret;
-        }
+        // Traffic of cells without rows may all be in the worst of them.
+        let unseen = cells.iter().zip(&self.shares).filter(|(_, share)| **share == 0.0).map(|(cell, _)| cell.regret);
+        regret_bound += self.unseen * unseen.fold(0.0, f64::max);
         let certain = cells.iter().zip(&self.shares).filter(|(cell, _)| cell.certain).fold(0.0, |sum, (_, s)| sum + s);
         Ok(Judgement { cells, regret_bound, certain })
     }
 
     /// The largest regret that any action may have in a cell.
     fn worst(&self, cell: &CellCertificate, task: &Task) -> f64 {
-        (0..actions(task)).map(|action| self.rules.regret(cell, task, action).0).fold(0.0, f64::max)
+        (0..task.actions()).map(|action| self.rules.regret(cell, task, action).0).fold(0.0, f64::max)
     }
 }
 
@@ -455,5 +450,35 @@ impl CellCertificate {
     #[must_use]
     pub fn reducible(&self) -> Interval {
         self.gaps[PREDICT * self.costs.len() + BAYES]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Oracle;
+    use crate::partition::Partition;
+    use crate::table::Table;
+
+    #[test]
+    fn traffic_without_rows_is_in_the_worst_cell() {
+        // The feature grows with the confidence, so that two of four cells are empty; the surer one can lose more.
+        let n = 200;
+        let f = |i: usize| 0.5 + 0.5 * i as f64 / n as f64;
+        let table = Table::new(["a", "b"], (0..n).flat_map(|i| [f(i), 1.0 - f(i)]).collect()).unwrap();
+        let table = table.with_votes([3, 1].repeat(n)).unwrap().with_features(["x"], (0..n).map(f).collect()).unwrap();
+        let cells = Partition::confidence(2).times(Partition::features([("x".to_owned(), 2)]));
+        let router = Router::calibrate(&table, &cells).unwrap();
+        let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap();
+        let certificate = router.certificate(&task, 0.95).unwrap();
+        let judged = certificate.judge(&router.policy(&task).unwrap()).unwrap();
+        let regrets = |empty: bool| {
+            let cells = judged.cells.iter().zip(certificate.shares());
+            cells.filter(|(_, share)| (**share == 0.0) == empty).map(|(cell, _)| cell.regret).collect::<Vec<_>>()
+        };
+        let (empty, seen) = (regrets(true), regrets(false));
+        assert!(empty.len() == 2 && empty[1] > empty[0] && seen.len() == 2, "{empty:?} {seen:?}");
+        let known = (seen[0] + seen[1]) / 2.0 + (seen[0] - seen[1]).abs() * certificate.share_error;
+        assert!((judged.regret_bound - known - certificate.unseen * empty[1]).abs() < 1e-12);
     }
 }

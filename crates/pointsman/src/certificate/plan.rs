@@ -15,9 +15,10 @@ use rayon::prelude::*;
 use statrs::function::erf::erfc;
 
 use super::items::Items;
-use super::{CellCertificate, Certificate, Interval, Judgement, Rules, actions};
+use super::{CellCertificate, Certificate, Interval, Judgement, Rules};
 use crate::error::Result;
 use crate::estimate::Guesses;
+use crate::mix::{class_at, uniform};
 use crate::partition::CellId;
 use crate::policy::{Decision, Policy};
 use crate::router::Router;
@@ -193,14 +194,14 @@ impl Study<'_> {
             let limit = if same { gap } else { cost(taken).minus(cost(other)) };
             Rival { gap, limit, scale }
         };
-        (0..actions(self.task)).filter(|&other| other != taken).map(rival).collect()
+        (0..self.task.actions()).filter(|&other| other != taken).map(rival).collect()
     }
 
     /// Whether some action would be certain.
     fn settles(&self, items: &Items) -> bool {
         let served = self.router.is_recalibrated().then(|| self.router.mixture(self.cell).centroid());
         let found: CellCertificate = self.rules.certify(items, served.as_ref().map(|served| served.as_deref()));
-        (0..actions(self.task)).any(|action| self.rules.regret(&found, self.task, action).1.is_none())
+        (0..self.task.actions()).any(|action| self.rules.regret(&found, self.task, action).1.is_none())
     }
 
     fn more_labels(&self) -> Option<usize> {
@@ -228,7 +229,7 @@ fn with_more_labels(items: &Items, guesses: &Guesses, more: usize, seed: u64) ->
         let start = votes.len();
         votes.extend_from_slice(items.votes(item).counts());
         for _ in 0..more {
-            let class = start + draw(&guess, &mut random);
+            let class = start + class_at(&guess, uniform(random.next_u64()));
             votes[class] = u32::saturating_add(votes[class], 1);
         }
     }
@@ -289,16 +290,6 @@ fn least(most: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
         }
     }
     Some(works)
-}
-
-fn draw(p: &[f64], random: &mut Pcg64) -> usize {
-    let u = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-    let mut sum = 0.0;
-    let class = p.iter().position(|x| {
-        sum += x;
-        u < sum
-    });
-    class.unwrap_or(p.len() - 1)
 }
 
 /// E max(0, −x) for a normal x: what it is worth to learn which of two actions is better, if one seems better by `margin`.

@@ -4,12 +4,16 @@ use serde::Serialize;
 
 use super::Diagnosis;
 use crate::evaluate::Named;
+use crate::router::SPARSE;
 
 /// A saving below this share of the cost, or a gain below it, does not matter.
 const MATERIAL: f64 = 0.01;
 
 /// If more than this may be saved for all that is known, it is not known enough.
 const UNDECIDED: f64 = 0.05;
+
+/// With fewer rows intervals are too narrow, if not empty: halves of them have no more than a sparse cell has.
+const FEWEST_ROWS: usize = 2 * SPARSE;
 
 /// What to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -62,6 +66,14 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
              for more than they are."
         );
         return (Advice::MendLabels, text);
+    }
+    if diagnosis.rows_used < FEWEST_ROWS {
+        let text = format!(
+            "More rows first: {} rows, halved to learn from one half and judge on the other, decide nothing, whatever the intervals \
+             below say. Give at least {FEWEST_ROWS}, better hundreds.",
+            diagnosis.rows_used
+        );
+        return (Advice::MoreData, text);
     }
     match &worth.savings {
         Some(savings) => by_money(diagnosis, savings),

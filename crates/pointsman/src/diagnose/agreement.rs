@@ -13,12 +13,11 @@ use statrs::function::gamma::gamma_ur;
 use super::halves::Ordered;
 use crate::error::Result;
 use crate::estimate::draw_into;
+use crate::mix::{class_at, uniform};
 use crate::partition::{CellId, Partition};
 use crate::router::{Mixture, Router};
 use crate::votes::Votes;
 
-/// Unanimity of fewer labels is no surprise.
-const FEWEST_LABELS: u64 = 3;
 /// More labels than this are not counted one by one.
 const MOST_LABELS: u64 = 1000;
 /// Contested items that a cell needs for a law of its own.
@@ -42,6 +41,10 @@ const MOST_FOR_TIES: u64 = 10;
 /// How unanimous and how tied the votes are, beside what the contested items suggest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agreement {
+    /// Labels that a row needs to be looked at: four with two classes, else three.
+    pub labels_needed: u64,
+    /// Rows that have fewer.
+    pub rows_with_fewer: usize,
     /// Rows of cells in which most items are contested.
     pub rows: usize,
     /// How many of them are unanimous.
@@ -94,7 +97,11 @@ impl Agreement {
 
     pub(super) fn of(ordered: &Ordered, cells: &Partition) -> Result<Self> {
         let router = Router::calibrate(&ordered.rows, cells)?;
+        let labels = |row: usize| ordered.rows.votes(row).map_or(0, Votes::k);
+        let labels_needed = fewest_labels(ordered.rows.classes().len());
         let mut found = Self {
+            labels_needed,
+            rows_with_fewer: (0..ordered.rows.rows()).filter(|&row| labels(row) < labels_needed).count(),
             rows: 0,
             unanimous: 0,
             unanimous_expected: 0.0,
@@ -114,14 +121,8 @@ impl Agreement {
         let mut variance = 0.0;
         let mut random = Pcg64::seed_from_u64(0x71E5);
         for (cell, rows) in members.iter().enumerate() {
-            let rows: Vec<u32> = rows
-                .iter()
-                .copied()
-                .filter(|&row| {
-                    let k = ordered.rows.votes(row as usize).map_or(0, Votes::k);
-                    (FEWEST_LABELS..=MOST_LABELS).contains(&k)
-                })
-                .collect();
+            let counts = |row: &u32| (labels_needed..=MOST_LABELS).contains(&labels(*row as usize));
+            let rows: Vec<u32> = rows.iter().copied().filter(counts).collect();
             let mixture = Mixture::of_rows(&ordered.rows, &rows);
             let Some(law) = Law::fit(mixture) else { continue };
             let name = router.cells().name(CellId(cell as u32), router.classes());
@@ -162,6 +163,12 @@ impl Agreement {
     }
 }
 
+/// Labels that an item needs to count: contested items of fewer look all alike, two against one with two classes, and say nothing of
+/// how the true distributions vary.
+fn fewest_labels(classes: usize) -> u64 {
+    if classes == 2 { 4 } else { 3 }
+}
+
 fn is_unanimous(votes: Votes<'_>) -> bool {
     votes.counts().iter().filter(|&&n| n > 0).count() == 1
 }
@@ -174,13 +181,7 @@ fn is_tied(counts: &[u32]) -> bool {
 fn draw_votes(p: &[f64], k: u64, random: &mut Pcg64) -> Vec<u32> {
     let mut counts = vec![0; p.len()];
     for _ in 0..k {
-        let u = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        let mut sum = 0.0;
-        let class = p.iter().position(|x| {
-            sum += x;
-            u < sum
-        });
-        counts[class.unwrap_or(p.len() - 1)] += 1;
+        counts[class_at(p, uniform(random.next_u64()))] += 1;
     }
     counts
 }

@@ -118,7 +118,7 @@ impl Split {
     fn of(ordered: &Ordered, split: u64, task: &Task, measure: &Partition, plans: &[Plan]) -> Result<Option<Self>> {
         let halves = ordered.halves(split);
         let n = ordered.rows.rows();
-        let actions = task.action_names().len();
+        let actions = task.actions();
         let fit = |plan: &Plan, half: usize| -> Result<Policy> {
             let router = Router::calibrate(&halves[half].1, &plan.partition)?;
             if plan.recalibrated { router.recalibrated() } else { router }.policy(task)

@@ -1,9 +1,10 @@
 //! Halves of a table, drawn by content: the order of the rows does not matter.
 
 use rand_pcg::Pcg64;
-use rand_pcg::rand_core::{Rng, SeedableRng};
+use rand_pcg::rand_core::SeedableRng;
 
 use crate::error::{Error, Result};
+use crate::mix::shuffle;
 use crate::router::compare_content;
 use crate::table::Table;
 
@@ -33,7 +34,7 @@ impl Ordered {
         let by_content = |a: &u32, b: &u32| compare_content(table, &columns, *a as usize, *b as usize);
         origin.sort_by(by_content);
         if origin.len() > MOST_ROWS {
-            shuffle(&mut origin, SEED);
+            shuffle(&mut origin, &mut Pcg64::seed_from_u64(SEED));
             origin.truncate(MOST_ROWS);
             origin.sort_by(by_content);
         }
@@ -43,7 +44,7 @@ impl Ordered {
     /// Two random halves: their rows, ascending, and tables of them.
     pub(super) fn halves(&self, split: u64) -> [(Vec<u32>, Table); 2] {
         let mut order: Vec<u32> = (0..self.rows.rows() as u32).collect();
-        shuffle(&mut order, SEED ^ (split + 1));
+        shuffle(&mut order, &mut Pcg64::seed_from_u64(SEED ^ (split + 1)));
         let columns: Vec<usize> = (0..self.rows.feature_names().len()).collect();
         let mut second = order.split_off(order.len().div_ceil(2));
         [&mut order, &mut second].map(|half| {
@@ -63,11 +64,4 @@ pub fn halves(table: &Table) -> Result<[Table; 2]> {
         return Err(Error::Table(format!("{} rows cannot be halved", table.rows())));
     }
     Ok(Ordered::of(table)?.halves(0).map(|(_, half)| half))
-}
-
-fn shuffle(items: &mut [u32], seed: u64) {
-    let mut random = Pcg64::seed_from_u64(seed);
-    for i in (1..items.len()).rev() {
-        items.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
-    }
 }

@@ -1,38 +1,44 @@
 //! Empirical Bayes over the leaves of a tree: what few rows say is drawn towards what all rows say.
 
-use super::Decomposition;
 use super::moments::Moments;
+use super::{Decomposition, RowLosses};
 use crate::loss::{Loss, dot};
 use crate::router::Mixture;
 
 /// Draws each leaf's mean m towards the mean of all: (n m + κ m̄)/(n + κ) with κ = σ²/τ², the variance within leaves over that
-/// between them; of the total and the irreducible loss separately. Other oracles follow the irreducible loss, so that a
-/// panel stays above it.
+/// between them; of the total loss, the irreducible loss and that of each measured oracle separately. Panels follow the irreducible
+/// loss, so that they stay above it.
 pub(crate) fn shrink_leaves(
     leaves: &mut [Option<Decomposition>],
     mixtures: &[Mixture<'_>],
     loss: &Loss,
     recalibrated: bool,
+    oracles: &RowLosses,
 ) {
+    let Some(first) = leaves.iter().flatten().next() else { return };
+    let count = first.oracles.len();
     let spreads: Vec<[f64; 2]> = mixtures.iter().map(|&mixture| spread(mixture, loss, recalibrated)).collect();
-    let total = Pull::of(leaves, &spreads, 0, |leaf| leaf.total);
-    let [low, high] =
-        [0, 1].map(|end| Pull::of(leaves, &spreads, 1, move |leaf| [leaf.irreducible_low, leaf.irreducible_high][end]));
-    let own: Vec<[f64; 2]> = match leaves.iter().flatten().next() {
-        Some(first) => (0..first.oracles.len())
-            .map(|oracle| [0, 1].map(|end| centre(leaves, |leaf| leaf.oracles[oracle][end])))
-            .collect(),
-        None => return,
+    let total = Pull::of(leaves, |leaf| spreads[leaf][0], |leaf| leaf.total);
+    let [low, high] = [0, 1].map(|end| {
+        Pull::of(leaves, |leaf| spreads[leaf][1], move |leaf| [leaf.irreducible_low, leaf.irreducible_high][end])
+    });
+    let of_oracle = |place: usize| {
+        [0, 1].map(|end| {
+            let value = |leaf: &Decomposition| leaf.oracles[place][end];
+            match oracles.measured(place) {
+                Some(values) => Pull::of(leaves, |leaf| variance(mixtures[leaf], |row| values[row]), value),
+                None => Pull { centre: centre(leaves, value), ..low },
+            }
+        })
     };
+    let own: Vec<[Pull; 2]> = (0..count).map(of_oracle).collect();
     for leaf in leaves.iter_mut().flatten() {
         let n = leaf.effective_rows;
         leaf.total = total.pulled(n, leaf.total);
         leaf.irreducible_low = low.pulled(n, leaf.irreducible_low);
         leaf.irreducible_high = if low == high { leaf.irreducible_low } else { high.pulled(n, leaf.irreducible_high) };
-        for (ends, centres) in leaf.oracles.iter_mut().zip(&own) {
-            for (end, centre) in ends.iter_mut().zip(centres) {
-                *end = Pull { centre: *centre, ..low }.pulled(n, *end);
-            }
+        for (ends, pulls) in leaf.oracles.iter_mut().zip(&own) {
+            ends.iter_mut().zip(pulls).for_each(|(end, pull)| *end = pull.pulled(n, *end));
         }
     }
 }
@@ -48,18 +54,17 @@ struct Pull {
 impl Pull {
     fn of(
         leaves: &[Option<Decomposition>],
-        spreads: &[[f64; 2]],
-        which: usize,
+        spread: impl Fn(usize) -> f64,
         value: impl Fn(&Decomposition) -> f64,
     ) -> Self {
         let centre = centre(leaves, &value);
         let (mut rows, mut squares, mut count, mut within, mut between) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for (leaf, spread) in leaves.iter().zip(spreads).filter_map(|(leaf, spread)| Some((leaf.as_ref()?, spread))) {
+        for (place, leaf) in leaves.iter().enumerate().filter_map(|(place, leaf)| Some((place, leaf.as_ref()?))) {
             let n = leaf.effective_rows;
             rows += n;
             squares += n * n;
             count += 1.0;
-            within += n * spread[which];
+            within += n * spread(place);
             between += n * (value(leaf) - centre).powi(2);
         }
         let within = if rows > count { within / (rows - count) } else { 0.0 };
@@ -93,12 +98,38 @@ fn centre(leaves: &[Option<Decomposition>], value: impl Fn(&Decomposition) -> f6
     sum / weight
 }
 
-/// The variance of the rows' total and irreducible losses within a leaf, by weight.
+/// The variance of a number a row, by weight.
+#[derive(Default)]
+struct Spread {
+    weight: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Spread {
+    fn add(&mut self, weight: f64, value: f64) {
+        self.weight += weight;
+        self.sum += weight * value;
+        self.squares += weight * value * value;
+    }
+
+    fn variance(&self) -> f64 {
+        if self.weight > 0.0 { (self.squares / self.weight - (self.sum / self.weight).powi(2)).max(0.0) } else { 0.0 }
+    }
+}
+
+fn variance(mixture: Mixture<'_>, value: impl Fn(usize) -> f64) -> f64 {
+    let mut spread = Spread::default();
+    mixture.rows().for_each(|row| spread.add(mixture.table().weight(row), value(row)));
+    spread.variance()
+}
+
+/// The variance of the rows' total and irreducible losses within a leaf.
 fn spread(mixture: Mixture<'_>, loss: &Loss, recalibrated: bool) -> [f64; 2] {
     let Some(moments) = Moments::of(mixture) else { return [0.0; 2] };
     let classes = moments.mean.len();
     let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
-    let (mut sums, mut squares) = ([0.0; 2], [0.0; 2]);
+    let mut spreads = [Spread::default(), Spread::default()];
     for row in mixture.rows() {
         let (votes, weight) = (mixture.votes(row), mixture.table().weight(row));
         votes.mean_into(&mut mean);
@@ -109,10 +140,10 @@ fn spread(mixture: Mixture<'_>, loss: &Loss, recalibrated: bool) -> [f64; 2] {
         }
         loss.losses_into(&point, &mut losses);
         moments.shrink_into(votes, &mean, &mut point);
-        for (i, value) in [dot(&mean, &losses), loss.entropy(&point)].into_iter().enumerate() {
-            sums[i] += weight * value;
-            squares[i] += weight * value * value;
-        }
+        spreads
+            .iter_mut()
+            .zip([dot(&mean, &losses), loss.entropy(&point)])
+            .for_each(|(spread, x)| spread.add(weight, x));
     }
-    [0, 1].map(|i| (squares[i] / moments.weight - (sums[i] / moments.weight).powi(2)).max(0.0))
+    spreads.map(|spread| spread.variance())
 }

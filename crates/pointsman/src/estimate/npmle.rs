@@ -99,17 +99,7 @@ fn maximise(mixture: Mixture<'_>, atoms: &[Vec<f64>], mut weights: Vec<f64>, ste
         *groups.entry(mixture.votes(row).counts()).or_default() += weight;
         all += weight;
     }
-    // The likelihood of each distinct count under each atom, up to a factor a count: scaled so that the largest is one.
-    let logs: Vec<Vec<f64>> = atoms.iter().map(|atom| atom.iter().map(|p| p.ln()).collect()).collect();
-    let likelihood = |counts: &[u32]| -> Vec<f64> {
-        let log = |logs: &Vec<f64>| -> f64 {
-            // No label of a class, no evidence about it, even if it is impossible.
-            counts.iter().zip(logs).filter(|(n, _)| **n > 0).map(|(&n, log)| f64::from(n) * log).sum()
-        };
-        let logs: Vec<f64> = logs.iter().map(log).collect();
-        let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        logs.into_iter().map(|log| (log - largest).exp()).collect()
-    };
+    let likelihood = likelihood(atoms);
     let groups: Vec<(f64, Vec<f64>)> =
         groups.into_iter().map(|(counts, weight)| (weight / all, likelihood(counts))).collect();
     let mut next = vec![0.0; atoms.len()];
@@ -127,4 +117,18 @@ fn maximise(mixture: Mixture<'_>, atoms: &[Vec<f64>], mut weights: Vec<f64>, ste
     let sum: f64 = weights.iter().sum();
     weights.iter_mut().for_each(|w| *w /= sum);
     weights
+}
+
+/// How likely counts are under each atom, up to a factor: scaled so that the largest is one.
+pub(super) fn likelihood(atoms: &[Vec<f64>]) -> impl Fn(&[u32]) -> Vec<f64> + Sync {
+    let logs: Vec<Vec<f64>> = atoms.iter().map(|atom| atom.iter().map(|p| p.ln()).collect()).collect();
+    move |counts| {
+        let log = |logs: &Vec<f64>| -> f64 {
+            // No label of a class, no evidence about it, even if it is impossible.
+            counts.iter().zip(logs).filter(|(n, _)| **n > 0).map(|(&n, log)| f64::from(n) * log).sum()
+        };
+        let logs: Vec<f64> = logs.iter().map(log).collect();
+        let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        logs.into_iter().map(|log| (log - largest).exp()).collect()
+    }
 }

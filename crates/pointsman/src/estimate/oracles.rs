@@ -12,7 +12,7 @@ use super::moments::Moments;
 use super::{Estimator, dirichlet, npmle};
 use crate::error::{Error, Result};
 use crate::loss::{Loss, dot};
-use crate::oracle::{Oracle, Panel, Polynomial, Urn};
+use crate::oracle::{Costing, Oracle, Panel, Urn};
 use crate::router::Mixture;
 use crate::table::Table;
 use crate::task::{Route, Task};
@@ -20,6 +20,9 @@ use crate::votes::Votes;
 
 /// Steps of the grid for the bounds of a panel's loss with two classes.
 const STEPS: u32 = 200;
+
+/// Leaves looked at together.
+const LEAVES: usize = 1 << 12;
 
 /// The oracles of a task that lose something else than the irreducible loss, each once, in the task's order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -88,7 +91,36 @@ pub(crate) struct RowLosses {
     /// Not a number where the row's labels are too few to tell.
     values: Vec<Vec<f64>>,
     /// How the panels lose under any law, where rows need that.
-    polynomials: Vec<Option<Polynomial>>,
+    laws: Vec<Option<UnderLaws>>,
+}
+
+/// What a panel loses if labels follow some law.
+#[derive(Debug, Clone)]
+struct UnderLaws {
+    costing: Costing,
+    /// With two classes: the chance of the second, and the loss.
+    grid: Vec<(f64, f64)>,
+    /// By how much the loss may differ between two points of the grid.
+    slack: f64,
+}
+
+impl UnderLaws {
+    /// For so many laws.
+    fn of(oracle: &Oracle, loss: &Loss, classes: usize, laws: usize) -> Option<Self> {
+        let panel = Panel::of(oracle)?;
+        let costing = panel.of_many(loss, classes, laws);
+        let mut under = Self { costing, grid: Vec::new(), slack: 0.0 };
+        if classes == 2 && !panel.by_agreement(loss) {
+            let at = |step: u32| f64::from(step) / f64::from(STEPS);
+            under.grid = (0..=STEPS).map(|step| (at(step), under.cost(loss, &[1.0 - at(step), at(step)]))).collect();
+            under.slack = oracle.lipschitz(loss, 2) / f64::from(STEPS);
+        }
+        Some(under)
+    }
+
+    fn cost(&self, loss: &Loss, law: &[f64]) -> f64 {
+        self.costing.cost(loss, &Urn::law(law))
+    }
 }
 
 impl RowLosses {
@@ -105,12 +137,39 @@ impl RowLosses {
             None => measured(table, loss, name),
         };
         let values: Vec<Vec<f64>> = asked.0.iter().map(of).collect::<Result<_>>()?;
-        let polynomial = |(oracle, values): (&Oracle, &Vec<f64>)| {
-            let panel = Panel::of(oracle).filter(|_| values.iter().any(|value| value.is_nan()))?;
-            panel.polynomial(loss, table.classes().len())
+        let laws = |(oracle, values): (&Oracle, &Vec<f64>)| {
+            let unknown = values.iter().filter(|value| value.is_nan()).count();
+            if unknown > 0 { UnderLaws::of(oracle, loss, table.classes().len(), unknown) } else { None }
         };
-        let polynomials = asked.oracles().zip(&values).map(polynomial).collect();
-        Ok(Self { asked: asked.clone(), values, polynomials })
+        let laws = asked.oracles().zip(&values).map(laws).collect();
+        Ok(Self { asked: asked.clone(), values, laws })
+    }
+
+    /// The same for a forest, given the rows of its leaves: rows with too few labels for a panel get their loss here, once,
+    /// under the mean of what the leaves they are in make of their labels. Leaf by leaf it would take as many times as there are trees.
+    pub(crate) fn in_forest<'a>(
+        mut self,
+        table: &Table,
+        leaves: usize,
+        rows: impl Fn(usize) -> &'a [u32] + Sync,
+        loss: &Loss,
+        estimator: Estimator,
+    ) -> Self {
+        if self.laws.iter().all(Option::is_none) {
+            return self;
+        }
+        let classes = table.classes().len();
+        let points = points_in_leaves(table, leaves, rows, estimator);
+        for (values, laws) in self.values.iter_mut().zip(&self.laws) {
+            let Some(laws) = laws else { continue };
+            values.par_iter_mut().zip(points.par_chunks_exact(classes)).for_each(|(value, point)| {
+                // A row whose leaves do not tell noise from error has no point.
+                if value.is_nan() && point[0].is_finite() {
+                    *value = laws.cost(loss, point);
+                }
+            });
+        }
+        self
     }
 
     /// The same with every row's loss filled in, for evaluation: a panel's is that under the row's true distribution or,
@@ -120,23 +179,28 @@ impl RowLosses {
     /// If the table lacks the predictions of a measured oracle.
     pub(crate) fn held_out(table: &Table, loss: &Loss, asked: &Asked) -> Result<Self> {
         let of = |(oracle, name): &(Oracle, String)| match Panel::of(oracle) {
-            Some(panel) if table.truth(0).is_some() => {
-                let polynomial = panel.polynomial(loss, table.classes().len());
-                let under = |row: usize| {
-                    cost_under(panel, loss, polynomial.as_ref(), &Urn::law(table.truth(row).unwrap_or(&[])))
-                };
-                Ok((0..table.rows()).into_par_iter().map(under).collect())
-            }
             Some(panel) => {
-                let found = |votes: Votes<'_>| {
-                    panel.unbiased(loss, votes).unwrap_or_else(|| panel.cost(loss, &Urn::law(&mean_of(votes))))
-                };
-                Ok(by_votes(Mixture::all_rows_of(table), found))
+                let costing = panel.of_many(loss, table.classes().len(), table.rows());
+                let under = |law: &[f64]| costing.cost(loss, &Urn::law(law));
+                Ok(match table.truth(0) {
+                    Some(_) => {
+                        (0..table.rows()).into_par_iter().map(|row| under(table.truth(row).unwrap_or(&[]))).collect()
+                    }
+                    None => by_votes(Mixture::all_rows_of(table), |votes| {
+                        panel.unbiased(loss, votes).unwrap_or_else(|| under(&mean_of(votes)))
+                    }),
+                })
             }
             None => measured(table, loss, name),
         };
         let values = asked.0.iter().map(of).collect::<Result<_>>()?;
-        Ok(Self { asked: asked.clone(), values, polynomials: Vec::new() })
+        Ok(Self { asked: asked.clone(), values, laws: Vec::new() })
+    }
+
+    /// What a measured oracle loses on each row; `None` if the oracle in this place is a panel.
+    pub(super) fn measured(&self, place: usize) -> Option<&[f64]> {
+        let (oracle, _) = self.asked.0.get(place)?;
+        (*oracle == Oracle::Measured).then(|| self.values[place].as_slice())
     }
 
     /// One list an oracle, one loss a row.
@@ -158,14 +222,15 @@ impl RowLosses {
             let sum: f64 = mixture.rows().zip(losses).map(|(row, loss)| mixture.table().weight(row) * loss).sum();
             [sum / moments.weight; 2]
         };
-        let of = |((oracle, values), polynomial): ((&Oracle, &Vec<f64>), &Option<Polynomial>)| {
+        let of = |((oracle, values), laws): ((&Oracle, &Vec<f64>), &Option<UnderLaws>)| {
             let own: Vec<f64> = mixture.rows().map(|row| values[row]).collect();
-            match Panel::of(oracle) {
+            match Panel::of(oracle).zip(laws.as_ref()) {
+                // Known of every row of the table.
                 None => mean(&own),
-                Some(panel) if !moments.identified => bounds(panel, oracle, loss, &moments.mean, irreducible),
+                Some((panel, laws)) if !moments.identified => bounds(panel, laws, loss, &moments.mean, irreducible),
                 Some(_) if own.iter().all(|loss| loss.is_finite()) => mean(&own),
-                Some(panel) => {
-                    let cost = |urn: &Urn| cost_under(panel, loss, polynomial.as_ref(), urn);
+                Some((panel, laws)) => {
+                    let cost = |urn: &Urn| laws.costing.cost(loss, urn);
                     let under = integrated(panel.labels_needed(loss), &cost, mixture, moments, estimator);
                     let either: Vec<f64> =
                         own.iter().zip(under).map(|(&own, under)| if own.is_finite() { own } else { under }).collect();
@@ -173,13 +238,41 @@ impl RowLosses {
                 }
             }
         };
-        self.asked.oracles().zip(&self.values).zip(&self.polynomials).map(of).collect()
+        self.asked.oracles().zip(&self.values).zip(&self.laws).map(of).collect()
     }
 }
 
-/// A panel's loss under an urn, by its polynomial if there is one.
-fn cost_under(panel: Panel, loss: &Loss, polynomial: Option<&Polynomial>, urn: &Urn) -> f64 {
-    polynomial.map_or_else(|| panel.cost(loss, urn), |polynomial| polynomial.at(urn))
+/// What the leaves that each row is in make of its labels, on average: one point a row, not a number where no leaf can tell.
+fn points_in_leaves<'a>(
+    table: &Table,
+    leaves: usize,
+    rows: impl Fn(usize) -> &'a [u32] + Sync,
+    estimator: Estimator,
+) -> Vec<f64> {
+    let classes = table.classes().len();
+    let (mut points, mut times) = (vec![0.0; table.rows() * classes], vec![0.0; table.rows()]);
+    let (mut mean, mut point) = (vec![0.0; classes], vec![0.0; classes]);
+    for first in (0..leaves).step_by(LEAVES) {
+        let some = first..leaves.min(first + LEAVES);
+        let moments =
+            |leaf: usize| Moments::of(Mixture::of_rows(table, rows(leaf))).filter(|moments| moments.identified);
+        let known: Vec<Option<Moments>> = some.clone().into_par_iter().map(moments).collect();
+        for (leaf, moments) in some.zip(known) {
+            let Some(moments) = moments else { continue };
+            for row in rows(leaf).iter().map(|&row| row as usize) {
+                let Some(votes) = table.votes(row) else { continue };
+                votes.mean_into(&mut mean);
+                match estimator {
+                    Estimator::Plugin => point.copy_from_slice(&mean),
+                    _ => moments.shrink_into(votes, &mean, &mut point),
+                }
+                points[row * classes..][..classes].iter_mut().zip(&point).for_each(|(sum, p)| *sum += p);
+                times[row] += 1.0;
+            }
+        }
+    }
+    points.chunks_exact_mut(classes).zip(times).for_each(|(point, n)| point.iter_mut().for_each(|sum| *sum /= n));
+    points
 }
 
 /// A panel's loss on each row under what the estimator says of the row's true distribution. Rows with as many labels as are
@@ -211,7 +304,15 @@ fn integrated(
         Estimator::Npmle => {
             let (atoms, weights) = npmle::law(mixture, &moments.mean);
             let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::law(atom))).collect();
-            vec![dot(&weights, &costs); mixture.len()]
+            // Over all rows of a cell what their labels say of each is the law itself; over some of them it is not.
+            if mixture.rows().all(|row| mixture.votes(row).k() < needed) {
+                return vec![dot(&weights, &costs); mixture.len()];
+            }
+            let likelihood = npmle::likelihood(&atoms);
+            by_votes(mixture, |votes| {
+                let given: Vec<f64> = likelihood(votes.counts()).iter().zip(&weights).map(|(l, w)| l * w).collect();
+                dot(&given, &costs) / given.iter().sum::<f64>()
+            })
         }
     }
 }
@@ -221,7 +322,7 @@ fn integrated(
 /// A panel never loses less than the irreducible loss. Under the Brier loss of shares it grows with that loss, so that its ends
 /// belong to each other. Otherwise, with two classes, the loss is a function of one number with a known mean: the ends are those of
 /// its convex and of its concave hull, looked up on a grid and widened by what may lie between two points of it.
-fn bounds(panel: Panel, oracle: &Oracle, loss: &Loss, mean: &[f64], irreducible: [f64; 2]) -> [f64; 2] {
+fn bounds(panel: Panel, laws: &UnderLaws, loss: &Loss, mean: &[f64], irreducible: [f64; 2]) -> [f64; 2] {
     if panel.by_agreement(loss) {
         return irreducible.map(|irreducible| panel.brier(1.0 - irreducible, mean.len()));
     }
@@ -229,20 +330,15 @@ fn bounds(panel: Panel, oracle: &Oracle, loss: &Loss, mean: &[f64], irreducible:
     if mean.len() > 2 {
         return widest;
     }
-    let cost = |p: f64| panel.cost(loss, &Urn::law(&[1.0 - p, p]));
-    let at = |step: u32| f64::from(step) / f64::from(STEPS);
-    let grid: Vec<(f64, f64)> = (0..=STEPS).map(|step| (at(step), cost(at(step)))).collect();
-    let here = cost(mean[1]);
-    let (below, above): (Vec<_>, Vec<_>) = grid.into_iter().partition(|(p, _)| *p < mean[1]);
-    let mut ends = [here; 2];
-    for (a, low) in &below {
-        for (b, high) in &above {
+    let (below, above) = laws.grid.split_at(laws.grid.partition_point(|(p, _)| *p < mean[1]));
+    let mut ends = [laws.cost(loss, &[1.0 - mean[1], mean[1]]); 2];
+    for (a, low) in below {
+        for (b, high) in above {
             let chord = low + (high - low) * (mean[1] - a) / (b - a);
             ends = [ends[0].min(chord), ends[1].max(chord)];
         }
     }
-    let slack = oracle.lipschitz(loss, 2) / f64::from(STEPS);
-    [(ends[0] - slack).max(widest[0]), (ends[1] + slack).min(widest[1])]
+    [(ends[0] - laws.slack).max(widest[0]), (ends[1] + laws.slack).min(widest[1])]
 }
 
 /// Σ_c y_c ℓ(c, o) of each row, y its true distribution or the mean of its labels.
@@ -303,4 +399,69 @@ fn by_votes(mixture: Mixture<'_>, value: impl Fn(Votes<'_>) -> f64 + Sync) -> Ve
     let rows: Vec<usize> = mixture.rows().map(&mut place).collect();
     let values: Vec<f64> = distinct.par_iter().map(|counts| value(Votes::new(counts))).collect();
     rows.into_iter().map(|place| values[place]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_pcg::Pcg64;
+    use rand_pcg::rand_core::{Rng, SeedableRng};
+
+    use super::*;
+    use crate::estimate::Decomposition;
+    use crate::mix::{class_at, uniform};
+    use crate::oracle::Aggregate;
+    use crate::partition::Partition;
+    use crate::router::Router;
+
+    /// What two features say of three classes.
+    fn truth(features: &[f64]) -> [f64; 3] {
+        let (first, second) = (0.1 + 0.8 * features[0] * features[1], 0.05 + 0.05 * features[0]);
+        [first, second, 1.0 - first - second]
+    }
+
+    fn world(rows: usize, k: usize) -> Table {
+        let mut random = Pcg64::seed_from_u64(11);
+        let mut unit = move || uniform(random.next_u64());
+        let (mut votes, mut features) = (vec![], vec![]);
+        for _ in 0..rows {
+            let x = [unit(), unit()];
+            let mut counts = [0; 3];
+            (0..k).for_each(|_| counts[class_at(&truth(&x), unit())] += 1);
+            votes.extend(counts);
+            features.extend(x);
+        }
+        let table = Table::new(["a", "b", "c"], [0.5, 0.1, 0.4].repeat(rows)).unwrap().with_votes(votes).unwrap();
+        table.with_features(["x", "y"], features).unwrap()
+    }
+
+    /// Working a panel's loss out once a row is as good as leaf by leaf.
+    #[test]
+    fn in_a_forest_a_panel_is_as_well_known_row_by_row() {
+        let table = world(600, 3);
+        let router = Router::calibrate(&table, &Partition::forest(10)).unwrap();
+        let ((forest, _), leaves) = router.cells().forest().zip(router.leaves()).unwrap();
+        for (loss, aggregate) in
+            [(Loss::zero_one(), Aggregate::Plurality), (Loss::spherical(), Aggregate::Laplace(1.0))]
+        {
+            let oracle = Oracle::panel(9, aggregate).unwrap();
+            let asked = Asked(vec![(oracle.clone(), "jury".into())]);
+            let by_leaf = RowLosses::of(router.rows(), &loss, &asked).unwrap();
+            let count = forest.trees().leaves();
+            let rows = |leaf: usize| leaves.of(leaf);
+            let by_row = by_leaf.clone().in_forest(router.rows(), count, rows, &loss, Estimator::Shrink);
+            assert!(by_row.columns()[0].iter().all(|value| value.is_finite()));
+            let mut errors = [0.0; 2];
+            for leaf in 0..count {
+                let mixture = Mixture::of_rows(router.rows(), rows(leaf));
+                let truth = |row: &u32| oracle.cost(&loss, &truth(router.rows().features(*row as usize))).unwrap();
+                let truth = rows(leaf).iter().map(truth).sum::<f64>() / rows(leaf).len() as f64;
+                for (error, losses) in errors.iter_mut().zip([&by_leaf, &by_row]) {
+                    let d = Decomposition::of(mixture, &loss, Estimator::Shrink, None, losses).unwrap();
+                    *error += (d.oracles[0][0] - truth).abs() / count as f64;
+                }
+            }
+            println!("{loss}: mean error of a leaf {:.4} leaf by leaf, {:.4} row by row", errors[0], errors[1]);
+            assert!(errors[1] < 1.1 * errors[0], "{loss}: {errors:?}");
+        }
+    }
 }

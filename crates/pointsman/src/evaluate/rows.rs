@@ -66,7 +66,7 @@ impl Replay {
         }
         let ratio = if total > 0.0 { irreducible / total } else { 0.0 };
         let lacking: Vec<Lacking> = self.groups.iter().map(|group| Lacking::of(group, ratio)).collect();
-        let names = policy.task().action_names().len();
+        let names = policy.task().actions();
         let mut rows = RowCosts { irreducible: Vec::new(), actions: Vec::new() };
         for (row, place) in self.places.iter().enumerate() {
             let lacking = &lacking[place.group as usize];

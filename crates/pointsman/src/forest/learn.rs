@@ -48,15 +48,10 @@ pub(crate) struct Learned {
 impl Sample {
     /// The rows of a table, in canonical order, that carry two labels or more.
     pub(super) fn of(table: &Table, order: &[u32], columns: &[usize]) -> Result<Self> {
-        let paired = |&rank: &u32| table.votes(order[rank as usize] as usize).is_some_and(|votes| votes.k() >= 2);
-        let ranks: Vec<u32> = (0..order.len() as u32).filter(paired).collect();
+        let paired = |row: usize| table.votes(row).is_some_and(|votes| votes.k() >= 2);
+        let ranks: Vec<u32> = (0..order.len() as u32).filter(|&rank| paired(order[rank as usize] as usize)).collect();
         if ranks.len() < SPARSE {
-            return Err(Error::Partition(format!(
-                "{} of {} rows carry two labels or more, and a partition that learns needs at least {SPARSE} of them: one \
-                 label an item does not tell noise from error; use top-class:10, or collect second labels",
-                ranks.len(),
-                order.len()
-            )));
+            return Err(too_few(table, (0..table.rows()).filter(|&row| paired(row)).count(), order.len()));
         }
         let rows: Vec<u32> = ranks.iter().map(|&rank| order[rank as usize]).collect();
         let width = inputs::width(table.classes().len(), columns.len());
@@ -91,6 +86,27 @@ impl Sample {
     pub(super) fn inputs_of(&self, row: usize) -> &[f64] {
         &self.values[row * self.width..][..self.width]
     }
+}
+
+/// Why nothing can be learned from a table with so many rows of two labels, of which it takes so many rows to divide by.
+fn too_few(table: &Table, paired: usize, dividing: usize) -> Error {
+    let rows = table.rows();
+    let needed = if dividing < rows {
+        format!("at least {SPARSE} of them in the half of the rows that divides, about {} in all", 2 * SPARSE)
+    } else {
+        format!("at least {SPARSE} of them")
+    };
+    Error::Partition(if 2 * paired >= rows {
+        format!(
+            "{rows} rows are too few to learn a partition from, which needs {needed}; use top-class:10 with fewer bins, or \
+             collect more rows"
+        )
+    } else {
+        format!(
+            "{paired} of {rows} rows carry two labels or more, and a partition that learns needs {needed}: one label an item does \
+             not tell noise from error; use top-class:10, or collect second labels"
+        )
+    })
 }
 
 /// The rows one tree is grown on: decided by numbers alone, so that it can be told again later.
@@ -149,7 +165,7 @@ pub(crate) fn forest(
     };
     let (mut best, mut worse) = (None::<(f64, usize, Vec<Grown>)>, 0);
     for leaf in LEAVES {
-        let pilot = plant(0..PILOT.min(count), leaf);
+        let pilot = plant(0..PILOT, leaf);
         let error = sample.mean(&out_of_bag(&sample, &pilot, seed, true)?.errors);
         // From large to small, until it is clear that smaller ones are worse.
         if best.as_ref().is_none_or(|(least, ..)| error < *least) {
@@ -162,6 +178,7 @@ pub(crate) fn forest(
         }
     }
     let (_, leaf, mut grown) = best.unwrap_or((0.0, LEAVES[0], Vec::new()));
+    grown.truncate(count);
     grown.extend(plant(grown.len()..count, leaf));
     let found = out_of_bag(&sample, &grown, seed, false)?;
     Ok(Learned { trees: found.trees, errors: found.errors })
@@ -204,14 +221,24 @@ fn out_of_bag(sample: &Sample, grown: &[Grown], seed: u64, freed: bool) -> Resul
 
 /// How often `step` is called at most when so many trees are grown.
 pub(crate) fn steps(trees: usize) -> u64 {
-    (LEAVES.len() * PILOT.min(trees) + trees) as u64
+    (LEAVES.len() * PILOT + trees.saturating_sub(PILOT)) as u64
+}
+
+/// The rows with two labels, in canonical order.
+fn pairs(table: &Table, order: &[u32]) -> Vec<u32> {
+    let paired = |row: &&u32| table.votes(**row as usize).is_some_and(|votes| votes.k() >= 2);
+    order.iter().filter(paired).copied().collect()
+}
+
+/// Their weights.
+pub(crate) fn weights_of_pairs(table: &Table, order: &[u32]) -> Vec<f64> {
+    pairs(table, order).into_iter().map(|row| table.weight(row as usize)).collect()
 }
 
 /// The squared error of each row with two labels, in canonical order, by the mean of the others in its cell; by that of all
 /// others if it is alone there.
 pub(crate) fn errors_of_cells(table: &Table, order: &[u32], cells: &[u32], count: usize) -> Vec<f64> {
-    let paired = |row: &&u32| table.votes(**row as usize).is_some_and(|votes| votes.k() >= 2);
-    let rows: Vec<u32> = order.iter().filter(paired).copied().collect();
+    let rows = pairs(table, order);
     let targets = Targets::of(table, &rows);
     // Weight and sums of each cell, and of all rows.
     let mut sums = vec![[0.0; 3]; count + 1];

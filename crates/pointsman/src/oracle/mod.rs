@@ -8,8 +8,7 @@ mod urn;
 
 use crate::error::{Error, Result};
 use crate::loss::{Loss, Shape};
-pub(crate) use panel::Panel;
-pub(crate) use polynomial::Polynomial;
+pub(crate) use panel::{Costing, Panel};
 pub(crate) use urn::Urn;
 
 /// The largest panel: more experts than anyone asks about one query.

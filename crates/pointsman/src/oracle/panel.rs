@@ -22,6 +22,15 @@ const PANELS: u32 = 1000;
 /// Additions that the exact chances of winning a vote may take.
 const ADDITIONS: f64 = 2e6;
 
+/// What an outcome takes to enumerate, in additions.
+const OUTCOME: f64 = 50.0;
+
+/// Panels and additions for all items of a table together, and the least for one of them: what is averaged over many items need
+/// not be known as well of each.
+const PANELS_IN_ALL: usize = 1_000_000;
+const FEWEST_PANELS: usize = 100;
+const ADDITIONS_IN_ALL: f64 = 4e9;
+
 /// So many experts, and what their labels become.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Panel {
@@ -56,25 +65,50 @@ impl Panel {
 
     /// The expected loss of the panel's answer, judged by the label that is drawn next.
     pub(crate) fn cost(self, loss: &Loss, urn: &Urn) -> f64 {
+        self.cost_within(loss, urn, ADDITIONS, PANELS)
+    }
+
+    fn cost_within(self, loss: &Loss, urn: &Urn, additions: f64, panels: u32) -> f64 {
         if self.by_agreement(loss) {
             return self.brier(urn.agreement(), urn.classes());
         }
-        match (loss.shape(), self.aggregate) {
-            (Shape::Log, Aggregate::Laplace(smoothing))
-                if self.least_share(smoothing, urn.classes()) >= loss.floor().unwrap_or(LOG_FLOOR) =>
-            {
-                self.log(smoothing, urn)
-            }
-            (_, Aggregate::Plurality) if self.additions(urn) <= ADDITIONS => self.plurality(loss, urn),
-            _ if urn.outcomes(self.experts, OUTCOMES) <= OUTCOMES => self.enumerated(loss, urn),
-            _ => self.drawn(loss, urn, PANELS),
+        if let (Shape::Log, Aggregate::Laplace(smoothing)) = (loss.shape(), self.aggregate)
+            && self.least_share(smoothing, urn.classes()) >= loss.floor().unwrap_or(LOG_FLOOR)
+        {
+            return self.log(smoothing, urn);
+        }
+        let outcomes = urn.outcomes(self.experts, OUTCOMES);
+        let exact = if self.aggregate == Aggregate::Plurality { self.additions(urn) } else { f64::INFINITY };
+        if exact <= additions && exact <= OUTCOME * outcomes {
+            self.plurality(loss, urn)
+        } else if outcomes <= OUTCOMES {
+            self.enumerated(loss, urn)
+        } else if exact <= additions {
+            self.plurality(loss, urn)
+        } else {
+            self.drawn(loss, urn, panels)
         }
     }
 
-    /// The same for many urns of so many classes, where that saves time.
-    pub(crate) fn polynomial(self, loss: &Loss, classes: usize) -> Option<Polynomial> {
+    /// The same for so many urns of so many classes, in a time that does not grow with each of them.
+    pub(crate) fn of_many(self, loss: &Loss, classes: usize, urns: usize) -> Costing {
         let closed = self.by_agreement(loss) || matches!(loss.shape(), Shape::Log);
-        if closed { None } else { Polynomial::new(self, loss, classes, OUTCOMES as usize) }
+        let polynomial = if closed { None } else { Polynomial::new(self, loss, classes, OUTCOMES as usize) };
+        let panels = (PANELS_IN_ALL / urns.max(1)).clamp(FEWEST_PANELS, PANELS as usize) as u32;
+        let additions = (ADDITIONS_IN_ALL / urns.max(1) as f64).min(ADDITIONS);
+        Costing { panel: self, polynomial, panels, additions }
+    }
+
+    /// The loss given how m + 1 labels fall: each of them may be the one that judges the others.
+    pub(super) fn given(self, loss: &Loss, counts: &mut [u32]) -> f64 {
+        let urn = Urn::snapshot(Votes::new(counts));
+        let (mut judge, mut sum) = (Judge::new(self, loss, &urn), 0.0);
+        for class in urn.support() {
+            counts[class] -= 1;
+            sum += urn.share(class) * judge.loss(counts);
+            counts[class] += 1;
+        }
+        sum
     }
 
     /// The Brier loss if two labels agree with this chance: `1 − 2 E q_y + E‖q‖²` by counting pairs among m + 1 labels.
@@ -160,6 +194,25 @@ impl Panel {
     }
 }
 
+/// How the losses of a panel under many urns are worked out.
+#[derive(Debug, Clone)]
+pub(crate) struct Costing {
+    panel: Panel,
+    polynomial: Option<Polynomial>,
+    panels: u32,
+    additions: f64,
+}
+
+impl Costing {
+    /// The expected loss under one of them.
+    pub(crate) fn cost(&self, loss: &Loss, urn: &Urn) -> f64 {
+        match &self.polynomial {
+            Some(polynomial) => polynomial.at(urn),
+            None => self.panel.cost_within(loss, urn, self.additions, self.panels),
+        }
+    }
+}
+
 /// What an outcome loses on average over the label that comes next.
 struct Judge<'a> {
     panel: Panel,
@@ -218,8 +271,7 @@ impl<'a> Judge<'a> {
 /// Class c wins with t labels if no other has more; r others may have as many. The others' outcomes are the coefficients of
 /// Π_j (Σ_{s<t} w_j(s) zˢ + u w_j(t) zᵗ): z counts their labels and u those tied with c.
 fn winning_chances(urn: &Urn, support: &[usize], m: u32) -> Vec<f64> {
-    let scale = urn.relative_scale(m);
-    let weights: Vec<Vec<f64>> = support.iter().map(|&class| urn.relative_weights(class, m)).collect();
+    let (weights, scale) = urn.chances(support, m);
     let m = m as usize;
     let wins = |class: usize, t: usize| -> f64 {
         let own = weights[class][t];
@@ -304,10 +356,8 @@ mod tests {
                         let (found, wanted) = (panel.cost(&loss, &urn), panel.enumerated(&loss, &urn));
                         let rounding = 1e-12 * loss.bound().max(1.0);
                         assert!((found - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {found}, {wanted}");
-                        if let Some(polynomial) = panel.polynomial(&loss, urn.classes()) {
-                            let exact = polynomial.at(&urn);
-                            assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");
-                        }
+                        let exact = panel.of_many(&loss, urn.classes(), 1).cost(&loss, &urn);
+                        assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");
                         if aggregate == Aggregate::Plurality {
                             let exact = panel.plurality(&loss, &urn);
                             assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");
@@ -332,6 +382,21 @@ mod tests {
                 let found = panel(m, aggregate).unbiased(&loss, Votes::new(&many)).unwrap();
                 let wanted = panel(m, aggregate).cost(&loss, &Urn::law(&p));
                 assert!((found - wanted).abs() < 0.02, "{aggregate} {m}: {found} {wanted}");
+            }
+        }
+    }
+
+    /// Hundreds of labels, where the chances of single outcomes leave the range of numbers.
+    #[test]
+    fn large_panels_are_the_enumeration() {
+        for urn in [Urn::law(&[0.02, 0.98]), Urn::law(&[0.3, 0.3, 0.4]), Urn::snapshot(Votes::new(&[700, 301]))] {
+            for loss in [Loss::zero_one(), Loss::brier()] {
+                for m in [120, 400, 1000].into_iter().filter(|&m| m < 500 || urn.classes() == 2) {
+                    let panel = panel(m, Aggregate::Plurality);
+                    let (found, wanted) =
+                        (panel.of_many(&loss, urn.classes(), 1).cost(&loss, &urn), panel.enumerated(&loss, &urn));
+                    assert!((found - wanted).abs() < 1e-11, "{loss} {m} {urn:?}: {found}, {wanted}");
+                }
             }
         }
     }

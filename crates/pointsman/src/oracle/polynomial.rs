@@ -6,10 +6,6 @@
 use super::panel::Panel;
 use super::urn::Urn;
 use crate::loss::Loss;
-use crate::votes::Votes;
-
-/// The most labels: beyond, chances relative to each other leave the range of numbers.
-const MOST_LABELS: u32 = 100;
 
 /// The coefficients, by the count of the first class, then of the second, and so on.
 #[derive(Debug, Clone)]
@@ -25,7 +21,7 @@ impl Polynomial {
     /// The polynomial of a panel, if there are not more than so many coefficients.
     pub(super) fn new(panel: Panel, loss: &Loss, classes: usize, most: usize) -> Option<Self> {
         let labels = panel.experts + 1;
-        if labels > MOST_LABELS || classes > most {
+        if classes > most {
             return None;
         }
         // Pascal's triangle: the last class takes none, or one and all the rest again.
@@ -41,17 +37,16 @@ impl Polynomial {
             return None;
         }
         let mut coefficients = Vec::with_capacity(sizes[classes][labels as usize]);
-        // Each of the m + 1 labels may be the one that judges the others.
-        let given = |counts: &[u32]| panel.enumerated(loss, &Urn::snapshot(Votes::new(counts)));
+        let given = |counts: &mut [u32]| panel.given(loss, counts);
         fill(&mut vec![0; classes], 0, labels, &mut |counts| coefficients.push(given(counts)));
         Some(Self { labels: labels as usize, classes, coefficients, sizes })
     }
 
     /// The loss if labels are drawn from this urn.
     pub(crate) fn at(&self, urn: &Urn) -> f64 {
-        let weights: Vec<Vec<f64>> =
-            (0..self.classes).map(|class| urn.relative_weights(class, self.labels as u32)).collect();
-        urn.relative_scale(self.labels as u32) * self.sum(&weights, self.labels, &self.coefficients)
+        let classes: Vec<usize> = (0..self.classes).collect();
+        let (weights, scale) = urn.chances(&classes, self.labels as u32);
+        scale * self.sum(&weights, self.labels, &self.coefficients)
     }
 
     /// The sum over the ways in which `left` labels fall on the classes that `weights` are of.
@@ -75,7 +70,7 @@ impl Polynomial {
 }
 
 /// Visits every way in which `left` labels fall on the classes from `class` on.
-fn fill(counts: &mut [u32], class: usize, left: u32, visit: &mut dyn FnMut(&[u32])) {
+fn fill(counts: &mut [u32], class: usize, left: u32, visit: &mut dyn FnMut(&mut [u32])) {
     if class + 1 == counts.len() {
         counts[class] = left;
         visit(counts);

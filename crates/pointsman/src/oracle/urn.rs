@@ -9,7 +9,7 @@ use rand_distr::{Binomial, Distribution};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use crate::mix::mix;
+use crate::mix::{mix, uniform};
 use crate::votes::Votes;
 
 /// Labels to draw from.
@@ -101,16 +101,23 @@ impl Urn {
         -self.rising(self.total, m)[m as usize]
     }
 
-    /// The chances of 0…m labels of a class up to what all classes share, with weights relative to their sum: counts may be
-    /// large. For a hundred labels at most.
-    pub(super) fn relative_weights(&self, class: usize, m: u32) -> Vec<f64> {
-        let unit = self.total.ln();
-        self.log_weights(class, m).iter().zip(0_u32..).map(|(log, n)| (log - f64::from(n) * unit).exp()).collect()
-    }
-
-    /// What all classes share then.
-    pub(super) fn relative_scale(&self, m: u32) -> f64 {
-        (self.log_scale(m) + f64::from(m) * self.total.ln()).exp()
+    /// For each of these classes the chances of 0…m of its labels up to a factor, and that factor.
+    ///
+    /// Counts may be large and labels many: weights are tilted so that the likely numbers of labels weigh most, and divided by the
+    /// greatest, so that only what is next to impossible leaves the range of numbers.
+    pub(super) fn chances(&self, classes: &[usize], m: u32) -> (Vec<Vec<f64>>, f64) {
+        let labels = f64::from(m);
+        let tilt = (labels / (self.total + self.change * labels).max(1.0)).ln();
+        let mut scale = self.log_scale(m) - labels * tilt;
+        let mut of = |&class: &usize| {
+            let mut logs = self.log_weights(class, m);
+            logs.iter_mut().zip(0_u32..).for_each(|(log, n)| *log += f64::from(n) * tilt);
+            let greatest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            scale += greatest;
+            logs.into_iter().map(|log| (log - greatest).exp()).collect()
+        };
+        let weights = classes.iter().map(&mut of).collect();
+        (weights, scale.exp())
     }
 
     fn rising(&self, weight: f64, m: u32) -> Vec<f64> {
@@ -172,8 +179,7 @@ impl Urn {
             return;
         }
         for drawn in 0..m {
-            let uniform = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-            let mut place = uniform * (self.total + self.change * f64::from(drawn));
+            let mut place = uniform(random.next_u64()) * (self.total + self.change * f64::from(drawn));
             let mut chosen = 0;
             for (class, &weight) in self.weights.iter().enumerate() {
                 let weight = weight + self.change * f64::from(counts[class]);

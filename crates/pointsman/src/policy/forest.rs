@@ -346,7 +346,7 @@ impl Policy {
 
 /// Refuses tasks with more actions than a decision of a forest has room for.
 pub(super) fn check_task(task: &Task) -> Result<()> {
-    let actions = task.action_names().len();
+    let actions = task.actions();
     if actions > MAX_ACTIONS {
         return Err(Error::Task(format!(
             "{actions} actions; with a forest at most {MAX_ACTIONS} are possible: leave out routes, or use another partition"

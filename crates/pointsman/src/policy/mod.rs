@@ -153,7 +153,10 @@ impl Router {
         task.chosen_estimator().check_classes(self.classes().len())?;
         let (loss, estimator) = (task.loss(), task.chosen_estimator());
         let asked = Asked::of(task);
-        let oracles = RowLosses::of(self.rows(), loss, &asked)?;
+        let mut oracles = RowLosses::of(self.rows(), loss, &asked)?;
+        if let Some(((forest, _), rows)) = self.cells().forest().zip(self.leaves()) {
+            oracles = oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| rows.of(leaf), loss, estimator);
+        }
         let estimate = |mixture: Mixture<'_>| {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };
             Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles)
@@ -164,7 +167,7 @@ impl Router {
             (0..cells as u32).into_par_iter().map(|cell| estimate(self.mixture(CellId(cell)))).collect();
         if let [Axis::Tree { .. }] = self.cells().axes() {
             let mixtures: Vec<Mixture<'_>> = (0..cells as u32).map(|cell| self.mixture(CellId(cell))).collect();
-            estimate::shrink_leaves(&mut sources, &mixtures, loss, self.is_recalibrated());
+            estimate::shrink_leaves(&mut sources, &mixtures, loss, self.is_recalibrated(), &oracles);
         }
         let empty: Vec<u32> = (0..cells as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
         // What only queries of empty cells need is worked out only if there are any.
@@ -201,7 +204,7 @@ impl Policy {
         if estimates.leaves.is_some() {
             forest::check_task(&task)?;
         }
-        let actions = task.action_names().len();
+        let actions = task.actions();
         let sources = estimates.sources.len();
         let mut policy = Self {
             low: Vec::with_capacity(sources * actions),
@@ -513,7 +516,7 @@ impl Policy {
 
     /// How many actions there are.
     fn actions(&self) -> usize {
-        1 + self.task.routes().len() + usize::from(self.task.abstain_price().is_some())
+        self.task.actions()
     }
 
     /// Whether queries have losses of their own beside those of their cell.

@@ -6,13 +6,16 @@ use crate::forest::{self, Learned};
 use crate::partition::{Axis, Cells, Factor, Partition, TREES};
 use crate::table::Table;
 
+/// Standard errors above which a forest counts as better.
+const CLEAR: f64 = 2.0;
+
 /// How `auto` chose a partition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// What it chose among; the first is the one chosen.
     pub candidates: Vec<Candidate>,
     /// By how much the forest's error is below that of the best of the others and of no partition at all, in standard errors
-    /// of the difference. It is chosen above one.
+    /// of the difference. It is chosen above two.
     pub margin: f64,
 }
 
@@ -103,6 +106,8 @@ impl Router {
             simple.push((partition, errors));
         }
         let alone = forest::errors_of_cells(table, &order, &vec![0; table.rows()], 1);
+        let weights = forest::weights_of_pairs(table, &order);
+        let mean = |errors: &[f64]| mean(errors, &weights);
         let explained = |errors: &[f64]| 1.0 - mean(errors).0 / mean(&alone).0;
         simple.sort_by(|a, b| mean(&a.1).0.total_cmp(&mean(&b.1).0));
         // Cells that tell nothing apart are no match for the mean of all rows; a forest that does no better is none either.
@@ -115,7 +120,7 @@ impl Router {
             .map(|(partition, errors)| Candidate { partition, explained: explained(&errors) })
             .collect();
         let of_forest = Candidate { partition: Partition::forest(TREES), explained: explained(&learned.errors) };
-        let router = if margin > 1.0 {
+        let router = if margin > CLEAR {
             candidates.insert(0, of_forest);
             let backoff = Self::fit_backoff(table, BACKOFF_BINS)?;
             Self::from_forest(Partition::forest(TREES), learned.trees, seed, backoff, table)?
@@ -133,10 +138,10 @@ fn grow(table: &Table, trees: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Res
     forest::forest(table, &canonical_order(table, &columns), &columns, trees, seed, step)
 }
 
-/// The mean of what is known, and its standard error.
-fn mean(values: &[f64]) -> (f64, f64) {
-    let known = || values.iter().filter(|value| !value.is_nan());
-    let n = known().count() as f64;
-    let mean = known().sum::<f64>() / n;
-    (mean, known().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt() / n)
+/// The mean of what is known, by weight, and its standard error.
+fn mean(values: &[f64], weights: &[f64]) -> (f64, f64) {
+    let known = || values.iter().zip(weights).filter(|(value, _)| !value.is_nan());
+    let all: f64 = known().map(|(_, weight)| weight).sum();
+    let mean = known().map(|(value, weight)| weight * value).sum::<f64>() / all;
+    (mean, known().map(|(value, weight)| (weight * (value - mean)).powi(2)).sum::<f64>().sqrt() / all)
 }

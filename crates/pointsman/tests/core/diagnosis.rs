@@ -154,6 +154,19 @@ fn few_rows_do_not_decide() {
     assert_eq!(found.verdict.advice, Advice::MoreData, "{:?}", found.verdict);
 }
 
+/// Intervals of no width are no knowledge where rows are few.
+#[test]
+fn a_handful_of_rows_decides_nothing() {
+    for n in [4, 10] {
+        let table = table(2, &vec![vec![0.3, 0.7]; n], &vec![vec![1, 2]; n]);
+        for task in [Task::new(Loss::brier()), task(0.1)] {
+            let verdict = look(&table, &task).verdict;
+            assert_eq!(verdict.advice, Advice::MoreData, "{verdict:?}");
+            assert!(verdict.sentence.contains(&format!("{n} rows")), "{verdict:?}");
+        }
+    }
+}
+
 /// A verdict is rarely the wrong one, even on few rows: what is not known is said to be unknown.
 #[test]
 fn wrong_verdicts_are_rare() {
@@ -234,6 +247,22 @@ fn votes_that_are_not_independent_are_noticed() {
     }
 }
 
+/// Three labels of two classes that differ are always two against one: they say nothing of how items vary.
+#[test]
+fn too_few_labels_say_nothing_of_dependence() {
+    let adjudicated = |k: u32| {
+        move |rng: &mut Rng, counts: &mut Vec<u32>| {
+            if rng.uniform() < 0.3 {
+                *counts = vec![0, k];
+            }
+        }
+    };
+    let found = contested(1, 600, 3, adjudicated(3)).agreement;
+    assert_eq!((found.labels_needed, found.rows_with_fewer, found.rows), (4, 600, 0), "{found:?}");
+    let found = contested(1, 600, 4, adjudicated(4)).agreement;
+    assert!(found.rows_with_fewer == 0 && found.rows > 0, "{found:?}");
+}
+
 #[test]
 fn a_stopping_rule_makes_every_estimate_worthless() {
     let mut rng = Rng::new(9);
@@ -277,6 +306,9 @@ fn better_cells_are_named() {
     let table = table(2, &probs, &votes).with_features(["length"], features).unwrap();
     let found = look(&table, &task(0.2));
     assert_eq!(found.enough.better_partition(), Some("top-class:5*features:x_length=4"), "{:?}", found.enough);
+    // The best order is no worse than any that was tried.
+    let gains: Vec<f64> = found.enough.partitions.iter().filter_map(|compared| compared.gain).collect();
+    assert!(gains.len() > 3 && gains.iter().all(|gain| *gain <= 1.0 + 1e-12), "{gains:?}");
 }
 
 #[test]

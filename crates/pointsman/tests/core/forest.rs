@@ -1,7 +1,8 @@
 //! Partitions that learn, in a world whose regions only a feature tells apart.
 
 use pointsman::{
-    Action, CellId, Cells, Error, Estimator, Factor, Loss, Node, Oracle, Partition, Router, SPARSE, Table, Task, Trees,
+    Action, Aggregate, CellId, Cells, Error, Estimator, Factor, Loss, Node, Oracle, Partition, Router, SPARSE, Table,
+    Task, Trees,
 };
 
 use crate::world::{Rng, close};
@@ -191,6 +192,59 @@ fn leaves_that_differ_by_chance_are_drawn_together() {
     }
 }
 
+/// What an oracle was seen to lose differs between leaves, whatever the irreducible loss does.
+#[test]
+fn a_measured_oracle_is_drawn_together_by_its_own_leaves() {
+    let mut rng = Rng::new(23);
+    let n = 1_200;
+    let x: Vec<f64> = (0..n).map(|_| rng.uniform()).collect();
+    // Labels are everywhere as uncertain; the weak model and the oracle are wrong on opposite sides.
+    let votes = x.iter().flat_map(|x| rng.votes(&if *x < 0.5 { [0.9, 0.1] } else { [0.1, 0.9] }, 4)).collect();
+    let table = Table::new(["a", "b"], [0.7, 0.3].repeat(n)).unwrap().with_votes(votes).unwrap();
+    let table = table.with_features(["x"], x.clone()).unwrap().with_oracle("gpt", [0.2, 0.8].repeat(n)).unwrap();
+    let router = Router::calibrate(&table, &Partition::tree()).unwrap();
+    let task = Task::new(Loss::brier()).route("gpt", Oracle::measured(), 0.0).unwrap();
+    let policy = router.policy(&task).unwrap();
+    for (x, wanted) in [(0.25, 0.9 * 1.28 + 0.1 * 0.08), (0.75, 0.1 * 1.28 + 0.9 * 0.08)] {
+        let decision = policy.decide_with(&[0.7, 0.3], &[x]).unwrap();
+        close(decision.costs()[1], wanted, 0.08, "what the oracle loses");
+    }
+}
+
+/// More experts than anyone asks, more of them than labels: once a row, not once a leaf.
+#[test]
+fn large_panels_are_valued_on_a_forest() {
+    let table = world(400, 3, 24);
+    let router = Router::calibrate(&table, &Partition::forest(25)).unwrap();
+    for (m, loss) in [(120, Loss::zero_one()), (1_000, Loss::spherical())] {
+        for aggregate in [Aggregate::Plurality, Aggregate::Laplace(1.0)] {
+            let jury = Oracle::panel(m, aggregate).unwrap();
+            let policy = router.policy(&Task::new(loss.clone()).route("jury", jury.clone(), 0.0).unwrap()).unwrap();
+            let decided = policy.decide_batch(&table).unwrap();
+            let mut error = 0.0;
+            for row in 0..table.rows() {
+                let truth = jury.cost(&loss, table.truth(row).unwrap()).unwrap();
+                error += (policy.row(&decided, row).costs()[1] - truth).abs() / table.rows() as f64;
+            }
+            assert!(error < 0.06, "{jury} {loss}: {error}");
+        }
+    }
+}
+
+/// One tree is grown as the first of many: its leaf size is chosen, too.
+#[test]
+fn one_tree_has_a_leaf_size_of_its_own() {
+    let table = world(1_000, 5, 25);
+    let nodes = |trees: usize| -> Vec<Node> {
+        let router = Router::calibrate(&table, &Partition::forest(trees)).unwrap();
+        let pointsman::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
+        forest.trees().nodes().collect()
+    };
+    let (one, many) = (nodes(1), nodes(25));
+    assert_eq!(one, many[..one.len()]);
+    assert!(one.iter().filter(|node| **node == Node::Leaf).count() > 4, "leaves of 250 rows were not chosen");
+}
+
 #[test]
 fn missing_values_have_a_way_in_trees_and_none_between_edges() {
     let table = world(400, 3, 12);
@@ -248,6 +302,10 @@ fn what_cannot_be_learned_is_refused_with_advice() {
         let error = message(Router::calibrate(&single, &partition));
         assert!(error.contains("two labels") && error.contains("top-class"), "{error}");
     }
+    // Not the half of it that a tree divides by is counted, but the table.
+    assert!(message(Router::calibrate(&single, &Partition::tree())).starts_with("0 of 300 rows carry two labels"));
+    let error = message(Router::calibrate(&world(50, 5, 14), &Partition::tree()));
+    assert!(error.starts_with("50 rows are too few") && !error.contains("noise"), "{error}");
     let router = Router::calibrate(&world(300, 3, 15), &Partition::forest(5)).unwrap();
     for estimator in [Estimator::Npmle, Estimator::Dirichlet] {
         let error = message(router.policy(&task().estimator(estimator)));
@@ -286,7 +344,7 @@ fn trees_and_rows_make_the_same_router_again() {
 fn auto_takes_a_forest_where_it_helps() {
     let (router, choice) = Router::learn(&world(800, 5, 17), &Partition::auto(), 0, &|| ()).unwrap();
     let choice = choice.unwrap();
-    assert!(matches!(router.partition().factors(), [Factor::Forest { trees: 200 }]) && choice.margin > 1.0);
+    assert!(matches!(router.partition().factors(), [Factor::Forest { trees: 200 }]) && choice.margin > 2.0);
     assert!(choice.candidates[0].explained > 0.5 && choice.candidates[1].explained < 0.1, "{choice:?}");
     // Here all rows are alike: nothing explains anything.
     let mut rng = Rng::new(18);
@@ -331,6 +389,31 @@ fn weights_count_as_rows() {
         let (a, b) = (Router::calibrate(&table, &partition).unwrap(), Router::calibrate(&heavy, &partition).unwrap());
         assert!(a != b && b.policy(&task()).is_ok());
     }
+}
+
+/// What `auto` compares counts by weight, as growing does.
+#[test]
+fn rows_of_no_weight_do_not_choose() {
+    let mut rng = Rng::new(26);
+    let heavy = world(600, 5, 27);
+    // Beside them as many rows in which the feature says nothing.
+    let (mut probs, mut votes, mut features) = (heavy.predictions().to_vec(), vec![], vec![]);
+    for row in 0..600 {
+        votes.extend(heavy.votes(row).unwrap().counts());
+        features.extend(heavy.features(row));
+    }
+    for _ in 0..600 {
+        let f = 0.55 + 0.1 * rng.uniform();
+        probs.extend([f, 1.0 - f]);
+        votes.extend(rng.votes(&[0.5, 0.5], 5));
+        features.extend([rng.uniform(), rng.uniform()]);
+    }
+    let both = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
+    let both = both.with_features(["x", "z"], features).unwrap();
+    let weights = (0..1_200).map(|row| if row < 600 { 1.0 } else { 1e-6 }).collect();
+    let explained =
+        |table: &Table| Router::learn(table, &Partition::auto(), 0, &|| ()).unwrap().1.unwrap().candidates[0].explained;
+    close(explained(&both.with_weights(weights).unwrap()), explained(&heavy), 0.1, "explained");
 }
 
 #[test]
