@@ -28,6 +28,8 @@ pub(crate) struct LeafRows {
     rows: Vec<u32>,
     /// Rows of leaf `l`: `starts[l]..starts[l + 1]`.
     starts: Vec<usize>,
+    /// Each row's place in canonical order.
+    ranks: Vec<u32>,
 }
 
 /// What settling finds.
@@ -104,7 +106,8 @@ impl Forest {
             if n > 0.0 { sum / n } else { whole / settled.len() as f64 }
         };
         let scores = (0..order.len()).into_par_iter().with_min_len(256).map(score).collect();
-        let mut leaves = LeafRows { rows: Vec::with_capacity(order.len() * settled.len()), starts: vec![0] };
+        let mut leaves =
+            LeafRows { rows: Vec::with_capacity(order.len() * settled.len()), starts: vec![0], ranks: Vec::new() };
         let mut all = Vec::with_capacity(trees.leaves());
         for tree in settled {
             for count in tree.counts {
@@ -160,8 +163,18 @@ impl LeafRows {
         &self.rows[self.starts[leaf]..self.starts[leaf + 1]]
     }
 
-    /// Gives the rows other numbers.
+    /// The rank of a row: by it bags are told.
+    #[inline]
+    pub(crate) fn rank(&self, row: u32) -> u32 {
+        self.ranks[row as usize]
+    }
+
+    /// Gives the rows, which are known by their ranks, the numbers they are stored under.
     pub(crate) fn renumber(&mut self, numbers: &[u32]) {
+        self.ranks = vec![0; numbers.len()];
+        for (rank, &number) in numbers.iter().enumerate() {
+            self.ranks[number as usize] = rank as u32;
+        }
         self.rows.par_iter_mut().with_min_len(1 << 14).for_each(|row| *row = numbers[*row as usize]);
     }
 }

@@ -7,13 +7,13 @@ use rayon::prelude::*;
 use super::limit::{Unit, content};
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch};
+use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Within};
 use crate::evaluate::Named;
 use crate::forest::{Forest, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
 use crate::router::{Mixture, Router};
-use crate::simplex::{Peak, Real};
+use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -22,6 +22,9 @@ pub(super) const MAX_ACTIONS: usize = 16;
 
 /// Score, total loss, both ends of the irreducible loss, and of what each other oracle loses.
 const MAX_WIDTH: usize = 4 + 2 * MAX_ACTIONS;
+
+/// The most classes whose entropy a decision looks at, since it allocates nothing.
+const MAX_OWN_CLASSES: usize = 256;
 
 /// Rows decided together: what is known of them stays in the cache while the trees pass by.
 const BLOCK: usize = 1024;
@@ -33,6 +36,9 @@ pub(super) struct Leaves {
     edges: Edges,
     width: usize,
     values: Vec<f64>,
+    loss: Loss,
+    /// The part of the entropy of its prediction that is added to a query's total loss, and that leaves have been freed from.
+    slope: f64,
     /// The losses of the calibration rows and their weights: by them the price is found that a limit comes to.
     calibration: Vec<f64>,
     weights: Vec<f64>,
@@ -163,8 +169,16 @@ impl Leaves {
                 out[4..].copy_from_slice(d.oracles.as_flattened());
             }
         });
+        let mut slope = 0.0;
+        if router.classes().len() <= MAX_OWN_CLASSES {
+            let noise = |leaf: usize| Some(values[leaf * width + 2]).filter(|low| *low == values[leaf * width + 3]);
+            let within = Within::of(&per_row, forest, rows, noise);
+            slope = within.slope;
+            values.chunks_exact_mut(width).zip(within.means).for_each(|(leaf, mean)| leaf[1] -= slope * mean);
+        }
         let (calibration, weights) = (Vec::new(), Vec::new());
-        let mut leaves = Self { forest: forest.clone(), edges: edges.clone(), width, values, calibration, weights };
+        let (forest, edges, loss) = (forest.clone(), edges.clone(), loss.clone());
+        let mut leaves = Self { forest, edges, width, values, loss, slope, calibration, weights };
         if limited {
             let columns = router.cells().columns_in(router.rows())?;
             leaves.calibration = without_scores(leaves.of_rows(router.rows(), &columns), width);
@@ -177,7 +191,7 @@ impl Leaves {
     #[inline]
     fn average<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64], out: &mut [f64]) {
         inputs::leaves_for(self.forest.trees(), prediction, peak, features, |leaf| self.add(leaf, out));
-        self.divide(out);
+        self.finish(prediction, out);
     }
 
     #[inline(always)]
@@ -186,9 +200,16 @@ impl Leaves {
         out.iter_mut().zip(leaf).for_each(|(sum, value)| *sum += value);
     }
 
-    fn divide(&self, out: &mut [f64]) {
+    /// Divides what was added up, and adds what the prediction says of itself.
+    fn finish<T: Real>(&self, prediction: &[T], out: &mut [f64]) {
         let trees = self.forest.trees().count() as f64;
         out.iter_mut().for_each(|sum| *sum /= trees);
+        if self.slope != 0.0 {
+            let (mut buffer, divisor) = ([0.0; MAX_OWN_CLASSES], simplex::divisor(prediction));
+            let served = &mut buffer[..prediction.len()];
+            served.iter_mut().zip(prediction).for_each(|(slot, x)| *slot = x.to_f64() / divisor);
+            out[1] = (out[1] + self.slope * self.loss.entropy(served)).max(0.0);
+        }
     }
 
     fn cell(&self, score: f64) -> CellId {
@@ -211,7 +232,9 @@ impl Leaves {
                         self.add(leaf, out);
                     }
                 }
-                out.chunks_exact_mut(self.width).for_each(|out| self.divide(out));
+                for (out, &row) in out.chunks_exact_mut(self.width).zip(&rows) {
+                    self.finish(table.prediction(row as usize), out);
+                }
             },
         );
         out
