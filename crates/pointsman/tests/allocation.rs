@@ -45,9 +45,14 @@ fn deciding_by_a_forest_allocates_nothing() {
         let values: Vec<f64> = (0..n * features).map(|i| f64::from(i * 37 % 101)).collect();
         let table = Table::new(["a", "b"], rows).unwrap().with_votes(votes).unwrap();
         let table = table.with_features(names, values).unwrap();
-        for partition in [Partition::tree(), Partition::forest(20)] {
+        let asked = [
+            (Partition::tree(), Loss::brier()),
+            (Partition::forest(20), Loss::brier()),
+            (Partition::forest(20), Loss::zero_one()),
+        ];
+        for (partition, loss) in asked {
             let router = Router::calibrate(&table, &partition).unwrap();
-            let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap().abstain(0.5).unwrap();
+            let task = Task::new(loss).route("expert", Oracle::bayes(), 0.1).unwrap().abstain(0.5).unwrap();
             let policy = router.policy(&task).unwrap();
             let mut seen = 0;
             let counted = allocation_counter::measure(|| {

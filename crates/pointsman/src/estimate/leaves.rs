@@ -16,8 +16,8 @@ use crate::router::{Mixture, SPARSE};
 pub(crate) struct PerRow {
     classes: usize,
     weights: Vec<f64>,
-    /// Loss of the weak prediction.
-    totals: Vec<f64>,
+    /// Loss of the weak prediction, and its entropy: what it expects to lose itself.
+    totals: Vec<[f64; 2]>,
     /// Which votes a row has.
     votes: Vec<u32>,
     /// Labels of each distinct set of votes, as a number.
@@ -26,6 +26,17 @@ pub(crate) struct PerRow {
     means: Vec<f64>,
     /// ‖ȳ‖².
     squares: Vec<f64>,
+    /// The entropy of ȳ.
+    entropies: Vec<f64>,
+}
+
+/// What rows of a leaf have in common.
+pub(crate) struct Means {
+    /// Of those with two labels: their weight, and the means of what [`PerRow::paired`] gives.
+    pub(super) weight: f64,
+    pub(super) paired: [f64; 3],
+    /// The mean entropy of all predictions.
+    pub(crate) served: f64,
 }
 
 /// What one leaf leaves behind for the next.
@@ -45,12 +56,12 @@ impl PerRow {
             mixture.votes(row).mean_into(mean);
             table.dist_into(row, point);
             loss.losses_into(point, losses);
-            dot(mean, losses)
+            [dot(mean, losses), loss.entropy(point)]
         };
         let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
         let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, total).collect();
         let mut distinct: HashMap<&[u32], u32> = HashMap::new();
-        let (mut labels, mut means, mut squares) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut labels, mut means, mut squares, mut entropies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let number = |row: usize| {
             let votes = mixture.votes(row);
             let next = distinct.len() as u32;
@@ -59,13 +70,50 @@ impl PerRow {
                 means.resize(start + classes, 0.0);
                 votes.mean_into(&mut means[start..]);
                 squares.push(dot(&means[start..], &means[start..]));
+                entropies.push(loss.entropy(&means[start..]));
                 labels.push(votes.k() as f64);
                 next
             })
         };
         let votes = (0..table.rows()).map(number).collect();
         let weights = (0..table.rows()).map(|row| table.weight(row)).collect();
-        Self { classes, weights, totals, votes, labels, means, squares }
+        Self { classes, weights, totals, votes, labels, means, squares, entropies }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.weights.len()
+    }
+
+    pub(super) fn weight(&self, row: usize) -> f64 {
+        self.weights[row]
+    }
+
+    /// The entropy of a row's prediction.
+    #[inline]
+    pub(crate) fn served(&self, row: usize) -> f64 {
+        self.totals[row][1]
+    }
+
+    /// A row's loss, the entropy of its labels and that of its prediction, if it has two labels.
+    #[inline]
+    pub(super) fn paired(&self, row: usize) -> Option<[f64; 3]> {
+        let (votes, [total, served]) = (self.votes[row] as usize, self.totals[row]);
+        (self.labels[votes] >= 2.0).then(|| [total, self.entropies[votes], served])
+    }
+
+    /// Means over some rows.
+    pub(crate) fn means(&self, rows: &[u32]) -> Means {
+        let (mut weight, mut sums, mut all) = (0.0, [0.0; 3], [0.0; 2]);
+        for row in rows.iter().map(|&row| row as usize) {
+            let w = self.weights[row];
+            all = [all[0] + w, all[1] + w * self.totals[row][1]];
+            if let Some(own) = self.paired(row) {
+                weight += w;
+                sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += w * own);
+            }
+        }
+        let paired = sums.map(|sum| if weight > 0.0 { sum / weight } else { 0.0 });
+        Means { weight, paired, served: all[1] / all[0] }
     }
 
     /// The total loss of some rows and both ends of their irreducible loss.
@@ -88,7 +136,7 @@ impl PerRow {
             sums[0] += w;
             sums[1] += w * w;
             weight += w;
-            total += w * self.totals[row];
+            total += w * self.totals[row][0];
         }
         let mean = |votes: usize| &self.means[votes * c..][..c];
         let (mut squares, mut pair_weight, mut pair_squares, mut noise) = (0.0, 0.0, 0.0, 0.0);
@@ -126,7 +174,7 @@ impl PerRow {
                 }
                 loss.entropy(point)
             } else {
-                loss.entropy(mean(votes))
+                self.entropies[votes]
             };
             irreducible += w * entropy;
         }

@@ -11,6 +11,7 @@ mod leaves;
 mod moments;
 mod npmle;
 mod oracles;
+mod within;
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +25,7 @@ pub(crate) use dirichlet::draw_into;
 pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
+pub(crate) use within::Within;
 
 /// How the irreducible loss is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -13,7 +13,7 @@ mod targets;
 mod trees;
 
 pub(crate) use honest::{grows, tree};
-pub(crate) use learn::{Learned, errors_of_cells, forest, steps, weights_of_pairs};
+pub(crate) use learn::{Bag, Learned, errors_of_cells, forest, steps, weights_of_pairs};
 pub use settled::Forest;
 pub(crate) use settled::LeafRows;
 pub use trees::{Node, Trees};

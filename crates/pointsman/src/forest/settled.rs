@@ -165,16 +165,10 @@ impl LeafRows {
         &self.rows[self.starts[leaf]..self.starts[leaf + 1]]
     }
 
-    /// Those of some rows that a tree was not grown on.
-    pub(crate) fn new_to<'a>(
-        &'a self,
-        forest: &Forest,
-        tree: usize,
-        rows: &'a [u32],
-    ) -> impl Iterator<Item = u32> + 'a {
-        let bag = Bag::of(forest.seed, tree);
-        let new = move |row: &u32| self.ranks[*row as usize].is_none_or(|rank| !bag.holds(rank));
-        rows.iter().copied().filter(new)
+    /// Whether the tree of this bag was not grown on a row.
+    #[inline]
+    pub(crate) fn is_new(&self, bag: Bag, row: u32) -> bool {
+        self.ranks[row as usize].is_none_or(|rank| !bag.holds(rank))
     }
 
     /// Gives the rows other numbers.

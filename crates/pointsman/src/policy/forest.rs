@@ -8,12 +8,12 @@ use super::limit::content;
 use super::unseen::Unseen;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch};
+use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Within};
 use crate::forest::{Forest, LeafRows, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
 use crate::router::{Mixture, Router};
-use crate::simplex::{Peak, Real};
+use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -22,6 +22,9 @@ pub(super) const MAX_ACTIONS: usize = 16;
 
 /// Score, total loss, both ends of the irreducible loss, and of what each other oracle loses.
 const MAX_WIDTH: usize = 4 + 2 * MAX_ACTIONS;
+
+/// The most classes whose entropy a decision looks at, since it allocates nothing.
+const MAX_OWN_CLASSES: usize = 256;
 
 /// Rows decided together: what is known of them stays in the cache while the trees pass by.
 const BLOCK: usize = 4096;
@@ -33,6 +36,9 @@ pub(super) struct Leaves {
     edges: Edges,
     width: usize,
     values: Vec<f64>,
+    loss: Loss,
+    /// The part of the entropy of its prediction that is added to a query's total loss, and that leaves have been freed from.
+    pub(super) slope: f64,
     /// The rows of each leaf, and what the task's oracles lose on them.
     pub(super) members: Arc<LeafRows>,
     table: Arc<Table>,
@@ -53,6 +59,15 @@ pub(super) struct Values<'a> {
 impl<'a> Values<'a> {
     fn of(table: &'a Table, loss: &'a Loss, estimator: Estimator, oracles: &'a RowLosses) -> Self {
         Self { table, per_row: PerRow::of(Mixture::all_rows_of(table), loss), loss, estimator, oracles }
+    }
+
+    /// The entropy of a row's prediction, and its mean over some rows.
+    pub(super) fn served(&self, row: u32) -> f64 {
+        self.per_row.served(row as usize)
+    }
+
+    pub(super) fn mean_served(&self, rows: &[u32]) -> f64 {
+        self.per_row.means(rows).served
     }
 
     /// How many numbers [`Losses`] are.
@@ -194,20 +209,28 @@ impl Leaves {
             out[0] = forest.leaf_scores()[leaf];
             write.write(members.of(leaf), scratch, &mut out[1..]);
         });
+        let mut slope = 0.0;
+        if router.classes().len() <= MAX_OWN_CLASSES {
+            let noise = |leaf: usize| Some(values[leaf * width + 2]).filter(|low| *low == values[leaf * width + 3]);
+            let within = Within::of(&write.per_row, forest, members, noise);
+            slope = within.slope;
+            values.chunks_exact_mut(width).zip(within.means).for_each(|(leaf, mean)| leaf[1] -= slope * mean);
+        }
+        let (loss, unseen) = (loss.clone(), OnceLock::new());
         let (forest, edges, members, oracles) = (forest.clone(), edges.clone(), members.clone(), oracles.clone());
-        Ok(Some(Self { forest, edges, width, values, members, table, oracles, unseen: OnceLock::new() }))
+        Ok(Some(Self { forest, edges, width, values, loss, slope, members, table, oracles, unseen }))
     }
 
     /// The calibration rows as if they were new.
-    pub(super) fn unseen(&self, loss: &Loss, estimator: Estimator) -> &Unseen {
-        self.unseen.get_or_init(|| Unseen::of(self, &Values::of(&self.table, loss, estimator, &self.oracles)))
+    pub(super) fn unseen(&self, estimator: Estimator) -> &Unseen {
+        self.unseen.get_or_init(|| Unseen::of(self, &Values::of(&self.table, &self.loss, estimator, &self.oracles)))
     }
 
     /// Adds up a query's leaves into `out` and divides: the score, then the losses.
     #[inline]
     fn average<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64], out: &mut [f64]) {
         inputs::leaves_for(self.forest.trees(), prediction, peak, features, |leaf| self.add(leaf, out));
-        self.divide(out);
+        self.finish(prediction, out);
     }
 
     #[inline(always)]
@@ -216,9 +239,16 @@ impl Leaves {
         out.iter_mut().zip(leaf).for_each(|(sum, value)| *sum += value);
     }
 
-    fn divide(&self, out: &mut [f64]) {
+    /// Divides what was added up, and adds what the prediction says of itself.
+    fn finish<T: Real>(&self, prediction: &[T], out: &mut [f64]) {
         let trees = self.forest.trees().count() as f64;
         out.iter_mut().for_each(|sum| *sum /= trees);
+        if self.slope != 0.0 {
+            let (mut buffer, divisor) = ([0.0; MAX_OWN_CLASSES], simplex::divisor(prediction));
+            let served = &mut buffer[..prediction.len()];
+            served.iter_mut().zip(prediction).for_each(|(slot, x)| *slot = x.to_f64() / divisor);
+            out[1] = (out[1] + self.slope * self.loss.entropy(served)).max(0.0);
+        }
     }
 
     fn cell(&self, score: f64) -> CellId {
@@ -234,14 +264,16 @@ impl Leaves {
             |leaves, (block, out)| {
                 let n = out.len() / self.width;
                 let rows: Vec<u32> = (block * BLOCK..block * BLOCK + n).map(|row| row as u32).collect();
-                let rows = trees.coded(&inputs::of_rows(table, &rows, columns));
+                let coded = trees.coded(&inputs::of_rows(table, &rows, columns));
                 for tree in 0..trees.count() {
-                    trees.leaves_of_rows(tree, &rows, &mut leaves[..n]);
+                    trees.leaves_of_rows(tree, &coded, &mut leaves[..n]);
                     for (out, &leaf) in out.chunks_exact_mut(self.width).zip(leaves.iter()) {
                         self.add(leaf, out);
                     }
                 }
-                out.chunks_exact_mut(self.width).for_each(|out| self.divide(out));
+                for (out, &row) in out.chunks_exact_mut(self.width).zip(&rows) {
+                    self.finish(table.prediction(row as usize), out);
+                }
             },
         );
         out

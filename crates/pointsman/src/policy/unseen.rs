@@ -16,6 +16,7 @@ use super::limit::Unit;
 use crate::error::{Error, Result};
 use crate::estimate::Scratch;
 use crate::evaluate::Named;
+use crate::forest::Bag;
 use crate::router::SPARSE;
 
 /// A leaf's rows that are new to its tree are left out of it in so many parts at most: nearly one by one where leaves are small,
@@ -83,16 +84,21 @@ impl Unseen {
             let (mut sums, mut scratch) = (Sums::new(rows, width), Scratch::default());
             let (mut others, mut losses) = (Vec::new(), vec![0.0; width]);
             for tree in (first..trees.count()).step_by(STRANDS) {
+                let bag = Bag::of(leaves.forest.seed(), tree);
                 for leaf in trees.leaves_of(tree) {
                     let inside = leaves.members.of(leaf);
-                    let new: Vec<u32> = leaves.members.new_to(&leaves.forest, tree, inside).collect();
+                    let new: Vec<u32> = inside.iter().copied().filter(|&row| leaves.members.is_new(bag, row)).collect();
                     for part in 0..PARTS.min(new.len()) {
                         let mut left_out = new.iter().copied().skip(part).step_by(PARTS).peekable();
                         others.clear();
                         // Both are in the same order.
                         others.extend(inside.iter().filter(|row| left_out.next_if_eq(row).is_none()));
                         if values.write(&others, &mut scratch, &mut losses) {
-                            new.iter().skip(part).step_by(PARTS).for_each(|&row| sums.add(row as usize, &losses));
+                            let freed = losses[0] - leaves.slope * values.mean_served(&others);
+                            for &row in new.iter().skip(part).step_by(PARTS) {
+                                losses[0] = freed + leaves.slope * values.served(row);
+                                sums.add(row as usize, &losses);
+                            }
                         }
                     }
                 }
@@ -168,7 +174,7 @@ fn told_by_labels(losses: &[f64], weights: &[f64], valued: &[u32], values: &Valu
 
 impl Policy {
     fn unseen<'a>(&self, leaves: &'a Leaves) -> &'a Unseen {
-        leaves.unseen(&self.estimates.loss, self.estimates.estimator)
+        leaves.unseen(self.estimates.estimator)
     }
 
     /// The calibration rows, each by itself: what a limit on routing is found by.

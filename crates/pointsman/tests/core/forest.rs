@@ -65,6 +65,32 @@ fn trees_find_what_only_a_feature_tells() {
 }
 
 #[test]
+fn a_decision_loss_sees_the_act_a_prediction_leads_to() {
+    // The weak model is calibrated and items have one label only: nothing is better than what each prediction says of itself,
+    // and that depends on the act it leads to.
+    let world = |rows: usize, seed: u64| {
+        let mut rng = Rng::new(seed);
+        let (mut probs, mut votes) = (vec![], vec![]);
+        for _ in 0..rows {
+            let raw: [f64; 4] = std::array::from_fn(|_| rng.uniform().powi(3));
+            let sum: f64 = raw.iter().sum();
+            let f = raw.map(|x| x / sum);
+            votes.extend(rng.votes(&f, 1).into_iter().map(|n| 3 * n));
+            probs.extend(f);
+        }
+        Table::new(["a", "b", "c", "d"], probs).unwrap().with_votes(votes).unwrap()
+    };
+    let (calibration, test) = (world(2_000, 23), world(4_000, 24));
+    let router = Router::calibrate(&calibration, &Partition::forest(40)).unwrap();
+    for loss in [Loss::zero_one(), Loss::asymmetric(3.0).unwrap()] {
+        let policy = router.policy(&Task::new(loss.clone()).route("expert", Oracle::bayes(), 0.05).unwrap()).unwrap();
+        let gain = policy.replay(&test).unwrap().evaluate(&policy).unwrap().gain;
+        let [forest, best] = ["higher-order", "total-uncertainty"].map(|name| gain.get(name).unwrap().unwrap());
+        assert!(forest > best - 0.01, "{loss}: {forest} of {best}");
+    }
+}
+
+#[test]
 fn neither_row_order_nor_threads_matter() {
     let table = world(400, 3, 3);
     let mut order: Vec<usize> = (0..table.rows()).collect();
@@ -77,13 +103,17 @@ fn neither_row_order_nor_threads_matter() {
         };
         let (router, choice) = learn(&table, 2);
         assert_eq!((&router, &choice), (&learn(&shuffled, 1).0, &learn(&shuffled, 1).1), "{partition}");
-        let (a, b) = (router.policy(&task()).unwrap(), learn(&shuffled, 1).0.policy(&task()).unwrap());
-        for row in 0..50 {
-            let decide = |policy: &pointsman::Policy| {
-                let features: &[f64] = if policy.cells().features().is_empty() { &[] } else { table.features(row) };
-                policy.decide_with(table.prediction(row), features).unwrap().costs().to_vec()
-            };
-            assert_eq!(decide(&a), decide(&b), "{partition}");
+        let same = learn(&shuffled, 1).0;
+        let acts = Task::new(Loss::zero_one()).route("expert", Oracle::bayes(), 0.05).unwrap();
+        for task in [task(), acts] {
+            let (a, b) = (router.policy(&task).unwrap(), same.policy(&task).unwrap());
+            for row in 0..50 {
+                let decide = |policy: &pointsman::Policy| {
+                    let features: &[f64] = if policy.cells().features().is_empty() { &[] } else { table.features(row) };
+                    policy.decide_with(table.prediction(row), features).unwrap().costs().to_vec()
+                };
+                assert_eq!(decide(&a), decide(&b), "{partition}");
+            }
         }
         let other = Router::learn(&table, &partition, 8, &|| ()).unwrap().0;
         assert!(router != other || !router.partition().factors()[0].learns(), "{partition}: the seed matters");
