@@ -157,9 +157,9 @@ fn a_missing_value_is_named_by_file_and_row() {
 fn a_tree_says_which_rows_it_keeps() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition tree -o r.st").ok();
-    assert!(run.stdout.contains(" of 600 rows; the others divided"), "{run:?}");
+    assert!(run.stdout.contains(" of 5,000 rows; the others divided"), "{run:?}");
     let run = line(folder.path(), "calibrate calibration.csv -o r.st").ok();
-    assert!(run.stdout.contains("from 600 rows\n"), "{run:?}");
+    assert!(run.stdout.contains("from 5,000 rows\n"), "{run:?}");
 }
 
 /// More experts than labels, on every tree: it comes back.
