@@ -52,6 +52,7 @@ mod npz_write;
 mod number;
 mod options;
 mod parquet;
+mod partial;
 mod read;
 mod router;
 mod task;
@@ -62,8 +63,9 @@ pub use batch::Frame;
 pub use error::{Error, Result};
 pub use format::Format;
 pub use options::{Columns, Filter, Need, ReadOptions};
+pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
 pub use read::{Batches, Progress, batches, is_guarded, read, read_frame};
-pub use router::{load_router, parse_router, save_router};
+pub use router::{load_router, parse_router, router_bytes, save_router};
 pub use task::{parse_task, read_task};
 pub use write::{Column, ColumnKind, TableWriter};
 
