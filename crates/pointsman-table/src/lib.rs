@@ -37,6 +37,7 @@ mod atomic;
 mod batch;
 mod cell;
 mod csv;
+mod decisions;
 mod error;
 mod footer;
 mod format;
@@ -59,13 +60,14 @@ mod write;
 
 pub use atomic::write_atomically;
 pub use batch::Frame;
+pub use decisions::{decision_columns, decision_values};
 pub use error::{Error, Result};
 pub use format::Format;
 pub use options::{Columns, Filter, Need, ReadOptions};
 pub use read::{Batches, Progress, batches, is_guarded, read, read_frame};
-pub use router::{load_router, parse_router, save_router};
+pub use router::{load_router, parse_router, router_bytes, save_router};
 pub use task::{parse_task, read_task};
-pub use write::{Column, ColumnKind, TableWriter};
+pub use write::{Column, ColumnKind, TableWriter, record_batch};
 
 // The README's example is a test.
 #[cfg(doctest)]

@@ -87,8 +87,11 @@ pub fn load_router(path: impl AsRef<Path>) -> Result<Router> {
     parse_router(&bytes).map_err(|reason| Error::file(&name, reason))
 }
 
-/// The bytes of a router file.
-fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
+/// The bytes of a router file; [`parse_router`] reads them.
+///
+/// # Errors
+/// If they cannot be put together.
+pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
     let table = router.rows();
     let (rows, classes) = (table.rows(), table.classes().len());
     let mut tensors = Tensors::default();
