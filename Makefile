@@ -32,7 +32,7 @@ test:
 	@$(MAKE) --no-print-directory python
 
 # The Python package is tested as users get it: a wheel in a fresh environment.
-PYTHON = $(firstword $(foreach name,$(POINTSMAN_PYTHON) python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+PYTHON := $(firstword $(foreach name,$(POINTSMAN_PYTHON) python3 python3.14 python3.13 python3.12 python3.11,$(shell \
 	$(name) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 VENV = target/python-venv
 WHEELS = target/wheels
@@ -44,7 +44,7 @@ else
 	rm -rf $(VENV) $(WHEELS)/test
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install -q --disable-pip-version-check -r python/requirements-test.txt
-	$(VENV)/bin/maturin build -q --profile dev --locked -m crates/pointsman-python/Cargo.toml -o $(WHEELS)/test
+	cd python && ../$(VENV)/bin/maturin build -q --profile dev -o ../$(WHEELS)/test
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps $(WHEELS)/test/*.whl
 	$(VENV)/bin/python -m pytest python/tests
 endif
@@ -53,7 +53,7 @@ wheel:
 	rm -rf $(WHEELS)/tools
 	$(PYTHON) -m venv $(WHEELS)/tools
 	$(WHEELS)/tools/bin/pip install -q --disable-pip-version-check "$$(grep ^maturin python/requirements-test.txt)"
-	$(WHEELS)/tools/bin/maturin build --profile dist --locked -m crates/pointsman-python/Cargo.toml -o $(WHEELS)
+	cd python && ../$(WHEELS)/tools/bin/maturin build --profile dist -o ../$(WHEELS)
 
 MDBOOK = target/tools/bin/mdbook
 

@@ -24,6 +24,7 @@ from ._enums import Aggregate, Estimator, Support, Ties
 from ._errors import NotFitted, PointsmanError
 from ._native import VERSION as __version__
 from ._native import Judgement, Loss, Oracle, Task
+from ._partial import Partial
 from ._policy import Policy
 from ._reports import Decomposition, Diagnosis, Report, decompose, diagnose
 from ._router import Router
@@ -42,6 +43,7 @@ __all__ = [
     "Loss",
     "NotFitted",
     "Oracle",
+    "Partial",
     "PointsmanError",
     "Policy",
     "Report",

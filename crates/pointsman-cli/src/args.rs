@@ -176,6 +176,7 @@ tree, forest:T and auto learn from the votes which rows differ, by the predictio
 Examples:
   pointsman calibrate calibration.csv -o router.safetensors
   pointsman calibrate calibration.csv -o router.safetensors --partition auto
+  pointsman calibrate today.csv -o today.safetensors --like router.safetensors
   pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
       --partition 'top-class:10*features:x_length=4'")]
 pub(crate) struct CalibrateArgs {
@@ -191,6 +192,10 @@ pub(crate) struct CalibrateArgs {
     /// How to group inputs into cells
     #[arg(long, value_name = "P", default_value = "top-class:10")]
     pub(crate) partition: Partition,
+    /// Use the cells of this router instead of fitting new ones, and serve what it serves
+    #[arg(long, value_name = "ROUTER", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["partition", "recalibrate", "seed"])]
+    pub(crate) like: Option<PathBuf>,
     /// The seed of partitions that learn: the same seed and rows give the same router
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -17,7 +17,7 @@ use crate::render::style::{BOLD, DIM, GOOD};
 use crate::render::{self, next_step};
 
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref()])?;
+    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.like.as_ref()])?;
     let to_stdout = plan::is_stream(&args.output);
     if to_stdout && io::stdout().is_terminal() {
         bail!("a router is not text: give a path instead of -, or redirect standard output");
@@ -26,11 +26,15 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
         bail!("--json and -o - both write to standard output: give the router a path");
     }
     let annotations = args.votes.annotations.as_deref();
-    let inputs: Vec<_> = [Some(args.table.as_path()), annotations].into_iter().flatten().collect();
+    let inputs = [Some(args.table.as_path()), annotations, args.like.as_deref()];
+    let inputs: Vec<_> = inputs.into_iter().flatten().collect();
     plan::refuse_to_overwrite(&args.output, &inputs)?;
+    let like = args.like.as_deref().map(plan::load_router).transpose()?;
     let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
     let table = plan::read_table(&args.table, &options)?;
-    let (mut router, choice) = {
+    let (mut router, choice) = if let Some(like) = &like {
+        (Router::calibrate_like(&table, like)?, None)
+    } else {
         let progress = Progress::bar("growing trees", Router::steps(&args.partition).max(1));
         Router::learn(&table, &args.partition, args.seed, &|| progress.step())?
     };

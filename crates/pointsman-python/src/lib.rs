@@ -6,6 +6,7 @@
 mod decisions;
 mod error;
 mod frame;
+mod partial;
 mod policy;
 mod report;
 mod router;
@@ -21,6 +22,8 @@ mod _native {
     use crate::decisions::Decisions;
     #[pymodule_export]
     use crate::frame::Frame;
+    #[pymodule_export]
+    use crate::partial::Partial;
     #[pymodule_export]
     use crate::policy::{Judgement, Policy};
     #[pymodule_export]

@@ -27,6 +27,7 @@ use std::path::Path;
 
 use pointsman::{Axis, Cells, Edges, Factor, Node, Partition, Router, Table, Trees};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -48,7 +49,7 @@ const KEY: &str = "pointsman";
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Header {
+pub(crate) struct Header {
     version: u32,
     classes: Vec<String>,
     partition: String,
@@ -60,10 +61,59 @@ struct Header {
     sha256: String,
 }
 
+impl Header {
+    pub(crate) fn partition(&self) -> Parsed<Partition> {
+        self.partition.parse().map_err(|e: pointsman::Error| e.to_string())
+    }
+
+    pub(crate) fn is_recalibrated(&self) -> bool {
+        self.recalibrated
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The header of a file with these tensors, its checksum still empty.
+    pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors) -> Self {
+        let has_trees = tensors.0.iter().any(|(name, ..)| name == "trees.roots");
+        Self {
+            version: if has_trees { VERSION } else { WITHOUT_TREES },
+            classes: rows.classes().to_vec(),
+            partition: partition.to_string(),
+            recalibrated,
+            features: rows.feature_names().to_vec(),
+            oracles: rows.oracles().map(|(name, _)| name.to_owned()).collect(),
+            seed: None,
+            sha256: String::new(),
+        }
+    }
+}
+
+/// What a kind of file says about itself: a router's header, alone or with more.
+pub(crate) trait Sealed: Serialize + DeserializeOwned {
+    /// The metadata key.
+    const KEY: &'static str;
+    /// What the file is, in an error.
+    const WHAT: &'static str;
+
+    /// The part about the router.
+    fn router(&mut self) -> &mut Header;
+}
+
 /// The part of a header that every version has.
 #[derive(Debug, Deserialize)]
 struct AnyHeader {
     version: u32,
+}
+
+impl Sealed for Header {
+    const KEY: &'static str = KEY;
+    const WHAT: &'static str = "router";
+
+    fn router(&mut self) -> &mut Header {
+        self
+    }
 }
 
 /// Writes a router (`-` is standard output); the file appears whole or not at all. The same router gives the same bytes.
@@ -87,69 +137,24 @@ pub fn load_router(path: impl AsRef<Path>) -> Result<Router> {
     parse_router(&bytes).map_err(|reason| Error::file(&name, reason))
 }
 
-/// The bytes of a router file; [`parse_router`] reads them.
+/// The bytes of a router file.
 ///
 /// # Errors
-/// If they cannot be put together.
+/// If this version cannot store the router.
 pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
-    let table = router.rows();
-    let (rows, classes) = (table.rows(), table.classes().len());
     let mut tensors = Tensors::default();
-    tensors.reals("probs", vec![rows, classes], table.predictions());
-    tensors.counts("votes", vec![rows, classes], (0..rows).flat_map(|row| table.votes(row)).flat_map(|v| v.counts()));
-    if table.has_weights() {
-        tensors.reals("weights", vec![rows], &(0..rows).map(|row| table.weight(row)).collect::<Vec<_>>());
-    }
-    if !table.feature_names().is_empty() {
-        let values: Vec<f64> = (0..rows).flat_map(|row| table.features(row)).copied().collect();
-        tensors.reals("features", vec![rows, table.feature_names().len()], &values);
-    }
-    for (name, probs) in table.oracles() {
-        tensors.reals(&format!("oracle.{name}"), vec![rows, classes], probs);
-    }
-    let mut seed = None;
-    for (i, axis) in router.cells().axes().iter().enumerate() {
-        let edges = format!("axis.{i}.edges");
-        match axis {
-            Axis::TopClass { edges: by_class, .. } => {
-                let all: Vec<f64> = by_class.iter().flat_map(|edges| edges.values()).copied().collect();
-                tensors.reals(&edges, vec![all.len()], &all);
-                let counts: Vec<u32> = by_class.iter().map(|edges| edges.values().len() as u32).collect();
-                tensors.counts(&format!("axis.{i}.counts"), vec![classes], &counts);
-            }
-            Axis::Confidence { edges: e } | Axis::Feature { edges: e, .. } => {
-                tensors.reals(&edges, vec![e.values().len()], e.values());
-            }
-            Axis::LevelSets { levels, .. } => {
-                let bytes = levels.iter().flat_map(|x| x.to_le_bytes()).collect();
-                tensors.push(&format!("axis.{i}.levels"), Dtype::F32, vec![levels.len() / classes, classes], bytes);
-            }
-            Axis::Tree { trees } => tensors.trees(trees),
-            Axis::Forest { forest, .. } => {
-                tensors.trees(forest.trees());
-                seed = Some(forest.seed());
-            }
-            other => return Err(format!("this version cannot store the partition axis {other:?}")),
-        }
-    }
-    if let [Axis::Confidence { edges }] = router.backoff().axes() {
-        tensors.reals("backoff.edges", vec![edges.values().len()], edges.values());
-    }
-    let has_trees = tensors.0.iter().any(|(name, ..)| name == "trees.roots");
-    let mut header = Header {
-        version: if has_trees { VERSION } else { WITHOUT_TREES },
-        classes: table.classes().to_vec(),
-        partition: router.partition().to_string(),
-        recalibrated: router.is_recalibrated(),
-        features: table.feature_names().to_vec(),
-        oracles: table.oracles().map(|(name, _)| name.to_owned()).collect(),
-        seed,
-        sha256: String::new(),
-    };
+    tensors.rows(router.rows());
+    let seed = tensors.cells(router.cells(), router.backoff())?;
+    let header = Header::new(router.partition(), router.is_recalibrated(), router.rows(), &tensors);
+    seal(Header { seed, ..header }, &tensors)
+}
+
+/// A file of these tensors, with its checksum.
+pub(crate) fn seal<H: Sealed>(mut header: H, tensors: &Tensors) -> Parsed<Vec<u8>> {
     let views = tensors.views().map_err(|e| e.to_string())?;
-    header.sha256 = checksum(&header, views.iter().map(|(name, view)| (*name, view)))?;
+    header.router().sha256 = checksum(&header, views.iter().map(|(name, view)| (*name, view)))?;
     let header = serde_json::to_string(&header).map_err(|e| e.to_string())?;
-    safetensors::serialize(views, Some([(KEY.to_owned(), header)].into())).map_err(|e| e.to_string())
+    safetensors::serialize(views, Some([(H::KEY.to_owned(), header)].into())).map_err(|e| e.to_string())
 }
 
 /// Reads a router from the bytes of its file; the reason if they are none.
@@ -157,31 +162,37 @@ pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
 pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, String> {
+    unseal(bytes, |header: &Header, read| read.router(header))
+}
+
+/// Reads a file whose version and checksum are right.
+pub(crate) fn unseal<H: Sealed, T>(bytes: &[u8], read: impl FnOnce(&H, &Reader<'_>) -> Parsed<T>) -> Parsed<T> {
     let damaged =
-        |e: &dyn std::fmt::Display| printable(&format!("not a router file, or damaged ({e}): calibrate again"));
+        |e: &dyn std::fmt::Display| printable(&format!("not a {} file, or damaged ({e}): calibrate again", H::WHAT));
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
-    let text = metadata.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| damaged(&"no pointsman header"))?;
+    let text = metadata.metadata().as_ref().and_then(|m| m.get(H::KEY));
+    let text = text.ok_or_else(|| damaged(&format!("no {} header", H::KEY)))?;
     let AnyHeader { version } = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     if version == 0 || version > VERSION {
         return Err(format!(
-            "router format {version}, this program reads formats 1 to {VERSION}: use a newer pointsman, or calibrate again"
+            "{} format {version}, this program reads formats 1 to {VERSION}: use a newer pointsman, or calibrate again",
+            H::WHAT
         ));
     }
-    let mut header: Header = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+    let mut header: H = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
     let mut tensors = file.tensors();
     tensors.sort_by(|a, b| a.0.cmp(&b.0));
-    let claimed = std::mem::take(&mut header.sha256);
+    let claimed = std::mem::take(&mut header.router().sha256);
     if claimed != checksum(&header, tensors.iter().map(|(name, view)| (name.as_str(), view)))? {
         return Err(damaged(&"its checksum does not match"));
     }
-    let read = Reader { file: &file };
-    read.router(&header).map_err(|e| damaged(&e))
+    read(&header, &Reader { file: &file }).map_err(|e| damaged(&e))
 }
 
 /// SHA-256 over the header, its checksum still empty, and over every tensor's name, type, shape and bytes, by name.
 fn checksum<'a>(
-    header: &Header,
+    header: &impl Serialize,
     tensors: impl Iterator<Item = (&'a str, &'a TensorView<'a>)>,
 ) -> std::result::Result<String, String> {
     let mut hash = Sha256::new();
@@ -198,9 +209,64 @@ fn checksum<'a>(
 
 /// Tensors to write, kept by name.
 #[derive(Default)]
-struct Tensors(Vec<(String, Dtype, Vec<usize>, Vec<u8>)>);
+pub(crate) struct Tensors(Vec<(String, Dtype, Vec<usize>, Vec<u8>)>);
 
 impl Tensors {
+    /// What a table holds.
+    pub(crate) fn rows(&mut self, table: &Table) {
+        let (rows, classes) = (table.rows(), table.classes().len());
+        self.reals("probs", vec![rows, classes], table.predictions());
+        self.counts("votes", vec![rows, classes], (0..rows).flat_map(|row| table.votes(row)).flat_map(|v| v.counts()));
+        if table.has_weights() {
+            self.reals("weights", vec![rows], &(0..rows).map(|row| table.weight(row)).collect::<Vec<_>>());
+        }
+        if !table.feature_names().is_empty() {
+            let values: Vec<f64> = (0..rows).flat_map(|row| table.features(row)).copied().collect();
+            self.reals("features", vec![rows, table.feature_names().len()], &values);
+        }
+        for (name, probs) in table.oracles() {
+            self.reals(&format!("oracle.{name}"), vec![rows, classes], probs);
+        }
+    }
+
+    /// What cells are made of; the seed of a forest.
+    pub(crate) fn cells(&mut self, cells: &Cells, backoff: &Cells) -> Parsed<Option<u64>> {
+        let mut seed = None;
+        for (i, axis) in cells.axes().iter().enumerate() {
+            let edges = format!("axis.{i}.edges");
+            match axis {
+                Axis::TopClass { edges: by_class, .. } => {
+                    let all: Vec<f64> = by_class.iter().flat_map(|edges| edges.values()).copied().collect();
+                    self.reals(&edges, vec![all.len()], &all);
+                    let counts: Vec<u32> = by_class.iter().map(|edges| edges.values().len() as u32).collect();
+                    self.counts(&format!("axis.{i}.counts"), vec![counts.len()], &counts);
+                }
+                Axis::Confidence { edges: e } | Axis::Feature { edges: e, .. } => {
+                    self.reals(&edges, vec![e.values().len()], e.values());
+                }
+                Axis::LevelSets { levels, classes } => {
+                    let bytes = levels.iter().flat_map(|x| x.to_le_bytes()).collect();
+                    let shape = vec![levels.len() / classes, *classes];
+                    self.push(&format!("axis.{i}.levels"), Dtype::F32, shape, bytes);
+                }
+                Axis::Tree { trees } => self.trees(trees),
+                Axis::Forest { forest, .. } => {
+                    self.trees(forest.trees());
+                    seed = Some(forest.seed());
+                }
+                other => return Err(format!("this version cannot store the partition axis {other:?}")),
+            }
+        }
+        if let [Axis::Confidence { edges }] = backoff.axes() {
+            self.reals("backoff.edges", vec![edges.values().len()], edges.values());
+        }
+        Ok(seed)
+    }
+
+    pub(crate) fn words(&mut self, name: &str, values: &[u64]) {
+        self.push(name, Dtype::U64, vec![values.len()], values.iter().flat_map(|x| x.to_le_bytes()).collect());
+    }
+
     fn push(&mut self, name: &str, dtype: Dtype, shape: Vec<usize>, bytes: Vec<u8>) {
         self.0.push((name.to_owned(), dtype, shape, bytes));
         self.0.sort_by(|a, b| a.0.cmp(&b.0));
@@ -242,39 +308,48 @@ impl Tensors {
 }
 
 /// Tensors being read, each checked for type and shape.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     file: &'a SafeTensors<'a>,
 }
 
-type Parsed<T> = std::result::Result<T, String>;
+pub(crate) type Parsed<T> = std::result::Result<T, String>;
 
 impl Reader<'_> {
     fn router(&self, header: &Header) -> Parsed<Router> {
         let text = |e: pointsman::Error| e.to_string();
-        let partition: Partition = header.partition.parse().map_err(text)?;
-        let classes = header.classes.len();
-        let table = self.table(header)?;
-        let backoff = Edges::of_confidence(self.reals("backoff.edges", None)?).map_err(text)?;
-        let backoff = Cells::new(classes, vec![Axis::Confidence { edges: backoff }], Vec::new()).map_err(text)?;
+        let partition = header.partition()?;
+        let (table, backoff) = (self.table(header)?, self.backoff(header)?);
         if let [Factor::Forest { .. }] = partition.factors() {
             let seed = header.seed.ok_or("a forest without its seed")?;
             if header.recalibrated {
                 return Err("a forest that serves centroids".into());
             }
-            return Router::from_forest(partition, self.trees(header)?, seed, backoff, &table).map_err(text);
+            return Router::from_forest(partition, self.trees(header, header.features.len())?, seed, backoff, &table)
+                .map_err(text);
         }
-        let mut axes = Vec::new();
-        for (i, factor) in partition.factors().iter().enumerate() {
-            axes.push(match factor {
-                Factor::Tree => Axis::Tree { trees: self.trees(header)? },
-                factor => self.axis(i, factor, classes, &header.features)?,
-            });
-        }
-        let cells = Cells::new(classes, axes, header.features.clone()).map_err(text)?;
+        let cells = self.cells(header, &partition, &header.features)?;
         Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(text)
     }
 
-    fn trees(&self, header: &Header) -> Parsed<Trees> {
+    pub(crate) fn backoff(&self, header: &Header) -> Parsed<Cells> {
+        let text = |e: pointsman::Error| e.to_string();
+        let edges = Edges::of_confidence(self.reals("backoff.edges", None)?).map_err(text)?;
+        Cells::new(header.classes.len(), vec![Axis::Confidence { edges }], Vec::new()).map_err(text)
+    }
+
+    /// The cells of a partition that is no forest; `features` are those they need.
+    pub(crate) fn cells(&self, header: &Header, partition: &Partition, features: &[String]) -> Parsed<Cells> {
+        let mut axes = Vec::new();
+        for (i, factor) in partition.factors().iter().enumerate() {
+            axes.push(match factor {
+                Factor::Tree => Axis::Tree { trees: self.trees(header, features.len())? },
+                factor => self.axis(i, factor, header.classes.len(), features)?,
+            });
+        }
+        Cells::new(header.classes.len(), axes, features.to_vec()).map_err(|e| e.to_string())
+    }
+
+    fn trees(&self, header: &Header, features: usize) -> Parsed<Trees> {
         let [roots, inputs, left] = ["roots", "inputs", "left"].map(|name| self.counts(&format!("trees.{name}"), None));
         let (inputs, left, thresholds) = (inputs?, left?, self.reals("trees.thresholds", None)?);
         let missing = self.bytes("trees.missing", Dtype::U8, None)?;
@@ -286,11 +361,11 @@ impl Reader<'_> {
             input => Node::Split { input, threshold: thresholds[i], left: left[i], missing_right: missing[i] != 0 },
         };
         let nodes: Vec<Node> = (0..inputs.len()).map(node).collect();
-        let width = header.classes.len() + 1 + header.features.len();
+        let width = header.classes.len() + 1 + features;
         Trees::new(width, roots?, &nodes).map_err(|e| e.to_string())
     }
 
-    fn table(&self, header: &Header) -> Parsed<Table> {
+    pub(crate) fn table(&self, header: &Header) -> Parsed<Table> {
         let text = |e: pointsman::Error| e.to_string();
         let classes = header.classes.len();
         let mut table = Table::new(header.classes.clone(), self.reals("probs", Some(classes))?).map_err(text)?;
@@ -344,6 +419,10 @@ impl Reader<'_> {
             }
             other => return Err(format!("unknown factor {other}")),
         })
+    }
+
+    pub(crate) fn words(&self, name: &str) -> Parsed<Vec<u64>> {
+        Ok(self.bytes(name, Dtype::U64, None)?.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
     }
 
     fn has(&self, name: &str) -> bool {

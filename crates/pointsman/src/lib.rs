@@ -63,7 +63,7 @@ pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
 pub use policy::{Action, Decision, Decisions, Flip, Level, Policy, Surcharge, Tally, TallySummary, Verdict};
-pub use router::{Candidate, Choice, Mixture, Router, SPARSE, Support};
+pub use router::{Candidate, Cap, Choice, Mixture, Partial, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};
 pub use task::{Limit, MAX_ROUTES, Route, Task, Ties};

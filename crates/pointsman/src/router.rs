@@ -3,7 +3,9 @@
 //! A router knows no loss, no oracle and no price. It keeps the rows whole, so that any task can be
 //! answered later; a task never changes it.
 
+mod exact;
 mod learn;
+mod partial;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -17,6 +19,7 @@ use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, double};
 use crate::table::Table;
 use crate::votes::Votes;
 pub use learn::{Candidate, Choice};
+pub use partial::{Cap, Partial};
 
 /// Fewer rows than this in a cell are called sparse.
 pub const SPARSE: usize = 30;
@@ -143,24 +146,24 @@ impl Router {
     ) -> Result<Self> {
         partition.check()?;
         check_rows(table)?;
-        let fits = |(factor, axis): (&Factor, &Axis)| match (factor, axis) {
-            (Factor::TopClass { .. }, Axis::TopClass { .. })
-            | (Factor::Confidence { .. }, Axis::Confidence { .. })
-            | (Factor::LevelSets, Axis::LevelSets { .. })
-            | (Factor::Tree, Axis::Tree { .. }) => true,
-            (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
-            _ => false,
-        };
-        let fits = partition.factors().len() == cells.axes().len()
-            && partition.factors().iter().zip(cells.axes()).all(fits)
-            && cells.classes() == table.classes().len();
-        if !fits || !is_backoff(&backoff, table) {
+        if !fits(&partition, &cells, &backoff, table.classes().len()) {
             return Err(Error::Router("the router's partition does not fit its rows".into()));
         }
+        Self::assemble(partition, Arc::new(cells), Arc::new(backoff), recalibrated, table)
+    }
+
+    /// Sorts rows into cells that fit them.
+    fn assemble(
+        partition: Partition,
+        cells: Arc<Cells>,
+        backoff: Arc<Cells>,
+        recalibrated: bool,
+        table: &Table,
+    ) -> Result<Self> {
+        check_rows(table)?;
         let columns = cells.columns_in(table)?;
         let (order, starts) = sort_by_cell(table, &cells, &columns);
         let rows = table.select(&order, &columns);
-        let (cells, backoff) = (Arc::new(cells), Arc::new(backoff));
         Ok(Self { partition, cells, backoff, recalibrated, rows, starts, leaves: None })
     }
 
@@ -172,7 +175,7 @@ impl Router {
     pub fn from_forest(partition: Partition, trees: Trees, seed: u64, backoff: Cells, table: &Table) -> Result<Self> {
         check_rows(table)?;
         let fits = matches!(partition.factors(), [Factor::Forest { trees: count }] if *count == trees.count());
-        if !fits || !is_backoff(&backoff, table) {
+        if !fits || !is_backoff(&backoff, table.classes().len()) {
             return Err(Error::Router("the router's partition does not fit its rows".into()));
         }
         check_size(table, trees.count())?;
@@ -275,22 +278,7 @@ impl Router {
     /// # Errors
     /// If it has not.
     pub fn check_classes(&self, classes: &[String]) -> Result<()> {
-        if self.classes() == classes {
-            return Ok(());
-        }
-        let (mut a, mut b) = (self.classes().to_vec(), classes.to_vec());
-        a.sort();
-        b.sort();
-        Err(Error::Table(format!(
-            "the table's classes are {}, the router's {}: {}",
-            classes.join(", "),
-            self.classes().join(", "),
-            if a == b {
-                "put the table's columns in the router's order"
-            } else {
-                "calibrate on tables of these classes"
-            }
-        )))
+        same_classes(self.classes(), classes)
     }
 }
 
@@ -367,6 +355,22 @@ impl<'a> Mixture<'a> {
             sum
         })
     }
+}
+
+/// Checks that a table has the classes of a router, in its order.
+fn same_classes(own: &[String], classes: &[String]) -> Result<()> {
+    if own == classes {
+        return Ok(());
+    }
+    let (mut a, mut b) = (own.to_vec(), classes.to_vec());
+    a.sort();
+    b.sort();
+    Err(Error::Table(format!(
+        "the table's classes are {}, the router's {}: {}",
+        classes.join(", "),
+        own.join(", "),
+        if a == b { "put the table's columns in the router's order" } else { "calibrate on tables of these classes" }
+    )))
 }
 
 /// The cell of each row; `columns` are the places of the cells' features in the table.
@@ -449,10 +453,24 @@ fn check_size(table: &Table, trees: usize) -> Result<()> {
 }
 
 /// Whether queries of empty cells can fall back to these cells.
-fn is_backoff(cells: &Cells, table: &Table) -> bool {
-    matches!(cells.axes(), [Axis::Confidence { .. }])
-        && cells.count() <= MAX_BACKOFF_BINS
-        && cells.classes() == table.classes().len()
+fn is_backoff(cells: &Cells, classes: usize) -> bool {
+    matches!(cells.axes(), [Axis::Confidence { .. }]) && cells.count() <= MAX_BACKOFF_BINS && cells.classes() == classes
+}
+
+/// Whether fitted cells are those of a partition, of a table with so many classes.
+fn fits(partition: &Partition, cells: &Cells, backoff: &Cells, classes: usize) -> bool {
+    let fits = |(factor, axis): (&Factor, &Axis)| match (factor, axis) {
+        (Factor::TopClass { .. }, Axis::TopClass { .. })
+        | (Factor::Confidence { .. }, Axis::Confidence { .. })
+        | (Factor::LevelSets, Axis::LevelSets { .. })
+        | (Factor::Tree, Axis::Tree { .. }) => true,
+        (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
+        _ => false,
+    };
+    partition.factors().len() == cells.axes().len()
+        && partition.factors().iter().zip(cells.axes()).all(fits)
+        && cells.classes() == classes
+        && is_backoff(backoff, classes)
 }
 
 /// Compares what is kept of two rows.

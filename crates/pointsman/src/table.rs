@@ -315,6 +315,46 @@ impl Table {
         }
     }
 
+    /// Adds the rows of another table of the same classes, features and oracles, in whatever order these are. Rows without a weight
+    /// weigh one; truth is forgotten. A table without rows takes the other's columns.
+    ///
+    /// # Errors
+    /// If the columns differ; nothing is added then.
+    pub(crate) fn extend(&mut self, other: &Self) -> Result<()> {
+        let all: Vec<u32> = (0..other.rows() as u32).collect();
+        if self.rows() == 0 {
+            let columns: Vec<usize> = (0..other.feature_names.len()).collect();
+            *self = other.select(&all, &columns);
+            return Ok(());
+        }
+        if self.classes != other.classes || self.has_votes() != other.has_votes() {
+            return Err(Error::Table("the tables differ in their classes or votes: give all the same columns".into()));
+        }
+        let features = |table: &Self| table.feature_names.iter().map(|name| format!("x_{name}")).collect();
+        let oracles = |table: &Self| table.oracles.iter().map(|(name, _)| name.clone()).collect();
+        same_names("features", features(self), features(other))?;
+        same_names("oracles", oracles(self), oracles(other))?;
+        let mut other = other.select(&all, &other.feature_columns(&self.feature_names)?);
+        if self.has_weights() || other.has_weights() {
+            let rows = self.rows();
+            let weights = self.weights.get_or_insert_with(|| vec![1.0; rows]);
+            weights.extend((0..other.rows()).map(|row| other.weight(row)));
+        }
+        self.truth = None;
+        self.probs.append(&mut other.probs);
+        self.peaks.append(&mut other.peaks);
+        self.features.append(&mut other.features);
+        if let (Some(votes), Some(more)) = (&mut self.votes, &mut other.votes) {
+            votes.append(more);
+        }
+        for (name, probs) in &mut self.oracles {
+            if let Some((_, more)) = other.oracles.iter_mut().find(|(other, _)| other == name) {
+                probs.append(more);
+            }
+        }
+        Ok(())
+    }
+
     fn same_rows(&self, columns: &str, values: usize, width: usize) -> Result<()> {
         whole_rows(columns, values, width)?;
         match values / width.max(1) {
@@ -368,6 +408,15 @@ fn check_names(what: &str, names: &[String]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn same_names(what: &str, before: Vec<String>, now: Vec<String>) -> Result<()> {
+    if before.len() == now.len() && before.iter().all(|name| now.contains(name)) {
+        return Ok(());
+    }
+    let text = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
+    let (before, now) = (text(before), text(now));
+    Err(Error::Table(format!("the tables differ in their {what}, {before} and {now}: give all the same columns")))
 }
 
 fn whole_rows(columns: &str, values: usize, width: usize) -> Result<()> {

@@ -32,6 +32,30 @@ fn the_router_depends_neither_on_row_order_nor_on_threads() {
 }
 
 #[test]
+fn cells_are_those_of_another_router() {
+    let folder = workshop();
+    let path = folder.path();
+    let written = |name: &str| fs::read(path.join(name)).unwrap();
+    line(path, "calibrate calibration.csv -o again.st --like router.safetensors").ok();
+    assert_eq!(written("again.st"), written("router.safetensors"), "the same rows in the same cells");
+    line(path, "calibrate calibration.csv -o half.st --where split=0 --like router.safetensors").ok();
+    let names = |router: &str| {
+        let shown = line(path, &format!("show {router} --json")).ok();
+        let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        shown["cells"].as_array().unwrap().iter().map(|cell| cell["name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("half.st"), names("router.safetensors"));
+    for (arguments, reason) in [
+        ("--like router.safetensors --partition tree", "--like"),
+        ("--like missing.st", "missing.st"),
+        ("--like calibration.csv", "not a router file"),
+    ] {
+        let run = line(path, &format!("calibrate calibration.csv -o x.st {arguments}"));
+        assert!(run.code != 0 && run.stderr.contains(reason), "{run:?}");
+    }
+}
+
+#[test]
 fn rows_are_chosen_by_column() {
     let folder = workshop();
     let run = line(folder.path(), "calibrate calibration.csv -o r.st --where split=0").ok();

@@ -5,6 +5,7 @@ mod bad_input;
 mod damage;
 mod formats;
 mod options;
+mod partial;
 mod real_data;
 mod router;
 mod support;

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::support::Folder;
 
-const ROWS: usize = 120;
+pub(crate) const ROWS: usize = 120;
 
 /// Three classes, two features, weights, another model: everything a router can keep.
-fn table(order: impl Fn(usize) -> usize) -> Table {
+pub(crate) fn table(order: impl Fn(usize) -> usize) -> Table {
     let rows: Vec<usize> = (0..ROWS).map(order).collect();
     let probs = rows.iter().flat_map(|&i| {
         let top = 0.4 + (i % 20) as f64 * 0.029;

@@ -51,7 +51,7 @@ fn thin(sample: &Sample, grown: Grown, table: &Table, rows: &[u32], columns: &[u
     let trees = join(sample.width, std::slice::from_ref(&grown))?;
     let values = super::inputs::of_rows(table, rows, columns);
     let mut leaves = vec![0; rows.len()];
-    trees.leaves_of_rows(0, &values, &mut leaves);
+    trees.leaves_of_rows(0, &trees.coded(&values), &mut leaves);
     let mut counts = vec![0_usize; trees.leaves()];
     leaves.iter().for_each(|&leaf| counts[leaf as usize] += 1);
     let nodes: Vec<Node> = trees.nodes().collect();

@@ -25,7 +25,7 @@ impl Inputs for &[f64] {
     }
 }
 
-/// A query read where it lies, for those with too many inputs to put them side by side.
+/// A query read where it lies, for those with too many inputs or too few trees to put them side by side.
 struct Scattered<'a, T> {
     prediction: &'a [T],
     divisor: f64,
@@ -44,7 +44,10 @@ impl<T: Real> Inputs for Scattered<'_, T> {
 }
 
 /// The most inputs that are put side by side without allocating.
-const SIDE_BY_SIDE: usize = 64;
+pub(super) const SIDE_BY_SIDE: usize = 64;
+
+/// As many trees make it worth while.
+const MANY: usize = 8;
 
 /// The leaves of a query, one call a tree, in order; nothing is allocated.
 #[inline]
@@ -53,16 +56,17 @@ pub(crate) fn leaves_for<T: Real>(
     prediction: &[T],
     peak: Peak,
     features: &[f64],
-    visit: impl FnMut(u32),
+    mut visit: impl FnMut(u32),
 ) {
     let width = width(prediction.len(), features.len());
-    if width <= SIDE_BY_SIDE {
+    if width <= SIDE_BY_SIDE && trees.count() >= MANY {
         let mut buffer = [0.0; SIDE_BY_SIDE];
         fill(prediction, peak, features, &mut buffer[..width]);
-        trees.leaves_for(&&buffer[..width], visit);
+        trees.leaves_for(&buffer[..width], visit);
     } else {
         let divisor = simplex::divisor(prediction);
-        trees.leaves_for(&Scattered { prediction, divisor, peak, features }, visit);
+        let query = Scattered { prediction, divisor, peak, features };
+        (0..trees.count()).for_each(|tree| visit(trees.leaf(tree, &query)));
     }
 }
 

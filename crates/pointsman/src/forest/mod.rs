@@ -3,6 +3,7 @@
 //! Trees are grown once, on the unbiased Brier decomposition of items with two labels or more, and know no task. What a
 //! loss makes of them is worked out later from the rows in each leaf, by whoever knows the loss.
 
+mod cuts;
 mod grow;
 mod honest;
 pub(crate) mod inputs;

@@ -47,7 +47,7 @@ impl Forest {
         if trees.inputs() != inputs::width(table.classes().len(), columns.len()) {
             return Err(Error::Router("the router's trees do not fit its classes and features".into()));
         }
-        let values = inputs::of_rows(table, order, columns);
+        let rows = trees.coded(&inputs::of_rows(table, order, columns));
         let mut dist = vec![0.0; table.classes().len()];
         // The reducible loss of rows with two labels or more; the others do not say.
         let reducible: Vec<Option<f64>> =
@@ -56,7 +56,7 @@ impl Forest {
         let settle = |tree: usize| {
             let (first, bag) = (trees.leaves_of(tree).start, Bag::of(seed, tree));
             let mut found = vec![0; order.len()];
-            trees.leaves_of_rows(tree, &values, &mut found);
+            trees.leaves_of_rows(tree, &rows, &mut found);
             found.iter_mut().for_each(|leaf| *leaf -= first as u32);
             let leaves = trees.leaves_of(tree).len();
             // Rows, and sums over all of them and over those the tree was grown on.

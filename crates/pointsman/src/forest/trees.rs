@@ -1,6 +1,9 @@
 //! Binary trees as flat arrays: what is stored, checked and walked.
 
-use super::inputs::Inputs;
+use rayon::prelude::*;
+
+use super::cuts::{Cuts, NEVER};
+use super::inputs::{Inputs, SIDE_BY_SIDE};
 use crate::error::{Error, Result};
 
 /// The deepest a tree may be: it bounds what a query costs, also with trees from a file.
@@ -9,8 +12,12 @@ pub(crate) const MAX_DEPTH: usize = 64;
 /// The most nodes of all trees together.
 const MAX_NODES: usize = 1 << 28;
 
-/// Trees that are walked together, so that one's wait for memory is another's work.
-const LANES: usize = 8;
+/// Trees of one query, and rows of one tree, that are walked together, so that one's wait for memory is another's work.
+const TREES: usize = 16;
+const ROWS: usize = 8;
+
+/// Queries with no more codes than this are made as long: where the length is known, no step needs a check.
+const SHORT: usize = 64;
 
 /// One node as it is stored: a question, or a leaf.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,9 +40,10 @@ pub enum Node {
 /// One or more binary trees over the same inputs; leaves are numbered through all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trees {
-    inputs: usize,
+    cuts: Cuts,
     /// The first node of each tree; the nodes of a tree lie together.
     roots: Vec<u32>,
+    /// As many as a power of two, so that a mask stands for a check; those beyond the nodes are never reached.
     steps: Vec<Step>,
     /// The number of each node's leaf; of a split, [`NO_LEAF`]. Apart, since only the end of a walk needs it.
     numbers: Vec<u32>,
@@ -43,25 +51,33 @@ pub struct Trees {
     first_leaves: Vec<u32>,
 }
 
-/// A node as it is walked. A leaf leads to itself, so that trees of different depth can be walked in step.
+/// A node as it is walked, in eight bytes: the fewer they are, the more of the trees stays in the cache.
+///
+/// From the lowest bit: the left child (of a leaf, itself: so trees of different depth can be walked in step), the column
+/// of codes that is asked for, and the code from which a query goes right (of a leaf, [`NEVER`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Step {
-    threshold: f64,
-    /// The input; the highest bit is set if missing values go to the right.
-    input: u32,
-    /// The left child; of a leaf, itself.
-    left: u32,
-}
+struct Step(u64);
 
-const MISSING_RIGHT: u32 = 1 << 31;
 const NO_LEAF: u32 = u32::MAX;
 
 impl Step {
+    fn new(left: u32, column: u16, code: u16) -> Self {
+        Self(u64::from(left) | u64::from(column) << 32 | u64::from(code) << 48)
+    }
+
     #[inline(always)]
-    fn next(&self, inputs: &impl Inputs) -> u32 {
-        let x = inputs.get((self.input & !MISSING_RIGHT) as usize);
-        let right = (x >= self.threshold) | (x.is_nan() & (self.input >= MISSING_RIGHT));
-        self.left + u32::from(right)
+    fn left(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline(always)]
+    fn column(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+
+    #[inline(always)]
+    fn code(self) -> u16 {
+        (self.0 >> 48) as u16
     }
 }
 
@@ -73,12 +89,13 @@ impl Trees {
     /// an input that does not exist; or if a tree is too deep.
     pub fn new(inputs: usize, roots: Vec<u32>, nodes: &[Node]) -> Result<Self> {
         let fault = |what: &str| Error::Router(format!("the partition's trees {what}"));
-        if nodes.len() > MAX_NODES || inputs >= MISSING_RIGHT as usize {
+        if nodes.len() > MAX_NODES {
             return Err(fault("are too large"));
         }
         if inputs == 0 || roots.first() != Some(&0) || !roots.is_sorted_by(|a, b| a < b) {
             return Err(fault("do not begin where they should"));
         }
+        let cuts = Cuts::of(inputs, nodes)?;
         let (mut steps, mut first_leaves) = (Vec::with_capacity(nodes.len()), vec![0]);
         let mut numbers = Vec::with_capacity(nodes.len());
         let mut depths: Vec<u8> = vec![u8::MAX; nodes.len()];
@@ -96,18 +113,11 @@ impl Trees {
                 }
                 match nodes[place] {
                     Node::Leaf => {
-                        let (threshold, left) = (f64::INFINITY, place as u32);
-                        steps.push(Step { threshold, input: 0, left });
+                        steps.push(Step::new(place as u32, 0, NEVER));
                         numbers.push(leaves);
                         leaves += 1;
                     }
                     Node::Split { input, threshold, left, missing_right } => {
-                        if input as usize >= inputs {
-                            return Err(fault("ask for an input that does not exist"));
-                        }
-                        if !threshold.is_finite() {
-                            return Err(fault("have a threshold that is not finite"));
-                        }
                         if usize::from(depth) >= MAX_DEPTH {
                             return Err(fault(&format!("are deeper than {MAX_DEPTH}")));
                         }
@@ -121,21 +131,22 @@ impl Trees {
                             }
                             depths[child] = depth + 1;
                         }
-                        let input = input | if missing_right { MISSING_RIGHT } else { 0 };
-                        steps.push(Step { threshold, input, left });
+                        let (column, code) = cuts.code(input, threshold, missing_right);
+                        steps.push(Step::new(left, column, code));
                         numbers.push(NO_LEAF);
                     }
                 }
             }
             first_leaves.push(leaves);
         }
-        Ok(Self { inputs, roots, steps, numbers, first_leaves })
+        steps.resize(steps.len().next_power_of_two(), Step::new(0, 0, NEVER));
+        Ok(Self { cuts, roots, steps, numbers, first_leaves })
     }
 
     /// How many inputs a query has.
     #[must_use]
     pub fn inputs(&self) -> usize {
-        self.inputs
+        self.cuts.inputs()
     }
 
     /// How many trees there are.
@@ -163,14 +174,12 @@ impl Trees {
 
     /// The nodes, tree by tree.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + '_ {
-        self.steps.iter().zip(&self.numbers).map(|(step, &leaf)| match leaf {
-            NO_LEAF => Node::Split {
-                input: step.input & !MISSING_RIGHT,
-                threshold: step.threshold,
-                left: step.left,
-                missing_right: step.input >= MISSING_RIGHT,
-            },
-            _ => Node::Leaf,
+        self.steps[..self.numbers.len()].iter().map(|step| match step.code() {
+            NEVER => Node::Leaf,
+            code => {
+                let (input, threshold, missing_right) = self.cuts.question(step.column(), code);
+                Node::Split { input, threshold, left: step.left(), missing_right }
+            }
         })
     }
 
@@ -179,50 +188,88 @@ impl Trees {
     pub(crate) fn leaf(&self, tree: usize, inputs: &impl Inputs) -> u32 {
         let mut place = self.roots[tree];
         loop {
-            let next = self.steps[place as usize].next(inputs);
-            if next == place {
+            let step = self.steps[place as usize];
+            if step.code() == NEVER {
                 return self.numbers[place as usize];
             }
-            place = next;
+            let (input, threshold, missing_right) = self.cuts.question(step.column(), step.code());
+            let x = inputs.get(input as usize);
+            place = step.left() + u32::from(x >= threshold || x.is_nan() && missing_right);
         }
     }
 
-    /// Calls `visit` with the query's leaf of every tree, in order.
+    /// Calls `visit` with the query's leaf of every tree, in order; for at most [`SIDE_BY_SIDE`] inputs.
     #[inline]
-    pub(crate) fn leaves_for(&self, inputs: &impl Inputs, mut visit: impl FnMut(u32)) {
-        for roots in self.roots.chunks(LANES) {
-            let mut places = [roots[0]; LANES];
+    pub(crate) fn leaves_for(&self, inputs: &[f64], mut visit: impl FnMut(u32)) {
+        const CODES: usize = 2 * SIDE_BY_SIDE;
+        let mut codes = [0; CODES];
+        self.cuts.encode(inputs, &mut codes);
+        for roots in self.roots.chunks(TREES) {
+            let mut places = [roots[0]; TREES];
             places[..roots.len()].copy_from_slice(roots);
-            self.walk(&mut places, |step, _| step.next(inputs));
+            self.walk(&mut places, |_, column| codes[column % CODES]);
             places[..roots.len()].iter().for_each(|&place| visit(self.numbers[place as usize]));
         }
     }
 
-    /// Writes the leaves of one tree for many queries, `inputs` row by row.
-    pub(crate) fn leaves_of_rows(&self, tree: usize, inputs: &[f64], out: &mut [u32]) {
-        let width = self.inputs;
-        for (rows, out) in inputs.chunks(LANES * width).zip(out.chunks_mut(LANES)) {
-            let mut places = [self.roots[tree]; LANES];
+    /// Queries, `inputs` row by row, as these trees compare them.
+    pub(crate) fn coded(&self, inputs: &[f64]) -> Coded {
+        let stride = self.cuts.columns().max(SHORT);
+        let mut codes = vec![0; inputs.len() / self.inputs() * stride];
+        let rows = codes.par_chunks_exact_mut(stride).zip(inputs.par_chunks_exact(self.inputs()));
+        rows.with_min_len(1 << 10).for_each(|(codes, inputs)| self.cuts.encode(inputs, codes));
+        Coded { codes, stride }
+    }
+
+    /// Writes the leaves of one tree for many queries.
+    pub(crate) fn leaves_of_rows(&self, tree: usize, rows: &Coded, out: &mut [u32]) {
+        let stride = rows.stride;
+        for (rows, out) in rows.codes.chunks(ROWS * stride).zip(out.chunks_mut(ROWS)) {
+            let mut places = [self.roots[tree]; ROWS];
             let last = out.len() - 1;
-            self.walk(&mut places, |step, lane| step.next(&&rows[lane.min(last) * width..][..width]));
+            let row = |lane: usize| &rows[lane.min(last) * stride..][..stride];
+            if stride == SHORT {
+                let rows: [&[u16; SHORT]; ROWS] =
+                    std::array::from_fn(|lane| row(lane).try_into().unwrap_or(&[0; SHORT]));
+                self.walk(&mut places, |lane, column| rows[lane][column % SHORT]);
+            } else {
+                let rows: [&[u16]; ROWS] = std::array::from_fn(row);
+                self.walk(&mut places, |lane, column| rows[lane][column]);
+            }
             out.iter_mut().zip(places).for_each(|(slot, place)| *slot = self.numbers[place as usize]);
         }
     }
 
+    /// Leads places to their leaves. `code` is that of a lane in a column.
     #[inline(always)]
-    fn walk(&self, places: &mut [u32; LANES], next: impl Fn(&Step, usize) -> u32) {
+    fn walk<const LANES: usize>(&self, places: &mut [u32; LANES], code: impl Fn(usize, usize) -> u16) {
+        let mask = self.steps.len() - 1;
+        let next = |lane: usize, place: u32| {
+            let step = self.steps[place as usize & mask];
+            step.left() + u32::from(code(lane, step.column().into()) >= step.code())
+        };
         loop {
+            // Who has moved is asked at every second step only.
+            for (lane, place) in places.iter_mut().enumerate() {
+                *place = next(lane, *place);
+            }
             let mut moved = 0;
             for (lane, place) in places.iter_mut().enumerate() {
-                let next = next(&self.steps[*place as usize], lane);
-                moved |= next ^ *place;
-                *place = next;
+                let from = std::mem::replace(place, next(lane, *place));
+                moved |= from ^ *place;
             }
             if moved == 0 {
                 return;
             }
         }
     }
+}
+
+/// Queries as trees compare them.
+pub(crate) struct Coded {
+    codes: Vec<u16>,
+    /// Codes from one query to the next.
+    stride: usize,
 }
 
 #[cfg(test)]
@@ -240,13 +287,13 @@ mod tests {
         assert_eq!((trees.count(), trees.leaves(), trees.leaves_of(1)), (2, 4, 3..4));
         let rows = [[0.4, 0.0], [0.5, -2.0], [0.5, -1.0], [f64::NAN, -2.0], [f64::NAN, f64::NAN]];
         let mut out = [0; 5];
-        trees.leaves_of_rows(0, rows.as_flattened(), &mut out);
+        trees.leaves_of_rows(0, &trees.coded(rows.as_flattened()), &mut out);
         assert_eq!(out, [0, 1, 2, 1, 2]);
         for (row, leaf) in rows.iter().zip(out) {
             let row = row.as_slice();
             assert_eq!(trees.leaf(0, &row), leaf);
             let mut all = Vec::new();
-            trees.leaves_for(&row, |leaf| all.push(leaf));
+            trees.leaves_for(row, |leaf| all.push(leaf));
             assert_eq!(all, [leaf, 3]);
         }
         assert_eq!(trees.nodes().collect::<Vec<_>>(), nodes);

@@ -24,7 +24,7 @@ pub(super) const MAX_ACTIONS: usize = 16;
 const MAX_WIDTH: usize = 4 + 2 * MAX_ACTIONS;
 
 /// Rows decided together: what is known of them stays in the cache while the trees pass by.
-const BLOCK: usize = 1024;
+const BLOCK: usize = 4096;
 
 /// A forest with the losses of each leaf.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Leaves {
     edges: Edges,
     width: usize,
     values: Vec<f64>,
-    /// The losses of the calibration rows and their weights: by them the price is found that a limit comes to.
+    /// The scores and losses of the calibration rows and their weights: by them the price is found that a limit comes to.
     calibration: Vec<f64>,
     weights: Vec<f64>,
 }
@@ -42,7 +42,12 @@ pub(super) struct Leaves {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Losses<'a>(&'a [f64]);
 
-impl Losses<'_> {
+impl<'a> Losses<'a> {
+    /// The score, which comes first, has done its work once the cell is known.
+    fn of(row: &'a [f64]) -> Self {
+        Self(&row[1..])
+    }
+
     pub(crate) fn total(self) -> f64 {
         self.0[0]
     }
@@ -83,7 +88,7 @@ impl Verdict {
 #[derive(Debug, Clone, Default)]
 pub struct Decisions {
     pub(super) verdicts: Vec<Verdict>,
-    /// The rows' own losses, if the router has a forest.
+    /// The rows' own scores and losses, if the router has a forest.
     pub(super) losses: Vec<f64>,
     pub(super) width: usize,
 }
@@ -122,7 +127,7 @@ impl Decisions {
 
     /// A row's own losses; `None` if its cell's count.
     pub(crate) fn losses(&self, row: usize) -> Option<Losses<'_>> {
-        (self.width > 0).then(|| Losses(&self.losses[row * self.width..][..self.width]))
+        (self.width > 0).then(|| Losses::of(&self.losses[row * self.width..][..self.width]))
     }
 }
 
@@ -167,7 +172,7 @@ impl Leaves {
         let mut leaves = Self { forest: forest.clone(), edges: edges.clone(), width, values, calibration, weights };
         if limited {
             let columns = router.cells().columns_in(router.rows())?;
-            leaves.calibration = without_scores(leaves.of_rows(router.rows(), &columns), width);
+            leaves.calibration = leaves.of_rows(router.rows(), &columns);
             leaves.weights = (0..router.rows().rows()).map(|row| router.rows().weight(row)).collect();
         }
         Ok(Some(leaves))
@@ -204,9 +209,9 @@ impl Leaves {
             |leaves, (block, out)| {
                 let n = out.len() / self.width;
                 let rows: Vec<u32> = (block * BLOCK..block * BLOCK + n).map(|row| row as u32).collect();
-                let values = inputs::of_rows(table, &rows, columns);
+                let rows = trees.coded(&inputs::of_rows(table, &rows, columns));
                 for tree in 0..trees.count() {
-                    trees.leaves_of_rows(tree, &values, &mut leaves[..n]);
+                    trees.leaves_of_rows(tree, &rows, &mut leaves[..n]);
                     for (out, &leaf) in out.chunks_exact_mut(self.width).zip(leaves.iter()) {
                         self.add(leaf, out);
                     }
@@ -230,12 +235,11 @@ impl Policy {
             return Ok(Decisions { verdicts, losses: Vec::new(), width: 0 });
         };
         self.check_table(table, table.rows())?;
-        let mut losses = leaves.of_rows(table, &self.cells.columns_in(table)?);
+        let losses = leaves.of_rows(table, &self.cells.columns_in(table)?);
         for (slot, row) in verdicts.iter_mut().zip(losses.chunks_exact(leaves.width)) {
             *slot = Verdict(leaves.cell(row[0]).0);
         }
-        losses = without_scores(losses, leaves.width);
-        let mut decisions = Decisions { verdicts, losses, width: leaves.width - 1 };
+        let mut decisions = Decisions { verdicts, losses, width: leaves.width };
         if self.surcharge.is_some() {
             let columns = self.cells.columns_in(table)?;
             let mut features = Vec::with_capacity(columns.len());
@@ -273,7 +277,7 @@ impl Policy {
         let found = &mut buffer[..leaves.width];
         leaves.average(prediction, peak, features, found);
         let CellId(cell) = leaves.cell(found[0]);
-        let own = self.own(Losses(&found[1..]));
+        let own = self.own(Losses::of(found));
         let kept = self.own_lot_falls(&own, content(prediction, features));
         Ok(Decision { own: Some(own), kept, ..self.decision(Verdict(cell)) })
     }
@@ -312,20 +316,20 @@ impl Policy {
         let unit = |(losses, &weight): (&[f64], &f64)| {
             let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
             let actions = self.actions();
-            self.fill(Losses(losses), &mut low[..actions], &mut high[..actions]);
+            self.fill(Losses::of(losses), &mut low[..actions], &mut high[..actions]);
             self.unit(weight, &high[..actions])
         };
-        Ok(leaves.calibration.chunks_exact(leaves.width - 1).zip(&leaves.weights).map(unit).collect())
+        Ok(leaves.calibration.chunks_exact(leaves.width).zip(&leaves.weights).map(unit).collect())
     }
 
     /// Which share of the calibration rows each action gets, where every row has costs of its own and they are known.
     pub(super) fn shares_of_rows(&self) -> Option<Named<f64>> {
         let leaves = self.estimates.leaves.as_ref().filter(|leaves| !leaves.calibration.is_empty())?;
-        let rows = leaves.calibration.chunks_exact(leaves.width - 1).zip(&leaves.weights);
+        let rows = leaves.calibration.chunks_exact(leaves.width).zip(&leaves.weights);
         let all: f64 = leaves.weights.iter().sum();
         let (mut parts, mut open) = (vec![0.0; self.actions()], 0.0);
         for (losses, weight) in rows {
-            match self.act_on(Losses(losses)) {
+            match self.act_on(Losses::of(losses)) {
                 (true, course) => {
                     parts
                         .iter_mut()
@@ -355,16 +359,6 @@ impl Policy {
             }
         }
     }
-}
-
-/// The losses of rows whose first number, the score, has done its work.
-fn without_scores(mut rows: Vec<f64>, width: usize) -> Vec<f64> {
-    let mut place = 0;
-    rows.retain(|_| {
-        place += 1;
-        (place - 1) % width != 0
-    });
-    rows
 }
 
 /// Refuses tasks with more actions than a decision of a forest has room for.

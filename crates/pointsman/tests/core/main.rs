@@ -14,6 +14,7 @@ mod layering;
 mod limits;
 mod losses;
 mod oracles;
+mod partials;
 mod plans;
 mod prices;
 mod regressions;

@@ -1,0 +1,97 @@
+//! A part of a calibration as bytes, to be sent from the machine that has the rows to the one that merges.
+//!
+//! A router's file with the rows the part keeps, all their features included, and with a cap two arrays more:
+//!
+//! | tensor | type | what |
+//! |---|---|---|
+//! | `keys` | u64, rows | the hash of each row's id |
+//! | `seen` | u64, cells × 13 | the weight each cell has seen, a fixed-point number with 448 bits behind the point, lowest word first |
+//!
+//! The metadata key is `pointsman-part`. Its JSON holds the version, the cap, the features the cells need, and the router's header.
+
+use std::path::Path;
+
+use pointsman::{Cap, Partial};
+use serde::{Deserialize, Serialize};
+
+use crate::atomic::write_atomically;
+use crate::error::{Error, Result, name_of};
+use crate::input::read_all;
+use crate::router::{Header, Sealed, Tensors, seal, unseal};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartHeader {
+    version: u32,
+    /// Rows and seed.
+    cap: Option<(usize, u64)>,
+    needs: Vec<String>,
+    router: Header,
+}
+
+impl Sealed for PartHeader {
+    const KEY: &'static str = "pointsman-part";
+    const WHAT: &'static str = "part of a calibration";
+
+    fn router(&mut self) -> &mut Header {
+        &mut self.router
+    }
+}
+
+/// The bytes of a part.
+///
+/// # Errors
+/// If this version cannot store its cells.
+pub fn partial_bytes(part: &Partial) -> std::result::Result<Vec<u8>, String> {
+    let mut tensors = Tensors::default();
+    tensors.rows(part.kept());
+    tensors.cells(part.cells(), part.backoff())?;
+    if part.cap().is_some() {
+        tensors.words("keys", part.keys());
+        tensors.words("seen", &part.seen());
+    }
+    let router = Header::new(part.partition(), part.is_recalibrated(), part.kept(), &tensors);
+    let cap = part.cap().map(|cap| (cap.rows, cap.seed));
+    let header = PartHeader { version: router.version(), cap, needs: part.cells().features().to_vec(), router };
+    seal(header, &tensors)
+}
+
+/// Reads a part from its bytes, checking everything; the reason if they are none.
+///
+/// # Errors
+/// If the bytes are damaged, contradict themselves or are from a newer version.
+pub fn parse_partial(bytes: &[u8]) -> std::result::Result<Partial, String> {
+    unseal(bytes, |header: &PartHeader, read| {
+        let PartHeader { cap, needs, router, .. } = header;
+        let partition = router.partition()?;
+        let cells = read.cells(router, &partition, needs)?;
+        let (keys, seen) = match cap {
+            Some(_) => (read.words("keys")?, read.words("seen")?),
+            None => (Vec::new(), Vec::new()),
+        };
+        let rows = (read.table(router)?, keys, seen.as_slice());
+        let cap = cap.map(|(rows, seed)| Cap { rows, seed });
+        Partial::from_parts(partition, cells, read.backoff(router)?, router.is_recalibrated(), cap, rows)
+            .map_err(|e| e.to_string())
+    })
+}
+
+/// Writes a part (`-` is standard output); the file appears whole or not at all.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn save_partial(path: impl AsRef<Path>, part: &Partial) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = partial_bytes(part).map_err(|reason| Error::file(&name_of(path), reason))?;
+    write_atomically(path, |out| out.write_all(&bytes))
+}
+
+/// Reads a part (`-` is standard input), checking everything.
+///
+/// # Errors
+/// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
+pub fn load_partial(path: impl AsRef<Path>) -> Result<Partial> {
+    let path = path.as_ref();
+    let bytes = read_all(path)?;
+    parse_partial(&bytes).map_err(|reason| Error::file(&name_of(path), reason))
+}

@@ -1,0 +1,375 @@
+//! Calibration in parts: each machine sorts the rows it has into given cells, and what they found is put together.
+//!
+//! Cells are fitted once, on a sample; every part is [like](Partial::like) that router. A router is a set of rows, so without a
+//! cap the parts together are what calibrating in one place would be, byte by byte.
+//!
+//! With a cap a cell keeps the rows whose ids have the smallest hashes. The smallest of all are among the smallest of each part, so
+//! this, too, comes out the same however rows were divided. Each cell remembers the weight of all rows it has seen, without
+//! rounding; in the end the rows kept stand for it. Rows are told apart by ids because content cannot do it: equal rows
+//! would be kept or dropped together, and numbering them needs a count of rows that were dropped elsewhere.
+
+use std::sync::Arc;
+
+use super::exact::{Sum, WORDS};
+use super::{Router, cells_of, compare_content, fits};
+use crate::error::{Error, Result};
+use crate::mix::{mix, nth};
+use crate::partition::{Cells, Factor, Partition};
+use crate::table::Table;
+
+/// The most rows that a cell of a [`Partial`] keeps, and the seed of the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cap {
+    /// How many rows, at least one.
+    pub rows: usize,
+    /// Another seed draws another sample; parts that are to be merged share it.
+    pub seed: u64,
+}
+
+/// A part of a calibration: the rows of one shard in the cells of a given router.
+///
+/// ```
+/// use pointsman::{Cap, Partial, Partition, Router, Table};
+/// let table = |p: f64| Table::new(["no", "yes"], vec![p, 1.0 - p, 0.4, 0.6])?.with_votes(vec![5, 0, 2, 3]);
+/// let like = Router::calibrate(&table(0.9)?, &Partition::top_class(2))?; // on a sample, once
+/// let (mut a, mut b) = (Partial::like(&like)?, Partial::like(&like)?);
+/// a.add(&table(0.8)?)?; // on one machine
+/// b.add(&table(0.7)?)?; // on another
+/// a.merge(&b)?;
+/// assert_eq!(a.finish()?.rows().rows(), 4);
+///
+/// let mut capped = Partial::like(&like)?.capped(Cap { rows: 1, seed: 7 })?;
+/// capped.add_with_ids(&table(0.8)?, &[0, 1])?;
+/// capped.add_with_ids(&table(0.7)?, &[2, 3])?;
+/// let router = capped.finish()?; // two cells of one row, which stands for two
+/// assert_eq!((router.rows().rows(), router.rows().weight(0)), (2, 2.0));
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Partial {
+    partition: Partition,
+    cells: Arc<Cells>,
+    backoff: Arc<Cells>,
+    recalibrated: bool,
+    cap: Option<Cap>,
+    /// What is kept, in no order, with all features, weighted as given.
+    rows: Table,
+    /// A hash of each row's id; none without a cap.
+    keys: Vec<u64>,
+    /// The weight of the rows that each cell has seen; none without a cap.
+    seen: Vec<Sum>,
+}
+
+impl Partial {
+    /// A part without rows, in the cells of a router.
+    ///
+    /// # Errors
+    /// If the router is a forest: its cells are made of its own rows.
+    pub fn like(router: &Router) -> Result<Self> {
+        refuse_forest(router.partition())?;
+        let rows = Table::new(router.classes().to_vec(), Vec::new())?.with_votes(Vec::new())?;
+        Ok(Self {
+            partition: router.partition.clone(),
+            cells: router.cells.clone(),
+            backoff: router.backoff.clone(),
+            recalibrated: router.recalibrated,
+            cap: None,
+            rows,
+            keys: Vec::new(),
+            seen: Vec::new(),
+        })
+    }
+
+    /// The same part with at most so many rows a cell.
+    ///
+    /// # Errors
+    /// If the cap is zero, or there are rows already.
+    pub fn capped(self, cap: Cap) -> Result<Self> {
+        if cap.rows == 0 {
+            return Err(Error::Router("a cap of 0 rows a cell keeps nothing: give a number from 1".into()));
+        }
+        if self.rows.rows() > 0 {
+            return Err(Error::Router("rows were added before the cap: give the cap first".into()));
+        }
+        Ok(Self { seen: vec![Sum::default(); self.cells.count()], cap: Some(cap), ..self })
+    }
+
+    /// Puts a part together from what [`Partial::kept`], [`Partial::keys`] and [`Partial::seen`] gave; `router` has the cells.
+    ///
+    /// # Errors
+    /// If these contradict each other.
+    pub fn from_parts(
+        partition: Partition,
+        cells: Cells,
+        backoff: Cells,
+        recalibrated: bool,
+        cap: Option<Cap>,
+        (kept, keys, seen): (Table, Vec<u64>, &[u64]),
+    ) -> Result<Self> {
+        let wrong = |what: &str| Err(Error::Router(format!("the part contradicts itself: {what}")));
+        partition.check()?;
+        refuse_forest(&partition)?;
+        if !kept.has_votes() || !fits(&partition, &cells, &backoff, kept.classes().len()) {
+            return wrong("its partition does not fit its rows");
+        }
+        let (cells, backoff) = (Arc::new(cells), Arc::new(backoff));
+        let columns = if kept.rows() == 0 { Vec::new() } else { cells.columns_in(&kept)? };
+        let part = Self { partition, cells, backoff, recalibrated, cap, rows: kept, keys, seen: Vec::new() };
+        let Some(cap) = cap else {
+            return if part.keys.is_empty() && seen.is_empty() { Ok(part) } else { wrong("keys without a cap") };
+        };
+        let (sums, rest) = seen.as_chunks::<WORDS>();
+        let Some(seen) = sums.iter().map(|&words| Sum::from_words(words)).collect::<Option<Vec<Sum>>>() else {
+            return wrong("a cell has seen more than can be");
+        };
+        if part.keys.len() != part.rows.rows() || !rest.is_empty() || seen.len() != part.cells.count() {
+            return wrong("keys or weights are missing");
+        }
+        let groups = group(&part.rows, &part.cells, &columns);
+        for (rows, all) in groups.iter().zip(&seen) {
+            let own = weigh(&part.rows, rows);
+            if rows.len() > cap.rows || own > *all || rows.len() < cap.rows && own != *all {
+                return wrong("a cell's rows do not fit the cap and the weight it has seen");
+            }
+        }
+        Ok(Self { seen, ..part })
+    }
+
+    /// Adds the rows of a table.
+    ///
+    /// # Errors
+    /// If the table does not fit the router or the rows before, or there is a cap, which needs ids. Nothing is added then.
+    pub fn add(&mut self, table: &Table) -> Result<()> {
+        if self.cap.is_some() {
+            return Err(Error::Table("a cap needs ids: give each row one that no other row of any part has".into()));
+        }
+        self.extend(table, &[])
+    }
+
+    /// Adds the rows of a table, known by ids that tell them apart from all others of any part. Rows of one id are kept
+    /// or dropped together as far as the cap allows.
+    ///
+    /// # Errors
+    /// If there are not as many ids as rows, or the table does not fit the router or the rows before. Nothing is added then.
+    pub fn add_with_ids(&mut self, table: &Table, ids: &[u64]) -> Result<()> {
+        if ids.len() != table.rows() {
+            return Err(Error::Table(format!("{} ids for {} rows: give one a row", ids.len(), table.rows())));
+        }
+        let Some(cap) = self.cap else { return self.extend(table, &[]) };
+        let start = nth(cap.seed, 0);
+        let keys: Vec<u64> = ids.iter().map(|&id| mix(start, id)).collect();
+        self.extend(table, &keys)
+    }
+
+    /// A number for an id that is text.
+    #[must_use]
+    pub fn id_of(text: &str) -> u64 {
+        text.bytes().fold(nth(text.len() as u64, 0), |hash, byte| mix(hash, byte.into()))
+    }
+
+    /// Adds what another part has.
+    ///
+    /// # Errors
+    /// If the two are not like the same router, or differ in their caps or columns. Nothing is added then.
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
+        let differs = |what: &str| {
+            Err(Error::Router(format!(
+                "the parts differ in {what}: make every part like the same router, with the same cap"
+            )))
+        };
+        if self.rows.classes() != other.rows.classes() {
+            return differs("their classes");
+        }
+        if self.partition != other.partition {
+            return differs(&format!("their partitions, {} and {}", self.partition, other.partition));
+        }
+        if (&self.cells, &self.backoff) != (&other.cells, &other.backoff) {
+            return differs(&format!("the cells of {}", self.partition));
+        }
+        if self.recalibrated != other.recalibrated {
+            return differs("whether centroids are served");
+        }
+        if self.cap != other.cap {
+            let text = |cap: Option<Cap>| {
+                cap.map_or("none".to_owned(), |cap| format!("{} rows with seed {}", cap.rows, cap.seed))
+            };
+            return differs(&format!("their caps, {} and {}", text(self.cap), text(other.cap)));
+        }
+        self.keep(&other.rows, &other.keys)?;
+        self.seen.iter_mut().zip(&other.seen).for_each(|(own, more)| own.absorb(more));
+        Ok(())
+    }
+
+    /// The router of all rows added. With a cap the rows of a cell that dropped some weigh more, so that together they weigh what
+    /// the cell has seen.
+    ///
+    /// # Errors
+    /// If there are no rows.
+    pub fn finish(&self) -> Result<Router> {
+        let (cells, backoff) = (self.cells.clone(), self.backoff.clone());
+        Router::assemble(self.partition.clone(), cells, backoff, self.recalibrated, &self.table()?)
+    }
+
+    /// The rows kept with the weights they stand for and all their features, for calibrating by any other partition.
+    ///
+    /// # Errors
+    /// If a weight grows beyond what is allowed.
+    pub fn table(&self) -> Result<Table> {
+        let mut scales: Vec<(Vec<u32>, f64)> = Vec::new();
+        if self.cap.is_some() && self.rows.rows() > 0 {
+            let columns = self.cells.columns_in(&self.rows)?;
+            for (rows, all) in group(&self.rows, &self.cells, &columns).into_iter().zip(&self.seen) {
+                let own = weigh(&self.rows, &rows);
+                if own != *all {
+                    scales.push((rows, all.value() / own.value()));
+                }
+            }
+        }
+        if scales.is_empty() {
+            return Ok(self.rows.clone());
+        }
+        let mut weights: Vec<f64> = (0..self.rows.rows()).map(|row| self.rows.weight(row)).collect();
+        for (rows, scale) in scales {
+            rows.iter().for_each(|&row| weights[row as usize] *= scale);
+        }
+        self.rows.clone().with_weights(weights)
+    }
+
+    /// The partition of the router this is like.
+    #[must_use]
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    /// Its cells.
+    #[must_use]
+    pub fn cells(&self) -> &Arc<Cells> {
+        &self.cells
+    }
+
+    /// Its confidences over all classes.
+    #[must_use]
+    pub fn backoff(&self) -> &Arc<Cells> {
+        &self.backoff
+    }
+
+    /// Whether it serves centroids.
+    #[must_use]
+    pub fn is_recalibrated(&self) -> bool {
+        self.recalibrated
+    }
+
+    /// The cap, if any.
+    #[must_use]
+    pub fn cap(&self) -> Option<Cap> {
+        self.cap
+    }
+
+    /// The rows kept, weighted as they were given.
+    #[must_use]
+    pub fn kept(&self) -> &Table {
+        &self.rows
+    }
+
+    /// The hashes of their ids; empty without a cap.
+    #[must_use]
+    pub fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    /// The weight that each cell has seen, as thirteen words of a fixed-point number; empty without a cap.
+    #[must_use]
+    pub fn seen(&self) -> Vec<u64> {
+        self.seen.iter().flat_map(|sum| sum.words()).copied().collect()
+    }
+
+    /// Adds rows that count.
+    fn extend(&mut self, table: &Table, keys: &[u64]) -> Result<()> {
+        if table.rows() == 0 {
+            return Ok(());
+        }
+        if !table.has_votes() {
+            return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
+        }
+        self.keep(table, keys)?;
+        if self.cap.is_some() {
+            let columns = self.cells.columns_in(table)?;
+            for (row, cell) in cells_of(table, &self.cells, &columns).into_iter().enumerate() {
+                self.seen[cell.index()].add(table.weight(row));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes rows in, then drops those above the cap.
+    fn keep(&mut self, table: &Table, keys: &[u64]) -> Result<()> {
+        if table.rows() == 0 {
+            return Ok(());
+        }
+        super::same_classes(self.rows.classes(), table.classes())?;
+        self.cells.columns_in(table)?;
+        if u32::try_from(self.rows.rows() + table.rows()).is_err() {
+            return Err(Error::Table("more than 4294967295 rows are too many: give a cap".into()));
+        }
+        self.rows.extend(table)?;
+        self.keys.extend_from_slice(keys);
+        let Some(cap) = self.cap else { return Ok(()) };
+        let columns = self.cells.columns_in(&self.rows)?;
+        let mut groups = group(&self.rows, &self.cells, &columns);
+        if groups.iter().all(|rows| rows.len() <= cap.rows) {
+            return Ok(());
+        }
+        let features: Vec<usize> = (0..self.rows.feature_names().len()).collect();
+        for rows in groups.iter_mut().filter(|rows| rows.len() > cap.rows) {
+            rows.select_nth_unstable_by(cap.rows, |&a, &b| {
+                let (a, b) = (a as usize, b as usize);
+                self.keys[a].cmp(&self.keys[b]).then_with(|| compare_content(&self.rows, &features, a, b))
+            });
+            rows.truncate(cap.rows);
+        }
+        let kept = groups.concat();
+        self.rows = self.rows.select(&kept, &features);
+        self.keys = kept.iter().map(|&row| self.keys[row as usize]).collect();
+        Ok(())
+    }
+}
+
+impl Router {
+    /// Groups a table's rows by the cells of another router instead of fitting new ones.
+    ///
+    /// # Errors
+    /// If the table has no rows or no votes or does not fit the router, or the router is a forest, whose cells are made of its
+    /// own rows.
+    pub fn calibrate_like(table: &Table, like: &Self) -> Result<Self> {
+        refuse_forest(like.partition())?;
+        like.check_classes(table.classes())?;
+        let (cells, backoff) = (like.cells.clone(), like.backoff.clone());
+        Self::assemble(like.partition.clone(), cells, backoff, like.recalibrated, table)
+    }
+}
+
+/// The rows in each cell.
+fn group(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<Vec<u32>> {
+    let mut groups = vec![Vec::new(); cells.count()];
+    for (row, cell) in cells_of(table, cells, columns).into_iter().enumerate() {
+        groups[cell.index()].push(row as u32);
+    }
+    groups
+}
+
+/// The weight of some rows.
+fn weigh(table: &Table, rows: &[u32]) -> Sum {
+    let mut sum = Sum::default();
+    rows.iter().for_each(|&row| sum.add(table.weight(row as usize)));
+    sum
+}
+
+fn refuse_forest(partition: &Partition) -> Result<()> {
+    if matches!(partition.factors(), [Factor::Forest { .. }]) {
+        return Err(Error::Partition(format!(
+            "{partition}: a forest's cells are made of its own rows; gather rows in parts like a router of another partition, \
+             then calibrate the forest on the table they make"
+        )));
+    }
+    Ok(())
+}
