@@ -184,9 +184,11 @@ def speed_figure(lines):
         before = line
         drawing.word(left - 10, y + 4, name(peer), "end")
         drawing.line(at(1), y, at(ratio), y, "#3b6ea8" if ratio >= 1 else "#c9772b", 10)
-        drawing.word(at(max(ratio, 1)) + 8, y + 4, times(ratio), size=11)
-        if "bar" in line and peer in line["bar"]["against"]:
-            drawing.line(at(line["bar"]["at_least"]), y - 9, at(line["bar"]["at_least"]), y + 9, "#c03030", 2)
+        barred = "bar" in line and peer in line["bar"]["against"]
+        wanted = line["bar"]["at_least"] if barred else 1
+        if barred:
+            drawing.line(at(wanted), y - 9, at(wanted), y + 9, "#c03030", 2)
+        drawing.word(at(max(ratio, wanted)) + 8, y + 4, times(ratio), size=11)
     return drawing.svg()
 
 
