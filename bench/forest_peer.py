@@ -1,8 +1,8 @@
 """The peers of forests, timed on the data that the bench has written: prints seconds as JSON.
 
-    forest_peer.py FOLDER TREES LEAF
+    forest_peer.py FOLDER TREES LEAF LEAVES
 
-scikit-learn grows a forest of the same size on the same targets; XGBoost predicts as many trees. Needs numpy, scikit-learn and xgboost.
+scikit-learn grows a forest of the same size on the same targets; XGBoost predicts as many trees, small and as large as ours. Needs numpy, scikit-learn and xgboost.
 """
 
 import json
@@ -24,7 +24,7 @@ def seconds(run, repeats):
 
 
 def main():
-    folder, trees, leaf = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder, (trees, leaf, leaves) = pathlib.Path(sys.argv[1]), map(int, sys.argv[2:5])
     rows, queries, width = (int(x) for x in (folder / "shape").read_text().split())
     read = lambda name, kind, *shape: np.fromfile(folder / name, kind).reshape(shape)
     inputs = read("inputs", "<f4", rows, width)
@@ -41,9 +41,13 @@ def main():
 
     import xgboost
 
-    booster = xgboost.XGBRegressor(n_estimators=trees, n_jobs=2, tree_method="hist").fit(inputs, targets[:, 1])
-    # In place: a matrix of XGBoost's own remembers its predictions.
-    out["predict"] = seconds(lambda: booster.get_booster().inplace_predict(asked), 5)
+    # Trees as XGBoost grows them if nothing is said, at most six questions deep; and trees with as many leaves as ours.
+    sizes = {"predict": {}, "predict_as_large": {"max_depth": 0, "max_leaves": leaves, "grow_policy": "lossguide"}}
+    for name, size in sizes.items():
+        booster = xgboost.XGBRegressor(n_estimators=trees, n_jobs=2, tree_method="hist", **size)
+        booster = booster.fit(inputs, targets[:, 1]).get_booster()
+        # In place: a matrix of XGBoost's own remembers its predictions.
+        out[name] = seconds(lambda: booster.inplace_predict(asked), 5)
     print(json.dumps(out))
 
 

@@ -11,6 +11,7 @@ use pointsman::{Axis, Loss, Oracle, Partition, Policy, Router, Table, Task};
 use pointsman_lab::Supervised;
 
 use crate::data;
+use crate::lines::Lines;
 use crate::timing::{median, race};
 
 const ROWS: usize = 50_000;
@@ -21,7 +22,7 @@ const QUERIES: usize = 100_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-pub(crate) fn run() -> Outcome<()> {
+pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
     let (calibration, queries) =
         (data::featured(ROWS, CLASSES, FEATURES, 5), data::featured(QUERIES, CLASSES, FEATURES, 6));
     let mut router = None;
@@ -45,7 +46,7 @@ pub(crate) fn run() -> Outcome<()> {
             let run = Command::new(python)
                 .arg(script)
                 .arg(folder.path())
-                .args([TREES, leaf].map(|n| n.to_string()))
+                .args([TREES, leaf, leaves(&router) / TREES].map(|n| n.to_string()))
                 .output()?;
             if !run.status.success() {
                 return Err(String::from_utf8_lossy(&run.stderr).into());
@@ -55,25 +56,34 @@ pub(crate) fn run() -> Outcome<()> {
     };
     let peer = |name: &str| peers.as_ref().and_then(|text| number(text, name));
     line(
+        lines,
         &format!("grow {partition} on {ROWS} × {FEATURES}, its leaf size chosen / scikit-learn, leaf {leaf}"),
-        &format!("{grown:.1} s"),
+        format!("{grown:.1} s"),
         peer("grow")
             .map(|peer| (format!("{peer:.1} s"), format!("{:.2} times the peer's time (bar: 2)", grown / peer))),
     );
-    line(
-        &format!("decide {QUERIES} rows together / XGBoost predicts as many trees"),
-        &format!("{:.2} µs/row", together / QUERIES as f64 * 1e6),
-        peer("predict").map(|peer| {
-            let own = peer / QUERIES as f64 * 1e6;
-            (format!("{own:.2} µs/row"), format!("{:.2} of the peer's speed (bar: 1)", peer / together))
-        }),
-    );
-    value(&router, &calibration, task)?;
-    one(&policy, &queries)
+    for (name, trees) in [("predict", "trees of depth 6"), ("predict_as_large", "trees with as many leaves")] {
+        line(
+            lines,
+            &format!("decide {QUERIES} rows together / XGBoost predicts as many {trees}"),
+            format!("{:.2} µs/row", together / QUERIES as f64 * 1e6),
+            peer(name).map(|peer| {
+                let own = peer / QUERIES as f64 * 1e6;
+                (format!("{own:.2} µs/row"), format!("{:.2} of the peer's speed (bar: 1)", peer / together))
+            }),
+        );
+    }
+    value(lines, &router, &calibration, task)?;
+    one(lines, &policy, &queries)
 }
 
 /// Another loss, against training a supervised router for it.
-fn value(router: &Router, calibration: &Table, task: impl Fn(Loss) -> pointsman::Result<Task>) -> Outcome<()> {
+fn value(
+    lines: &mut Lines,
+    router: &Router,
+    calibration: &Table,
+    task: impl Fn(Loss) -> pointsman::Result<Task>,
+) -> Outcome<()> {
     let plain = Router::calibrate(calibration, &Partition::top_class(10))?;
     for loss in ["brier", "cross-entropy", "zero-one"] {
         let task = task(loss.parse()?)?;
@@ -90,15 +100,16 @@ fn value(router: &Router, calibration: &Table, task: impl Fn(Loss) -> pointsman:
             },
         )?;
         line(
+            lines,
             &format!("value the forest for {loss} / train the supervised router"),
-            &format!("{:.0} ms", subject * 1e3),
+            format!("{:.0} ms", subject * 1e3),
             Some((format!("{:.0} ms", peer * 1e3), format!("{:.1} times faster (bar: 10)", peer / subject))),
         );
     }
     Ok(())
 }
 
-fn one(policy: &Policy, queries: &Table) -> Outcome<()> {
+fn one(lines: &mut Lines, policy: &Policy, queries: &Table) -> Outcome<()> {
     let n = 2_000;
     let mut failures = 0;
     let decide = |row: usize| policy.decide_with(queries.prediction(row), queries.features(row));
@@ -111,22 +122,28 @@ fn one(policy: &Policy, queries: &Table) -> Outcome<()> {
     })?;
     let bar = format!("bar: 10 µs; {} allocations, {failures} failures", allocations.count_total);
     line(
+        lines,
         &format!("one decision by {TREES} trees"),
-        &format!("{:.0} ns", seconds / n as f64 * 1e9),
+        format!("{:.0} ns", seconds / n as f64 * 1e9),
         Some((String::new(), bar)),
     );
     Ok(())
 }
 
-fn line(what: &str, subject: &str, peer: Option<(String, String)>) {
+fn line(lines: &mut Lines, what: &str, subject: String, peer: Option<(String, String)>) {
     let (peer, bar) = peer.unwrap_or_else(|| ("–".into(), "no peer: set POINTSMAN_PYTHON".into()));
-    println!("{what:<58} {subject:>12} {peer:>12}   {bar}");
+    lines.add(what, subject, peer, bar);
+}
+
+/// The leaves of all trees.
+fn leaves(router: &Router) -> usize {
+    let [Axis::Forest { forest, .. }] = router.cells().axes() else { return 0 };
+    forest.trees().leaves()
 }
 
 /// The smallest leaf that was allowed, as far as the mean one tells: leaves have between one and two times as many rows.
 fn leaf_size(router: &Router) -> usize {
-    let [Axis::Forest { forest, .. }] = router.cells().axes() else { return 1 };
-    let mean = 0.6 * (router.rows().rows() * TREES) as f64 / forest.trees().leaves() as f64;
+    let mean = 0.6 * (router.rows().rows() * TREES) as f64 / leaves(router) as f64;
     [250, 120, 60, 30, 15, 8, 4].into_iter().find(|&leaf| leaf as f64 <= mean).unwrap_or(4)
 }
 

@@ -5,12 +5,14 @@
 
 mod data;
 mod forest;
+mod lines;
 mod timing;
 
 use std::error::Error;
 use std::fs::File;
 use std::hint::black_box;
 
+use lines::Lines;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pointsman::{Loss, Oracle, Partition, Policy, Router, Task, Verdict};
 use timing::{median, race};
@@ -19,9 +21,9 @@ const CLASSES: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let rows = std::env::args().nth(1).unwrap_or_else(|| "10000000".into());
-    println!("{:<58} {:>12} {:>12}   ratio and bar", "", "subject", "peer");
+    let mut lines = Lines::new();
     if rows == "forest" {
-        return forest::run();
+        return forest::run(&mut lines);
     }
     let rows: usize = rows.parse()?;
     let calibration = data::table(10_000, CLASSES, 1);
@@ -29,15 +31,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let task = |loss: Loss| Task::new(loss).route("expert", Oracle::bayes(), 0.05)?.abstain(0.3);
     let policy = router.policy(&task(Loss::brier())?)?;
 
-    batch(&policy, rows)?;
-    single(&policy)?;
-    compile(&router, task)?;
-    calibrate()?;
-    forest::run()
+    batch(&mut lines, &policy, rows)?;
+    single(&mut lines, &policy)?;
+    compile(&mut lines, &router, task)?;
+    calibrate(&mut lines)?;
+    forest::run(&mut lines)?;
+    lines.write()
 }
 
 /// Batch decisions against a pass that only takes each row's maximum.
-fn batch(policy: &Policy, rows: usize) -> Result<(), Box<dyn Error>> {
+fn batch(lines: &mut Lines, policy: &Policy, rows: usize) -> Result<(), Box<dyn Error>> {
     let probs = data::predictions(rows, CLASSES, 2);
     let (mut verdicts, mut maxima) = (vec![Verdict::default(); rows], vec![0.0_f32; rows]);
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
@@ -55,18 +58,13 @@ fn batch(policy: &Policy, rows: usize) -> Result<(), Box<dyn Error>> {
         )
     })?;
     let each = |seconds: f64| format!("{:.2} ns/row", seconds / rows as f64 * 1e9);
-    println!(
-        "{:<58} {:>12} {:>12}   {:.2} of the peer's speed (bar: 0.5)",
-        format!("decide {rows} × {CLASSES} f32, one core / row maximum"),
-        each(subject),
-        each(peer),
-        peer / subject
-    );
+    let verdict = format!("{:.2} of the peer's speed (bar: 0.5)", peer / subject);
+    lines.add(format!("decide {rows} × {CLASSES} f32, one core / row maximum"), each(subject), each(peer), verdict);
     Ok(())
 }
 
 /// One decision at a time: time, and allocations, of which there are none.
-fn single(policy: &Policy) -> Result<(), Box<dyn Error>> {
+fn single(lines: &mut Lines, policy: &Policy) -> Result<(), Box<dyn Error>> {
     let n = 1 << 16;
     let singles = data::predictions(n, CLASSES, 3);
     let doubles: Vec<f64> = singles.iter().map(|&x| f64::from(x)).collect();
@@ -91,18 +89,21 @@ fn single(policy: &Policy) -> Result<(), Box<dyn Error>> {
             Ok(())
         },
     )?;
-    println!(
-        "{:<58} {:>12} {:>12}   bar: 100 ns; {} allocations, {failures} failures",
+    lines.add(
         "one decision, 10 classes f64 / row maximum",
         format!("{:.1} ns", subject / n as f64 * 1e9),
         format!("{:.1} ns", peer / n as f64 * 1e9),
-        allocations.count_total,
+        format!("bar: 100 ns; {} allocations, {failures} failures", allocations.count_total),
     );
     Ok(())
 }
 
 /// Another loss, and another price, from 10,000 calibration rows.
-fn compile(router: &Router, task: impl Fn(Loss) -> pointsman::Result<Task>) -> Result<(), Box<dyn Error>> {
+fn compile(
+    lines: &mut Lines,
+    router: &Router,
+    task: impl Fn(Loss) -> pointsman::Result<Task>,
+) -> Result<(), Box<dyn Error>> {
     let probs: Vec<f64> = router.rows().predictions().to_vec();
     for loss in ["brier", "cross-entropy", "zero-one", "asymmetric:2"] {
         let task = task(loss.parse()?)?;
@@ -114,22 +115,22 @@ fn compile(router: &Router, task: impl Fn(Loss) -> pointsman::Result<Task>) -> R
                 Ok(())
             },
         )?;
-        println!(
-            "{:<58} {:>12} {:>12}   bar: 5 ms",
+        lines.add(
             format!("compile {loss} from 10,000 × 10 / one logarithm an entry"),
             format!("{:.2} ms", subject * 1e3),
             format!("{:.2} ms", peer * 1e3),
+            "bar: 5 ms".into(),
         );
     }
     let policy = router.policy(&task(Loss::brier())?)?;
     let repriced = policy.task().clone().reprice_route("expert", 0.07)?;
     let seconds = median(101, || policy.reprice(black_box(&repriced)).map(|policy| drop(black_box(policy))))?;
-    println!("{:<58} {:>12} {:>12}   bar: 50 µs", "another price", format!("{:.1} µs", seconds * 1e6), "");
+    lines.add("another price", format!("{:.1} µs", seconds * 1e6), "", "bar: 50 µs".into());
     Ok(())
 }
 
 /// Calibrating a million rows from Parquet against reading the file and doing nothing with it.
-fn calibrate() -> Result<(), Box<dyn Error>> {
+fn calibrate(lines: &mut Lines) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("calibration.parquet");
     data::write(&path, &data::table(1_000_000, CLASSES, 4))?;
@@ -150,12 +151,11 @@ fn calibrate() -> Result<(), Box<dyn Error>> {
             Ok(())
         },
     )?;
-    println!(
-        "{:<58} {:>12} {:>12}   {:.2} times the peer's time (bar: 3)",
+    lines.add(
         "calibrate 1,000,000 × 10 from Parquet / read the file",
         format!("{:.0} ms", subject * 1e3),
         format!("{:.0} ms", peer * 1e3),
-        subject / peer
+        format!("{:.2} times the peer's time (bar: 3)", subject / peer),
     );
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{CellId, Certificate, Interval, Judgement, Named, Policy, Router};
+use pointsman::{AllLosses, CellId, Certificate, Interval, Judgement, Named, Policy, Router};
 use serde::Serialize;
 
 use crate::args::ShowArgs;
@@ -19,6 +19,8 @@ use crate::show;
 pub(crate) struct Certified {
     pub(crate) certificate: Certificate,
     pub(crate) judgement: Judgement,
+    /// For every proper loss at once, in the cells where that says something.
+    all_losses: Vec<Option<AllLosses>>,
 }
 
 /// What holds for the policy as a whole, as scripts read it.
@@ -43,6 +45,16 @@ pub(crate) struct CellPromise {
     /// Which one that would be.
     rival: Option<String>,
     rows_left_out: usize,
+    /// How far the means of its rows can be off for every proper loss at once, in units of the loss's bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all_losses: Option<Sweeping>,
+}
+
+#[derive(Debug, Serialize)]
+struct Sweeping {
+    total: Option<f64>,
+    irreducible_below: f64,
+    irreducible_above: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,7 +69,14 @@ impl Certified {
     pub(crate) fn new(router: &Router, policy: &Policy, confidence: f64, path: &Path) -> anyhow::Result<Self> {
         let certificate = plan::certificate(router, policy.task(), confidence, path)?;
         let judgement = certificate.judge(policy)?;
-        Ok(Self { certificate, judgement })
+        Ok(Self { certificate, judgement, all_losses: Vec::new() })
+    }
+
+    /// The same with what holds for every loss.
+    pub(crate) fn for_all_losses(self, router: &Router) -> Self {
+        let confidence = self.certificate.confidence();
+        let bound = |cell| router.all_losses(CellId(cell), confidence).ok();
+        Self { all_losses: (0..router.cells().count() as u32).map(bound).collect(), ..self }
     }
 
     pub(crate) fn promise(&self) -> Promise {
@@ -83,6 +102,11 @@ impl Certified {
             regret: judged.regret,
             rival: judged.rival.clone(),
             rows_left_out: found.rows_left_out(),
+            all_losses: self.all_losses.get(cell.index()).copied().flatten().map(|bound| Sweeping {
+                total: bound.total,
+                irreducible_below: bound.irreducible_below,
+                irreducible_above: bound.irreducible_above,
+            }),
         }
     }
 
@@ -151,6 +175,18 @@ impl Certified {
         let empty = (0..cells.len() as u32).filter(|&cell| router.mixture(CellId(cell)).is_empty()).count();
         if empty > 0 {
             remark(format!("{} without calibration rows: nothing is certain there.", counted(empty, "cell", "cells")))?;
+        }
+        let sweeping: Vec<&AllLosses> = self.all_losses.iter().flatten().collect();
+        if !sweeping.is_empty() {
+            let worst = |side: fn(&AllLosses) -> f64| sweeping.iter().map(|bound| side(bound)).fold(0.0, f64::max);
+            remark(format!(
+                "Whatever the loss, asked for or not, and as confidently: in {} of {} the irreducible loss is at most {} below the \
+                 plug-in estimate and {} above it, times the most that the loss can be.",
+                sweeping.len(),
+                counted(cells.len(), "cell", "cells"),
+                short(worst(|bound| bound.irreducible_below)),
+                short(worst(|bound| bound.irreducible_above)),
+            ))?;
         }
         if let Some(floor) = self.certificate.loss().floor() {
             remark(format!(

@@ -92,7 +92,9 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         return explain::cell(&router, policy, args, cell);
     }
     let certified = match (&policy, args.confidence) {
-        (Some(policy), Some(confidence)) => Some(Certified::new(&router, policy, confidence, &args.router)?),
+        (Some(policy), Some(confidence)) => {
+            Some(Certified::new(&router, policy, confidence, &args.router)?.for_all_losses(&router))
+        }
         _ => None,
     };
     let order = order(&router, policy.as_ref(), args.sort);

@@ -48,6 +48,25 @@ fn show_adds_intervals_to_the_contract() {
     assert!(run.stdout.contains("0.001 at least"), "{run:?}");
 }
 
+/// For two classes, or many rows, there is a bound for losses that nobody has asked for.
+#[test]
+fn show_adds_what_holds_for_every_loss_where_that_says_something() {
+    let folder = workshop();
+    let path = folder.path();
+    let rows = (0..400).map(|i| format!("0.{0},0.{1},{2},{3}\n", 2 + i % 5, 8 - i % 5, i % 4, 4 - i % 4));
+    fs::write(path.join("two.csv"), "prob_a,prob_b,votes_a,votes_b\n".to_owned() + &rows.collect::<String>()).unwrap();
+    line(path, "calibrate two.csv -o two.safetensors --partition level-sets").ok();
+    let shown = line(path, "show two.safetensors --route 0.05 --confidence 0.9 --json").ok().json();
+    for cell in shown["cells"].as_array().unwrap().iter().filter(|cell| cell["rows"] != 0) {
+        has_keys(&cell["all_losses"], &["total", "irreducible_below", "irreducible_above"]);
+        assert_eq!(cell["all_losses"]["total"], cell["all_losses"]["irreducible_below"], "one prediction a cell");
+    }
+    let run = line(path, "show two.safetensors --route 0.05 --confidence 0.9").ok();
+    assert!(run.stdout.contains("Whatever the loss") && run.stdout.contains("in 5 of 6 cells"), "{run:?}");
+    let shown = line(path, &format!("show router.safetensors {TASK} --confidence 0.9 --json")).ok().json();
+    assert!(shown["cells"].as_array().unwrap().iter().all(|cell| cell["all_losses"].is_null()), "too few rows");
+}
+
 #[test]
 fn decisions_say_whether_they_are_certain() {
     let folder = workshop();

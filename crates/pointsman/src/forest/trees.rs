@@ -12,8 +12,12 @@ pub(crate) const MAX_DEPTH: usize = 64;
 /// The most nodes of all trees together.
 const MAX_NODES: usize = 1 << 28;
 
-/// Trees that are walked together, so that one's wait for memory is another's work.
-const LANES: usize = 8;
+/// Trees of one query, and rows of one tree, that are walked together, so that one's wait for memory is another's work.
+const TREES: usize = 16;
+const ROWS: usize = 8;
+
+/// Queries with no more codes than this are made as long: where the length is known, no step needs a check.
+const SHORT: usize = 64;
 
 /// One node as it is stored: a question, or a leaf.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +43,7 @@ pub struct Trees {
     cuts: Cuts,
     /// The first node of each tree; the nodes of a tree lie together.
     roots: Vec<u32>,
+    /// As many as a power of two, so that a mask stands for a check; those beyond the nodes are never reached.
     steps: Vec<Step>,
     /// The number of each node's leaf; of a split, [`NO_LEAF`]. Apart, since only the end of a walk needs it.
     numbers: Vec<u32>,
@@ -134,6 +139,7 @@ impl Trees {
             }
             first_leaves.push(leaves);
         }
+        steps.resize(steps.len().next_power_of_two(), Step::new(0, 0, NEVER));
         Ok(Self { cuts, roots, steps, numbers, first_leaves })
     }
 
@@ -168,7 +174,7 @@ impl Trees {
 
     /// The nodes, tree by tree.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + '_ {
-        self.steps.iter().map(|step| match step.code() {
+        self.steps[..self.numbers.len()].iter().map(|step| match step.code() {
             NEVER => Node::Leaf,
             code => {
                 let (input, threshold, missing_right) = self.cuts.question(step.column(), code);
@@ -192,51 +198,65 @@ impl Trees {
         }
     }
 
-    /// Calls `visit` with the query's leaf of every tree, in order.
+    /// Calls `visit` with the query's leaf of every tree, in order; for at most [`SIDE_BY_SIDE`] inputs.
     #[inline]
     pub(crate) fn leaves_for(&self, inputs: &[f64], mut visit: impl FnMut(u32)) {
-        let mut buffer = [0; 2 * SIDE_BY_SIDE];
-        let codes = &mut buffer[..self.cuts.columns()];
-        self.cuts.encode(inputs, codes);
-        for roots in self.roots.chunks(LANES) {
-            let mut places = [roots[0]; LANES];
+        const CODES: usize = 2 * SIDE_BY_SIDE;
+        let mut codes = [0; CODES];
+        self.cuts.encode(inputs, &mut codes);
+        for roots in self.roots.chunks(TREES) {
+            let mut places = [roots[0]; TREES];
             places[..roots.len()].copy_from_slice(roots);
-            self.walk(&mut places, |_| &*codes);
+            self.walk(&mut places, |_, column| codes[column % CODES]);
             places[..roots.len()].iter().for_each(|&place| visit(self.numbers[place as usize]));
         }
     }
 
     /// Queries, `inputs` row by row, as these trees compare them.
     pub(crate) fn coded(&self, inputs: &[f64]) -> Coded {
-        let columns = self.cuts.columns();
-        let mut codes = vec![0; 2 * inputs.len()];
-        let rows = codes.par_chunks_exact_mut(columns).zip(inputs.par_chunks_exact(self.inputs()));
+        let stride = self.cuts.columns().max(SHORT);
+        let mut codes = vec![0; inputs.len() / self.inputs() * stride];
+        let rows = codes.par_chunks_exact_mut(stride).zip(inputs.par_chunks_exact(self.inputs()));
         rows.with_min_len(1 << 10).for_each(|(codes, inputs)| self.cuts.encode(inputs, codes));
-        Coded { codes, columns }
+        Coded { codes, stride }
     }
 
     /// Writes the leaves of one tree for many queries.
     pub(crate) fn leaves_of_rows(&self, tree: usize, rows: &Coded, out: &mut [u32]) {
-        let columns = rows.columns;
-        for (rows, out) in rows.codes.chunks(LANES * columns).zip(out.chunks_mut(LANES)) {
-            let mut places = [self.roots[tree]; LANES];
+        let stride = rows.stride;
+        for (rows, out) in rows.codes.chunks(ROWS * stride).zip(out.chunks_mut(ROWS)) {
+            let mut places = [self.roots[tree]; ROWS];
             let last = out.len() - 1;
-            self.walk(&mut places, |lane| &rows[lane.min(last) * columns..][..columns]);
+            let row = |lane: usize| &rows[lane.min(last) * stride..][..stride];
+            if stride == SHORT {
+                let rows: [&[u16; SHORT]; ROWS] =
+                    std::array::from_fn(|lane| row(lane).try_into().unwrap_or(&[0; SHORT]));
+                self.walk(&mut places, |lane, column| rows[lane][column % SHORT]);
+            } else {
+                let rows: [&[u16]; ROWS] = std::array::from_fn(row);
+                self.walk(&mut places, |lane, column| rows[lane][column]);
+            }
             out.iter_mut().zip(places).for_each(|(slot, place)| *slot = self.numbers[place as usize]);
         }
     }
 
-    /// Leads places to their leaves; `codes` are those of a lane.
+    /// Leads places to their leaves. `code` is that of a lane in a column.
     #[inline(always)]
-    fn walk<'a>(&self, places: &mut [u32; LANES], codes: impl Fn(usize) -> &'a [u16]) {
-        let codes: [&[u16]; LANES] = std::array::from_fn(codes);
+    fn walk<const LANES: usize>(&self, places: &mut [u32; LANES], code: impl Fn(usize, usize) -> u16) {
+        let mask = self.steps.len() - 1;
+        let next = |lane: usize, place: u32| {
+            let step = self.steps[place as usize & mask];
+            step.left() + u32::from(code(lane, step.column().into()) >= step.code())
+        };
         loop {
+            // Who has moved is asked at every second step only.
+            for (lane, place) in places.iter_mut().enumerate() {
+                *place = next(lane, *place);
+            }
             let mut moved = 0;
-            for (place, codes) in places.iter_mut().zip(codes) {
-                let step = self.steps[*place as usize];
-                let next = step.left() + u32::from(codes[usize::from(step.column())] >= step.code());
-                moved |= next ^ *place;
-                *place = next;
+            for (lane, place) in places.iter_mut().enumerate() {
+                let from = std::mem::replace(place, next(lane, *place));
+                moved |= from ^ *place;
             }
             if moved == 0 {
                 return;
@@ -248,7 +268,8 @@ impl Trees {
 /// Queries as trees compare them.
 pub(crate) struct Coded {
     codes: Vec<u16>,
-    columns: usize,
+    /// Codes from one query to the next.
+    stride: usize,
 }
 
 #[cfg(test)]
