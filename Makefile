@@ -2,10 +2,11 @@
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
 # make paper  every experiment of the paper, and docs/paper.md from them (a quarter of an hour)
 # make docs   the book, in docs/book
+# make wheel  the Python package, in target/wheels
 # make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test paper docs bench install picture audit fuzz
+.PHONY: help demo test python wheel paper docs bench install picture audit fuzz
 ROWS ?= 10000000
 
 help:
@@ -28,6 +29,31 @@ test:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --features pointsman-cli/lab --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	@$(MAKE) --no-print-directory python
+
+# The Python package is tested as users get it: a wheel in a fresh environment.
+PYTHON = $(firstword $(foreach name,$(POINTSMAN_PYTHON) python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+	$(name) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+VENV = target/python-venv
+WHEELS = target/wheels
+
+python:
+ifeq ($(PYTHON),)
+	@echo "SKIPPED: the Python tests need Python 3.11 or newer with venv: set POINTSMAN_PYTHON to one"
+else
+	rm -rf $(VENV) $(WHEELS)/test
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install -q --disable-pip-version-check -r python/requirements-test.txt
+	$(VENV)/bin/maturin build -q --profile dev --locked -m crates/pointsman-python/Cargo.toml -o $(WHEELS)/test
+	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps $(WHEELS)/test/*.whl
+	$(VENV)/bin/python -m pytest python/tests
+endif
+
+wheel:
+	rm -rf $(WHEELS)/tools
+	$(PYTHON) -m venv $(WHEELS)/tools
+	$(WHEELS)/tools/bin/pip install -q --disable-pip-version-check "$$(grep ^maturin python/requirements-test.txt)"
+	$(WHEELS)/tools/bin/maturin build --profile dist --locked -m crates/pointsman-python/Cargo.toml -o $(WHEELS)
 
 MDBOOK = target/tools/bin/mdbook
 
