@@ -24,7 +24,9 @@ from ._enums import Aggregate, Estimator, Support, Ties
 from ._errors import NotFitted, PointsmanError
 from ._native import VERSION as __version__
 from ._native import Judgement, Loss, Oracle, Task
+from ._partial import Partial
 from ._policy import Policy
+from ._read import Arrays, read
 from ._reports import Decomposition, Diagnosis, Report, decompose, diagnose
 from ._router import Router
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "Aggregate",
+    "Arrays",
     "Decisions",
     "Decomposition",
     "Diagnosis",
@@ -42,6 +45,7 @@ __all__ = [
     "Loss",
     "NotFitted",
     "Oracle",
+    "Partial",
     "PointsmanError",
     "Policy",
     "Report",
@@ -53,6 +57,7 @@ __all__ = [
     "cost_scorer",
     "decompose",
     "diagnose",
+    "read",
 ]
 
 

@@ -6,7 +6,9 @@
 mod decisions;
 mod error;
 mod frame;
+mod partial;
 mod policy;
+mod read;
 mod report;
 mod router;
 mod rows;
@@ -22,7 +24,11 @@ mod _native {
     #[pymodule_export]
     use crate::frame::Frame;
     #[pymodule_export]
+    use crate::partial::{Partial, number_ids};
+    #[pymodule_export]
     use crate::policy::{Judgement, Policy};
+    #[pymodule_export]
+    use crate::read::read;
     #[pymodule_export]
     use crate::report::{Diagnosis, Report, diagnose};
     #[pymodule_export]
