@@ -48,6 +48,7 @@ else
 	$(VENV)/bin/maturin build -q --profile dev --locked -m crates/pointsman-python/Cargo.toml -o $(WHEELS)/test
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps $(WHEELS)/test/*.whl
 	$(VENV)/bin/python -m pytest python/tests
+	$(VENV)/bin/python bench/race/page.py --check
 endif
 
 wheel:

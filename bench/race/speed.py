@@ -128,7 +128,7 @@ def crowd_labels(items=200_000, k=5):
     rng = np.random.default_rng(8)
     names = np.array(["entailment", "neutral", "contradiction"])
     probs = arrays.predictions(items, 3, 9, np.float64)
-    order = rng.permutation(np.repeat(np.arange(items), k))
+    order = rng.permutation(items * k)
     with tempfile.TemporaryDirectory() as folder:
         predictions, labels = pathlib.Path(folder, "predictions.csv"), pathlib.Path(folder, "labels.csv")
         frame = pd.DataFrame(probs, columns=[f"prob_{name}" for name in names])
@@ -136,9 +136,9 @@ def crowd_labels(items=200_000, k=5):
         frame.to_csv(predictions, index=False)
         pd.DataFrame(
             {
-                "id": [f"item-{i}" for i in order],
+                "id": [f"item-{i}" for i in order // k],
                 "label": names[rng.integers(3, size=len(order))],
-                "annotator": [f"w{i}" for i in rng.integers(500, size=len(order))],
+                "annotator": [f"w{i}" for i in (order // k * 31 + order % k) % 500],
             }
         ).to_csv(labels, index=False)
 
