@@ -3,10 +3,11 @@
 # make paper  every experiment of the paper, and docs/paper.md from them (a quarter of an hour)
 # make docs   the book, in docs/book
 # make wheel  the Python package, in target/wheels
-# make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
+# make bench  speed, as ratios to a peer in the same run (ROWS=10000000); then the race
+# make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python wheel paper docs bench install picture audit fuzz
+.PHONY: help demo test python wheel paper docs bench race install picture audit fuzz
 ROWS ?= 10000000
 
 help:
@@ -47,6 +48,7 @@ else
 	cd python && ../$(VENV)/bin/maturin build -q --profile dev -o ../$(WHEELS)/test
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps $(WHEELS)/test/*.whl
 	$(VENV)/bin/python -m pytest python/tests
+	$(VENV)/bin/python bench/race/page.py --check
 endif
 
 wheel:
@@ -68,6 +70,22 @@ paper:
 
 bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)
+ifneq ($(ROWS),forest)
+	@$(MAKE) --no-print-directory race
+endif
+
+# The race has an environment of its own. xgboost comes without what its wheel asks for: a GPU library that nothing here uses.
+RACE = target/race-venv
+
+race:
+	test -x $(RACE)/bin/python || $(PYTHON) -m venv $(RACE)
+	$(RACE)/bin/pip install -q --disable-pip-version-check -r bench/race/requirements.txt
+	$(RACE)/bin/pip install -q --disable-pip-version-check --no-deps -r bench/race/requirements-alone.txt
+	rm -rf $(WHEELS)/race
+	$(RACE)/bin/maturin build -q --release --locked -m crates/pointsman-python/Cargo.toml -o $(WHEELS)/race
+	$(RACE)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/race/*.whl
+	$(RACE)/bin/python bench/race/race.py --rows $(ROWS)
+	$(RACE)/bin/python bench/race/page.py
 
 install:
 	cargo install --locked --path crates/pointsman-cli

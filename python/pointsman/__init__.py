@@ -26,6 +26,7 @@ from ._native import VERSION as __version__
 from ._native import Judgement, Loss, Oracle, Task
 from ._partial import Partial
 from ._policy import Policy
+from ._read import Arrays, read
 from ._reports import Decomposition, Diagnosis, Report, decompose, diagnose
 from ._router import Router
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "Aggregate",
+    "Arrays",
     "Decisions",
     "Decomposition",
     "Diagnosis",
@@ -55,6 +57,7 @@ __all__ = [
     "cost_scorer",
     "decompose",
     "diagnose",
+    "read",
 ]
 
 

@@ -27,7 +27,7 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
 
 
-@pytest.mark.parametrize("page", ["README.md", "python/README.md", "docs/src/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "python/README.md", "docs/src/python.md", "docs/src/parts.md"])
 def test_pages(page: str, tmp_path: Path) -> None:
     found = blocks(REPOSITORY / page)
     assert found, page
@@ -43,7 +43,7 @@ def test_the_page_has_an_example_of_everything() -> None:
     values = {"Aggregate", "Estimator", "Support", "Ties", "NotFitted", "__version__"}
     for name in set(pointsman.__all__) - values:
         made = {"Policy": ".policy(", "Decisions": ".decide(", "Report": ".evaluate(", "Diagnosis": "diagnose("}
-        made |= {"Decomposition": "decompose(", "Judgement": ".judgement("}
+        made |= {"Decomposition": "decompose(", "Judgement": ".judgement(", "Arrays": "pointsman.read("}
         assert made.get(name, name) in page, name
 
 

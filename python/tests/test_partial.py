@@ -1,72 +1,101 @@
-"""Parts of a calibration together are the calibration."""
+"""Calibration in parts, and files as arrays."""
 
 import pickle
 
 import numpy as np
+import pointsman
+import pyarrow as pa
 import pytest
-from conftest import World, make_world
 
-from pointsman import Partial, PointsmanError, Router
+CLASSES = ["cat", "dog", "owl"]
 
 
-@pytest.mark.parametrize("partition", ["top-class:5", "features:x_1=3*confidence:3", "tree"])
-def test_parts_are_what_one_place_would_be(world: World, partition: str) -> None:
-    like = Router(partition).fit(world.probs, world.votes, features=world.features)
-    rows = make_world(1000, seed=11)
-    whole = Partial(like).add(rows.probs, rows.votes, features=rows.features).finish()
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(1)
+    truth = rng.dirichlet([0.5] * 3, 600)
+    probs = 0.7 * truth + 0.3 * rng.dirichlet([1.0] * 3, 600)
+    return probs, rng.multinomial(5, truth), rng.normal(size=(600, 2))
+
+
+@pytest.fixture
+def like(rows):
+    probs, votes, _ = rows
+    return pointsman.Router(classes=CLASSES).fit(probs[:100], votes[:100])
+
+
+@pytest.mark.parametrize("cap", [None, 8])
+def test_any_division_gives_the_same_router(rows, like, cap):
+    probs, votes, features = rows
+    ids = np.arange(600)
+    whole = pointsman.Partial(like, cap=cap).add(probs, votes, features=features, ids=ids)
+    order = np.random.default_rng(2).permutation(600)
     parts = []
-    for i in range(4):
-        part = Partial(like)
-        for batch in np.array_split(np.arange(i, 1000, 4), 3):
-            part.add(rows.probs[batch], rows.votes[batch], features=rows.features[batch])
+    for shard in np.array_split(order, 5):
+        part = pointsman.Partial(like, cap=cap)
+        for batch in np.array_split(shard, 3):
+            part.add(probs[batch], votes[batch], features=features[batch], ids=ids[batch])
         parts.append(pickle.loads(pickle.dumps(part)))
-    merged = parts[3]
-    for i in (1, 0, 2):
-        merged.merge(Partial.from_bytes(parts[i].to_bytes()))
-    assert len(merged) == 1000 and merged.finish().to_bytes() == whole.to_bytes()
-    if partition.startswith("top"):
-        again = Partial(like).add(world.probs, world.votes).finish()
-        assert again.to_bytes() == like.to_bytes()
+    merged = pointsman.Partial(like, cap=cap).merge(*reversed(parts))
+    assert merged.finish().to_bytes() == whole.finish().to_bytes()
+    assert len(merged) == len(whole) <= 600
+    forest = merged.finish("forest:3")
+    assert forest.to_bytes() == whole.finish("forest:3").to_bytes()
+    assert forest.feature_names_ == ["0", "1"]
+    assert len(forest.policy(routes={"expert": 0.1}).decide(probs, features=features)) == 600
 
 
-def test_caps_keep_the_same_sample_however_rows_are_divided(world: World) -> None:
-    like = Router("top-class:2").fit(world.probs, world.votes)
-    rows = make_world(3000, seed=12)
-    for ids in [np.arange(3000), [f"q{i}" for i in range(3000)]]:
-        whole = Partial(like, cap=50, seed=3).add(rows.probs, rows.votes, ids=ids)
-        parts = [Partial(like, cap=50, seed=3) for _ in range(3)]
-        for i, part in enumerate(parts):
-            mine = np.arange(i, 3000, 3)
-            part.add(rows.probs[mine], rows.votes[mine], ids=np.asarray(ids)[mine])
-        merged = parts[1].merge(parts[2]).merge(parts[0])
-        assert merged.to_bytes() == whole.to_bytes() or merged.finish().to_bytes() == whole.finish().to_bytes()
-        router = merged.finish()
-        assert router.n_rows_ == 50 * router.n_cells_
-        full = Partial(like).add(rows.probs, rows.votes).finish().policy().decide(rows.probs).total
-        assert np.abs(router.policy().decide(rows.probs).total - full).max() < 0.3
+def test_batches_are_added_by_column(rows, like):
+    probs, votes, features = rows
+    batch = {f"prob_{name}": probs[:, i] for i, name in enumerate(CLASSES)}
+    batch |= {f"votes_{name}": votes[:, i] for i, name in enumerate(CLASSES)}
+    batch |= {"x_a": features[:, 0], "weight": np.full(600, 2.0), "id": [f"row-{i}" for i in range(600)]}
+    given = pointsman.Partial(like, cap=20, seed=3).add_batch(pa.record_batch(batch))
+    same = pointsman.Partial(like, cap=20, seed=3).add(
+        probs, votes, features={"a": features[:, 0]}, sample_weight=np.full(600, 2.0), ids=batch["id"]
+    )
+    assert given.to_bytes() == same.to_bytes()
+    with pytest.raises(pointsman.PointsmanError, match="no column votes_owl"):
+        pointsman.Partial(like).add_batch(pa.record_batch({k: v for k, v in batch.items() if k != "votes_owl"}))
 
 
-def test_bad_parts_are_refused(world: World) -> None:
-    like = Router("top-class:2").fit(world.probs, world.votes)
-    part = Partial(like)
-    with pytest.raises(PointsmanError, match="itself"):
-        part.merge(part)
-    with pytest.raises(PointsmanError, match="caps"):
-        part.merge(Partial(like, cap=3))
-    with pytest.raises(PointsmanError, match="partitions"):
-        part.merge(Partial(Router("top-class:3").fit(world.probs, world.votes)))
-    with pytest.raises(PointsmanError, match="a cap needs ids"):
-        Partial(like, cap=3).add(world.probs, world.votes)
-    with pytest.raises(PointsmanError, match="3 for 600"):
-        Partial(like, cap=3).add(world.probs, world.votes, ids=[1, 2, 3])
-    with pytest.raises(PointsmanError, match="cap of 0"):
-        Partial(like, cap=0)
-    with pytest.raises(PointsmanError, match="forest"):
-        Partial(Router("forest:3").fit(world.probs, world.votes))
-    with pytest.raises(PointsmanError):
-        part.finish()
-    with pytest.raises(PointsmanError):
-        Partial.from_bytes(like.to_bytes())
-    with pytest.raises(PointsmanError, match="2 columns for 3"):
-        part.add(world.probs[:, :2], world.votes)
-    assert len(part) == 0 and repr(part) == "<Partial: 0 rows kept>"
+def test_what_does_not_fit_is_refused(rows, like):
+    probs, votes, _ = rows
+    with pytest.raises(pointsman.PointsmanError, match="a cap needs ids"):
+        pointsman.Partial(like, cap=5).add(probs, votes)
+    with pytest.raises(pointsman.PointsmanError, match="ids: 3 for 600 rows"):
+        pointsman.Partial(like, cap=5).add(probs, votes, ids=[1, 2, 3])
+    with pytest.raises(pointsman.PointsmanError, match="differ in their caps"):
+        pointsman.Partial(like, cap=5).merge(pointsman.Partial(like))
+    with pytest.raises(pointsman.PointsmanError, match="at least one row"):
+        pointsman.Partial(like).finish()
+    with pytest.raises(pointsman.PointsmanError, match="not a part of a calibration"):
+        pointsman.Partial.from_bytes(like.to_bytes())
+    with pytest.raises(pointsman.PointsmanError, match="not a Router"):
+        pointsman.Partial("router")
+    with pytest.raises(pointsman.PointsmanError, match="not a Partial"):
+        pointsman.Partial(like).merge(like)
+    forest = pointsman.Router("forest:3").fit(probs, votes)
+    with pytest.raises(pointsman.PointsmanError, match="made of its own rows"):
+        pointsman.Partial(forest)
+
+
+def test_a_part_merged_with_itself_has_every_row_twice(rows, like):
+    probs, votes, _ = rows
+    part = pointsman.Partial(like).add(probs, votes)
+    assert len(part.merge(part)) == 1200
+
+
+def test_files_are_read_as_arrays(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("id,prob_a,prob_b,votes_a,votes_b,x_size,weight,split\nq,0.9,0.1,3,0,1.5,2,0\nr,0.2,0.8,1,1,,1,1\n")
+    rows = pointsman.read(table)
+    assert (rows.classes, rows.ids, rows.oracles) == (["a", "b"], ["q", "r"], {})
+    assert rows.votes.tolist() == [[3, 0], [1, 1]] and rows.sample_weight.tolist() == [2.0, 1.0]
+    assert rows.features["size"][0] == 1.5 and np.isnan(rows.features["size"][1])
+    assert len(pointsman.read(table, where={"split": 1}).probs) == 1
+    with pytest.raises(OSError):
+        pointsman.read(tmp_path / "missing.csv")
+    table.write_text("id,prob_a,prob_b\nq,0.9,0.3\n")
+    with pytest.raises(pointsman.PointsmanError, match="table.csv"):
+        pointsman.read(table)

@@ -8,6 +8,7 @@ mod error;
 mod frame;
 mod partial;
 mod policy;
+mod read;
 mod report;
 mod router;
 mod rows;
@@ -23,9 +24,11 @@ mod _native {
     #[pymodule_export]
     use crate::frame::Frame;
     #[pymodule_export]
-    use crate::partial::Partial;
+    use crate::partial::{Partial, number_ids};
     #[pymodule_export]
     use crate::policy::{Judgement, Policy};
+    #[pymodule_export]
+    use crate::read::read;
     #[pymodule_export]
     use crate::report::{Diagnosis, Report, diagnose};
     #[pymodule_export]
