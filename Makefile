@@ -2,10 +2,12 @@
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
 # make paper  every experiment of the paper, and docs/paper.md from them (a quarter of an hour)
 # make docs   the book, in docs/book
-# make bench  speed, as ratios to a peer in the same run (ROWS=10000000)
+# make wheel  the Python package, in target/wheels
+# make bench  speed, as ratios to a peer in the same run (ROWS=10000000); then the race
+# make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test paper docs bench install picture audit fuzz
+.PHONY: help demo test python wheel paper docs bench race install picture audit fuzz
 ROWS ?= 10000000
 
 help:
@@ -28,6 +30,32 @@ test:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --features pointsman-cli/lab --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	@$(MAKE) --no-print-directory python
+
+# The Python package is tested as users get it: a wheel in a fresh environment.
+PYTHON := $(firstword $(foreach name,$(POINTSMAN_PYTHON) python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+	$(name) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
+VENV = target/python-venv
+WHEELS = target/wheels
+
+python:
+ifeq ($(PYTHON),)
+	@echo "SKIPPED: the Python tests need Python 3.11 or newer with venv: set POINTSMAN_PYTHON to one"
+else
+	rm -rf $(VENV) $(WHEELS)/test
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install -q --disable-pip-version-check -r python/requirements-test.txt
+	cd python && ../$(VENV)/bin/maturin build -q --profile dev -o ../$(WHEELS)/test
+	$(VENV)/bin/pip install -q --disable-pip-version-check --no-deps $(WHEELS)/test/*.whl
+	$(VENV)/bin/python -m pytest python/tests
+	$(VENV)/bin/python bench/race/page.py --check
+endif
+
+wheel:
+	rm -rf $(WHEELS)/tools
+	$(PYTHON) -m venv $(WHEELS)/tools
+	$(WHEELS)/tools/bin/pip install -q --disable-pip-version-check "$$(grep ^maturin python/requirements-test.txt)"
+	cd python && ../$(WHEELS)/tools/bin/maturin build --profile dist -o ../$(WHEELS)
 
 MDBOOK = target/tools/bin/mdbook
 
@@ -42,6 +70,22 @@ paper:
 
 bench:
 	cargo run --release --locked -p pointsman-bench -- $(ROWS)
+ifneq ($(ROWS),forest)
+	@$(MAKE) --no-print-directory race
+endif
+
+# The race has an environment of its own. xgboost comes without what its wheel asks for: a GPU library that nothing here uses.
+RACE = target/race-venv
+
+race:
+	test -x $(RACE)/bin/python || $(PYTHON) -m venv $(RACE)
+	$(RACE)/bin/pip install -q --disable-pip-version-check -r bench/race/requirements.txt
+	$(RACE)/bin/pip install -q --disable-pip-version-check --no-deps -r bench/race/requirements-alone.txt
+	rm -rf $(WHEELS)/race
+	$(RACE)/bin/maturin build -q --release --locked -m crates/pointsman-python/Cargo.toml -o $(WHEELS)/race
+	$(RACE)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/race/*.whl
+	$(RACE)/bin/python bench/race/race.py --rows $(ROWS)
+	$(RACE)/bin/python bench/race/page.py
 
 install:
 	cargo install --locked --path crates/pointsman-cli

@@ -34,14 +34,14 @@ def decisions(rows):
     rule, total, noise = rules.calibrate_numpy(calibration, votes)
     actions = rules.actions_at(total, noise, prices["routes"]["expert"], prices["abstain"])
     probs = arrays.predictions(rows, CLASSES, 3)
-    ours = np.asarray(policy.decide(probs).action.codes)
+    ours = policy.decide(probs, labels=False).action_codes
     theirs = rule.decide_in_blocks(probs, actions)
     agree = float((ours == theirs).mean())
     first = line(
         f"decide {rows:,} × {CLASSES} float32",
         race(
             5,
-            pointsman=lambda: policy.decide(probs).action.codes,
+            pointsman=lambda: policy.decide(probs, labels=False).action_codes,
             numpy=lambda: rule.decide(probs, actions),
             numpy_in_blocks=lambda: rule.decide_in_blocks(probs, actions),
         ),
@@ -53,7 +53,7 @@ def decisions(rows):
 
     def repriced():
         other = policy.reprice(routes={"expert": 0.07}, abstain=0.25)
-        return other.decide(probs).action.codes
+        return other.decide(probs, labels=False).action_codes
 
     second = line(
         f"other prices, and decide {rows:,} × {CLASSES} float32 again",
@@ -107,9 +107,7 @@ def another_loss(rows=50_000, queries=100_000, repeats=3):
     policies = {name: run() for name, run in value.items()}
     predict = {name: lambda model=model: model.predict(test_x) for name, model in fitted.items()}
     decide = {
-        name: lambda policy=policy, with_=(None if name == "top-class:10" else test_features): policy.decide(
-            test, features=with_
-        ).action.codes
+        name: lambda policy=policy: policy.decide(test, features=test_features, labels=False).action_codes
         for name, policy in policies.items()
     }
     predicted = race(repeats, **decide, **predict)
@@ -130,7 +128,7 @@ def crowd_labels(items=200_000, k=5):
     rng = np.random.default_rng(8)
     names = np.array(["entailment", "neutral", "contradiction"])
     probs = arrays.predictions(items, 3, 9, np.float64)
-    order = rng.permutation(np.repeat(np.arange(items), k))
+    order = rng.permutation(items * k)
     with tempfile.TemporaryDirectory() as folder:
         predictions, labels = pathlib.Path(folder, "predictions.csv"), pathlib.Path(folder, "labels.csv")
         frame = pd.DataFrame(probs, columns=[f"prob_{name}" for name in names])
@@ -138,9 +136,9 @@ def crowd_labels(items=200_000, k=5):
         frame.to_csv(predictions, index=False)
         pd.DataFrame(
             {
-                "id": [f"item-{i}" for i in order],
+                "id": [f"item-{i}" for i in order // k],
                 "label": names[rng.integers(3, size=len(order))],
-                "annotator": [f"w{i}" for i in rng.integers(500, size=len(order))],
+                "annotator": [f"w{i}" for i in (order // k * 31 + order % k) % 500],
             }
         ).to_csv(labels, index=False)
 

@@ -14,7 +14,6 @@ use crate::render::number::{counted, decimals, fixed, percent, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{paragraph, printable};
-use crate::show::known_costs;
 use crate::{json, plan};
 
 /// The confidence of the intervals unless another is asked for.
@@ -214,7 +213,7 @@ fn explain(
         total: decision.total(),
         unit: policy.task().loss().unit(),
         action: decision.action().to_string(),
-        actions: names.into_iter().zip(known_costs(decision)).enumerate().map(priced).collect(),
+        actions: names.into_iter().zip(decision.known_costs()).enumerate().map(priced).collect(),
         runner_up: decision.runner_up().map(|(name, _)| name),
         margin: json::known(decision.margin()).filter(|_| decided),
         lots: decision.lots(),

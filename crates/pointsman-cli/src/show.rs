@@ -128,11 +128,6 @@ fn order(router: &Router, policy: Option<&Policy>, key: SortKey) -> Vec<CellId> 
     cells
 }
 
-/// The costs that are known; where bounds differ, NaN.
-pub(crate) fn known_costs(decision: &Decision<'_>) -> impl Iterator<Item = f64> {
-    decision.costs().iter().zip(decision.costs_high()).map(|(&low, &high)| if low == high { low } else { f64::NAN })
-}
-
 fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified>, order: &[CellId]) -> Report {
     let names = policy.map(|policy| policy.task().action_names()).unwrap_or_default();
     let cell = |&cell: &CellId| {
@@ -172,7 +167,7 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         irreducible: decision.and_then(Decision::irreducible),
         reducible: decision.and_then(Decision::reducible),
         total: decision.map(Decision::total),
-        costs: named(decision.map(|d| known_costs(d).collect())),
+        costs: named(decision.map(|d| d.known_costs().collect())),
         action: decision.map(|d| d.action().to_string()),
         margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
         otherwise: decision.and_then(Decision::otherwise).map(|action| action.to_string()),

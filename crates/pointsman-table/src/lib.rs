@@ -37,6 +37,7 @@ mod atomic;
 mod batch;
 mod cell;
 mod csv;
+mod decisions;
 mod error;
 mod footer;
 mod format;
@@ -60,6 +61,7 @@ mod write;
 
 pub use atomic::write_atomically;
 pub use batch::Frame;
+pub use decisions::{decision_columns, decision_values};
 pub use error::{Error, Result};
 pub use format::Format;
 pub use options::{Columns, Filter, Need, ReadOptions};
@@ -67,7 +69,7 @@ pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
 pub use read::{Batches, Progress, batches, is_guarded, read, read_frame};
 pub use router::{load_router, parse_router, router_bytes, save_router};
 pub use task::{parse_task, read_task};
-pub use write::{Column, ColumnKind, TableWriter};
+pub use write::{Column, ColumnKind, TableWriter, record_batch};
 
 // The README's example is a test.
 #[cfg(doctest)]

@@ -212,10 +212,10 @@ impl Sink {
                 }
             }
             Self::Parquet(writer, schema) => {
-                writer.write(&record_batch(schema, columns)?).map_err(io::Error::other)?;
+                writer.write(&arrow_batch(schema, columns)?).map_err(io::Error::other)?;
             }
             Self::Arrow(writer, schema) => {
-                writer.write(&record_batch(schema, columns)?).map_err(io::Error::other)?;
+                writer.write(&arrow_batch(schema, columns)?).map_err(io::Error::other)?;
             }
             Self::Npz(writer, _) => writer.write(columns)?,
         }
@@ -255,7 +255,15 @@ fn schema(columns: &[(String, ColumnKind)]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
-fn record_batch(schema: &SchemaRef, columns: &[Column]) -> io::Result<RecordBatch> {
+/// The same rows as an Arrow batch, as they would be written.
+///
+/// # Errors
+/// If the columns are not those declared.
+pub fn record_batch(declared: &[(String, ColumnKind)], columns: &[Column]) -> Result<RecordBatch> {
+    arrow_batch(&schema(declared), columns).map_err(|error| Error::Option(error.to_string()))
+}
+
+fn arrow_batch(schema: &SchemaRef, columns: &[Column]) -> io::Result<RecordBatch> {
     let arrays = columns.iter().map(|column| -> ArrayRef {
         match column {
             Column::Text(values) => Arc::new(StringArray::from_iter_values(values)),

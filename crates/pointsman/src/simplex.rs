@@ -173,10 +173,10 @@ fn divisor_of(sum: f64) -> f64 {
 }
 
 /// Writes a checked row, divided by its sum, into `out`.
-pub(crate) fn normalise_into(row: &[f64], out: &mut [f64]) {
-    let sum: f64 = row.iter().sum();
+pub(crate) fn normalise_into<T: Real>(row: &[T], out: &mut [f64]) {
+    let sum: f64 = row.iter().map(|x| x.to_f64()).sum();
     for (o, x) in out.iter_mut().zip(row) {
-        *o = x / sum;
+        *o = x.to_f64() / sum;
     }
 }
 

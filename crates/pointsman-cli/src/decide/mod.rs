@@ -3,7 +3,6 @@
 //! One thread reads batches, one decides them (on all cores), this one writes; the channels between them hold a few
 //! batches. Order is the input's.
 
-mod columns;
 mod preview;
 mod tally;
 
@@ -65,7 +64,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
         args.confidence.map(|confidence| Certified::new(&router, &policy, confidence, &args.router)).transpose()?;
     let judgement = certified.map(|certified| Arc::new(certified.judgement));
     drop(router);
-    let names = columns::names(&policy, batches.has_ids(), judgement.is_some());
+    let names = pointsman_table::decision_columns(&policy, batches.has_ids(), judgement.is_some());
 
     let (tally, divided) = write(&output, &names, &policy, Pipeline::start(batches, Arc::clone(&policy), judgement))?;
     plan::warn_if_no_choice(&task);
@@ -147,7 +146,14 @@ fn decide_all(
     for read in frames {
         let decided = read.and_then(|(frame, read)| {
             let divided = plan::divided_rows(&frame.table);
-            let (columns, decisions) = columns::decide(policy, judgement, frame)?;
+            let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
+            let Frame { table, ids, .. } = frame;
+            if let Some(ids) = &ids {
+                // Queries of the same content at the margin of a limit need not all be decided alike.
+                decisions.draw_by_ids(policy, ids);
+            }
+            let answers = policy.answers(&decisions, table.predictions());
+            let columns = pointsman_table::decision_values(policy, &decisions, &answers, judgement, ids);
             Ok(Decided { columns, decisions, divided, read })
         });
         let failed = decided.is_err();

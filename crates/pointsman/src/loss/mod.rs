@@ -229,6 +229,15 @@ impl Loss {
         }
     }
 
+    /// `cost[act][class]` of a loss that has acts of its own.
+    #[must_use]
+    pub fn costs(&self) -> Option<Vec<&[f64]>> {
+        match &self.0 {
+            Kind::Matrix(matrix, _) => Some((0..matrix.acts().len()).map(|act| matrix.row(act)).collect()),
+            _ => None,
+        }
+    }
+
     /// The index of what this loss would have done on a prediction: an act, or the class named.
     #[must_use]
     pub fn act(&self, q: &[f64]) -> usize {

@@ -139,12 +139,12 @@ impl Verdict {
 }
 
 /// Many rows decided together; [`Policy::row`] unfolds one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Decisions {
     pub(super) verdicts: Vec<Verdict>,
     /// The rows' own scores and losses, if the router has a forest.
-    losses: Vec<f64>,
-    width: usize,
+    pub(super) losses: Vec<f64>,
+    pub(super) width: usize,
 }
 
 impl Decisions {

@@ -1,8 +1,10 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
+mod batch;
 mod flips;
 mod forest;
 mod limit;
+mod realised;
 mod tally;
 mod unseen;
 
@@ -663,8 +665,9 @@ impl<'p> Decision<'p> {
         }
     }
 
-    /// Which action is taken: 0 predict, then the routes, then abstain; `None` if undetermined.
-    pub(crate) fn code(&self) -> Option<usize> {
+    /// The number of the action among [`Task::action_names`]; `None` if undetermined.
+    #[must_use]
+    pub fn code(&self) -> Option<usize> {
         Some(self.raw_code()).filter(|&code| code != UNDETERMINED).map(usize::from)
     }
 

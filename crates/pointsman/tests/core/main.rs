@@ -1,5 +1,6 @@
 //! The core's tests that need no files but the golden cases and the sources themselves.
 
+mod arrays;
 mod cells;
 mod certificates;
 mod decisions;

@@ -1,0 +1,152 @@
+//! Decisions as arrays and as an Arrow table.
+
+use std::sync::Arc;
+
+use numpy::{PyArray1, PyArray2};
+use pointsman::Decision;
+use pointsman_table::{decision_columns, decision_values, record_batch};
+use pyo3::prelude::*;
+use pyo3_arrow::PyTable;
+
+use crate::error::{Refusal, refused};
+use crate::policy::Judgement;
+
+/// Rows decided before Ctrl-C is looked for.
+pub(crate) const CHUNK: usize = 1 << 17;
+
+/// Some rows' decisions, and what predicting would answer to them.
+pub(crate) struct Chunk {
+    pub(crate) decisions: pointsman::Decisions,
+    pub(crate) answers: Vec<[u32; 2]>,
+}
+
+/// Many decisions: four bytes a row until more is asked for.
+#[pyclass(frozen, module = "pointsman._native")]
+pub(crate) struct Decisions {
+    pub(crate) policy: Arc<pointsman::Policy>,
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) rows: usize,
+    pub(crate) ids: Option<Vec<String>>,
+    pub(crate) labels: bool,
+}
+
+impl Decisions {
+    /// A value of each row.
+    fn each<T: Send>(&self, py: Python<'_>, value: impl Fn(Decision<'_>) -> T + Sync) -> Vec<T> {
+        py.detach(|| {
+            let mut out = Vec::with_capacity(self.rows);
+            for Chunk { decisions, .. } in &self.chunks {
+                out.extend((0..decisions.len()).map(|row| value(self.policy.row(decisions, row))));
+            }
+            out
+        })
+    }
+
+    fn answer(&self, which: usize) -> PyResult<Vec<u32>> {
+        if !self.labels {
+            return Err(refused(Refusal::new("decided without labels: leave labels=False out")));
+        }
+        Ok(self.chunks.iter().flat_map(|chunk| &chunk.answers).map(|answer| answer[which]).collect())
+    }
+}
+
+#[pymethods]
+impl Decisions {
+    fn __len__(&self) -> usize {
+        self.rows
+    }
+
+    #[getter]
+    fn ids(&self) -> Option<Vec<String>> {
+        self.ids.clone()
+    }
+
+    /// The number of each row's action among the policy's; -1 where labels do not decide.
+    fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i16>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.code().map_or(-1, |code| code as i16)))
+    }
+
+    fn cells<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.cell().0))
+    }
+
+    /// 0 enough, 1 sparse, 2 empty.
+    fn support<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.support() as u8))
+    }
+
+    fn irreducible<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.irreducible().unwrap_or(f64::NAN)))
+    }
+
+    fn reducible<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.reducible().unwrap_or(f64::NAN)))
+    }
+
+    fn total<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.total()))
+    }
+
+    fn margin<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.margin()))
+    }
+
+    /// One row a query, one column an action.
+    fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let actions = self.policy.task().action_names().len();
+        let values = py.detach(|| {
+            let mut out = Vec::with_capacity(self.rows * actions);
+            for Chunk { decisions, .. } in &self.chunks {
+                (0..decisions.len()).for_each(|row| out.extend(self.policy.row(decisions, row).known_costs()));
+            }
+            out
+        });
+        let array = numpy::ndarray::Array2::from_shape_vec((self.rows, actions), values)
+            .map_err(|error| refused(Refusal::new(error.to_string())))?;
+        Ok(PyArray2::from_owned_array(py, array))
+    }
+
+    /// The class that predicting would answer.
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        Ok(PyArray1::from_vec(py, self.answer(0)?))
+    }
+
+    /// The act that predicting would be, if the loss has acts.
+    fn acts<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u32>>>> {
+        match self.policy.task().loss().acts() {
+            Some(_) => Ok(Some(PyArray1::from_vec(py, self.answer(1)?))),
+            None => Ok(None),
+        }
+    }
+
+    fn certain<'py>(&self, py: Python<'py>, judgement: &Bound<'py, Judgement>) -> Bound<'py, PyArray1<bool>> {
+        let judgement = judgement.get();
+        PyArray1::from_vec(py, self.each(py, |d| judgement.0.is_certain(&d)))
+    }
+
+    /// The columns that the command line writes.
+    #[pyo3(signature = (judgement = None))]
+    fn table(&self, py: Python<'_>, judgement: Option<&Bound<'_, Judgement>>) -> PyResult<PyTable> {
+        if !self.labels {
+            return Err(refused(Refusal::new("decided without labels: leave labels=False out")));
+        }
+        let judgement = judgement.map(|judgement| &*judgement.get().0);
+        let names = decision_columns(&self.policy, self.ids.is_some(), judgement.is_some());
+        let batches = py.detach(|| {
+            let mut batches = Vec::with_capacity(self.chunks.len());
+            for (part, Chunk { decisions, answers }) in self.chunks.iter().enumerate() {
+                let ids = self.ids.as_ref().map(|ids| ids[part * CHUNK..][..decisions.len()].to_vec());
+                batches.push(record_batch(&names, &decision_values(&self.policy, decisions, answers, judgement, ids))?);
+            }
+            let empty =
+                || decision_values(&self.policy, &pointsman::Decisions::default(), &[], judgement, self.ids.clone());
+            if batches.is_empty() {
+                batches.push(record_batch(&names, &empty())?);
+            }
+            pointsman_table::Result::Ok(batches)
+        });
+        let batches = batches.map_err(refused)?;
+        let schema = batches[0].schema();
+        PyTable::try_new(batches, schema)
+    }
+}

@@ -1,0 +1,62 @@
+//! Refusals as Python knows them.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+
+/// Why an input was refused, and where in it.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    message: String,
+    row: Option<usize>,
+    column: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), row: None, column: None }
+    }
+
+    pub(crate) fn at(row: usize, column: &str, reason: impl std::fmt::Display) -> Self {
+        let column = pointsman::printable(column);
+        Self { message: format!("row {row}, column {column}: {reason}"), row: Some(row), column: Some(column) }
+    }
+}
+
+impl From<pointsman::Error> for Refusal {
+    fn from(error: pointsman::Error) -> Self {
+        let message = error.to_string();
+        match error {
+            pointsman::Error::Value { row, column, .. } => Self { message, row: Some(row), column: Some(column) },
+            _ => Self::new(message),
+        }
+    }
+}
+
+impl From<pointsman_table::Error> for Refusal {
+    fn from(error: pointsman_table::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// `pointsman.PointsmanError`, with row and column where they are known.
+impl From<Refusal> for PyErr {
+    fn from(Refusal { message, row, column }: Refusal) -> Self {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        Python::attach(|py| {
+            let raised = || {
+                let class = CLASS.import(py, "pointsman._errors", "PointsmanError")?;
+                let place = PyDict::new(py);
+                place.set_item("row", row)?;
+                place.set_item("column", column)?;
+                class.call((message,), Some(&place))
+            };
+            raised().map_or_else(|error| error, PyErr::from_value)
+        })
+    }
+}
+
+/// Turns a refusal of the core into an exception.
+pub(crate) fn refused<E: Into<Refusal>>(error: E) -> PyErr {
+    error.into().into()
+}

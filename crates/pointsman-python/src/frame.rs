@@ -1,0 +1,184 @@
+//! Arrow tables of any library, through the PyCapsule interface.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_buffer::ScalarBuffer;
+use arrow_cast::cast;
+use arrow_schema::{DataType, FieldRef};
+use pyo3::prelude::*;
+use pyo3_arrow::input::AnyArray;
+
+use crate::error::{Refusal, refused};
+use crate::rows::{Rows, Values};
+
+/// The columns of an Arrow table, or one Arrow array, without a copy.
+#[pyclass(frozen, module = "pointsman._native")]
+pub(crate) struct Frame {
+    fields: Vec<FieldRef>,
+    batches: Vec<Vec<ArrayRef>>,
+    rows: usize,
+}
+
+#[pymethods]
+impl Frame {
+    #[new]
+    fn new(table: AnyArray) -> PyResult<Self> {
+        let reader = table.into_reader()?;
+        let field = reader.field();
+        let arrays: Vec<ArrayRef> = reader.collect::<Result<_, _>>().map_err(arrow)?;
+        let rows = arrays.iter().map(|array| array.len()).sum();
+        let DataType::Struct(fields) = field.data_type() else {
+            return Ok(Self {
+                fields: vec![field],
+                batches: arrays.into_iter().map(|array| vec![array]).collect(),
+                rows,
+            });
+        };
+        let columns = |array: &ArrayRef| {
+            let rows = array.as_struct();
+            match rows.null_count() {
+                0 => Ok(rows.columns().to_vec()),
+                _ => Err(refused(Refusal::new("some rows of the table are missing as a whole: leave them out"))),
+            }
+        };
+        let batches = arrays.iter().map(columns).collect::<PyResult<_>>()?;
+        Ok(Self { fields: fields.iter().cloned().collect(), batches, rows })
+    }
+
+    fn __len__(&self) -> usize {
+        self.rows
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn names(&self) -> Vec<&str> {
+        self.fields.iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// How many numbers each value of a column is: none if it is not a list of fixed length.
+    fn list_size(&self, column: &str) -> PyResult<Option<usize>> {
+        match self.fields[self.place(column)?].data_type() {
+            DataType::FixedSizeList(_, size) => Ok(usize::try_from(*size).ok()),
+            _ => Ok(None),
+        }
+    }
+
+    /// Columns side by side. A missing value is refused, or not a number.
+    #[pyo3(signature = (columns, *, missing = false))]
+    fn rows(&self, columns: Vec<String>, missing: bool) -> PyResult<Rows> {
+        let places = columns.iter().map(|column| self.place(column)).collect::<PyResult<Vec<_>>>()?;
+        let single = |&place: &usize| *self.fields[place].data_type() == DataType::Float32;
+        let values = if !places.is_empty() && places.iter().all(single) {
+            Values::Single(self.gather::<Float32Type>(&places, missing.then_some(f32::NAN))?)
+        } else {
+            Values::Double(self.gather::<Float64Type>(&places, missing.then_some(f64::NAN))?)
+        };
+        Ok(Rows { width: columns.len(), values })
+    }
+
+    /// The numbers of a column of lists of fixed length, where they lie.
+    fn lists(&self, column: &str) -> PyResult<Rows> {
+        let place = self.place(column)?;
+        let DataType::FixedSizeList(item, size) = self.fields[place].data_type() else {
+            let found = self.fields[place].data_type();
+            return Err(refused(Refusal::new(format!("column {column} is {found}, not lists of fixed length"))));
+        };
+        let values = match item.data_type() {
+            DataType::Float32 => Values::Single(self.flatten::<Float32Type>(place)?),
+            _ => Values::Double(self.flatten::<Float64Type>(place)?),
+        };
+        Ok(Rows { width: usize::try_from(*size).unwrap_or_default(), values })
+    }
+
+    /// A column as text.
+    fn texts(&self, column: &str) -> PyResult<Vec<String>> {
+        let place = self.place(column)?;
+        let mut texts = Vec::with_capacity(self.rows);
+        for batch in &self.batches {
+            let values = cast(&batch[place], &DataType::Utf8).map_err(arrow)?;
+            self.no_nulls(&values, column, texts.len())?;
+            texts.extend(values.as_string::<i32>().iter().flatten().map(str::to_owned));
+        }
+        Ok(texts)
+    }
+}
+
+impl Frame {
+    fn place(&self, column: &str) -> PyResult<usize> {
+        self.fields.iter().position(|field| field.name() == column).ok_or_else(|| {
+            let known = self.names().join(", ");
+            refused(Refusal::new(format!("there is no column {column:?}; the table has {known}")))
+        })
+    }
+
+    fn no_nulls(&self, array: &ArrayRef, column: &str, start: usize) -> PyResult<()> {
+        if array.null_count() == 0 {
+            return Ok(());
+        }
+        let row = (0..array.len()).find(|&row| array.is_null(row)).unwrap_or_default();
+        Err(refused(Refusal::at(start + row, column, "the value is missing: fill it in, or leave the row out")))
+    }
+
+    /// A column's numbers in one type.
+    fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef, place: usize) -> PyResult<ArrayRef> {
+        let (name, found) = (self.fields[place].name(), array.data_type());
+        if !(found.is_numeric() || *found == DataType::Boolean) {
+            return Err(refused(Refusal::new(format!("column {name} is {found}: numbers are needed"))));
+        }
+        cast(array, &T::DATA_TYPE).map_err(arrow)
+    }
+
+    fn gather<T: ArrowPrimitiveType>(
+        &self,
+        places: &[usize],
+        missing: Option<T::Native>,
+    ) -> PyResult<ScalarBuffer<T::Native>> {
+        let width = places.len();
+        let mut out = vec![T::default_value(); self.rows * width];
+        let mut start = 0;
+        for batch in &self.batches {
+            let rows = batch.first().map_or(0, |array| array.len());
+            for (slot, &place) in places.iter().enumerate() {
+                let array = self.numbers::<T>(&batch[place], place)?;
+                let values = array.as_primitive::<T>();
+                let slots = out[start * width + slot..].iter_mut().step_by(width);
+                match missing {
+                    Some(missing) => slots.zip(values).for_each(|(slot, value)| *slot = value.unwrap_or(missing)),
+                    None => {
+                        self.no_nulls(&array, self.fields[place].name(), start)?;
+                        slots.zip(values.values()).for_each(|(slot, value)| *slot = *value);
+                    }
+                }
+            }
+            start += rows;
+        }
+        Ok(out.into())
+    }
+
+    fn flatten<T: ArrowPrimitiveType>(&self, place: usize) -> PyResult<ScalarBuffer<T::Native>> {
+        let (name, mut parts, mut start) = (self.fields[place].name(), Vec::new(), 0);
+        for batch in &self.batches {
+            let lists = batch[place].as_fixed_size_list();
+            self.no_nulls(&batch[place], name, start)?;
+            let size = usize::try_from(lists.value_length()).unwrap_or_default();
+            let numbers = self.numbers::<T>(lists.values(), place)?;
+            if numbers.null_count() > 0 {
+                let value = (0..numbers.len()).find(|&value| numbers.is_null(value)).unwrap_or_default();
+                let (row, slot) = (start + value / size, value % size);
+                return Err(refused(Refusal::at(row, &format!("{name}[{slot}]"), "the value is missing: fill it in")));
+            }
+            start += lists.len();
+            parts.push(numbers.as_primitive::<T>().values().clone());
+        }
+        match <[_; 1]>::try_from(parts) {
+            Ok([one]) => Ok(one),
+            Err(parts) => Ok(parts.iter().flat_map(|part| part.iter().copied()).collect::<Vec<_>>().into()),
+        }
+    }
+}
+
+/// What Arrow refused.
+pub(crate) fn arrow(error: arrow_schema::ArrowError) -> PyErr {
+    refused(Refusal::new(pointsman::printable(&error.to_string())))
+}

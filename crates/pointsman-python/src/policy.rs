@@ -1,0 +1,228 @@
+//! Policies: deciding arrays, and what is certain about it.
+
+use std::sync::Arc;
+
+use numpy::PyArray1;
+use pointsman::{CellId, Named};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::decisions::{CHUNK, Chunk, Decisions};
+use crate::error::{Refusal, refused};
+use crate::report::Report;
+use crate::rows::{Matrix, Numbers};
+use crate::table::Table;
+use crate::task::Task;
+use crate::work;
+
+/// A router × a task, compiled.
+#[pyclass(frozen, module = "pointsman._native")]
+pub(crate) struct Policy {
+    pub(crate) router: Arc<pointsman::Router>,
+    pub(crate) policy: Arc<pointsman::Policy>,
+}
+
+impl Policy {
+    pub(crate) fn new(router: Arc<pointsman::Router>, policy: pointsman::Policy) -> Self {
+        Self { router, policy: Arc::new(policy) }
+    }
+
+    fn decide_chunk<T: pointsman::Real>(
+        &self,
+        predictions: &[T],
+        features: &[f64],
+        ids: Option<&[String]>,
+        labels: bool,
+    ) -> pointsman::Result<Chunk> {
+        let mut decisions = self.policy.decide_many(predictions, features)?;
+        if let Some(ids) = ids {
+            decisions.draw_by_ids(&self.policy, ids);
+        }
+        let answers = if labels { self.policy.answers(&decisions, predictions) } else { Vec::new() };
+        Ok(Chunk { decisions, answers })
+    }
+}
+
+#[pymethods]
+impl Policy {
+    /// Decides rows of predictions and of the router's features, in its order.
+    #[pyo3(signature = (probs, features = None, ids = None, *, labels = true))]
+    fn decide(
+        &self,
+        py: Python<'_>,
+        probs: Matrix<'_>,
+        features: Option<Matrix<'_>>,
+        ids: Option<Vec<String>>,
+        labels: bool,
+    ) -> PyResult<Decisions> {
+        let (rows, classes) = probs.shape();
+        let needed = self.policy.cells().features();
+        let (found, width) = features.as_ref().map_or((rows, 0), Matrix::shape);
+        if classes != self.policy.classes().len() {
+            return Err(refused(Refusal::new(format!(
+                "{classes} columns of probabilities; this router has {} classes: {}",
+                self.policy.classes().len(),
+                self.policy.classes().join(", ")
+            ))));
+        }
+        if width != needed.len() || found != rows || ids.as_ref().is_some_and(|ids| ids.len() != rows) {
+            return Err(refused(Refusal::new(format!(
+                "{rows} rows of probabilities, {found} rows of {width} features, {} ids; this router needs the features {}",
+                ids.map_or(rows, |ids| ids.len()),
+                if needed.is_empty() { "of none".to_owned() } else { needed.join(", ") }
+            ))));
+        }
+        let features = features.map_or(Ok(Vec::new()), |features| features.to_doubles())?;
+        let numbers = probs.numbers()?;
+        let mut chunks = Vec::with_capacity(rows.div_ceil(CHUNK));
+        for start in (0..rows).step_by(CHUNK) {
+            let end = rows.min(start + CHUNK);
+            let (part, features) = (start * classes..end * classes, &features[start * width..end * width]);
+            let ids = ids.as_ref().map(|ids| &ids[start..end]);
+            let decided = py.detach(|| match numbers {
+                Numbers::Single(values) => self.decide_chunk(&values[part], features, ids, labels),
+                Numbers::Double(values) => self.decide_chunk(&values[part], features, ids, labels),
+            });
+            chunks.push(decided.map_err(|error| refused(error.map_row(|row| start + row)))?);
+            py.check_signals()?;
+        }
+        Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels })
+    }
+
+    /// The same policy under other prices.
+    fn reprice(&self, task: &Bound<'_, Task>) -> PyResult<Self> {
+        let policy = self.policy.reprice(&task.get().0).map_err(refused)?;
+        Ok(Self::new(Arc::clone(&self.router), policy))
+    }
+
+    /// What is certain about the actions, with a confidence.
+    fn judge(&self, py: Python<'_>, confidence: f64) -> PyResult<Judgement> {
+        let (router, policy) = (Arc::clone(&self.router), Arc::clone(&self.policy));
+        let judge = move |_: &work::Steps| router.certificate(policy.task(), confidence)?.judge(&policy);
+        Ok(Judgement(Arc::new(work::run(py, None, judge)?.map_err(refused)?)))
+    }
+
+    /// What the policy costs on held-out rows.
+    #[pyo3(signature = (table, *, calibration_error = true, seed = 0, progress = None))]
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, Table>,
+        calibration_error: bool,
+        seed: u64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Report> {
+        Report::new(py, self, &table.get().0, calibration_error, seed, progress)
+    }
+
+    /// What each row of decisions cost, its label being known; `answers` is what routed rows were told.
+    fn realised<'py>(
+        &self,
+        py: Python<'py>,
+        decisions: &Bound<'py, Decisions>,
+        probs: Matrix<'py>,
+        labels: Vec<u32>,
+        answers: Matrix<'py>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        if !Arc::ptr_eq(&decisions.get().policy, &self.policy) {
+            return Err(refused(Refusal::new("these decisions are of another policy")));
+        }
+        let (probs, answers) = (probs.to_doubles()?, answers.to_doubles()?);
+        let classes = self.policy.classes().len();
+        let mut costs = Vec::with_capacity(labels.len());
+        for (part, chunk) in decisions.get().chunks.iter().enumerate() {
+            let (start, rows) = (part * CHUNK, chunk.decisions.len());
+            let of = |values: &'_ [f64]| values.get(start * classes..(start + rows) * classes).unwrap_or(&[]).to_vec();
+            let labels = labels.get(start..start + rows).unwrap_or(&[]);
+            costs.extend(
+                self.policy
+                    .realised(&chunk.decisions, &of(&probs), labels, &of(&answers))
+                    .map_err(|error| refused(error.map_row(|row| start + row)))?,
+            );
+        }
+        Ok(PyArray1::from_vec(py, costs))
+    }
+
+    #[getter]
+    fn task(&self) -> Task {
+        Task(self.policy.task().clone())
+    }
+
+    #[getter]
+    fn actions(&self) -> Vec<String> {
+        self.policy.task().action_names()
+    }
+
+    /// Which share of the calibration rows each action would get.
+    #[getter]
+    fn shares<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        named(py, &self.policy.shares())
+    }
+
+    /// What a limit on routing comes to.
+    #[getter]
+    fn surcharge<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(found) = self.policy.surcharge() else { return Ok(None) };
+        let surcharge = PyDict::new(py);
+        for (name, value) in
+            [("price", found.price), ("marginal", found.marginal), ("share", found.share), ("loss", found.loss)]
+        {
+            surcharge.set_item(name, value)?;
+        }
+        Ok(Some(surcharge))
+    }
+
+    /// Every cell: what lies in it, its rows, its losses, costs and action. What is not known is `None`.
+    fn cells<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let one = |cell: u32| {
+            let (cell, found) = (CellId(cell), PyDict::new(py));
+            let (mixture, decision) = (self.router.mixture(cell), self.policy.cell(cell));
+            found.set_item("cell", cell.0)?;
+            found.set_item("name", self.router.cells().name(cell, self.router.classes()))?;
+            found.set_item("rows", mixture.len())?;
+            found.set_item("support", mixture.support().name())?;
+            found.set_item("centroid", mixture.centroid())?;
+            found.set_item("irreducible", decision.and_then(|d| d.irreducible()))?;
+            found.set_item("reducible", decision.and_then(|d| d.reducible()))?;
+            found.set_item("total", decision.map(|d| d.total()))?;
+            found.set_item("irreducible_bounds", decision.map(|d| d.irreducible_bounds()))?;
+            let costs = decision.map(|d| d.known_costs().map(|x| (!x.is_nan()).then_some(x)).collect::<Vec<_>>());
+            found.set_item("costs", costs)?;
+            found.set_item("action", decision.map(|d| d.action().to_string()))?;
+            found.set_item("margin", decision.map(|d| d.margin()))?;
+            Ok(found)
+        };
+        (0..self.router.cells().count() as u32).map(one).collect()
+    }
+}
+
+/// Which actions are certainly the best of their cells.
+#[pyclass(frozen, module = "pointsman._native")]
+pub(crate) struct Judgement(pub(crate) Arc<pointsman::Judgement>);
+
+#[pymethods]
+impl Judgement {
+    /// What the policy may cost more a query than the best one on these cells.
+    #[getter]
+    fn regret_bound(&self) -> f64 {
+        self.0.regret_bound
+    }
+
+    /// The share of the calibration rows whose action is certain.
+    #[getter]
+    fn certain_share(&self) -> f64 {
+        self.0.certain
+    }
+
+    /// Whether each cell's action is.
+    #[getter]
+    fn cells(&self) -> Vec<bool> {
+        self.0.cells.iter().map(|cell| cell.certain).collect()
+    }
+}
+
+fn named<'py>(py: Python<'py>, values: &Named<f64>) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    values.iter().try_for_each(|(name, value)| dict.set_item(name, value))?;
+    Ok(dict)
+}

@@ -1,0 +1,56 @@
+//! Files as arrays: what the command line reads, Python reads.
+
+use std::path::PathBuf;
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pointsman_table::{Filter, Frame, Need, ReadOptions};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::refused;
+
+/// Reads a table, with labels from a long table if one is given, and only the rows that pass all filters.
+#[pyfunction]
+#[pyo3(signature = (path, *, annotations = None, filters = Vec::new()))]
+pub(crate) fn read<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    annotations: Option<PathBuf>,
+    filters: Vec<(String, String)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let filters = filters.into_iter().map(|(column, value)| Filter::new(column, value)).collect();
+    let need = if annotations.is_some() { Need::Votes } else { Need::default() };
+    let options = ReadOptions { annotations, filters, need, ..ReadOptions::default() };
+    let frame = py.detach(|| pointsman_table::read_frame(&path, &options)).map_err(|error| match error {
+        pointsman_table::Error::Io { .. } => PyOSError::new_err(error.to_string()),
+        other => refused(other),
+    })?;
+    let Frame { table, ids, .. } = frame;
+    let (rows, classes) = (table.rows(), table.classes().len());
+    let reals = |values: Vec<f64>, width: usize| -> PyResult<Bound<'py, PyArray2<f64>>> {
+        PyArray1::from_vec(py, values).reshape([rows, width])
+    };
+    let found = PyDict::new(py);
+    found.set_item("classes", table.classes().to_vec())?;
+    found.set_item("probs", reals(table.predictions().to_vec(), classes)?)?;
+    if table.has_votes() {
+        let counts: Vec<u32> = (0..rows).filter_map(|row| table.votes(row)).flat_map(|v| v.counts()).copied().collect();
+        found.set_item("votes", PyArray1::from_vec(py, counts).reshape([rows, classes])?)?;
+    }
+    if !table.feature_names().is_empty() {
+        let values: Vec<f64> = (0..rows).flat_map(|row| table.features(row)).copied().collect();
+        found.set_item("features", reals(values, table.feature_names().len())?)?;
+        found.set_item("feature_names", table.feature_names().to_vec())?;
+    }
+    if table.has_weights() {
+        found.set_item("sample_weight", PyArray1::from_iter(py, (0..rows).map(|row| table.weight(row))))?;
+    }
+    let oracles = PyDict::new(py);
+    for (name, probs) in table.oracles() {
+        oracles.set_item(name, reals(probs.to_vec(), classes)?)?;
+    }
+    found.set_item("oracles", oracles)?;
+    found.set_item("ids", ids)?;
+    Ok(found)
+}

@@ -1,0 +1,165 @@
+//! Reports: the command line's JSON, figures and page.
+
+use std::sync::Arc;
+
+use pointsman::{DEFAULT_SPLITS, Replay};
+use pointsman_report::{FIGURES, Inputs, html, reliability};
+use pyo3::prelude::*;
+
+use crate::error::{Refusal, refused};
+use crate::policy::Policy;
+use crate::table::Table;
+use crate::task::Task;
+use crate::work::{self, Steps};
+
+/// What a policy costs on held-out rows.
+#[pyclass(frozen, module = "pointsman._native")]
+pub(crate) struct Report {
+    judged: Arc<Judged>,
+    report: pointsman_report::Report,
+}
+
+/// All that a report is drawn from.
+struct Judged {
+    router: Arc<pointsman::Router>,
+    policy: Arc<pointsman::Policy>,
+    table: Arc<pointsman::Table>,
+    replay: Replay,
+}
+
+impl Judged {
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs { router: &self.router, policy: &self.policy, table: &self.table, replay: &self.replay }
+    }
+
+    /// The report with what figures and the page need. Sliders are of prices: a limit is shown as the price it comes to.
+    fn detailed(&self, of: Option<&pointsman_report::Report>) -> pointsman::Result<pointsman_report::Report> {
+        let priced = self.policy.reprice(&self.policy.priced_task())?;
+        let inputs = Inputs { policy: &priced, ..self.inputs() };
+        let error = of.and_then(|report| report.calibration_error.clone());
+        pointsman_report::Report::new(&inputs, &[], error)?.detailed(&inputs, || ())
+    }
+}
+
+impl Report {
+    pub(crate) fn new(
+        py: Python<'_>,
+        policy: &Policy,
+        table: &Arc<pointsman::Table>,
+        calibration_error: bool,
+        seed: u64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let Policy { router, policy } = policy;
+        let (router, policy, table) = (Arc::clone(router), Arc::clone(policy), Arc::clone(table));
+        let judge = move |steps: &Steps| {
+            let replay = policy.replay(&table)?;
+            let judged = Judged { router, policy, table, replay };
+            let mut report = pointsman_report::Report::new(&judged.inputs(), &[], None)?;
+            if calibration_error && judged.table.has_votes() {
+                let (table, policy) = (&judged.table, &judged.policy);
+                let found = judged.router.calibration_error(table, policy, DEFAULT_SPLITS, seed, || steps.step())?;
+                report.calibration_error = Some(found);
+            }
+            pointsman::Result::Ok(Self { judged: Arc::new(judged), report })
+        };
+        work::run(py, progress, judge)?.map_err(refused)
+    }
+}
+
+#[pymethods]
+impl Report {
+    /// What `pointsman evaluate --json` prints.
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.report).map_err(unwritten)
+    }
+
+    /// One page that needs nothing else.
+    fn html(&self, py: Python<'_>) -> PyResult<String> {
+        let (judged, report) = (Arc::clone(&self.judged), self.report.clone());
+        let detailed = work::run(py, None, move |_| judged.detailed(Some(&report)))?.map_err(refused)?;
+        html(&detailed).map_err(unwritten)
+    }
+
+    /// A figure as SVG; `None` if this report has nothing to draw there.
+    fn svg(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+        let known = || FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", ");
+        let Some(figure) = FIGURES.iter().find(|figure| figure.name == name) else {
+            return Err(refused(Refusal::new(format!("no figure is called {name:?}; there are: {}", known()))));
+        };
+        let (judged, draw, report) = (Arc::clone(&self.judged), figure.draw, self.report.clone());
+        let drawn =
+            move |_: &Steps| pointsman::Result::Ok(draw(&judged.detailed(Some(&report))?).map(|picture| picture.svg()));
+        work::run(py, None, drawn)?.map_err(refused)
+    }
+
+    /// What happens at the task's prices, in a sentence.
+    #[getter]
+    fn money_line(&self) -> String {
+        self.report.money_line()
+    }
+
+    /// The task in a sentence.
+    #[getter]
+    fn task_line(&self) -> String {
+        self.report.task_line()
+    }
+}
+
+/// A table looked at before anyone relies on it.
+#[pyclass(frozen, module = "pointsman._native")]
+pub(crate) struct Diagnosis {
+    diagnosis: pointsman::Diagnosis,
+    table: Arc<pointsman::Table>,
+    task: pointsman::Task,
+    partition: pointsman::Partition,
+}
+
+/// Diagnoses a table. `progress` is told how many steps are done.
+#[pyfunction]
+#[pyo3(signature = (table, task, partition = "top-class:10", *, progress = None))]
+pub(crate) fn diagnose(
+    py: Python<'_>,
+    table: &Bound<'_, Table>,
+    task: &Bound<'_, Task>,
+    partition: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Diagnosis> {
+    let partition: pointsman::Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
+    let (table, task) = (Arc::clone(&table.get().0), task.get().0.clone());
+    let look = move |steps: &Steps| {
+        let diagnosis = pointsman::diagnose(&table, &task, &partition, || steps.step())?;
+        pointsman::Result::Ok(Diagnosis { diagnosis, table, task, partition })
+    };
+    work::run(py, progress, look)?.map_err(refused)
+}
+
+#[pymethods]
+impl Diagnosis {
+    /// What `pointsman diagnose --json` prints, but that rows are counted from zero.
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.diagnosis).map_err(unwritten)
+    }
+
+    /// The page of a router of one half judged on the other.
+    fn html(&self, py: Python<'_>) -> PyResult<String> {
+        let (table, task, partition) = (Arc::clone(&self.table), self.task.clone(), self.partition.clone());
+        let judge = move |_: &Steps| {
+            let [calibration, held_out] = pointsman::halves(&table)?;
+            let router = Arc::new(pointsman::Router::calibrate(&calibration, &partition)?);
+            let policy = Arc::new(router.policy(&task)?);
+            let replay = policy.replay(&held_out)?;
+            Judged { router, policy, table: Arc::new(held_out), replay }.detailed(None)
+        };
+        html(&work::run(py, None, judge)?.map_err(refused)?).map_err(unwritten)
+    }
+
+    /// How far the weak model's confidence can be believed, as SVG.
+    fn svg(&self) -> String {
+        reliability(&self.diagnosis.weak_model).svg()
+    }
+}
+
+fn unwritten(error: serde_json::Error) -> PyErr {
+    refused(Refusal::new(error.to_string()))
+}

@@ -1,0 +1,124 @@
+//! Routers: calibrating them, and their file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pointsman::{CellId, Factor, Partition};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+
+use crate::error::{Refusal, refused};
+use crate::policy::Policy;
+use crate::table::Table;
+use crate::task::Task;
+use crate::work;
+
+/// The higher-order predictor, and the file people keep.
+#[pyclass(frozen, eq, module = "pointsman._native")]
+#[derive(PartialEq)]
+pub(crate) struct Router(pub(crate) Arc<pointsman::Router>);
+
+#[pymethods]
+impl Router {
+    /// Calibrates a table. `progress` is told how many of `Router.steps(partition)` are done.
+    #[staticmethod]
+    #[pyo3(signature = (table, partition, *, recalibrate = false, seed = 0, progress = None))]
+    fn calibrate(
+        py: Python<'_>,
+        table: &Bound<'_, Table>,
+        partition: &str,
+        recalibrate: bool,
+        seed: u64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let partition: Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
+        let table = Arc::clone(&table.get().0);
+        let learn = move |steps: &work::Steps| pointsman::Router::learn(&table, &partition, seed, &|| steps.step());
+        let (router, _) = work::run(py, progress, learn)?.map_err(refused)?;
+        if recalibrate && matches!(router.partition().factors(), [Factor::Forest { .. }]) {
+            let reason =
+                "recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use tree";
+            return Err(refused(Refusal::new(reason)));
+        }
+        Ok(Self(Arc::new(if recalibrate { router.recalibrated() } else { router })))
+    }
+
+    /// How many steps calibrating takes at most.
+    #[staticmethod]
+    fn steps(partition: &str) -> PyResult<u64> {
+        Ok(pointsman::Router::steps(&partition.parse().map_err(refused::<pointsman::Error>)?))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let router = py.detach(|| pointsman_table::parse_router(data));
+        Ok(Self(Arc::new(router.map_err(|reason| refused(Refusal::new(reason)))?)))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| pointsman_table::router_bytes(&self.0));
+        Ok(PyBytes::new(py, &bytes.map_err(|reason| refused(Refusal::new(reason)))?))
+    }
+
+    /// Writes the router file; it appears whole or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| pointsman_table::save_router(path, &self.0)).map_err(|error| match error {
+            pointsman_table::Error::Io { .. } => PyOSError::new_err(error.to_string()),
+            other => refused(other),
+        })
+    }
+
+    fn policy(&self, py: Python<'_>, task: &Bound<'_, Task>) -> PyResult<Policy> {
+        let (router, task) = (Arc::clone(&self.0), task.get().0.clone());
+        let compiled = work::run(py, None, move |_| router.policy(&task))?.map_err(refused)?;
+        Ok(Policy::new(Arc::clone(&self.0), compiled))
+    }
+
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.0.classes().to_vec()
+    }
+
+    /// The features that cells are found by.
+    #[getter]
+    fn features(&self) -> Vec<String> {
+        self.0.cells().features().to_vec()
+    }
+
+    /// The other models whose predictions were kept.
+    #[getter]
+    fn oracles(&self) -> Vec<String> {
+        self.0.rows().oracles().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    #[getter]
+    fn partition(&self) -> String {
+        self.0.partition().to_string()
+    }
+
+    #[getter]
+    fn recalibrated(&self) -> bool {
+        self.0.is_recalibrated()
+    }
+
+    #[getter]
+    fn cells(&self) -> usize {
+        self.0.cells().count()
+    }
+
+    /// What lies in each cell.
+    #[getter]
+    fn cell_names(&self) -> Vec<String> {
+        let cells = 0..self.cells() as u32;
+        cells.map(|cell| self.0.cells().name(CellId(cell), self.0.classes())).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows().rows()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((PyType::new::<Self>(py).getattr("from_bytes")?, (self.to_bytes(py)?,)))
+    }
+}

@@ -1,0 +1,60 @@
+//! Tables made of arrays.
+
+use std::sync::Arc;
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::error::refused;
+use crate::rows::Matrix;
+
+/// Rows of predictions with what is known about each, checked.
+#[pyclass(frozen, module = "pointsman._native")]
+pub(crate) struct Table(pub(crate) Arc<pointsman::Table>);
+
+#[pymethods]
+impl Table {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    #[pyo3(signature = (classes, probs, *, votes = None, truth = None, weights = None, features = None, oracles = None))]
+    fn new(
+        py: Python<'_>,
+        classes: Vec<String>,
+        probs: Matrix<'_>,
+        votes: Option<PyReadonlyArray2<'_, u32>>,
+        truth: Option<Matrix<'_>>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        features: Option<(Vec<String>, Matrix<'_>)>,
+        oracles: Option<Vec<(String, Matrix<'_>)>>,
+    ) -> PyResult<Self> {
+        let probs = probs.to_doubles()?;
+        let votes = votes.map(|votes| votes.as_array().iter().copied().collect::<Vec<u32>>());
+        let truth = truth.map(|truth| truth.to_doubles()).transpose()?;
+        let weights = weights.map(|weights| weights.as_array().to_vec());
+        let features = features.map(|(names, values)| PyResult::Ok((names, values.to_doubles()?))).transpose()?;
+        let oracles =
+            oracles.unwrap_or_default().into_iter().map(|(name, probs)| PyResult::Ok((name, probs.to_doubles()?)));
+        let oracles = oracles.collect::<PyResult<Vec<_>>>()?;
+        let build = || {
+            let mut table = pointsman::Table::new(classes, probs)?;
+            if let Some(votes) = votes {
+                table = table.with_votes(votes)?;
+            }
+            if let Some(truth) = truth {
+                table = table.with_truth(truth)?;
+            }
+            if let Some(weights) = weights {
+                table = table.with_weights(weights)?;
+            }
+            if let Some((names, values)) = features {
+                table = table.with_features(names, values)?;
+            }
+            oracles.into_iter().try_fold(table, |table, (name, probs)| table.with_oracle(name, probs))
+        };
+        Ok(Self(Arc::new(py.detach(build).map_err(refused)?)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows()
+    }
+}

@@ -1,0 +1,67 @@
+//! Decisions as a table: what `decide` writes, and what any other program gets.
+
+use pointsman::{Decision, Decisions, Judgement, Policy};
+use rayon::prelude::*;
+
+use crate::write::{Column, ColumnKind};
+
+/// Rows one core turns into text and numbers at a time.
+const CHUNK: usize = 1 << 12;
+
+/// The columns' names and kinds: a contract with scripts.
+#[must_use]
+pub fn decision_columns(policy: &Policy, ids: bool, certain: bool) -> Vec<(String, ColumnKind)> {
+    use ColumnKind::{Count, Real, Text};
+    let task = policy.task();
+    let mut names = Vec::new();
+    if ids {
+        names.push(("id".to_owned(), Text));
+    }
+    names.extend([("cell", Count), ("support", Text), ("action", Text), ("label", Text)].map(own));
+    names.extend([("irreducible", Real), ("reducible", Real), ("cost_predict", Real)].map(own));
+    names.extend(task.routes().iter().map(|route| (format!("cost_route_{}", route.name()), Real)));
+    names.extend(task.abstain_price().map(|_| ("cost_abstain".to_owned(), Real)));
+    names.extend(task.loss().acts().map(|_| ("act".to_owned(), Text)));
+    names.extend(certain.then(|| ("certain".to_owned(), Text)));
+    names
+}
+
+fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
+    (name.to_owned(), kind)
+}
+
+/// The values of [`decision_columns`]: of a batch, the [answers](Policy::answers) to it and its ids, if there are any; with a
+/// judgement, which of them are certain.
+#[must_use]
+pub fn decision_values(
+    policy: &Policy,
+    decisions: &Decisions,
+    answers: &[[u32; 2]],
+    judgement: Option<&Judgement>,
+    ids: Option<Vec<String>>,
+) -> Vec<Column> {
+    let rows = || (0..decisions.len()).into_par_iter().with_min_len(CHUNK);
+    let text = |value: &(dyn Fn(Decision<'_>) -> String + Sync)| {
+        Column::Text(rows().map(|row| value(policy.row(decisions, row))).collect())
+    };
+    let real = |value: &(dyn Fn(Decision<'_>) -> Option<f64> + Sync)| {
+        Column::Real(rows().map(|row| value(policy.row(decisions, row)).unwrap_or(f64::NAN)).collect())
+    };
+    let named = |names: &[String], which: usize| {
+        Column::Text(answers.iter().map(|answer| names[answer[which] as usize].clone()).collect())
+    };
+    let mut columns: Vec<Column> = ids.map(Column::Text).into_iter().collect();
+    columns.extend([
+        Column::Count(rows().map(|row| u64::from(policy.row(decisions, row).cell().0)).collect()),
+        text(&|d| d.support().name().to_owned()),
+        text(&|d| d.action().to_string()),
+        named(policy.classes(), 0),
+        real(&|d| d.irreducible()),
+        real(&|d| d.reducible()),
+    ]);
+    let actions = policy.task().action_names().len();
+    columns.extend((0..actions).map(|action| real(&|d| d.known_costs().nth(action))));
+    columns.extend(policy.task().loss().acts().map(|acts| named(acts, 1)));
+    columns.extend(judgement.map(|judgement| text(&|d| judgement.is_certain(&d).to_string())));
+    columns
+}

@@ -1,0 +1,90 @@
+//! Arrays of queries decided together, as they lie in memory.
+
+use rayon::prelude::*;
+
+use super::{Decision, Decisions, Policy, Verdict};
+use crate::error::{Error, Result};
+use crate::simplex::{self, Real};
+use crate::table::Table;
+
+/// Rows one core takes at a time.
+const PART: usize = 1 << 14;
+
+impl Policy {
+    /// Decides many queries, `predictions` and `features` row by row, on all cores. Predictions are not copied unless the router
+    /// has a forest.
+    ///
+    /// ```
+    /// use pointsman::{Action, Loss, Oracle, Partition, Router, Table, Task};
+    /// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.4, 0.6])?.with_votes(vec![5, 0, 2, 3, 0, 5])?;
+    /// let router = Router::calibrate(&table, &Partition::top_class(1))?;
+    /// let policy = router.policy(&Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?)?;
+    /// let decisions = policy.decide_many(&[0.85_f32, 0.15, 0.3, 0.7], &[])?;
+    /// assert_eq!(policy.row(&decisions, 0).action(), Action::Route("expert"));
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not fit, or a row is not a prediction; the first such row is named.
+    pub fn decide_many<T: Real>(&self, predictions: &[T], features: &[f64]) -> Result<Decisions> {
+        let (c, d) = (self.cells.classes(), self.cells.features().len());
+        let rows = predictions.len() / c;
+        if predictions.len() != rows * c || features.len() != rows * d {
+            return Err(Error::Table(format!(
+                "{} probabilities and {} feature values are not rows of {c} and {d}, which this router needs",
+                predictions.len(),
+                features.len()
+            )));
+        }
+        if self.has_forest() {
+            let probs = predictions.iter().map(|p| p.to_f64()).collect();
+            let table = Table::new(self.classes().iter().map(String::as_str), probs)?;
+            return self.decide_batch(&table.with_features(self.cells.features().to_vec(), features.to_vec())?);
+        }
+        let mut verdicts = vec![Verdict::default(); rows];
+        let decide = |(part, out): (usize, &mut [Verdict])| {
+            let (start, end) = (part * PART, part * PART + out.len());
+            let decided = self.decide_rows(&predictions[start * c..end * c], &features[start * d..end * d], out);
+            decided.map_err(|error| error.map_row(|row| start + row)).err()
+        };
+        let faults: Vec<Option<Error>> = verdicts.par_chunks_mut(PART).enumerate().map(decide).collect();
+        // The first of several, whichever core was first to find one.
+        match faults.into_iter().flatten().next() {
+            Some(fault) => Err(fault),
+            None => Ok(Decisions { verdicts, losses: Vec::new(), width: 0 }),
+        }
+    }
+
+    /// What predicting would answer to each row of a batch: a class, and what the loss would do, which is an act if it has acts
+    /// of its own.
+    ///
+    /// # Panics
+    /// If the batch is of another policy.
+    #[must_use]
+    pub fn answers<T: Real>(&self, decisions: &Decisions, predictions: &[T]) -> Vec<[u32; 2]> {
+        let rows = predictions.par_chunks_exact(self.cells.classes()).with_min_len(1 << 12).enumerate();
+        let scratch = || vec![0.0; self.cells.classes()];
+        rows.take(decisions.len())
+            .map_init(scratch, |scratch, (row, prediction)| self.row(decisions, row).answer(prediction, scratch))
+            .collect()
+    }
+}
+
+impl Decision<'_> {
+    fn answer<T: Real>(&self, prediction: &[T], scratch: &mut [f64]) -> [u32; 2] {
+        let loss = self.policy.task.loss();
+        let served = match self.served() {
+            Some(centroid) => centroid,
+            None => {
+                simplex::normalise_into(prediction, scratch);
+                scratch
+            }
+        };
+        [loss.label(served) as u32, loss.act(served) as u32]
+    }
+
+    /// The costs in the order of [`Decision::costs`], NaN where items carry one label each and only bounds are known.
+    pub fn known_costs(&self) -> impl Iterator<Item = f64> {
+        self.costs().iter().zip(self.costs_high()).map(|(&low, &high)| if low == high { low } else { f64::NAN })
+    }
+}

@@ -1,0 +1,254 @@
+"""A scikit-learn classifier that asks an oracle where that is worth its price."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
+    from sklearn.utils.multiclass import check_classification_targets
+except ImportError as error:
+    raise ImportError("RoutedClassifier needs scikit-learn: pip install scikit-learn") from error
+
+from . import _inputs, _native
+from ._decisions import Decisions
+from ._errors import PointsmanError, not_fitted
+from ._policy import Policy
+from ._router import Router
+
+#: The name of the route.
+_ROUTE = "oracle"
+
+
+class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Any classifier with ``predict_proba``, and an oracle for the rows that are worth asking about.
+
+    ``fit`` calibrates a router on predictions of held-out folds; ``predict`` answers with the classifier, asks the oracle for all
+    routed rows in one batch, and marks what it declines.
+
+    Parameters
+    ----------
+    estimator:
+        The classifier.
+    oracle:
+        A function of the routed rows of ``X``, or a fitted estimator with ``predict``: it gives labels, or probabilities
+        in the order of ``classes_``. Without it nothing is routed.
+    price:
+        What asking costs a row, in the loss's unit.
+    kind:
+        What is assumed of the oracle's answers: see :class:`Oracle`. If it is measured, it is asked about all rows in ``fit``.
+    loss, abstain, budget, partition, recalibrate, seed:
+        As for :class:`Router` and :meth:`Router.policy`.
+    cv:
+        The folds, as in scikit-learn.
+    abstention:
+        What ``predict`` gives for rows it declines: by default -1, NaN or ``"abstain"``, as the labels are.
+
+    Attributes
+    ----------
+    estimator_, router_, policy_, classes_:
+        The classifier fitted on all rows, the router, the policy, and the labels in order.
+
+    Examples
+    --------
+    >>> import numpy as np, pointsman
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 1))
+    >>> chance = 1 / (1 + np.exp(-4 * X[:, 0] ** 2 + 2))
+    >>> votes = np.column_stack([5 - (ones := rng.binomial(5, chance)), ones])
+    >>> y = (rng.random(600) < chance).astype(int)
+    >>> routed = pointsman.RoutedClassifier(LogisticRegression(), lambda X: (X[:, 0] ** 2 > 0.5).astype(int), price=0.02)
+    >>> routed.fit(X, y, votes=votes).predict(X[:3]).shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        oracle: Callable[[Any], Any] | Any | None = None,
+        *,
+        price: float = 0.05,
+        kind: str | _native.Oracle = "bayes",
+        loss: str | _native.Loss = "brier",
+        abstain: float | None = None,
+        budget: float | None = None,
+        partition: str = "top-class:10",
+        recalibrate: bool = False,
+        cv: Any = 5,
+        abstention: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.oracle = oracle
+        self.price = price
+        self.kind = kind
+        self.loss = loss
+        self.abstain = abstain
+        self.budget = budget
+        self.partition = partition
+        self.recalibrate = recalibrate
+        self.cv = cv
+        self.abstention = abstention
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any, votes: Any = None, sample_weight: Any = None) -> Self:
+        """Fits the classifier on all rows, and the router on predictions of held-out folds.
+
+        ``votes`` is as in :meth:`Router.fit`, columns in the order of the sorted labels. Without it each row has the one label
+        ``y``, which cannot tell noise from error: rows whose action stays undetermined are predicted.
+        """
+        X, y = indexable(X, y)
+        check_classification_targets(y)
+        y = column_or_1d(y, warn=True)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise PointsmanError(f"y has {len(self.classes_)} class: a classifier needs two at least")
+        if votes is None:
+            votes = np.eye(len(self.classes_), dtype=np.uint32)[codes]
+            if self.oracle is not None:
+                warnings.warn(
+                    "one label a row cannot tell noise from error, so that some rows stay undetermined and are predicted:"
+                    " give votes=… with several labels for some rows",
+                    stacklevel=2,
+                )
+        weighted: dict[str, Any] = {} if sample_weight is None else {"sample_weight": sample_weight}
+        held_out = cross_val_predict(
+            clone(self.estimator), X, y, cv=self.cv, method="predict_proba", params=weighted or None
+        )
+        self.estimator_ = clone(self.estimator).fit(X, y, **weighted)
+        oracles = None
+        if self._kind() == _native.Oracle.measured() and self.oracle is not None:
+            oracles = {_ROUTE: self._answers(self.oracle, X)}
+        router = Router(self.partition, self.recalibrate, self.seed, classes=_names(self.classes_))
+        if sample_weight is not None:
+            # Rows that do not count are left out: a router has no use for them.
+            sample_weight = np.asarray(sample_weight, dtype=np.float64)
+            kept = np.flatnonzero(sample_weight != 0)
+            held_out, votes, sample_weight = held_out[kept], _safe_indexing(votes, kept), sample_weight[kept]
+            oracles = oracles and {name: answers[kept] for name, answers in oracles.items()}
+        self.router_ = router.fit(held_out, votes, oracles=oracles, sample_weight=sample_weight)
+        self.policy_ = self._policy(self.router_)
+        self.n_features_in_ = getattr(self.estimator_, "n_features_in_", np.shape(X)[1] if np.ndim(X) > 1 else 1)
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.estimator_.feature_names_in_
+        return self
+
+    def _kind(self) -> _native.Oracle:
+        return self.kind if isinstance(self.kind, _native.Oracle) else _native.Oracle(self.kind)
+
+    def _policy(self, router: Router) -> Policy:
+        routes: Mapping[str, Any] = {} if self.oracle is None else {_ROUTE: (self._kind(), self.price)}
+        return router.policy(loss=self.loss, routes=routes, abstain=self.abstain, budget=self.budget)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "policy_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = own.sparse, own.allow_nan
+        return tags
+
+    def predict_proba(self, X: Any) -> npt.NDArray[Any]:
+        """The classifier's own probabilities."""
+        if not hasattr(self, "policy_"):
+            not_fitted(self)
+        found: npt.NDArray[Any] = self.estimator_.predict_proba(X)
+        return found
+
+    def decide(self, X: Any) -> Decisions:
+        """What to do with each row; nobody is asked."""
+        return self.policy_.decide(self.predict_proba(X)) if hasattr(self, "policy_") else not_fitted(self)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Labels: the classifier's, the oracle's for routed rows, and ``abstention`` for declined ones."""
+        decisions = self.decide(X)
+        labels = self.classes_[decisions.label_codes]
+        routed = np.flatnonzero(self._routed(decisions))
+        if len(routed) > 0:
+            answers = self._answers(self.oracle, _safe_indexing(X, routed))
+            labels[routed] = self.classes_[answers.argmax(axis=1)]
+        declined = np.zeros(len(labels), bool) if self.abstain is None else decisions.mask("abstain")
+        if declined.any():
+            mark = self._mark()
+            labels = labels.astype(np.result_type(labels, mark) if not isinstance(mark, str) else object)
+            labels[declined] = mark
+        return labels
+
+    def _routed(self, decisions: Decisions) -> npt.NDArray[np.bool_]:
+        return np.zeros(len(decisions), bool) if self.oracle is None else decisions.mask(f"route:{_ROUTE}")
+
+    def _mark(self) -> Any:
+        if self.abstention is not None:
+            return self.abstention
+        kind = self.classes_.dtype.kind
+        if kind in "ib":
+            return -1
+        return np.nan if kind == "f" else "abstain"
+
+    def _answers(self, oracle: Any, X: Any) -> npt.NDArray[np.float64]:
+        """The oracle's answers as distributions over the classes."""
+        given = np.asarray(oracle(X) if callable(oracle) else oracle.predict(X))
+        rows = len(X) if hasattr(X, "__len__") else X.shape[0]
+        if len(given) != rows:
+            raise PointsmanError(f"the oracle gave {len(given)} answers to {rows} rows")
+        if given.ndim == 2:
+            if given.shape[1] != len(self.classes_):
+                raise PointsmanError(f"the oracle gave {given.shape[1]} probabilities for {len(self.classes_)} classes")
+            return _inputs.floats(given, "oracle").astype(np.float64)
+        places = {label: place for place, label in enumerate(self.classes_.tolist())}
+        answers = np.zeros((rows, len(self.classes_)))
+        for row, label in enumerate(given.tolist()):
+            if label not in places:
+                raise PointsmanError(f"row {row}: the oracle answered {label!r}, which is no class", row=row)
+            answers[row, places[label]] = 1.0
+        return answers
+
+    def costs(self, X: Any, y: Any) -> npt.NDArray[np.float64]:
+        """What each row really costs, its label being known: the loss of what was answered, and the prices paid."""
+        probs = self.predict_proba(X)
+        decisions = self.policy_.decide(probs)
+        answers = np.zeros((len(decisions), len(self.classes_)))
+        routed = np.flatnonzero(self._routed(decisions))
+        if len(routed) > 0:
+            answers[routed] = self._answers(self.oracle, _safe_indexing(X, routed))
+        codes = np.searchsorted(self.classes_, np.asarray(y))
+        known = np.isin(np.asarray(y), self.classes_)
+        if not known.all():
+            row = int(np.flatnonzero(~known)[0])
+            raise PointsmanError(f"row {row}: {np.asarray(y)[row]!r} is no class of the classifier", row=row)
+        native = self.policy_._policy
+        return native.realised(decisions._decisions, _inputs.floats(probs, "probs"), codes.astype(np.uint32), answers)
+
+
+def _names(labels: npt.NDArray[Any]) -> list[str]:
+    """Labels as classes are called: whole numbers look alike whether they are floats or not."""
+    return [str(int(label)) if isinstance(label, float) and label.is_integer() else str(label) for label in labels]
+
+
+def cost_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """A scorer for scikit-learn: minus the mean cost of a :class:`RoutedClassifier`, also at the end of a pipeline.
+
+    >>> import numpy as np, pointsman
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> routed = pointsman.RoutedClassifier(LogisticRegression(), abstain=0.2)
+    >>> bool((cross_val_score(routed, X, y, scoring=pointsman.cost_scorer, cv=3) <= 0).all())
+    True
+    """
+    steps = getattr(estimator, "steps", None)
+    if steps is not None:
+        before, estimator = estimator[:-1], estimator[-1]
+        X = before.transform(X) if len(steps) > 1 else X
+    if hasattr(estimator, "best_estimator_"):
+        estimator = estimator.best_estimator_
+    return -float(np.mean(estimator.costs(X, y)))

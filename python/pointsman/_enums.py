@@ -1,0 +1,35 @@
+"""Names that have a fixed set of values; plain strings are as good."""
+
+from enum import StrEnum
+
+
+class Estimator(StrEnum):
+    """How the irreducible loss is estimated."""
+
+    SHRINK = "shrink"
+    PLUGIN = "plugin"
+    NPMLE = "npmle"
+    DIRICHLET = "dirichlet"
+
+
+class Ties(StrEnum):
+    """Which action wins when costs are equal."""
+
+    FRUGAL = "frugal"
+    PAPER = "paper"
+
+
+class Aggregate(StrEnum):
+    """What the labels of a panel become."""
+
+    MEAN = "mean"
+    PLURALITY = "plurality"
+    LAPLACE = "laplace"
+
+
+class Support(StrEnum):
+    """How many calibration rows stand behind a cell."""
+
+    ENOUGH = "enough"
+    SPARSE = "sparse"
+    EMPTY = "empty"

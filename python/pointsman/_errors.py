@@ -1,0 +1,37 @@
+"""What can be wrong with an input."""
+
+from typing import NoReturn
+
+
+class PointsmanError(ValueError):
+    """An input was refused. ``row`` (from zero) and ``column`` say where, if one value is to blame.
+
+    >>> import pointsman
+    >>> try:
+    ...     pointsman.Router().fit([[0.5, 0.5], [0.5, 0.6]], [["0"], ["1"]])
+    ... except pointsman.PointsmanError as error:
+    ...     print(error.row, error.column)
+    1 prob_*
+    """
+
+    row: int | None
+    column: str | None
+
+    def __init__(self, message: str, *, row: int | None = None, column: str | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+        self.column = column
+
+
+class NotFitted(PointsmanError):
+    """Used before ``fit``; with scikit-learn, a ``sklearn.exceptions.NotFittedError`` too."""
+
+
+def not_fitted(what: object) -> NoReturn:
+    """Raises that something must be fitted first."""
+    message = f"this {type(what).__name__} is not fitted yet: call fit first"
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        raise NotFitted(message) from None
+    raise type("NotFitted", (NotFitted, NotFittedError), {"__module__": __name__})(message)

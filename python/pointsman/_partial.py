@@ -1,0 +1,152 @@
+"""Calibration in parts: what each machine makes of its rows, and what becomes of all of them."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _inputs, _native
+from ._errors import PointsmanError
+from ._inputs import Columns, MatrixLike
+from ._progress import bar
+from ._router import Router
+
+
+class Partial:
+    """The rows of one shard, in the cells of a router that was fitted on a sample.
+
+    However rows are divided among parts, and in whatever order parts are merged, the router is the same.
+
+    Parameters
+    ----------
+    like:
+        The router whose cells are used; not a forest.
+    cap:
+        The most rows that a cell keeps: a fair sample of those it has seen, weighted to stand for them. Rows then need ids
+        that no other row of any part has.
+    seed:
+        Of that sample. Parts that are to be merged share it.
+
+    Examples
+    --------
+    >>> import numpy as np, pointsman
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1], 400)
+    >>> votes = rng.multinomial(5, probs)
+    >>> like = pointsman.Router().fit(probs[:50], votes[:50])
+    >>> first = pointsman.Partial(like).add(probs[:300], votes[:300])
+    >>> second = pointsman.Partial.from_bytes(pointsman.Partial(like).add(probs[300:], votes[300:]).to_bytes())
+    >>> router = first.merge(second).finish()
+    >>> router.to_bytes() == pointsman.Partial(like).add(probs, votes).finish().to_bytes()
+    True
+    """
+
+    def __init__(self, like: Router, *, cap: int | None = None, seed: int = 0) -> None:
+        if not isinstance(like, Router):
+            raise PointsmanError(f"like: {like!r} is not a Router")
+        self._part = _native.Partial(like._fitted(), cap=cap, seed=seed)
+
+    def add(
+        self,
+        probs: MatrixLike,
+        votes: Any,
+        *,
+        features: MatrixLike | None = None,
+        oracles: Mapping[str, MatrixLike] | None = None,
+        sample_weight: Any = None,
+        ids: Any = None,
+    ) -> Self:
+        """Adds rows; arguments are those of :meth:`Router.fit`. All features are kept. ``ids`` are whole numbers or text."""
+        table, _, _ = _inputs.table(
+            probs,
+            classes=self._part.classes,
+            votes_given=votes,
+            features_given=features,
+            oracles_given=oracles,
+            sample_weight=sample_weight,
+        )
+        self._part.add(table, None if ids is None else _numbers(ids, len(table)))
+        return self
+
+    def add_batch(self, batch: Any) -> Self:
+        """Adds an Arrow batch with columns ``prob_<class>`` and ``votes_<class>``, and perhaps ``x_<name>``, ``weight`` and ``id``.
+
+        >>> import pyarrow as pa, numpy as np, pointsman
+        >>> like = pointsman.Router(classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
+        >>> batch = pa.record_batch({"prob_no": [0.8], "prob_yes": [0.2], "votes_no": [3], "votes_yes": [2]})
+        >>> len(pointsman.Partial(like).add_batch(batch))
+        1
+        """
+        columns = Columns(batch, "batch")
+        classes = self._part.classes
+
+        def of(prefix: str) -> dict[str, str]:
+            lacking = [f"{prefix}{name}" for name in classes if f"{prefix}{name}" not in columns.names]
+            if lacking:
+                known = ", ".join(columns.names)
+                raise PointsmanError(f"batch: no column {lacking[0]}; there are {known}", column=lacking[0])
+            return {name: f"{prefix}{name}" for name in classes}
+
+        def array(names: list[str], missing: bool = False) -> npt.NDArray[Any]:
+            return _inputs._array(columns.matrix(names, missing=missing))
+
+        features = [name for name in columns.names if name.startswith("x_")]
+        given = {name.removeprefix("x_"): array([name], True)[:, 0] for name in features}
+        return self.add(
+            array(list(of("prob_").values())),
+            array(list(of("votes_").values())),
+            features=given or None,
+            sample_weight=array(["weight"])[:, 0] if "weight" in columns.names else None,
+            ids=columns.texts("id") if "id" in columns.names else None,
+        )
+
+    def merge(self, *others: "Partial") -> Self:
+        """Adds what other parts have; they must be like the same router, with the same cap and columns."""
+        for other in others:
+            if not isinstance(other, Partial):
+                raise PointsmanError(f"merge: {other!r} is not a Partial")
+            # Itself once more, if somebody insists: through a copy.
+            part = _native.Partial.from_bytes(other.to_bytes()) if other is self else other._part
+            self._part.merge(part)
+        return self
+
+    def finish(self, partition: str | None = None, *, seed: int = 0, progress: bool = False) -> Router:
+        """The router of all rows added; with a partition, one that finds cells of its own among the rows kept."""
+        if partition is None:
+            router = self._part.finish()
+        else:
+            with bar("growing trees", _native.Router.steps(partition), progress) as told:
+                router = self._part.calibrate(partition, seed=seed, progress=told)
+        made = Router(partition=router.partition, recalibrate=router.recalibrated, classes=list(router.classes))
+        return made._learned(router, list(self._part.features))
+
+    def to_bytes(self) -> bytes:
+        """The part as bytes, to be sent to whoever merges."""
+        return self._part.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """A part from its bytes, checking everything in them."""
+        made = cls.__new__(cls)
+        made._part = _native.Partial.from_bytes(data)
+        return made
+
+    def __len__(self) -> int:
+        """How many rows are kept."""
+        return len(self._part)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).from_bytes, (self.to_bytes(),))
+
+    def __repr__(self) -> str:
+        cap = "" if self._part.cap is None else f", at most {self._part.cap[0]} a cell"
+        return f"<Partial: {len(self)} rows{cap}>"
+
+
+def _numbers(ids: Any, rows: int) -> npt.NDArray[np.uint64]:
+    """Ids as numbers."""
+    array = np.asarray(ids)
+    if array.ndim == 1 and array.dtype.kind in "iu" and len(array) == rows:
+        return np.ascontiguousarray(array).astype(np.uint64)
+    return _native.number_ids(_inputs.ids(ids, rows))

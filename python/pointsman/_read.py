@@ -1,0 +1,74 @@
+"""Files as arrays."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+
+
+class Arrays(NamedTuple):
+    """What a table holds; what it does not hold is ``None``."""
+
+    #: The names of the classes.
+    classes: list[str]
+    #: The classifier's predictions, rows × classes.
+    probs: npt.NDArray[np.float64]
+    #: Label counts, rows × classes.
+    votes: npt.NDArray[np.uint32] | None
+    #: Features by name.
+    features: dict[str, npt.NDArray[np.float64]] | None
+    #: Other models' predictions by name.
+    oracles: dict[str, npt.NDArray[np.float64]]
+    #: One weight a row.
+    sample_weight: npt.NDArray[np.float64] | None
+    #: One id a row.
+    ids: list[str] | None
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    annotations: str | PathLike[str] | None = None,
+    where: Mapping[str, Any] | None = None,
+) -> Arrays:
+    """Reads a table as the command line does: CSV, JSONL, Parquet, Arrow or npz.
+
+    Parameters
+    ----------
+    path:
+        The table.
+    annotations:
+        A long table ``id,label[,annotator]`` that gives the votes, joined by the table's ``id``.
+    where:
+        Only rows with these values in these columns, as ``--where``.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, pointsman
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> table, labels = folder / "predictions.csv", folder / "labels.csv"
+    >>> _ = table.write_text("id,prob_no,prob_yes\\na,0.9,0.1\\nb,0.4,0.6\\n")
+    >>> _ = labels.write_text("id,label\\nb,yes\\na,no\\nb,no\\n")
+    >>> rows = pointsman.read(table, annotations=labels)
+    >>> rows.classes, rows.votes.tolist()
+    (['no', 'yes'], [[1, 0], [1, 1]])
+    """
+    filters = [(str(column), str(value)) for column, value in (where or {}).items()]
+    found = _native.read(Path(path), annotations=None if annotations is None else Path(annotations), filters=filters)
+    features = None
+    if "features" in found:
+        features = {name: found["features"][:, i] for i, name in enumerate(found["feature_names"])}
+    return Arrays(
+        classes=found["classes"],
+        probs=found["probs"],
+        votes=found.get("votes"),
+        features=features,
+        oracles=found["oracles"],
+        sample_weight=found.get("sample_weight"),
+        ids=found["ids"],
+    )

@@ -1,0 +1,353 @@
+"""Reports: data first, then drawn."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _inputs, _native
+from ._errors import PointsmanError
+from ._inputs import MatrixLike
+from ._progress import bar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def _axes(axes: "Axes | None") -> "Axes":
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise PointsmanError("plot needs matplotlib: pip install matplotlib") from None
+    return pyplot.subplots()[1] if axes is None else axes
+
+
+def _number(value: Any) -> str:
+    if value is None or value != value:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td>{_number(value)}</td>" for value in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _page(title: str, body: str) -> str:
+    style = (
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+        "td,th{padding:.2rem .8rem;text-align:right}td:nth-child(2),th:nth-child(2){text-align:left}"
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{style}</style><h1>{escape(title)}</h1>{body}</html>\n"
+    )
+
+
+def _write(path: str | PathLike[str], text: str) -> None:
+    """The file appears whole or not at all."""
+    target = Path(path)
+    part = target.with_name(f".{target.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+class Report:
+    """What a policy costs on held-out rows; made by :meth:`Policy.evaluate`.
+
+    Examples
+    --------
+    >>> import numpy as np, pointsman
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1], 400)
+    >>> votes = rng.multinomial(5, probs)
+    >>> policy = pointsman.Router().fit(probs[:200], votes[:200]).policy(routes={"expert": 0.05}, abstain=0.4)
+    >>> report = policy.evaluate(probs[200:], votes[200:])
+    >>> sorted(report.mean_cost)[:2]
+    ['always-abstain', 'always-predict']
+    >>> report.mean_cost["router"] >= report.mean_cost["pointwise-optimal"]
+    True
+    """
+
+    def __init__(self, report: _native.Report) -> None:
+        self._report = report
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """All of it, as ``pointsman evaluate --json`` prints it."""
+        loaded: dict[str, Any] = json.loads(self._report.json())
+        return loaded
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return self._report.json()
+
+    @property
+    def rows(self) -> int:
+        """Held-out rows."""
+        return int(self.data["rows"])
+
+    @property
+    def mean_cost(self) -> dict[str, float]:
+        """Mean cost a query of the router, of always doing the same, and of the best possible."""
+        return dict(self.data["mean_cost"])
+
+    @property
+    def standard_error(self) -> dict[str, float]:
+        """Standard errors of the mean costs."""
+        return dict(self.data["standard_error"])
+
+    @property
+    def regret(self) -> dict[str, float]:
+        """Cost above the best action a cell, and above the best a row."""
+        return dict(self.data["regret"])
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Which share of the rows each action gets."""
+        return dict(self.data["shares"])
+
+    @property
+    def gain(self) -> dict[str, float | None]:
+        """Normalised gain of each ranking: 0 random, 1 the best possible."""
+        return dict(self.data["gain"])
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """Mean loss when the first 0 %, 1 %, … 100 % of each ranking are routed."""
+        return dict(self.data["curves"])
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.rows} rows. {self._report.money_line}>"
+
+    def _repr_html_(self) -> str:
+        costs = [(name, cost, self.standard_error.get(name)) for name, cost in self.mean_cost.items()]
+        lines = f"<p>{escape(self._report.task_line)}</p><p><b>{escape(self._report.money_line)}</b></p>"
+        return lines + _table(["", "mean cost a query", "standard error"], costs)
+
+    def html(self) -> str:
+        """One page that needs nothing else: prices have sliders, cells can be pointed at."""
+        return self._report.html()
+
+    def save_html(self, path: str | PathLike[str]) -> None:
+        """Writes the page."""
+        _write(path, self.html())
+
+    def svg(self, figure: str = "summary") -> str | None:
+        """A figure of the report: ``summary``, ``landscape``, ``curves``, …"""
+        return self._report.svg(figure)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws the routing curves with matplotlib."""
+        axes = _axes(ax)
+        for name, curve in self.curves.items():
+            axes.plot(np.linspace(0, 100, len(curve)), curve, label=name)
+        axes.set_xlabel("routed, %")
+        axes.set_ylabel(f"mean loss ({self.data['unit']})")
+        axes.legend()
+        return axes
+
+
+class Diagnosis:
+    """Whether decomposition helps on a table, and whether the table is good enough to tell; made by :func:`diagnose`."""
+
+    def __init__(self, diagnosis: _native.Diagnosis) -> None:
+        self._diagnosis = diagnosis
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """All of it, as ``pointsman diagnose --json`` prints it, but that rows count from zero."""
+        loaded: dict[str, Any] = json.loads(self._diagnosis.json())
+        return loaded
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return self._diagnosis.json()
+
+    @property
+    def advice(self) -> str:
+        """The verdict in a word."""
+        return str(self.data["verdict"]["advice"])
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in a sentence."""
+        return str(self.data["verdict"]["sentence"])
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {self.advice}. {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.advice)}</b>: {escape(self.sentence)}</p>{self._diagnosis.svg()}"
+
+    def svg(self) -> str:
+        """How far the classifier's confidence can be believed."""
+        return self._diagnosis.svg()
+
+    def html(self) -> str:
+        """The report of a router of one half judged on the other, as a page."""
+        return self._diagnosis.html()
+
+    def save_html(self, path: str | PathLike[str]) -> None:
+        """Writes that page."""
+        _write(path, self.html())
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws how far the classifier's confidence can be believed, with matplotlib."""
+        axes = _axes(ax)
+        bins = self.data["weak_model"]["bins"]
+        axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
+        axes.plot([one["confidence"] for one in bins], [one["accuracy"] for one in bins], marker="o")
+        axes.set_xlabel("confidence")
+        axes.set_ylabel("share of labels that agree")
+        return axes
+
+
+class Decomposition:
+    """Irreducible and reducible loss, cell by cell; made by :meth:`Router.decompose` and :func:`decompose`.
+
+    Examples
+    --------
+    >>> import numpy as np, pointsman
+    >>> found = pointsman.decompose(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]), loss="brier")
+    >>> found.rows.tolist(), found.irreducible.shape
+    ([1, 1], (2,))
+    """
+
+    def __init__(self, cells: list[dict[str, Any]], loss: str, unit: str) -> None:
+        #: Every cell as a dictionary.
+        self.cells = cells
+        #: The loss and its unit.
+        self.loss = loss
+        self.unit = unit
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def _column(self, name: str) -> npt.NDArray[np.float64]:
+        return np.array([np.nan if cell[name] is None else cell[name] for cell in self.cells], dtype=np.float64)
+
+    @property
+    def name(self) -> list[str]:
+        """What lies in each cell."""
+        return [cell["name"] for cell in self.cells]
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Calibration rows in each cell."""
+        return np.array([cell["rows"] for cell in self.cells], dtype=np.int64)
+
+    @property
+    def irreducible(self) -> npt.NDArray[np.float64]:
+        """The loss nobody can avoid; NaN for an empty cell and where labels only bound it."""
+        return self._column("irreducible")
+
+    @property
+    def reducible(self) -> npt.NDArray[np.float64]:
+        """The loss an oracle would save."""
+        return self._column("reducible")
+
+    @property
+    def total(self) -> npt.NDArray[np.float64]:
+        """The loss of predicting."""
+        return self._column("total")
+
+    def to_pandas(self) -> Any:
+        """One row a cell."""
+        import pandas
+
+        names = ["cell", "name", "rows", "support", "irreducible", "reducible", "total"]
+        return pandas.DataFrame([{name: cell[name] for name in names} for cell in self.cells])
+
+    def __repr__(self) -> str:
+        return f"<Decomposition: {len(self)} cells under {self.loss}>"
+
+    def _repr_html_(self) -> str:
+        heads = ["cell", "what lies in it", "rows", "irreducible", "reducible", "total"]
+        names = ["cell", "name", "rows", "irreducible", "reducible", "total"]
+        return _table(heads, [[cell[name] for name in names] for cell in self.cells])
+
+    def html(self) -> str:
+        """The cells as a page."""
+        return _page(f"Decomposition under {self.loss}, in {self.unit}", self._repr_html_())
+
+    def save_html(self, path: str | PathLike[str]) -> None:
+        """Writes that page."""
+        _write(path, self.html())
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws the cells by irreducible and reducible loss, with matplotlib."""
+        axes = _axes(ax)
+        axes.scatter(self.irreducible, self.reducible, s=5 + 200 * self.rows / max(self.rows.max(initial=1), 1))
+        axes.set_xlabel(f"irreducible ({self.unit})")
+        axes.set_ylabel(f"reducible ({self.unit})")
+        return axes
+
+
+def diagnose(
+    probs: MatrixLike,
+    votes: Any,
+    *,
+    features: MatrixLike | None = None,
+    oracles: Mapping[str, MatrixLike] | None = None,
+    sample_weight: Any = None,
+    classes: Sequence[str] | None = None,
+    partition: str = "top-class:10",
+    loss: str | _native.Loss = "brier",
+    routes: Mapping[str, Any] | None = None,
+    abstain: float | None = None,
+    estimator: str = "shrink",
+    progress: bool = False,
+) -> Diagnosis:
+    """Looks at a table before anyone relies on it: does decomposition help here, are labels, rows and cells enough?
+
+    >>> import numpy as np, pointsman
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1], 400)
+    >>> votes = rng.multinomial(5, probs)
+    >>> pointsman.diagnose(probs, votes, routes={"expert": 0.05}).data["rows"]
+    400
+    """
+    from ._policy import task_of
+
+    task = task_of(
+        loss=loss, routes=routes, abstain=abstain, budget=None, target_loss=None, estimator=estimator, ties="frugal"
+    )
+    table, _, _ = _inputs.table(
+        probs,
+        classes=None if classes is None else [str(name) for name in classes],
+        votes_given=votes,
+        features_given=features,
+        oracles_given=oracles,
+        sample_weight=sample_weight,
+    )
+    with bar("diagnosis", _native.DIAGNOSIS_STEPS, progress) as told:
+        return Diagnosis(_native.diagnose(table, task, partition, progress=told))
+
+
+def decompose(
+    probs: MatrixLike,
+    votes: Any,
+    *,
+    loss: str | _native.Loss = "brier",
+    estimator: str = "shrink",
+    partition: str = "top-class:10",
+    features: MatrixLike | None = None,
+    sample_weight: Any = None,
+    classes: Sequence[str] | None = None,
+) -> Decomposition:
+    """Irreducible and reducible loss of the cells of a table: a router fitted and decomposed."""
+    from ._router import Router
+
+    router = Router(partition, classes=classes).fit(probs, votes, features=features, sample_weight=sample_weight)
+    return router.decompose(loss, estimator=estimator)

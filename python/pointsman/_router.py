@@ -1,0 +1,257 @@
+"""The router: an estimator in scikit-learn's manner."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _inputs, _native
+from ._errors import PointsmanError, not_fitted
+from ._inputs import MatrixLike
+from ._policy import Policy, task_of
+from ._progress import bar
+from ._reports import Decomposition
+
+
+class Parameters:
+    """``get_params`` and ``set_params`` as scikit-learn has them, without it."""
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls).parameters]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's parameters."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets some of the constructor's parameters."""
+        for name, value in params.items():
+            if name not in self._parameter_names():
+                known = ", ".join(self._parameter_names())
+                raise PointsmanError(f"{type(self).__name__} has no parameter {name!r}; there are: {known}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name].default]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+class Router(Parameters):
+    """Cells of inputs, and in each the calibration rows that fell into it. Knows no loss and no price.
+
+    Parameters
+    ----------
+    partition:
+        ``"top-class:10"``, ``"confidence:30"``, ``"level-sets"``, ``"features:x_a=10,x_b=4"``, joined by ``*`` for products;
+        ``"tree"``, ``"forest:200"`` and ``"auto"`` learn.
+    recalibrate:
+        Serve each cell's mean label distribution instead of the classifier's prediction.
+    seed:
+        For partitions that draw numbers.
+    classes:
+        The classes in the order of the columns; by default the columns' names, or numbers.
+    progress:
+        Show a bar (tqdm) while trees are grown.
+
+    Attributes
+    ----------
+    classes_:
+        The names of the classes, in order.
+    partition_:
+        The partition that was fitted; not the one asked for if that was ``"auto"``.
+    feature_names_:
+        The features that ``fit`` was given.
+    n_rows_, n_cells_:
+        How many calibration rows are kept, in how many cells.
+
+    Examples
+    --------
+    >>> import numpy as np, pointsman
+    >>> probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
+    >>> router = pointsman.Router(classes=["no", "yes"])
+    >>> router.fit(probs, [["no", "no"], ["no", "yes", "yes"], ["yes"] * 5, ["yes", "no"]])
+    Router(classes=['no', 'yes'])
+    >>> router.n_rows_, router.classes_.tolist()
+    (4, ['no', 'yes'])
+    """
+
+    classes_: npt.NDArray[Any]
+    partition_: str
+    feature_names_: list[str]
+    n_rows_: int
+    n_cells_: int
+    n_features_in_: int
+
+    def __init__(
+        self,
+        partition: str = "top-class:10",
+        recalibrate: bool = False,
+        seed: int = 0,
+        classes: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.partition = partition
+        self.recalibrate = recalibrate
+        self.seed = seed
+        self.classes = classes
+        self.progress = progress
+
+    def fit(
+        self,
+        probs: MatrixLike,
+        votes: Any,
+        *,
+        features: MatrixLike | None = None,
+        oracles: Mapping[str, MatrixLike] | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Learns the cells.
+
+        Parameters
+        ----------
+        probs:
+            The classifier's predictions, rows × classes.
+        votes:
+            An array or frame of label counts, rows × classes; or a list of the annotators' labels for each row. Labels of
+            one item must be independent: a majority vote is not one more label.
+        features:
+            Numbers beside the predictions that partitions may use: an array, a frame or a mapping of columns. NaN is missing.
+        oracles:
+            Other models' predictions for the same rows, by name: what ``Oracle.measured()`` is judged by.
+        sample_weight:
+            One positive weight a row.
+        """
+        classes = None if self.classes is None else [str(name) for name in self.classes]
+        table, names, named = _inputs.table(
+            probs,
+            classes=classes,
+            votes_given=votes,
+            features_given=features,
+            oracles_given=oracles,
+            sample_weight=sample_weight,
+        )
+        steps = _native.Router.steps(self.partition)
+        with bar("growing trees", steps, self.progress) as progress:
+            router = _native.Router.calibrate(
+                table, self.partition, recalibrate=bool(self.recalibrate), seed=int(self.seed), progress=progress
+            )
+        return self._learned(router, named)
+
+    def _learned(self, router: _native.Router, feature_names: list[str]) -> Self:
+        self.router_ = router
+        self.classes_ = np.array(router.classes, dtype=object)
+        self.partition_ = router.partition
+        self.feature_names_ = feature_names
+        self.n_rows_ = len(router)
+        self.n_cells_ = router.cells
+        self.n_features_in_ = len(router.classes)
+        return self
+
+    def _fitted(self) -> _native.Router:
+        if not hasattr(self, "router_"):
+            not_fitted(self)
+        return self.router_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "router_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=True, multi_output=True))
+
+    def policy(
+        self,
+        *,
+        loss: str | _native.Loss = "brier",
+        routes: Mapping[str, Any] | None = None,
+        abstain: float | None = None,
+        budget: float | None = None,
+        target_loss: float | None = None,
+        estimator: str = "shrink",
+        ties: str = "frugal",
+        confidence: float | None = None,
+        task: _native.Task | None = None,
+    ) -> Policy:
+        """Compiles the router for a loss and prices: microseconds to milliseconds. The router does not change.
+
+        Parameters
+        ----------
+        loss:
+            A name such as ``"brier"``, ``"cross-entropy"``, ``"zero-one"``, ``"fn-fp:fp=1,fn=3"``, or a :class:`Loss`.
+        routes:
+            Whom one can ask: name → price, or name → (:class:`Oracle`, price). Prices are in the loss's unit.
+        abstain:
+            The price of declining; left out, declining is not allowed.
+        budget:
+            Route at most this share of the queries.
+        target_loss:
+            Route as few queries as keep the expected loss at this.
+        estimator, ties:
+            See :class:`Estimator` and :class:`Ties`.
+        confidence:
+            How sure ``Decisions.certain`` is to be: 0.95 unless given. If given, tables of decisions have that column.
+        task:
+            All of the above but ``confidence``, as a :class:`Task`.
+
+        Examples
+        --------
+        >>> import numpy as np, pointsman
+        >>> router = pointsman.Router().fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
+        >>> router.policy(routes={"expert": 0.05, "jury": (pointsman.Oracle.panel(3), 0.02)}).actions
+        ('predict', 'route:expert', 'route:jury')
+        """
+        router = self._fitted()
+        if task is None:
+            task = task_of(
+                loss=loss,
+                routes=routes,
+                abstain=abstain,
+                budget=budget,
+                target_loss=target_loss,
+                estimator=estimator,
+                ties=ties,
+            )
+        return Policy(router, router.policy(task), self.feature_names_, confidence)
+
+    def decompose(self, loss: str | _native.Loss = "brier", *, estimator: str = "shrink") -> Decomposition:
+        """Irreducible and reducible loss of every cell.
+
+        >>> import numpy as np, pointsman
+        >>> router = pointsman.Router().fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
+        >>> len(router.decompose("zero-one"))
+        2
+        """
+        policy = self.policy(loss=loss, estimator=estimator)
+        return Decomposition(policy.cells(), str(policy.task.loss), policy.task.loss.unit)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the router file that the command line reads too; it appears whole or not at all."""
+        self._fitted().save(Path(path))
+
+    def to_bytes(self) -> bytes:
+        """The bytes of the router file."""
+        return self._fitted().to_bytes()
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Reads a router file, checking everything in it."""
+        data = Path(path).read_bytes()
+        try:
+            return cls.from_bytes(data)
+        except PointsmanError as error:
+            raise PointsmanError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """A router from the bytes of its file."""
+        router = _native.Router.from_bytes(data)
+        made = cls(partition=router.partition, recalibrate=router.recalibrated, classes=list(router.classes))
+        return made._learned(router, list(router.features))

@@ -1,0 +1,99 @@
+"""The same decisions, routers and reports as the command line, bit for bit."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+from conftest import make_world, real_data
+
+from pointsman import Policy, Router, diagnose
+
+TASK = ["--route", "expert=0.07", "--route", "jury=0.05,panel:m=3,aggregate=mean", "--abstain", "0.5"]
+ROUTES: dict[str, Any] = {"expert": 0.07, "jury": ("panel:m=3,aggregate=mean", 0.05)}
+
+
+def decided(command: Callable[..., str], folder: Path, table: Path, *arguments: str) -> pa.Table:
+    command("-q", "decide", folder / "router.safetensors", table, *arguments, "-o", folder / "out.arrow")
+    with pa.ipc.open_file(folder / "out.arrow") as file:
+        return file.read_all()
+
+
+def same(found: pa.Table, wanted: pa.Table) -> None:
+    """Equal to the last bit, names and types included."""
+    assert found.schema == wanted.schema
+    assert found.combine_chunks().equals(wanted.combine_chunks())
+
+
+@pytest.mark.parametrize("partition", ["top-class:10", "level-sets", "features:x_0=4*confidence:3", "tree", "forest:9"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_made_data(command: Callable[..., str], tmp_path: Path, partition: str, kind: type) -> None:
+    calibration, queries = make_world(700, seed=7), make_world(500, seed=8)
+    for name, world in [("calibration", calibration), ("queries", queries)]:
+        arrays = {"probs": world.probs.astype(kind), "votes": world.votes, "features": world.features}
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    line = ["--partition", partition, "--seed", "3"]
+    command("-q", "calibrate", tmp_path / "calibration.npz", "-o", tmp_path / "router.safetensors", *line)
+    router = Router(partition, seed=3).fit(
+        calibration.probs.astype(kind), calibration.votes, features=calibration.features
+    )
+    assert router.to_bytes() == (tmp_path / "router.safetensors").read_bytes()
+    policy = router.policy(routes=ROUTES, abstain=0.5)
+    found = policy.decide(queries.probs.astype(kind), features=queries.features)
+    same(found.to_arrow(), decided(command, tmp_path, tmp_path / "queries.npz", *TASK))
+    told = command("-q", "evaluate", tmp_path / "router.safetensors", tmp_path / "queries.npz", *TASK, "--json")
+    report = policy.evaluate(queries.probs.astype(kind), queries.votes, features=queries.features)
+    assert report.data == json.loads(told)
+
+
+DATA = ["snli.npz", "chaosnli.npz", "cifar10h.npz", "cifar10h-overconfident.npz"]
+LOSSES = ["brier", "cross-entropy", "zero-one"]
+
+
+@pytest.mark.parametrize("file", DATA)
+def test_real_data(command: Callable[..., str], tmp_path: Path, file: str) -> None:
+    path = real_data(file)
+    arrays = np.load(path, allow_pickle=False)
+    probs, votes = arrays["probs"], arrays["votes"]
+    classes = [str(name) for name in arrays["classes"]] if "classes" in arrays else None
+    where: list[str] = []
+    fitted = np.ones(len(probs), bool)
+    if "split" in arrays:
+        fitted = arrays["split"] == 0
+        where = ["--where", "split=0"]
+    command("-q", "calibrate", path, "-o", tmp_path / "router.safetensors", *where)
+    router = Router(classes=classes).fit(probs[fitted], votes[fitted])
+    assert router.to_bytes() == (tmp_path / "router.safetensors").read_bytes()
+    ids = arrays["id"] if "id" in arrays else None
+    for loss in LOSSES:
+        policy: Policy = router.policy(loss=loss, routes={"expert": 0.07}, abstain=0.4)
+        flags = ["--loss", loss, "--route", "expert=0.07", "--abstain", "0.4"]
+        same(policy.decide(probs, ids=ids).to_arrow(), decided(command, tmp_path, path, *flags))
+    limited = router.policy(routes={"expert": 0.0}, budget=0.2, confidence=0.9).decide(probs, ids=ids)
+    flags = ["--route", "expert=0", "--budget", "0.2", "--confidence", "0.9"]
+    same(limited.to_arrow(), decided(command, tmp_path, path, *flags))
+
+
+def test_diagnosis(command: Callable[..., str], tmp_path: Path) -> None:
+    world = make_world(600, seed=9)
+    np.savez(tmp_path / "table.npz", probs=world.probs, votes=world.votes)
+    flags = ["--route", "expert=0.07", "--abstain", "0.5", "--json"]
+    told = json.loads(command("-q", "diagnose", tmp_path / "table.npz", *flags))
+    found = diagnose(world.probs, world.votes, routes={"expert": 0.07}, abstain=0.5).data
+    for one in [told, found]:
+        one["agreement"].pop("suspects", None)
+    assert found == told
+
+
+def test_pages_are_the_same(command: Callable[..., str], tmp_path: Path) -> None:
+    world = make_world(400, seed=10)
+    np.savez(tmp_path / "table.npz", probs=world.probs, votes=world.votes)
+    command("-q", "calibrate", tmp_path / "table.npz", "-o", tmp_path / "router.safetensors")
+    command("-q", "evaluate", tmp_path / "router.safetensors", tmp_path / "table.npz", *TASK, "-o", tmp_path / "report")
+    policy = Router.load(tmp_path / "router.safetensors").policy(routes=ROUTES, abstain=0.5)
+    policy.evaluate(world.probs, world.votes).save_html(tmp_path / "own.html")
+    assert (tmp_path / "own.html").read_text() == (tmp_path / "report" / "report.html").read_text()

@@ -1,0 +1,182 @@
+"""Decisions: their arrays agree with each other and with their tables."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import World, make_world
+
+from pointsman import Decisions, Loss, Oracle, PointsmanError, Policy, Router, Support, Task
+
+
+@pytest.fixture(scope="module")
+def policy(world: World) -> Policy:
+    return Router().fit(world.probs, world.votes).policy(routes={"expert": 0.07, "llm": 0.09}, abstain=0.62)
+
+
+def check(decisions: Decisions) -> None:
+    """What must hold whatever was decided."""
+    rows, actions = len(decisions), decisions.action_names
+    assert decisions.costs.shape == (rows, len(actions)) and decisions.costs.dtype == np.float64
+    for array in [decisions.action, decisions.cell, decisions.support, decisions.irreducible, decisions.label]:
+        assert array.shape == (rows,)
+    known = decisions.action_codes >= 0
+    taken = decisions.costs[known, decisions.action_codes[known]]
+    least = np.nanmin(decisions.costs[known], axis=1, initial=np.inf)
+    # Where labels only bound the cost of what is taken, it has no number.
+    assert (np.isnan(taken) | (np.abs(taken - least) < 1e-12)).all()
+    assert np.allclose(decisions.total, decisions.costs[:, 0])
+    assert (decisions.action == [actions[code] if code >= 0 else "undetermined" for code in decisions.action_codes]).all()
+    assert set(decisions.support) <= set(Support)
+    assert sum(decisions.counts.values()) == rows
+    assert all((decisions.mask(name) == (decisions.action == name)).all() for name in actions)
+
+
+def test_arrays_agree_with_each_other(policy: Policy, queries: World) -> None:
+    decisions = policy.decide(queries.probs)
+    check(decisions)
+    assert decisions.counts["route:llm"] == 0 and decisions.counts["route:expert"] > 0
+    gap = decisions.total - decisions.irreducible
+    assert np.allclose(decisions.reducible, np.maximum(gap, 0))
+    assert (decisions.label == queries.probs.argmax(1).astype(str)).all()
+    assert decisions.act is None
+    assert "predict" in repr(decisions) and "<table>" in decisions._repr_html_()
+    with pytest.raises(PointsmanError, match="there are: predict"):
+        decisions.mask("route")
+
+
+def test_tables_agree_with_arrays(policy: Policy, queries: World) -> None:
+    ids = [f"q{i}" for i in range(len(queries))]
+    decisions = policy.decide(queries.probs, ids=ids)
+    arrow, pandas = decisions.to_arrow(), decisions.to_pandas()
+    names = ["id", "cell", "support", "action", "label", "irreducible", "reducible"]
+    names += ["cost_predict", "cost_route_expert", "cost_route_llm", "cost_abstain"]
+    assert arrow.column_names == names and list(pandas.columns) == names
+    for name in names:
+        assert arrow[name].to_pylist() == pandas[name].tolist()
+    assert pandas["action"].dtype == "category" and pandas["id"].tolist() == ids
+    assert pl.DataFrame(decisions).equals(decisions.to_polars())
+    assert pa.table(decisions).equals(arrow)
+
+
+def test_limits_draw_lots_by_id(world: World, queries: World) -> None:
+    policy = Router().fit(world.probs, world.votes).policy(routes={"expert": 0.0}, budget=0.2)
+    assert policy.surcharge is not None and policy.surcharge["share"] == pytest.approx(0.2)
+    same = np.repeat(queries.probs[:1], 2000, axis=0)
+    by_content = policy.decide(queries.probs)
+    assert (by_content.action == policy.decide(queries.probs[::-1]).action[::-1]).all()
+    shares = [len(set(policy.decide(np.repeat(row[None], 200, 0), ids=range(200)).action)) for row in queries.probs[:100]]
+    assert max(shares) == 2, "some rows are at the margin"
+    assert len(set(policy.decide(same).action)) == 1
+
+
+def test_certainty_is_asked_for(world: World, queries: World) -> None:
+    router = Router("top-class:2").fit(*(lambda w: (w.probs, w.votes))(make_world(5000, seed=5)))
+    policy = router.policy(routes={"expert": 1.5}, confidence=0.9)
+    decisions = policy.decide(queries.probs)
+    assert decisions.certain.all() and decisions.to_arrow()["certain"].to_pylist() == ["true"] * len(queries)
+    assert decisions.to_pandas()["certain"].all()
+    judgement = policy.judgement(0.9)
+    assert judgement.certain_share == 1 and judgement.regret_bound == 0 and all(judgement.cells)
+    router = Router().fit(world.probs, world.votes)
+    doubtful = router.policy(routes={"expert": 0.07}, abstain=0.62).decide(queries.probs)
+    assert not doubtful.certain.all() and "certain" not in doubtful.to_arrow().column_names
+    with pytest.raises(PointsmanError):
+        Router("forest:3").fit(world.probs, world.votes).policy().decide(queries.probs).certain
+
+
+def test_forests_have_costs_of_their_own(world: World, queries: World) -> None:
+    router = Router("forest:7", seed=3).fit(world.probs, world.votes, features=world.features)
+    decisions = router.policy(routes={"expert": 0.1}, abstain=0.6).decide(queries.probs, features=queries.features)
+    check(decisions)
+    assert len(np.unique(decisions.irreducible)) > decisions.cell.max()
+
+
+def test_one_label_a_row_leaves_bounds(world: World, queries: World) -> None:
+    policy = Router().fit(world.probs, world.votes.argmax(1)).policy(routes={"expert": 0.1}, abstain=0.8)
+    decisions = policy.decide(queries.probs)
+    check(decisions)
+    assert decisions.counts["undetermined"] > 0
+    open_ = np.isnan(decisions.irreducible)
+    assert open_.mean() > 0.8 and (np.isnan(decisions.costs[:, 1]) == open_).all()
+    assert decisions.to_arrow()["irreducible"].null_count == open_.sum()
+    assert decisions.to_pandas()["action"].eq("undetermined").sum() == decisions.counts["undetermined"]
+
+
+def test_acts_of_a_matrix_are_named(world: World, queries: World) -> None:
+    loss = Loss.matrix([[0, 3, 3], [1, 0, 1], [0.4, 0.4, 0.4]], acts=["ship", "hold", "ask"])
+    policy = Router(recalibrate=True).fit(world.probs, world.votes).policy(loss=loss, routes={"expert": 0.05})
+    decisions = policy.decide(queries.probs)
+    check(decisions)
+    act = decisions.act
+    assert act is not None and set(act) <= {"ship", "hold", "ask"} and "ask" in act
+    assert decisions.to_arrow()["act"].to_pylist() == act.tolist() == decisions.to_pandas()["act"].tolist()
+    fast = policy.decide(queries.probs, labels=False)
+    assert (fast.costs == decisions.costs).all()
+    for use in [lambda: fast.label, lambda: fast.to_arrow(), lambda: fast.act]:
+        with pytest.raises(PointsmanError, match="labels=False"):
+            use()
+
+
+def test_prices_change_without_the_router(policy: Policy, queries: World, world: World) -> None:
+    router = Router().fit(world.probs, world.votes)
+    jury = {"jury": (Oracle.panel(3), 0.05)}
+    for routes, abstain in [({"jury": 0.01}, 0.6), ({"jury": 0.5}, None), ({}, 0.3)]:
+        old = router.policy(routes=jury, abstain=0.62).reprice(routes=routes, abstain=abstain)
+        new = router.policy(
+            routes={name: (Oracle.panel(3), price) for name, price in routes.items()}, abstain=abstain
+        )
+        assert old.task == new.task
+        assert (old.decide(queries.probs).costs == new.decide(queries.probs).costs).all()
+    with pytest.raises(PointsmanError, match="policy of its own"):
+        policy.reprice(routes={"expert": (Oracle.panel(3), 0.1)})
+    assert sum(policy.shares.values()) == pytest.approx(1)
+
+
+def test_many_chunks_are_one(policy: Policy) -> None:
+    many = np.tile(make_world(3000, seed=4).probs, (100, 1))
+    decisions = policy.decide(many, ids=np.arange(len(many)))
+    first = policy.decide(many[:3000])
+    for i in (0, 43, 99):
+        assert (decisions.action_codes[3000 * i : 3000 * (i + 1)] == first.action_codes).all()
+    assert decisions.to_arrow()["id"][299_999].as_py() == "299999"
+    many[200_001] = 0.5
+    with pytest.raises(PointsmanError) as caught:
+        policy.decide(many)
+    assert caught.value.row == 200_001
+
+
+def test_batches_go_in_and_come_out(world: World, queries: World) -> None:
+    router = Router("features:x_b=3*confidence:4", classes=["a", "b", "c"])
+    router.fit(world.probs, world.votes, features={"b": world.features[:, 0]})
+    policy = router.policy(routes={"expert": 0.1}, abstain=0.6)
+    ids = [f"q{i}" for i in range(len(queries))]
+    columns: dict[str, Any] = {"id": ids, "x_b": queries.features[:, 0], "text": ids}
+    wide = pa.table({**columns, **{f"prob_{name}": queries.probs[:, i] for i, name in enumerate("abc")}})
+    lists = pa.table({**columns, "probs": pa.FixedSizeListArray.from_arrays(pa.array(queries.probs.ravel()), 3)})
+    wanted = policy.decide(queries.probs, features={"b": queries.features[:, 0]}, ids=ids).to_arrow()
+    for table in [wide, lists]:
+        out = list(policy.decide_batches(table.to_batches(max_chunksize=50)))
+        assert len(out) == 8 and all(isinstance(batch, pa.RecordBatch) for batch in out)
+        assert pa.Table.from_batches(out).combine_chunks().equals(wanted.combine_chunks())
+    assert [batch.num_rows for batch in policy.decide_batches(wide.slice(0, 0).to_batches())] in ([], [0])
+    with pytest.raises(PointsmanError, match="no column prob_b") as caught:
+        list(policy.decide_batches([pa.record_batch({"prob_a": [1.0]})]))
+    assert caught.value.column == "prob_b"
+
+
+def test_tasks_and_losses_are_values() -> None:
+    task = Task(Loss("brier"), [("jury", Oracle.panel(3, "laplace", smoothing=0.5), 0.1)], abstain=0.3, budget=0.2)
+    import pickle
+
+    assert pickle.loads(pickle.dumps(task)) == task and "jury" in repr(task)
+    text = 'abstain = 0.35\nloss = "brier"\n[[route]]\nname = "expert"\ncost = 0.05\n'
+    parsed = Task.parse(text)
+    assert parsed.abstain == 0.35 and parsed.routes == [("expert", Oracle.bayes(), 0.05)]
+    for loss in [Loss("fn-fp:fp=1,fn=3"), Loss("asymmetric:2"), Loss.matrix([[0, 1], [2, 0]], acts=["a", "b"])]:
+        assert pickle.loads(pickle.dumps(loss)) == loss and eval(repr(loss)) == loss
+        assert len({loss, pickle.loads(pickle.dumps(loss))}) == 1
+    assert Loss("cross-entropy").unit == "nats" or Loss("cross-entropy").unit
+    assert Oracle("panel:m=3,aggregate=mean") == Oracle.panel(3)

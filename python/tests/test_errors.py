@@ -1,0 +1,190 @@
+"""Bad input: the right exception, with row and column, and nothing left behind."""
+
+import pickle
+import resource
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from conftest import World
+
+from pointsman import Loss, Oracle, PointsmanError, Router, Task, diagnose
+
+
+def changed(array: Any, row: int, column: int, value: float) -> Any:
+    other = array.copy()
+    other[row, column] = value
+    return other
+
+
+PREDICTIONS: list[tuple[str, Any, str, int | None, str | None]] = [
+    ("a number", lambda p: 3.0, "two dimensions", None, None),
+    ("one dimension", lambda p: p[0], "column_stack", None, None),
+    ("three dimensions", lambda p: p[None], "two dimensions", None, None),
+    ("too few columns", lambda p: p[:, :2], "2 columns for 3 classes", None, None),
+    ("ragged", lambda p: [[0.5, 0.5], [1.0]], "different lengths", None, None),
+    ("text", lambda p: np.array([["a", "b", "c"]]), "not a type of real numbers", None, None),
+    ("complex", lambda p: p.astype(complex), "complex128", None, None),
+    ("objects", lambda p: np.array([[0.2, 0.3, 0.5], [0.5, "x", 0.5]], object), "'x' is not a number", 1, "1"),
+    ("None", lambda p: [[0.5, None, 0.5]], "NaN is not a probability", 0, "prob_1"),
+    ("NaN", lambda p: changed(p, 5, 1, np.nan), "NaN is not a probability", 5, "prob_1"),
+    ("infinite", lambda p: changed(p, 5, 2, np.inf), "inf", 5, "prob_2"),
+    ("negative", lambda p: changed(p, 0, 0, -0.5), "-0.5", 0, "prob_0"),
+    ("NaN in single", lambda p: changed(p.astype(np.float32), 7, 0, np.nan), "NaN", 7, "prob_0"),
+    ("sum", lambda p: changed(p, 399, 1, 0.9 + p[399, 1]), "sum to", 399, "prob_*"),
+    ("scores", lambda p: p + 0.2, "softmax", 0, "prob_*"),
+    ("masked", lambda p: np.ma.masked_equal(changed(p, 4, 1, 0.0), 0.0), "NaN", 4, "prob_1"),
+    ("other names", lambda p: pd.DataFrame(p, columns=["a", "b", "c"]), "a, b, c.*0, 1, 2", None, None),
+    ("text column", lambda p: pd.DataFrame({"0": ["x"], "1": [0.5], "2": [0.5]}), "'x' is not a number", 0, "0"),
+    ("null", lambda p: pa.table({"0": [0.5, None], "1": [0.5, 0.5], "2": [0.0, 0.0]}), "missing", 1, "0"),
+    ("arrow text", lambda p: pa.table({"0": ["x"], "1": [0.5], "2": [0.5]}), "numbers are needed", None, None),
+    ("null list", lambda p: pa.array([[0.5, 0.5, 0.0], None], pa.list_(pa.float64(), 3)), "missing", 1, ""),
+    ("hole in list", lambda p: pa.array([[0.5, None, 0.5]], pa.list_(pa.float64(), 3)), "missing", 0, "[1]"),
+    ("columns of two lengths", lambda p: {"0": [1.0], "1": [0.0, 0.0], "2": [0.0]}, "different lengths", None, None),
+]
+
+
+@pytest.mark.parametrize("case", PREDICTIONS, ids=lambda case: case[0])
+def test_bad_predictions(world: World, queries: World, case: tuple[str, Any, str, int | None, str | None]) -> None:
+    _, make, words, row, column = case
+    policy = Router().fit(world.probs, world.votes).policy(abstain=0.4)
+    with pytest.raises(PointsmanError, match=f"(?s){words}") as caught:
+        policy.decide(make(queries.probs))
+    assert (caught.value.row, caught.value.column) == (row, column)
+    assert isinstance(caught.value, ValueError)
+    with pytest.raises(PointsmanError):
+        Router(classes=["0", "1", "2"]).fit(make(queries.probs), queries.votes)
+
+
+VOTES: list[tuple[str, Any, str, int | None, str | None]] = [
+    ("negative", lambda v: changed(v, 3, 1, -1), "-1 is not a number of votes", 3, "votes_1"),
+    ("half", lambda v: changed(v.astype(float), 3, 2, 0.5), "0.5 is not", 3, "votes_2"),
+    ("NaN", lambda v: changed(v.astype(float), 0, 0, np.nan), "nan is not", 0, "votes_0"),
+    ("huge", lambda v: changed(v, 2, 0, 1 << 40), "is not a number of votes", 2, "votes_0"),
+    ("none", lambda v: changed(np.zeros_like(v), 0, 0, 1), "no votes", 1, "votes_*"),
+    ("too few rows", lambda v: v[1:], "599 rows for 600", None, None),
+    ("too few columns", lambda v: v[:, :2], "2 columns for 3", None, None),
+    ("three dimensions", lambda v: v[None], "3 dimensions", None, None),
+    ("unknown label", lambda v: [["0"]] * 7 + [["0", "fox"]], "fox", 7, "labels"),
+    ("counts as lists", lambda v: [[5, 0, 0]], "counts come as an array", 0, "labels"),
+    ("not a list", lambda v: 3, "not iterable", None, None),
+    ("other names", lambda v: pd.DataFrame(v, columns=["a", "b", "c"]), "a, b, c", None, None),
+]
+
+
+@pytest.mark.parametrize("case", VOTES, ids=lambda case: case[0])
+def test_bad_votes(world: World, case: tuple[str, Any, str, int | None, str | None]) -> None:
+    _, make, words, row, column = case
+    with pytest.raises((PointsmanError, TypeError), match=words) as caught:
+        Router().fit(world.probs, make(world.votes))
+    assert getattr(caught.value, "row", None) == row and getattr(caught.value, "column", None) == column
+
+
+def test_no_rows(world: World) -> None:
+    for empty in [np.empty((0, 3)), np.empty((0, 3), np.float32), pd.DataFrame({"0": [], "1": [], "2": []}, dtype=float)]:
+        with pytest.raises(PointsmanError, match="at least one row"):
+            Router().fit(empty, np.empty((0, 3), int))
+        policy = Router().fit(world.probs, world.votes).policy(abstain=0.4)
+        decisions = policy.decide(empty)
+        assert len(decisions) == 0 and decisions.costs.shape == (0, 2) and decisions.to_arrow().num_rows == 0
+        with pytest.raises(PointsmanError):
+            policy.evaluate(empty, np.empty((0, 3), int))
+        with pytest.raises(PointsmanError):
+            diagnose(empty, np.empty((0, 3), int))
+    with pytest.raises(PointsmanError):
+        Router().fit([], [])
+
+
+def test_bad_features_oracles_weights_and_ids(world: World, queries: World) -> None:
+    def fit(**given: Any) -> Router:
+        return Router("features:x_0=3").fit(world.probs, world.votes, **{"features": world.features, **given})
+
+    for given, words in [
+        ({"features": None}, "x_0 is needed"),
+        ({"features": world.features[1:]}, "599 rows for 600"),
+        ({"features": changed(world.features, 4, 0, np.inf)}, "row 4, column x_0"),
+        ({"oracles": {"llm": world.probs[1:]}}, "599 rows"),
+        ({"oracles": {"llm": world.probs * 2}}, "row 0, column oracle_llm_"),
+        ({"oracles": {"": world.probs}}, "empty"),
+        ({"sample_weight": np.ones(3)}, "3 weights for 600"),
+        ({"sample_weight": np.zeros(600)}, "row 0, column weight"),
+    ]:
+        with pytest.raises(PointsmanError, match=words):
+            fit(**given)
+    policy = fit().policy(abstain=0.4)
+    for given, words in [
+        ({}, "needs the features 0"),
+        ({"features": queries.features[:, [0, 1, 1]]}, "3 columns"),
+        ({"features": {"z": queries.features[:, 0]}}, "0 is needed"),
+        ({"features": queries.features[1:]}, "399 rows of 1 features"),
+        ({"features": queries.features, "ids": ["a"]}, "1 for 400 rows"),
+    ]:
+        with pytest.raises(PointsmanError, match=words):
+            policy.decide(queries.probs, **given)
+
+
+def test_bad_tasks(world: World) -> None:
+    router = Router().fit(world.probs, world.votes)
+    for given, words in [
+        ({"loss": "no-loss"}, "no-loss"),
+        ({"loss": Loss.matrix([[0, 1], [1, 0]])}, "classes"),
+        ({"abstain": -1}, "not a price"),
+        ({"abstain": "cheap"}, "'cheap' is not a number"),
+        ({"routes": {"a": float("nan")}}, "not a price"),
+        ({"routes": {"": 0.1}}, "route name"),
+        ({"routes": {"a": (3, 0.1)}}, "Oracle, price"),
+        ({"routes": {"a": ("measured", 0.1)}}, "a"),
+        ({"routes": {"a": 0.1}, "budget": 2}, "share"),
+        ({"routes": {"a": 0.1}, "budget": 0.2, "target_loss": 0.1}, "one of them"),
+        ({"estimator": "guess"}, "guess"),
+        ({"ties": "lots"}, "lots"),
+    ]:
+        with pytest.raises(PointsmanError, match=words):
+            router.policy(**given)
+    for make in [
+        lambda: Loss.matrix([[0, 1], [1]]),
+        lambda: Loss.matrix([[0, -1], [1, 0]]),
+        lambda: Loss.matrix([[0, 1]], acts=["a", "b"]),
+        lambda: Oracle.panel(0),
+        lambda: Oracle.panel(3, "median"),
+        lambda: Task.parse("loss = 3"),
+        lambda: Loss("brier").entropy([0.5, 0.6]),
+        lambda: Loss("brier").expected([0.5, 0.5], [1.0]),
+    ]:
+        with pytest.raises(PointsmanError):
+            make()
+
+
+def test_errors_can_be_pickled(world: World) -> None:
+    with pytest.raises(PointsmanError) as caught:
+        Router().fit(changed(world.probs, 3, 0, np.nan), world.votes)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (copy.row, copy.column, str(copy)) == (3, "prob_0", str(caught.value))
+
+
+def test_a_million_failing_calls_leave_nothing_behind(world: World) -> None:
+    policy = Router().fit(world.probs, world.votes).policy(abstain=0.4)
+    native = policy._policy
+    bad = [
+        np.array([[0.5, 0.5, 0.5]]),
+        np.array([[0.5, np.nan, 0.5]], np.float32),
+        np.array([[0.5, 0.5]]),
+        np.asfortranarray(np.full((2, 3), 0.3)),
+    ]
+
+    def fail(calls: int) -> None:
+        for array in bad:
+            for _ in range(calls // len(bad)):
+                try:
+                    native.decide(array)
+                except PointsmanError:
+                    continue
+                raise AssertionError("accepted")
+
+    fail(20_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fail(1_000_000)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 8 * 1024, f"{grown} KiB"

@@ -1,0 +1,101 @@
+"""Calibration in parts, and files as arrays."""
+
+import pickle
+
+import numpy as np
+import pointsman
+import pyarrow as pa
+import pytest
+
+CLASSES = ["cat", "dog", "owl"]
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(1)
+    truth = rng.dirichlet([0.5] * 3, 600)
+    probs = 0.7 * truth + 0.3 * rng.dirichlet([1.0] * 3, 600)
+    return probs, rng.multinomial(5, truth), rng.normal(size=(600, 2))
+
+
+@pytest.fixture
+def like(rows):
+    probs, votes, _ = rows
+    return pointsman.Router(classes=CLASSES).fit(probs[:100], votes[:100])
+
+
+@pytest.mark.parametrize("cap", [None, 8])
+def test_any_division_gives_the_same_router(rows, like, cap):
+    probs, votes, features = rows
+    ids = np.arange(600)
+    whole = pointsman.Partial(like, cap=cap).add(probs, votes, features=features, ids=ids)
+    order = np.random.default_rng(2).permutation(600)
+    parts = []
+    for shard in np.array_split(order, 5):
+        part = pointsman.Partial(like, cap=cap)
+        for batch in np.array_split(shard, 3):
+            part.add(probs[batch], votes[batch], features=features[batch], ids=ids[batch])
+        parts.append(pickle.loads(pickle.dumps(part)))
+    merged = pointsman.Partial(like, cap=cap).merge(*reversed(parts))
+    assert merged.finish().to_bytes() == whole.finish().to_bytes()
+    assert len(merged) == len(whole) <= 600
+    forest = merged.finish("forest:3")
+    assert forest.to_bytes() == whole.finish("forest:3").to_bytes()
+    assert forest.feature_names_ == ["0", "1"]
+    assert len(forest.policy(routes={"expert": 0.1}).decide(probs, features=features)) == 600
+
+
+def test_batches_are_added_by_column(rows, like):
+    probs, votes, features = rows
+    batch = {f"prob_{name}": probs[:, i] for i, name in enumerate(CLASSES)}
+    batch |= {f"votes_{name}": votes[:, i] for i, name in enumerate(CLASSES)}
+    batch |= {"x_a": features[:, 0], "weight": np.full(600, 2.0), "id": [f"row-{i}" for i in range(600)]}
+    given = pointsman.Partial(like, cap=20, seed=3).add_batch(pa.record_batch(batch))
+    same = pointsman.Partial(like, cap=20, seed=3).add(
+        probs, votes, features={"a": features[:, 0]}, sample_weight=np.full(600, 2.0), ids=batch["id"]
+    )
+    assert given.to_bytes() == same.to_bytes()
+    with pytest.raises(pointsman.PointsmanError, match="no column votes_owl"):
+        pointsman.Partial(like).add_batch(pa.record_batch({k: v for k, v in batch.items() if k != "votes_owl"}))
+
+
+def test_what_does_not_fit_is_refused(rows, like):
+    probs, votes, _ = rows
+    with pytest.raises(pointsman.PointsmanError, match="a cap needs ids"):
+        pointsman.Partial(like, cap=5).add(probs, votes)
+    with pytest.raises(pointsman.PointsmanError, match="ids: 3 for 600 rows"):
+        pointsman.Partial(like, cap=5).add(probs, votes, ids=[1, 2, 3])
+    with pytest.raises(pointsman.PointsmanError, match="differ in their caps"):
+        pointsman.Partial(like, cap=5).merge(pointsman.Partial(like))
+    with pytest.raises(pointsman.PointsmanError, match="at least one row"):
+        pointsman.Partial(like).finish()
+    with pytest.raises(pointsman.PointsmanError, match="not a part of a calibration"):
+        pointsman.Partial.from_bytes(like.to_bytes())
+    with pytest.raises(pointsman.PointsmanError, match="not a Router"):
+        pointsman.Partial("router")
+    with pytest.raises(pointsman.PointsmanError, match="not a Partial"):
+        pointsman.Partial(like).merge(like)
+    forest = pointsman.Router("forest:3").fit(probs, votes)
+    with pytest.raises(pointsman.PointsmanError, match="made of its own rows"):
+        pointsman.Partial(forest)
+
+
+def test_a_part_merged_with_itself_has_every_row_twice(rows, like):
+    probs, votes, _ = rows
+    part = pointsman.Partial(like).add(probs, votes)
+    assert len(part.merge(part)) == 1200
+
+
+def test_files_are_read_as_arrays(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("id,prob_a,prob_b,votes_a,votes_b,x_size,weight,split\nq,0.9,0.1,3,0,1.5,2,0\nr,0.2,0.8,1,1,,1,1\n")
+    rows = pointsman.read(table)
+    assert (rows.classes, rows.ids, rows.oracles) == (["a", "b"], ["q", "r"], {})
+    assert rows.votes.tolist() == [[3, 0], [1, 1]] and rows.sample_weight.tolist() == [2.0, 1.0]
+    assert rows.features["size"][0] == 1.5 and np.isnan(rows.features["size"][1])
+    assert len(pointsman.read(table, where={"split": 1}).probs) == 1
+    with pytest.raises(OSError):
+        pointsman.read(tmp_path / "missing.csv")
+    table.write_text("id,prob_a,prob_b\nq,0.9,0.3\n")
+    with pytest.raises(pointsman.PointsmanError, match="table.csv"):
+        pointsman.read(table)

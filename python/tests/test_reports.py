@@ -1,0 +1,65 @@
+"""Reports are data first, and can be drawn anywhere."""
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from conftest import World
+
+from pointsman import PointsmanError, Router, decompose, diagnose
+
+matplotlib.use("Agg")
+
+
+def test_evaluation(world: World, queries: World, tmp_path: Path) -> None:
+    policy = Router().fit(world.probs, world.votes).policy(routes={"<b>": 0.07}, abstain=0.62)
+    report = policy.evaluate(queries.probs, queries.votes)
+    assert report.rows == len(queries)
+    costs = report.mean_cost
+    assert costs["pointwise-optimal"] <= costs["cell-optimal"] <= costs["router"] + 1e-12
+    assert sum(report.shares.values()) == pytest.approx(1)
+    assert set(report.gain) and all(len(curve) == 101 for curve in report.curves.values())
+    assert report.regret["cell-optimal"] == pytest.approx(costs["router"] - costs["cell-optimal"])
+    shown = report._repr_html_()
+    assert "mean cost" in shown and "<b>:" not in shown and "&lt;b&gt;" in shown and "always-abstain" in shown
+    assert "400 rows" in repr(report)
+    axes = report.plot()
+    assert len(axes.get_lines()) == len(report.curves) and report.plot(axes) is axes
+    report.save_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and "<link" not in page and "src=" not in page.split("<script")[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (report.svg("landscape") or "").startswith("<svg")
+    with pytest.raises(PointsmanError, match="there are: summary"):
+        report.svg("none")
+    with pytest.raises(PointsmanError, match="votes or truth"):
+        policy.evaluate(queries.probs)
+    known = policy.evaluate(queries.probs, truth=queries.probs, calibration_error=False)
+    assert known.data["truth"] == "true" and known.mean_cost["router"] > 0
+
+
+def test_diagnosis(world: World, tmp_path: Path) -> None:
+    diagnosis = diagnose(world.probs, world.votes, features=world.features, routes={"expert": 0.07}, progress=True)
+    assert diagnosis.data["rows"] == len(world) and diagnosis.advice in repr(diagnosis)
+    assert diagnosis.sentence in diagnosis._repr_html_() or "&" in diagnosis._repr_html_()
+    assert diagnosis.svg().startswith("<svg") and len(diagnosis.plot().get_lines()) == 2
+    diagnosis.save_html(tmp_path / "diagnosis.html")
+    assert (tmp_path / "diagnosis.html").stat().st_size > 10_000
+
+
+def test_decomposition(world: World, tmp_path: Path) -> None:
+    router = Router("top-class:4").fit(world.probs, world.votes)
+    found = router.decompose("brier")
+    assert len(found) == router.n_cells_ == len(found.name) and found.rows.sum() == len(world)
+    assert np.allclose(np.maximum(found.total - found.irreducible, 0), found.reducible)
+    other = decompose(world.probs, world.votes, partition="top-class:4")
+    assert (other.total == found.total).all()
+    assert found.to_pandas()["rows"].tolist() == found.rows.tolist()
+    assert "what lies in it" in found._repr_html_() and found.plot() is not None
+    found.save_html(tmp_path / "cells.html")
+    assert "<table>" in (tmp_path / "cells.html").read_text()
+    # The Brier loss of one half of five labels is known exactly by pairs of labels.
+    votes = np.tile([[5, 0], [0, 5]], (50, 1))
+    sure = decompose(np.tile([0.5, 0.5], (100, 1)), votes, partition="confidence:1")
+    assert sure.irreducible[0] == pytest.approx(0, abs=1e-12) and sure.total[0] == pytest.approx(0.5)
