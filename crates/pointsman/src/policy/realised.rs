@@ -12,7 +12,7 @@ impl Policy {
     ///
     /// ```
     /// use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
-    /// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.4, 0.6])?.with_votes(vec![5, 0, 2, 3, 0, 5])?;
+    /// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.4, 0.6])?.with_votes(vec![5, 0, 0, 5, 0, 5])?;
     /// let router = Router::calibrate(&table, &Partition::top_class(1))?;
     /// let policy = router.policy(&Task::new(Loss::zero_one()).route("expert", Oracle::bayes(), 0.05)?)?;
     /// let queries = [0.85, 0.15, 0.3, 0.7];
