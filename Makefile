@@ -82,7 +82,7 @@ race:
 	$(RACE)/bin/pip install -q --disable-pip-version-check -r bench/race/requirements.txt
 	$(RACE)/bin/pip install -q --disable-pip-version-check --no-deps -r bench/race/requirements-alone.txt
 	rm -rf $(WHEELS)/race
-	$(RACE)/bin/maturin build -q --release --locked -m crates/pointsman-python/Cargo.toml -o $(WHEELS)/race
+	cd python && ../$(RACE)/bin/maturin build -q --release -o ../$(WHEELS)/race
 	$(RACE)/bin/pip install -q --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/race/*.whl
 	$(RACE)/bin/python bench/race/race.py --rows $(ROWS)
 	$(RACE)/bin/python bench/race/page.py
