@@ -30,13 +30,23 @@ pub(crate) struct PerRow {
     entropies: Vec<f64>,
 }
 
-/// What rows of a leaf have in common.
+/// What the rows of a leaf have in common.
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Means {
-    /// Of those with two labels: their weight, and the means of what [`PerRow::paired`] gives.
+    /// The weight of those with two labels, and the mean entropy of their labels.
     pub(super) weight: f64,
-    pub(super) paired: [f64; 3],
+    pub(super) entropy: f64,
+    /// The mean loss and the mean entropy of the predictions, of those with two labels; of all if all have them.
+    pub(super) paired: [f64; 2],
     /// The mean entropy of all predictions.
-    pub(crate) served: f64,
+    pub(super) served: f64,
+}
+
+impl Means {
+    /// The mean entropy of the predictions.
+    pub(crate) fn served(&self) -> f64 {
+        self.served
+    }
 }
 
 /// What one leaf leaves behind for the next.
@@ -94,32 +104,53 @@ impl PerRow {
         self.totals[row][1]
     }
 
-    /// A row's loss, the entropy of its labels and that of its prediction, if it has two labels.
-    #[inline]
-    pub(super) fn paired(&self, row: usize) -> Option<[f64; 3]> {
+    /// A row's loss, the entropy of its labels and that of its prediction, and whether it has two labels.
+    pub(super) fn own(&self, row: usize) -> ([f64; 3], bool) {
         let (votes, [total, served]) = (self.votes[row] as usize, self.totals[row]);
-        (self.labels[votes] >= 2.0).then(|| [total, self.entropies[votes], served])
+        ([total, self.entropies[votes], served], self.labels[votes] >= 2.0)
     }
 
-    /// Means over some rows.
-    pub(crate) fn means(&self, rows: &[u32]) -> Means {
-        let (mut weight, mut sums, mut all) = (0.0, [0.0; 3], [0.0; 2]);
+    /// The mean entropy of some rows' predictions.
+    pub(crate) fn mean_served(&self, rows: &[u32]) -> f64 {
+        let (mut weight, mut sum) = (0.0, 0.0);
         for row in rows.iter().map(|&row| row as usize) {
-            let w = self.weights[row];
-            all = [all[0] + w, all[1] + w * self.totals[row][1]];
-            if let Some(own) = self.paired(row) {
+            weight += self.weights[row];
+            sum += self.weights[row] * self.totals[row][1];
+        }
+        sum / weight
+    }
+
+    /// What some rows have in common.
+    pub(crate) fn means(&self, rows: &[u32]) -> Means {
+        let (mut all, mut served, mut weight, mut sums) = (0.0, 0.0, 0.0, [0.0; 3]);
+        for row in rows.iter().map(|&row| row as usize) {
+            let (w, (own, is_paired)) = (self.weights[row], self.own(row));
+            all += w;
+            served += w * own[2];
+            if is_paired {
                 weight += w;
                 sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += w * own);
             }
         }
-        let paired = sums.map(|sum| if weight > 0.0 { sum / weight } else { 0.0 });
-        Means { weight, paired, served: all[1] / all[0] }
+        let [total, entropy, own] = sums.map(|sum| if weight > 0.0 { sum / weight } else { 0.0 });
+        Means { weight, entropy, paired: [total, own], served: served / all }
     }
 
     /// The total loss of some rows and both ends of their irreducible loss.
     ///
     /// For `shrink` and `plugin` only.
     pub(crate) fn losses(&self, rows: &[u32], loss: &Loss, estimator: Estimator, scratch: &mut Scratch) -> [f64; 3] {
+        self.losses_and_means(rows, loss, estimator, scratch).0
+    }
+
+    /// The same, with what the rows have in common: one visit for both.
+    pub(crate) fn losses_and_means(
+        &self,
+        rows: &[u32],
+        loss: &Loss,
+        estimator: Estimator,
+        scratch: &mut Scratch,
+    ) -> ([f64; 3], Means) {
         let c = self.classes;
         let Scratch { sums, met, points } = scratch;
         sums.resize(self.labels.len(), [0.0; 2]);
@@ -127,7 +158,7 @@ impl PerRow {
         points.clear();
         points.resize(2 * c, 0.0);
         let (centre, point) = points.split_at_mut(c);
-        let (mut weight, mut total) = (0.0, 0.0);
+        let (mut weight, mut total, mut served) = (0.0, 0.0, 0.0);
         for row in rows.iter().map(|&row| row as usize) {
             let (w, sums) = (self.weights[row], &mut sums[self.votes[row] as usize]);
             if sums[0] == 0.0 {
@@ -137,9 +168,11 @@ impl PerRow {
             sums[1] += w * w;
             weight += w;
             total += w * self.totals[row][0];
+            served += w * self.totals[row][1];
         }
         let mean = |votes: usize| &self.means[votes * c..][..c];
         let (mut squares, mut pair_weight, mut pair_squares, mut noise) = (0.0, 0.0, 0.0, 0.0);
+        let mut entropies = 0.0;
         let (mut fewest, mut most) = (f64::INFINITY, 0.0);
         for votes in met.iter().map(|&votes| votes as usize) {
             let ([w, w2], k) = (sums[votes], self.labels[votes]);
@@ -149,6 +182,7 @@ impl PerRow {
                 pair_weight += w;
                 pair_squares += w2;
                 noise += w * (1.0 - self.squares[votes]) * k / (k - 1.0);
+                entropies += w * self.entropies[votes];
             }
             centre.iter_mut().zip(mean(votes)).for_each(|(sum, y)| *sum += w * y);
         }
@@ -178,12 +212,17 @@ impl PerRow {
             };
             irreducible += w * entropy;
         }
-        let (total, irreducible) = (total / weight, irreducible / weight);
+        let (total, irreducible, served) = (total / weight, irreducible / weight, served / weight);
+        let means = if fewest >= 2.0 {
+            Means { weight, entropy: entropies / weight, paired: [total, served], served }
+        } else {
+            self.means(rows)
+        };
         if !identified {
-            return [total, certain_loss(loss, centre), ceiling];
+            return ([total, certain_loss(loss, centre), ceiling], means);
         }
         let irreducible = if estimator == Estimator::Shrink { irreducible.min(ceiling) } else { irreducible };
-        [total, irreducible, irreducible]
+        ([total, irreducible, irreducible], means)
     }
 }
 

@@ -22,10 +22,10 @@ use crate::router::Mixture;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use dirichlet::draw_into;
-pub(crate) use leaves::{PerRow, Scratch};
+pub(crate) use leaves::{Means, PerRow, Scratch};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
-pub(crate) use within::Within;
+pub(crate) use within::slope_within;
 
 /// How the irreducible loss is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

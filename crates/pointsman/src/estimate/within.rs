@@ -7,7 +7,7 @@
 
 use rayon::prelude::*;
 
-use super::leaves::PerRow;
+use super::leaves::{Means, PerRow};
 use crate::forest::{Bag, Forest, LeafRows};
 
 /// Rows that tell the slope: more would hardly change it, and another loss is to cost little.
@@ -16,15 +16,8 @@ const ROWS: usize = 10_000;
 /// Trees whose rows are added up together: the order of sums does not depend on threads.
 const TOGETHER: usize = 25;
 
-/// The slope, and the mean entropy of the predictions in each leaf.
-pub(crate) struct Within {
-    pub(crate) slope: f64,
-    pub(crate) means: Vec<f64>,
-}
-
 /// What some trees say.
 struct Part {
-    means: Vec<f64>,
     /// For each row that tells the slope, the trees not grown on it, and sums over them of how it differs from the mean of its
     /// leaf: in its loss, in the entropy of its labels, in that of its prediction.
     unlike: Vec<[f64; 4]>,
@@ -32,68 +25,56 @@ struct Part {
     noise: [f64; 2],
 }
 
-impl Within {
-    /// Finds the slope; `noise` is the irreducible loss of a leaf, if its labels tell.
-    pub(crate) fn of(
-        per_row: &PerRow,
-        forest: &Forest,
-        leaves: &LeafRows,
-        noise: impl Fn(usize) -> Option<f64> + Sync,
-    ) -> Self {
-        let trees = forest.trees().count();
-        let stride = per_row.rows().div_ceil(ROWS).max(1);
-        let firsts: Vec<usize> = (0..trees).step_by(TOGETHER).collect();
-        let of = |first| Part::of(per_row, forest, leaves, first..(first + TOGETHER).min(trees), stride, &noise);
-        let parts: Vec<Part> = firsts.into_par_iter().map(of).collect();
-        let (mut means, mut noise) = (Vec::new(), [0.0; 2]);
-        let mut unlike = vec![[0.0; 4]; per_row.rows().div_ceil(stride)];
-        for part in parts {
-            means.extend(part.means);
-            unlike.iter_mut().flatten().zip(part.unlike.iter().flatten()).for_each(|(sum, one)| *sum += one);
-            noise.iter_mut().zip(part.noise).for_each(|(sum, one)| *sum += one);
-        }
-        // Few labels have too little entropy, all in the proportion that the leaves say.
-        let lack = if noise[1] > 0.0 { noise[0] / noise[1] } else { 1.0 };
-        let rows = unlike.iter().enumerate().filter(|(_, unlike)| unlike[0] > 0.0);
-        let points = rows.map(|(i, &[trees, loss, entropy, served])| {
-            [per_row.weight(i * stride), served / trees, (loss - lack * entropy) / trees]
-        });
-        Self { slope: slope(&points.collect::<Vec<_>>()), means }
-    }
-}
-
-impl Part {
-    fn of(
-        per_row: &PerRow,
-        forest: &Forest,
-        leaves: &LeafRows,
-        trees: std::ops::Range<usize>,
-        stride: usize,
-        noise: &impl Fn(usize) -> Option<f64>,
-    ) -> Self {
+/// Finds the slope; `means` are those of each leaf, `noise` is its irreducible loss, if its labels tell.
+pub(crate) fn slope_within(
+    per_row: &PerRow,
+    forest: &Forest,
+    leaves: &LeafRows,
+    means: &[Means],
+    noise: impl Fn(usize) -> Option<f64> + Sync,
+) -> f64 {
+    let trees = forest.trees().count();
+    let stride = per_row.rows().div_ceil(ROWS).max(1);
+    // Looked up once a row and tree.
+    let tells: Vec<bool> = (0..per_row.rows()).map(|row| row.is_multiple_of(stride) && per_row.own(row).1).collect();
+    let part_of = |first: usize| {
         let unlike = vec![[0.0; 4]; per_row.rows().div_ceil(stride)];
-        let mut part = Self { means: Vec::new(), unlike, noise: [0.0; 2] };
-        for tree in trees {
+        let mut part = Part { unlike, noise: [0.0; 2] };
+        for tree in first..(first + TOGETHER).min(trees) {
             let bag = Bag::of(forest.seed(), tree);
             for leaf in forest.trees().leaves_of(tree) {
-                let rows = leaves.of(leaf);
-                let means = per_row.means(rows);
-                part.means.push(means.served);
+                let Means { weight, entropy, paired: [total, served], .. } = means[leaf];
                 if let Some(noise) = noise(leaf) {
-                    part.noise[0] += means.weight * noise;
-                    part.noise[1] += means.weight * means.paired[1];
+                    part.noise[0] += weight * noise;
+                    part.noise[1] += weight * entropy;
                 }
-                for &row in rows.iter().filter(|&&row| (row as usize).is_multiple_of(stride)) {
-                    let own = per_row.paired(row as usize);
-                    let Some(own) = own.filter(|_| leaves.is_new(bag, row)) else { continue };
-                    let unlike = &mut part.unlike[row as usize / stride];
+                let telling = leaves.of(leaf).iter().filter(|&&row| tells[row as usize] && leaves.is_new(bag, row));
+                for row in telling.map(|&row| row as usize) {
+                    let unlike = &mut part.unlike[row / stride];
                     unlike[0] += 1.0;
-                    unlike[1..].iter_mut().zip(own).zip(means.paired).for_each(|((sum, x), mean)| *sum += x - mean);
+                    let differences =
+                        per_row.own(row).0.into_iter().zip([total, entropy, served]).map(|(x, mean)| x - mean);
+                    unlike[1..].iter_mut().zip(differences).for_each(|(sum, x)| *sum += x);
                 }
             }
         }
         part
+    };
+    let firsts: Vec<usize> = (0..trees).step_by(TOGETHER).collect();
+    let parts: Vec<Part> = firsts.into_par_iter().map(part_of).collect();
+    let mut noise = [0.0; 2];
+    let mut unlike = vec![[0.0; 4]; per_row.rows().div_ceil(stride)];
+    for part in parts {
+        unlike.iter_mut().flatten().zip(part.unlike.iter().flatten()).for_each(|(sum, one)| *sum += one);
+        noise.iter_mut().zip(part.noise).for_each(|(sum, one)| *sum += one);
     }
+    // Few labels have too little entropy, all in the proportion that the leaves say.
+    let lack = if noise[1] > 0.0 { noise[0] / noise[1] } else { 1.0 };
+    let told = unlike.iter().enumerate().filter(|(_, unlike)| unlike[0] > 0.0);
+    let points = told.map(|(i, &[trees, loss, entropy, served])| {
+        [per_row.weight(i * stride), served / trees, (loss - lack * entropy) / trees]
+    });
+    slope(&points.collect::<Vec<_>>())
 }
 
 /// The slope of y over x through the origin, of points (weight, x, y). One that may be chance is drawn towards none: times

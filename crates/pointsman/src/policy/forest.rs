@@ -8,7 +8,7 @@ use super::limit::content;
 use super::unseen::Unseen;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Within};
+use crate::estimate::{Column, Decomposition, Estimator, Means, PerRow, RowLosses, Scratch, slope_within};
 use crate::forest::{Forest, LeafRows, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
@@ -67,12 +67,23 @@ impl<'a> Values<'a> {
     }
 
     pub(super) fn mean_served(&self, rows: &[u32]) -> f64 {
-        self.per_row.means(rows).served
+        self.per_row.mean_served(rows)
     }
 
     /// How many numbers [`Losses`] are.
     pub(super) fn width(&self) -> usize {
         3 + 2 * self.oracles.columns().len()
+    }
+
+    /// Writes the losses of a leaf's rows and tells what they have in common.
+    fn write_with_means(&self, rows: &[u32], scratch: &mut Scratch, out: &mut [f64]) -> Means {
+        if self.oracles.columns().is_empty() {
+            let (losses, means) = self.per_row.losses_and_means(rows, self.loss, self.estimator, scratch);
+            out.copy_from_slice(&losses);
+            return means;
+        }
+        self.write(rows, scratch, out);
+        self.per_row.means(rows)
     }
 
     /// Writes the losses of some rows; false if there are none.
@@ -205,16 +216,17 @@ impl Leaves {
         let write = Values::of(&table, loss, estimator, oracles);
         let width = 1 + write.width();
         let mut values = vec![0.0; forest.trees().leaves() * width];
-        values.par_chunks_exact_mut(width).enumerate().for_each_init(Scratch::default, |scratch, (leaf, out)| {
+        let mut means = vec![Means::default(); forest.trees().leaves()];
+        let slots = values.par_chunks_exact_mut(width).zip(&mut means).enumerate();
+        slots.for_each_init(Scratch::default, |scratch, (leaf, (out, means))| {
             out[0] = forest.leaf_scores()[leaf];
-            write.write(members.of(leaf), scratch, &mut out[1..]);
+            *means = write.write_with_means(members.of(leaf), scratch, &mut out[1..]);
         });
         let mut slope = 0.0;
         if router.classes().len() <= MAX_OWN_CLASSES {
             let noise = |leaf: usize| Some(values[leaf * width + 2]).filter(|low| *low == values[leaf * width + 3]);
-            let within = Within::of(&write.per_row, forest, members, noise);
-            slope = within.slope;
-            values.chunks_exact_mut(width).zip(within.means).for_each(|(leaf, mean)| leaf[1] -= slope * mean);
+            slope = slope_within(&write.per_row, forest, members, &means, noise);
+            values.chunks_exact_mut(width).zip(&means).for_each(|(leaf, means)| leaf[1] -= slope * means.served());
         }
         let (loss, unseen) = (loss.clone(), OnceLock::new());
         let (forest, edges, members, oracles) = (forest.clone(), edges.clone(), members.clone(), oracles.clone());
