@@ -19,7 +19,7 @@ INTRODUCTION = """# The race
 
 `make bench` runs Pointsman's Python package and the libraries people would use instead on the same arrays, in one process, one core each, taking turns; figures are
 medians. Peers are at the versions listed at the end. This page and its figures are written from `bench/results/race.json` by `bench/race/page.py`; bars that
-are not met, and places where a peer is better, are shown like the others.
+are not met, and places where a peer is better, are shown like the others. The library's own table comes from `bench/results/core.json`.
 """
 
 
@@ -132,8 +132,19 @@ def conformal(rows):
     return [*text, ""]
 
 
+def core():
+    """The Rust library's own table, if it was measured."""
+    path = ROOT / "bench" / "results" / "core.json"
+    if not path.is_file():
+        return []
+    text = ["## The library alone", "", "In Rust, on two cores unless said; each line against a peer in the same run, or a bare pass over the same memory.", ""]
+    text += ["| what / peer | Pointsman | peer | |", "|---|---|---|---|"]
+    lines = json.loads(path.read_text())
+    return [*text, *(f"| {line['what']} | {line['subject']} | {line['peer']} | {line['verdict']} |" for line in lines), ""]
+
+
 def page(results):
-    text = [INTRODUCTION, *speed(results["speed"])]
+    text = [INTRODUCTION, *speed(results["speed"]), *core()]
     if "gain" in results:
         text += [*gain(results["gain"]), *conformal(results["conformal"])]
     versions = ", ".join(f"{package} {version}" for package, version in results["versions"].items())
