@@ -106,9 +106,9 @@ class Partial:
         for other in others:
             if not isinstance(other, Partial):
                 raise PointsmanError(f"merge: {other!r} is not a Partial")
-            # Itself once more, if somebody insists: through a copy.
-            part = _native.Partial.from_bytes(other.to_bytes()) if other is self else other._part
-            self._part.merge(part)
+            if other is self:
+                raise PointsmanError("merge: a part cannot be merged with itself, its rows would count twice")
+            self._part.merge(other._part)
         return self
 
     def finish(self, partition: str | None = None, *, seed: int = 0, progress: bool = False) -> Router:

@@ -80,10 +80,12 @@ def test_what_does_not_fit_is_refused(rows, like):
         pointsman.Partial(forest)
 
 
-def test_a_part_merged_with_itself_has_every_row_twice(rows, like):
+def test_a_part_is_not_merged_with_itself(rows, like):
     probs, votes, _ = rows
     part = pointsman.Partial(like).add(probs, votes)
-    assert len(part.merge(part)) == 1200
+    with pytest.raises(pointsman.PointsmanError, match="count twice"):
+        part.merge(part)
+    assert len(part) == 600
 
 
 def test_files_are_read_as_arrays(tmp_path):
