@@ -11,7 +11,7 @@ use pointsman_table::{Frame, Need, write_atomically};
 
 use crate::args::DiagnoseArgs;
 use crate::progress::Progress;
-use crate::{evaluate, json, plan};
+use crate::{evaluate, json, plan, render};
 
 pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.as_ref()])?;
@@ -50,7 +50,17 @@ fn write(
 ) -> anyhow::Result<PathBuf> {
     let [calibration, held_out] = pointsman::halves(table)?;
     let router = Router::calibrate(&calibration, &args.partition)?;
-    let policy = router.policy(task)?;
+    let policy = match router.policy(task) {
+        // The page has sliders for prices: a limit is shown as the price it comes to.
+        Ok(policy) => policy.reprice(&policy.priced_task())?,
+        Err(error) if task.limit().is_some() => {
+            render::warn(format!(
+                "the report leaves the limit out, since one half by itself cannot keep to it: {error}"
+            ));
+            router.policy(&task.clone().without_limit())?
+        }
+        Err(error) => return Err(error.into()),
+    };
     let replay = policy.replay(&held_out)?;
     let inputs = Inputs { router: &router, policy: &policy, table: &held_out, replay: &replay };
     let (_, page) = evaluate::write::all(Report::new(&inputs, &[], None)?, &inputs, folder)?;
