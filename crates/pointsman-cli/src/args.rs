@@ -94,10 +94,10 @@ pub(crate) struct TaskArgs {
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]
     #[arg(long, value_name = "T")]
     pub(crate) ties: Option<Ties>,
-    /// Read the task from a TOML file instead (- is standard input)
+    /// Read the task from a TOML file instead (- is standard input); show --confidence takes several
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["loss", "route", "abstain", "budget", "target_loss", "estimator", "ties"])]
-    pub(crate) task: Option<PathBuf>,
+    pub(crate) task: Vec<PathBuf>,
 }
 
 impl TaskArgs {
@@ -111,7 +111,7 @@ impl TaskArgs {
             || target_loss.is_some()
             || estimator.is_some()
             || ties.is_some()
-            || task.is_some()
+            || !task.is_empty()
     }
 }
 
@@ -216,6 +216,7 @@ Examples:
   pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin
   pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3
   pointsman show router.safetensors --route expert=0.05 --confidence 0.95
+  pointsman show router.safetensors --task triage.toml --task audit.toml --confidence 0.95
   pointsman show router.safetensors --route expert=0.05 --explain 3"))]
 pub(crate) struct ShowArgs {
     /// The router (- is standard input)

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::{evaluate, json, plan, render};
 
 pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.as_ref()])?;
+    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.first()])?;
     args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
     let task = plan::task(&args.task)?;
     let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     let mut diagnosis = {
         let progress = Progress::bar("diagnosis", DIAGNOSIS_STEPS as u64);
         pointsman::diagnose(&frame.table, &task, &args.partition, || progress.step())
-            .map_err(|error| plan::of_rows(error, &frame))?
+            .map_err(|error| plan::of_task(error, args.task.task.first(), |error| plan::of_rows(error, &frame)))?
     };
     name_rows(&mut diagnosis, &frame);
     let page = args.output.as_ref().map(|folder| write(&diagnosis, &frame.table, &task, args, folder)).transpose()?;
