@@ -319,11 +319,11 @@ pub(crate) fn of_task(
     file: Option<&PathBuf>,
     otherwise: impl Fn(pointsman::Error) -> anyhow::Error,
 ) -> anyhow::Error {
-    match (error, file) {
-        (pointsman::Error::Task(reason), Some(file)) => {
-            pointsman_table::Error::File { file: file.display().to_string(), reason }.into()
+    match (&error, file) {
+        (pointsman::Error::Task(_) | pointsman::Error::OutOfReach { .. }, Some(file)) => {
+            pointsman_table::Error::File { file: file.display().to_string(), reason: error.to_string() }.into()
         }
-        (error, _) => otherwise(error),
+        _ => otherwise(error),
     }
 }
 

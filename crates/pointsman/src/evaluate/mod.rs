@@ -333,7 +333,7 @@ impl Replay {
         {
             // A target loss may be out of reach with two actions only.
             match policy.reprice(&task) {
-                Err(_) if matches!(task.limit(), Some(Limit::TargetLoss(_))) => {}
+                Err(Error::OutOfReach { .. }) => {}
                 allowed => evaluation.two_way.push(name, self.mean_cost(&allowed?)),
             }
         }
