@@ -210,6 +210,7 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
         zip(&[reals("probs", "(2, 1)", &[1.0, 1.0]), array("votes", "|u1", false, "(2, 1)", vec![1, 1])]),
     )?;
     tables.write("rows-differ.npz", zip(&[probs(), array("votes", "|u1", false, "(1, 2)", vec![1, 1])]))?;
+    tables.write("array-twice.npz", zip(&[probs(), votes(), reals("probs", "(2, 2)", &[0.1, 0.9, 0.1, 0.9])]))?;
     tables.write("nan.npz", zip(&[reals("probs", "(2, 2)", &[0.5, 0.5, 1.0, f64::NAN]), votes()]))?;
     tables.write("fractional-votes.npz", zip(&[probs(), reals("votes", "(2, 2)", &[1.0, 0.5, 1.0, 1.0])]))?;
     let good = zip(&[probs(), votes()]);

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use pointsman::{Error, Estimator, Loss, Oracle, Partition, Sweep, Ties};
-use pointsman_table::{Columns, Filter, Format};
+use pointsman_table::{Columns, Delimiter, Filter, Format};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -146,6 +146,9 @@ pub(crate) struct TableArgs {
     /// The table's format: csv, tsv, jsonl, parquet, arrow or npz [default: by extension or content]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
+    /// What separates the columns of CSV: comma, semicolon or tab, or ',' ';' '\t' [default: comma, in .tsv tab]
+    #[arg(long, value_name = "CHAR")]
+    pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Option<Columns>,

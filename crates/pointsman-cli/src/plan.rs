@@ -142,6 +142,7 @@ pub(crate) fn task_flags(args: &TaskArgs) -> String {
 pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Need) -> ReadOptions {
     ReadOptions {
         format: args.format,
+        delimiter: args.delimiter,
         filters: args.filters.clone(),
         columns: args.columns.clone().unwrap_or_default(),
         annotations: votes.and_then(|votes| votes.annotations.clone()),
