@@ -19,6 +19,7 @@ use crate::json::{Json, entry};
 use crate::jsonl::Lines;
 use crate::labels::Labels;
 use crate::number;
+use crate::options::{Delimiter, ReadOptions};
 use crate::parquet::Parquet;
 use crate::read::guarded;
 
@@ -44,19 +45,20 @@ struct Item {
 }
 
 impl Join {
-    pub(crate) fn load(path: &Path, classes: &[String], first: Option<NonZeroU32>) -> Result<Self> {
+    pub(crate) fn load(path: &Path, classes: &[String], options: &ReadOptions) -> Result<Self> {
         let input = Input::open(path, None)?;
         let mut counter = Counter {
             classes,
-            first: first.map_or(u32::MAX, NonZeroU32::get),
+            first: options.first_labels.map_or(u32::MAX, NonZeroU32::get),
             labels: Labels::new(classes),
             items: HashMap::new(),
             seen: HashMap::new(),
         };
         let name = input.name.clone();
         guarded(&name, || match input.format {
-            Format::Csv => counter.csv(input, b','),
-            Format::Tsv => counter.csv(input, b'\t'),
+            // Two files of one export are separated alike, unless one says otherwise by its name.
+            Format::Csv => counter.csv(input, options.delimiter.unwrap_or(Delimiter::COMMA)),
+            Format::Tsv => counter.csv(input, Delimiter::TAB),
             Format::Jsonl => counter.jsonl(input),
             Format::Parquet => counter.parquet(input),
             Format::Arrow => counter.arrow(input),
@@ -180,7 +182,7 @@ impl Counter<'_> {
         Ok(())
     }
 
-    fn csv(&mut self, input: Input, delimiter: u8) -> Result<()> {
+    fn csv(&mut self, input: Input, delimiter: Delimiter) -> Result<()> {
         let mut records = Records::open(input, delimiter)?;
         let places = Places::find(&records.name, &records.header)?;
         while let Some((at, record)) = records.next()? {
