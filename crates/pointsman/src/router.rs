@@ -197,6 +197,7 @@ impl Router {
         let mut leaves = settled.leaves;
         leaves.renumber(&numbers);
         let rows = Arc::new(table.select(&stored, &columns));
+        leaves.keep_runs(&rows);
         let (cells, backoff, leaves) = (Arc::new(cells), Arc::new(backoff), Some(Arc::new(leaves)));
         Ok(Self { partition, cells, backoff, recalibrated: false, rows, starts, leaves })
     }
@@ -342,7 +343,7 @@ impl<'a> Mixture<'a> {
     }
 
     /// The rows, as rows of [`Mixture::table`].
-    pub fn rows(self) -> impl Iterator<Item = usize> + 'a {
+    pub fn rows(self) -> impl Iterator<Item = usize> + Clone + 'a {
         let (run, list): (Range<u32>, &[u32]) = match self.rows {
             Rows::Run(start, end) => (start..end, &[]),
             Rows::List(list) => (0..0, list),
@@ -474,7 +475,7 @@ fn check_rows(table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what would take more than a gigabyte to keep.
+/// Refuses what would take more than two or three gigabytes to keep.
 fn check_size(table: &Table, trees: usize) -> Result<()> {
     if table.rows().saturating_mul(trees) > MAX_IN_LEAVES {
         return Err(Error::Partition(format!(
