@@ -55,7 +55,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def _page(title: str, body: str, names: int = 1) -> str:
     """A page; which column of its tables has names."""
     style = (
-        "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}"
         "td,th{padding:.2rem .8rem;text-align:right}"
         f"td:nth-child({names}),th:nth-child({names}){{text-align:left}}"
     )
@@ -232,7 +232,7 @@ class Diagnosis:
 
     def html(self) -> str:
         """The verdict and what it rests on, and below it the report of a router of one half judged on the other, as a page."""
-        fit = "this.style.height=this.contentDocument.documentElement.scrollHeight+'px'"
+        fit = "this.style.height=this.contentDocument.documentElement.scrollHeight+8+'px'"
         style = "width:100%;height:60rem;border:0"
         halves = f'<iframe style="{style}" onload="{fit}" srcdoc="{escape(self._diagnosis.html())}"></iframe>'
         title = "One half of the rows judged by a router of the other"
