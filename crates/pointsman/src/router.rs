@@ -426,9 +426,11 @@ fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
 fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, Vec<u32>) {
     let found = cells_of(table, cells, columns);
     let (mut next, starts) = starts_of(&found, cells.count());
-    let mut order = vec![(0.0_f32, 0_u32); table.rows()];
+    // Confidence and row as one number, which is sorted in half the time of a pair.
+    let mut order = vec![0_u64; table.rows()];
     for (row, cell) in found.iter().enumerate() {
-        order[next[cell.index()] as usize] = (table.peak(row).key(), row as u32);
+        // Confidences are not negative: their bits are in their order.
+        order[next[cell.index()] as usize] = u64::from(table.peak(row).key().to_bits()) << 32 | row as u64;
         next[cell.index()] += 1;
     }
     let mut rest = order.as_mut_slice();
@@ -439,11 +441,12 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
         rest = after;
     }
     runs.into_par_iter().for_each(|run| {
-        run.sort_unstable_by(|a, b| {
-            a.0.total_cmp(&b.0).then_with(|| compare_content(table, columns, a.1 as usize, b.1 as usize))
-        });
+        run.sort_unstable();
+        for alike in run.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|alike| alike.len() > 1) {
+            alike.sort_unstable_by(|&a, &b| compare_content(table, columns, a as u32 as usize, b as u32 as usize));
+        }
     });
-    (order.into_iter().map(|(_, row)| row).collect(), starts)
+    (order.into_iter().map(|row| row as u32).collect(), starts)
 }
 
 /// Where the rows of each cell begin, twice: to be counted up, and to stay.

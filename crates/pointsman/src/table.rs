@@ -310,10 +310,12 @@ impl Table {
                 .for_each(|(slot, &row)| slot.copy_from_slice(&values[row as usize * width..][..width]));
             out
         }
-        let features = rows
-            .iter()
-            .flat_map(|&row| feature_columns.iter().map(move |&column| self.features(row as usize)[column]))
-            .collect();
+        let mut features = Vec::with_capacity(rows.len() * feature_columns.len());
+        if !feature_columns.is_empty() {
+            for own in rows.iter().map(|&row| self.features(row as usize)) {
+                features.extend(feature_columns.iter().map(|&column| own[column]));
+            }
+        }
         Self {
             classes: self.classes.clone(),
             probs: gather(rows, c, &self.probs),

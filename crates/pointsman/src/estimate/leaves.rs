@@ -65,6 +65,7 @@ pub(crate) struct Scratch {
     /// Votes, weight and squared weights of rows that follow each other with the same votes.
     runs: Vec<(u32, [f64; 2])>,
     points: Vec<f64>,
+    logs: Vec<f64>,
 }
 
 impl<'a> PerRow<'a> {
@@ -72,7 +73,7 @@ impl<'a> PerRow<'a> {
         let (ballots, classes) = (table.ballots(), table.classes().len());
         let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
             table.dist_into(row, point);
-            [table.votes(row).map_or(0.0, |votes| loss.of_votes(votes, point, room)), loss.entropy(point)]
+            table.votes(row).map_or([0.0; 2], |votes| loss.of_votes_and_itself(votes, point, room))
         };
         let room = || (vec![0.0; classes], vec![0.0; classes]);
         let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(room, total).collect();
@@ -200,7 +201,7 @@ impl<'a> PerRow<'a> {
         scratch: &mut Scratch,
     ) -> ([f64; 3], Means) {
         let c = self.table.classes().len();
-        let Scratch { runs, points, .. } = scratch;
+        let Scratch { runs, points, logs, .. } = scratch;
         points.clear();
         points.resize(2 * c, 0.0);
         let (centre, point) = points.split_at_mut(c);
@@ -229,23 +230,30 @@ impl<'a> PerRow<'a> {
         let variance = (1.0 - square - noise).max(0.0);
         let spread = squares / weight - square;
         let common = if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 };
-        let mut irreducible = 0.0;
-        for (votes, w) in runs.iter().map(|&(votes, [w, _])| (votes as usize, w)) {
-            let entropy = if estimator == Estimator::Shrink {
-                let factor = match fewest == most {
-                    true => common,
-                    false if variance > 0.0 => (variance / (variance + noise / self.told[votes].labels)).sqrt(),
-                    false => 0.0,
+        let as_many = fewest == most && estimator == Estimator::Shrink;
+        let by_logs =
+            loss.floor().filter(|_| as_many).and_then(|floor| self.by_logs(floor, centre, common, runs, logs));
+        let each = || {
+            let mut irreducible = 0.0;
+            for (votes, w) in runs.iter().map(|&(votes, [w, _])| (votes as usize, w)) {
+                let entropy = if estimator == Estimator::Shrink {
+                    let factor = match fewest == most {
+                        true => common,
+                        false if variance > 0.0 => (variance / (variance + noise / self.told[votes].labels)).sqrt(),
+                        false => 0.0,
+                    };
+                    for ((p, y), centre) in point.iter_mut().zip(mean(votes)).zip(centre.iter()) {
+                        *p = centre + factor * (y - centre);
+                    }
+                    loss.entropy(point)
+                } else {
+                    self.told[votes].entropy
                 };
-                for ((p, y), centre) in point.iter_mut().zip(mean(votes)).zip(centre.iter()) {
-                    *p = centre + factor * (y - centre);
-                }
-                loss.entropy(point)
-            } else {
-                self.told[votes].entropy
-            };
-            irreducible += w * entropy;
-        }
+                irreducible += w * entropy;
+            }
+            irreducible
+        };
+        let irreducible = by_logs.unwrap_or_else(each);
         let (total, irreducible, served) = (total / weight, irreducible / weight, served / weight);
         let means = if fewest >= 2.0 {
             Means { weight, entropy: entropies / weight, paired: [total, served], served }
@@ -257,6 +265,47 @@ impl<'a> PerRow<'a> {
         }
         let irreducible = if estimator == Estimator::Shrink { irreducible.min(ceiling) } else { irreducible };
         ([total, irreducible, irreducible], means)
+    }
+
+    /// The cross-entropies of shrunk points, weighted and added up, by fewer logarithms than one a class and run: if all rows have
+    /// k labels, a class has at most k + 1 different probabilities. `None` where that is not fewer, or where the floor matters.
+    fn by_logs(
+        &self,
+        floor: f64,
+        centre: &[f64],
+        factor: f64,
+        runs: &[(u32, [f64; 2])],
+        weights: &mut Vec<f64>,
+    ) -> Option<f64> {
+        let k = self.votes(runs.first()?.0).k() as usize;
+        let never = centre.iter().filter(|p| **p == 0.0).count();
+        let scale = 1.0 - never as f64 * floor;
+        let least = centre.iter().copied().filter(|p| *p > 0.0).fold(1.0, f64::min) * (1.0 - factor);
+        if k >= runs.len() || factor == 1.0 || least * scale < floor {
+            return None;
+        }
+        weights.clear();
+        weights.resize(centre.len() * (k + 1), 0.0);
+        let mut all = 0.0;
+        for &(votes, [weight, _]) in runs {
+            all += weight;
+            let counts = self.votes(votes).counts().iter();
+            counts.zip(weights.chunks_exact_mut(k + 1)).for_each(|(&n, weights)| weights[n as usize] += weight);
+        }
+        let mut sum = all * scale.ln();
+        for (centre, weights) in centre.iter().zip(weights.chunks_exact(k + 1)).filter(|(p, _)| **p > 0.0) {
+            for (n, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+                let p = centre + factor * (n as f64 / k as f64 - centre);
+                sum += weight * p * p.ln();
+            }
+        }
+        Some(-sum)
+    }
+
+    /// A distinct set of votes.
+    fn votes(&self, ballot: u32) -> Votes<'a> {
+        let example = self.table.ballots().examples()[ballot as usize];
+        self.table.votes(example as usize).unwrap_or(Votes::new(&[]))
     }
 }
 

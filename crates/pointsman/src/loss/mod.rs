@@ -200,6 +200,22 @@ impl Loss {
         }
     }
 
+    /// The same, and the entropy of `q`: what it expects to lose itself.
+    pub(crate) fn of_votes_and_itself(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> [f64; 2] {
+        if let Kind::CrossEntropy(floor) = &self.0 {
+            log::project_into(q, *floor, room);
+            let (mut lost, mut expected, mut k) = (0.0, 0.0, 0.0);
+            for ((a, x), n) in room.iter().zip(q).zip(votes.counts().iter().map(|&n| f64::from(n))) {
+                let log = a.ln();
+                lost -= n * log;
+                expected -= x * log;
+                k += n;
+            }
+            return [lost / k, expected];
+        }
+        [self.of_votes(votes, q, room), self.entropy(q)]
+    }
+
     /// The generalised entropy: the expected loss of predicting the truth.
     #[must_use]
     pub fn entropy(&self, p: &[f64]) -> f64 {
