@@ -73,8 +73,7 @@ def _write(path: str | PathLike[str], text: str) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(target)
     except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     finally:
         part.unlink(missing_ok=True)
 
