@@ -88,9 +88,7 @@ impl Frame {
         let place = self.place(column)?;
         let found = self.fields[place].data_type();
         let Some(item) = item_of(found) else {
-            return Err(refused(Refusal::new(format!(
-                "column {column} is {found}: lists of {width} numbers are needed"
-            ))));
+            return Err(refused(Refusal::of(column, format!("{found}: lists of {width} numbers are needed"))));
         };
         let values = match item.data_type() {
             DataType::Float32 => Values::Single(self.flatten::<Float32Type>(place, width)?),
@@ -132,7 +130,7 @@ impl Frame {
     fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef, place: usize) -> PyResult<ArrayRef> {
         let (name, found) = (self.fields[place].name(), array.data_type());
         if !(found.is_numeric() || *found == DataType::Boolean) {
-            return Err(refused(Refusal::new(format!("column {name} is {found}: numbers are needed"))));
+            return Err(refused(Refusal::of(name, format!("{found} is not a type of real numbers"))));
         }
         cast(array, &T::DATA_TYPE).map_err(arrow)
     }
