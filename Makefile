@@ -103,5 +103,5 @@ audit:
 
 # Ten minutes a parser: needs cargo-fuzz and a nightly toolchain.
 fuzz:
-	cd fuzz && cargo run --example seeds && for target in table router task; do \
+	cd fuzz && cargo run --example seeds && for target in table router part task; do \
 	cargo +nightly fuzz run $$target -- -max_total_time=600 -max_len=65536 -rss_limit_mb=4096 -timeout=25 || exit 1; done

@@ -18,7 +18,7 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array}
 use arrow_ipc::CompressionType;
 use parquet::basic::Compression;
 use pointsman::{Partition, Router};
-use pointsman_fuzz::seal::{Parts, Tensor};
+use pointsman_fuzz::seal::{PartHeader, Parts, Tensor};
 use pointsman_table::save_router;
 use safetensors::tensor::Dtype;
 use support::{Entry, Folder, array, arrow_file, arrow_stream, crc, deflated, parquet, zip, zip_entries};
@@ -30,7 +30,8 @@ fn main() -> std::io::Result<()> {
     columns(&folder("tables"))?;
     arrays(&folder("tables"))?;
     whole_routers(&folder("routers"))?;
-    sealed_routers(&folder("routers"))
+    sealed_routers(&folder("routers"))?;
+    parts(&folder("parts"))
 }
 
 struct Target(PathBuf);
@@ -209,6 +210,7 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
         zip(&[reals("probs", "(2, 1)", &[1.0, 1.0]), array("votes", "|u1", false, "(2, 1)", vec![1, 1])]),
     )?;
     tables.write("rows-differ.npz", zip(&[probs(), array("votes", "|u1", false, "(1, 2)", vec![1, 1])]))?;
+    tables.write("array-twice.npz", zip(&[probs(), votes(), reals("probs", "(2, 2)", &[0.1, 0.9, 0.1, 0.9])]))?;
     tables.write("nan.npz", zip(&[reals("probs", "(2, 2)", &[0.5, 0.5, 1.0, f64::NAN]), votes()]))?;
     tables.write("fractional-votes.npz", zip(&[probs(), reals("votes", "(2, 2)", &[1.0, 0.5, 1.0, 1.0])]))?;
     let good = zip(&[probs(), votes()]);
@@ -426,4 +428,58 @@ fn tree_routers(routers: &Target) -> std::io::Result<()> {
     write("fewer", &|p| p.header.partition = "forest:5000".to_owned())?;
     write("seedless", &|p| p.header.seed = None)?;
     write("centroids", &|p| p.header.recalibrated = true)
+}
+
+/// Parts of a calibration that are none, most of them with a checksum that is right.
+fn parts(parts: &Target) -> std::io::Result<()> {
+    // Three of the good ones: six rows without a cap, nine of which a cap of two a cell kept some, and no rows with such a cap.
+    let [plain, capped, none] = [0, 1, 5].map(|place: usize| pointsman_fuzz::good_parts().swap_remove(place));
+    parts.write("empty.safetensors", [])?;
+    parts.write("junk.safetensors", junk(1000))?;
+    parts.write("a-router.safetensors", good_router("top-class:2").seal().expect("a good router"))?;
+    parts.write("truncated.safetensors", &capped[..capped.len() - 30])?;
+    parts.write("trailing.safetensors", [&capped[..], b"more"].concat())?;
+    let mut flipped = capped.clone();
+    let last = flipped.len() - 1;
+    flipped[last] ^= 1;
+    parts.write("bit-flip.safetensors", flipped)?;
+    let write = |name: &str, base: &[u8], change: &dyn Fn(&mut Parts)| {
+        let mut changed = Parts::of(base).expect("a good part");
+        change(&mut changed);
+        let bytes = changed.seal().unwrap_or_else(|| panic!("{name} cannot be written"));
+        parts.write(&format!("sealed-{name}.safetensors"), bytes)
+    };
+    let tensor = |parts: &mut Parts, name: &str, change: &dyn Fn(&mut Tensor)| {
+        change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
+    };
+    let part = |parts: &mut Parts, change: &dyn Fn(&mut PartHeader)| change(parts.part.as_mut().expect("a part"));
+    write("version", &plain, &|p| part(p, &|header| header.version = 3))?;
+    write("forest", &plain, &|p| p.header.partition = "forest:3".to_owned())?;
+    write("other-partition", &plain, &|p| p.header.partition = "level-sets".to_owned())?;
+    write("needs-unknown", &plain, &|p| part(p, &|header| header.needs = vec!["height".to_owned()]))?;
+    write("nan-probability", &plain, &|p| {
+        tensor(p, "probs", &|t| t.bytes[..8].copy_from_slice(&f64::NAN.to_le_bytes()));
+    })?;
+    write("no-votes", &plain, &|p| p.tensors.retain(|t| t.name != "votes"))?;
+    write("cap-claimed", &plain, &|p| part(p, &|header| header.cap = Some((2, 7))))?;
+    write("cap-zero", &none, &|p| part(p, &|header| header.cap = Some((0, 7))))?;
+    write("cap-smaller", &capped, &|p| part(p, &|header| header.cap = Some((1, 7))))?;
+    write("cap-larger", &capped, &|p| part(p, &|header| header.cap = Some((1 << 40, 7))))?;
+    write("keys-missing", &capped, &|p| p.tensors.retain(|t| t.name != "keys"))?;
+    write("keys-few", &capped, &|p| {
+        tensor(p, "keys", &|t| {
+            t.shape[0] -= 1;
+            t.bytes.truncate(8 * t.shape[0]);
+        });
+    })?;
+    write("keys-real", &capped, &|p| tensor(p, "keys", &|t| t.dtype = Dtype::F64))?;
+    write("seen-missing", &capped, &|p| p.tensors.retain(|t| t.name != "seen"))?;
+    write("seen-cut", &capped, &|p| {
+        tensor(p, "seen", &|t| {
+            let words = t.bytes.len() / 8 - 5;
+            (t.shape, t.bytes) = (vec![words], t.bytes[..8 * words].to_vec());
+        });
+    })?;
+    write("seen-nothing", &capped, &|p| tensor(p, "seen", &|t| t.bytes.fill(0)))?;
+    write("seen-everything", &capped, &|p| tensor(p, "seen", &|t| t.bytes.fill(0xff)))
 }

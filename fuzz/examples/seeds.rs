@@ -38,6 +38,7 @@ fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     tables(&Seeds::new(corpus.join("table"))?)?;
     routers(&Seeds::new(corpus.join("router"))?)?;
+    parts(&Seeds::new(corpus.join("part"))?)?;
     tasks(&Seeds::new(corpus.join("task"))?)
 }
 
@@ -136,6 +137,23 @@ fn routers(seeds: &Seeds) -> std::io::Result<()> {
     for kind in 0..16_u8 {
         for base in 0..6_u8 {
             seeds.add(&format!("change-{kind}-{base}"), &[2], [base, kind, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])?;
+        }
+    }
+    Ok(())
+}
+
+fn parts(seeds: &Seeds) -> std::io::Result<()> {
+    for (i, part) in pointsman_fuzz::good_parts().into_iter().enumerate() {
+        for mode in [0, 1] {
+            seeds.add(&format!("{i}-{mode}.safetensors"), &[mode], &part)?;
+        }
+        // Changes to it, one of each kind: of the part's own header, and of what it has in common with a router.
+        let base = i as u8;
+        for kind in 0..6_u8 {
+            seeds.add(&format!("change-part-{kind}-{base}"), &[2], [base, 0, kind, 1, 2, 3, 4, 5, 6, 7, 8])?;
+        }
+        for kind in 0..16_u8 {
+            seeds.add(&format!("change-{kind}-{base}"), &[2], [base, 1, kind, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])?;
         }
     }
     Ok(())

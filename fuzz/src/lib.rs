@@ -1,12 +1,13 @@
-//! What the fuzz targets share: whose panics count, a scratch file, and routers whose checksum is right.
+//! What the fuzz targets share: whose panics count, a scratch file, and files whose checksum is right.
 
+pub mod recipe;
 pub mod seal;
 
 use std::backtrace::Backtrace;
 use std::path::PathBuf;
 use std::sync::Once;
 
-use pointsman::Table;
+use pointsman::{Cap, Partial, Partition, Router, Table};
 
 /// Makes this process fit for fuzzing: one thread, and a panic hook that knows whose panics count.
 ///
@@ -90,4 +91,30 @@ pub fn table(classes: usize, rows: usize) -> Table {
         Table::new(names, probs)?.with_votes(votes)?.with_features(["length"], features)
     };
     build().expect("a table made by hand")
+}
+
+/// Good parts of a calibration as bytes: without a cap and with one that drops rows, of several partitions, and one without rows.
+#[must_use]
+pub fn good_parts() -> Vec<Vec<u8>> {
+    let part = |(partition, cap, rows): (&str, Option<usize>, usize)| -> pointsman::Result<Partial> {
+        let partition: Partition = partition.parse()?;
+        let like = Router::calibrate(&table(2, 12), &partition)?;
+        let mut part = Partial::like(&like)?;
+        if let Some(rows) = cap {
+            part = part.capped(Cap { rows, seed: 7 })?;
+        }
+        let ids: Vec<u64> = (0..rows as u64).collect();
+        part.add_with_ids(&table(2, rows).with_weights((1..=rows).map(|i| i as f64).collect())?, &ids)?;
+        Ok(part)
+    };
+    let parts = [
+        ("top-class:2", None, 6),
+        ("top-class:2", Some(2), 9),
+        ("confidence:3", Some(50), 6),
+        ("level-sets", None, 6),
+        ("features:x_length=3", Some(3), 12),
+        ("top-class:2", Some(2), 0),
+    ];
+    let bytes = |part| pointsman_table::partial_bytes(&part).expect("a part that can be written");
+    parts.map(|made| bytes(part(made).expect("a part made by hand"))).into()
 }

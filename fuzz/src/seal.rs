@@ -1,4 +1,4 @@
-//! Router files taken apart and put together again with a checksum that is right.
+//! Files of routers, and of parts of a calibration, taken apart and put together again with a checksum that is right.
 //!
 //! Without it the checksum would turn away every mutation, and nothing behind it would be tested.
 
@@ -8,8 +8,9 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The metadata key of a router file.
-const KEY: &str = "pointsman";
+/// The metadata keys of the two kinds of file.
+const ROUTER: &str = "pointsman";
+const PART: &str = "pointsman-part";
 
 /// The header of a router file, as `pointsman-table` has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,6 +26,24 @@ pub struct Header {
     pub sha256: String,
 }
 
+/// What the header of a part of a calibration has beside the router's.
+#[derive(Debug, Clone)]
+pub struct PartHeader {
+    pub version: u32,
+    /// Rows and seed.
+    pub cap: Option<(u64, u64)>,
+    pub needs: Vec<String>,
+}
+
+/// The header of a part, as `pointsman-table` has it.
+#[derive(Serialize, Deserialize)]
+struct WholePart {
+    version: u32,
+    cap: Option<(u64, u64)>,
+    needs: Vec<String>,
+    router: Header,
+}
+
 /// One array.
 #[derive(Debug, Clone)]
 pub struct Tensor {
@@ -34,10 +53,12 @@ pub struct Tensor {
     pub bytes: Vec<u8>,
 }
 
-/// A router file in parts.
+/// A file in parts.
 #[derive(Debug, Clone)]
 pub struct Parts {
     pub header: Header,
+    /// If it is a part of a calibration.
+    pub part: Option<PartHeader>,
     pub tensors: Vec<Tensor>,
 }
 
@@ -46,7 +67,14 @@ impl Parts {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
-        let header = serde_json::from_str(metadata.metadata().as_ref()?.get(KEY)?).ok()?;
+        let metadata = metadata.metadata().as_ref()?;
+        let (header, part) = match metadata.get(PART) {
+            None => (serde_json::from_str(metadata.get(ROUTER)?).ok()?, None),
+            Some(text) => {
+                let WholePart { version, cap, needs, router } = serde_json::from_str(text).ok()?;
+                (router, Some(PartHeader { version, cap, needs }))
+            }
+        };
         let file = SafeTensors::deserialize(bytes).ok()?;
         let tensor = |(name, view): (String, TensorView<'_>)| Tensor {
             name,
@@ -54,7 +82,7 @@ impl Parts {
             shape: view.shape().to_vec(),
             bytes: view.data().to_vec(),
         };
-        Some(Self { header, tensors: file.tensors().into_iter().map(tensor).collect() })
+        Some(Self { header, part, tensors: file.tensors().into_iter().map(tensor).collect() })
     }
 
     /// The file with its checksum made right, if shapes and bytes agree.
@@ -64,7 +92,7 @@ impl Parts {
         self.tensors.dedup_by(|a, b| a.name == b.name);
         self.header.sha256 = String::new();
         let mut hash = Sha256::new();
-        hash.update(serde_json::to_vec(&self.header).ok()?);
+        hash.update(self.header_text()?);
         for tensor in &self.tensors {
             hash.update(format!("\n{} {:?} {:?}\n", tensor.name, tensor.dtype, tensor.shape));
             hash.update(&tensor.bytes);
@@ -75,7 +103,17 @@ impl Parts {
             .iter()
             .map(|t| Some((t.name.as_str(), TensorView::new(t.dtype, t.shape.clone(), &t.bytes).ok()?)))
             .collect();
-        let header = serde_json::to_string(&self.header).ok()?;
-        safetensors::serialize(views?, Some(HashMap::from([(KEY.to_owned(), header)]))).ok()
+        let key = if self.part.is_some() { PART } else { ROUTER };
+        safetensors::serialize(views?, Some(HashMap::from([(key.to_owned(), self.header_text()?)]))).ok()
+    }
+
+    fn header_text(&self) -> Option<String> {
+        let router = self.header.clone();
+        match self.part.clone() {
+            None => serde_json::to_string(&router).ok(),
+            Some(PartHeader { version, cap, needs }) => {
+                serde_json::to_string(&WholePart { version, cap, needs, router }).ok()
+            }
+        }
     }
 }

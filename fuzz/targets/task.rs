@@ -70,7 +70,10 @@ fn task(text: &str) {
         let policy = match router.policy(&task) {
             Ok(policy) => policy,
             Err(error) => {
-                assert!(is(&|oracle| *oracle == Oracle::Measured), "a task for as many classes makes a policy: {error}");
+                assert!(
+                    is(&|oracle| *oracle == Oracle::Measured),
+                    "a task for as many classes makes a policy: {error}"
+                );
                 check_message(&error.to_string());
                 continue;
             }

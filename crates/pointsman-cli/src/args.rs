@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use pointsman::{Error, Estimator, Loss, Oracle, Partition, Sweep, Ties};
-use pointsman_table::{Columns, Filter, Format};
+use pointsman_table::{Columns, Delimiter, Filter, Format};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -94,10 +94,10 @@ pub(crate) struct TaskArgs {
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]
     #[arg(long, value_name = "T")]
     pub(crate) ties: Option<Ties>,
-    /// Read the task from a TOML file instead (- is standard input)
+    /// Read the task from a TOML file instead (- is standard input); show --confidence takes several
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["loss", "route", "abstain", "budget", "target_loss", "estimator", "ties"])]
-    pub(crate) task: Option<PathBuf>,
+    pub(crate) task: Vec<PathBuf>,
 }
 
 impl TaskArgs {
@@ -111,7 +111,7 @@ impl TaskArgs {
             || target_loss.is_some()
             || estimator.is_some()
             || ties.is_some()
-            || task.is_some()
+            || !task.is_empty()
     }
 }
 
@@ -146,6 +146,9 @@ pub(crate) struct TableArgs {
     /// The table's format: csv, tsv, jsonl, parquet, arrow or npz [default: by extension or content]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
+    /// What separates the columns of CSV: comma, semicolon or tab, or ',' ';' '\t' [default: comma, in .tsv tab]
+    #[arg(long, value_name = "CHAR")]
+    pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Option<Columns>,
@@ -216,6 +219,7 @@ Examples:
   pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin
   pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3
   pointsman show router.safetensors --route expert=0.05 --confidence 0.95
+  pointsman show router.safetensors --task triage.toml --task audit.toml --confidence 0.95
   pointsman show router.safetensors --route expert=0.05 --explain 3"))]
 pub(crate) struct ShowArgs {
     /// The router (- is standard input)

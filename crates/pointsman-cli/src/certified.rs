@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{AllLosses, CellId, Certificate, Interval, Judgement, Named, Policy, Router};
+use pointsman::{AllLosses, CellId, Certificate, Interval, Judgement, Named, Policy, Router, Task};
 use serde::Serialize;
 
 use crate::args::ShowArgs;
@@ -19,6 +19,8 @@ use crate::show;
 pub(crate) struct Certified {
     pub(crate) certificate: Certificate,
     pub(crate) judgement: Judgement,
+    /// How many tasks it holds for at once.
+    tasks: usize,
     /// For every proper loss at once, in the cells where that says something.
     all_losses: Vec<Option<AllLosses>>,
 }
@@ -69,14 +71,25 @@ impl Certified {
     pub(crate) fn new(router: &Router, policy: &Policy, confidence: f64, path: &Path) -> anyhow::Result<Self> {
         let certificate = plan::certificate(router, policy.task(), confidence, path)?;
         let judgement = certificate.judge(policy)?;
-        Ok(Self { certificate, judgement, all_losses: Vec::new() })
+        Ok(Self { certificate, judgement, tasks: 1, all_losses: Vec::new() })
     }
 
-    /// The same with what holds for every loss.
-    pub(crate) fn for_all_losses(self, router: &Router) -> Self {
-        let confidence = self.certificate.confidence();
+    /// Several policies whose certificates hold all at once, and with them what holds for every loss.
+    pub(crate) fn together(
+        router: &Router,
+        policies: &[Policy],
+        confidence: f64,
+        path: &Path,
+    ) -> anyhow::Result<Vec<Self>> {
+        let tasks: Vec<Task> = policies.iter().map(|policy| policy.task().clone()).collect();
+        let certificates = plan::certificates(router, &tasks, confidence, path)?;
         let bound = |cell| router.all_losses(CellId(cell), confidence).ok();
-        Self { all_losses: (0..router.cells().count() as u32).map(bound).collect(), ..self }
+        let all_losses: Vec<Option<AllLosses>> = (0..router.cells().count() as u32).map(bound).collect();
+        let judge = |(certificate, policy): (Certificate, &Policy)| {
+            let judgement = certificate.judge(policy)?;
+            Ok(Self { certificate, judgement, tasks: tasks.len(), all_losses: all_losses.clone() })
+        };
+        certificates.into_iter().zip(policies).map(judge).collect()
     }
 
     pub(crate) fn promise(&self) -> Promise {
@@ -117,6 +130,7 @@ impl Certified {
         args: &ShowArgs,
         router: &Router,
         policy: &Policy,
+        flags: &str,
         order: &[CellId],
     ) -> io::Result<()> {
         let path = shell_quoted(&args.router);
@@ -148,7 +162,6 @@ impl Certified {
         writeln!(out)?;
         self.print_promise(out, router, policy)?;
         show::print_shares(out, policy)?;
-        let flags = plan::task_flags(&args.task);
         let command = format!("pointsman plan {path}{flags} --confidence {}", self.certificate.confidence());
         next_step(out, "Next, see which labels would settle the rest:", &[command])
     }
@@ -157,8 +170,12 @@ impl Certified {
     pub(crate) fn print_promise(&self, out: &mut impl Write, router: &Router, policy: &Policy) -> io::Result<()> {
         let cells = self.certificate.cells();
         let unit = policy.task().loss().unit();
+        let together = match self.tasks {
+            1 => String::new(),
+            tasks => format!(" and for all {tasks} tasks"),
+        };
         let text = format!(
-            "With {} confidence, all at once: every number lies in its interval, {BOLD}{}{BOLD:#} of traffic like the calibration \
+            "With {} confidence, all at once{together}: every number lies in its interval, {BOLD}{}{BOLD:#} of traffic like the calibration \
              rows gets an action that is certainly the best of its cell, and the policy costs at most {BOLD}{}{BOLD:#} {unit} a query \
              more than the best one on these cells. The intervals hold for all prices at once.",
             percent(self.certificate.confidence()),

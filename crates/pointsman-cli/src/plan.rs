@@ -15,8 +15,13 @@ use crate::render::number::{counted, percent, short};
 
 /// The task the flags or the task file describe.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
-    if let Some(path) = &args.task {
-        return Ok(pointsman_table::read_task(path)?);
+    match args.task.as_slice() {
+        [] => {}
+        [path] => return Ok(pointsman_table::read_task(path)?),
+        several => bail!(
+            "--task is given {} times: one task is decided at a time; show --confidence takes several, to certify them all at once",
+            several.len()
+        ),
     }
     let mut task = Task::new(args.loss.clone().unwrap_or_else(Loss::brier))
         .estimator(args.estimator.unwrap_or_default())
@@ -34,6 +39,15 @@ pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
         task = task.target_loss(loss)?;
     }
     Ok(task)
+}
+
+/// One task, or each of the task files: with the flags that name it.
+pub(crate) fn tasks(args: &TaskArgs) -> anyhow::Result<Vec<(Task, String)>> {
+    if args.task.len() < 2 {
+        return Ok(if args.is_given() { vec![(task(args)?, task_flags(args))] } else { Vec::new() });
+    }
+    let read = |path: &PathBuf| Ok((pointsman_table::read_task(path)?, format!(" --task {}", shell_quoted(path))));
+    args.task.iter().map(read).collect()
 }
 
 /// What a limit on routing comes to, in a sentence or two; nothing if there is none.
@@ -93,7 +107,7 @@ pub(crate) fn warn_if_divided(rows: usize) {
 
 /// The task's flags as one would type them, for the next step's command line.
 pub(crate) fn task_flags(args: &TaskArgs) -> String {
-    if let Some(path) = &args.task {
+    if let Some(path) = args.task.first() {
         return format!(" --task {}", shell_quoted(path));
     }
     let mut flags = String::new();
@@ -128,6 +142,7 @@ pub(crate) fn task_flags(args: &TaskArgs) -> String {
 pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Need) -> ReadOptions {
     ReadOptions {
         format: args.format,
+        delimiter: args.delimiter,
         filters: args.filters.clone(),
         columns: args.columns.clone().unwrap_or_default(),
         annotations: votes.and_then(|votes| votes.annotations.clone()),
@@ -256,14 +271,24 @@ pub(crate) fn shell_quoted_text(text: &str) -> String {
     }
 }
 
-/// Compiles a router for a task; what the router lacks is said of its file.
-pub(crate) fn policy(router: &Router, task: &Task, path: &Path) -> anyhow::Result<Policy> {
-    router.policy(task).map_err(|error| of_file(error, path))
+/// Compiles a router for a task; what the router lacks is said of its file, what is wrong with the task of the task's.
+pub(crate) fn policy(router: &Router, task: &Task, path: &Path, file: Option<&PathBuf>) -> anyhow::Result<Policy> {
+    router.policy(task).map_err(|error| of_task(error, file, |error| of_file(error, path)))
 }
 
 /// Intervals for a task; what the router lacks is said of its file.
 pub(crate) fn certificate(router: &Router, task: &Task, confidence: f64, path: &Path) -> anyhow::Result<Certificate> {
     router.certificate(task, confidence).map_err(|error| of_file(error, path))
+}
+
+/// Intervals for several tasks that hold all at once.
+pub(crate) fn certificates(
+    router: &Router,
+    tasks: &[Task],
+    confidence: f64,
+    path: &Path,
+) -> anyhow::Result<Vec<Certificate>> {
+    router.certificates(tasks, confidence).map_err(|error| of_file(error, path))
 }
 
 /// Which labels would settle a task; what the router lacks is said of its file.
@@ -286,6 +311,20 @@ pub(crate) fn of_rows(error: pointsman::Error, frame: &Frame) -> anyhow::Error {
     match error {
         pointsman::Error::Value { .. } | pointsman::Error::Table(_) => frame.error(error).into(),
         other => other.into(),
+    }
+}
+
+/// What is wrong with a task is said of its file, if it has one.
+pub(crate) fn of_task(
+    error: pointsman::Error,
+    file: Option<&PathBuf>,
+    otherwise: impl Fn(pointsman::Error) -> anyhow::Error,
+) -> anyhow::Error {
+    match (&error, file) {
+        (pointsman::Error::Task(_) | pointsman::Error::OutOfReach { .. }, Some(file)) => {
+            pointsman_table::Error::File { file: file.display().to_string(), reason: error.to_string() }.into()
+        }
+        _ => otherwise(error),
     }
 }
 

@@ -45,9 +45,11 @@ struct Open {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.router), args.task.task.as_ref()])?;
+    plan::one_from_stdin([Some(&args.router), args.task.task.first()])?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
+    let fits = task.loss().check_classes(router.classes().len());
+    fits.map_err(|error| plan::of_task(error, args.task.task.first(), anyhow::Error::from))?;
     let spinner = Progress::spinner("trying out labels".to_owned());
     let found = plan::label_plan(&router, &task, args.confidence, &args.router)?;
     drop(spinner);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Factor, Named, Oracle, Policy, Router, Surcharge, TaskSummary};
+use pointsman::{Action, CellId, Decision, Factor, Named, Oracle, Policy, Router, Surcharge, Task, TaskSummary};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
@@ -76,40 +76,80 @@ struct Priced {
     costs_high: Option<Named<Option<f64>>>,
 }
 
+/// Several tasks, as scripts read them.
+#[derive(Debug, Serialize)]
+struct Reports {
+    /// With which everything in them holds at once.
+    confidence: f64,
+    tasks: Vec<Report>,
+}
+
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.router), args.task.task.as_ref()])?;
-    let task = args.task.is_given().then(|| plan::task(&args.task)).transpose()?;
-    if task.is_none() && args.sort == SortKey::Margin {
+    plan::one_from_stdin([&args.router].into_iter().chain(&args.task.task).map(Some))?;
+    let tasks = plan::tasks(&args.task)?;
+    check(args, tasks.len())?;
+    let router = plan::load_router(&args.router)?;
+    let compile = |(place, (task, _)): (usize, &(Task, String))| {
+        plan::policy(&router, task, &args.router, args.task.task.get(place))
+    };
+    let policies = tasks.iter().enumerate().map(compile).collect::<anyhow::Result<Vec<Policy>>>()?;
+    if let ([policy], Some(cell)) = (policies.as_slice(), &args.explain) {
+        return explain::cell(&router, policy, args, cell);
+    }
+    let certified = match args.confidence {
+        Some(confidence) => Certified::together(&router, &policies, confidence, &args.router)?,
+        None => Vec::new(),
+    };
+    if args.json {
+        let reported = |place: usize, policy: Option<&Policy>| {
+            report(&router, policy, certified.get(place), &order(&router, policy, args.sort))
+        };
+        return match (policies.as_slice(), args.confidence) {
+            ([_, _, ..], Some(confidence)) => {
+                let tasks = policies.iter().enumerate().map(|(place, policy)| reported(place, Some(policy))).collect();
+                json::print(&Reports { confidence, tasks })
+            }
+            _ => json::print(&reported(0, policies.first())),
+        };
+    }
+    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    if policies.is_empty() {
+        print_router(&mut out, args, &router, &order(&router, None, args.sort))?;
+    }
+    for (place, (policy, (task, flags))) in policies.iter().zip(&tasks).enumerate() {
+        let order = order(&router, Some(policy), args.sort);
+        if place > 0 {
+            writeln!(out)?;
+        }
+        if tasks.len() > 1 {
+            writeln!(out, "{BOLD}{}{BOLD:#} ({} of {})", flags.trim_start(), place + 1, tasks.len())?;
+        }
+        match certified.get(place) {
+            Some(certified) => certified.print(&mut out, args, &router, policy, flags, &order)?,
+            None => print_policy(&mut out, args, &router, policy, &order)?,
+        }
+        out.flush()?;
+        plan::warn_if_no_choice(task);
+    }
+    Ok(out.flush()?)
+}
+
+/// Refuses flags that need a task, or one task only.
+fn check(args: &ShowArgs, tasks: usize) -> anyhow::Result<()> {
+    if tasks == 0 && args.sort == SortKey::Margin {
         bail!("--sort margin needs a task: add --route COST or --abstain COST");
     }
-    if task.is_none() && (args.confidence.is_some() || args.explain.is_some()) {
+    if tasks == 0 && (args.confidence.is_some() || args.explain.is_some()) {
         let flag = if args.explain.is_some() { "--explain" } else { "--confidence" };
         bail!("{flag} needs a task: add --route COST or --abstain COST");
     }
-    let router = plan::load_router(&args.router)?;
-    let policy = task.as_ref().map(|task| plan::policy(&router, task, &args.router)).transpose()?;
-    if let (Some(policy), Some(cell)) = (&policy, &args.explain) {
-        return explain::cell(&router, policy, args, cell);
+    if tasks > 1 && args.explain.is_some() {
+        bail!("--explain and {tasks} tasks: a cell is explained for one task, give one --task");
     }
-    let certified = match (&policy, args.confidence) {
-        (Some(policy), Some(confidence)) => {
-            Some(Certified::new(&router, policy, confidence, &args.router)?.for_all_losses(&router))
-        }
-        _ => None,
-    };
-    let order = order(&router, policy.as_ref(), args.sort);
-    if args.json {
-        return json::print(&report(&router, policy.as_ref(), certified.as_ref(), &order));
-    }
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
-    match (&policy, &certified) {
-        (None, _) => print_router(&mut out, args, &router, &order)?,
-        (Some(policy), None) => print_policy(&mut out, args, &router, policy, &order)?,
-        (Some(policy), Some(certified)) => certified.print(&mut out, args, &router, policy, &order)?,
-    }
-    out.flush()?;
-    if let Some(task) = &task {
-        plan::warn_if_no_choice(task);
+    if tasks > 1 && args.confidence.is_none() {
+        bail!(
+            "{tasks} tasks: several are shown together to certify them all at once, add --confidence 0.95, or give one --task"
+        );
     }
     Ok(())
 }

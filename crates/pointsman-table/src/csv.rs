@@ -11,7 +11,7 @@ use crate::error::{Error, Result, RowAt};
 use crate::input::{Bytes, Counted, Input};
 use crate::layout::{At, Field, Hints, Layout, Part, Shape};
 use crate::number;
-use crate::options::ReadOptions;
+use crate::options::{Delimiter, ReadOptions};
 use crate::read::{Progress, Source};
 
 pub(crate) struct CsvSource {
@@ -19,7 +19,7 @@ pub(crate) struct CsvSource {
     layout: Layout,
 }
 
-pub(crate) fn open(input: Input, delimiter: u8, options: &ReadOptions) -> Result<CsvSource> {
+pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) -> Result<CsvSource> {
     let records = Records::open(input, delimiter)?;
     let fields: Vec<Field> =
         records.header.iter().map(|name| Field { name: name.clone(), shape: Shape::Scalar }).collect();
@@ -112,7 +112,7 @@ fn cell<'a>(at: RowAt<'_>, layout: &Layout, record: &'a ByteRecord, field: usize
 }
 
 fn id(at: RowAt<'_>, layout: &Layout, record: &ByteRecord, field: usize) -> Result<String> {
-    cell(at, layout, record, field)?.id().map_err(|why| at.value(&layout.names[field], why))
+    cell(at, layout, record, field)?.id().map(Cow::into_owned).map_err(|why| at.value(&layout.names[field], why))
 }
 
 /// The most bytes of one record: a quote never closed need not be held in memory to be told so.
@@ -150,7 +150,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    pub(crate) fn open(input: Input, delimiter: u8) -> Result<Self> {
+    pub(crate) fn open(input: Input, delimiter: Delimiter) -> Result<Self> {
         let name = input.name.clone();
         let (mut stream, bytes) = input.stream();
         let start = stream.fill_buf().map_err(|e| Error::io(&name, e))?;
@@ -160,7 +160,7 @@ impl Records {
         let stream = Rationed { inner, left: LONGEST };
         // Rows of another length are reported by this reader, which can say what to do.
         let mut reader =
-            ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(stream);
+            ReaderBuilder::new().delimiter(delimiter.byte()).has_headers(false).flexible(true).from_reader(stream);
         let mut record = ByteRecord::new();
         if !reader.read_byte_record(&mut record).map_err(|e| Error::file(&name, e.to_string()))? {
             return Err(Error::file(&name, "is empty: it needs a header and rows"));

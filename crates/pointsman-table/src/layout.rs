@@ -214,7 +214,7 @@ fn of_class<'a>(rest: &'a str, classes: &'a [String]) -> Option<(&'a str, &'a St
 }
 
 /// What spreadsheets write where the decimal sign is a comma.
-const SEMICOLONS: &str = "separate the columns by commas, not semicolons";
+const SEMICOLONS: &str = "separate the columns by commas, or say that semicolons do: --delimiter ';'";
 
 struct Finder<'a> {
     file: &'a str,

@@ -64,7 +64,7 @@ pub use batch::Frame;
 pub use decisions::{decision_columns, decision_values};
 pub use error::{Error, Result};
 pub use format::Format;
-pub use options::{Columns, Filter, Need, ReadOptions};
+pub use options::{Columns, Delimiter, Filter, Need, ReadOptions};
 pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
 pub use read::{Batches, Progress, batches, is_guarded, read, read_frame};
 pub use router::{load_router, parse_router, router_bytes, save_router};

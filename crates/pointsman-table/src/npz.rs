@@ -3,6 +3,8 @@
 //! Each array is read front to back through a file handle of its own, so that all of them advance row by
 //! row together and memory stays bounded. Only the zip's directory is left to a library.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -185,7 +187,8 @@ impl Slice<'_> {
     }
 
     fn id(&self, field: usize, row: usize) -> Result<String> {
-        let id = self.array(field)?.cell(row, 0).id();
+        let cell = self.array(field)?.cell(row, 0);
+        let id = cell.id().map(Cow::into_owned);
         id.map_err(|why| self.at(row).value(&self.layout.names[field], why))
     }
 
@@ -322,6 +325,24 @@ impl Checked {
     }
 }
 
+/// An array that a zip's directory lists twice. The library keeps the last of them, and which is meant nobody knows.
+fn listed_twice(mut directory: impl Read) -> io::Result<Option<String>> {
+    let (mut seen, mut head) = (HashSet::new(), [0; 46]);
+    // What follows the last entry is shorter than one or begins otherwise.
+    while directory.read_exact(&mut head).is_ok() && head.starts_with(b"PK\x01\x02") {
+        let length = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+        let mut name = vec![0; length(28).into()];
+        directory.read_exact(&mut name)?;
+        io::copy(&mut directory.by_ref().take(u64::from(length(30)) + u64::from(length(32))), &mut io::sink())?;
+        if seen.contains(&name) {
+            let name = String::from_utf8_lossy(&name);
+            return Ok(Some(name.strip_suffix(".npy").unwrap_or(&name).to_owned()));
+        }
+        seen.insert(name);
+    }
+    Ok(None)
+}
+
 /// The arrays of a zip.
 struct Archive {
     name: String,
@@ -347,6 +368,11 @@ impl Archive {
         let broken = |e: &dyn std::fmt::Display| Error::file(&name, format!("is damaged or no npz file: {e}"));
         let clone = file.try_clone().map_err(|e| Error::io(&name, e))?;
         let mut zip = ZipArchive::new(BufReader::new(clone)).map_err(|e| broken(&e))?;
+        let directory =
+            Positioned { file: file.try_clone().map_err(|e| Error::io(&name, e))?, at: zip.central_directory_start() };
+        if let Some(twice) = listed_twice(BufReader::new(directory)).map_err(|e| broken(&e))? {
+            return Err(Error::file(&name, format!("array {} is given twice: keep one of them", shown(&twice))));
+        }
         let mut entries = Vec::new();
         for i in 0..zip.len() {
             let entry = zip.by_index_raw(i).map_err(|e| broken(&e))?;

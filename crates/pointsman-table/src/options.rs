@@ -13,6 +13,8 @@ use crate::format::Format;
 pub struct ReadOptions {
     /// The format; by default the one of the path's extension, or what the first bytes look like.
     pub format: Option<Format>,
+    /// What separates the values of CSV; by default commas, or tabs in a file called `.tsv`.
+    pub delimiter: Option<Delimiter>,
     /// Rows must pass all of these.
     pub filters: Vec<Filter>,
     /// Names that differ from the standard ones.
@@ -37,6 +39,7 @@ impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             format: None,
+            delimiter: None,
             filters: Vec::new(),
             columns: Columns::default(),
             annotations: None,
@@ -45,6 +48,33 @@ impl Default for ReadOptions {
             features: None,
             classes: None,
             batch_rows: 65_536,
+        }
+    }
+}
+
+/// What separates the values of a row of text: a comma, a semicolon or a tab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Delimiter(u8);
+
+impl Delimiter {
+    pub(crate) const COMMA: Self = Self(b',');
+    pub(crate) const TAB: Self = Self(b'\t');
+
+    pub(crate) fn byte(self) -> u8 {
+        self.0
+    }
+}
+
+impl FromStr for Delimiter {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "," | "comma" => Ok(Self::COMMA),
+            ";" | "semicolon" => Ok(Self(b';')),
+            // A shell hands over a backslash and a t, or a word, more easily than a tab.
+            "\t" | "\\t" | "tab" => Ok(Self::TAB),
+            _ => Err(Error::Option(format!("unknown delimiter {text:?}: use ',' or ';' or '\\t'"))),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::Input;
 use crate::layout::Layout;
-use crate::options::ReadOptions;
+use crate::options::{Delimiter, ReadOptions};
 use crate::{csv, ipc, jsonl, npz, parquet};
 
 /// A format's reader: knows where everything stands, and appends rows.
@@ -97,10 +97,15 @@ pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches>
     let path = path.as_ref();
     let input = Input::open(path, options.format)?;
     let name = input.name.clone();
+    if options.delimiter.is_some() && !matches!(input.format, Format::Csv | Format::Tsv) {
+        let reason =
+            format!("is read as {}, which has no delimiter: leave it out, or say that the format is csv", input.format);
+        return Err(Error::file(&name, reason));
+    }
     let source = guarded(&name, || -> Result<Box<dyn Source>> {
         Ok(match input.format {
-            Format::Csv => Box::new(csv::open(input, b',', options)?),
-            Format::Tsv => Box::new(csv::open(input, b'\t', options)?),
+            Format::Csv => Box::new(csv::open(input, options.delimiter.unwrap_or(Delimiter::COMMA), options)?),
+            Format::Tsv => Box::new(csv::open(input, options.delimiter.unwrap_or(Delimiter::TAB), options)?),
             Format::Jsonl => Box::new(jsonl::open(input, options)?),
             Format::Parquet => Box::new(parquet::open(input, options)?),
             Format::Arrow => Box::new(ipc::open(input, options)?),
@@ -108,7 +113,7 @@ pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches>
         })
     })?;
     let join = match &options.annotations {
-        Some(path) => Some(Join::load(path, &source.layout().classes, options.first_labels)?),
+        Some(path) => Some(Join::load(path, &source.layout().classes, options)?),
         None => None,
     };
     Ok(Batches {

@@ -28,6 +28,20 @@ pub enum Error {
     /// The loss, the oracles or the prices make no task.
     #[error("{}", printable(.0))]
     Task(String),
+    /// No routing reaches the task's target loss.
+    #[error(
+        "no routing reaches a loss of {target}: routing whatever an oracle improves, {:.1} % of the queries, leaves {least:.6}; ask \
+         for that or more",
+        100.0 * share
+    )]
+    OutOfReach {
+        /// The loss asked for.
+        target: f64,
+        /// The least loss that can be asked for, rounded up to what is printed.
+        least: f64,
+        /// The share of the queries that is routed then.
+        share: f64,
+    },
     /// The router's parts contradict each other.
     #[error("{}", printable(.0))]
     Router(String),

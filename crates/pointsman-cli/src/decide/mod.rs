@@ -46,11 +46,11 @@ struct Decided {
 }
 
 pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.router), Some(&args.table), args.task.task.as_ref()])?;
+    plan::one_from_stdin([Some(&args.router), Some(&args.table), args.task.task.first()])?;
     let task = plan::task(&args.task)?;
     let output = Output::new(args.output.as_ref(), args.output_format, &[&args.router, &args.table])?;
     let router = plan::load_router(&args.router)?;
-    let policy = Arc::new(plan::policy(&router, &task, &args.router)?);
+    let policy = Arc::new(plan::policy(&router, &task, &args.router, args.task.task.first())?);
     let mut options = plan::read_options(&args.reading, None, Need::Predictions);
     options.batch_rows = args.batch_rows as usize;
     options.features = Some(router.cells().features().to_vec());

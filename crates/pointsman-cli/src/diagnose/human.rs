@@ -75,23 +75,49 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     };
     if let (Some(costs), Some(savings)) = (&worth.costs, &worth.savings) {
         let digits = decimals(costs.iter().map(|(_, cost)| cost.estimate));
-        let mut grid =
-            Grid::new().text("").number(format!("cost, {unit}")).number("95 %").number("router saves").number("95 %");
+        let limit = worth.limit.as_ref();
+        let money = |value: &Estimate| [fixed(value.estimate, digits), between(value, digits)];
+        let share = |value: &Estimate| {
+            let [low, high] = [value.low, value.high].map(|x| fixed(100.0 * x, 1));
+            [percent(value.estimate), format!("{low} to {high}")]
+        };
+        // A target loss is about how much is routed, and only then about what that costs.
+        let target = limit.filter(|_| diagnosis.task.target_loss.is_some());
+        let mut grid = Grid::new().text("");
+        grid = match target {
+            Some(_) => {
+                grid.numbers(["routed", "95 %", "router routes less by", "95 %"]).number(format!("cost, {unit}"))
+            }
+            None => grid.number(format!("cost, {unit}")).numbers(["95 %", "router saves", "95 %"]),
+        };
+        grid = grid.numbers(limit.filter(|_| target.is_none()).map(|_| "routed"));
         for (name, cost) in costs.iter() {
             let style = if name == "router" { GOOD.bold() } else { PLAIN };
-            let saving = savings.get(name);
+            let routed = limit.and_then(|limit| limit.routed.get(name)).map(share);
+            let (main, rest, last) = match target {
+                Some(target) => (routed, target.spared.get(name).map(share), Some(money(cost))),
+                None => (Some(money(cost)), savings.get(name).map(money), routed),
+            };
+            let [[value, interval], [more, its_interval], [last, _]] =
+                [main, rest, last].map(Option::unwrap_or_default);
             grid.row([
                 (name.to_owned(), style),
-                (fixed(cost.estimate, digits), style),
-                (between(cost, digits), DIM),
-                (saving.map_or(String::new(), |saving| fixed(saving.estimate, digits)), PLAIN),
-                (saving.map_or(String::new(), |saving| between(saving, digits)), DIM),
+                (value, style),
+                (interval, DIM),
+                (more, PLAIN),
+                (its_interval, DIM),
+                (last, PLAIN),
             ]);
         }
         grid.write(&mut *out)?;
         let remark =
             "total-uncertainty is the best threshold on the prediction's own entropy, learned from the same rows.";
         writeln!(out, "  {DIM}{remark}{DIM:#}")?;
+        if limit.is_some() {
+            let remark = "Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep to it \
+                          are left out.";
+            paragraph(&mut *out, 2, &format!("{DIM}{remark}{DIM:#}"))?;
+        }
     }
     gains(out, worth)
 }
@@ -184,16 +210,27 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     writeln!(out)?;
     let digits = decimals(enough.partitions.iter().filter_map(|partition| partition.cost));
     let prices = enough.partitions.iter().any(|partition| partition.cost.is_some());
-    let better = if prices { "saves" } else { "gains" };
-    let mut grid = Grid::new().text("partition").number("gain").number(if prices { "cost" } else { "" });
-    grid = grid.number(format!("{better} over the first")).number("95 %");
+    let targeted = prices && diagnosis.task.target_loss.is_some();
+    let better = match (targeted, prices) {
+        (true, _) => "routes less than",
+        (false, true) => "saves over",
+        (false, false) => "gains over",
+    };
+    let last = match (targeted, prices) {
+        (true, _) => "routed",
+        (false, true) => "cost",
+        (false, false) => "",
+    };
+    let mut grid = Grid::new().text("partition").number("gain").number(last);
+    grid = grid.number(format!("{better} the first")).number("95 %");
     for (place, partition) in enough.partitions.iter().enumerate() {
         let by = partition.better_by;
-        let digits = if prices { digits } else { 3 };
+        let digits = if prices && !targeted { digits } else { 3 };
+        let value = if targeted { partition.routed } else { partition.cost };
         grid.row([
             (partition.partition.clone(), if place == 0 { BOLD } else { PLAIN }),
             (maybe(partition.gain, 3), PLAIN),
-            (partition.cost.map_or(String::new(), |cost| fixed(cost, digits)), PLAIN),
+            (value.map_or(String::new(), |value| fixed(value, digits)), PLAIN),
             (by.map_or(String::new(), |by| fixed(by.estimate, digits)), PLAIN),
             (by.map_or(String::new(), |by| between(&by, digits)), DIM),
         ]);

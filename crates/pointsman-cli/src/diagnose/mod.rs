@@ -11,10 +11,10 @@ use pointsman_table::{Frame, Need, write_atomically};
 
 use crate::args::DiagnoseArgs;
 use crate::progress::Progress;
-use crate::{evaluate, json, plan};
+use crate::{evaluate, json, plan, render};
 
 pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.as_ref()])?;
+    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.first()])?;
     args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
     let task = plan::task(&args.task)?;
     let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     let mut diagnosis = {
         let progress = Progress::bar("diagnosis", DIAGNOSIS_STEPS as u64);
         pointsman::diagnose(&frame.table, &task, &args.partition, || progress.step())
-            .map_err(|error| plan::of_rows(error, &frame))?
+            .map_err(|error| plan::of_task(error, args.task.task.first(), |error| plan::of_rows(error, &frame)))?
     };
     name_rows(&mut diagnosis, &frame);
     let page = args.output.as_ref().map(|folder| write(&diagnosis, &frame.table, &task, args, folder)).transpose()?;
@@ -50,7 +50,17 @@ fn write(
 ) -> anyhow::Result<PathBuf> {
     let [calibration, held_out] = pointsman::halves(table)?;
     let router = Router::calibrate(&calibration, &args.partition)?;
-    let policy = router.policy(task)?;
+    let policy = match router.policy(task) {
+        // The page has sliders for prices: a limit is shown as the price it comes to.
+        Ok(policy) => policy.reprice(&policy.priced_task())?,
+        Err(error) if task.limit().is_some() => {
+            render::warn(format!(
+                "the report leaves the limit out, since one half by itself cannot keep to it: {error}"
+            ));
+            router.policy(&task.clone().without_limit())?
+        }
+        Err(error) => return Err(error.into()),
+    };
     let replay = policy.replay(&held_out)?;
     let inputs = Inputs { router: &router, policy: &policy, table: &held_out, replay: &replay };
     let (_, page) = evaluate::write::all(Report::new(&inputs, &[], None)?, &inputs, folder)?;

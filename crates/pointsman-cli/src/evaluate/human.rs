@@ -10,7 +10,7 @@ use crate::args::EvaluateArgs;
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
 use crate::render::plot::{self, Curve, SIGNS};
-use crate::render::style::{BOLD, DIM, GOOD, PLAIN};
+use crate::render::style::{BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
 
@@ -179,21 +179,37 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) 
 
 fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::Result<()> {
     heading(out, &format!("Sweep of the price of {}: cost a query, and who gets the queries", sweep.axis))?;
-    let Some(first) = sweep.points.first() else { return Ok(()) };
+    // Where a target loss is out of reach there is less to say: whatever is said anywhere has a column.
+    let Some(fullest) = sweep.points.iter().max_by_key(|point| point.mean_cost.iter().count()) else { return Ok(()) };
     // Constant actions do not depend on the router; the JSON has them.
     let shown = |name: &&str| !(name.starts_with("always-") || by_row && *name == "cell-optimal");
-    let costs: Vec<&str> = first.mean_cost.iter().map(|(name, _)| name).filter(shown).collect();
-    let shares: Vec<String> = first.shares.iter().map(|(name, _)| format!("% {name}")).collect();
+    let others = fullest.mean_cost.iter().map(|(name, _)| name).filter(|name| shown(name) && *name != "router");
+    let costs: Vec<&str> = ["router"].into_iter().chain(others).collect();
+    let shares: Vec<&str> = fullest.shares.iter().map(|(name, _)| name).collect();
     let digits = decimals(sweep.points.iter().flat_map(|p| p.mean_cost.iter().map(|(_, &cost)| cost)));
-    let mut grid = Grid::new().number("price").numbers(costs).numbers(shares);
+    let out_of_reach = sweep.points.iter().any(|point| point.least_loss.is_some());
+    let mut grid = Grid::new().number("price").numbers(costs.iter().copied());
+    grid = grid.numbers(shares.iter().map(|name| format!("% {name}")));
+    grid = grid.numbers(out_of_reach.then_some("least loss"));
     for point in &sweep.points {
         let mut row = vec![(point.price.to_string(), BOLD)];
-        let cost = |(name, cost): (&str, &f64)| (fixed(*cost, digits), if name == "router" { GOOD } else { PLAIN });
-        row.extend(point.mean_cost.iter().filter(|(name, _)| shown(name)).map(cost));
-        row.extend(point.shares.iter().map(|(_, &share)| (fixed(100.0 * share, 1), DIM)));
+        let cost = |name: &&str| match point.mean_cost.get(name) {
+            Some(&cost) => (fixed(cost, digits), if *name == "router" { GOOD } else { PLAIN }),
+            None if *name == "router" => ("infeasible".to_owned(), WARN),
+            None => ("–".to_owned(), DIM),
+        };
+        row.extend(costs.iter().map(cost));
+        let share = |name: &&str| (maybe(point.shares.get(name).map(|share| 100.0 * share), 1), DIM);
+        row.extend(shares.iter().map(share));
+        row.extend(point.least_loss.map(|loss| (fixed(loss, 6), WARN)));
         grid.row(row);
     }
-    grid.write(out)
+    grid.write(&mut *out)?;
+    if out_of_reach {
+        let remark = "Infeasible: at that price no routing reaches the target loss; the least loss that can be asked for stands at the end.";
+        paragraph(out, 2, &format!("{DIM}{remark}{DIM:#}"))?;
+    }
+    Ok(())
 }
 
 /// What to do next, by what was found; at the very end, the page to open.

@@ -19,12 +19,12 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         Some(&args.router),
         Some(&args.table),
         args.votes.annotations.as_ref(),
-        args.task.task.as_ref(),
+        args.task.task.first(),
     ])?;
     args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
-    let policy = plan::policy(&router, &task, &args.router)?;
+    let policy = plan::policy(&router, &task, &args.router, args.task.task.first())?;
     let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
     options.classes = Some(router.classes().to_vec());
     let frame = plan::read_frame(&args.table, &options)?;

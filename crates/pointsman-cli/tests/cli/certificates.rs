@@ -209,3 +209,56 @@ fn one_label_an_item_is_certified_and_planned() {
     assert_eq!(plan["cells"].as_array().unwrap().len(), 3 - certain);
     line(path, "show one.st --route 0.05 --explain 1").ok();
 }
+
+/// Two tasks at once are each a little less sure than alone, and no more is shown of either.
+#[test]
+fn several_tasks_are_certified_at_once() {
+    let folder = workshop();
+    let path = folder.path();
+    fs::write(path.join("a.toml"), "abstain = 0.4\n[[route]]\nname = \"expert\"\ncost = 0.05\n").unwrap();
+    fs::write(path.join("b.toml"), "loss = \"zero-one\"\n[[route]]\ncost = 0.1\n").unwrap();
+    let show = |tasks: &str| line(path, &format!("show router.safetensors {tasks}"));
+    let both = show("--task a.toml --task b.toml --confidence 0.9 --json").ok().json();
+    assert_eq!((&both["confidence"], both["tasks"].as_array().unwrap().len()), (&0.9.into(), 2));
+    for (place, file) in ["a.toml", "b.toml"].iter().enumerate() {
+        let alone = show(&format!("--task {file} --confidence 0.9 --json")).ok().json();
+        let together = &both["tasks"][place];
+        assert_eq!((&together["task"], &together["confidence"]), (&alone["task"], &0.9.into()));
+        let mut wider = 0;
+        for (one, other) in alone["cells"].as_array().unwrap().iter().zip(together["cells"].as_array().unwrap()) {
+            assert_eq!(one["costs"], other["costs"], "estimates do not change");
+            let ([low, high], [lower, higher]) =
+                (interval(&one["interval"]["total"]), interval(&other["interval"]["total"]));
+            assert!(lower <= low && high <= higher, "{one} {other}");
+            wider += usize::from(higher - lower > high - low);
+        }
+        assert!(wider > 0, "{file}: nothing is wider");
+    }
+    let told = show("--task a.toml --task b.toml --confidence 0.9").ok().stdout;
+    for part in
+        ["--task a.toml (1 of 2)", "--task b.toml (2 of 2)", "for all 2 tasks", "plan router.safetensors --task b.toml"]
+    {
+        assert!(told.replace("\n  ", " ").contains(part), "{part} in {told}");
+    }
+    fs::write(path.join("odd.toml"), "[loss]\nacts = [\"x\", \"y\"]\ncost = [[0, 1, 2, 3, 4], [1, 0, 1, 1, 1]]\n")
+        .unwrap();
+    for (arguments, parts) in [
+        ("show router.safetensors --task a.toml --task b.toml", vec!["2 tasks", "--confidence"]),
+        ("show router.safetensors --task a.toml --task b.toml --explain 1", vec!["--explain", "one task"]),
+        ("show router.safetensors --task - --task - --confidence 0.9", vec!["standard input"]),
+        ("decide router.safetensors heldout.csv --task a.toml --task b.toml", vec!["--task is given 2 times"]),
+        ("plan router.safetensors --task a.toml --task b.toml", vec!["--task is given 2 times"]),
+        ("show router.safetensors --task a.toml --task odd.toml --confidence 0.9", vec!["odd.toml", "5 classes"]),
+        ("show router.safetensors --task odd.toml", vec!["odd.toml", "5 classes"]),
+        ("plan router.safetensors --task odd.toml", vec!["odd.toml", "5 classes"]),
+        ("decide router.safetensors heldout.csv --task odd.toml", vec!["odd.toml", "5 classes"]),
+        ("evaluate router.safetensors heldout.csv --task odd.toml", vec!["odd.toml", "5 classes"]),
+        ("diagnose calibration.csv --task odd.toml", vec!["odd.toml", "5 classes"]),
+    ] {
+        let run = line(path, arguments);
+        assert_eq!(run.code, 2, "{arguments}: {run:?}");
+        for part in parts {
+            assert!(run.stderr.contains(part), "{arguments}: {part} in {}", run.stderr);
+        }
+    }
+}

@@ -37,6 +37,28 @@ fn a_verdict_for_humans_and_for_programs() {
 }
 
 #[test]
+fn limits_are_answered_at_the_limit() {
+    let folder = workshop();
+    let ask = |task: &str| line(folder.path(), &format!("diagnose calibration.csv --partition top-class:3 {task}"));
+    let told = ask("--route expert=0.01 --budget 0.2 -o out").ok().stdout;
+    for part in ["with at most 20 % routed", "routed", "Each rule routes in its own order", "total-uncertainty"] {
+        assert!(told.replace('\n', " ").contains(part), "{part} in {told}");
+    }
+    assert!(!told.contains("always-route"), "{told}");
+    let written = fs::read_to_string(folder.path().join("out/diagnosis.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(found["task"]["budget"], 0.2);
+    assert!(found["worth"]["limit"]["routed"]["router"]["estimate"].as_f64().unwrap() <= 0.2 + 1e-9, "{found}");
+
+    let refused = ask("--route expert=0.01 --target-loss 0.001");
+    assert!(refused.code == 2 && refused.stderr.contains("no routing reaches a loss of 0.001"), "{refused:?}");
+    // The least loss there is: what not every half reaches has no number.
+    let least = refused.stderr.split("leaves ").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    let told = ask(&format!("--route expert=0.01 --target-loss {least}")).ok().stdout.replace("\n  ", " ");
+    assert!(told.contains("halves the router does not reach a loss of") && !told.contains("always-"), "{told}");
+}
+
+#[test]
 fn a_folder_with_the_diagnosis_and_the_report() {
     let folder = workshop();
     let told = line(folder.path(), "diagnose calibration.csv --partition top-class:3 --route 0.05 -o out").ok().stdout;

@@ -199,3 +199,19 @@ fn real_data_under_every_loss() {
         assert_eq!(run.code, 2, "binary losses do not fit three classes: {run:?}");
     }
 }
+
+#[test]
+fn a_sweep_marks_what_is_infeasible_and_goes_on() {
+    let folder = workshop();
+    let sweep = "evaluate router.safetensors heldout.csv --route 0.1 --abstain 0.01 --target-loss 0.02 --sweep abstain=0.01:0.61:0.3";
+    let told = line(folder.path(), sweep).ok().stdout;
+    for part in ["infeasible", "least loss", "no routing reaches the target loss"] {
+        assert!(told.replace("\n  ", " ").contains(part), "{part} in {told}");
+    }
+    let points = &line(folder.path(), &format!("{sweep} --json")).ok().json()["sweep"][0]["points"];
+    assert!(points[0]["mean_cost"]["router"].is_number() && points[0].get("least_loss").is_none(), "{points}");
+    assert!(
+        points[2]["mean_cost"].get("router").is_none() && points[2]["least_loss"].as_f64().unwrap() > 0.02,
+        "{points}"
+    );
+}

@@ -13,9 +13,10 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
-/// The tables a page names, as in ```` ```csv,file=NAME ````.
-fn named_tables(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split("```csv,file=").skip(1).map(|rest| rest.split("```").next().unwrap().split_once('\n').unwrap())
+/// The files a page names, as in ```` ```csv,file=NAME ````.
+fn named_blocks<'a>(text: &'a str, language: &str) -> Vec<(&'a str, &'a str)> {
+    let fence = format!("```{language},file=");
+    text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().split_once('\n').unwrap()).collect()
 }
 
 /// Runs a page's commands in a folder, with its task file and tables if it has any, and says how many there were.
@@ -23,8 +24,11 @@ fn run_page(page: &str, folder: &Path) -> usize {
     if let Some(task) = blocks(page, "toml").first() {
         fs::write(folder.join("task.toml"), task).unwrap();
     }
-    for (name, table) in named_tables(page) {
+    for (name, table) in named_blocks(page, "csv") {
         fs::write(folder.join(name), table).unwrap();
+    }
+    for (name, task) in named_blocks(page, "toml") {
+        fs::write(folder.join(name), task).unwrap();
     }
     for (i, table) in blocks(page, "csv").into_iter().enumerate() {
         fs::write(folder.join(format!("own{i}.csv")), table).unwrap();

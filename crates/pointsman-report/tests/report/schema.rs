@@ -1,12 +1,12 @@
-//! The published schema, and a validator for the part of JSON Schema it uses.
+//! The published schemas, and a validator for the part of JSON Schema they use.
 
-use pointsman::{Loss, Oracle, Task};
+use pointsman::{Advice, Loss, Oracle, Partition, Router, Table, Task, diagnose};
 use serde_json::{Value, json};
 
-use crate::world::{brier, juries, report_of};
+use crate::world::{brier, juries, report_of, table};
 
-fn schema() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
+fn schema(name: &str) -> Value {
+    let path = format!("{}/../../docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -94,10 +94,14 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<S
     }
 }
 
-fn check(value: &Value) -> Vec<String> {
-    let (schema, mut out) = (schema(), Vec::new());
-    faults(&schema, &schema, value, "", &mut out);
+fn check_against(schema: &Value, value: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    faults(schema, schema, value, "", &mut out);
     out
+}
+
+fn check(value: &Value) -> Vec<String> {
+    check_against(&schema("report"), value)
 }
 
 #[test]
@@ -123,6 +127,49 @@ fn reports_satisfy_the_schema() {
         report.calibration_error = None;
         assert_eq!(check(&serde_json::to_value(&report).unwrap()), Vec::<String>::new(), "{task:?}");
     }
+}
+
+/// Every kind of answer: with and without prices, at limits, from one label, from labels that stop on agreement.
+#[test]
+fn diagnoses_satisfy_their_schema() {
+    let schema = schema("diagnosis");
+    let (two, three) = (&["no", "yes"][..], &["cat", "dog", "owl"][..]);
+    let budget = brier().budget(0.2).unwrap();
+    // The least loss there is: some halves reach it, others do not.
+    let free = || Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.0).unwrap();
+    let all = Router::calibrate(&table(two, 300, 5, 1), &Partition::top_class(3)).unwrap();
+    let least = all.policy(&free().budget(1.0).unwrap()).unwrap().surcharge().unwrap().loss + 1e-6;
+    let stopped = {
+        let (drawn, mut votes) = (table(two, 300, 2, 3), Vec::new());
+        for row in 0..300 {
+            let counts = drawn.votes(row).unwrap().counts();
+            votes.extend(if counts[0] == 1 { [2, 3] } else { [counts[0], counts[1]] });
+        }
+        let probs = (0..300).flat_map(|row| drawn.prediction(row).to_vec()).collect();
+        Table::new(two.iter().copied(), probs).unwrap().with_votes(votes).unwrap()
+    };
+    for (table, task, advice) in [
+        (table(two, 300, 5, 1), brier(), None),
+        (table(three, 300, 5, 1), juries(), None),
+        (table(two, 300, 5, 1), Task::new(Loss::zero_one()), None),
+        (table(two, 300, 5, 1), budget.clone(), None),
+        (table(two, 300, 5, 1), free().target_loss(least + 0.03).unwrap(), None),
+        (table(two, 300, 5, 1), free().target_loss(least).unwrap(), None),
+        (table(two, 300, 1, 1), budget, Some(Advice::OneLabel)),
+        (table(two, 8, 5, 1), brier(), Some(Advice::MoreData)),
+        (stopped, brier(), Some(Advice::MendLabels)),
+    ] {
+        let found = diagnose(&table, &task, &Partition::top_class(3), || ()).unwrap();
+        assert!(advice.is_none_or(|advice| advice == found.verdict.advice), "{:?}", found.verdict);
+        assert_eq!(check_against(&schema, &serde_json::to_value(&found).unwrap()), Vec::<String>::new(), "{task:?}");
+    }
+    let found = diagnose(&table(two, 100, 5, 1), &brier(), &Partition::top_class(3), || ()).unwrap();
+    let mut value = serde_json::to_value(&found).unwrap();
+    value["verdict"]["advice"] = json!("perhaps");
+    value["worth"]["costs"]["router"] = json!(0.2);
+    value["enough"]["labels"] = json!([1, 2]);
+    value.as_object_mut().unwrap().remove("agreement");
+    assert_eq!(check_against(&schema, &value).len(), 4, "{:?}", check_against(&schema, &value));
 }
 
 #[test]

@@ -90,8 +90,8 @@ fn no_rows() {
 #[test]
 fn columns_that_are_missing_doubled_or_too_many() {
     csv("p_a,p_b\n0.5,0.5\n", &["no predictions", "prob_", "columns found: p_a, p_b", "--columns probs=NAME"]);
-    csv("p_a;p_b\n0,5;0,5\n", &["no predictions", "commas, not semicolons"]);
-    csv("prob_a;prob_b\n0,5;0,5\n", &["one class", "commas, not semicolons"]);
+    csv("p_a;p_b\n0,5;0,5\n", &["no predictions", "commas, or say that semicolons do"]);
+    csv("prob_a;prob_b\n0,5;0,5\n", &["one class", "commas, or say that semicolons do"]);
     csv("prob_a,x_y\n1,2\n", &["one class only (a)"]);
     csv("prob_a,prob_b,prob_a\n1,0,0\n", &["column prob_a is given twice"]);
     csv("prob_a,prob_b,votes_a\n1,0,1\n", &["no column votes_b", "a, b"]);

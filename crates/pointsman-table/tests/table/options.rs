@@ -1,6 +1,8 @@
 //! Filters, and columns under other names.
 
-use pointsman_table::{Columns, Filter, Need, ReadOptions, batches, read_frame};
+use std::path::Path;
+
+use pointsman_table::{Columns, Delimiter, Filter, Need, ReadOptions, batches, read_frame};
 
 use crate::support::{Folder, Layout, Nesting, Precision, Sample, arrow_file, parquet, zstd};
 
@@ -162,5 +164,40 @@ fn a_filter_is_itself() {
     for text in ["split=nan", "split=-inf", "split=", "a=b=c"] {
         let filter: Filter = text.parse().unwrap();
         assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
+    }
+}
+
+#[test]
+fn what_separates_columns_can_be_said() {
+    let (folder, sample) = (Folder::new(), Sample::new(5));
+    let read = |path: &Path, delimiter: Option<&str>| {
+        let delimiter = delimiter.map(|text| text.parse().unwrap());
+        read_frame(path, &ReadOptions { delimiter, ..ReadOptions::default() }).map(|frame| frame.table)
+    };
+    let commas = read(&folder.file("a.csv", sample.text(',')), None).unwrap();
+    for (name, between, said) in [
+        ("b.csv", ';', Some(";")),
+        ("b.csv", ';', Some("semicolon")),
+        ("c.csv", '\t', Some("\\t")),
+        ("c.csv", '\t', Some("tab")),
+        ("d.tsv", '\t', None),
+        ("e.tsv", ';', Some(";")),
+        ("f.csv", ',', Some(",")),
+    ] {
+        assert_eq!(read(&folder.file(name, sample.text(between)), said).unwrap(), commas, "{name} {said:?}");
+    }
+    let error = read(&folder.file("b.csv", sample.text(';')), None).unwrap_err().to_string();
+    assert!(error.contains("--delimiter ';'"), "{error}");
+    let error = read(&folder.file("a.npz", sample.npz(Precision::Double)), Some(";")).unwrap_err().to_string();
+    assert!(error.contains("a.npz: is read as npz, which has no delimiter"), "{error}");
+    for text in ["", "x", ";;", "|"] {
+        assert!(text.parse::<Delimiter>().unwrap_err().to_string().contains("unknown delimiter"), "{text}");
+    }
+    // Annotations are separated as the table is, unless their name says otherwise.
+    let items = folder.file("items.csv", "id;prob_a;prob_b\n1;0.5;0.5\n2;0.25;0.75\n");
+    for (name, text) in [("labels.csv", "id;label\n1;a\n2;b\n"), ("labels.tsv", "id\tlabel\n1\ta\n2\tb\n")] {
+        let annotations = Some(folder.file(name, text));
+        let options = ReadOptions { delimiter: Some(";".parse().unwrap()), annotations, ..ReadOptions::default() };
+        assert_eq!(read_frame(&items, &options).unwrap().table.votes(1).unwrap().counts(), [0, 1], "{name}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Diagnosis;
+use super::{AtLimit, Diagnosis};
 use crate::evaluate::Named;
 use crate::router::SPARSE;
 
@@ -75,9 +75,18 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
         );
         return (Advice::MoreData, text);
     }
-    match &worth.savings {
-        Some(savings) => by_money(diagnosis, savings),
-        None => by_gain(diagnosis),
+    match (&worth.savings, &worth.limit, diagnosis.task.target_loss) {
+        (Some(_), Some(limit), Some(target)) => by_routing(limit, target),
+        (Some(savings), ..) => by_money(diagnosis, savings),
+        (None, ..) => by_gain(diagnosis),
+    }
+}
+
+/// A rule's name within a sentence.
+fn spoken(rule: &str) -> String {
+    match rule {
+        "total-uncertainty" => "a threshold on total uncertainty".to_owned(),
+        always => always.replace('-', " ").replace("always route:", "always routing to "),
     }
 }
 
@@ -90,23 +99,59 @@ fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice,
     let scale = if cost > 0.0 { cost } else { 1.0 };
     let share = |x: f64| format!("{} %", number(100.0 * x / scale, 1));
     let between = format!("{} (between {} and {})", share(saving.estimate), share(saving.low), share(saving.high));
-    let rule = match rival {
-        "total-uncertainty" => "a threshold on total uncertainty".to_owned(),
-        always => always.replace('-', " ").replace("always route:", "always routing to "),
+    let rule = spoken(rival);
+    let within = match diagnosis.task.budget {
+        Some(most) => format!(" and with at most {} % routed", plain(100.0 * most)),
+        None => String::new(),
     };
     if saving.low > 0.0 && saving.estimate >= MATERIAL * scale {
         (
             Advice::UseIt,
-            format!("Use it: at these prices it saves {between} of the cost of the best simpler rule, {rule}."),
+            format!("Use it: at these prices{within} it saves {between} of the cost of the best simpler rule, {rule}."),
         )
     } else if saving.high < UNDECIDED * scale {
-        let text =
-            format!("No need at these prices: {rule} does as well. The router would save {between} of its cost.");
+        let text = format!(
+            "No need at these prices{within}: {rule} does as well. The router would save {between} of its cost."
+        );
         (Advice::NoNeed, text)
     } else {
         let text = format!(
             "More rows or labels first: the saving over the best simpler rule, {rule}, is {between} of its cost, and these \
              rows do not decide."
+        );
+        (Advice::MoreData, text)
+    }
+}
+
+/// At a target loss the least routing spared against anything simpler decides.
+fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
+    let Some((rival, spared)) = limit.spared.iter().min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else {
+        let text = format!(
+            "Use it: nothing simpler reaches a loss of {} on all halves of these rows, however much it routes.",
+            plain(target)
+        );
+        return (Advice::UseIt, text);
+    };
+    let routed = limit.routed.get(rival).map_or(0.0, |routed| routed.estimate);
+    let scale = if routed > 0.0 { routed } else { 1.0 };
+    let share = |x: f64| format!("{} %", number(100.0 * x, 1));
+    let between =
+        format!("{} of the queries (between {} and {})", share(spared.estimate), share(spared.low), share(spared.high));
+    let (rule, target, routed) = (spoken(rival), plain(target), share(routed));
+    if spared.low > 0.0 && spared.estimate >= MATERIAL * scale {
+        let text = format!(
+            "Use it: to lose no more than {target} it routes {between} less than the best simpler rule, {rule}, which routes {routed}."
+        );
+        (Advice::UseIt, text)
+    } else if spared.high < UNDECIDED * scale {
+        let text = format!(
+            "No need: to lose no more than {target}, {rule} does as well, routing {routed}. The router would route {between} less."
+        );
+        (Advice::NoNeed, text)
+    } else {
+        let text = format!(
+            "More rows or labels first: to lose no more than {target} the router routes {between} less than the best simpler rule, \
+             {rule}, which routes {routed}, and these rows do not decide."
         );
         (Advice::MoreData, text)
     }
@@ -135,6 +180,11 @@ fn by_gain(diagnosis: &Diagnosis) -> (Advice, String) {
     }
 }
 
+/// As it was asked for, rounding of a product left out.
+fn plain(x: f64) -> String {
+    format!("{}", (x * 1e9).round() / 1e9)
+}
+
 /// With a minus sign that reads as one.
 fn number(x: f64, decimals: usize) -> String {
     format!("{x:.decimals$}").replace('-', "−")
@@ -151,6 +201,7 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
             if stopping.z > 0.0 { "more" } else { "less" }
         ));
     }
+    remarks.extend(diagnosis.worth.as_ref().and_then(|worth| missed(worth.limit.as_ref()?, diagnosis)));
     let gain = |name: &str| diagnosis.worth.as_ref().and_then(|worth| worth.gain.get(name).copied().flatten());
     if let (Advice::UseIt, Some(ours), Some(usual)) = (advice, gain("higher-order"), gain("recalibrated-uncertainty"))
         && usual > ours - MATERIAL
@@ -197,4 +248,19 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
         ));
     }
     remarks
+}
+
+/// What is said of a target loss where not every half reaches it.
+fn missed(limit: &AtLimit, diagnosis: &Diagnosis) -> Option<String> {
+    let (target, halves) = (plain(diagnosis.task.target_loss?), 2 * diagnosis.splits);
+    let missed = |rule: &str| limit.missed.get(rule).copied().filter(|&missed| missed > 0);
+    if let Some(missed) = missed("router") {
+        return Some(format!(
+            "In {missed} of {halves} halves the router does not reach a loss of {target}, however much it routes, or reaches it only by chance: what \
+             it would route is not known, and the verdict is by the order of routing alone. A higher target or more rows would tell."
+        ));
+    }
+    missed("total-uncertainty").map(|missed| {
+        format!("In {missed} of {halves} halves a threshold on total uncertainty does not reach a loss of {target}; it is left out.")
+    })
 }

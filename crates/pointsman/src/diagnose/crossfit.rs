@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::halves::Ordered;
 use super::interval::Average;
+use super::limited::{Held, Quantiles, Ranked, Rows, spans};
 use super::threshold::Thresholds;
 use crate::error::Result;
 use crate::evaluate::RowCosts;
@@ -32,8 +33,11 @@ pub(super) struct Plan {
 /// What a rule does for the rows, averaged over the splits.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
-    /// Its cost a query.
+    /// Its cost a query, and the share it routes.
     pub(super) cost: Average,
+    pub(super) routed: Average,
+    /// In how many of the halves judged it does not keep to the task's limit.
+    pub(super) missed: usize,
     /// What its order saves beyond a random one: the area between their routing curves.
     pub(super) won: Average,
     /// The loss of what it would serve, if it always predicted.
@@ -52,8 +56,8 @@ pub(super) struct Crossfit {
     pub(super) recalibrated_uncertainty: Option<Outcome>,
     /// One a plan; `None` if it cannot be fitted to a half.
     pub(super) routers: Vec<Option<Outcome>>,
-    /// The share of rows on which the first plan's routers of two halves agree.
-    pub(super) stability: f64,
+    /// The share of rows on which the first plan's routers of two halves agree; unknown if one cannot keep to the task's limit.
+    pub(super) stability: Option<f64>,
 }
 
 /// One split: a number a row for each of the above.
@@ -62,12 +66,14 @@ struct Split {
     threshold: Judged,
     recalibrated_uncertainty: Option<Judged>,
     routers: Vec<Option<Judged>>,
-    agreeing: f64,
+    agreeing: Option<f64>,
 }
 
 #[derive(Clone)]
 struct Judged {
     cost: Vec<f64>,
+    routed: Vec<f64>,
+    missed: usize,
     won: Vec<f64>,
     loss: Vec<f64>,
 }
@@ -96,7 +102,13 @@ impl Crossfit {
         let outcome = |pick: &dyn Fn(&Split) -> Option<&Judged>| -> Option<Outcome> {
             let judged: Vec<&Judged> = splits.iter().map(pick).collect::<Option<_>>()?;
             let average = |value: fn(&Judged) -> &[f64]| Average::over(judged.iter().map(|j| value(j)), &weights);
-            Some(Outcome { cost: average(|j| &j.cost), won: average(|j| &j.won), loss: average(|j| &j.loss) })
+            Some(Outcome {
+                cost: average(|j| &j.cost),
+                routed: average(|j| &j.routed),
+                missed: judged.iter().map(|j| j.missed).sum(),
+                won: average(|j| &j.won),
+                loss: average(|j| &j.loss),
+            })
         };
         let Some(threshold) = outcome(&|split| Some(&split.threshold)) else { return Ok(None) };
         let routers = (0..plans.len()).map(|plan| outcome(&|split| split.routers[plan].as_ref())).collect();
@@ -108,7 +120,7 @@ impl Crossfit {
             threshold,
             recalibrated_uncertainty: outcome(&|split| split.recalibrated_uncertainty.as_ref()),
             routers,
-            stability: splits.iter().map(|split| split.agreeing).sum::<f64>() / SPLITS as f64,
+            stability: splits.iter().map(|split| split.agreeing).sum::<Option<f64>>().map(|sum| sum / SPLITS as f64),
             weights,
         }))
     }
@@ -119,29 +131,41 @@ impl Split {
         let halves = ordered.halves(split);
         let n = ordered.rows.rows();
         let actions = task.actions();
+        // Under a limit routers only say in which order to route.
+        let unlimited = task.clone().with_limit_as_price(0.0);
         let fit = |plan: &Plan, half: usize| -> Result<Policy> {
             let router = Router::calibrate(&halves[half].1, &plan.partition)?;
-            if plan.recalibrated { router.recalibrated() } else { router }.policy(task)
+            if plan.recalibrated { router.recalibrated() } else { router }.policy(&unlimited)
         };
         let reference = Plan { partition: measure.clone(), recalibrated: false };
         let mut truths = Vec::new();
         for half in [0, 1] {
-            let Some(truth) = Truth::of(&fit(&reference, 1 - half)?, &halves[half].1)? else { return Ok(None) };
+            let Some(truth) = Truth::of(&fit(&reference, 1 - half)?, task, &halves[half].1)? else { return Ok(None) };
             truths.push(truth);
         }
-        let blank = || Judged { cost: vec![0.0; n], won: vec![0.0; n], loss: vec![0.0; n] };
+        let blank =
+            || Judged { cost: vec![0.0; n], routed: vec![0.0; n], missed: 0, won: vec![0.0; n], loss: vec![0.0; n] };
         let mut found = Self {
             always: vec![vec![0.0; n]; actions],
             threshold: blank(),
             recalibrated_uncertainty: None,
             routers: Vec::new(),
-            agreeing: 1.0,
+            agreeing: None,
         };
         for half in [0, 1] {
             let (truth, other, rows) = (&truths[half], &truths[1 - half], &halves[half].0);
-            let rule = Thresholds::fit(&other.uncertainty, &other.costs, &other.weights);
-            let taken: Vec<usize> = truth.uncertainty.iter().map(|&score| rule.action(score)).collect();
-            truth.judge(rows, &taken, &truth.uncertainty, &truth.total, &mut found.threshold);
+            let held = match task.limit() {
+                None => {
+                    let rule = Thresholds::fit(&other.uncertainty, &other.costs, &other.weights);
+                    truth.taking(&truth.total, |place| rule.action(truth.uncertainty[place]))
+                }
+                Some(limit) => {
+                    let rule = Quantiles::of(&other.uncertainty, &other.unlimited, &other.weights, task);
+                    let spans = spans(&truth.uncertainty, &truth.weights);
+                    truth.rows(&truth.total).keep(limit, |share| rule.parts(share, &spans))
+                }
+            };
+            truth.judge(rows, held, &truth.uncertainty, &truth.total, &mut found.threshold);
             for (place, &row) in rows.iter().enumerate() {
                 for (action, cost) in truth.costs[place].iter().enumerate() {
                     found.always[action][row as usize] = *cost;
@@ -162,15 +186,27 @@ impl Split {
             for half in [0, 1] {
                 let policy = &policies[1 - half];
                 let replay = policy.replay(&halves[half].1)?;
-                let (taken, scores) = (replay.actions_of(policy), replay.estimated_reducible());
-                truths[half].judge(&halves[half].0, &taken, &scores, replay.total_losses(), &mut judged);
+                let (truth, rows, loss) = (&truths[half], &halves[half].0, replay.total_losses());
+                let held = match task.limit() {
+                    None => {
+                        let taken = replay.actions_of(policy);
+                        truth.taking(loss, |place| taken[place])
+                    }
+                    Some(limit) => {
+                        let ranked = Ranked::of(policy, replay.decisions(), task);
+                        truth.rows(loss).keep(limit, |share| ranked.parts(share, &truth.weights))
+                    }
+                };
+                truth.judge(rows, held, &replay.estimated_reducible(), loss, &mut judged);
                 if plan.recalibrated {
                     let ranked = found.recalibrated_uncertainty.get_or_insert_with(blank);
-                    truths[half].judge(&halves[half].0, &taken, replay.uncertainties(), replay.total_losses(), ranked);
+                    truth.judge(rows, None, replay.uncertainties(), loss, ranked);
                 }
             }
             if place == 0 {
-                found.agreeing = agreeing(&ordered.rows, &policies)?;
+                // A half by itself may not keep to a limit that the table as a whole can.
+                let [first, second] = policies.map(|policy| policy.reprice(task));
+                found.agreeing = first.ok().zip(second.ok()).map(|pair| agreeing(&ordered.rows, pair)).transpose()?;
             }
             found.routers.push(Some(judged));
         }
@@ -184,29 +220,52 @@ struct Truth {
     total: Vec<f64>,
     irreducible: Vec<f64>,
     uncertainty: Vec<f64>,
-    /// One list a row, one cost an action.
+    /// One list a row, one cost an action: at the task's prices, and with a limit at those the limit begins with.
     costs: Vec<Vec<f64>>,
+    unlimited: Vec<Vec<f64>>,
+    routes: usize,
 }
 
 impl Truth {
-    fn of(policy: &Policy, rows: &Table) -> Result<Option<Self>> {
+    fn of(policy: &Policy, task: &Task, rows: &Table) -> Result<Option<Self>> {
         let replay = policy.replay(rows)?;
         let Some(RowCosts { irreducible, actions }) = replay.corrected_rows(policy) else { return Ok(None) };
+        let priced = policy.reprice(&task.clone().without_limit())?;
         Ok(Some(Self {
             weights: (0..rows.rows()).map(|row| rows.weight(row)).collect(),
-            costs: actions,
+            costs: replay.corrected_rows(&priced).map(|rows| rows.actions).unwrap_or_default(),
+            unlimited: actions,
+            routes: task.routes().len(),
             uncertainty: replay.uncertainties().to_vec(),
             total: replay.total_losses().to_vec(),
             irreducible,
         }))
     }
 
+    /// The rows for a rule that loses `loss` where it predicts.
+    fn rows<'a>(&'a self, loss: &'a [f64]) -> Rows<'a> {
+        Rows { weights: &self.weights, costs: [&self.costs, &self.unlimited], loss, routes: self.routes }
+    }
+
+    /// What a rule without a limit does, which loses `loss` where it predicts.
+    fn taking(&self, loss: &[f64], action: impl Fn(usize) -> usize) -> Option<Held> {
+        let taken: Vec<usize> = (0..loss.len()).map(action).collect();
+        let cost =
+            |(place, &action): (usize, &usize)| if action == 0 { loss[place] } else { self.costs[place][action] };
+        let routed = |&action: &usize| f64::from(u8::from((1..=self.routes).contains(&action)));
+        Some(Held { cost: taken.iter().enumerate().map(cost).collect(), routed: taken.iter().map(routed).collect() })
+    }
+
     /// Writes down what a rule costs and wins here; `loss` is what it loses where it predicts.
-    fn judge(&self, rows: &[u32], taken: &[usize], scores: &[f64], loss: &[f64], into: &mut Judged) {
+    fn judge(&self, rows: &[u32], held: Option<Held>, scores: &[f64], loss: &[f64], into: &mut Judged) {
         let ranks = ranks(scores, &self.weights);
+        into.missed += usize::from(held.is_none());
         for (place, &row) in rows.iter().enumerate() {
             let row = row as usize;
-            into.cost[row] = if taken[place] == 0 { loss[place] } else { self.costs[place][taken[place]] };
+            if let Some(held) = &held {
+                into.cost[row] = held.cost[place];
+                into.routed[row] = held.routed[place];
+            }
             into.won[row] = (self.total[place] - self.irreducible[place]) * (0.5 - ranks[place]);
             into.loss[row] = loss[place];
         }
@@ -228,9 +287,9 @@ pub(super) fn ranks(scores: &[f64], weights: &[f64]) -> Vec<f64> {
 }
 
 /// The share of rows, by weight, on which two policies of one task take the same action.
-fn agreeing(rows: &Table, policies: &[Policy; 2]) -> Result<f64> {
+fn agreeing(rows: &Table, (first, second): (Policy, Policy)) -> Result<f64> {
     let actions = |policy: &Policy| -> Result<Vec<usize>> { Ok(policy.actions_of(&policy.decide_batch(rows)?)) };
-    let taken = [actions(&policies[0])?, actions(&policies[1])?];
+    let taken = [actions(&first)?, actions(&second)?];
     let weight = |alike: bool| -> f64 {
         (0..rows.rows()).filter(|&row| !alike || taken[0][row] == taken[1][row]).map(|row| rows.weight(row)).sum()
     };

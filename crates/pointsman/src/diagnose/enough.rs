@@ -48,7 +48,10 @@ pub struct Compared {
     pub gain: Option<f64>,
     /// Cost a query at the task's prices; unknown if there is no choice.
     pub cost: Option<f64>,
-    /// What it saves over the one asked for: money if there are prices, otherwise gain.
+    /// The share it routes to keep to the task's budget or target loss; unknown without one, or if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routed: Option<f64>,
+    /// What it saves over the one asked for: queries routed if there is a target loss, money if there are prices, otherwise gain.
     pub better_by: Option<Estimate>,
 }
 

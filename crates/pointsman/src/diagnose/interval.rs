@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::crossfit::SPLITS;
+
 /// Standard errors on either side of a 95 % interval.
 const NORMAL: f64 = 1.96;
 
@@ -45,6 +47,11 @@ impl Average {
         let n = average.splits.len().max(1) as f64;
         average.rows.iter_mut().for_each(|sum| *sum /= n);
         average
+    }
+
+    /// The same for all rows, whatever the split.
+    pub(super) fn constant(value: f64, rows: usize) -> Self {
+        Self { rows: vec![value; rows], splits: vec![value; SPLITS] }
     }
 
     pub(super) fn minus(&self, other: &Self) -> Self {

@@ -12,6 +12,7 @@ mod crossfit;
 mod enough;
 mod halves;
 mod interval;
+mod limited;
 mod stopping;
 mod threshold;
 mod weak_model;
@@ -33,6 +34,7 @@ use crossfit::{Crossfit, Plan};
 pub use enough::{Compared, Enough};
 use halves::Ordered;
 pub use halves::halves;
+use interval::Average;
 pub use interval::Estimate;
 pub use stopping::Stopping;
 pub use weak_model::{ConfidenceBin, WeakModel};
@@ -99,6 +101,20 @@ pub struct Worth {
     pub costs: Option<Named<Estimate>>,
     /// What the router saves a query against each of the others.
     pub savings: Option<Named<Estimate>>,
+    /// How much is routed, if the task has a budget or a target loss. Rules that do not keep to it are left out of `costs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<AtLimit>,
+}
+
+/// Rules at a budget or target loss: on the half that is judged each routes in its own order until that is reached.
+#[derive(Debug, Clone, Serialize)]
+pub struct AtLimit {
+    /// The share of the queries that each rule routes.
+    pub routed: Named<Estimate>,
+    /// Which share of the queries the router routes less than each of the others.
+    pub spared: Named<Estimate>,
+    /// In how many of the halves judged, two a split, `router` and `total-uncertainty` miss the target loss however much they route.
+    pub missed: Named<usize>,
 }
 
 /// What one label an item tells.
@@ -123,8 +139,8 @@ pub struct Bounds {
 /// ```
 ///
 /// # Errors
-/// If the table has no votes or fewer than four rows, the task has a budget or target loss, or the task or the partition does
-/// not fit the table.
+/// If the table has no votes or fewer than four rows, the task or the partition does not fit the table, or no routing reaches
+/// the task's target loss on it.
 pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn() + Sync) -> Result<Diagnosis> {
     if table.rows() < 4 {
         return Err(Error::Table(format!(
@@ -132,18 +148,16 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
             table.rows()
         )));
     }
-    if task.limit().is_some() {
-        return Err(Error::Task(
-            "a budget or target loss cannot be diagnosed: rules that do not keep to it cost something else; give prices, or \
-             leave them out and compare the gains"
-                .into(),
-        ));
-    }
     let ordered = Ordered::of(table)?;
     let in_table = |error: Error| error.map_row(|row| ordered.origin[row] as usize);
     let router = Router::calibrate(&ordered.rows, partition).map_err(in_table)?;
     let plans = plans(&ordered.rows, partition);
     let crossfit = Crossfit::of(&ordered, task, &plans, done)?;
+    if task.limit().is_some() && crossfit.is_some() {
+        // What the whole table cannot keep to is refused with what it can.
+        router.policy(task)?;
+    }
+    let unlimited = task.clone().without_limit();
     let choice = task.actions() > 1;
     let mut diagnosis = Diagnosis {
         rows: table.rows(),
@@ -157,7 +171,7 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
         worth: None,
         bounds: None,
         weak_model: WeakModel::of(&ordered.rows)?,
-        enough: Enough::of(&ordered.rows, &router, task)?,
+        enough: Enough::of(&ordered.rows, &router, &unlimited)?,
         stopping: Stopping::of(table)?,
         agreement: Agreement::of(&ordered, &crossfit::measure(&ordered.rows))?,
     };
@@ -165,10 +179,10 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
         Some(crossfit) => {
             diagnosis.judge(&crossfit, &plans, choice, best_area(&ordered.rows, task.loss())?);
             if let Some(worth) = &mut diagnosis.worth {
-                worth.correlation = correlation(&ordered, &router, task)?;
+                worth.correlation = correlation(&ordered, &router, &unlimited)?;
             }
         }
-        None => diagnosis.bounds = Some(bounds(&router, task, choice)?),
+        None => diagnosis.bounds = Some(bounds(&router, task)?),
     }
     diagnosis.verdict = advice::recommend(&diagnosis);
     Ok(diagnosis)
@@ -190,6 +204,7 @@ impl Diagnosis {
     /// Writes down what cross-fitting found.
     fn judge(&mut self, crossfit: &Crossfit, plans: &[Plan], choice: bool, best: f64) {
         let Some(own) = &crossfit.routers[0] else { return };
+        let targeted = self.task.target_loss.is_some();
         let weights = &crossfit.weights;
         let rival = &crossfit.threshold;
         // The best order wins at least what any of these does: shrunk in cells of the top class, snapshots hide what features tell.
@@ -203,50 +218,78 @@ impl Diagnosis {
             gains.push("recalibrated-uncertainty", gain(recalibrated.won.mean(weights)));
         }
         let (mut costs, mut savings) = (Named::new(), Named::new());
+        let mut limit = AtLimit { routed: Named::new(), spared: Named::new(), missed: Named::new() };
+        limit.missed.push("router", own.missed);
+        limit.missed.push("total-uncertainty", rival.missed);
         costs.push("router", own.cost.interval(weights));
-        let names = actions_of(&self.task);
-        let always = names.iter().map(|name| format!("always-{name}")).zip(&crossfit.always);
-        for (name, cost) in always.chain([("total-uncertainty".to_owned(), &rival.cost)]) {
-            costs.push(name.clone(), cost.interval(weights));
+        limit.routed.push("router", own.routed.interval(weights));
+        let always = self.always_allowed(crossfit);
+        let rules = always.iter().map(|(name, cost, routed)| (name.as_str(), *cost, routed));
+        let usual = (rival.missed == 0).then_some(("total-uncertainty", &rival.cost, &rival.routed));
+        for (name, cost, routed) in rules.chain(usual) {
+            costs.push(name, cost.interval(weights));
             savings.push(name, cost.minus(&own.cost).interval(weights));
+            limit.routed.push(name, routed.interval(weights));
+            limit.spared.push(name, routed.minus(&own.routed).interval(weights));
+        }
+        // What is missed has no cost.
+        let priced = choice && own.missed == 0;
+        if !priced {
+            (limit.routed, limit.spared) = (Named::new(), Named::new());
         }
         self.worth = Some(Worth {
             correlation: None,
             gain: gains,
             gain_over_total_uncertainty: gain(1.0)
                 .map(|scale| own.won.minus(&rival.won).interval(weights).scaled(scale)),
-            costs: choice.then_some(costs),
-            savings: choice.then_some(savings),
+            costs: priced.then_some(costs),
+            savings: priced.then_some(savings),
+            limit: (self.task.is_limited()).then_some(limit),
         });
         if let Some(served) = &crossfit.routers[1] {
             self.weak_model.recalibrating_saves = [
                 Some(own.loss.minus(&served.loss).interval(weights)),
-                choice.then(|| own.cost.minus(&served.cost).interval(weights)),
+                // A target loss looks at what is routed, not at what that costs.
+                (priced && served.missed == 0 && !targeted).then(|| own.cost.minus(&served.cost).interval(weights)),
             ];
         }
-        self.enough.stability = choice.then_some(crossfit.stability);
+        self.enough.stability = crossfit.stability.filter(|_| choice);
         for (plan, outcome) in plans.iter().zip(&crossfit.routers).filter(|(plan, _)| !plan.recalibrated) {
             let Some(outcome) = outcome else { continue };
-            let better = if choice {
-                Some(own.cost.minus(&outcome.cost).interval(weights))
+            let kept = priced && outcome.missed == 0;
+            let better = if kept {
+                let (own, other) = if targeted { (&own.routed, &outcome.routed) } else { (&own.cost, &outcome.cost) };
+                Some(own.minus(other).interval(weights))
+            } else if priced {
+                None
             } else {
                 gain(1.0).map(|scale| outcome.won.minus(&own.won).interval(weights).scaled(scale))
             };
             self.enough.partitions.push(Compared {
                 partition: plan.partition.to_string(),
                 gain: gain(outcome.won.mean(weights)),
-                cost: choice.then(|| outcome.cost.mean(weights)),
+                cost: kept.then(|| outcome.cost.mean(weights)),
+                routed: (kept && self.task.is_limited()).then(|| outcome.routed.mean(weights)),
                 better_by: better.filter(|_| !self.enough.partitions.is_empty()),
             });
         }
     }
-}
 
-fn actions_of(task: &TaskSummary) -> Vec<String> {
-    let mut names = vec!["predict".to_owned()];
-    names.extend(task.routes.iter().map(|route| format!("route:{}", route.name)));
-    names.extend(task.abstain.map(|_| "abstain".to_owned()));
-    names
+    /// The rules that always do the same and keep to the task's limit, with what they cost and the share they route.
+    fn always_allowed<'a>(&self, crossfit: &'a Crossfit) -> Vec<(String, &'a Average, Average)> {
+        let (task, weights) = (&self.task, &crossfit.weights);
+        let routes = task.routes.iter().map(|route| (format!("always-route:{}", route.name), Some(route.cost)));
+        let names = [("always-predict".to_owned(), None)].into_iter().chain(routes);
+        let names = names.chain(task.abstain.map(|_| ("always-abstain".to_owned(), None)));
+        let keeps = |price: Option<f64>, cost: &Average| {
+            let lost = || cost.mean(weights) - price.unwrap_or(0.0);
+            (price.is_none() || task.budget.is_none_or(|most| most >= 1.0))
+                && task.target_loss.is_none_or(|most| lost() <= most)
+        };
+        let kept = names.zip(&crossfit.always).filter(|((_, price), cost)| keeps(*price, cost));
+        let routed = |price: Option<f64>| Average::constant(f64::from(u8::from(price.is_some())), weights.len());
+        kept.map(|((name, price), cost)| (name, cost, routed(price))).collect()
+    }
 }
 
 /// The area that the best order of all wins over a random one: from snapshot means shrunk until they vary as the truth does.
@@ -271,8 +314,10 @@ fn best_area(rows: &Table, loss: &Loss) -> Result<f64> {
     Ok(if area > 1e-12 * loss.rounding() { area } else { 0.0 })
 }
 
-fn bounds(router: &Router, task: &Task, choice: bool) -> Result<Bounds> {
-    let policy = router.policy(task)?;
+fn bounds(router: &Router, task: &Task) -> Result<Bounds> {
+    let policy = router.policy(&task.clone().without_limit())?;
+    // Bounds may not tell whether a target loss can be reached at all.
+    let decided = |task: &Task| Some(1.0 - policy.reprice(task).ok()?.shares().get("undetermined").unwrap_or(&0.0));
     let (mut reducible, mut all) = ([0.0; 2], 0.0);
     for decision in (0..router.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))) {
         let estimate = decision.estimate();
@@ -280,6 +325,8 @@ fn bounds(router: &Router, task: &Task, choice: bool) -> Result<Bounds> {
         reducible.iter_mut().zip(ends).for_each(|(sum, end)| *sum += estimate.weight * end);
         all += estimate.weight;
     }
-    let undetermined = policy.shares().get("undetermined").copied().unwrap_or(0.0);
-    Ok(Bounds { reducible: reducible.map(|sum| sum / all), decided: choice.then_some(1.0 - undetermined) })
+    Ok(Bounds {
+        reducible: reducible.map(|sum| sum / all),
+        decided: Some(task).filter(|task| task.actions() > 1).and_then(decided),
+    })
 }

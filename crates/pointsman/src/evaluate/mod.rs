@@ -182,6 +182,14 @@ pub struct RouteSummary {
     pub cost: f64,
 }
 
+impl TaskSummary {
+    /// Whether there is a budget or a target loss.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.budget.is_some() || self.target_loss.is_some()
+    }
+}
+
 impl From<&Task> for TaskSummary {
     fn from(task: &Task) -> Self {
         let route = |route: &crate::task::Route| RouteSummary {
@@ -325,7 +333,7 @@ impl Replay {
         {
             // A target loss may be out of reach with two actions only.
             match policy.reprice(&task) {
-                Err(_) if matches!(task.limit(), Some(Limit::TargetLoss(_))) => {}
+                Err(Error::OutOfReach { .. }) => {}
                 allowed => evaluation.two_way.push(name, self.mean_cost(&allowed?)),
             }
         }

@@ -42,6 +42,11 @@ impl Replay {
         &self.total
     }
 
+    /// What the policy has decided on each row.
+    pub(crate) fn decisions(&self) -> &Decisions {
+        &self.decisions
+    }
+
     /// Entropy of the prediction served to each row.
     pub(crate) fn uncertainties(&self) -> &[f64] {
         &self.uncertainty

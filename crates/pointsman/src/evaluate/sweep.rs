@@ -36,10 +36,14 @@ pub enum SweepAxis {
 pub struct SweepPoint {
     /// The price.
     pub price: f64,
-    /// Mean cost of `router`, its two-way restrictions, the constant actions and the two optima.
+    /// Mean cost of `router`, its two-way restrictions, the constant actions and the two optima. Routers that cannot reach the
+    /// task's target loss at this price are left out.
     pub mean_cost: Named<f64>,
-    /// Share of the rows that each action gets.
+    /// Share of the rows that each action gets; none if the router is left out.
     pub shares: Named<f64>,
+    /// The least loss that the router can reach at this price, if it cannot reach the task's target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_loss: Option<f64>,
 }
 
 impl Replay {
@@ -54,12 +58,26 @@ impl Replay {
 
     fn sweep_point(&self, policy: &Policy, axis: &SweepAxis, price: f64) -> Result<SweepPoint> {
         let task = axis.apply(policy.task().clone(), price)?;
-        let policy = policy.reprice(&task)?;
+        let policy = policy.reprice(&task.clone().without_limit())?;
         let names = task.action_names();
-        let mut mean_cost = Named::new();
-        mean_cost.push("router", self.mean_cost(&policy));
-        mean_cost.push("predict/route", self.mean_cost(&policy.reprice(&task.clone().without_abstaining())?));
-        mean_cost.push("predict/abstain", self.mean_cost(&policy.reprice(&task.clone().without_routes())?));
+        let (mut mean_cost, mut shares, mut least_loss) = (Named::new(), Named::new(), None);
+        match policy.reprice(&task) {
+            Ok(router) => {
+                mean_cost.push("router", self.mean_cost(&router));
+                shares = self.shares(&router, &names);
+            }
+            Err(Error::OutOfReach { least, .. }) => least_loss = Some(least),
+            Err(error) => return Err(error),
+        }
+        let two_way =
+            [("predict/route", task.clone().without_abstaining()), ("predict/abstain", task.clone().without_routes())];
+        for (name, task) in two_way {
+            match policy.reprice(&task) {
+                Ok(restricted) => mean_cost.push(name, self.mean_cost(&restricted)),
+                Err(Error::OutOfReach { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         for (action, name) in names.iter().enumerate() {
             mean_cost.push(format!("always-{name}"), self.mean_by_group(&policy, |_| Course::always(action)));
         }
@@ -67,7 +85,7 @@ impl Replay {
         mean_cost.push("cell-optimal", self.mean_by_group(&policy, cell_optimal));
         let least = (0..self.places.len()).map(|row| self.weights[row] * self.least_cost(&policy, row, names.len()));
         mean_cost.push("pointwise-optimal", sum(least) / sum(self.weights.iter().copied()));
-        Ok(SweepPoint { price, mean_cost, shares: self.shares(&policy, &names) })
+        Ok(SweepPoint { price, mean_cost, shares, least_loss })
     }
 }
 

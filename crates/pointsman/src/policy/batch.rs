@@ -4,8 +4,12 @@ use rayon::prelude::*;
 
 use super::{Decision, Decisions, KEPT, Policy, Verdict};
 use crate::error::{Error, Result};
+use crate::partition::UNUSUAL;
 use crate::simplex::{self, Real};
 use crate::table::Table;
+
+/// Rows decided together: what is written for them stays in the fastest cache until it is checked.
+const BLOCK: usize = 1024;
 
 /// Rows one core takes at a time.
 const PART: usize = 1 << 14;
@@ -74,6 +78,87 @@ impl Policy {
             *known[place as usize][mark].get_or_insert_with(|| value(self.decision(*verdict)))
         };
         decisions.verdicts.iter().map(of).collect()
+    }
+
+    /// Decides many queries, `predictions` and `features` row by row, into `out`.
+    ///
+    /// # Errors
+    /// If the shapes do not fit, or a row is not a prediction; rows before it are decided. If the router has a forest, whose
+    /// decisions a verdict cannot hold: use [`Policy::decide_batch`].
+    pub fn decide_rows<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
+        self.check_verdicts_suffice()?;
+        let (c, d) = (self.cells.classes(), self.cells.features().len());
+        if predictions.len() != out.len() * c || features.len() != out.len() * d {
+            return Err(Error::Table(format!(
+                "{} probabilities and {} feature values for {} rows; this router needs {c} and {d} a row",
+                predictions.len(),
+                features.len(),
+                out.len()
+            )));
+        }
+        let Some((grid, singles)) = self.cells.grid().zip(T::singles(predictions)) else {
+            return self.decide_carefully(predictions, features, out);
+        };
+        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+            let start = block * BLOCK;
+            grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
+            for (i, slot) in out.iter_mut().enumerate() {
+                if slot.0 == UNUSUAL || self.surcharge.is_some() || self.is_empty(slot.0) {
+                    let row = start + i;
+                    *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides the rows of a table, whose values were checked when it was built, on all cores.
+    ///
+    /// # Errors
+    /// If the table has other classes or lacks a feature, or `out` is not as long as the table. If the router has a forest, whose
+    /// decisions a verdict cannot hold: use [`Policy::decide_batch`].
+    pub fn decide_table(&self, table: &Table, out: &mut [Verdict]) -> Result<()> {
+        self.check_verdicts_suffice()?;
+        self.check_table(table, out.len())?;
+        let columns = self.cells.columns_in(table)?;
+        out.par_chunks_mut(BLOCK).enumerate().for_each(|(block, out)| {
+            let mut features = Vec::with_capacity(columns.len());
+            for (i, slot) in out.iter_mut().enumerate() {
+                let row = block * BLOCK + i;
+                features.clear();
+                features.extend(columns.iter().map(|&column| table.features(row)[column]));
+                let prediction = table.prediction(row);
+                *slot = self.draw(self.locate(prediction, table.peak(row), &features), prediction, &features);
+            }
+        });
+        Ok(())
+    }
+
+    fn check_verdicts_suffice(&self) -> Result<()> {
+        match self.estimates.leaves {
+            None => Ok(()),
+            Some(_) => Err(Error::Task("the costs of a forest are each query's own: use Policy::decide_batch".into())),
+        }
+    }
+
+    pub(super) fn check_table(&self, table: &Table, rows: usize) -> Result<()> {
+        if table.classes() == self.classes() && table.rows() == rows {
+            return Ok(());
+        }
+        Err(Error::Table(format!(
+            "{} rows of {} for {rows} decisions; this router's classes are {}",
+            table.rows(),
+            table.classes().join(", "),
+            self.classes().join(", ")
+        )))
+    }
+
+    fn decide_carefully<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
+        let (c, d) = (self.cells.classes(), self.cells.features().len());
+        for (row, (slot, prediction)) in out.iter_mut().zip(predictions.chunks_exact(c)).enumerate() {
+            *slot = self.verdict(row, prediction, &features[row * d..(row + 1) * d])?;
+        }
+        Ok(())
     }
 
     /// What predicting would answer to each row of a batch: a class, and what the loss would do, which is an act if it has acts

@@ -89,13 +89,12 @@ impl Surcharge {
             }
         }
         match limit {
-            Limit::TargetLoss(most) if found.loss > most + tie.max(NEGLIGIBLE * most) => Err(Error::Task(format!(
-                "no routing reaches a loss of {most}: routing whatever an oracle improves, {:.1} % of the queries, leaves {:.6}; ask \
-                 for that or more",
-                100.0 * least.share,
+            Limit::TargetLoss(target) if found.loss > target + tie.max(NEGLIGIBLE * target) => Err(Error::OutOfReach {
+                target,
                 // Rounded up: what is named can be asked for.
-                (least.loss * 1e6 - NEGLIGIBLE).ceil() / 1e6
-            ))),
+                least: (least.loss * 1e6 - NEGLIGIBLE).ceil() / 1e6,
+                share: least.share,
+            }),
             _ => Ok(found),
         }
     }

@@ -1,6 +1,8 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
 mod batch;
+mod choose;
+mod decision;
 mod flips;
 mod forest;
 mod limit;
@@ -8,7 +10,6 @@ mod realised;
 mod tally;
 mod unseen;
 
-use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -17,45 +18,19 @@ use crate::error::{Error, Result};
 use crate::estimate::{self, Asked, Column, Decomposition, Estimator, Piles, RowLosses};
 use crate::evaluate::Named;
 use crate::loss::Loss;
-use crate::oracle::{Oracle, Panel};
-use crate::partition::{Axis, CellId, Cells, UNUSUAL};
+use crate::partition::{Axis, CellId, Cells};
 use crate::router::{Mixture, Router, Support};
 use crate::simplex::{Peak, Real};
-use crate::table::Table;
-use crate::task::{Route, Task, Ties};
+use crate::task::{Route, Task};
+use choose::{TIE, UNDETERMINED, cheapest_known, choose};
+use decision::KEPT;
+pub use decision::{Action, Decision, Level, Verdict};
 pub use flips::Flip;
 pub use forest::Decisions;
-use forest::{Leaves, Own};
+use forest::Leaves;
 pub(crate) use limit::Course;
 pub use limit::Surcharge;
 pub use tally::{Tally, TallySummary};
-
-/// Costs closer than this, relative to themselves or to what their loss is rounded on, are a tie.
-const TIE: f64 = 1e-12;
-
-/// What to do with a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action<'a> {
-    /// Serve the cheap model's prediction.
-    Predict,
-    /// Ask the oracle of this name.
-    Route(&'a str),
-    /// Decline to answer.
-    Abstain,
-    /// The labels do not decide: one label an item bounds the costs, and the bounds overlap.
-    Undetermined,
-}
-
-/// Where the rows behind a decision come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Level {
-    /// The query's own cell.
-    Cell,
-    /// All rows of the same confidence, whatever the class: the cell is empty.
-    Confidence,
-    /// All rows: nothing nearer is there.
-    All,
-}
 
 /// A router × a task: decides queries without allocating or locking.
 ///
@@ -108,40 +83,6 @@ struct Estimates {
     empty: Vec<u32>,
     /// The losses of a forest's leaves: queries have their own then, and a source is their cell as a whole.
     leaves: Option<Leaves>,
-}
-
-/// Rows decided together: what is written for them stays in the fastest cache until it is checked.
-const BLOCK: usize = 1024;
-
-const UNDETERMINED: u8 = u8::MAX;
-
-/// Marks the verdict of a query at the margin of a limit whose lot fell against routing.
-const KEPT: u32 = 1 << 31;
-
-/// One query's decision and the reasons for it.
-#[derive(Debug, Clone, Copy)]
-pub struct Decision<'p> {
-    policy: &'p Policy,
-    cell: CellId,
-    source: u32,
-    kept: bool,
-    /// The query's own costs, if a forest made them.
-    own: Option<Own>,
-}
-
-/// The compact form of a decision that batches are made of; [`Policy::decision`] unfolds it.
-///
-/// The number of a cell with rows stands for itself. Beyond the cells come the pairs of an empty cell and the source it
-/// falls back to, the sources of one cell together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Verdict(u32);
-
-impl Verdict {
-    /// The number: small, and the same for queries that are decided alike for the same reasons.
-    #[must_use]
-    pub fn code(self) -> u32 {
-        self.0
-    }
 }
 
 impl Router {
@@ -376,87 +317,6 @@ impl Policy {
         ))
     }
 
-    /// Decides many queries, `predictions` and `features` row by row, into `out`.
-    ///
-    /// # Errors
-    /// If the shapes do not fit, or a row is not a prediction; rows before it are decided. If the router has a forest, whose
-    /// decisions a verdict cannot hold: use [`Policy::decide_batch`].
-    pub fn decide_rows<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
-        self.check_verdicts_suffice()?;
-        let (c, d) = (self.cells.classes(), self.cells.features().len());
-        if predictions.len() != out.len() * c || features.len() != out.len() * d {
-            return Err(Error::Table(format!(
-                "{} probabilities and {} feature values for {} rows; this router needs {c} and {d} a row",
-                predictions.len(),
-                features.len(),
-                out.len()
-            )));
-        }
-        let Some((grid, singles)) = self.cells.grid().zip(T::singles(predictions)) else {
-            return self.decide_carefully(predictions, features, out);
-        };
-        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-            let start = block * BLOCK;
-            grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
-            for (i, slot) in out.iter_mut().enumerate() {
-                if slot.0 == UNUSUAL || self.surcharge.is_some() || self.is_empty(slot.0) {
-                    let row = start + i;
-                    *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Decides the rows of a table, whose values were checked when it was built, on all cores.
-    ///
-    /// # Errors
-    /// If the table has other classes or lacks a feature, or `out` is not as long as the table. If the router has a forest, whose
-    /// decisions a verdict cannot hold: use [`Policy::decide_batch`].
-    pub fn decide_table(&self, table: &Table, out: &mut [Verdict]) -> Result<()> {
-        self.check_verdicts_suffice()?;
-        self.check_table(table, out.len())?;
-        let columns = self.cells.columns_in(table)?;
-        out.par_chunks_mut(BLOCK).enumerate().for_each(|(block, out)| {
-            let mut features = Vec::with_capacity(columns.len());
-            for (i, slot) in out.iter_mut().enumerate() {
-                let row = block * BLOCK + i;
-                features.clear();
-                features.extend(columns.iter().map(|&column| table.features(row)[column]));
-                let prediction = table.prediction(row);
-                *slot = self.draw(self.locate(prediction, table.peak(row), &features), prediction, &features);
-            }
-        });
-        Ok(())
-    }
-
-    fn check_verdicts_suffice(&self) -> Result<()> {
-        match self.estimates.leaves {
-            None => Ok(()),
-            Some(_) => Err(Error::Task("the costs of a forest are each query's own: use Policy::decide_batch".into())),
-        }
-    }
-
-    fn check_table(&self, table: &Table, rows: usize) -> Result<()> {
-        if table.classes() == self.classes() && table.rows() == rows {
-            return Ok(());
-        }
-        Err(Error::Table(format!(
-            "{} rows of {} for {rows} decisions; this router's classes are {}",
-            table.rows(),
-            table.classes().join(", "),
-            self.classes().join(", ")
-        )))
-    }
-
-    fn decide_carefully<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {
-        let (c, d) = (self.cells.classes(), self.cells.features().len());
-        for (row, (slot, prediction)) in out.iter_mut().zip(predictions.chunks_exact(c)).enumerate() {
-            *slot = self.verdict(row, prediction, &features[row * d..(row + 1) * d])?;
-        }
-        Ok(())
-    }
-
     /// What a verdict of this policy says.
     ///
     /// # Panics
@@ -593,238 +453,6 @@ impl Policy {
             _ if code == UNDETERMINED => Action::Undetermined,
             0 => Action::Predict,
             code => self.task.routes().get(code - 1).map_or(Action::Abstain, |route| Action::Route(route.name())),
-        }
-    }
-}
-
-/// The action whose cost is certainly the least, and by how much; ties go by the tie rule.
-///
-/// With known costs this is the argmin. With bounds an action must be no dearer than every other whatever the truth. Costs
-/// that grow with one unknown irreducible loss are compared at both ends of it; so is any cost with one that is known,
-/// such as those of predicting and abstaining. Of other pairs the nearest ends are compared, but that a panel never
-/// loses less than an oracle who knows the truth.
-fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
-    let n = low.len();
-    let order = |i: usize| match task.chosen_ties() {
-        Ties::Frugal => i,
-        // Abstain, the routes in order, predict.
-        Ties::Paper => match (i, task.abstain_price().is_some()) {
-            (0, true) => n - 1,
-            (i, true) if i < n - 1 => i,
-            (i, false) if i < n - 1 => i + 1,
-            _ => 0,
-        },
-    };
-    let route = |action: usize| task.routes().get(action.wrapping_sub(1));
-    let known = |action: usize| low[action] == high[action];
-    let alike = |action: usize| match route(action).map(Route::oracle) {
-        Some(oracle) => Panel::of(oracle).is_none_or(|panel| panel.by_agreement(task.loss())),
-        None => true,
-    };
-    let least_gap = |action: usize, other: usize| {
-        if known(action) || known(other) || alike(action) && alike(other) {
-            return (low[other] - low[action]).min(high[other] - high[action]);
-        }
-        let apart = low[other] - high[action];
-        match (route(action), route(other)) {
-            (Some(one), Some(two)) if *one.oracle() == Oracle::Bayes => apart.max(two.price() - one.price()),
-            _ => apart,
-        }
-    };
-    for action in (0..n).map(order) {
-        let gap = |other: usize| {
-            let tie = TIE * task.loss().rounding().max(high[action]).max(high[other]);
-            (least_gap(action, other), tie)
-        };
-        let gaps = (0..n).filter(|&other| other != action).map(gap);
-        if gaps.clone().all(|(gap, tie)| gap >= -tie) {
-            return (action as u8, gaps.map(|(gap, _)| gap).fold(f64::INFINITY, f64::min).max(0.0));
-        }
-    }
-    (UNDETERMINED, 0.0)
-}
-
-/// The cheapest action whose cost is known; predicting is one.
-fn cheapest_known(low: &[f64], high: &[f64]) -> usize {
-    let known = (1..low.len()).filter(|&action| low[action] == high[action]);
-    known.fold(0, |best, action| if low[action] < low[best] { action } else { best })
-}
-
-impl<'p> Decision<'p> {
-    /// What to do.
-    #[inline]
-    #[must_use]
-    pub fn action(&self) -> Action<'p> {
-        self.policy.action(self.raw_code())
-    }
-
-    #[inline]
-    fn raw_code(&self) -> u8 {
-        match &self.own {
-            Some(own) if self.kept => own.kept,
-            Some(own) => own.code,
-            None if self.kept => self.policy.kept[self.source as usize],
-            None => self.policy.codes[self.source as usize],
-        }
-    }
-
-    /// The number of the action among [`Task::action_names`]; `None` if undetermined.
-    #[must_use]
-    pub fn code(&self) -> Option<usize> {
-        Some(self.raw_code()).filter(|&code| code != UNDETERMINED).map(usize::from)
-    }
-
-    /// At the margin of a limit, the part of such queries that is routed: a lot decides, the same for the same query.
-    #[must_use]
-    pub fn lots(&self) -> Option<f64> {
-        match &self.own {
-            Some(own) => self.policy.surcharge.filter(|_| own.code != own.kept).map(|surcharge| surcharge.marginal),
-            None => self.policy.lots(self.source),
-        }
-    }
-
-    /// At the margin of a limit, what is done with the queries whose lot falls against routing.
-    #[must_use]
-    pub fn otherwise(&self) -> Option<Action<'p>> {
-        let kept = || self.own.as_ref().map_or_else(|| self.policy.kept[self.source as usize], |own| own.kept);
-        self.lots().map(|_| self.policy.action(kept()))
-    }
-
-    /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label an item, the
-    /// lower bounds.
-    #[inline]
-    #[must_use]
-    pub fn costs(&self) -> &[f64] {
-        match &self.own {
-            None => self.row(&self.policy.low),
-            Some(own) => &own.low[..self.policy.actions()],
-        }
-    }
-
-    /// The upper bounds of the costs: equal to [`Decision::costs`] unless items carry one label each.
-    #[must_use]
-    pub fn costs_high(&self) -> &[f64] {
-        match &self.own {
-            None => self.row(&self.policy.high),
-            Some(own) => &own.high[..self.policy.actions()],
-        }
-    }
-
-    #[inline]
-    fn row(&self, costs: &'p [f64]) -> &'p [f64] {
-        let n = costs.len() / self.policy.codes.len();
-        &costs[self.source as usize * n..][..n]
-    }
-
-    /// By how much the action beats the runner-up; infinite if there is none.
-    #[must_use]
-    pub fn margin(&self) -> f64 {
-        self.own.as_ref().map_or_else(|| self.policy.margins[self.source as usize], |own| own.margin)
-    }
-
-    /// Over how many trees the costs were averaged, if a forest made them the query's own; `None` if they are its cell's.
-    #[must_use]
-    pub fn trees(&self) -> Option<usize> {
-        self.own?;
-        self.policy.estimates.leaves.as_ref().map(|leaves| leaves.forest.trees().count())
-    }
-
-    /// The estimates of the query's cell: those behind the costs, unless a forest makes the query's own.
-    #[must_use]
-    pub fn estimate(&self) -> &'p Decomposition {
-        self.policy.estimate(self.source)
-    }
-
-    /// Lower and upper end of the irreducible loss; equal unless items carry one label each.
-    #[must_use]
-    pub fn irreducible_bounds(&self) -> [f64; 2] {
-        match &self.own {
-            None => [self.estimate().irreducible_low, self.estimate().irreducible_high],
-            Some(own) => own.irreducible,
-        }
-    }
-
-    /// Whether the split is known, not only bounded.
-    #[must_use]
-    pub fn is_known(&self) -> bool {
-        let [low, high] = self.irreducible_bounds();
-        low == high
-    }
-
-    /// The irreducible loss, if known.
-    #[must_use]
-    pub fn irreducible(&self) -> Option<f64> {
-        let [low, high] = self.irreducible_bounds();
-        (low == high).then_some(low)
-    }
-
-    /// The reducible loss, if known; an estimate below zero is shown as zero.
-    #[must_use]
-    pub fn reducible(&self) -> Option<f64> {
-        self.irreducible().map(|irreducible| (self.total() - irreducible).max(0.0))
-    }
-
-    /// The total loss of predicting.
-    #[must_use]
-    pub fn total(&self) -> f64 {
-        self.own.as_ref().map_or_else(|| self.estimate().total, |own| own.total)
-    }
-
-    /// The query's cell.
-    #[must_use]
-    pub fn cell(&self) -> CellId {
-        self.cell
-    }
-
-    /// How many calibration rows the costs rest on; with a forest, how many are in the cell.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.estimate().rows
-    }
-
-    /// The support of the query's own cell.
-    #[must_use]
-    pub fn support(&self) -> Support {
-        self.policy.support(self.cell)
-    }
-
-    /// Whose rows the costs rest on.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        let cells = self.policy.cells.count();
-        match self.source as usize {
-            source if source < cells => Level::Cell,
-            source if source < self.policy.codes.len() - 1 => Level::Confidence,
-            _ => Level::All,
-        }
-    }
-
-    /// The prediction served instead of the query's own, if the router is recalibrated.
-    #[must_use]
-    pub fn served(&self) -> Option<&'p [f64]> {
-        self.policy.served(self.source)
-    }
-}
-
-impl Level {
-    /// `cell`, `confidence` or `all`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cell => "cell",
-            Self::Confidence => "confidence",
-            Self::All => "all",
-        }
-    }
-}
-
-impl fmt::Display for Action<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Predict => f.write_str("predict"),
-            Self::Route(name) => write!(f, "route:{name}"),
-            Self::Abstain => f.write_str("abstain"),
-            Self::Undetermined => f.write_str("undetermined"),
         }
     }
 }

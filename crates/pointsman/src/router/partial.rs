@@ -118,6 +118,9 @@ impl Partial {
         let Some(cap) = cap else {
             return if part.keys.is_empty() && seen.is_empty() { Ok(part) } else { wrong("keys without a cap") };
         };
+        if cap.rows == 0 {
+            return wrong("a cap of 0 rows a cell");
+        }
         let (sums, rest) = seen.as_chunks::<WORDS>();
         let Some(seen) = sums.iter().map(|&words| Sum::from_words(words)).collect::<Option<Vec<Sum>>>() else {
             return wrong("a cell has seen more than can be");

@@ -131,6 +131,23 @@ fn total_uncertainty_ranks_by_what_is_served() {
     assert_eq!(order(&router.recalibrated()), (1.25, 1.0, 0.0));
 }
 
+/// Where abstaining is cheap a low loss is easy; where it is dear no routing reaches it, and the rest of the sweep is there.
+#[test]
+fn a_sweep_goes_on_past_what_is_out_of_reach() {
+    let target = 0.05;
+    let policy = router().policy(&task().abstain(0.01).unwrap().target_loss(target).unwrap()).unwrap();
+    let replay = policy.replay(&held_out()).unwrap();
+    let points = replay.sweep(&policy, &"abstain=0.01:0.81:0.4".parse().unwrap()).unwrap();
+    let named = |place: usize, name: &str| points[place].mean_cost.get(name).is_some();
+    assert!(named(0, "router") && points[0].least_loss.is_none(), "{:?}", points[0]);
+    assert!(!named(2, "router") && named(2, "always-predict") && points[2].shares.iter().next().is_none());
+    // What is named can be asked for, and less cannot.
+    let least = points[2].least_loss.unwrap();
+    let ask = |loss: f64| policy.reprice(&task().abstain(0.81).unwrap().target_loss(loss).unwrap());
+    assert!(least > target && ask(least).is_ok(), "{least}");
+    assert!(matches!(ask(least - 2e-6), Err(pointsman::Error::OutOfReach { .. })));
+}
+
 #[test]
 fn a_sweep_is_an_evaluation_at_each_price() {
     let policy = router().policy(&task()).unwrap();

@@ -5,6 +5,7 @@ mod cells;
 mod certificates;
 mod decisions;
 mod diagnosis;
+mod diagnosis_limits;
 mod estimators;
 mod evaluation;
 mod forest;

@@ -1,0 +1,63 @@
+//! Which of several costs is the least, where ties and bounds leave that open.
+
+use crate::oracle::{Oracle, Panel};
+use crate::task::{Route, Task, Ties};
+
+/// Costs closer than this, relative to themselves or to what their loss is rounded on, are a tie.
+pub(super) const TIE: f64 = 1e-12;
+
+/// The code of no action: the labels do not decide.
+pub(super) const UNDETERMINED: u8 = u8::MAX;
+
+/// The action whose cost is certainly the least, and by how much; ties go by the tie rule.
+///
+/// With known costs this is the argmin. With bounds an action must be no dearer than every other whatever the truth. Costs
+/// that grow with one unknown irreducible loss are compared at both ends of it; so is any cost with one that is known,
+/// such as those of predicting and abstaining. Of other pairs the nearest ends are compared, but that a panel never
+/// loses less than an oracle who knows the truth.
+pub(super) fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
+    let n = low.len();
+    let order = |i: usize| match task.chosen_ties() {
+        Ties::Frugal => i,
+        // Abstain, the routes in order, predict.
+        Ties::Paper => match (i, task.abstain_price().is_some()) {
+            (0, true) => n - 1,
+            (i, true) if i < n - 1 => i,
+            (i, false) if i < n - 1 => i + 1,
+            _ => 0,
+        },
+    };
+    let route = |action: usize| task.routes().get(action.wrapping_sub(1));
+    let known = |action: usize| low[action] == high[action];
+    let alike = |action: usize| match route(action).map(Route::oracle) {
+        Some(oracle) => Panel::of(oracle).is_none_or(|panel| panel.by_agreement(task.loss())),
+        None => true,
+    };
+    let least_gap = |action: usize, other: usize| {
+        if known(action) || known(other) || alike(action) && alike(other) {
+            return (low[other] - low[action]).min(high[other] - high[action]);
+        }
+        let apart = low[other] - high[action];
+        match (route(action), route(other)) {
+            (Some(one), Some(two)) if *one.oracle() == Oracle::Bayes => apart.max(two.price() - one.price()),
+            _ => apart,
+        }
+    };
+    for action in (0..n).map(order) {
+        let gap = |other: usize| {
+            let tie = TIE * task.loss().rounding().max(high[action]).max(high[other]);
+            (least_gap(action, other), tie)
+        };
+        let gaps = (0..n).filter(|&other| other != action).map(gap);
+        if gaps.clone().all(|(gap, tie)| gap >= -tie) {
+            return (action as u8, gaps.map(|(gap, _)| gap).fold(f64::INFINITY, f64::min).max(0.0));
+        }
+    }
+    (UNDETERMINED, 0.0)
+}
+
+/// The cheapest action whose cost is known; predicting is one.
+pub(super) fn cheapest_known(low: &[f64], high: &[f64]) -> usize {
+    let known = (1..low.len()).filter(|&action| low[action] == high[action]);
+    known.fold(0, |best, action| if low[action] < low[best] { action } else { best })
+}

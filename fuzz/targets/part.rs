@@ -1,0 +1,86 @@
+//! Parts of a calibration: what loads is written back the same, takes rows, merges and makes a router, or says why not.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use pointsman::{CellId, Loss, Oracle, Partial, Router, Task};
+use pointsman_fuzz::recipe::Recipe;
+use pointsman_fuzz::seal::Parts;
+use pointsman_fuzz::{check_message, good_parts, prepare};
+use pointsman_table::{parse_partial, partial_bytes};
+
+/// Good parts, with and without a cap, one without rows.
+static BASES: LazyLock<Vec<Parts>> =
+    LazyLock::new(|| good_parts().iter().map(|bytes| Parts::of(bytes).expect("what was just written")).collect());
+
+// The first byte chooses: a file as it is, a file whose checksum is mended, or changes to a good part.
+fuzz_target!(|data: &[u8]| {
+    prepare();
+    let [mode, bytes @ ..] = data else { return };
+    let file = match mode % 3 {
+        0 => Some(bytes.to_vec()),
+        1 => Parts::of(bytes).and_then(Parts::seal),
+        _ => Recipe(bytes).cook(&BASES).seal(),
+    };
+    let Some(file) = file else { return };
+    match parse_partial(&file) {
+        Ok(part) => check(&part),
+        Err(message) => check_message(&message),
+    }
+});
+
+fn check(part: &Partial) {
+    let bytes = partial_bytes(part).expect("a part that was read can be written");
+    let again = parse_partial(&bytes).expect("what was written can be read");
+    assert_eq!(
+        partial_bytes(&again).expect("it was written before"),
+        bytes,
+        "a part changed on its way through a file"
+    );
+    within_cap(part);
+    // All at once, or its rows twice: either is a part like the others.
+    let mut twice = part.clone();
+    match twice.merge(&again) {
+        Ok(()) => {
+            within_cap(&twice);
+            assert!(twice.kept().rows() >= part.kept().rows());
+        }
+        Err(error) => check_message(&error.to_string()),
+    }
+    let mut more = part.clone();
+    let rows = part.kept().clone();
+    let ids: Vec<u64> = (0..rows.rows() as u64).collect();
+    if let Err(error) = more.add_with_ids(&rows, &ids) {
+        check_message(&error.to_string());
+    }
+    within_cap(&more);
+    for part in [part, &twice, &more] {
+        match part.finish() {
+            Ok(router) => decide(&router),
+            Err(error) => check_message(&error.to_string()),
+        }
+    }
+}
+
+/// No cell keeps more rows than the cap allows.
+fn within_cap(part: &Partial) {
+    let Some(cap) = part.cap() else { return };
+    if part.kept().rows() == 0 {
+        return;
+    }
+    let Ok(router) = part.finish() else { return };
+    for cell in (0..router.cells().count() as u32).map(CellId) {
+        assert!(router.mixture(cell).len() <= cap.rows, "a cell above its cap of {}", cap.rows);
+    }
+}
+
+fn decide(router: &Router) {
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).and_then(|task| task.abstain(0.3));
+    let policy = router.policy(&task.expect("a task")).expect("any router knows the Brier loss");
+    let rows = router.rows();
+    for row in 0..rows.rows().min(20) {
+        let decision = policy.decide_with(rows.prediction(row), rows.features(row)).expect("a good row is decided");
+        assert!(decision.costs().iter().all(|cost| cost.is_finite()), "{:?}", decision.costs());
+    }
+}
