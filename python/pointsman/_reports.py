@@ -345,10 +345,14 @@ def diagnose(
     loss: str | _native.Loss = "brier",
     routes: "Routes | None" = None,
     abstain: float | None = None,
+    budget: float | None = None,
+    target_loss: float | None = None,
     estimator: str = "shrink",
     progress: bool = False,
 ) -> Diagnosis:
     """Looks at a table before anyone relies on it: does decomposition help here, are labels, rows and cells enough?
+
+    With a budget or a target loss, rules are compared at it.
 
     >>> import numpy as np, pointsman
     >>> rng = np.random.default_rng(0)
@@ -357,7 +361,9 @@ def diagnose(
     >>> pointsman.diagnose(probs, votes, routes={"expert": 0.05}).data["rows"]
     400
     """
-    task = _native.Task(loss, routes, abstain=abstain, estimator=estimator)
+    task = _native.Task(
+        loss, routes, abstain=abstain, budget=budget, target_loss=target_loss, estimator=estimator
+    )
     table, _, _ = _inputs.table(
         probs,
         classes=None if classes is None else [str(name) for name in classes],

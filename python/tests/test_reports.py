@@ -53,6 +53,8 @@ def test_diagnosis(world: World, tmp_path: Path) -> None:
     assert shown.split("<svg")[0] in page and "Decision landscape" in page and page.count("<iframe") == 1
     few = diagnose(world.probs[:20], world.votes[:20])
     assert few.advice == "more-data" and few.sentence.split(":")[0] in few._repr_html_()
+    tenth = diagnose(world.probs, world.votes, routes={"expert": 0.0}, budget=0.1)
+    assert tenth.data["task"]["budget"] == 0.1 and "router" in tenth._repr_html_() and len(tenth.html()) > 10_000
     one = diagnose(world.probs, world.votes.argmax(1))
     assert one.advice == "one-label" and "<svg" in one._repr_html_()
 
