@@ -134,6 +134,7 @@ def test_masked_labels_are_left_out(world: World) -> None:
     assert Router().fit(world.probs[:3], labels).to_bytes() == wanted
     assert Router().fit(world.probs[:3], labels.astype(float)).to_bytes() == wanted
     assert Router().fit(world.probs[:3], [[0, 1], [2.0], [0, np.int64(0), "2"]]).to_bytes() == wanted
+    assert Router().fit(world.probs[:3], [[0, 1, pd.NA], [np.float32(2)], [0, np.uint8(0), np.str_("2")]]).to_bytes() == wanted
 
 
 def test_one_label_a_row_may_be_flat(world: World) -> None:
