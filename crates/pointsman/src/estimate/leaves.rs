@@ -10,7 +10,6 @@ use crate::forest::{LeafRows, Trees};
 use crate::loss::{Loss, dot};
 use crate::router::SPARSE;
 use crate::table::Table;
-use crate::votes::Votes;
 
 /// What is known of each row of a table, and of each distinct set of votes: rows that share their votes share all but the loss
 /// of their prediction.
@@ -24,6 +23,8 @@ pub(crate) struct PerRow<'a> {
     told: Vec<f64>,
     /// The number of labels of each.
     labels: Vec<f64>,
+    /// For the cross-entropy, if all items have k labels: the number of each count of each class, k + 1 to a class.
+    slots: Vec<u32>,
 }
 
 /// Places among what votes tell: one if there are two labels, and then how often two of them differ; the entropy of their mean ȳ;
@@ -83,7 +84,13 @@ impl<'a> PerRow<'a> {
                 (told[PAIRED], told[NOISE]) = (1.0, (1.0 - told[SQUARE]) * k / (k - 1.0));
             }
         }
-        Self { table, ballots: ballots.of_rows(), totals, told, labels }
+        let mut slots = Vec::new();
+        if let Some(&k) = labels.first().filter(|k| loss.floor().is_some() && labels.iter().all(|other| other == *k)) {
+            let votes = ballots.examples().iter().filter_map(|&row| table.votes(row as usize));
+            let numbered = votes.flat_map(|votes| (0..).zip(votes.counts()));
+            slots.extend(numbered.map(|(class, n): (u32, _)| class * (k as u32 + 1) + n));
+        }
+        Self { table, ballots: ballots.of_rows(), totals, told, labels, slots }
     }
 
     /// What a distinct set of votes tells.
@@ -106,16 +113,27 @@ impl<'a> PerRow<'a> {
     pub(crate) fn sums(&self, trees: &Trees, leaves: &LeafRows) -> Vec<[f64; 2]> {
         let weighted = |(row, totals): (usize, &[f64; 2])| totals.map(|total| self.weight(row) * total);
         let weighted: Vec<[f64; 2]> = self.totals.iter().enumerate().map(weighted).collect();
-        let of_tree = |tree: usize| {
-            let range = trees.leaves_of(tree);
-            let mut sums = vec![[0.0; 2]; range.len()];
-            for (&leaf, own) in leaves.of_rows(tree).iter().zip(&weighted) {
-                let sums = &mut sums[leaf as usize - range.start];
+        let of_trees = |first: usize| {
+            let last = (first + 1).min(trees.count() - 1);
+            let (start, middle) = (trees.leaves_of(first).start, trees.leaves_of(last).start);
+            let mut sums = vec![[0.0; 2]; trees.leaves_of(last).end - start];
+            let mut add = |leaf: u32, own: &[f64; 2]| {
+                let sums = &mut sums[leaf as usize - start];
                 *sums = [sums[0] + own[0], sums[1] + own[1]];
+            };
+            // One tree's sums are another's while these wait for themselves.
+            if middle > start {
+                for ((&a, &b), own) in leaves.of_rows(first).iter().zip(leaves.of_rows(last)).zip(&weighted) {
+                    add(a, own);
+                    add(b, own);
+                }
+            } else {
+                leaves.of_rows(first).iter().zip(&weighted).for_each(|(&leaf, own)| add(leaf, own));
             }
             sums
         };
-        let sums: Vec<Vec<[f64; 2]>> = (0..trees.count()).into_par_iter().map(of_tree).collect();
+        let firsts: Vec<usize> = (0..trees.count()).step_by(2).collect();
+        let sums: Vec<Vec<[f64; 2]>> = firsts.into_par_iter().map(of_trees).collect();
         sums.concat()
     }
 
@@ -229,8 +247,8 @@ impl<'a> PerRow<'a> {
         let spread = sums[SQUARE] / weight - square;
         let common = if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 };
         let as_many = fewest == most && estimator == Estimator::Shrink;
-        let by_logs =
-            loss.floor().filter(|_| as_many).and_then(|floor| self.by_logs(floor, centre, common, runs, logs));
+        let floor = loss.floor().filter(|_| as_many);
+        let by_logs = floor.and_then(|floor| self.by_logs(floor, centre, common, runs, logs));
         let each = || {
             if estimator != Estimator::Shrink {
                 return sums[ENTROPY];
@@ -273,20 +291,19 @@ impl<'a> PerRow<'a> {
         runs: &[(u32, [f64; 2])],
         weights: &mut Vec<f64>,
     ) -> Option<f64> {
-        let k = self.votes(runs.first()?.0).k() as usize;
+        let (c, k) = (centre.len(), *self.labels.first()? as usize);
         let never = centre.iter().filter(|p| **p == 0.0).count();
         let scale = 1.0 - never as f64 * floor;
         let least = centre.iter().copied().filter(|p| *p > 0.0).fold(1.0, f64::min) * (1.0 - factor);
-        if k >= runs.len() || factor == 1.0 || least * scale < floor {
+        if self.slots.is_empty() || k >= runs.len() || factor == 1.0 || least * scale < floor {
             return None;
         }
         weights.clear();
-        weights.resize(centre.len() * (k + 1), 0.0);
+        weights.resize(c * (k + 1), 0.0);
         let mut all = 0.0;
         for &(votes, [weight, _]) in runs {
             all += weight;
-            let counts = self.votes(votes).counts().iter();
-            counts.zip(weights.chunks_exact_mut(k + 1)).for_each(|(&n, weights)| weights[n as usize] += weight);
+            self.slots[votes as usize * c..][..c].iter().for_each(|&slot| weights[slot as usize] += weight);
         }
         let mut sum = all * scale.ln();
         for (centre, weights) in centre.iter().zip(weights.chunks_exact(k + 1)).filter(|(p, _)| **p > 0.0) {
@@ -296,12 +313,6 @@ impl<'a> PerRow<'a> {
             }
         }
         Some(-sum)
-    }
-
-    /// A distinct set of votes.
-    fn votes(&self, ballot: u32) -> Votes<'a> {
-        let example = self.table.ballots().examples()[ballot as usize];
-        self.table.votes(example as usize).unwrap_or(Votes::new(&[]))
     }
 }
 
