@@ -270,6 +270,8 @@ def _counts(array: npt.NDArray[Any], classes: Sequence[str]) -> npt.NDArray[np.u
         )
     if array.dtype.kind not in "fiub":
         array = _numbers(array, "votes")
+    if array.dtype.kind in "bu" and array.dtype.itemsize <= 4:
+        return np.ascontiguousarray(array, dtype=np.uint32)  # Every value is a count.
     with np.errstate(invalid="ignore"):
         bad = ~((array >= 0) & (array <= np.iinfo(np.uint32).max) & (array == np.trunc(array)))
     if bad.any():

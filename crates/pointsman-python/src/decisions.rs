@@ -32,11 +32,11 @@ pub(crate) struct Decisions {
 
 impl Decisions {
     /// A value of each row.
-    fn each<T: Send>(&self, py: Python<'_>, value: impl Fn(Decision<'_>) -> T + Sync) -> Vec<T> {
+    fn each<T: Copy + Send>(&self, py: Python<'_>, value: impl Fn(Decision<'_>) -> T + Sync) -> Vec<T> {
         py.detach(|| {
             let mut out = Vec::with_capacity(self.rows);
             for Chunk { decisions, .. } in &self.chunks {
-                out.extend((0..decisions.len()).map(|row| value(self.policy.row(decisions, row))));
+                out.extend(self.policy.values(decisions, &value));
             }
             out
         })

@@ -28,7 +28,8 @@ impl Table {
         oracles: Option<Vec<(String, Matrix<'_>)>>,
     ) -> PyResult<Self> {
         let probs = probs.to_doubles()?;
-        let votes = votes.map(|votes| votes.as_array().iter().copied().collect::<Vec<u32>>());
+        let votes = votes
+            .map(|votes| votes.as_slice().map_or_else(|_| votes.as_array().iter().copied().collect(), <[u32]>::to_vec));
         let truth = truth.map(|truth| truth.to_doubles()).transpose()?;
         let weights = weights.map(|weights| weights.as_array().to_vec());
         let features = features.map(|(names, values)| PyResult::Ok((names, values.to_doubles()?))).transpose()?;

@@ -29,6 +29,7 @@
 //! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
 //! same bytes, whatever the order of its rows and the number of threads.
 
+mod ballots;
 mod certificate;
 mod diagnose;
 mod error;

@@ -197,6 +197,7 @@ impl Router {
         let mut leaves = settled.leaves;
         leaves.renumber(&numbers);
         let rows = Arc::new(table.select(&stored, &columns));
+        leaves.keep_runs(&rows);
         let (cells, backoff, leaves) = (Arc::new(cells), Arc::new(backoff), Some(Arc::new(leaves)));
         Ok(Self { partition, cells, backoff, recalibrated: false, rows, starts, leaves })
     }
@@ -342,7 +343,7 @@ impl<'a> Mixture<'a> {
     }
 
     /// The rows, as rows of [`Mixture::table`].
-    pub fn rows(self) -> impl Iterator<Item = usize> + 'a {
+    pub fn rows(self) -> impl Iterator<Item = usize> + Clone + 'a {
         let (run, list): (Range<u32>, &[u32]) = match self.rows {
             Rows::Run(start, end) => (start..end, &[]),
             Rows::List(list) => (0..0, list),
@@ -425,9 +426,11 @@ fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
 fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, Vec<u32>) {
     let found = cells_of(table, cells, columns);
     let (mut next, starts) = starts_of(&found, cells.count());
-    let mut order = vec![(0.0_f32, 0_u32); table.rows()];
+    // Confidence and row as one number, which is sorted in half the time of a pair.
+    let mut order = vec![0_u64; table.rows()];
     for (row, cell) in found.iter().enumerate() {
-        order[next[cell.index()] as usize] = (table.peak(row).key(), row as u32);
+        // Confidences are not negative: their bits are in their order.
+        order[next[cell.index()] as usize] = u64::from(table.peak(row).key().to_bits()) << 32 | row as u64;
         next[cell.index()] += 1;
     }
     let mut rest = order.as_mut_slice();
@@ -438,11 +441,12 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
         rest = after;
     }
     runs.into_par_iter().for_each(|run| {
-        run.sort_unstable_by(|a, b| {
-            a.0.total_cmp(&b.0).then_with(|| compare_content(table, columns, a.1 as usize, b.1 as usize))
-        });
+        run.sort_unstable();
+        for alike in run.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|alike| alike.len() > 1) {
+            alike.sort_unstable_by(|&a, &b| compare_content(table, columns, a as u32 as usize, b as u32 as usize));
+        }
     });
-    (order.into_iter().map(|(_, row)| row).collect(), starts)
+    (order.into_iter().map(|row| row as u32).collect(), starts)
 }
 
 /// Where the rows of each cell begin, twice: to be counted up, and to stay.
@@ -474,7 +478,7 @@ fn check_rows(table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what would take more than a gigabyte to keep.
+/// Refuses what would take more than two or three gigabytes to keep.
 fn check_size(table: &Table, trees: usize) -> Result<()> {
     if table.rows().saturating_mul(trees) > MAX_IN_LEAVES {
         return Err(Error::Partition(format!(

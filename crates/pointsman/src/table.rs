@@ -1,8 +1,11 @@
 //! Rows of weak predictions with what is known about each: votes, truth, features, weight, and other
 //! models' predictions.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
+use crate::ballots::Ballots;
 use crate::error::{Error, Result};
 use crate::simplex::{self, Peak};
 use crate::votes::Votes;
@@ -33,12 +36,14 @@ pub struct Table {
     feature_names: Vec<String>,
     features: Vec<f64>,
     oracles: Vec<(String, Vec<f64>)>,
+    /// Worked out when first asked for.
+    ballots: OnceLock<Ballots>,
 }
 
 /// Tables are equal if all they hold is; one missing value is like another.
 impl PartialEq for Table {
     fn eq(&self, other: &Self) -> bool {
-        let Self { classes, probs, peaks, votes, truth, weights, feature_names, features, oracles } = self;
+        let Self { classes, probs, peaks, votes, truth, weights, feature_names, features, oracles, ballots: _ } = self;
         (classes, probs, peaks, votes, truth, weights)
             == (&other.classes, &other.probs, &other.peaks, &other.votes, &other.truth, &other.weights)
             && (feature_names, oracles) == (&other.feature_names, &other.oracles)
@@ -72,6 +77,7 @@ impl Table {
             feature_names: Vec::new(),
             features: Vec::new(),
             oracles: Vec::new(),
+            ballots: OnceLock::new(),
         })
     }
 
@@ -87,6 +93,7 @@ impl Table {
             return Err(Error::value(row, "votes_*", reason));
         }
         self.votes = Some(votes);
+        self.ballots = OnceLock::new();
         Ok(self)
     }
 
@@ -211,6 +218,11 @@ impl Table {
         self.votes.is_some()
     }
 
+    /// Which rows have the same votes: none if the table has no votes.
+    pub(crate) fn ballots(&self) -> &Ballots {
+        self.ballots.get_or_init(|| Ballots::of(self.votes.as_deref().unwrap_or(&[]), self.classes.len()))
+    }
+
     /// A row's true label distribution, if the table has it.
     #[must_use]
     pub fn truth(&self, row: usize) -> Option<&[f64]> {
@@ -298,10 +310,12 @@ impl Table {
                 .for_each(|(slot, &row)| slot.copy_from_slice(&values[row as usize * width..][..width]));
             out
         }
-        let features = rows
-            .iter()
-            .flat_map(|&row| feature_columns.iter().map(move |&column| self.features(row as usize)[column]))
-            .collect();
+        let mut features = Vec::with_capacity(rows.len() * feature_columns.len());
+        if !feature_columns.is_empty() {
+            for own in rows.iter().map(|&row| self.features(row as usize)) {
+                features.extend(feature_columns.iter().map(|&column| own[column]));
+            }
+        }
         Self {
             classes: self.classes.clone(),
             probs: gather(rows, c, &self.probs),
@@ -312,6 +326,7 @@ impl Table {
             feature_names: feature_columns.iter().map(|&column| self.feature_names[column].clone()).collect(),
             features,
             oracles: self.oracles.iter().map(|(name, probs)| (name.clone(), gather(rows, c, probs))).collect(),
+            ballots: OnceLock::new(),
         }
     }
 
@@ -341,6 +356,7 @@ impl Table {
             weights.extend((0..other.rows()).map(|row| other.weight(row)));
         }
         self.truth = None;
+        self.ballots = OnceLock::new();
         self.probs.append(&mut other.probs);
         self.peaks.append(&mut other.peaks);
         self.features.append(&mut other.features);

@@ -3,31 +3,40 @@
 //! What depends on a row alone is worked out once; a leaf only adds it up, and evaluates the entropy of its shrunk points. The
 //! numbers are those of [`Decomposition`](super::Decomposition), up to rounding.
 
-use std::collections::HashMap;
-
 use rayon::prelude::*;
 
-use super::{Estimator, certain_loss};
+use super::{Estimator, Piles, certain_loss};
+use crate::forest::{LeafRows, Trees};
 use crate::loss::{Loss, dot};
-use crate::router::{Mixture, SPARSE};
+use crate::router::SPARSE;
+use crate::table::Table;
+use crate::votes::Votes;
 
-/// What is known of each row of a mixture's table, and of each distinct set of votes: rows that share their votes share all but
-/// the loss of their prediction.
-pub(crate) struct PerRow {
-    classes: usize,
-    weights: Vec<f64>,
+/// What is known of each row of a table, and of each distinct set of votes: rows that share their votes share all but the loss
+/// of their prediction.
+pub(crate) struct PerRow<'a> {
+    table: &'a Table,
+    /// Which votes a row has.
+    ballots: &'a [u32],
     /// Loss of the weak prediction, and its entropy: what it expects to lose itself.
     totals: Vec<[f64; 2]>,
-    /// Which votes a row has.
-    votes: Vec<u32>,
-    /// Labels of each distinct set of votes, as a number.
-    labels: Vec<f64>,
+    /// What each distinct set of votes tells.
+    told: Vec<Told>,
     /// Snapshot means, one after the other.
     means: Vec<f64>,
+}
+
+/// What a set of votes tells whatever leaf it is in.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    /// The number of labels.
+    labels: f64,
     /// ‖ȳ‖².
-    squares: Vec<f64>,
+    square: f64,
+    /// How often two of its labels differ; nothing if there is but one.
+    noise: f64,
     /// The entropy of ȳ.
-    entropies: Vec<f64>,
+    entropy: f64,
 }
 
 /// What the rows of a leaf have in common.
@@ -49,53 +58,39 @@ impl Means {
     }
 }
 
-/// What one leaf leaves behind for the next.
+/// Room that one leaf leaves to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// Weight and squared weights of each distinct set of votes; zero between leaves.
-    sums: Vec<[f64; 2]>,
-    /// Those that a leaf has, in the order they were met.
-    met: Vec<u32>,
+    pub(crate) piles: Piles,
+    /// Votes, weight and squared weights of rows that follow each other with the same votes.
+    runs: Vec<(u32, [f64; 2])>,
     points: Vec<f64>,
+    logs: Vec<f64>,
 }
 
-impl PerRow {
-    pub(crate) fn of(mixture: Mixture<'_>, loss: &Loss) -> Self {
-        let (table, classes) = (mixture.table(), mixture.table().classes().len());
-        let total = |(mean, point, losses): &mut (Vec<f64>, Vec<f64>, Vec<f64>), row: usize| {
-            mixture.votes(row).mean_into(mean);
+impl<'a> PerRow<'a> {
+    pub(crate) fn of(table: &'a Table, loss: &Loss) -> Self {
+        let (ballots, classes) = (table.ballots(), table.classes().len());
+        let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
             table.dist_into(row, point);
-            loss.losses_into(point, losses);
-            [dot(mean, losses), loss.entropy(point)]
+            table.votes(row).map_or([0.0; 2], |votes| loss.of_votes_and_itself(votes, point, room))
         };
-        let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
-        let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, total).collect();
-        let mut distinct: HashMap<&[u32], u32> = HashMap::new();
-        let (mut labels, mut means, mut squares, mut entropies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let number = |row: usize| {
-            let votes = mixture.votes(row);
-            let next = distinct.len() as u32;
-            *distinct.entry(votes.counts()).or_insert_with(|| {
-                let start = means.len();
-                means.resize(start + classes, 0.0);
-                votes.mean_into(&mut means[start..]);
-                squares.push(dot(&means[start..], &means[start..]));
-                entropies.push(loss.entropy(&means[start..]));
-                labels.push(votes.k() as f64);
-                next
-            })
+        let room = || (vec![0.0; classes], vec![0.0; classes]);
+        let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(room, total).collect();
+        let mut means = vec![0.0; ballots.len() * classes];
+        let examples = ballots.examples().iter().filter_map(|&row| table.votes(row as usize));
+        let tell = |(votes, mean): (Votes<'_>, &mut [f64])| {
+            votes.mean_into(mean);
+            let (labels, square) = (votes.k() as f64, dot(mean, mean));
+            let noise = if labels >= 2.0 { (1.0 - square) * labels / (labels - 1.0) } else { 0.0 };
+            Told { labels, square, noise, entropy: loss.entropy(mean) }
         };
-        let votes = (0..table.rows()).map(number).collect();
-        let weights = (0..table.rows()).map(|row| table.weight(row)).collect();
-        Self { classes, weights, totals, votes, labels, means, squares, entropies }
-    }
-
-    pub(super) fn rows(&self) -> usize {
-        self.weights.len()
+        let told = examples.zip(means.chunks_exact_mut(classes)).map(tell).collect();
+        Self { table, ballots: ballots.of_rows(), totals, told, means }
     }
 
     pub(super) fn weight(&self, row: usize) -> f64 {
-        self.weights[row]
+        self.table.weight(row)
     }
 
     /// The entropy of a row's prediction.
@@ -104,18 +99,35 @@ impl PerRow {
         self.totals[row][1]
     }
 
-    /// A row's loss, the entropy of its labels and that of its prediction, and whether it has two labels.
-    pub(super) fn own(&self, row: usize) -> ([f64; 3], bool) {
-        let (votes, [total, served]) = (self.votes[row] as usize, self.totals[row]);
-        ([total, self.entropies[votes], served], self.labels[votes] >= 2.0)
+    /// Loss and entropy of the predictions, added up over the rows of each leaf.
+    pub(crate) fn sums(&self, trees: &Trees, leaves: &LeafRows) -> Vec<[f64; 2]> {
+        let weighted = |(row, totals): (usize, &[f64; 2])| totals.map(|total| self.weight(row) * total);
+        let weighted: Vec<[f64; 2]> = self.totals.iter().enumerate().map(weighted).collect();
+        let of_tree = |tree: usize| {
+            let range = trees.leaves_of(tree);
+            let mut sums = vec![[0.0; 2]; range.len()];
+            for (&leaf, own) in leaves.of_rows(tree).iter().zip(&weighted) {
+                let sums = &mut sums[leaf as usize - range.start];
+                *sums = [sums[0] + own[0], sums[1] + own[1]];
+            }
+            sums
+        };
+        let sums: Vec<Vec<[f64; 2]>> = (0..trees.count()).into_par_iter().map(of_tree).collect();
+        sums.concat()
+    }
+
+    /// A row's loss, the entropy of its labels and that of its prediction.
+    pub(super) fn own(&self, row: usize) -> [f64; 3] {
+        let [total, served] = self.totals[row];
+        [total, self.told[self.ballots[row] as usize].entropy, served]
     }
 
     /// The mean entropy of some rows' predictions.
     pub(crate) fn mean_served(&self, rows: &[u32]) -> f64 {
         let (mut weight, mut sum) = (0.0, 0.0);
         for row in rows.iter().map(|&row| row as usize) {
-            weight += self.weights[row];
-            sum += self.weights[row] * self.totals[row][1];
+            weight += self.weight(row);
+            sum += self.weight(row) * self.totals[row][1];
         }
         sum / weight
     }
@@ -124,10 +136,10 @@ impl PerRow {
     pub(crate) fn means(&self, rows: &[u32]) -> Means {
         let (mut all, mut served, mut weight, mut sums) = (0.0, 0.0, 0.0, [0.0; 3]);
         for row in rows.iter().map(|&row| row as usize) {
-            let (w, (own, is_paired)) = (self.weights[row], self.own(row));
+            let (w, own) = (self.weight(row), self.own(row));
             all += w;
             served += w * own[2];
-            if is_paired {
+            if self.told[self.ballots[row] as usize].labels >= 2.0 {
                 weight += w;
                 sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += w * own);
             }
@@ -140,49 +152,73 @@ impl PerRow {
     ///
     /// For `shrink` and `plugin` only.
     pub(crate) fn losses(&self, rows: &[u32], loss: &Loss, estimator: Estimator, scratch: &mut Scratch) -> [f64; 3] {
-        self.losses_and_means(rows, loss, estimator, scratch).0
+        let (mut total, mut served) = (0.0, 0.0);
+        for row in rows.iter().map(|&row| row as usize) {
+            total += self.weight(row) * self.totals[row][0];
+            served += self.weight(row) * self.totals[row][1];
+        }
+        self.find_runs(rows, scratch);
+        self.of_runs(rows, [total, served], loss, estimator, scratch).0
     }
 
-    /// The same, with what the rows have in common: one visit for both.
-    pub(crate) fn losses_and_means(
+    /// The same of a leaf, with what its rows have in common. `sums` are its loss and entropy of predictions added up.
+    pub(crate) fn of_leaf(
         &self,
-        rows: &[u32],
+        leaves: &LeafRows,
+        leaf: usize,
+        sums: [f64; 2],
         loss: &Loss,
         estimator: Estimator,
         scratch: &mut Scratch,
     ) -> ([f64; 3], Means) {
-        let c = self.classes;
-        let Scratch { sums, met, points } = scratch;
-        sums.resize(self.labels.len(), [0.0; 2]);
-        met.clear();
+        if let Some(runs) = leaves.runs(leaf) {
+            scratch.runs.clear();
+            scratch.runs.extend(runs.iter().map(|&(ballot, rows)| (ballot, [f64::from(rows); 2])));
+        } else {
+            self.find_runs(leaves.of(leaf), scratch);
+        }
+        self.of_runs(leaves.of(leaf), sums, loss, estimator, scratch)
+    }
+
+    /// Leaves have their rows in order of votes; other rows make more runs of them.
+    fn find_runs(&self, rows: &[u32], scratch: &mut Scratch) {
+        scratch.runs.clear();
+        for run in rows.chunk_by(|&a, &b| self.ballots[a as usize] == self.ballots[b as usize]) {
+            let mut sums = [0.0; 2];
+            for weight in run.iter().map(|&row| self.weight(row as usize)) {
+                sums = [sums[0] + weight, sums[1] + weight * weight];
+            }
+            scratch.runs.push((self.ballots[run[0] as usize], sums));
+        }
+    }
+
+    fn of_runs(
+        &self,
+        rows: &[u32],
+        [total, served]: [f64; 2],
+        loss: &Loss,
+        estimator: Estimator,
+        scratch: &mut Scratch,
+    ) -> ([f64; 3], Means) {
+        let c = self.table.classes().len();
+        let Scratch { runs, points, logs, .. } = scratch;
         points.clear();
         points.resize(2 * c, 0.0);
         let (centre, point) = points.split_at_mut(c);
-        let (mut weight, mut total, mut served) = (0.0, 0.0, 0.0);
-        for row in rows.iter().map(|&row| row as usize) {
-            let (w, sums) = (self.weights[row], &mut sums[self.votes[row] as usize]);
-            if sums[0] == 0.0 {
-                met.push(self.votes[row]);
-            }
-            sums[0] += w;
-            sums[1] += w * w;
-            weight += w;
-            total += w * self.totals[row][0];
-            served += w * self.totals[row][1];
-        }
+        let weight: f64 = runs.iter().map(|(_, [weight, _])| weight).sum();
         let mean = |votes: usize| &self.means[votes * c..][..c];
         let (mut squares, mut pair_weight, mut pair_squares, mut noise) = (0.0, 0.0, 0.0, 0.0);
         let mut entropies = 0.0;
         let (mut fewest, mut most) = (f64::INFINITY, 0.0);
-        for votes in met.iter().map(|&votes| votes as usize) {
-            let ([w, w2], k) = (sums[votes], self.labels[votes]);
-            squares += w * self.squares[votes];
-            (fewest, most) = (k.min(fewest), k.max(most));
-            if k >= 2.0 {
+        for (votes, [w, w2]) in runs.iter().map(|&(votes, sums)| (votes as usize, sums)) {
+            let told = self.told[votes];
+            squares += w * told.square;
+            (fewest, most) = (told.labels.min(fewest), told.labels.max(most));
+            if told.labels >= 2.0 {
                 pair_weight += w;
                 pair_squares += w2;
-                noise += w * (1.0 - self.squares[votes]) * k / (k - 1.0);
-                entropies += w * self.entropies[votes];
+                noise += w * told.noise;
+                entropies += w * told.entropy;
             }
             centre.iter_mut().zip(mean(votes)).for_each(|(sum, y)| *sum += w * y);
         }
@@ -194,24 +230,30 @@ impl PerRow {
         let variance = (1.0 - square - noise).max(0.0);
         let spread = squares / weight - square;
         let common = if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 };
-        let mut irreducible = 0.0;
-        for votes in met.iter().map(|&votes| votes as usize) {
-            let [w, _] = std::mem::take(&mut sums[votes]);
-            let entropy = if estimator == Estimator::Shrink {
-                let factor = match fewest == most {
-                    true => common,
-                    false if variance > 0.0 => (variance / (variance + noise / self.labels[votes])).sqrt(),
-                    false => 0.0,
+        let as_many = fewest == most && estimator == Estimator::Shrink;
+        let by_logs =
+            loss.floor().filter(|_| as_many).and_then(|floor| self.by_logs(floor, centre, common, runs, logs));
+        let each = || {
+            let mut irreducible = 0.0;
+            for (votes, w) in runs.iter().map(|&(votes, [w, _])| (votes as usize, w)) {
+                let entropy = if estimator == Estimator::Shrink {
+                    let factor = match fewest == most {
+                        true => common,
+                        false if variance > 0.0 => (variance / (variance + noise / self.told[votes].labels)).sqrt(),
+                        false => 0.0,
+                    };
+                    for ((p, y), centre) in point.iter_mut().zip(mean(votes)).zip(centre.iter()) {
+                        *p = centre + factor * (y - centre);
+                    }
+                    loss.entropy(point)
+                } else {
+                    self.told[votes].entropy
                 };
-                for ((p, y), centre) in point.iter_mut().zip(mean(votes)).zip(centre.iter()) {
-                    *p = centre + factor * (y - centre);
-                }
-                loss.entropy(point)
-            } else {
-                self.entropies[votes]
-            };
-            irreducible += w * entropy;
-        }
+                irreducible += w * entropy;
+            }
+            irreducible
+        };
+        let irreducible = by_logs.unwrap_or_else(each);
         let (total, irreducible, served) = (total / weight, irreducible / weight, served / weight);
         let means = if fewest >= 2.0 {
             Means { weight, entropy: entropies / weight, paired: [total, served], served }
@@ -224,13 +266,54 @@ impl PerRow {
         let irreducible = if estimator == Estimator::Shrink { irreducible.min(ceiling) } else { irreducible };
         ([total, irreducible, irreducible], means)
     }
+
+    /// The cross-entropies of shrunk points, weighted and added up, by fewer logarithms than one a class and run: if all rows have
+    /// k labels, a class has at most k + 1 different probabilities. `None` where that is not fewer, or where the floor matters.
+    fn by_logs(
+        &self,
+        floor: f64,
+        centre: &[f64],
+        factor: f64,
+        runs: &[(u32, [f64; 2])],
+        weights: &mut Vec<f64>,
+    ) -> Option<f64> {
+        let k = self.votes(runs.first()?.0).k() as usize;
+        let never = centre.iter().filter(|p| **p == 0.0).count();
+        let scale = 1.0 - never as f64 * floor;
+        let least = centre.iter().copied().filter(|p| *p > 0.0).fold(1.0, f64::min) * (1.0 - factor);
+        if k >= runs.len() || factor == 1.0 || least * scale < floor {
+            return None;
+        }
+        weights.clear();
+        weights.resize(centre.len() * (k + 1), 0.0);
+        let mut all = 0.0;
+        for &(votes, [weight, _]) in runs {
+            all += weight;
+            let counts = self.votes(votes).counts().iter();
+            counts.zip(weights.chunks_exact_mut(k + 1)).for_each(|(&n, weights)| weights[n as usize] += weight);
+        }
+        let mut sum = all * scale.ln();
+        for (centre, weights) in centre.iter().zip(weights.chunks_exact(k + 1)).filter(|(p, _)| **p > 0.0) {
+            for (n, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+                let p = centre + factor * (n as f64 / k as f64 - centre);
+                sum += weight * p * p.ln();
+            }
+        }
+        Some(-sum)
+    }
+
+    /// A distinct set of votes.
+    fn votes(&self, ballot: u32) -> Votes<'a> {
+        let example = self.table.ballots().examples()[ballot as usize];
+        self.table.votes(example as usize).unwrap_or(Votes::new(&[]))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::estimate::{Decomposition, RowLosses};
-    use crate::table::Table;
+    use crate::router::Mixture;
 
     #[test]
     fn leaves_have_the_losses_of_their_mixtures() {
@@ -243,11 +326,12 @@ mod tests {
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
                     let mut scratch = Scratch::default();
-                    let per_row = PerRow::of(Mixture::all_rows_of(&table), &loss);
+                    let per_row = PerRow::of(&table, &loss);
                     for rows in [vec![7], vec![1, 2, 3, 5, 8, 13, 21, 34, 55], (0..n).collect::<Vec<_>>()] {
                         let found = per_row.losses(&rows, &loss, estimator, &mut scratch);
                         let mixture = Mixture::of_rows(&table, &rows);
-                        let d = Decomposition::of(mixture, &loss, estimator, None, &RowLosses::default()).unwrap();
+                        let (none, piles) = (RowLosses::default(), &mut scratch.piles);
+                        let d = Decomposition::of(mixture, &loss, estimator, None, &none, piles).unwrap();
                         let expected = [d.total, d.irreducible_low, d.irreducible_high];
                         for (found, expected) in found.into_iter().zip(expected) {
                             assert!((found - expected).abs() < 1e-9, "{loss} {estimator}: {found} and {expected}");

@@ -11,6 +11,7 @@ mod leaves;
 mod moments;
 mod npmle;
 mod oracles;
+mod piles;
 mod within;
 
 use std::fmt;
@@ -25,6 +26,8 @@ pub(crate) use dirichlet::draw_into;
 pub(crate) use leaves::{Means, PerRow, Scratch};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
+use piles::Pile;
+pub(crate) use piles::Piles;
 pub(crate) use within::slope_within;
 
 /// How the irreducible loss is estimated.
@@ -102,7 +105,7 @@ impl Decomposition {
     }
 
     /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own; `oracles` are the
-    /// losses of other oracles on the rows of the mixture's table.
+    /// losses of other oracles on the rows of the mixture's table. `piles` may come from other mixtures of that table.
     ///
     /// `None` if the mixture has no rows: an empty cell is not zero.
     pub(crate) fn of(
@@ -111,22 +114,27 @@ impl Decomposition {
         estimator: Estimator,
         served: Option<&[f64]>,
         oracles: &RowLosses,
+        piles: &mut Piles,
     ) -> Option<Self> {
-        let moments = Moments::of(mixture)?;
-        let classes = moments.mean.len();
+        let (table, classes) = (mixture.table(), mixture.table().classes().len());
+        let piles = piles.of(mixture);
+        let moments = Moments::of_piles(classes, piles.clone())?;
         let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        let mut total = 0.0;
         if let Some(served) = served {
             loss.losses_into(served, &mut losses);
-        }
-        let (mut total, mut irreducible) = (0.0, 0.0);
-        for row in mixture.rows() {
-            let (votes, weight) = (mixture.votes(row), mixture.table().weight(row));
-            votes.mean_into(&mut mean);
-            if served.is_none() {
-                mixture.table().dist_into(row, &mut point);
-                loss.losses_into(&point, &mut losses);
+        } else {
+            for row in mixture.rows() {
+                table.dist_into(row, &mut point);
+                total += table.weight(row) * loss.of_votes(mixture.votes(row), &point, &mut losses);
             }
-            total += weight * dot(&mean, &losses);
+        }
+        let mut irreducible = 0.0;
+        for Pile { votes, weight, .. } in piles {
+            votes.mean_into(&mut mean);
+            if served.is_some() {
+                total += weight * dot(&mean, &losses);
+            }
             irreducible += weight
                 * match estimator {
                     Estimator::Plugin => loss.entropy(&mean),

@@ -1,5 +1,6 @@
 //! Mean and variance of the true label distributions of a mixture, from pairs of labels.
 
+use super::piles::Pile;
 use crate::loss::dot;
 use crate::router::{Mixture, SPARSE};
 use crate::votes::Votes;
@@ -26,17 +27,33 @@ pub(super) struct Moments {
 impl Moments {
     /// `None` if the mixture has no rows.
     pub(super) fn of(mixture: Mixture<'_>) -> Option<Self> {
-        let mean = mixture.centroid()?;
-        let (mut weight, mut squares, mut pair_weight, mut noise, mut spread) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let piles = mixture.rows().map(|row| {
+            let weight = mixture.table().weight(row);
+            Pile { votes: mixture.votes(row), weight, squares: weight * weight, rows: 1 }
+        });
+        Self::of_piles(mixture.table().classes().len(), piles)
+    }
+
+    /// The same from piles of rows, over so many classes.
+    pub(super) fn of_piles<'a>(classes: usize, piles: impl Iterator<Item = Pile<'a>> + Clone) -> Option<Self> {
+        let (mut mean, mut weight, mut squares) = (vec![0.0; classes], 0.0, 0.0);
+        for pile in piles.clone() {
+            let scale = pile.weight / pile.votes.k() as f64;
+            mean.iter_mut().zip(pile.votes.counts()).for_each(|(sum, &n)| *sum += scale * f64::from(n));
+            weight += pile.weight;
+            squares += pile.squares;
+        }
+        if weight == 0.0 {
+            return None;
+        }
+        mean.iter_mut().for_each(|sum| *sum /= weight);
+        let (mut pair_weight, mut noise, mut spread) = (0.0, 0.0, 0.0);
         let (mut smallest, mut largest) = (u64::MAX, 0);
         let (mut paired_rows, mut pair_squares) = (0, 0.0);
-        for row in mixture.rows() {
-            let (votes, w) = (mixture.votes(row), mixture.table().weight(row));
+        for Pile { votes, weight: w, squares, rows } in piles {
             let k = votes.k();
             smallest = smallest.min(k);
             largest = largest.max(k);
-            weight += w;
-            squares += w * w;
             let (mut square, mut distance) = (0.0, 0.0);
             for (&n, centre) in votes.counts().iter().zip(&mean) {
                 let y = f64::from(n) / k as f64;
@@ -47,8 +64,8 @@ impl Moments {
             if k >= 2 {
                 noise += w * (1.0 - square) * k as f64 / (k - 1) as f64;
                 pair_weight += w;
-                pair_squares += w * w;
-                paired_rows += 1;
+                pair_squares += squares;
+                paired_rows += rows;
             }
         }
         let effective_rows = weight * weight / squares;

@@ -407,7 +407,7 @@ mod tests {
     use rand_pcg::rand_core::{Rng, SeedableRng};
 
     use super::*;
-    use crate::estimate::Decomposition;
+    use crate::estimate::{Decomposition, Piles};
     use crate::mix::{class_at, uniform};
     use crate::oracle::Aggregate;
     use crate::partition::Partition;
@@ -456,7 +456,8 @@ mod tests {
                 let truth = |row: &u32| oracle.cost(&loss, &truth(router.rows().features(*row as usize))).unwrap();
                 let truth = rows(leaf).iter().map(truth).sum::<f64>() / rows(leaf).len() as f64;
                 for (error, losses) in errors.iter_mut().zip([&by_leaf, &by_row]) {
-                    let d = Decomposition::of(mixture, &loss, Estimator::Shrink, None, losses).unwrap();
+                    let d = Decomposition::of(mixture, &loss, Estimator::Shrink, None, losses, &mut Piles::default())
+                        .unwrap();
                     *error += (d.oracles[0][0] - truth).abs() / count as f64;
                 }
             }

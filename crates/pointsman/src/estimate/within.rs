@@ -8,71 +8,66 @@
 use rayon::prelude::*;
 
 use super::leaves::{Means, PerRow};
-use crate::forest::{Bag, Forest, LeafRows};
-
-/// Rows that tell the slope: more would hardly change it, and another loss is to cost little.
-const ROWS: usize = 10_000;
+use crate::forest::{LeafRows, Trees};
 
 /// Trees whose rows are added up together: the order of sums does not depend on threads.
 const TOGETHER: usize = 25;
 
 /// What some trees say.
 struct Part {
-    /// For each row that tells the slope, the trees not grown on it, and sums over them of how it differs from the mean of its
-    /// leaf: in its loss, in the entropy of its labels, in that of its prediction.
-    unlike: Vec<[f64; 4]>,
+    /// For each row that tells the slope, the trees not grown on it, and sums over them of its leaf's mean loss, entropy of labels
+    /// and entropy of predictions.
+    sums: Vec<[f64; 4]>,
     /// The irreducible loss as leaves estimate it, and as the mean entropy of labels, both weighted.
     noise: [f64; 2],
 }
 
+impl Part {
+    fn new(rows: usize) -> Self {
+        Self { sums: vec![[0.0; 4]; rows], noise: [0.0; 2] }
+    }
+}
+
 /// Finds the slope; `means` are those of each leaf, `noise` is its irreducible loss, if its labels tell.
 pub(crate) fn slope_within(
-    per_row: &PerRow,
-    forest: &Forest,
+    per_row: &PerRow<'_>,
+    trees: &Trees,
     leaves: &LeafRows,
     means: &[Means],
     noise: impl Fn(usize) -> Option<f64> + Sync,
 ) -> f64 {
-    let trees = forest.trees().count();
-    let stride = per_row.rows().div_ceil(ROWS).max(1);
-    // Looked up once a row and tree.
-    let tells: Vec<bool> = (0..per_row.rows()).map(|row| row.is_multiple_of(stride) && per_row.own(row).1).collect();
     let part_of = |first: usize| {
-        let unlike = vec![[0.0; 4]; per_row.rows().div_ceil(stride)];
-        let mut part = Part { unlike, noise: [0.0; 2] };
-        for tree in first..(first + TOGETHER).min(trees) {
-            let bag = Bag::of(forest.seed(), tree);
-            for leaf in forest.trees().leaves_of(tree) {
-                let Means { weight, entropy, paired: [total, served], .. } = means[leaf];
+        let mut part = Part::new(leaves.sample().len());
+        for tree in first..(first + TOGETHER).min(trees.count()) {
+            for leaf in trees.leaves_of(tree) {
                 if let Some(noise) = noise(leaf) {
-                    part.noise[0] += weight * noise;
-                    part.noise[1] += weight * entropy;
+                    part.noise[0] += means[leaf].weight * noise;
+                    part.noise[1] += means[leaf].weight * means[leaf].entropy;
                 }
-                let telling = leaves.of(leaf).iter().filter(|&&row| tells[row as usize] && leaves.is_new(bag, row));
-                for row in telling.map(|&row| row as usize) {
-                    let unlike = &mut part.unlike[row / stride];
-                    unlike[0] += 1.0;
-                    let differences =
-                        per_row.own(row).0.into_iter().zip([total, entropy, served]).map(|(x, mean)| x - mean);
-                    unlike[1..].iter_mut().zip(differences).for_each(|(sum, x)| *sum += x);
-                }
+            }
+            for &(place, leaf) in leaves.new_to(tree) {
+                let Means { entropy, paired: [total, served], .. } = means[leaf as usize];
+                let sums = part.sums[place as usize].iter_mut();
+                sums.zip([1.0, total, entropy, served]).for_each(|(sum, x)| *sum += x);
             }
         }
         part
     };
-    let firsts: Vec<usize> = (0..trees).step_by(TOGETHER).collect();
+    let firsts: Vec<usize> = (0..trees.count()).step_by(TOGETHER).collect();
     let parts: Vec<Part> = firsts.into_par_iter().map(part_of).collect();
-    let mut noise = [0.0; 2];
-    let mut unlike = vec![[0.0; 4]; per_row.rows().div_ceil(stride)];
-    for part in parts {
-        unlike.iter_mut().flatten().zip(part.unlike.iter().flatten()).for_each(|(sum, one)| *sum += one);
-        noise.iter_mut().zip(part.noise).for_each(|(sum, one)| *sum += one);
-    }
+    let Part { sums, noise } = parts.iter().fold(Part::new(leaves.sample().len()), |mut all, part| {
+        all.sums.iter_mut().flatten().zip(part.sums.iter().flatten()).for_each(|(sum, one)| *sum += one);
+        all.noise.iter_mut().zip(part.noise).for_each(|(sum, one)| *sum += one);
+        all
+    });
     // Few labels have too little entropy, all in the proportion that the leaves say.
     let lack = if noise[1] > 0.0 { noise[0] / noise[1] } else { 1.0 };
-    let told = unlike.iter().enumerate().filter(|(_, unlike)| unlike[0] > 0.0);
-    let points = told.map(|(i, &[trees, loss, entropy, served])| {
-        [per_row.weight(i * stride), served / trees, (loss - lack * entropy) / trees]
+    let told = leaves.sample().iter().zip(&sums).filter(|(_, sums)| sums[0] > 0.0);
+    // How a row differs from the mean of its leaves, on average.
+    let points = told.map(|(&row, &[trees, total, entropy, served])| {
+        let [own_total, own_entropy, own_served] = per_row.own(row as usize);
+        let unlike = (own_total - total / trees) - lack * (own_entropy - entropy / trees);
+        [per_row.weight(row as usize), own_served - served / trees, unlike]
     });
     slope(&points.collect::<Vec<_>>())
 }

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, RowLosses};
+use crate::estimate::{Column, Decomposition, Estimator, Piles, RowLosses};
 use crate::loss::dot;
 use crate::partition::CellId;
 use crate::policy::{Course, Decisions, Policy, Surcharge};
@@ -368,7 +368,7 @@ impl Replay {
         let loss = self.policy.task().loss();
         let unbiased =
             if self.truth_known { RowLosses::default() } else { RowLosses::of(table, loss, self.policy.asked())? };
-        let form = |rows: &Vec<u32>| {
+        let form = |piles: &mut Piles, rows: &Vec<u32>| {
             let Place { cell, source, .. } = self.places[rows[0] as usize];
             let total = |values: &[f64]| sum(rows.iter().map(|&row| self.weights[row as usize] * values[row as usize]));
             let weight = sum(rows.iter().map(|&row| self.weights[row as usize]));
@@ -379,14 +379,14 @@ impl Replay {
             } else {
                 let served = self.policy.served(source);
                 let mixture = Mixture::of_rows(table, rows);
-                let estimate = Decomposition::of(mixture, loss, Estimator::Shrink, served, &unbiased);
+                let estimate = Decomposition::of(mixture, loss, Estimator::Shrink, served, &unbiased, piles);
                 // Where the irreducible loss is known, so are all others.
                 estimate.and_then(|e| Some((e.irreducible()?, e.oracles.iter().map(|ends| ends[0]).collect())))
             };
             let total = total(&self.total) / weight;
             Group { cell, source, share: weight / all, total, irreducible, oracles, corrected }
         };
-        self.groups = members.par_iter().map(form).collect();
+        self.groups = members.par_iter().map_init(Piles::default, form).collect();
         Ok(())
     }
 

@@ -12,6 +12,13 @@ use crate::error::{Error, Result};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
 
+/// Rows by which leaves are compared with rows their trees were not grown on: more would hardly tell more, and another loss is to
+/// cost little.
+const SAMPLE: usize = 10_000;
+
+/// How many rows a leaf has for each set of votes if it is worth to keep these.
+const WORTH: usize = 4;
+
 /// Trees with the mean reducible Brier loss of each leaf, by which queries rank: the cells of a forest are bins of it.
 ///
 /// No task enters. Which rows a tree was grown on follows from the seed, so that it need not be kept.
@@ -22,14 +29,31 @@ pub struct Forest {
     scores: Vec<f64>,
 }
 
-/// The rows of each leaf. Every tree has all rows, so that a leaf's estimates rest on more than the rows it was grown on.
+/// The rows of each leaf, those with the same votes together. Every tree has all rows, so that a leaf's estimates rest on more than
+/// the rows it was grown on.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LeafRows {
     rows: Vec<u32>,
     /// Rows of leaf `l`: `starts[l]..starts[l + 1]`.
     starts: Vec<usize>,
+    /// The same the other way round: for each tree, the leaf of each row.
+    of_rows: Vec<Vec<u32>>,
+    /// What the votes of each leaf are, if much shorter than its rows.
+    runs: Option<Runs>,
     /// The rank by content of each row that trees may be grown on: by it bags are told.
     ranks: Vec<Option<u32>>,
+    /// Some rows with two labels or more.
+    sample: Vec<u32>,
+    /// For each tree, which of them it was not grown on, and their leaves.
+    new: Vec<Vec<(u32, u32)>>,
+}
+
+/// Votes and how many rows of a leaf have them, leaf by leaf.
+#[derive(Debug, Clone, PartialEq)]
+struct Runs {
+    list: Vec<(u32, u32)>,
+    /// Those of leaf `l`: `starts[l]..starts[l + 1]`.
+    starts: Vec<usize>,
 }
 
 /// What settling finds.
@@ -55,6 +79,12 @@ impl Forest {
         let reducible: Vec<Option<f64>> =
             order.iter().map(|&row| targets::split(table, row as usize, &mut dist).map(|[_, r]| r)).collect();
         let weights: Vec<f64> = order.iter().map(|&row| table.weight(row as usize)).collect();
+        let by_votes = by_votes(table, order);
+        let sample: Vec<u32> = (0..order.len())
+            .step_by(order.len().div_ceil(SAMPLE).max(1))
+            .filter(|&rank| reducible[rank].is_some())
+            .map(|rank| rank as u32)
+            .collect();
         let settle = |tree: usize| {
             let (first, bag) = (trees.leaves_of(tree).start, Bag::of(seed, tree));
             let mut found = vec![0; order.len()];
@@ -78,14 +108,17 @@ impl Forest {
             let mut next: Vec<usize> =
                 counts.iter().scan(0, |start, n| Some(std::mem::replace(start, *start + n))).collect();
             let mut rows = vec![0_u32; order.len()];
-            for (rank, &leaf) in found.iter().enumerate() {
-                rows[next[leaf as usize]] = rank as u32;
-                next[leaf as usize] += 1;
+            for &rank in &by_votes {
+                let next = &mut next[found[rank as usize] as usize];
+                rows[*next] = rank;
+                *next += 1;
             }
+            let new = sample.iter().enumerate().filter(|(_, rank)| !bag.holds(**rank));
+            let new = new.map(|(place, &rank)| (place as u32, first as u32 + found[rank as usize])).collect();
             let mean = |weight: f64, sum: f64| if weight > 0.0 { sum / weight } else { 0.0 };
             let all: Vec<f64> = sums.iter().map(|s| mean(s[0], s[1])).collect();
             let grown_on: Vec<f64> = sums.iter().map(|s| mean(s[2], s[3])).collect();
-            Tree { found, rows, counts, all, grown_on }
+            Tree { found, rows, counts, all, grown_on, new }
         };
         let settled: Vec<Tree> = (0..trees.count()).into_par_iter().map(settle).collect();
         if settled.iter().any(|tree| tree.counts.contains(&0)) {
@@ -106,16 +139,21 @@ impl Forest {
             if n > 0.0 { sum / n } else { whole / settled.len() as f64 }
         };
         let scores = (0..order.len()).into_par_iter().with_min_len(256).map(score).collect();
-        let mut leaves =
-            LeafRows { rows: Vec::with_capacity(order.len() * settled.len()), starts: vec![0], ranks: Vec::new() };
         let grown_on = |(rank, reducible): (usize, &Option<f64>)| reducible.map(|_| rank as u32);
-        leaves.ranks = reducible.iter().enumerate().map(grown_on).collect();
+        let ranks = reducible.iter().enumerate().map(grown_on).collect();
+        let rows = Vec::with_capacity(order.len() * settled.len());
+        let (of_rows, new) = (Vec::with_capacity(settled.len()), Vec::with_capacity(settled.len()));
+        let mut leaves = LeafRows { rows, starts: vec![0], of_rows, runs: None, ranks, sample, new };
         let mut all = Vec::with_capacity(trees.leaves());
-        for tree in settled {
+        for (i, mut tree) in settled.into_iter().enumerate() {
+            let first = trees.leaves_of(i).start as u32;
+            tree.found.iter_mut().for_each(|leaf| *leaf += first);
+            leaves.of_rows.push(tree.found);
             for count in tree.counts {
                 leaves.starts.push(leaves.starts[leaves.starts.len() - 1] + count);
             }
             leaves.rows.extend(tree.rows);
+            leaves.new.push(tree.new);
             all.extend(tree.all);
         }
         Ok(Settled { forest: Arc::new(Self { trees, seed, scores: all }), leaves, scores })
@@ -157,12 +195,66 @@ struct Tree {
     /// Each leaf's mean reducible loss, of all rows and of those the tree was grown on.
     all: Vec<f64>,
     grown_on: Vec<f64>,
+    /// As in [`LeafRows`].
+    new: Vec<(u32, u32)>,
+}
+
+/// The ranks of rows, those with the same votes together, in the order in which votes are first met.
+fn by_votes(table: &Table, order: &[u32]) -> Vec<u32> {
+    let ballots = table.ballots();
+    let mut first = vec![u32::MAX; ballots.len()];
+    let ballot = |rank: u32| ballots.of_rows()[order[rank as usize] as usize] as usize;
+    for rank in 0..order.len() as u32 {
+        first[ballot(rank)] = first[ballot(rank)].min(rank);
+    }
+    let mut ranks: Vec<u32> = (0..order.len() as u32).collect();
+    ranks.sort_by_key(|&rank| first[ballot(rank)]);
+    ranks
 }
 
 impl LeafRows {
     /// The rows of a leaf.
     pub(crate) fn of(&self, leaf: usize) -> &[u32] {
         &self.rows[self.starts[leaf]..self.starts[leaf + 1]]
+    }
+
+    /// The leaf of each row in a tree.
+    pub(crate) fn of_rows(&self, tree: usize) -> &[u32] {
+        &self.of_rows[tree]
+    }
+
+    /// The votes of a leaf's rows, by their number in the table, and how many rows have them; `None` if they are not kept.
+    pub(crate) fn runs(&self, leaf: usize) -> Option<&[(u32, u32)]> {
+        self.runs.as_ref().map(|runs| &runs.list[runs.starts[leaf]..runs.starts[leaf + 1]])
+    }
+
+    /// Keeps the votes of each leaf by their numbers in `table`, whose rows are now counted, if rows weigh the same and many share
+    /// their votes: otherwise it would take more room than it saves time.
+    pub(crate) fn keep_runs(&mut self, table: &Table) {
+        let ballots = table.ballots().of_rows();
+        let of_leaf = |leaf: usize| {
+            let runs = self.of(leaf).chunk_by(|&a, &b| ballots[a as usize] == ballots[b as usize]);
+            runs.map(|run| (ballots[run[0] as usize], run.len() as u32))
+        };
+        let leaves = self.starts.len() - 1;
+        let counts: Vec<usize> = (0..leaves).into_par_iter().map(|leaf| of_leaf(leaf).count()).collect();
+        if table.has_weights() || counts.iter().sum::<usize>() > self.rows.len() / WORTH {
+            return;
+        }
+        let mut starts = vec![0; leaves + 1];
+        counts.iter().enumerate().for_each(|(leaf, count)| starts[leaf + 1] = starts[leaf] + count);
+        let list = (0..leaves).flat_map(of_leaf).collect();
+        self.runs = Some(Runs { list, starts });
+    }
+
+    /// Some rows with two labels or more.
+    pub(crate) fn sample(&self) -> &[u32] {
+        &self.sample
+    }
+
+    /// The rows of the sample that a tree was not grown on: their places in it, and their leaves.
+    pub(crate) fn new_to(&self, tree: usize) -> &[(u32, u32)] {
+        &self.new[tree]
     }
 
     /// Whether the tree of this bag was not grown on a row.
@@ -175,6 +267,12 @@ impl LeafRows {
     pub(crate) fn renumber(&mut self, numbers: &[u32]) {
         let ranks = std::mem::replace(&mut self.ranks, vec![None; numbers.len()]);
         numbers.iter().zip(ranks).for_each(|(&row, rank)| self.ranks[row as usize] = rank);
+        self.sample.iter_mut().for_each(|row| *row = numbers[*row as usize]);
+        self.of_rows.par_iter_mut().for_each(|leaves| {
+            let mut moved = vec![0; leaves.len()];
+            numbers.iter().zip(leaves.iter()).for_each(|(&row, &leaf)| moved[row as usize] = leaf);
+            *leaves = moved;
+        });
         self.rows.par_iter_mut().with_min_len(1 << 14).for_each(|row| *row = numbers[*row as usize]);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn entropy(p: &[f64], floor: f64) -> f64 {
     let scale = 1.0 - zeros as f64 * floor;
     if smallest * scale >= floor {
         let sum: f64 = p.iter().filter(|x| **x > 0.0).map(|x| x * x.ln()).sum();
-        return -sum - scale.ln();
+        return if zeros == 0 { -sum } else { -sum - scale.ln() };
     }
     let mut a = vec![0.0; p.len()];
     project_into(p, floor, &mut a);

@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::votes::Votes;
 use matrix::Matrix;
 
 /// The smallest probability the cross-entropy lets a prediction give to a class.
@@ -175,6 +176,44 @@ impl Loss {
         let mut losses = vec![0.0; prediction.len()];
         self.losses_into(prediction, &mut losses);
         dot(truth, &losses)
+    }
+
+    /// The mean of ℓ(y, q) over some labels y; `room` is as long as `q`.
+    pub(crate) fn of_votes(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> f64 {
+        let counts = || votes.counts().iter().map(|&n| f64::from(n));
+        let k: f64 = counts().sum();
+        match &self.0 {
+            Kind::Brier => {
+                let square: f64 = q.iter().map(|x| x * x).sum();
+                1.0 - 2.0 * counts().zip(q).map(|(n, x)| n * x).sum::<f64>() / k + square
+            }
+            Kind::CrossEntropy(floor) => {
+                log::project_into(q, *floor, room);
+                // Few classes have labels: the others need no logarithm.
+                let named = counts().zip(room.iter()).filter(|(n, _)| *n > 0.0);
+                -named.map(|(n, a)| n * a.ln()).sum::<f64>() / k
+            }
+            _ => {
+                self.losses_into(q, room);
+                counts().zip(room.iter()).map(|(n, loss)| n * loss).sum::<f64>() / k
+            }
+        }
+    }
+
+    /// The same, and the entropy of `q`: what it expects to lose itself.
+    pub(crate) fn of_votes_and_itself(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> [f64; 2] {
+        if let Kind::CrossEntropy(floor) = &self.0 {
+            log::project_into(q, *floor, room);
+            let (mut lost, mut expected, mut k) = (0.0, 0.0, 0.0);
+            for ((a, x), n) in room.iter().zip(q).zip(votes.counts().iter().map(|&n| f64::from(n))) {
+                let log = a.ln();
+                lost -= n * log;
+                expected -= x * log;
+                k += n;
+            }
+            return [lost / k, expected];
+        }
+        [self.of_votes(votes, q, room), self.entropy(q)]
     }
 
     /// The generalised entropy: the expected loss of predicting the truth.

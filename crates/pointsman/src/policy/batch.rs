@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Decision, Decisions, Policy, Verdict};
+use super::{Decision, Decisions, KEPT, Policy, Verdict};
 use crate::error::{Error, Result};
 use crate::partition::UNUSUAL;
 use crate::simplex::{self, Real};
@@ -57,6 +57,27 @@ impl Policy {
             Some(fault) => Err(fault),
             None => Ok(Decisions { verdicts, losses: Vec::new(), width: 0 }),
         }
+    }
+
+    /// A value of each row of a batch. Rows that are decided alike for the same reasons share it, unless a forest has given each
+    /// reasons of its own.
+    ///
+    /// # Panics
+    /// If the batch is of another policy.
+    pub fn values<T: Copy>(&self, decisions: &Decisions, value: impl Fn(Decision<'_>) -> T) -> Vec<T> {
+        let verdicts = self.cells.count() + self.estimates.empty.len() * self.fall_backs();
+        if decisions.width > 0 || verdicts > decisions.len() {
+            return (0..decisions.len()).map(|row| value(self.row(decisions, row))).collect();
+        }
+        // With and without the mark of a lot.
+        let mut known = vec![[None; 2]; verdicts];
+        let of = |verdict: &Verdict| {
+            let Verdict(code) = verdict;
+            let (place, mark) = (code & !KEPT, usize::from(code & KEPT != 0));
+            assert!((place as usize) < verdicts, "a verdict of another policy");
+            *known[place as usize][mark].get_or_insert_with(|| value(self.decision(*verdict)))
+        };
+        decisions.verdicts.iter().map(of).collect()
     }
 
     /// Decides many queries, `predictions` and `features` row by row, into `out`.

@@ -50,7 +50,7 @@ pub(super) struct Leaves {
 /// What values mixtures of the calibration rows for a task.
 pub(super) struct Values<'a> {
     pub(super) table: &'a Table,
-    per_row: PerRow,
+    per_row: PerRow<'a>,
     loss: &'a Loss,
     estimator: Estimator,
     oracles: &'a RowLosses,
@@ -58,7 +58,7 @@ pub(super) struct Values<'a> {
 
 impl<'a> Values<'a> {
     fn of(table: &'a Table, loss: &'a Loss, estimator: Estimator, oracles: &'a RowLosses) -> Self {
-        Self { table, per_row: PerRow::of(Mixture::all_rows_of(table), loss), loss, estimator, oracles }
+        Self { table, per_row: PerRow::of(table, loss), loss, estimator, oracles }
     }
 
     /// The entropy of a row's prediction, and its mean over some rows.
@@ -75,15 +75,22 @@ impl<'a> Values<'a> {
         3 + 2 * self.oracles.columns().len()
     }
 
-    /// Writes the losses of a leaf's rows and tells what they have in common.
-    fn write_with_means(&self, rows: &[u32], scratch: &mut Scratch, out: &mut [f64]) -> Means {
+    /// Writes the losses of a leaf and tells what its rows have in common; `sums` are those of [`PerRow::sums`].
+    fn write_leaf(
+        &self,
+        leaves: &LeafRows,
+        leaf: usize,
+        sums: [f64; 2],
+        scratch: &mut Scratch,
+        out: &mut [f64],
+    ) -> Means {
         if self.oracles.columns().is_empty() {
-            let (losses, means) = self.per_row.losses_and_means(rows, self.loss, self.estimator, scratch);
+            let (losses, means) = self.per_row.of_leaf(leaves, leaf, sums, self.loss, self.estimator, scratch);
             out.copy_from_slice(&losses);
             return means;
         }
-        self.write(rows, scratch, out);
-        self.per_row.means(rows)
+        self.write(leaves.of(leaf), scratch, out);
+        self.per_row.means(leaves.of(leaf))
     }
 
     /// Writes the losses of some rows; false if there are none.
@@ -96,7 +103,10 @@ impl<'a> Values<'a> {
             return true;
         }
         let mixture = Mixture::of_rows(self.table, rows);
-        let Some(d) = Decomposition::of(mixture, self.loss, self.estimator, None, self.oracles) else { return false };
+        let Some(d) = Decomposition::of(mixture, self.loss, self.estimator, None, self.oracles, &mut scratch.piles)
+        else {
+            return false;
+        };
         out[..3].copy_from_slice(&[d.total, d.irreducible_low, d.irreducible_high]);
         out[3..].copy_from_slice(d.oracles.as_flattened());
         true
@@ -217,15 +227,16 @@ impl Leaves {
         let width = 1 + write.width();
         let mut values = vec![0.0; forest.trees().leaves() * width];
         let mut means = vec![Means::default(); forest.trees().leaves()];
+        let sums = write.per_row.sums(forest.trees(), members);
         let slots = values.par_chunks_exact_mut(width).zip(&mut means).enumerate();
         slots.for_each_init(Scratch::default, |scratch, (leaf, (out, means))| {
             out[0] = forest.leaf_scores()[leaf];
-            *means = write.write_with_means(members.of(leaf), scratch, &mut out[1..]);
+            *means = write.write_leaf(members, leaf, sums[leaf], scratch, &mut out[1..]);
         });
         let mut slope = 0.0;
         if router.classes().len() <= MAX_OWN_CLASSES {
             let noise = |leaf: usize| Some(values[leaf * width + 2]).filter(|low| *low == values[leaf * width + 3]);
-            slope = slope_within(&write.per_row, forest, members, &means, noise);
+            slope = slope_within(&write.per_row, forest.trees(), members, &means, noise);
             values.chunks_exact_mut(width).zip(&means).for_each(|(leaf, means)| leaf[1] -= slope * means.served());
         }
         let (loss, unseen) = (loss.clone(), OnceLock::new());

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{self, Asked, Column, Decomposition, Estimator, RowLosses};
+use crate::estimate::{self, Asked, Column, Decomposition, Estimator, Piles, RowLosses};
 use crate::evaluate::Named;
 use crate::loss::Loss;
 use crate::partition::{Axis, CellId, Cells};
@@ -100,14 +100,16 @@ impl Router {
         if let Some(((forest, _), rows)) = self.cells().forest().zip(self.leaves()) {
             oracles = oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| rows.of(leaf), loss, estimator);
         }
-        let estimate = |mixture: Mixture<'_>| {
+        let estimate = |piles: &mut Piles, mixture: Mixture<'_>| {
             let served = if self.is_recalibrated() { mixture.centroid() } else { None };
-            Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles)
+            Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles, piles)
         };
         let leaves = Leaves::of(self, loss, estimator, &oracles)?;
         let cells = self.cells().count();
-        let mut sources: Vec<Option<Decomposition>> =
-            (0..cells as u32).into_par_iter().map(|cell| estimate(self.mixture(CellId(cell)))).collect();
+        let mut sources: Vec<Option<Decomposition>> = (0..cells as u32)
+            .into_par_iter()
+            .map_init(Piles::default, |piles, cell| estimate(piles, self.mixture(CellId(cell))))
+            .collect();
         if let [Axis::Tree { .. }] = self.cells().axes() {
             let mixtures: Vec<Mixture<'_>> = (0..cells as u32).map(|cell| self.mixture(CellId(cell))).collect();
             estimate::shrink_leaves(&mut sources, &mixtures, loss, self.is_recalibrated(), &oracles);
@@ -116,8 +118,9 @@ impl Router {
         // What only queries of empty cells need is worked out only if there are any.
         if !empty.is_empty() {
             let groups = self.rows_by_confidence();
-            sources.par_extend(groups.par_iter().map(|rows| estimate(Mixture::of_rows(self.rows(), rows))));
-            sources.push(estimate(self.all_rows()));
+            let of_group = |piles: &mut Piles, rows: &Vec<u32>| estimate(piles, Mixture::of_rows(self.rows(), rows));
+            sources.par_extend(groups.par_iter().map_init(Piles::default, of_group));
+            sources.push(estimate(&mut Piles::default(), self.all_rows()));
         }
         let estimates = Estimates {
             classes: self.classes().to_vec(),

@@ -83,16 +83,20 @@ impl Unseen {
         let strand = |first: usize| {
             let (mut sums, mut scratch) = (Sums::new(rows, width), Scratch::default());
             let (mut others, mut losses) = (Vec::new(), vec![0.0; width]);
+            // Which part of its leaf a row is in; one of no tree's.
+            let mut parts = vec![PARTS; rows];
             for tree in (first..trees.count()).step_by(STRANDS) {
                 let bag = Bag::of(leaves.forest.seed(), tree);
                 for leaf in trees.leaves_of(tree) {
                     let inside = leaves.members.of(leaf);
-                    let new: Vec<u32> = inside.iter().copied().filter(|&row| leaves.members.is_new(bag, row)).collect();
+                    let mut new: Vec<u32> =
+                        inside.iter().copied().filter(|&row| leaves.members.is_new(bag, row)).collect();
+                    // Not in order of their votes: what is left out must not be a mirror of what is left.
+                    new.sort_unstable();
+                    new.iter().enumerate().for_each(|(i, &row)| parts[row as usize] = i % PARTS);
                     for part in 0..PARTS.min(new.len()) {
-                        let mut left_out = new.iter().copied().skip(part).step_by(PARTS).peekable();
                         others.clear();
-                        // Both are in the same order.
-                        others.extend(inside.iter().filter(|row| left_out.next_if_eq(row).is_none()));
+                        others.extend(inside.iter().filter(|row| parts[**row as usize] != part));
                         if values.write(&others, &mut scratch, &mut losses) {
                             let freed = losses[0] - leaves.slope * values.mean_served(&others);
                             for &row in new.iter().skip(part).step_by(PARTS) {
@@ -101,6 +105,7 @@ impl Unseen {
                             }
                         }
                     }
+                    new.iter().for_each(|&row| parts[row as usize] = PARTS);
                 }
             }
             sums

@@ -1,0 +1,46 @@
+//! The rows of a mixture, put together where they share their votes.
+
+use crate::ballots::Ballots;
+use crate::router::Mixture;
+use crate::votes::Votes;
+
+/// Rows of one mixture after the other, in piles of the same votes: what labels tell is worked out once a pile.
+#[derive(Debug, Default)]
+pub(crate) struct Piles {
+    /// Weight, squared weights and rows of each set of votes of the table; zero but for those met.
+    sums: Vec<[f64; 3]>,
+    /// In the order in which rows have them.
+    met: Vec<u32>,
+}
+
+/// Some rows with the same votes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pile<'a> {
+    pub(super) votes: Votes<'a>,
+    pub(super) weight: f64,
+    /// Sum of the squared weights.
+    pub(super) squares: f64,
+    pub(super) rows: usize,
+}
+
+impl Piles {
+    /// Piles up the rows of a mixture in place of those before.
+    pub(super) fn of<'a>(&'a mut self, mixture: Mixture<'a>) -> impl Iterator<Item = Pile<'a>> + Clone {
+        let (table, ballots): (_, &Ballots) = (mixture.table(), mixture.table().ballots());
+        self.met.drain(..).for_each(|ballot| self.sums[ballot as usize] = [0.0; 3]);
+        self.sums.resize(ballots.len(), [0.0; 3]);
+        for row in mixture.rows() {
+            let (ballot, weight) = (ballots.of_rows()[row], table.weight(row));
+            let sums = &mut self.sums[ballot as usize];
+            if sums[2] == 0.0 {
+                self.met.push(ballot);
+            }
+            *sums = [sums[0] + weight, sums[1] + weight * weight, sums[2] + 1.0];
+        }
+        let (sums, met) = (&self.sums, &self.met);
+        met.iter().map(move |&ballot| {
+            let ([weight, squares, rows], example) = (sums[ballot as usize], ballots.examples()[ballot as usize]);
+            Pile { votes: mixture.votes(example as usize), weight, squares, rows: rows as usize }
+        })
+    }
+}
