@@ -337,7 +337,7 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
 }
 
 fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor]) -> io::Result<()> {
-    let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<11} {text}{DIM:#}");
+    let mut line = |name: &str, text: &str| paragraph(&mut *out, 2, &format!("{DIM}{name:<11} {text}{DIM:#}"));
     line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
     line("reducible", "what an oracle would save: the cheap model's own error")?;
     let asked = if policy.task().routes().iter().all(|route| *route.oracle() == Oracle::Bayes) {
@@ -373,6 +373,7 @@ pub(crate) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<
             format!("{style}{name}{style:#} {}", percent(share))
         })
         .collect();
-    writeln!(out, "\n  On traffic like the calibration rows: {}", text.join(", "))?;
+    writeln!(out)?;
+    paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {}", text.join(", ")))?;
     plan::limit_in_words(policy).map_or(Ok(()), |text| paragraph(out, 2, &text))
 }
