@@ -99,9 +99,9 @@ impl Grid {
         let first = GAP.len() + widths[0].min(SHORTEST.max(room / 3));
         widths[0] = first - GAP.len();
         let (mut parts, mut used) = (vec![vec![0]], first);
-        for column in 1..widths.len() {
-            widths[column] = widths[column].min(room.saturating_sub(first + GAP.len()).max(1));
-            let own = GAP.len() + widths[column];
+        for (column, width) in widths.iter_mut().enumerate().skip(1) {
+            *width = (*width).min(room.saturating_sub(first + GAP.len()).max(1));
+            let own = GAP.len() + *width;
             if used + own > room && used > first {
                 parts.push(vec![0]);
                 used = first;
