@@ -192,7 +192,7 @@ mod tests {
             ("0.1250", PLAIN),
             ("0.2500", PLAIN),
         ]);
-        assert!(drawn(&grid, 200)[1].contains("0.91     1,000"), "all of it");
+        assert!(drawn(&grid, 200)[1].contains("0.91  1,000"), "all of it");
         let lines = drawn(&grid, 60);
         assert!(
             lines.len() == 2
