@@ -76,7 +76,7 @@ def leads(rows, ours, peers):
     return sum(all(row["gain"][ours] >= row["gain"][peer] for peer in peers) for row in rows)
 
 
-def gain(rows):
+def gain(rows, resamples):
     methods = list(rows[0]["gain"])
     peers = [method for method in methods if method not in (FOREST, CELLS)]
     defaults = [peer for peer in peers if "regularised" not in peer]
@@ -101,7 +101,7 @@ def gain(rows):
     ]
     behind_peers = [place for place in behind if CELLS not in place]
     text.append(
-        f"- Where a peer is ahead of `{FOREST}` by more than two standard errors of the difference (test rows drawn anew, 200 times): "
+        f"- Where a peer is ahead of `{FOREST}` by more than two standard errors of the difference (test rows drawn anew, {resamples} times): "
         + ("; ".join(behind_peers) if behind_peers else "nowhere")
         + "."
     )
@@ -146,7 +146,7 @@ def core():
 def page(results):
     text = [INTRODUCTION, *speed(results["speed"]), *core()]
     if "gain" in results:
-        text += [*gain(results["gain"]), *conformal(results["conformal"])]
+        text += [*gain(results["gain"], results["resamples"]), *conformal(results["conformal"])]
     versions = ", ".join(f"{package} {version}" for package, version in results["versions"].items())
     machine = results["machine"]
     text += ["## Versions", "", f"{versions}; {machine['processor']}, {machine['threads']} thread each."]

@@ -46,7 +46,7 @@ def main():
     if arrays.folder() is None:
         print("SKIPPED: quality, since the shared data sets are not there; set POINTSMAN_DATA to their folder")
     else:
-        results |= {"gain": quality.gains(), "conformal": quality.conformal()}
+        results |= {"gain": quality.gains(), "resamples": quality.RESAMPLES, "conformal": quality.conformal()}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(results, indent=1) + "\n")
     print("wrote", arguments.output)

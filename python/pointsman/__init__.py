@@ -61,6 +61,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     # These need scikit-learn, which takes a second to import and may not be there.
     if name in {"RoutedClassifier", "cost_scorer"}:

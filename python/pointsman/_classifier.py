@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _clone_parametrized, clone
     from sklearn.model_selection import cross_val_predict
     from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
     from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _num_samples, check_is_fitted
 except ImportError as error:
     raise ImportError("RoutedClassifier needs scikit-learn: pip install scikit-learn") from error
 
@@ -37,7 +38,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         The classifier.
     oracle:
         A function of the routed rows of ``X``, or a fitted estimator with ``predict``: it gives labels, or probabilities
-        in the order of ``classes_``. Without it nothing is routed.
+        in the order of ``classes_``. Without it nothing is routed. ``clone`` leaves it as it is, fitted.
     price:
         What asking costs a row, in the loss's unit.
     kind:
@@ -47,7 +48,8 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
     cv:
         The folds, as in scikit-learn.
     abstention:
-        What ``predict`` gives for rows it declines: by default -1, NaN or ``"abstain"``, as the labels are.
+        What ``predict`` gives for rows it declines: by default -1, NaN or ``"abstain"``, as the labels are. It may not be
+        one of them.
 
     Attributes
     ----------
@@ -109,6 +111,8 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise PointsmanError(f"y has {len(self.classes_)} class: a classifier needs two at least")
+        if self.abstain is not None and self._mark() in self.classes_.tolist():
+            raise PointsmanError(f"{self._mark()!r} marks abstentions and is a class too: give another abstention=…")
         if votes is None:
             votes = np.eye(len(self.classes_), dtype=np.uint32)[codes]
             if self.oracle is not None:
@@ -117,6 +121,8 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
                     " give votes=… with several labels for some rows",
                     stacklevel=2,
                 )
+        if hasattr(self.oracle, "fit") and not callable(self.oracle):
+            check_is_fitted(self.oracle)
         weighted: dict[str, Any] = {} if sample_weight is None else {"sample_weight": sample_weight}
         held_out = cross_val_predict(
             clone(self.estimator), X, y, cv=self.cv, method="predict_proba", params=weighted or None
@@ -145,6 +151,12 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
     def _policy(self, router: Router) -> Policy:
         routes: Mapping[str, Any] = {} if self.oracle is None else {_ROUTE: (self._kind(), self.price)}
         return router.policy(loss=self.loss, routes=routes, abstain=self.abstain, budget=self.budget)
+
+    def __sklearn_clone__(self) -> Self:
+        # An oracle is not part of what is learned: unfitted, it would know nothing.
+        made: Self = _clone_parametrized(self)
+        made.oracle = self.oracle
+        return made
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "policy_")
@@ -177,7 +189,8 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         declined = np.zeros(len(labels), bool) if self.abstain is None else decisions.mask("abstain")
         if declined.any():
             mark = self._mark()
-            labels = labels.astype(np.result_type(labels, mark) if not isinstance(mark, str) else object)
+            kind = object if isinstance(mark, str) else np.result_type(labels.dtype, np.min_scalar_type(mark))
+            labels = labels.astype(kind)
             labels[declined] = mark
         return labels
 
@@ -188,20 +201,28 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         if self.abstention is not None:
             return self.abstention
         kind = self.classes_.dtype.kind
-        if kind in "ib":
+        if kind in "iub":
             return -1
         return np.nan if kind == "f" else "abstain"
 
     def _answers(self, oracle: Any, X: Any) -> npt.NDArray[np.float64]:
         """The oracle's answers as distributions over the classes."""
         given = np.asarray(oracle(X) if callable(oracle) else oracle.predict(X))
-        rows = len(X) if hasattr(X, "__len__") else X.shape[0]
+        rows = _num_samples(X)
+        if given.ndim not in (1, 2):
+            raise PointsmanError("the oracle gave neither a label nor probabilities for each row")
         if len(given) != rows:
             raise PointsmanError(f"the oracle gave {len(given)} answers to {rows} rows")
         if given.ndim == 2:
             if given.shape[1] != len(self.classes_):
                 raise PointsmanError(f"the oracle gave {given.shape[1]} probabilities for {len(self.classes_)} classes")
-            return _inputs.floats(given, "oracle").astype(np.float64)
+            # Checked as any predictions are.
+            answers = _inputs.floats(given, "the oracle's answers").astype(np.float64)
+            try:
+                _native.Table(_names(self.classes_), answers)
+            except PointsmanError as error:
+                raise PointsmanError(f"the oracle's answers: {error}", row=error.row, column=error.column) from None
+            return answers
         places = {label: place for place, label in enumerate(self.classes_.tolist())}
         answers = np.zeros((rows, len(self.classes_)))
         for row, label in enumerate(given.tolist()):
@@ -218,11 +239,14 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         routed = np.flatnonzero(self._routed(decisions))
         if len(routed) > 0:
             answers[routed] = self._answers(self.oracle, _safe_indexing(X, routed))
-        codes = np.searchsorted(self.classes_, np.asarray(y))
-        known = np.isin(np.asarray(y), self.classes_)
+        labels = column_or_1d(y)
+        if len(labels) != len(decisions):
+            raise PointsmanError(f"y: {len(labels)} labels for {len(decisions)} rows")
+        codes = np.searchsorted(self.classes_, labels)
+        known = np.isin(labels, self.classes_)
         if not known.all():
             row = int(np.flatnonzero(~known)[0])
-            raise PointsmanError(f"row {row}: {np.asarray(y)[row]!r} is no class of the classifier", row=row)
+            raise PointsmanError(f"row {row}: {labels.tolist()[row]!r} is no class of the classifier", row=row)
         native = self.policy_._policy
         return native.realised(decisions._decisions, _inputs.floats(probs, "probs"), codes.astype(np.uint32), answers)
 
@@ -245,10 +269,12 @@ def cost_scorer(estimator: Any, X: Any, y: Any) -> float:
     >>> bool((cross_val_score(routed, X, y, scoring=pointsman.cost_scorer, cv=3) <= 0).all())
     True
     """
-    steps = getattr(estimator, "steps", None)
-    if steps is not None:
-        before, estimator = estimator[:-1], estimator[-1]
-        X = before.transform(X) if len(steps) > 1 else X
-    if hasattr(estimator, "best_estimator_"):
-        estimator = estimator.best_estimator_
+    while not hasattr(estimator, "costs"):
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "steps"):
+            X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
+            estimator = estimator[-1]
+        else:
+            raise PointsmanError(f"cost_scorer scores a RoutedClassifier, not {type(estimator).__name__}")
     return -float(np.mean(estimator.costs(X, y)))

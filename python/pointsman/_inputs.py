@@ -4,7 +4,8 @@ A matrix is a numpy array of float32 or float64 in C order, which is not copied,
 copied once; or an Arrow table, whose columns are gathered once, or read where they lie if they are one column of lists.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,9 +28,25 @@ def _is_pandas(value: object) -> bool:
     return hasattr(value, "to_numpy") and hasattr(value, "columns") and hasattr(value, "iloc")
 
 
+def _is_numbered(frame: Any) -> bool:
+    """Whether columns have but numbers for names, which pandas gives to arrays."""
+    return list(frame.columns) == list(range(len(frame.columns)))
+
+
 def _is_arrow(value: object) -> bool:
     is_numpy = isinstance(value, np.ndarray | np.generic)
     return not is_numpy and (hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"))
+
+
+def whole(what: str, value: Any) -> int:
+    """A whole number that is not negative."""
+    try:
+        number = index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 64:
+        raise PointsmanError(f"{what}: {value!r} is not a whole number from 0 to 2**64 - 1")
+    return number
 
 
 def floats(value: MatrixLike, what: str) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
@@ -38,16 +55,15 @@ def floats(value: MatrixLike, what: str) -> npt.NDArray[np.float32] | npt.NDArra
         value = np.ma.filled(np.ma.asarray(value, np.float64), np.nan)
     try:
         array = np.asarray(value)
+        if array.ndim == 1 and array.dtype.kind == "O":
+            # A row may be an object of its own: a list, an array.
+            array = np.asarray(array.tolist())
     except ValueError as error:
         raise PointsmanError(f"{what}: rows of different lengths, or not numbers ({error})") from None
     if array.ndim == 1 and array.size == 0:
         array = array.reshape(0, 0)
     if array.ndim != 2:
-        shape = " × ".join(map(str, array.shape)) or "a single number"
-        raise PointsmanError(
-            f"{what}: an array of {shape}; give two dimensions, rows × columns"
-            " (for one score s a row: numpy.column_stack([1 - s, s]))"
-        )
+        raise PointsmanError(f"{what}: {_described(value, array)}; give two dimensions, rows × columns{_hint(what, array)}")
     if array.dtype.kind == "O":
         array = _numbers(array, what)
     if array.dtype.kind not in "fiub":
@@ -57,18 +73,38 @@ def floats(value: MatrixLike, what: str) -> npt.NDArray[np.float32] | npt.NDArra
     return plain
 
 
+def _described(value: object, array: npt.NDArray[Any]) -> str:
+    if array.ndim > 0:
+        return f"an array of {' × '.join(map(str, array.shape))}"
+    if array.dtype.kind in "fiub":
+        return "a single number"
+    return f"{type(value).__name__} is neither an array nor a frame (a lazy frame has collect, a sparse matrix toarray)"
+
+
+def _hint(what: str, array: npt.NDArray[Any]) -> str:
+    if array.ndim != 1:
+        return ""
+    if what == "features":
+        return " (for one feature x: x.reshape(-1, 1), or {name: x})"
+    return " (for one query p: [p]; for one score s a row: numpy.column_stack([1 - s, s]))"
+
+
 def _numbers(array: npt.NDArray[Any], what: str) -> npt.NDArray[np.float64]:
     """Objects as numbers; the first that is none is named."""
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        for (row, column), value in np.ndenumerate(array):
+        found = np.empty(array.shape)
+        for place, value in np.ndenumerate(array):
             try:
-                float(value)
+                # The missing value of pandas is no float.
+                found[place] = np.nan if type(value).__name__ == "NAType" else float(value)
             except (TypeError, ValueError):
-                message = f"row {row}, column {column}: {value!r} is not a number"
+                row, column = place
+                cure = ": encode text as numbers" if isinstance(value, str) else ""
+                message = f"row {row}, column {column}: {value!r:.60} is not a number{cure}"
                 raise PointsmanError(f"{what}: {message}", row=row, column=str(column)) from None
-        raise PointsmanError(f"{what}: not numbers") from None
+        return found
 
 
 class Columns:
@@ -79,6 +115,7 @@ class Columns:
         self._pandas = frame if _is_pandas(frame) else None
         self._mapping: Mapping[Any, Any] | None = frame if isinstance(frame, Mapping) else None
         self._arrow: _native.Frame | None = None
+        self.numbered = self._pandas is not None and _is_numbered(frame)
         if self._pandas is not None:
             self.names = [str(name) for name in frame.columns]
         elif self._mapping is not None:
@@ -94,18 +131,20 @@ class Columns:
         if self._pandas is not None:
             return len(self._pandas)
         if self._mapping is not None:
-            return max((len(column) for column in self._mapping.values()), default=0)
+            return max((np.size(column) for column in self._mapping.values()), default=0)
         assert self._arrow is not None
         return len(self._arrow)
 
-    def list_size(self) -> int | None:
-        """The length of the lists, if all there is is one column of lists of fixed length."""
-        return self._arrow.list_size(self.names[0]) if self._arrow is not None and len(self.names) == 1 else None
-
-    def lists(self) -> Matrix:
-        """The one column of lists, where it lies."""
-        assert self._arrow is not None
-        return self._arrow.lists(self.names[0])
+    def lists(self, width: int | None) -> Matrix | None:
+        """The numbers of lists of this length, or of that of the first, where they lie; if all there is is one column of lists."""
+        if len(self.names) != 1:
+            return None
+        if self._arrow is None:
+            column = self._pandas.iloc[:, 0] if self._pandas is not None else next(iter((self._mapping or {}).values()))
+            rows = list(column) if np.ndim(column) == 1 else []
+            return floats(rows, self.what) if rows and isinstance(rows[0], list | tuple | np.ndarray) else None
+        size = self._arrow.list_size(self.names[0])
+        return None if size is None else self._arrow.lists(self.names[0], size if width is None else width)
 
     def under(self, prefix: str) -> dict[str, str]:
         """Columns by name without the prefix; if none has it, all by their own names."""
@@ -118,16 +157,26 @@ class Columns:
             return self._arrow.rows(list(names), missing=missing)
         places = [self.names.index(name) for name in names]
         if self._pandas is not None:
-            whole = places == list(range(len(self.names)))
-            chosen = self._pandas if whole else self._pandas.iloc[:, places]
+            everything = places == list(range(len(self.names)))
+            chosen = self._pandas if everything else self._pandas.iloc[:, places]
+            for name, kind in zip(names, chosen.dtypes, strict=True):
+                self._real(name, getattr(kind, "kind", "O"), kind)
             return self._checked(chosen.to_numpy(), names)
         assert self._mapping is not None
         columns = list(self._mapping.values())
         arrays = [np.asarray(columns[place]) for place in places]
+        for name, array in zip(names, arrays, strict=True):
+            self._real(name, array.dtype.kind, array.dtype)
+            if array.ndim != 1:
+                raise PointsmanError(f"{self.what}: column {name}: give one number a row", column=name)
         lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
         if len(set(lengths.values())) > 1:
             raise PointsmanError(f"{self.what}: columns of different lengths: {lengths}")
         return self._checked(np.column_stack(arrays) if arrays else np.empty((0, 0)), names)
+
+    def _real(self, name: str, kind: str, told: object) -> None:
+        if kind not in "fiubO":
+            raise PointsmanError(f"{self.what}: column {name}: {told} is not a type of real numbers", column=name)
 
     def _checked(self, array: npt.NDArray[Any], names: Sequence[str]) -> Matrix:
         try:
@@ -159,17 +208,22 @@ def probs(value: MatrixLike, classes: Sequence[str] | None, what: str = "probs",
         matrix: Matrix = floats(value, what)
     else:
         columns = Columns(value, what)
-        if columns.list_size() is not None:
-            matrix = columns.lists()
-        else:
-            found = columns.under(prefix)
-            wanted = list(found) if classes is None else list(classes)
-            if set(found) != set(wanted):
-                raise PointsmanError(
-                    f"{what}: the columns are of the classes {', '.join(found)}, but the classes are"
-                    f" {', '.join(wanted)}: give one column for each, named after it"
-                )
+        found = columns.under(prefix)
+        wanted = list(found) if classes is None else list(classes)
+        if set(found) == set(wanted) and len(found) > 1:
             return columns.matrix([found[name] for name in wanted]), wanted
+        lists = columns.lists(None if classes is None else len(classes))
+        if lists is not None:
+            matrix = lists
+        elif columns.numbered:
+            matrix = columns.matrix(columns.names)
+        elif len(columns.names) == 1:
+            raise PointsmanError(f"{what}: one column of numbers; give one for each class, or lists of one number a class")
+        else:
+            raise PointsmanError(
+                f"{what}: the columns are of the classes {', '.join(found)}, but the classes are"
+                f" {', '.join(wanted)}: give one column for each, named after it"
+            )
     width = shape(matrix)[1]
     names = [str(i) for i in range(width)] if classes is None else list(classes)
     if width != len(names):
@@ -177,8 +231,14 @@ def probs(value: MatrixLike, classes: Sequence[str] | None, what: str = "probs",
     return matrix, names
 
 
+def _framed(value: MatrixLike) -> MatrixLike:
+    """A series is a frame of one column."""
+    return value.to_frame() if hasattr(value, "to_frame") else value
+
+
 def features(value: MatrixLike, names: Sequence[str] | None = None) -> tuple[list[str], Matrix]:
     """Features and their names; without names of their own they are those given, or numbers."""
+    value = _framed(value)
     if is_frame(value):
         columns = Columns(value, "features")
         found = columns.under("x_")
@@ -195,6 +255,7 @@ def wanted_features(value: MatrixLike | None, wanted: Sequence[str], fitted: Seq
         return None
     if value is None:
         raise PointsmanError(f"this router needs the features {', '.join(wanted)}: give features=…")
+    value = _framed(value)
     if is_frame(value):
         columns = Columns(value, "features")
         found = columns.under("x_")
@@ -203,8 +264,10 @@ def wanted_features(value: MatrixLike | None, wanted: Sequence[str], fitted: Seq
         width = matrix.shape[1]
         names = next((list(names) for names in (fitted, wanted) if names is not None and len(names) == width), None)
         if names is None:
-            known = f"{len(fitted)} columns ({', '.join(fitted)}) or " if fitted is not None else ""
-            raise PointsmanError(f"features: {width} columns; give {known}{len(wanted)} ({', '.join(wanted)})")
+            known = f"{len(fitted)} ({', '.join(fitted)}) or " if fitted is not None and list(fitted) != list(wanted) else ""
+            raise PointsmanError(
+                f"features: {width} columns; give {known}{len(wanted)} ({', '.join(wanted)}), or a frame that names them"
+            )
         found = {name: name for name in names}
         if names == list(wanted):
             return matrix
@@ -220,42 +283,74 @@ def wanted_features(value: MatrixLike | None, wanted: Sequence[str], fitted: Seq
 def votes(value: Any, classes: Sequence[str], rows: int) -> npt.NDArray[np.uint32]:
     """Label counts, one column a class.
 
-    An array or frame holds counts, n × classes; lists hold the annotators' labels, as many as there are; one label a row may come
-    as an array of one dimension. Masked entries, ``None`` and NaN are no labels.
+    An array or frame of numbers holds counts, n × classes; lists, and arrays of text, hold the annotators' labels, as many as there
+    are; mappings hold counts by class; one label a row may come as an array of one dimension. Masked entries, ``None`` and NaN are no
+    labels.
     """
+    if _is_pandas(value) and _is_numbered(value):
+        value = value.to_numpy()
     if is_frame(value) and not _is_list_column(value):
-        columns = Columns(value, "votes")
-        found = columns.under("votes_")
-        if set(found) != set(classes):
-            raise PointsmanError(
-                f"votes: the columns are of the classes {', '.join(found)}, the predictions of {', '.join(classes)}"
-            )
-        counts = _counts(_array(columns.matrix([found[name] for name in classes])), classes)
+        counts = _counts(_columns_of_votes(Columns(value, "votes"), classes), classes)
     elif isinstance(value, np.ma.MaskedArray):
         counts = _native.count_labels(list(classes), value.tolist())
-    elif isinstance(value, np.ndarray) and value.ndim == 2:
+    elif isinstance(value, np.ndarray) and value.ndim == 2 and not _is_text(value):
         counts = _counts(value, classes)
     elif isinstance(value, np.ndarray) and value.ndim > 2:
         raise PointsmanError(f"votes: an array of {value.ndim} dimensions; give counts, rows × classes, or lists of labels")
     else:
-        counts = _native.count_labels(list(classes), _label_rows(value))
+        found = _label_rows(value)
+        if found and isinstance(found[0], Mapping):
+            counts = _counts(_mappings(found, classes), classes)
+        else:
+            is_many = (list, tuple, set, frozenset, np.ndarray)
+            counts = _native.count_labels(list(classes), [row if isinstance(row, is_many) else [row] for row in found])
     if len(counts) != rows:
         raise PointsmanError(f"votes: {len(counts)} rows for {rows} rows of predictions")
     return counts
+
+
+def _columns_of_votes(columns: Columns, classes: Sequence[str]) -> npt.NDArray[Any]:
+    found = columns.under("votes_")
+    if set(found) == set(classes):
+        return _array(columns.matrix([found[name] for name in classes]))
+    raise PointsmanError(
+        f"votes: the columns are of the classes {', '.join(found)}, the predictions of {', '.join(classes)}: a frame holds counts;"
+        " if it has a column an annotator, give frame.to_numpy().tolist(), if a column of lists, that column"
+    )
 
 
 def _is_list_column(value: Any) -> bool:
     return _is_arrow(value) and not _is_pandas(value) and not hasattr(value, "column_names") and not hasattr(value, "columns")
 
 
-def _label_rows(value: Any) -> Iterable[Any]:
+def _is_text(array: npt.NDArray[Any]) -> bool:
+    return array.dtype.kind in "UST" or (array.dtype.kind == "O" and any(isinstance(one, str) for one in array.flat))
+
+
+def _label_rows(value: Any) -> list[Any]:
     if hasattr(value, "to_pylist"):
         value = value.to_pylist()
+    elif hasattr(value, "isna") and hasattr(value, "to_list"):
+        # Not every missing value of pandas is None or NaN.
+        value = [None if gap else one for one, gap in zip(value.to_list(), value.isna(), strict=True)]
     elif hasattr(value, "to_list"):
         value = value.to_list()
-    rows: list[Any] = list(value)
-    is_many = (list, tuple, set, np.ndarray)
-    return [row if isinstance(row, is_many) else [row] for row in rows]
+    if isinstance(value, str) or not hasattr(value, "__iter__") or (isinstance(value, np.ndarray) and value.ndim == 0):
+        raise PointsmanError(f"votes: {value!r:.60}: give counts, rows × classes, or a list of labels for each row")
+    return list(value)
+
+
+def _mappings(rows: Sequence[Any], classes: Sequence[str]) -> npt.NDArray[Any]:
+    """Counts by class, row by row."""
+    counts = np.zeros((len(rows), len(classes)), dtype=object)
+    places = {name: place for place, name in enumerate(classes)}
+    for row, found in enumerate(rows):
+        for name, count in found.items() if isinstance(found, Mapping) else [(found, 0)]:
+            if str(name) not in places:
+                reason = f"{name!r:.60} is none of the classes {', '.join(classes)}"
+                raise PointsmanError(f"row {row}, column votes: {reason}", row=row, column="votes")
+            counts[row, places[str(name)]] = 0 if count is None else count
+    return counts
 
 
 def _array(matrix: Matrix) -> npt.NDArray[Any]:
@@ -285,7 +380,10 @@ def _counts(array: npt.NDArray[Any], classes: Sequence[str]) -> npt.NDArray[np.u
 
 def weights(value: Any, rows: int) -> npt.NDArray[np.float64]:
     """One weight a row."""
-    array = np.ascontiguousarray(value, dtype=np.float64)
+    try:
+        array = np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise PointsmanError(f"sample_weight: not numbers ({error})") from None
     if array.ndim != 1 or len(array) != rows:
         raise PointsmanError(f"sample_weight: {' × '.join(map(str, array.shape))} weights for {rows} rows")
     return array
@@ -293,6 +391,8 @@ def weights(value: Any, rows: int) -> npt.NDArray[np.float64]:
 
 def ids(value: Any, rows: int) -> list[str]:
     """One id a row, as text."""
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise PointsmanError(f"ids: {value!r:.60}: give one a row")
     texts = [str(one) for one in value]
     if len(texts) != rows:
         raise PointsmanError(f"ids: {len(texts)} for {rows} rows")
@@ -300,14 +400,37 @@ def ids(value: Any, rows: int) -> list[str]:
 
 
 def oracles(value: Mapping[str, MatrixLike] | None, classes: Sequence[str], rows: int) -> list[tuple[str, Matrix]]:
-    """Other models' predictions by name."""
+    """Other models' predictions by name. One label a row is a prediction that is sure of it."""
+    if value is not None and not isinstance(value, Mapping):
+        raise PointsmanError("oracles: give {name: predictions}")
     found = []
     for name, predictions in (value or {}).items():
-        matrix, _ = probs(predictions, classes, f"oracle {name!r}", f"oracle_{name}_")
+        what = f"oracle {name!r}"
+        if _is_flat(predictions):
+            matrix: Matrix = _sure(predictions, classes, what)
+        else:
+            matrix, _ = probs(predictions, classes, what, f"oracle_{name}_")
         if shape(matrix)[0] != rows:
-            raise PointsmanError(f"oracle {name!r}: {shape(matrix)[0]} rows for {rows} rows of predictions")
+            raise PointsmanError(f"{what}: {shape(matrix)[0]} rows for {rows} rows of predictions")
         found.append((str(name), matrix))
     return found
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether this is one label a row."""
+    if isinstance(value, Mapping) or hasattr(value, "columns") or not hasattr(value, "__len__"):
+        return False
+    first: Any = None if isinstance(value, np.ndarray) and value.ndim == 0 else next(iter(value), None)
+    first = first.as_py() if hasattr(first, "as_py") else first
+    return isinstance(first, str | int | np.integer | np.bool_)
+
+
+def _sure(labels: Any, classes: Sequence[str], what: str) -> npt.NDArray[np.float64]:
+    counts = _native.count_labels(list(classes), [[label] for label in _label_rows(labels)])
+    empty = np.flatnonzero(counts.sum(axis=1) == 0)
+    if len(empty) > 0:
+        raise PointsmanError(f"{what}: row {empty[0]}: no label", row=int(empty[0]))
+    return counts.astype(np.float64)
 
 
 def table(

@@ -1,7 +1,8 @@
 """The extension module: what the package is built on. Users import from ``pointsman``."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
+from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 _Matrix: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64] | Rows
 _Progress: TypeAlias = Callable[[int], object] | None
+_Routes: TypeAlias = Mapping[str, float | tuple[Oracle | str, float]]
 
 VERSION: str
 DIAGNOSIS_STEPS: int
@@ -27,7 +29,7 @@ class Frame:
     def names(self) -> list[str]: ...
     def list_size(self, column: str) -> int | None: ...
     def rows(self, columns: Sequence[str], *, missing: bool = False) -> Rows: ...
-    def lists(self, column: str) -> Rows: ...
+    def lists(self, column: str, width: int) -> Rows: ...
     def texts(self, column: str) -> list[str]: ...
 
 class Table:
@@ -54,7 +56,7 @@ class Loss:
 
     def __init__(self, name: str) -> None: ...
     @staticmethod
-    def matrix(cost: Sequence[Sequence[float]], acts: Sequence[str] | None = None) -> Loss: ...
+    def matrix(cost: Any, acts: Sequence[str] | None = None) -> Loss: ...
     @property
     def acts(self) -> list[str] | None: ...
     @property
@@ -86,8 +88,8 @@ class Task:
 
     def __init__(
         self,
-        loss: Loss,
-        routes: Sequence[tuple[str, Oracle, float]] = ...,
+        loss: str | Loss = "brier",
+        routes: _Routes | Sequence[tuple[str, Oracle, float]] | None = None,
         *,
         abstain: float | None = None,
         budget: float | None = None,
@@ -178,7 +180,7 @@ class Policy:
         *,
         labels: bool = True,
     ) -> Decisions: ...
-    def reprice(self, task: Task) -> Policy: ...
+    def reprice(self, routes: _Routes | None | EllipsisType, abstain: float | None | EllipsisType) -> Policy: ...
     def judge(self, confidence: float) -> Judgement: ...
     def evaluate(
         self, table: Table, *, calibration_error: bool = True, seed: int = 0, progress: _Progress = None

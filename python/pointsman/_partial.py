@@ -45,7 +45,8 @@ class Partial:
     def __init__(self, like: Router, *, cap: int | None = None, seed: int = 0) -> None:
         if not isinstance(like, Router):
             raise PointsmanError(f"like: {like!r} is not a Router")
-        self._part = _native.Partial(like._fitted(), cap=cap, seed=seed)
+        kept = None if cap is None else _inputs.whole("cap", cap)
+        self._part = _native.Partial(like._fitted(), cap=kept, seed=_inputs.whole("seed", seed))
 
     def add(
         self,
@@ -117,7 +118,7 @@ class Partial:
             router = self._part.finish()
         else:
             with bar("growing trees", _native.Router.steps(partition), progress) as told:
-                router = self._part.calibrate(partition, seed=seed, progress=told)
+                router = self._part.calibrate(partition, seed=_inputs.whole("seed", seed), progress=told)
         made = Router(partition=router.partition, recalibrate=router.recalibrated, classes=list(router.classes))
         return made._learned(router, list(self._part.features))
 

@@ -1,7 +1,8 @@
 """A router and a task, compiled."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeAlias
 
 from . import _inputs, _native
 from ._decisions import Decisions
@@ -14,45 +15,8 @@ from ._reports import Report
 CONFIDENCE = 0.95
 
 
-def loss_of(loss: str | _native.Loss) -> _native.Loss:
-    """A loss by name, or as it is."""
-    return loss if isinstance(loss, _native.Loss) else _native.Loss(loss)
-
-
-def routes_of(routes: Mapping[str, Any] | None) -> list[tuple[str, _native.Oracle, float]]:
-    """Routes as name, oracle and price."""
-    found = []
-    for name, value in (routes or {}).items():
-        oracle, price = value if isinstance(value, tuple) else (_native.Oracle.bayes(), value)
-        if isinstance(oracle, str):
-            oracle = _native.Oracle(oracle)
-        if not isinstance(oracle, _native.Oracle):
-            raise PointsmanError(f"route {name!r}: give a price, or (Oracle, price)")
-        found.append((str(name), oracle, _number(f"route {name!r}", price)))
-    return found
-
-
-def _number(what: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise PointsmanError(f"{what}: {value!r} is not a number") from None
-
-
-def task_of(
-    *,
-    loss: str | _native.Loss,
-    routes: Mapping[str, Any] | None,
-    abstain: float | None,
-    budget: float | None,
-    target_loss: float | None,
-    estimator: str,
-    ties: str,
-) -> _native.Task:
-    """A task from what a user gives."""
-    known = {"abstain": abstain, "budget": budget, "target_loss": target_loss}
-    prices = {name: None if value is None else _number(name, value) for name, value in known.items()}
-    return _native.Task(loss_of(loss), routes_of(routes), estimator=str(estimator), ties=str(ties), **prices)
+#: Whom one can ask: a price for each name, or an oracle and a price.
+Routes: TypeAlias = Mapping[str, float | tuple[_native.Oracle | str, float]]
 
 
 class Policy:
@@ -73,6 +37,8 @@ class Policy:
     def __init__(
         self, router: _native.Router, policy: _native.Policy, feature_names: list[str], confidence: float | None
     ) -> None:
+        if confidence is not None and not 0 < confidence < 1:
+            raise PointsmanError(f"confidence: {confidence} is not between 0 and 1, as in 0.95")
         self._router = router
         self._policy = policy
         self._feature_names = feature_names
@@ -114,24 +80,22 @@ class Policy:
         """Every cell: what lies in it, its rows, losses, costs and action."""
         return self._policy.cells()
 
-    def reprice(self, *, routes: Mapping[str, Any] | None = None, abstain: float | None = None) -> "Policy":
-        """The same policy under other prices, in microseconds; the routes must ask the same oracles."""
-        task = self.task
-        named = {name: oracle for name, oracle, _ in task.routes}
-        new = [
-            (name, named[name] if name in named and not isinstance(value, tuple) else oracle, price)
-            for (name, oracle, price), value in zip(routes_of(routes), (routes or {}).values(), strict=True)
-        ]
-        priced = _native.Task(
-            task.loss,
-            new,
-            abstain=None if abstain is None else _number("abstain", abstain),
-            budget=task.budget,
-            target_loss=task.target_loss,
-            estimator=task.estimator,
-            ties=task.ties,
-        )
-        return Policy(self._router, self._policy.reprice(priced), self._feature_names, self.confidence)
+    def reprice(
+        self, *, routes: Routes | None | EllipsisType = ..., abstain: float | None | EllipsisType = ...
+    ) -> "Policy":
+        """The same policy under other prices, in microseconds.
+
+        What is left out stays as it is; ``abstain=None`` is never to abstain. Routes that are given are all there are, and ask
+        the oracles they asked.
+
+        >>> import numpy as np, pointsman
+        >>> router = pointsman.Router().fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
+        >>> policy = router.policy(routes={"jury": (pointsman.Oracle.panel(3), 0.05)}, abstain=0.3)
+        >>> policy.reprice(routes={"jury": 0.07}).task
+        <Task: brier, jury panel:m=3,aggregate=mean at 0.07, abstain at 0.3>
+        """
+        routes = {} if routes is None else routes
+        return Policy(self._router, self._policy.reprice(routes, abstain), self._feature_names, self.confidence)
 
     def judgement(self, confidence: float = CONFIDENCE) -> _native.Judgement:
         """Which actions are certainly the best of their cells, and a bound on the regret."""
@@ -149,8 +113,8 @@ class Policy:
     ) -> Decisions:
         """Decides queries.
 
-        float32 and float64 arrays in C order are read where they lie, as is an Arrow column of lists of fixed length; anything
-        else is copied once.
+        float32 and float64 arrays in C order are read where they lie, as is an Arrow column of lists; anything else is copied
+        once.
 
         Parameters
         ----------
@@ -168,10 +132,10 @@ class Policy:
         named = None if ids is None else _inputs.ids(ids, _inputs.shape(matrix)[0])
         return Decisions(self, self._policy.decide(matrix, wanted, named, labels=labels))
 
-    def decide_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Decides Arrow batches one by one: what any engine that maps Arrow batches can run.
+    def decide_batches(self, batches: Any) -> Iterator[Any]:
+        """Decides Arrow batches one by one: what any engine that maps Arrow batches can run. A table is its batches.
 
-        A batch has a column ``prob_<class>`` for each class, or ``probs``, lists of fixed length; ``x_<name>`` for each feature
+        A batch has a column ``prob_<class>`` for each class, or ``probs``, lists of one number a class; ``x_<name>`` for each feature
         the router needs; and perhaps ``id``. What comes out has the columns of the command line's ``decide``, as
         ``pyarrow.RecordBatch``.
 
@@ -183,22 +147,33 @@ class Policy:
         """
         import pyarrow
 
-        for batch in batches:
-            columns = Columns(batch, "batch")
-            if "probs" in columns.names:
-                matrix: _inputs.Matrix = _native.Frame(batch).lists("probs")
-            else:
-                lacking = [name for name in self.classes if f"prob_{name}" not in columns.names]
-                if lacking:
-                    raise PointsmanError(
-                        f"batch: no column prob_{lacking[0]}; there are {', '.join(columns.names)}",
-                        column=f"prob_{lacking[0]}",
-                    )
-                matrix = columns.matrix([f"prob_{name}" for name in self.classes])
-            wanted = _inputs.wanted_features(batch, self.features, None)
-            ids = columns.texts("id") if "id" in columns.names else None
-            decided = Decisions(self, self._policy.decide(matrix, wanted, ids))
+        if isinstance(batches, pyarrow.RecordBatch):
+            batches = [batches]
+        elif hasattr(batches, "__arrow_c_stream__"):
+            batches = pyarrow.RecordBatchReader.from_stream(batches)
+        for number, batch in enumerate(batches):
+            try:
+                decided = self._decide_batch(batch)
+            except PointsmanError as error:
+                message = f"batch {number}: {str(error).removeprefix('batch: ')}"
+                raise PointsmanError(message, row=error.row, column=error.column) from None
             yield from pyarrow.table(decided).to_batches()
+
+    def _decide_batch(self, batch: Any) -> Decisions:
+        columns = Columns(batch, "batch")
+        if "probs" in columns.names:
+            matrix: _inputs.Matrix = _native.Frame(batch).lists("probs", len(self.classes))
+        else:
+            lacking = [name for name in self.classes if f"prob_{name}" not in columns.names]
+            if lacking:
+                raise PointsmanError(
+                    f"batch: no column prob_{lacking[0]}; there are {', '.join(columns.names)}",
+                    column=f"prob_{lacking[0]}",
+                )
+            matrix = columns.matrix([f"prob_{name}" for name in self.classes])
+        wanted = _inputs.wanted_features(batch, self.features, None)
+        ids = columns.texts("id") if "id" in columns.names else None
+        return Decisions(self, self._policy.decide(matrix, wanted, ids))
 
     def evaluate(
         self,
@@ -238,8 +213,9 @@ class Policy:
             oracles_given=oracles,
             sample_weight=sample_weight,
         )
+        number = _inputs.whole("seed", seed)
         with bar("calibration error", self._router.cells, progress) as told:
-            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=seed, progress=told)
+            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=number, progress=told)
         return Report(native)
 
     def __reduce__(self) -> tuple[Any, ...]:

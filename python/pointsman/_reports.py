@@ -19,6 +19,18 @@ from ._progress import bar
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ._policy import Routes
+
+
+#: Colours and strokes of the page: what is only known afterwards is dashed.
+_CURVES: dict[str, dict[str, Any]] = {
+    "higher-order": {"color": "#0072b2", "linewidth": 2},
+    "total-uncertainty": {"color": "#d55e00"},
+    "cell-optimal": {"color": "#009e73", "linestyle": "--"},
+    "pointwise-optimal": {"color": "black", "linestyle": "--"},
+    "random": {"color": "grey", "linestyle": ":"},
+}
+
 
 def _axes(axes: "Axes | None") -> "Axes":
     try:
@@ -40,10 +52,12 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _page(title: str, body: str) -> str:
+def _page(title: str, body: str, names: int = 1) -> str:
+    """A page; which column of its tables has names."""
     style = (
-        "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-        "td,th{padding:.2rem .8rem;text-align:right}td:nth-child(2),th:nth-child(2){text-align:left}"
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}"
+        "td,th{padding:.2rem .8rem;text-align:right}"
+        f"td:nth-child({names}),th:nth-child({names}){{text-align:left}}"
     )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
@@ -58,6 +72,8 @@ def _write(path: str | PathLike[str], text: str) -> None:
     try:
         part.write_text(text, encoding="utf-8")
         part.replace(target)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     finally:
         part.unlink(missing_ok=True)
 
@@ -151,7 +167,7 @@ class Report:
         """Draws the routing curves with matplotlib."""
         axes = _axes(ax)
         for name, curve in self.curves.items():
-            axes.plot(np.linspace(0, 100, len(curve)), curve, label=name)
+            axes.plot(np.linspace(0, 100, len(curve)), curve, label=name, **_CURVES.get(name, {}))
         axes.set_xlabel("routed, %")
         axes.set_ylabel(f"mean loss ({self.data['unit']})")
         axes.legend()
@@ -159,7 +175,17 @@ class Report:
 
 
 class Diagnosis:
-    """Whether decomposition helps on a table, and whether the table is good enough to tell; made by :func:`diagnose`."""
+    """Whether decomposition helps on a table, and whether the table is good enough to tell; made by :func:`diagnose`.
+
+    Examples
+    --------
+    >>> import numpy as np, pointsman
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1], 400)
+    >>> diagnosis = pointsman.diagnose(probs, rng.multinomial(5, probs), routes={"expert": 0.05})
+    >>> diagnosis.advice
+    'no-need'
+    """
 
     def __init__(self, diagnosis: _native.Diagnosis) -> None:
         self._diagnosis = diagnosis
@@ -187,16 +213,29 @@ class Diagnosis:
     def __repr__(self) -> str:
         return f"<Diagnosis: {self.advice}. {self.sentence}>"
 
+    @property
+    def remarks(self) -> list[str]:
+        """What else is worth knowing about the table."""
+        return list(self.data["verdict"]["remarks"])
+
     def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.advice)}</b>: {escape(self.sentence)}</p>{self._diagnosis.svg()}"
+        remarks = "".join(f"<li>{escape(remark)}</li>" for remark in self.remarks)
+        costs = (self.data["worth"] or {}).get("costs") or {}
+        rows = [(name, cost["estimate"], cost["low"], cost["high"]) for name, cost in costs.items()]
+        table = _table(["", "cost a query", "at least", "at most"], rows) if rows else ""
+        return f"<p><b>{escape(self.advice)}</b>: {escape(self.sentence)}</p><ul>{remarks}</ul>{table}{self.svg()}"
 
     def svg(self) -> str:
         """How far the classifier's confidence can be believed."""
         return self._diagnosis.svg()
 
     def html(self) -> str:
-        """The report of a router of one half judged on the other, as a page."""
-        return self._diagnosis.html()
+        """The verdict and what it rests on, and below it the report of a router of one half judged on the other, as a page."""
+        fit = "this.style.height=this.contentDocument.documentElement.scrollHeight+8+'px'"
+        style = "width:100%;height:60rem;border:0"
+        halves = f'<iframe style="{style}" onload="{fit}" srcdoc="{escape(self._diagnosis.html())}"></iframe>'
+        title = "One half of the rows judged by a router of the other"
+        return _page(f"Diagnosis of {self.data['rows']} rows", f"{self._repr_html_()}<h2>{title}</h2>{halves}")
 
     def save_html(self, path: str | PathLike[str]) -> None:
         """Writes that page."""
@@ -279,7 +318,7 @@ class Decomposition:
 
     def html(self) -> str:
         """The cells as a page."""
-        return _page(f"Decomposition under {self.loss}, in {self.unit}", self._repr_html_())
+        return _page(f"Decomposition under {self.loss}, in {self.unit}", self._repr_html_(), names=2)
 
     def save_html(self, path: str | PathLike[str]) -> None:
         """Writes that page."""
@@ -288,7 +327,7 @@ class Decomposition:
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws the cells by irreducible and reducible loss, with matplotlib."""
         axes = _axes(ax)
-        axes.scatter(self.irreducible, self.reducible, s=5 + 200 * self.rows / max(self.rows.max(initial=1), 1))
+        axes.scatter(self.irreducible, self.reducible, s=5 + 2000 * self.rows / max(self.rows.sum(), 1), alpha=0.6)
         axes.set_xlabel(f"irreducible ({self.unit})")
         axes.set_ylabel(f"reducible ({self.unit})")
         return axes
@@ -304,12 +343,16 @@ def diagnose(
     classes: Sequence[str] | None = None,
     partition: str = "top-class:10",
     loss: str | _native.Loss = "brier",
-    routes: Mapping[str, Any] | None = None,
+    routes: "Routes | None" = None,
     abstain: float | None = None,
+    budget: float | None = None,
+    target_loss: float | None = None,
     estimator: str = "shrink",
     progress: bool = False,
 ) -> Diagnosis:
     """Looks at a table before anyone relies on it: does decomposition help here, are labels, rows and cells enough?
+
+    With a budget or a target loss, rules are compared at it.
 
     >>> import numpy as np, pointsman
     >>> rng = np.random.default_rng(0)
@@ -318,10 +361,8 @@ def diagnose(
     >>> pointsman.diagnose(probs, votes, routes={"expert": 0.05}).data["rows"]
     400
     """
-    from ._policy import task_of
-
-    task = task_of(
-        loss=loss, routes=routes, abstain=abstain, budget=None, target_loss=None, estimator=estimator, ties="frugal"
+    task = _native.Task(
+        loss, routes, abstain=abstain, budget=budget, target_loss=target_loss, estimator=estimator
     )
     table, _, _ = _inputs.table(
         probs,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from . import _inputs, _native
 from ._errors import PointsmanError, not_fitted
 from ._inputs import MatrixLike
-from ._policy import Policy, task_of
+from ._policy import Policy, Routes
 from ._progress import bar
 from ._reports import Decomposition
 
@@ -39,7 +39,10 @@ class Parameters:
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
-        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name].default]
+        # Arrays compare element by element: what prints like a default is one.
+        changed = [
+            f"{name}={value!r}" for name, value in self.get_params().items() if repr(value) != repr(defaults[name].default)
+        ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
@@ -137,10 +140,13 @@ class Router(Parameters):
             oracles_given=oracles,
             sample_weight=sample_weight,
         )
+        if not isinstance(self.partition, str):
+            raise PointsmanError(f"partition: {self.partition!r} is not text such as 'top-class:10'")
+        seed = _inputs.whole("seed", self.seed)
         steps = _native.Router.steps(self.partition)
         with bar("growing trees", steps, self.progress) as progress:
             router = _native.Router.calibrate(
-                table, self.partition, recalibrate=bool(self.recalibrate), seed=int(self.seed), progress=progress
+                table, self.partition, recalibrate=bool(self.recalibrate), seed=seed, progress=progress
             )
         return self._learned(router, named)
 
@@ -171,7 +177,7 @@ class Router(Parameters):
         self,
         *,
         loss: str | _native.Loss = "brier",
-        routes: Mapping[str, Any] | None = None,
+        routes: Routes | None = None,
         abstain: float | None = None,
         budget: float | None = None,
         target_loss: float | None = None,
@@ -209,16 +215,21 @@ class Router(Parameters):
         ('predict', 'route:expert', 'route:jury')
         """
         router = self._fitted()
+        asked = _native.Task(
+            loss,
+            routes,
+            abstain=abstain,
+            budget=budget,
+            target_loss=target_loss,
+            estimator=estimator,
+            ties=ties,
+        )
         if task is None:
-            task = task_of(
-                loss=loss,
-                routes=routes,
-                abstain=abstain,
-                budget=budget,
-                target_loss=target_loss,
-                estimator=estimator,
-                ties=ties,
-            )
+            task = asked
+        elif not isinstance(task, _native.Task):
+            raise PointsmanError(f"task: {task!r} is not a Task; a task file's text is one by Task.parse(text)")
+        elif asked != _native.Task():
+            raise PointsmanError("a task has its own loss, prices and limits: give either task=… or those")
         return Policy(router, router.policy(task), self.feature_names_, confidence)
 
     def decompose(self, loss: str | _native.Loss = "brier", *, estimator: str = "shrink") -> Decomposition:

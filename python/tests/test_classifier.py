@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -78,6 +80,14 @@ def test_abstentions_are_marked_as_labels_are(data: Any) -> None:
         assert declined.any() and not declined.all()
         assert found.dtype.kind == np.asarray(labels).dtype.kind
         assert all(one == mark or one != one for one in found[declined])
+    # Whatever the width of the labels, the mark fits; it is never one of them.
+    for labels, given, mark in [(whole.astype(np.uint8), None, -1), (whole.astype(np.int8), 999, 999), (whole > 0, None, -1)]:
+        fitted = model(abstain=0.2, abstention=given).set_params(oracle=None).fit(X, labels, votes=votes)
+        found = fitted.predict(X)
+        assert mark in found and set(found.tolist()) <= {0, 1, mark} and (found == mark).sum() == fitted.decide(X).counts["abstain"]
+    for labels, given in [(2 * whole - 1, None), (whole, 1)]:
+        with pytest.raises(PointsmanError, match="is a class too"):
+            model(abstention=given).fit(X, labels, votes=votes)
     own = model(abstain=0.2, abstention="ask me").set_params(oracle=None).fit(X, y, votes=votes).predict(X)
     assert "ask me" in own
 
@@ -95,9 +105,35 @@ def test_oracles_may_be_estimators_or_give_probabilities(data: Any) -> None:
         (lambda X: ["maybe"] * len(X), "no class"),
         (lambda X: ["yes"], "1 answers"),
         (lambda X: np.ones((len(X), 3)), "3 probabilities for 2"),
+        (lambda X: np.full((len(X), 2), 0.9), "the oracle's answers: row 0.*sum to 1.8"),
+        (lambda X: np.full((len(X), 2), np.nan), "the oracle's answers: row 0.*NaN"),
+        (lambda X: None, "neither a label nor probabilities"),
     ]:
         with pytest.raises(PointsmanError, match=words):
             model().set_params(oracle=wrong).fit(X, y, votes=votes).predict(X)
+
+
+def test_clones_have_the_oracle_as_it_is(data: Any) -> None:
+    X, y, votes = data
+    big = DecisionTreeClassifier(random_state=0).fit(X, y)
+    routed = model().set_params(oracle=big)
+    assert clone(routed).oracle is big and clone(routed).estimator is not routed.estimator
+    scores = cross_val_score(routed, X, y, scoring=cost_scorer, cv=3, params={"votes": votes}, error_score="raise")
+    assert np.isfinite(scores).all()
+    with pytest.raises(NotFittedError):
+        model().set_params(oracle=clone(big)).fit(X, y, votes=votes)
+
+
+def test_rows_may_be_sparse_or_text(data: Any) -> None:
+    X, y, votes = data
+    sparse = csr_array(X)
+    routed = model().set_params(oracle=lambda rows: np.where(rows[:, [0]].toarray()[:, 0] > 1, "yes", "no"))
+    routed.fit(sparse, y, votes=votes)
+    assert routed.decide(sparse).counts["route:oracle"] > 0 and len(routed.predict(sparse)) == len(y)
+    texts = [f"word{int(a)} word{int(b)}" for a, b in X]
+    words = RoutedClassifier(make_pipeline(CountVectorizer(), LogisticRegression()), lambda rows: ["yes"] * len(rows), price=0.0)
+    words.fit(texts, y, votes=votes)
+    assert words.decide(texts).counts["route:oracle"] > 0 and len(words.predict(texts)) == len(y)
 
 
 def test_costs_are_what_was_lost_and_paid(data: Any) -> None:
@@ -110,6 +146,8 @@ def test_costs_are_what_was_lost_and_paid(data: Any) -> None:
     assert cost_scorer(routed, X, y) == pytest.approx(-costs.mean())
     always = RoutedClassifier(routed.estimator, loss="zero-one", cv=3).fit(X, y, votes=votes)
     assert cost_scorer(routed, X, y) > cost_scorer(always, X, y)
+    with pytest.raises(PointsmanError, match="5 labels for 1500 rows"):
+        routed.costs(X, y[:5])
     with pytest.raises(PointsmanError, match="no class of the classifier"):
         routed.costs(X, np.where(y == "yes", "maybe", y))
 
@@ -125,6 +163,11 @@ def test_it_works_inside_scikit_learn(data: Any) -> None:
     search = GridSearchCV(routed, {"partition": ["top-class:2", "top-class:8"]}, scoring=cost_scorer, cv=2)
     search.fit(X, y, votes=votes)
     assert cost_scorer(search, X, y) < 0
+    search = GridSearchCV(pipeline, {"routedclassifier__price": [0.1]}, scoring=cost_scorer, cv=2)
+    search.fit(X, y, routedclassifier__votes=votes)
+    assert cost_scorer(search, X, y) == search.score(X, y)
+    with pytest.raises(PointsmanError, match="not DecisionTreeClassifier"):
+        cost_scorer(routed.estimator, X, y)
     nested = clone(routed).set_params(estimator__max_depth=3, price=0.1)
     assert nested.estimator.max_depth == 3 and nested.get_params()["price"] == 0.1
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -130,6 +131,13 @@ def test_prices_change_without_the_router(policy: Policy, queries: World, world:
         )
         assert old.task == new.task
         assert (old.decide(queries.probs).costs == new.decide(queries.probs).costs).all()
+    # What is left out stays as it is; None is never.
+    assert policy.reprice().task == policy.task
+    assert policy.reprice(abstain=0.3).task.routes == policy.task.routes
+    assert policy.reprice(routes={"llm": 0.1}).actions == ("predict", "route:llm", "abstain")
+    assert policy.reprice(routes=None, abstain=None).actions == ("predict",)
+    limited = router.policy(routes=jury, budget=0.2).reprice(routes={"jury": 0.001})
+    assert limited.task.budget == 0.2 and limited.task.routes == [("jury", Oracle.panel(3), 0.001)]
     with pytest.raises(PointsmanError, match="policy of its own"):
         policy.reprice(routes={"expert": (Oracle.panel(3), 0.1)})
     assert sum(policy.shares.values()) == pytest.approx(1)
@@ -162,6 +170,12 @@ def test_batches_go_in_and_come_out(world: World, queries: World) -> None:
         assert len(out) == 8 and all(isinstance(batch, pa.RecordBatch) for batch in out)
         assert pa.Table.from_batches(out).combine_chunks().equals(wanted.combine_chunks())
     assert [batch.num_rows for batch in policy.decide_batches(wide.slice(0, 0).to_batches())] in ([], [0])
+    for whole in [wide, wide.to_reader(), wide.combine_chunks().to_batches()[0], pl.DataFrame(wide)]:
+        assert sum(batch.num_rows for batch in policy.decide_batches(whole)) == wide.num_rows
+    bad = pa.record_batch({"x_b": [0.5], **{f"prob_{name}": [0.2] for name in policy.classes}})
+    with pytest.raises(PointsmanError, match="batch 1: row 0") as caught:
+        list(policy.decide_batches([wide.to_batches()[0], bad]))
+    assert caught.value.row == 0
     with pytest.raises(PointsmanError, match="no column prob_b") as caught:
         list(policy.decide_batches([pa.record_batch({"prob_a": [1.0]})]))
     assert caught.value.column == "prob_b"
@@ -171,7 +185,11 @@ def test_tasks_and_losses_are_values() -> None:
     task = Task(Loss("brier"), [("jury", Oracle.panel(3, "laplace", smoothing=0.5), 0.1)], abstain=0.3, budget=0.2)
     import pickle
 
-    assert pickle.loads(pickle.dumps(task)) == task and "jury" in repr(task)
+    assert pickle.loads(pickle.dumps(task)) == task and "jury" in repr(task) and "budget 0.2" in repr(task)
+    by_name = {"jury": (Oracle.panel(3, "laplace", smoothing=0.5), 0.1)}
+    assert Task("brier", by_name, abstain=0.3, budget=0.2) == task
+    assert Loss.matrix(np.array([[0, 1], [2, 0]])) == Loss.matrix([[0, 1], [2, 0]])
+    assert Loss.matrix(pd.DataFrame([[0, 1], [2, 0]])) == Loss.matrix([[0, 1], [2, 0]])
     text = 'abstain = 0.35\nloss = "brier"\n[[route]]\nname = "expert"\ncost = 0.05\n'
     parsed = Task.parse(text)
     assert parsed.abstain == 0.35 and parsed.routes == [("expert", Oracle.bayes(), 0.05)]

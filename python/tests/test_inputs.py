@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,19 @@ KINDS: dict[str, Any] = {
     "pyarrow reader": lambda a: pa.table(columns(a)).to_reader(max_chunksize=9),
     "pyarrow lists": lambda a: pa.FixedSizeListArray.from_arrays(pa.array(a.ravel()), 3),
     "pyarrow list slice": lambda a: pa.FixedSizeListArray.from_arrays(pa.array(np.tile(a.ravel(), 2)), 3)[: len(a)],
+    "pyarrow lists of any length": lambda a: pa.array(a.tolist()),
+    "pyarrow list chunks": lambda a: pa.chunked_array([a[:5].tolist(), [], a[5:].tolist()]),
+    "pyarrow lists sliced": lambda a: pa.array([[9.0], *a.tolist()])[1:],
+    "pyarrow large lists": lambda a: pa.array(a.tolist(), pa.large_list(pa.float64())),
+    "pyarrow table of lists": lambda a: pa.table({"probs": a.tolist()}),
+    "polars lists": lambda a: pl.Series("p", a.tolist()),
+    "polars frame of lists": lambda a: pl.DataFrame({"p": a.tolist()}),
+    "pandas series of lists": lambda a: pd.Series(a.tolist()),
+    "pandas series of arrays": lambda a: pd.Series(list(a), index=range(7, 7 + len(a))),
+    "pandas frame of lists": lambda a: pd.DataFrame({"probs": a.tolist()}),
+    "pandas without names": pd.DataFrame,
+    "pandas nullable": lambda a: pd.DataFrame(columns(a)).astype("Float64"),
+    "array of lists": lambda a: np.array([*a.tolist(), None], dtype=object)[:-1],
     "polars arrays": lambda a: pl.Series("p", a, dtype=pl.Array(pl.Float64, 3)),
 }
 
@@ -99,6 +113,12 @@ def test_names_of_columns_are_the_classes(world: World) -> None:
         lambda v: [np.repeat(CLASSES, row) for row in v],
         lambda v: pa.array([np.repeat(CLASSES, row).tolist() for row in v]),
         lambda v: pl.Series([np.repeat(CLASSES, row).tolist() for row in v]),
+        lambda v: np.array([np.repeat(CLASSES, row) for row in v]),
+        lambda v: np.array([[*np.repeat(CLASSES, row), None] for row in v], dtype=object),
+        lambda v: pd.DataFrame([np.repeat(CLASSES, row) for row in v]),
+        pd.DataFrame,
+        lambda v: [dict(zip(CLASSES, row, strict=True)) for row in v.tolist()],
+        lambda v: [Counter(np.repeat(CLASSES, row).tolist()) for row in v],
         lambda v: pd.Series([np.repeat(CLASSES, row).tolist() + [None, float("nan")] for row in v]),
     ],
 )
@@ -114,6 +134,7 @@ def test_masked_labels_are_left_out(world: World) -> None:
     assert Router().fit(world.probs[:3], labels).to_bytes() == wanted
     assert Router().fit(world.probs[:3], labels.astype(float)).to_bytes() == wanted
     assert Router().fit(world.probs[:3], [[0, 1], [2.0], [0, np.int64(0), "2"]]).to_bytes() == wanted
+    assert Router().fit(world.probs[:3], [[0, 1, pd.NA], [np.float32(2)], [0, np.uint8(0), np.str_("2")]]).to_bytes() == wanted
 
 
 def test_one_label_a_row_may_be_flat(world: World) -> None:
@@ -121,6 +142,34 @@ def test_one_label_a_row_may_be_flat(world: World) -> None:
     wanted = Router().fit(world.probs, np.eye(3, dtype=int)[flat]).to_bytes()
     for one in [flat, flat.tolist(), pd.Series(flat), flat.astype(str)]:
         assert Router().fit(world.probs, one).to_bytes() == wanted
+
+
+def test_an_oracle_may_answer_with_labels(world: World) -> None:
+    flat = world.votes.argmax(1)
+    sure = np.eye(3)[flat]
+    wanted = Router().fit(world.probs, world.votes, oracles={"llm": sure}).to_bytes()
+    for labels in [flat, flat.tolist(), flat.astype(str), pd.Series(flat, index=flat + 5), pl.Series(flat.astype(str)), pa.array(flat)]:
+        assert Router().fit(world.probs, world.votes, oracles={"llm": labels}).to_bytes() == wanted
+
+
+def test_missing_values_of_pandas(world: World) -> None:
+    labels = pd.Series(world.votes.argmax(1).astype(str), dtype="string")
+    labels[3] = pd.NA
+    with pytest.raises(PointsmanError, match="no votes") as caught:
+        Router().fit(world.probs, labels)
+    assert caught.value.row == 3
+    features = pd.DataFrame(world.features, columns=["a", "b"])
+    holes = features.mask(features > 0.9)
+    wanted = Router("tree").fit(world.probs, world.votes, features=holes).to_bytes()
+    assert Router("tree").fit(world.probs, world.votes, features=holes.astype("Float64")).to_bytes() == wanted
+
+
+def test_a_series_is_a_feature(world: World) -> None:
+    wanted = Router("features:x_a=3").fit(world.probs, world.votes, features={"a": world.features[:, 0]}).to_bytes()
+    for series in [pd.Series(world.features[:, 0], name="a"), pl.Series("a", world.features[:, 0])]:
+        router = Router("features:x_a=3").fit(world.probs, world.votes, features=series)
+        assert router.to_bytes() == wanted
+        assert len(router.policy().decide(world.probs, features=series)) == len(world)
 
 
 FEATURES: dict[str, Any] = {
@@ -173,13 +222,15 @@ def test_arrow_lists_are_read_where_they_lie(queries: World) -> None:
     for kind in [pa.float32(), pa.float64()]:
         values = pa.array(queries.probs.ravel(), kind)
         lists = pa.FixedSizeListArray.from_arrays(values, 3)
-        rows = _native.Frame(lists).lists("")
+        rows = _native.Frame(lists).lists("", 3)
         assert rows.address == values.buffers()[1].address and rows.shape == (len(queries), 3)
         batch = pa.record_batch({"probs": lists})
-        assert _native.Frame(batch).lists("probs").address == values.buffers()[1].address
+        assert _native.Frame(batch).lists("probs", 3).address == values.buffers()[1].address
+        loose = lists.cast(pa.list_(kind))
+        assert _native.Frame(loose).lists("", 3).address == loose.flatten().buffers()[1].address
         later = lists[5:]
         size = kind.bit_width // 8
-        assert _native.Frame(later).lists("").address == values.buffers()[1].address + 15 * size
+        assert _native.Frame(later).lists("", 3).address == values.buffers()[1].address + 15 * size
 
 
 def test_deciding_does_not_copy() -> None:

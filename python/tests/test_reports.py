@@ -1,5 +1,6 @@
 """Reports are data first, and can be drawn anywhere."""
 
+from html import escape
 from pathlib import Path
 
 import matplotlib
@@ -44,8 +45,18 @@ def test_diagnosis(world: World, tmp_path: Path) -> None:
     assert diagnosis.data["rows"] == len(world) and diagnosis.advice in repr(diagnosis)
     assert diagnosis.sentence in diagnosis._repr_html_() or "&" in diagnosis._repr_html_()
     assert diagnosis.svg().startswith("<svg") and len(diagnosis.plot().get_lines()) == 2
+    shown = diagnosis._repr_html_()
+    assert "always-predict" in shown and all(escape(remark) in shown for remark in diagnosis.remarks)
     diagnosis.save_html(tmp_path / "diagnosis.html")
-    assert (tmp_path / "diagnosis.html").stat().st_size > 10_000
+    page = (tmp_path / "diagnosis.html").read_text()
+    # The verdict, and the page of one half judged by the other.
+    assert shown.split("<svg")[0] in page and "Decision landscape" in page and page.count("<iframe") == 1
+    few = diagnose(world.probs[:20], world.votes[:20])
+    assert few.advice == "more-data" and few.sentence.split(":")[0] in few._repr_html_()
+    tenth = diagnose(world.probs, world.votes, routes={"expert": 0.0}, budget=0.1)
+    assert tenth.data["task"]["budget"] == 0.1 and "router" in tenth._repr_html_() and len(tenth.html()) > 10_000
+    one = diagnose(world.probs, world.votes.argmax(1))
+    assert one.advice == "one-label" and "<svg" in one._repr_html_()
 
 
 def test_decomposition(world: World, tmp_path: Path) -> None:

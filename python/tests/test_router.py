@@ -41,6 +41,7 @@ def test_parameters_are_set_and_cloned(world: World) -> None:
     again = clone(router)
     assert again.get_params() == router.get_params() and not hasattr(again, "router_")
     assert repr(again) == "Router(partition='confidence:4', seed=3)"
+    assert repr(pickle.loads(pickle.dumps(Router()))) == "Router()"
 
 
 def test_fitting_again_forgets(world: World) -> None:

@@ -40,6 +40,16 @@ def test_the_stub_is_of_the_module() -> None:
     assert functions | set(classes) | {"DIAGNOSIS_STEPS", "VERSION"} == public
 
 
+def test_everything_public_is_found_and_described() -> None:
+    assert set(pointsman.__all__) <= set(dir(pointsman)) and "Any" not in dir(pointsman)
+    for name in set(pointsman.__all__) - {"__version__"}:
+        one = getattr(pointsman, name)
+        assert one.__doc__, name
+        for member, value in vars(one).items() if isinstance(one, type) else []:
+            if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                assert value.__doc__, f"{name}.{member}"
+
+
 def test_only_numpy_is_needed_to_import() -> None:
     code = """
 import sys

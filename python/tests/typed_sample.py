@@ -17,6 +17,9 @@ def use(probs: npt.NDArray[np.float32], votes: npt.NDArray[np.int64]) -> tuple[D
         estimator=Estimator.SHRINK,
         ties=Ties.FRUGAL,
     )
+    cheaper: Policy = policy.reprice(abstain=0.3).reprice(routes={"expert": 0.2}, abstain=None)
+    same: Task = Task("brier", {"expert": 0.1, "jury": (Oracle.panel(3), 0.05)}, abstain=0.5)
+    assert cheaper.task.abstain is None and router.policy(task=same).actions == policy.actions
     decisions: Decisions = policy.decide(probs)
     codes: npt.NDArray[np.int16] = decisions.action_codes
     costs: npt.NDArray[np.float64] = decisions.costs

@@ -8,7 +8,7 @@ use pointsman_table::{decision_columns, decision_values, record_batch};
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 
-use crate::error::{Refusal, refused};
+use crate::error::{Refusal, not_pickled, refused};
 use crate::policy::Judgement;
 
 /// Rows decided before Ctrl-C is looked for.
@@ -54,6 +54,10 @@ impl Decisions {
 impl Decisions {
     fn __len__(&self) -> usize {
         self.rows
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Decisions", "keep or send to_arrow() or to_pandas()"))
     }
 
     #[getter]

@@ -1,5 +1,6 @@
 //! Refusals as Python knows them.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -15,6 +16,12 @@ pub(crate) struct Refusal {
 impl Refusal {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), row: None, column: None }
+    }
+
+    /// A whole column is to blame.
+    pub(crate) fn of(column: &str, reason: impl std::fmt::Display) -> Self {
+        let column = pointsman::printable(column);
+        Self { message: format!("column {column}: {reason}"), row: None, column: Some(column) }
     }
 
     pub(crate) fn at(row: usize, column: &str, reason: impl std::fmt::Display) -> Self {
@@ -35,7 +42,14 @@ impl From<pointsman::Error> for Refusal {
 
 impl From<pointsman_table::Error> for Refusal {
     fn from(error: pointsman_table::Error) -> Self {
-        Self::new(error.to_string())
+        let message = error.to_string();
+        match error {
+            // Files count rows from one, arrays from zero.
+            pointsman_table::Error::Row { row, column, .. } => {
+                Self { message, row: usize::try_from(row).ok().and_then(|row| row.checked_sub(1)), column }
+            }
+            _ => Self::new(message),
+        }
     }
 }
 
@@ -59,4 +73,18 @@ impl From<Refusal> for PyErr {
 /// Turns a refusal of the core into an exception.
 pub(crate) fn refused<E: Into<Refusal>>(error: E) -> PyErr {
     error.into().into()
+}
+
+/// Turns what went wrong with a file into an exception: the operating system's own, if it was that which refused.
+pub(crate) fn failed(error: pointsman_table::Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        pointsman_table::Error::Io { source, .. } => std::io::Error::new(source.kind(), message).into(),
+        other => refused(other),
+    }
+}
+
+/// That something lives in this process only.
+pub(crate) fn not_pickled(what: &str, instead: &str) -> PyErr {
+    PyTypeError::new_err(format!("{what} cannot be pickled: {instead}"))
 }

@@ -1,8 +1,10 @@
 //! Arrow tables of any library, through the PyCapsule interface.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, GenericListArray, OffsetSizeTrait};
 use arrow_buffer::ScalarBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType, FieldRef};
@@ -56,12 +58,16 @@ impl Frame {
         self.fields.iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// How many numbers each value of a column is: none if it is not a list of fixed length.
+    /// How many numbers the first value of a column is: none if it is no list.
     fn list_size(&self, column: &str) -> PyResult<Option<usize>> {
-        match self.fields[self.place(column)?].data_type() {
-            DataType::FixedSizeList(_, size) => Ok(usize::try_from(*size).ok()),
-            _ => Ok(None),
-        }
+        let place = self.place(column)?;
+        let first = self.batches.iter().map(|batch| &batch[place]).find(|array| !array.is_empty());
+        Ok(match self.fields[place].data_type() {
+            DataType::FixedSizeList(_, size) => usize::try_from(*size).ok(),
+            DataType::List(_) => Some(first.map_or(0, |lists| lists.as_list::<i32>().value_length(0) as usize)),
+            DataType::LargeList(_) => Some(first.map_or(0, |lists| lists.as_list::<i64>().value_length(0) as usize)),
+            _ => None,
+        })
     }
 
     /// Columns side by side. A missing value is refused, or not a number.
@@ -77,18 +83,18 @@ impl Frame {
         Ok(Rows { width: columns.len(), values })
     }
 
-    /// The numbers of a column of lists of fixed length, where they lie.
-    fn lists(&self, column: &str) -> PyResult<Rows> {
+    /// The numbers of a column of lists, where they lie. All lists are `width` long.
+    fn lists(&self, column: &str, width: usize) -> PyResult<Rows> {
         let place = self.place(column)?;
-        let DataType::FixedSizeList(item, size) = self.fields[place].data_type() else {
-            let found = self.fields[place].data_type();
-            return Err(refused(Refusal::new(format!("column {column} is {found}, not lists of fixed length"))));
+        let found = self.fields[place].data_type();
+        let Some(item) = item_of(found) else {
+            return Err(refused(Refusal::of(column, format!("{found}: lists of {width} numbers are needed"))));
         };
         let values = match item.data_type() {
-            DataType::Float32 => Values::Single(self.flatten::<Float32Type>(place)?),
-            _ => Values::Double(self.flatten::<Float64Type>(place)?),
+            DataType::Float32 => Values::Single(self.flatten::<Float32Type>(place, width)?),
+            _ => Values::Double(self.flatten::<Float64Type>(place, width)?),
         };
-        Ok(Rows { width: usize::try_from(*size).unwrap_or_default(), values })
+        Ok(Rows { width, values })
     }
 
     /// A column as text.
@@ -124,7 +130,7 @@ impl Frame {
     fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef, place: usize) -> PyResult<ArrayRef> {
         let (name, found) = (self.fields[place].name(), array.data_type());
         if !(found.is_numeric() || *found == DataType::Boolean) {
-            return Err(refused(Refusal::new(format!("column {name} is {found}: numbers are needed"))));
+            return Err(refused(Refusal::of(name, format!("{found} is not a type of real numbers"))));
         }
         cast(array, &T::DATA_TYPE).map_err(arrow)
     }
@@ -139,6 +145,10 @@ impl Frame {
         let mut start = 0;
         for batch in &self.batches {
             let rows = batch.first().map_or(0, |array| array.len());
+            // Where nothing follows there is no place for even the first number.
+            if rows == 0 {
+                continue;
+            }
             for (slot, &place) in places.iter().enumerate() {
                 let array = self.numbers::<T>(&batch[place], place)?;
                 let values = array.as_primitive::<T>();
@@ -156,24 +166,54 @@ impl Frame {
         Ok(out.into())
     }
 
-    fn flatten<T: ArrowPrimitiveType>(&self, place: usize) -> PyResult<ScalarBuffer<T::Native>> {
+    fn flatten<T: ArrowPrimitiveType>(&self, place: usize, width: usize) -> PyResult<ScalarBuffer<T::Native>> {
         let (name, mut parts, mut start) = (self.fields[place].name(), Vec::new(), 0);
-        for batch in &self.batches {
-            let lists = batch[place].as_fixed_size_list();
-            self.no_nulls(&batch[place], name, start)?;
-            let size = usize::try_from(lists.value_length()).unwrap_or_default();
-            let numbers = self.numbers::<T>(lists.values(), place)?;
+        for array in self.batches.iter().map(|batch| &batch[place]) {
+            self.no_nulls(array, name, start)?;
+            let items = items_of(array, width).map_err(|(row, found)| {
+                let reason = format!("a list of {found} numbers: {width} are needed");
+                refused(Refusal::at(start + row, name, reason))
+            })?;
+            let numbers = self.numbers::<T>(&items, place)?;
             if numbers.null_count() > 0 {
                 let value = (0..numbers.len()).find(|&value| numbers.is_null(value)).unwrap_or_default();
-                let (row, slot) = (start + value / size, value % size);
+                let (row, slot) = (start + value / width, value % width);
                 return Err(refused(Refusal::at(row, &format!("{name}[{slot}]"), "the value is missing: fill it in")));
             }
-            start += lists.len();
+            start += array.len();
             parts.push(numbers.as_primitive::<T>().values().clone());
         }
         match <[_; 1]>::try_from(parts) {
             Ok([one]) => Ok(one),
             Err(parts) => Ok(parts.iter().flat_map(|part| part.iter().copied()).collect::<Vec<_>>().into()),
+        }
+    }
+}
+
+/// What lists hold; none if they are no lists.
+fn item_of(kind: &DataType) -> Option<&FieldRef> {
+    match kind {
+        DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item) => Some(item),
+        _ => None,
+    }
+}
+
+/// What lists of one length hold, where it lies; or the first list of another length, and that length.
+fn items_of(lists: &ArrayRef, width: usize) -> Result<ArrayRef, (usize, usize)> {
+    fn joined<O: OffsetSizeTrait>(lists: &GenericListArray<O>, width: usize) -> Result<ArrayRef, (usize, usize)> {
+        let offsets = lists.offsets();
+        match offsets.lengths().enumerate().find(|&(_, found)| found != width) {
+            Some(other) => Err(other),
+            None => Ok(lists.values().slice(offsets[0].as_usize(), lists.len() * width)),
+        }
+    }
+    match lists.data_type() {
+        DataType::List(_) => joined(lists.as_list::<i32>(), width),
+        DataType::LargeList(_) => joined(lists.as_list::<i64>(), width),
+        _ => {
+            let lists = lists.as_fixed_size_list();
+            let found = usize::try_from(lists.value_length()).unwrap_or_default();
+            if found == width || lists.is_empty() { Ok(Arc::clone(lists.values())) } else { Err((0, found)) }
         }
     }
 }

@@ -89,9 +89,10 @@ impl Policy {
         Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels })
     }
 
-    /// The same policy under other prices.
-    fn reprice(&self, task: &Bound<'_, Task>) -> PyResult<Self> {
-        let policy = self.policy.reprice(&task.get().0).map_err(refused)?;
+    /// The same policy under other prices; what is `...` stays as it is.
+    fn reprice(&self, routes: &Bound<'_, PyAny>, abstain: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let task = Task::repriced(self.policy.task(), routes, abstain)?;
+        let policy = self.policy.reprice(&task).map_err(refused)?;
         Ok(Self::new(Arc::clone(&self.router), policy))
     }
 
@@ -197,7 +198,7 @@ impl Policy {
 }
 
 /// Which actions are certainly the best of their cells.
-#[pyclass(frozen, module = "pointsman._native")]
+#[pyclass(frozen, module = "pointsman")]
 pub(crate) struct Judgement(pub(crate) Arc<pointsman::Judgement>);
 
 #[pymethods]
@@ -218,6 +219,11 @@ impl Judgement {
     #[getter]
     fn cells(&self) -> Vec<bool> {
         self.0.cells.iter().map(|cell| cell.certain).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let (certain, cells) = (self.0.cells.iter().filter(|cell| cell.certain).count(), self.0.cells.len());
+        format!("<Judgement: {certain} of {cells} cells certain, regret at most {:.4}>", self.0.regret_bound)
     }
 }
 

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pointsman_table::{Filter, Frame, Need, ReadOptions};
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::refused;
+use crate::error::failed;
 
 /// Reads a table, with labels from a long table if one is given, and only the rows that pass all filters.
 #[pyfunction]
@@ -22,10 +21,7 @@ pub(crate) fn read<'py>(
     let filters = filters.into_iter().map(|(column, value)| Filter::new(column, value)).collect();
     let need = if annotations.is_some() { Need::Votes } else { Need::default() };
     let options = ReadOptions { annotations, filters, need, ..ReadOptions::default() };
-    let frame = py.detach(|| pointsman_table::read_frame(&path, &options)).map_err(|error| match error {
-        pointsman_table::Error::Io { .. } => PyOSError::new_err(error.to_string()),
-        other => refused(other),
-    })?;
+    let frame = py.detach(|| pointsman_table::read_frame(&path, &options)).map_err(failed)?;
     let Frame { table, ids, .. } = frame;
     let (rows, classes) = (table.rows(), table.classes().len());
     let reals = |values: Vec<f64>, width: usize| -> PyResult<Bound<'py, PyArray2<f64>>> {

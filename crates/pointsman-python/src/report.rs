@@ -6,7 +6,7 @@ use pointsman::{DEFAULT_SPLITS, Replay};
 use pointsman_report::{FIGURES, Inputs, html, reliability};
 use pyo3::prelude::*;
 
-use crate::error::{Refusal, refused};
+use crate::error::{Refusal, not_pickled, refused};
 use crate::policy::Policy;
 use crate::table::Table;
 use crate::task::Task;
@@ -74,6 +74,10 @@ impl Report {
         serde_json::to_string(&self.report).map_err(unwritten)
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Report", "keep data, or the page by save_html()"))
+    }
+
     /// One page that needs nothing else.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
         let (judged, report) = (Arc::clone(&self.judged), self.report.clone());
@@ -139,6 +143,10 @@ impl Diagnosis {
     /// What `pointsman diagnose --json` prints, but that rows are counted from zero.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.diagnosis).map_err(unwritten)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Diagnosis", "keep data, or the page by save_html()"))
     }
 
     /// The page of a router of one half judged on the other.

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pointsman::{CellId, Factor, Partition};
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::error::{Refusal, refused};
+use crate::error::{Refusal, failed, refused};
 use crate::policy::Policy;
 use crate::table::Table;
 use crate::task::Task;
@@ -63,10 +62,7 @@ impl Router {
 
     /// Writes the router file; it appears whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| pointsman_table::save_router(path, &self.0)).map_err(|error| match error {
-            pointsman_table::Error::Io { .. } => PyOSError::new_err(error.to_string()),
-            other => refused(other),
-        })
+        py.detach(|| pointsman_table::save_router(path, &self.0)).map_err(failed)
     }
 
     fn policy(&self, py: Python<'_>, task: &Bound<'_, Task>) -> PyResult<Policy> {

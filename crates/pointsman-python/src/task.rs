@@ -1,13 +1,24 @@
 //! Losses, oracles and tasks.
 
-use pointsman::{Aggregate, Limit};
+use pointsman::{Aggregate, Limit, Route};
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyMapping, PyTuple, PyType};
 
 use crate::error::{Refusal, refused};
 
 /// A proper loss: a name, or a cost matrix.
-#[pyclass(frozen, eq, module = "pointsman._native")]
+///
+/// Named losses are `brier`, `cross-entropy`, `spherical`, `zero-one`, `fn-fp:fp=1,fn=3`, `three-part` and `asymmetric:2`.
+///
+/// Examples
+/// --------
+/// >>> from pointsman import Loss
+/// >>> Loss("brier").entropy([0.5, 0.5])
+/// 0.5
+/// >>> loss = Loss.matrix([[0, 3], [1, 0], [0.4, 0.4]], acts=["ship", "hold", "ask"])
+/// >>> loss.acts, loss.entropy([0.5, 0.5])
+/// (['ship', 'hold', 'ask'], 0.4)
+#[pyclass(frozen, eq, module = "pointsman")]
 #[derive(PartialEq)]
 pub(crate) struct Loss(pub(crate) pointsman::Loss);
 
@@ -18,28 +29,40 @@ impl Loss {
         Ok(Self(name.parse().map_err(refused::<pointsman::Error>)?))
     }
 
+    /// A loss of one's own: what each act costs under each class, one row an act, one column a class.
     #[staticmethod]
     #[pyo3(signature = (cost, acts = None))]
-    fn matrix(cost: Vec<Vec<f64>>, acts: Option<Vec<String>>) -> PyResult<Self> {
+    fn matrix(cost: &Bound<'_, PyAny>, acts: Option<Vec<String>>) -> PyResult<Self> {
+        // Frames are no sequences of their rows.
+        let plain = cost.call_method0("to_numpy").unwrap_or_else(|_| cost.clone());
+        let cost: Vec<Vec<f64>> = plain.extract().map_err(|error| {
+            refused(Refusal::new(format!(
+                "cost matrix: give rows of numbers, one row an act, one column a class ({error})"
+            )))
+        })?;
         let acts = acts.unwrap_or_else(|| (0..cost.len()).map(|act| act.to_string()).collect());
         Ok(Self(pointsman::Loss::matrix(acts, cost).map_err(refused)?))
     }
 
+    /// The names of the acts, if the loss has acts of its own.
     #[getter]
     fn acts(&self) -> Option<Vec<String>> {
         self.0.acts().map(<[String]>::to_vec)
     }
 
+    /// What each act costs under each class.
     #[getter]
     fn cost(&self) -> Option<Vec<Vec<f64>>> {
         self.0.costs().map(|rows| rows.into_iter().map(<[f64]>::to_vec).collect())
     }
 
+    /// What the loss is counted in.
     #[getter]
     fn unit(&self) -> &'static str {
         self.0.unit()
     }
 
+    /// The largest loss there is.
     #[getter]
     fn bound(&self) -> f64 {
         self.0.bound()
@@ -106,8 +129,16 @@ impl Loss {
     }
 }
 
-/// Whom to ask.
-#[pyclass(frozen, eq, module = "pointsman._native")]
+/// Whom to ask, and what is assumed of the answers.
+///
+/// Examples
+/// --------
+/// >>> from pointsman import Oracle
+/// >>> Oracle.panel(3, "plurality")
+/// Oracle("panel:m=3,aggregate=plurality")
+/// >>> Oracle.bayes() == Oracle("bayes"), str(Oracle.measured())
+/// (True, 'measured')
+#[pyclass(frozen, eq, module = "pointsman")]
 #[derive(PartialEq)]
 pub(crate) struct Oracle(pub(crate) pointsman::Oracle);
 
@@ -118,20 +149,26 @@ impl Oracle {
         Ok(Self(kind.parse().map_err(refused::<pointsman::Error>)?))
     }
 
+    /// One that answers with what annotators would say in the long run, and so loses the irreducible loss alone.
     #[staticmethod]
     fn bayes() -> Self {
         Self(pointsman::Oracle::bayes())
     }
 
+    /// One whose predictions for the calibration rows are known: `Router.fit(…, oracles={name: …})`. It is judged by them.
     #[staticmethod]
     fn measured() -> Self {
         Self(pointsman::Oracle::measured())
     }
 
+    /// So many annotators, whose labels become their shares (`mean`), the most frequent one (`plurality`), or shares
+    /// with `smoothing` labels more of each class (`laplace`).
     #[staticmethod]
     #[pyo3(signature = (experts, aggregate = "mean", *, smoothing = None))]
-    fn panel(experts: u32, aggregate: &str, smoothing: Option<f64>) -> PyResult<Self> {
+    fn panel(experts: i64, aggregate: &str, smoothing: Option<f64>) -> PyResult<Self> {
         let aggregate = Aggregate::new(aggregate, smoothing).map_err(refused)?;
+        // No panel is so large or so small: the core says which may be.
+        let experts = u32::try_from(experts).unwrap_or(if experts < 0 { 0 } else { u32::MAX });
         Ok(Self(pointsman::Oracle::panel(experts, aggregate).map_err(refused)?))
     }
 
@@ -152,36 +189,39 @@ impl Oracle {
     }
 }
 
-/// A loss, priced oracles, and what else a policy is made for.
-#[pyclass(frozen, eq, module = "pointsman._native")]
+/// A loss, priced oracles, and what else a policy is made for. Parameters are those of `Router.policy`.
+///
+/// Examples
+/// --------
+/// >>> from pointsman import Oracle, Task
+/// >>> Task("brier", {"expert": 0.05, "jury": (Oracle.panel(3), 0.02)}, abstain=0.3).actions
+/// ['predict', 'route:expert', 'route:jury', 'abstain']
+#[pyclass(frozen, eq, module = "pointsman")]
 #[derive(PartialEq)]
 pub(crate) struct Task(pub(crate) pointsman::Task);
 
 #[pymethods]
 impl Task {
     #[new]
-    #[pyo3(signature = (loss, routes = vec![], *, abstain = None, budget = None, target_loss = None, estimator = "shrink", ties = "frugal"))]
+    #[pyo3(signature = (loss = None, routes = None, *, abstain = None, budget = None, target_loss = None, estimator = "shrink", ties = "frugal"))]
     fn new(
-        loss: &Bound<'_, Loss>,
-        routes: Vec<(String, Bound<'_, Oracle>, f64)>,
-        abstain: Option<f64>,
-        budget: Option<f64>,
-        target_loss: Option<f64>,
+        loss: Option<&Bound<'_, PyAny>>,
+        routes: Option<&Bound<'_, PyAny>>,
+        abstain: Option<&Bound<'_, PyAny>>,
+        budget: Option<&Bound<'_, PyAny>>,
+        target_loss: Option<&Bound<'_, PyAny>>,
         estimator: &str,
         ties: &str,
     ) -> PyResult<Self> {
+        let loss = loss.map_or(Ok(pointsman::Loss::brier()), loss_of)?;
+        let routes = routes.map_or(Ok(Vec::new()), |routes| routes_of(routes, &[]))?;
+        let number = |what: &str, value: Option<&Bound<'_, PyAny>>| value.map(|value| number(what, value)).transpose();
+        let abstain = number("abstain", abstain)?;
+        let (budget, target_loss) = (number("budget", budget)?, number("target_loss", target_loss)?);
         let build = || {
-            let mut task = pointsman::Task::new(loss.get().0.clone()).estimator(estimator.parse()?).ties(ties.parse()?);
-            for (name, oracle, price) in routes {
-                task = task.route(name, oracle.get().0.clone(), price)?;
-            }
-            if let Some(price) = abstain {
-                task = task.abstain(price)?;
-            }
-            if let Some(share) = budget {
-                task = task.budget(share)?;
-            }
-            target_loss.map_or(Ok(task.clone()), |loss| task.target_loss(loss))
+            let task = pointsman::Task::new(loss).estimator(estimator.parse()?).ties(ties.parse()?);
+            let task = limited(priced(task, routes, abstain)?, budget.map(Limit::Budget))?;
+            limited(task, target_loss.map(Limit::TargetLoss))
         };
         Ok(Self(build().map_err(refused::<pointsman::Error>)?))
     }
@@ -192,42 +232,50 @@ impl Task {
         Ok(Self(pointsman_table::parse_task(text).map_err(|reason| refused(Refusal::new(reason)))?))
     }
 
+    /// The loss.
     #[getter]
     fn loss(&self) -> Loss {
         Loss(self.0.loss().clone())
     }
 
+    /// Name, oracle and price of each route.
     #[getter]
     fn routes(&self) -> Vec<(String, Oracle, f64)> {
         let route = |route: &pointsman::Route| (route.name().to_owned(), Oracle(route.oracle().clone()), route.price());
         self.0.routes().iter().map(route).collect()
     }
 
+    /// The price of declining; none if that is not allowed.
     #[getter]
     fn abstain(&self) -> Option<f64> {
         self.0.abstain_price()
     }
 
+    /// The largest share of queries to be routed.
     #[getter]
     fn budget(&self) -> Option<f64> {
         self.0.limit().and_then(|limit| if let Limit::Budget(share) = limit { Some(share) } else { None })
     }
 
+    /// The expected loss to be kept.
     #[getter]
     fn target_loss(&self) -> Option<f64> {
         self.0.limit().and_then(|limit| if let Limit::TargetLoss(loss) = limit { Some(loss) } else { None })
     }
 
+    /// How the irreducible loss is estimated.
     #[getter]
     fn estimator(&self) -> String {
         self.0.chosen_estimator().to_string()
     }
 
+    /// Which action wins when costs are equal.
     #[getter]
     fn ties(&self) -> String {
         self.0.chosen_ties().to_string()
     }
 
+    /// The actions in the order of costs.
     #[getter]
     fn actions(&self) -> Vec<String> {
         self.0.action_names()
@@ -236,7 +284,12 @@ impl Task {
     fn __repr__(&self) -> String {
         let routes = self.0.routes().iter().map(|r| format!(", {} {} at {}", r.name(), r.oracle(), r.price()));
         let abstain = self.0.abstain_price().map(|price| format!(", abstain at {price}")).unwrap_or_default();
-        format!("<Task: {}{}{abstain}>", self.0.loss(), routes.collect::<String>())
+        let limit = match self.0.limit() {
+            Some(Limit::Budget(share)) => format!(", budget {share}"),
+            Some(Limit::TargetLoss(loss)) => format!(", target loss {loss}"),
+            None => String::new(),
+        };
+        format!("<Task: {}{}{abstain}{limit}>", self.0.loss(), routes.collect::<String>())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -247,14 +300,129 @@ impl Task {
     }
 
     #[staticmethod]
-    fn _restored(
-        loss: &Bound<'_, Loss>,
-        routes: Vec<(String, Bound<'_, Oracle>, f64)>,
-        abstain: Option<f64>,
-        limits: (Option<f64>, Option<f64>),
+    fn _restored<'py>(
+        loss: &Bound<'py, PyAny>,
+        routes: &Bound<'py, PyAny>,
+        abstain: Option<Bound<'py, PyAny>>,
+        limits: (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>),
         estimator: &str,
         ties: &str,
     ) -> PyResult<Self> {
-        Self::new(loss, routes, abstain, limits.0, limits.1, estimator, ties)
+        Self::new(Some(loss), Some(routes), abstain.as_ref(), limits.0.as_ref(), limits.1.as_ref(), estimator, ties)
     }
+}
+
+impl Task {
+    /// The same task at other prices. Whatever is `...` stays as it is; a route given by its price alone asks whom it asked.
+    pub(crate) fn repriced(
+        task: &pointsman::Task,
+        routes: &Bound<'_, PyAny>,
+        abstain: &Bound<'_, PyAny>,
+    ) -> PyResult<pointsman::Task> {
+        let kept = routes.py().Ellipsis();
+        let routes = if routes.is(&kept) {
+            task.routes().iter().map(|r| (r.name().to_owned(), r.oracle().clone(), r.price())).collect()
+        } else {
+            routes_of(routes, task.routes())?
+        };
+        let abstain = match abstain {
+            same if same.is(&kept) => task.abstain_price(),
+            never if never.is_none() => None,
+            price => Some(number("abstain", price)?),
+        };
+        let bare =
+            pointsman::Task::new(task.loss().clone()).estimator(task.chosen_estimator()).ties(task.chosen_ties());
+        priced(bare, routes, abstain).and_then(|task_now| limited(task_now, task.limit())).map_err(refused)
+    }
+}
+
+type Routes = Vec<(String, pointsman::Oracle, f64)>;
+
+fn priced(mut task: pointsman::Task, routes: Routes, abstain: Option<f64>) -> pointsman::Result<pointsman::Task> {
+    for (name, oracle, price) in routes {
+        task = task.route(name, oracle, price)?;
+    }
+    match abstain {
+        Some(price) => task.abstain(price),
+        None => Ok(task),
+    }
+}
+
+fn limited(task: pointsman::Task, limit: Option<Limit>) -> pointsman::Result<pointsman::Task> {
+    match limit {
+        Some(Limit::Budget(share)) => task.budget(share),
+        Some(Limit::TargetLoss(loss)) => task.target_loss(loss),
+        None => Ok(task),
+    }
+}
+
+fn number(what: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract().map_err(|_| refused(Refusal::new(format!("{what}: {} is not a number", shown(value)))))
+}
+
+fn loss_of(value: &Bound<'_, PyAny>) -> PyResult<pointsman::Loss> {
+    if let Ok(loss) = value.cast::<Loss>() {
+        return Ok(loss.get().0.clone());
+    }
+    match value.extract::<String>() {
+        Ok(name) => name.parse().map_err(refused::<pointsman::Error>),
+        Err(_) => {
+            let reason = format!("loss: give a name such as \"brier\", or Loss.matrix(…), not {}", shown(value));
+            Err(refused(Refusal::new(reason)))
+        }
+    }
+}
+
+fn oracle_of(value: &Bound<'_, PyAny>) -> Option<PyResult<pointsman::Oracle>> {
+    if let Ok(oracle) = value.cast::<Oracle>() {
+        return Some(Ok(oracle.get().0.clone()));
+    }
+    value.extract::<String>().ok().map(|kind| kind.parse().map_err(refused::<pointsman::Error>))
+}
+
+/// Routes as users give them: a price, or an oracle and a price, for each name. Who has a price alone is known already, or
+/// Bayes-optimal.
+fn routes_of(routes: &Bound<'_, PyAny>, known: &[Route]) -> PyResult<Routes> {
+    let pairs = match routes.cast::<PyMapping>() {
+        Ok(mapping) => mapping.items()?.into_any(),
+        Err(_) => routes.clone(),
+    };
+    let wrong = || {
+        let reason = format!("routes: give {{name: price}} or {{name: (Oracle, price)}}, not {}", shown(routes));
+        refused(Refusal::new(reason))
+    };
+    type Any<'py> = Bound<'py, PyAny>;
+    let mut found = Vec::new();
+    for route in pairs.try_iter().map_err(|_| wrong())? {
+        let route = route?;
+        let (name, oracle, price) = if let Ok((name, given)) = route.extract::<(Any<'_>, Any<'_>)>() {
+            match given.extract::<(Any<'_>, Any<'_>)>() {
+                Ok((oracle, price)) => (name, Some(oracle), price),
+                Err(_) => (name, None, given),
+            }
+        } else {
+            // As `Task.routes` has them.
+            let (name, oracle, price) = route.extract::<(Any<'_>, Any<'_>, Any<'_>)>().map_err(|_| wrong())?;
+            (name, Some(oracle), price)
+        };
+        let name = name.str()?.to_string();
+        let what = format!("route {name:?}");
+        let oracle = match oracle {
+            Some(oracle) => oracle_of(&oracle)
+                .unwrap_or_else(|| Err(refused(Refusal::new(format!("{what}: give a price, or (Oracle, price)")))))?,
+            None => {
+                let before = known.iter().find(|route| route.name() == name);
+                before.map_or_else(pointsman::Oracle::bayes, |route| route.oracle().clone())
+            }
+        };
+        found.push((name, oracle, number(&what, &price)?));
+    }
+    Ok(found)
+}
+
+/// A value as messages show it, not too long.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
+    let short: String = text.chars().take(80).collect();
+    pointsman::printable(&if short == text { text } else { format!("{short}…") })
 }

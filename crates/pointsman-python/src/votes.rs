@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use numpy::PyArray2;
 use pyo3::prelude::*;
-use pyo3::types::PyFloat;
+use pyo3::types::{PyFloat, PyString};
 
 use crate::error::{Refusal, refused};
 
@@ -41,12 +41,18 @@ pub(crate) fn count_labels<'py>(
 
 /// A label as a class is called. Whole numbers may have become floats beside missing ones.
 fn name_of(label: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    if label.is_none() {
+    if let Ok(text) = label.cast::<PyString>() {
+        return Ok(Some(text.to_str()?.to_owned()));
+    }
+    // pandas has missing values of its own.
+    if label.is_none() || label.get_type().name()? == "NAType" {
         return Ok(None);
     }
-    match label.cast::<PyFloat>().map(|number| number.value()) {
+    // Numpy's numbers are no Python floats, but for the double.
+    let plain = if label.hasattr("dtype")? { label.call_method0("item")? } else { label.clone() };
+    match plain.cast::<PyFloat>().map(|number| number.value()) {
         Ok(number) if number.is_nan() => Ok(None),
         Ok(number) => Ok(Some(number.to_string())),
-        Err(_) => Ok(Some(label.str()?.to_str()?.to_owned())),
+        Err(_) => Ok(Some(plain.str()?.to_str()?.to_owned())),
     }
 }

@@ -30,12 +30,34 @@ const ANNOTATOR: &str = "annotator";
 /// The labels of every item, counted, waiting for the table's rows.
 pub(crate) struct Join {
     name: String,
-    items: HashMap<String, Item>,
+    ids: Names,
+    items: Vec<Item>,
+    /// Label counts, item by item.
+    counts: Vec<u32>,
     classes: usize,
 }
 
+/// Names and their numbers, in the order in which they came.
+#[derive(Default)]
+struct Names(HashMap<String, u32, foldhash::fast::RandomState>);
+
+impl Names {
+    /// The number of a name, a new one if it has none.
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.0.get(name) {
+            return number;
+        }
+        let next = self.0.len() as u32;
+        self.0.insert(name.to_owned(), next);
+        next
+    }
+
+    fn get(&self, name: &str) -> Option<usize> {
+        self.0.get(name).map(|&number| number as usize)
+    }
+}
+
 struct Item {
-    counts: Box<[u32]>,
     /// Labels still to be counted.
     room: u32,
     /// The row of the table that has this id, once it came.
@@ -51,8 +73,11 @@ impl Join {
             classes,
             first: options.first_labels.map_or(u32::MAX, NonZeroU32::get),
             labels: Labels::new(classes),
-            items: HashMap::new(),
-            seen: HashMap::new(),
+            ids: Names::default(),
+            items: Vec::new(),
+            counts: Vec::new(),
+            annotators: Names::default(),
+            seen: HashMap::default(),
         };
         let name = input.name.clone();
         guarded(&name, || match input.format {
@@ -69,7 +94,8 @@ impl Join {
         if counter.items.is_empty() {
             return Err(Error::file(&name, "has no rows: there must be at least one annotation"));
         }
-        Ok(Self { name, items: counter.items, classes: classes.len() })
+        let Counter { ids, items, counts, .. } = counter;
+        Ok(Self { name, ids, items, counts, classes: classes.len() })
     }
 
     /// Gives the rows their votes. After the table's `last` rows every annotation must have found its row.
@@ -77,28 +103,30 @@ impl Join {
         raw.votes.reserve(raw.ids.len() * self.classes);
         for (i, id) in raw.ids.iter().enumerate() {
             let at = RowAt { file: table, row: raw.rows[i], line: raw.lines.get(i).copied() };
-            let Some(item) = self.items.get_mut(id) else {
+            let Some(item) = self.ids.get(id) else {
                 return Err(at.row(format!("no annotation of id {} in {}: leave the row out", shown(id), self.name)));
             };
-            if let Some(row) = item.row.replace(at.row) {
+            if let Some(row) = self.items[item].row.replace(at.row) {
                 let row = if row == 0 { "a row left out by the filter".to_owned() } else { format!("row {row}") };
                 return Err(at.row(format!("id {} is also that of {row}: ids must differ", shown(id))));
             }
-            raw.votes.extend_from_slice(&item.counts);
+            raw.votes.extend_from_slice(&self.counts[item * self.classes..][..self.classes]);
         }
         for id in &raw.dropped_ids {
             // Rows count from one; zero stands for any row that was left out.
-            if let Some(item) = self.items.get_mut(id)
-                && let Some(row) = item.row.replace(0)
+            if let Some(item) = self.ids.get(id)
+                && let Some(row) = self.items[item].row.replace(0)
             {
                 let row = if row == 0 { "several rows".to_owned() } else { format!("row {row} and another") };
                 return Err(Error::file(table, format!("id {} is that of {row}: ids must differ", shown(id))));
             }
         }
+        // Items are numbered as they came: the first is the one to blame.
         if last
-            && let Some((id, item)) = self.items.iter().filter(|(_, i)| i.row.is_none()).min_by_key(|(_, i)| i.first)
+            && let Some(place) = self.items.iter().position(|item| item.row.is_none())
+            && let Some((id, _)) = self.ids.0.iter().find(|(_, number)| **number as usize == place)
         {
-            let at = RowAt { file: &self.name, row: item.first, line: None };
+            let at = RowAt { file: &self.name, row: self.items[place].first, line: None };
             return Err(at.value(ID, format!("{} is not an id of {table}", shown(id))));
         }
         Ok(())
@@ -111,9 +139,12 @@ struct Counter<'a> {
     /// How many labels of an item count, the first ones.
     first: u32,
     labels: Labels,
-    items: HashMap<String, Item>,
-    /// Who labelled what, with the row: an annotator asked twice is not two independent annotators.
-    seen: HashMap<(String, String), u64>,
+    ids: Names,
+    items: Vec<Item>,
+    counts: Vec<u32>,
+    annotators: Names,
+    /// Which annotator labelled which item, with the row: an annotator asked twice is not two independent annotators.
+    seen: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
 }
 
 /// Where the three columns stand.
@@ -155,29 +186,26 @@ impl Counter<'_> {
             let classes = listed(self.classes);
             return Err(at.value(LABEL, format!("label {} is not among the classes ({classes})", shown(&label))));
         };
+        let number = self.ids.number(&id);
         if let Some(annotator) = annotator {
-            let annotator = match annotator.text() {
-                Some(name) if !name.is_empty() => name.into_owned(),
-                _ => return Err(at.value(ANNOTATOR, "no annotator: name all of them, or drop the column")),
+            let Some(annotator) = annotator.text().filter(|name| !name.is_empty()) else {
+                return Err(at.value(ANNOTATOR, "no annotator: name all of them, or drop the column"));
             };
-            let who = shown(&annotator);
-            if let Some(row) = self.seen.insert((id.clone(), annotator), at.row) {
-                return Err(at.value(
-                    ANNOTATOR,
-                    format!("{who} labelled id {} already in row {row}: keep one label an annotator", shown(&id)),
-                ));
+            if let Some(row) = self.seen.insert((number, self.annotators.number(&annotator)), at.row) {
+                let (who, id) = (shown(&annotator), shown(&id));
+                let reason = format!("{who} labelled id {id} already in row {row}: keep one label an annotator");
+                return Err(at.value(ANNOTATOR, reason));
             }
         }
-        let (classes, room) = (self.classes.len(), self.first);
-        let item = self.items.entry(id).or_insert_with(|| Item {
-            counts: vec![0; classes].into_boxed_slice(),
-            room,
-            row: None,
-            first: at.row,
-        });
+        let (place, classes) = (number as usize, self.classes.len());
+        if place == self.items.len() {
+            self.items.push(Item { room: self.first, row: None, first: at.row });
+            self.counts.resize(self.counts.len() + classes, 0);
+        }
+        let item = &mut self.items[place];
         if item.room > 0 {
             item.room -= 1;
-            item.counts[class] += 1;
+            self.counts[place * classes + class] += 1;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! that a block of rows stays in the cache while each column is written into it, and looks at a column's
 //! type once a block, not once a value.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -280,7 +281,7 @@ impl Slice<'_> {
     }
 
     fn id(&self, field: usize, row: usize) -> Result<String> {
-        let id = cell(self.field(field), row).and_then(|cell| cell.id());
+        let id = cell(self.field(field), row).and_then(|cell| cell.id().map(Cow::into_owned));
         id.map_err(|why| self.at(row).value(&self.layout.names[field], why))
     }
 

@@ -29,9 +29,9 @@ impl Cell<'_> {
     }
 
     /// An id, which must be there.
-    pub(crate) fn id(&self) -> std::result::Result<String, String> {
+    pub(crate) fn id(&self) -> std::result::Result<Cow<'_, str>, String> {
         match self.text() {
-            Some(text) if !text.is_empty() => Ok(text.into_owned()),
+            Some(text) if !text.is_empty() => Ok(text),
             _ => Err("no id: every row needs one, or none may have it".to_owned()),
         }
     }

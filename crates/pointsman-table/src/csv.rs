@@ -112,7 +112,7 @@ fn cell<'a>(at: RowAt<'_>, layout: &Layout, record: &'a ByteRecord, field: usize
 }
 
 fn id(at: RowAt<'_>, layout: &Layout, record: &ByteRecord, field: usize) -> Result<String> {
-    cell(at, layout, record, field)?.id().map_err(|why| at.value(&layout.names[field], why))
+    cell(at, layout, record, field)?.id().map(Cow::into_owned).map_err(|why| at.value(&layout.names[field], why))
 }
 
 /// The most bytes of one record: a quote never closed need not be held in memory to be told so.

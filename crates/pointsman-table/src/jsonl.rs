@@ -148,7 +148,10 @@ impl<'a> Row<'a> {
 
     fn id(&self) -> Result<Option<String>> {
         let Some(field) = self.layout.id else { return Ok(None) };
-        self.cell(field)?.id().map(Some).map_err(|why| self.at.value(&self.layout.names[field], why))
+        self.cell(field)?
+            .id()
+            .map(|id| Some(id.into_owned()))
+            .map_err(|why| self.at.value(&self.layout.names[field], why))
     }
 
     /// Reads numbers by key or in order; `absent` stands for a key that a map leaves out, if it may.

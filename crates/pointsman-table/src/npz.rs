@@ -3,6 +3,7 @@
 //! Each array is read front to back through a file handle of its own, so that all of them advance row by
 //! row together and memory stays bounded. Only the zip's directory is left to a library.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -186,7 +187,8 @@ impl Slice<'_> {
     }
 
     fn id(&self, field: usize, row: usize) -> Result<String> {
-        let id = self.array(field)?.cell(row, 0).id();
+        let cell = self.array(field)?.cell(row, 0);
+        let id = cell.id().map(Cow::into_owned);
         id.map_err(|why| self.at(row).value(&self.layout.names[field], why))
     }
 

@@ -20,24 +20,19 @@ pub(crate) struct PerRow<'a> {
     ballots: &'a [u32],
     /// Loss of the weak prediction, and its entropy: what it expects to lose itself.
     totals: Vec<[f64; 2]>,
-    /// What each distinct set of votes tells.
-    told: Vec<Told>,
-    /// Snapshot means, one after the other.
-    means: Vec<f64>,
+    /// What each distinct set of votes tells, [`MEAN`] numbers and the snapshot mean, one after the other: a leaf adds them up.
+    told: Vec<f64>,
+    /// The number of labels of each.
+    labels: Vec<f64>,
 }
 
-/// What a set of votes tells whatever leaf it is in.
-#[derive(Debug, Clone, Copy)]
-struct Told {
-    /// The number of labels.
-    labels: f64,
-    /// ‖ȳ‖².
-    square: f64,
-    /// How often two of its labels differ; nothing if there is but one.
-    noise: f64,
-    /// The entropy of ȳ.
-    entropy: f64,
-}
+/// Places among what votes tell: one if there are two labels, and then how often two of them differ; the entropy of their mean ȳ;
+/// ‖ȳ‖²; ȳ from here on.
+const PAIRED: usize = 0;
+const NOISE: usize = 1;
+const ENTROPY: usize = 2;
+const SQUARE: usize = 3;
+const MEAN: usize = 4;
 
 /// What the rows of a leaf have in common.
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,16 +72,24 @@ impl<'a> PerRow<'a> {
         };
         let room = || (vec![0.0; classes], vec![0.0; classes]);
         let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(room, total).collect();
-        let mut means = vec![0.0; ballots.len() * classes];
+        let (mut told, mut labels) = (vec![0.0; ballots.len() * (MEAN + classes)], Vec::with_capacity(ballots.len()));
         let examples = ballots.examples().iter().filter_map(|&row| table.votes(row as usize));
-        let tell = |(votes, mean): (Votes<'_>, &mut [f64])| {
+        for (votes, told) in examples.zip(told.chunks_exact_mut(MEAN + classes)) {
+            let (k, (told, mean)) = (votes.k() as f64, told.split_at_mut(MEAN));
             votes.mean_into(mean);
-            let (labels, square) = (votes.k() as f64, dot(mean, mean));
-            let noise = if labels >= 2.0 { (1.0 - square) * labels / (labels - 1.0) } else { 0.0 };
-            Told { labels, square, noise, entropy: loss.entropy(mean) }
-        };
-        let told = examples.zip(means.chunks_exact_mut(classes)).map(tell).collect();
-        Self { table, ballots: ballots.of_rows(), totals, told, means }
+            labels.push(k);
+            (told[SQUARE], told[ENTROPY]) = (dot(mean, mean), loss.entropy(mean));
+            if k >= 2.0 {
+                (told[PAIRED], told[NOISE]) = (1.0, (1.0 - told[SQUARE]) * k / (k - 1.0));
+            }
+        }
+        Self { table, ballots: ballots.of_rows(), totals, told, labels }
+    }
+
+    /// What a distinct set of votes tells.
+    fn told(&self, ballot: usize) -> &[f64] {
+        let width = MEAN + self.table.classes().len();
+        &self.told[ballot * width..][..width]
     }
 
     pub(super) fn weight(&self, row: usize) -> f64 {
@@ -119,7 +122,7 @@ impl<'a> PerRow<'a> {
     /// A row's loss, the entropy of its labels and that of its prediction.
     pub(super) fn own(&self, row: usize) -> [f64; 3] {
         let [total, served] = self.totals[row];
-        [total, self.told[self.ballots[row] as usize].entropy, served]
+        [total, self.told(self.ballots[row] as usize)[ENTROPY], served]
     }
 
     /// The mean entropy of some rows' predictions.
@@ -139,7 +142,7 @@ impl<'a> PerRow<'a> {
             let (w, own) = (self.weight(row), self.own(row));
             all += w;
             served += w * own[2];
-            if self.told[self.ballots[row] as usize].labels >= 2.0 {
+            if self.labels[self.ballots[row] as usize] >= 2.0 {
                 weight += w;
                 sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += w * own);
             }
@@ -203,60 +206,53 @@ impl<'a> PerRow<'a> {
         let c = self.table.classes().len();
         let Scratch { runs, points, logs, .. } = scratch;
         points.clear();
-        points.resize(2 * c, 0.0);
-        let (centre, point) = points.split_at_mut(c);
-        let weight: f64 = runs.iter().map(|(_, [weight, _])| weight).sum();
-        let mean = |votes: usize| &self.means[votes * c..][..c];
-        let (mut squares, mut pair_weight, mut pair_squares, mut noise) = (0.0, 0.0, 0.0, 0.0);
-        let mut entropies = 0.0;
-        let (mut fewest, mut most) = (f64::INFINITY, 0.0);
-        for (votes, [w, w2]) in runs.iter().map(|&(votes, sums)| (votes as usize, sums)) {
-            let told = self.told[votes];
-            squares += w * told.square;
-            (fewest, most) = (told.labels.min(fewest), told.labels.max(most));
-            if told.labels >= 2.0 {
-                pair_weight += w;
-                pair_squares += w2;
-                noise += w * told.noise;
-                entropies += w * told.entropy;
-            }
-            centre.iter_mut().zip(mean(votes)).for_each(|(sum, y)| *sum += w * y);
+        points.resize(MEAN + 2 * c, 0.0);
+        let (sums, point) = points.split_at_mut(MEAN + c);
+        let (mut weight, mut fewest, mut most) = (0.0, f64::INFINITY, 0.0);
+        for (votes, w) in runs.iter().map(|&(votes, [w, _])| (votes as usize, w)) {
+            weight += w;
+            (fewest, most) = (self.labels[votes].min(fewest), self.labels[votes].max(most));
+            sums.iter_mut().zip(self.told(votes)).for_each(|(sum, told)| *sum += w * told);
         }
+        let (sums, centre) = sums.split_at_mut(MEAN);
+        let pair_weight = sums[PAIRED];
         centre.iter_mut().for_each(|sum| *sum /= weight);
         let ceiling = loss.entropy(centre);
-        let effective = if pair_weight > 0.0 { pair_weight * pair_weight / pair_squares } else { 0.0 };
-        let identified = pair_weight >= weight / 2.0 || effective >= SPARSE as f64 - 1e-6;
-        let (noise, square) = (if pair_weight > 0.0 { noise / pair_weight } else { 0.0 }, dot(centre, centre));
+        let identified = pair_weight >= weight / 2.0
+            || pair_weight > 0.0 && {
+                let squares: f64 = runs.iter().map(|&(votes, [_, w2])| self.told(votes as usize)[PAIRED] * w2).sum();
+                pair_weight * pair_weight >= squares * (SPARSE as f64 - 1e-6)
+            };
+        let noise = if pair_weight > 0.0 { sums[NOISE] / pair_weight } else { 0.0 };
+        let square = dot(centre, centre);
         let variance = (1.0 - square - noise).max(0.0);
-        let spread = squares / weight - square;
+        let spread = sums[SQUARE] / weight - square;
         let common = if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 };
         let as_many = fewest == most && estimator == Estimator::Shrink;
         let by_logs =
             loss.floor().filter(|_| as_many).and_then(|floor| self.by_logs(floor, centre, common, runs, logs));
         let each = || {
+            if estimator != Estimator::Shrink {
+                return sums[ENTROPY];
+            }
             let mut irreducible = 0.0;
             for (votes, w) in runs.iter().map(|&(votes, [w, _])| (votes as usize, w)) {
-                let entropy = if estimator == Estimator::Shrink {
-                    let factor = match fewest == most {
-                        true => common,
-                        false if variance > 0.0 => (variance / (variance + noise / self.told[votes].labels)).sqrt(),
-                        false => 0.0,
-                    };
-                    for ((p, y), centre) in point.iter_mut().zip(mean(votes)).zip(centre.iter()) {
-                        *p = centre + factor * (y - centre);
-                    }
-                    loss.entropy(point)
-                } else {
-                    self.told[votes].entropy
+                let factor = match fewest == most {
+                    true => common,
+                    false if variance > 0.0 => (variance / (variance + noise / self.labels[votes])).sqrt(),
+                    false => 0.0,
                 };
-                irreducible += w * entropy;
+                for ((p, y), centre) in point.iter_mut().zip(&self.told(votes)[MEAN..]).zip(centre.iter()) {
+                    *p = centre + factor * (y - centre);
+                }
+                irreducible += w * loss.entropy(point);
             }
             irreducible
         };
         let irreducible = by_logs.unwrap_or_else(each);
         let (total, irreducible, served) = (total / weight, irreducible / weight, served / weight);
         let means = if fewest >= 2.0 {
-            Means { weight, entropy: entropies / weight, paired: [total, served], served }
+            Means { weight, entropy: sums[ENTROPY] / weight, paired: [total, served], served }
         } else {
             self.means(rows)
         };

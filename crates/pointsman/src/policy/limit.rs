@@ -81,7 +81,8 @@ impl Surcharge {
                 found.loss -= part * saving;
                 return Ok(found);
             }
-            found.share += weight;
+            // Shares that are rounded may add up to more than all.
+            found.share = (found.share + weight).min(1.0);
             found.loss -= saving;
             before = Some(last);
             if found.loss < least.loss {
