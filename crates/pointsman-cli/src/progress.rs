@@ -30,6 +30,11 @@ impl Progress {
         Self::new(what.into(), None, "{spinner} {msg} {elapsed}")
     }
 
+    /// A count of rows where it is not known how many there will be, as on standard input.
+    pub(crate) fn rows(what: impl Into<String>) -> Self {
+        Self::new(what.into(), None, "{spinner} {msg} {human_pos} rows {elapsed}")
+    }
+
     fn new(what: String, total: Option<u64>, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         if render::is_quiet() {

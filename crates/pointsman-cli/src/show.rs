@@ -15,7 +15,7 @@ use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, percent};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
-use crate::render::{next_step, paragraph};
+use crate::render::{self, next_step, paragraph};
 
 /// A router and, if a task was given, a policy, as scripts read them.
 #[derive(Debug, Serialize)]
@@ -337,7 +337,11 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
 }
 
 fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor]) -> io::Result<()> {
-    let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<11} {text}{DIM:#}");
+    let mut line = |name: &str, text: &str| {
+        let text = format!("{DIM}{name:<11} {text}{DIM:#}");
+        // One line each, where there is room for it.
+        if render::columns().is_none() { writeln!(out, "  {text}") } else { paragraph(&mut *out, 2, &text) }
+    };
     line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
     line("reducible", "what an oracle would save: the cheap model's own error")?;
     let asked = if policy.task().routes().iter().all(|route| *route.oracle() == Oracle::Bayes) {
@@ -373,6 +377,7 @@ pub(crate) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<
             format!("{style}{name}{style:#} {}", percent(share))
         })
         .collect();
-    writeln!(out, "\n  On traffic like the calibration rows: {}", text.join(", "))?;
+    writeln!(out)?;
+    paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {}", text.join(", ")))?;
     plan::limit_in_words(policy).map_or(Ok(()), |text| paragraph(out, 2, &text))
 }

@@ -66,7 +66,12 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     drop(router);
     let names = pointsman_table::decision_columns(&policy, batches.has_ids(), judgement.is_some());
 
-    let (tally, divided) = write(&output, &names, &policy, Pipeline::start(batches, Arc::clone(&policy), judgement))?;
+    let progress = match batches.progress().fraction() {
+        Some(_) => Progress::bar("deciding", STEPS),
+        None => Progress::rows("deciding"),
+    };
+    let pipeline = Pipeline::start(batches, Arc::clone(&policy), judgement);
+    let (tally, divided) = write(&output, &names, &policy, pipeline, progress)?;
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(divided);
     if !render::is_quiet() {
@@ -169,9 +174,9 @@ fn write(
     names: &[(String, ColumnKind)],
     policy: &Policy,
     mut pipeline: Pipeline,
+    progress: Progress,
 ) -> anyhow::Result<(Tally, usize)> {
     let writing = Writing::start();
-    let progress = Progress::bar("deciding", STEPS);
     let (mut tally, mut all_divided) = (Tally::default(), 0);
     let mut preview = Preview::new(names);
     let mut writer = None;
@@ -189,7 +194,7 @@ fn write(
         }
         tally.add(policy, &decisions);
         all_divided += divided;
-        progress.set((read.unwrap_or(0.0) * STEPS as f64) as u64);
+        progress.set(read.map_or(tally.rows(), |share| (share * STEPS as f64) as u64));
     }
     drop(progress);
     match output {

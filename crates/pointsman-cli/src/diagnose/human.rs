@@ -112,7 +112,7 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         grid.write(&mut *out)?;
         let remark =
             "total-uncertainty is the best threshold on the prediction's own entropy, learned from the same rows.";
-        writeln!(out, "  {DIM}{remark}{DIM:#}")?;
+        paragraph(&mut *out, 2, &format!("{DIM}{remark}{DIM:#}"))?;
         if limit.is_some() {
             let remark = "Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep to it \
                           are left out.";

@@ -92,21 +92,15 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     paragraph(&mut *out, 2, &report.money_line())?;
     let regret = |name| evaluation.regret.get(name).copied().unwrap_or(f64::NAN);
     let of_cell = format!("{} above the best action a cell, ", fixed(regret("cell-optimal"), digits));
-    writeln!(
-        out,
-        "  Regret: {}{} above the best action a row.",
-        // A forest decides row by row, and may well do better than any action a cell.
-        if by_row { "" } else { &of_cell },
-        fixed(regret("pointwise-optimal"), digits)
-    )?;
+    // A forest decides row by row, and may well do better than any action a cell.
+    let of_cell = if by_row { "" } else { &of_cell };
+    let of_row = fixed(regret("pointwise-optimal"), digits);
+    paragraph(&mut *out, 2, &format!("Regret: {of_cell}{of_row} above the best action a row."))?;
     let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
     if support("sparse") + support("empty") > 0.0 {
-        writeln!(
-            out,
-            "  {DIM}{} of the rows fell into sparse cells, {} into empty ones.{DIM:#}",
-            percent(support("sparse")),
-            percent(support("empty"))
-        )?;
+        let (sparse, empty) = (percent(support("sparse")), percent(support("empty")));
+        let text = format!("{DIM}{sparse} of the rows fell into sparse cells, {empty} into empty ones.{DIM:#}");
+        paragraph(out, 2, &text)?;
     }
     Ok(())
 }
@@ -131,11 +125,10 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(out, "  {DIM}No row's loss is reducible here: routing gains nothing in any order.{DIM:#}")?;
     }
     if let Some(correlation) = evaluation.correlation {
-        writeln!(
-            out,
-            "  {DIM}Reducible and total loss correlate at {}: near 1, the usual rule does as well.{DIM:#}",
-            fixed(correlation, 2)
-        )?;
+        let at = fixed(correlation, 2);
+        let text =
+            format!("{DIM}Reducible and total loss correlate at {at}: near 1, the usual rule does as well.{DIM:#}");
+        paragraph(&mut *out, 2, &text)?;
     }
     writeln!(out)?;
     let drawn = ["random", "total-uncertainty", "pointwise-optimal", "higher-order"];
@@ -172,7 +165,7 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) 
         } else {
             "A bound on the regret needs --recalibrate, equally many labels a row and no empty cells."
         };
-        writeln!(out, "  {DIM}{needs}{DIM:#}")?;
+        paragraph(out, 2, &format!("{DIM}{needs}{DIM:#}"))?;
     }
     Ok(())
 }

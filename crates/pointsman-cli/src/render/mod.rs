@@ -14,8 +14,11 @@ use unicode_width::UnicodeWidthStr;
 static QUIET: AtomicBool = AtomicBool::new(false);
 static GUIDED: AtomicBool = AtomicBool::new(false);
 
-/// Paragraphs are broken here.
+/// Paragraphs are broken here, or before where there is less room.
 const COLUMNS: usize = 96;
+
+/// With less than this nothing can be drawn.
+const FEWEST_COLUMNS: usize = 30;
 
 /// Leaves out remarks and progress from now on.
 pub(crate) fn set_quiet(quiet: bool) {
@@ -35,6 +38,13 @@ pub(crate) fn warn(message: impl AsRef<str>) {
     }
 }
 
+/// How many columns there are to draw in: as COLUMNS says, or the terminal. `None` if output goes elsewhere, where there is room.
+pub(crate) fn columns() -> Option<usize> {
+    let told = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok()).filter(|&n: &usize| n > 0);
+    let seen = || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+    told.or_else(seen).map(|n| n.max(FEWEST_COLUMNS))
+}
+
 /// Leaves out what to do next, where something else says so.
 pub(crate) fn set_guided(guided: bool) {
     GUIDED.store(guided, Ordering::Relaxed);
@@ -51,10 +61,11 @@ pub(crate) fn next_step(mut out: impl Write, remark: &str, commands: &[String]) 
 
 /// A paragraph, broken at spaces and indented; escape codes count for nothing.
 pub(crate) fn paragraph(mut out: impl Write, indent: usize, text: &str) -> std::io::Result<()> {
+    let most = columns().map_or(COLUMNS, |there| there.min(COLUMNS));
     let (mut line, mut width) = (String::new(), 0);
     for word in text.split(' ') {
         let wide = anstream::adapter::strip_str(word).to_string().width();
-        if width > 0 && indent + width + 1 + wide > COLUMNS {
+        if width > 0 && indent + width + 1 + wide > most {
             writeln!(out, "{:indent$}{line}", "")?;
             (line, width) = (String::new(), 0);
         }

@@ -53,7 +53,7 @@ impl Run {
 
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pointsman"));
-    command.env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+    command.env_remove("CLICOLOR_FORCE").env_remove("COLUMNS").stdin(Stdio::null());
     command
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{has_keys, keys, line, workshop};
+use crate::{command, finish, has_keys, keys, line, workshop};
 
 const TASK: &str = "--loss brier --route expert=0.05 --abstain 0.3";
 
@@ -120,5 +120,33 @@ fn tables_are_aligned() {
     for line in &lines[header + 1..header + 10] {
         let chars: Vec<char> = line.chars().collect();
         assert!(chars[column - 1] == ' ' && chars[column] != ' ', "{line}");
+    }
+}
+
+/// On a narrow terminal no line is broken by it, and nothing but the ends of texts is lost.
+#[test]
+fn tables_keep_to_the_columns_there_are() {
+    let folder = workshop();
+    for (columns, arguments) in [
+        (80, "show router.safetensors --route expert=0.05 --abstain 0.3"),
+        (50, "show router.safetensors --route expert=0.05 --abstain 0.3 --confidence 0.95"),
+        (60, "diagnose calibration.csv --partition top-class:3 --route 0.05"),
+        (60, "evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.4 --sweep abstain=0.3:0.5:0.1"),
+    ] {
+        let run = |columns: &str| {
+            let mut command = command();
+            command.current_dir(folder.path()).args(arguments.split(' ')).env("COLUMNS", columns);
+            finish(&mut command).ok().stdout
+        };
+        // Command lines are to be copied, and plots have a width of their own.
+        let kept = |line: &&str| {
+            line.starts_with("  ")
+                && !line.contains("pointsman ")
+                && !line.contains(['┤', '└', '●'])
+                && !line.contains("100 %")
+        };
+        let widest = |text: &str| text.lines().filter(kept).map(|line| line.chars().count()).max().unwrap();
+        assert!(widest(&run(&columns.to_string())) <= columns, "{arguments}: {}", run(&columns.to_string()));
+        assert!(widest(&run("")) > columns, "{arguments}: there is nothing to cut");
     }
 }

@@ -220,6 +220,29 @@ fn panels_are_estimated_near_the_truth() {
     }
 }
 
+/// Items of two kinds, which shrinking draws together and a plurality does not: the likeliest law keeps them apart.
+#[test]
+fn npmle_knows_what_a_panel_loses_on_two_kinds_of_items() {
+    let two = [(0.5, vec![0.85, 0.15], vec![0.5, 0.5]), (0.5, vec![0.35, 0.65], vec![0.5, 0.5])];
+    let three = [(0.6, vec![0.8, 0.1, 0.1], vec![0.4, 0.3, 0.3]), (0.4, vec![0.1, 0.5, 0.4], vec![0.4, 0.3, 0.3])];
+    for items in [&two[..], &three[..]] {
+        // Too few labels for the panel throughout; or on half of the items, whose own labels then say which kind they are.
+        for ks in [&[(1.0, 5)][..], &[(0.5, 4), (0.5, 8)][..]] {
+            let table = population(items, ks);
+            for loss in [Loss::zero_one(), Loss::brier()] {
+                let oracle = panel(7, Aggregate::Plurality);
+                let truth: f64 = items.iter().map(|(share, p, _)| share * oracle.cost(&loss, p).unwrap()).sum();
+                let [npmle, shrink] = [Estimator::Npmle, Estimator::Shrink].map(|estimator| {
+                    let [low, high] = estimated(&table, &loss, &oracle, estimator);
+                    assert_eq!(low, high);
+                    (low - truth).abs()
+                });
+                assert!(npmle < 0.007 && npmle < shrink / 2.0, "{loss} {oracle} {ks:?}: off by {npmle} and {shrink}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_measured_oracle_costs_what_it_lost() {
     for k in [1, 6] {
