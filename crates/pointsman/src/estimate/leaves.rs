@@ -3,6 +3,8 @@
 //! What depends on a row alone is worked out once; a leaf only adds it up, and evaluates the entropy of its shrunk points. The
 //! numbers are those of [`Decomposition`](super::Decomposition), up to rounding.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 use wide::f64x4;
 
@@ -113,8 +115,12 @@ impl<'a> PerRow<'a> {
 
     /// Loss and entropy of the predictions, added up over the rows of each leaf.
     pub(crate) fn sums(&self, trees: &Trees, leaves: &LeafRows) -> Vec<[f64; 2]> {
-        let weighted = |(row, totals): (usize, &[f64; 2])| totals.map(|total| self.weight(row) * total);
-        let weighted: Vec<[f64; 2]> = self.totals.iter().enumerate().map(weighted).collect();
+        let weighted: Cow<'_, [[f64; 2]]> = if self.table.has_weights() {
+            let weighted = |(row, totals): (usize, &[f64; 2])| totals.map(|total| self.weight(row) * total);
+            self.totals.iter().enumerate().map(weighted).collect()
+        } else {
+            Cow::Borrowed(&self.totals)
+        };
         let of_trees = |first: usize| {
             let last = (first + 1).min(trees.count() - 1);
             let (start, middle) = (trees.leaves_of(first).start, trees.leaves_of(last).start);
@@ -125,12 +131,12 @@ impl<'a> PerRow<'a> {
             };
             // One tree's sums are another's while these wait for themselves.
             if middle > start {
-                for ((&a, &b), own) in leaves.of_rows(first).iter().zip(leaves.of_rows(last)).zip(&weighted) {
+                for ((&a, &b), own) in leaves.of_rows(first).iter().zip(leaves.of_rows(last)).zip(weighted.iter()) {
                     add(a, own);
                     add(b, own);
                 }
             } else {
-                leaves.of_rows(first).iter().zip(&weighted).for_each(|(&leaf, own)| add(leaf, own));
+                leaves.of_rows(first).iter().zip(weighted.iter()).for_each(|(&leaf, own)| add(leaf, own));
             }
             sums
         };
@@ -232,12 +238,11 @@ impl<'a> PerRow<'a> {
         for (votes, w) in runs.iter().map(|&(votes, [w, _])| (votes as usize, w)) {
             weight += w;
             (fewest, most) = (self.labels[votes].min(fewest), self.labels[votes].max(most));
-            sums.iter_mut().zip(self.told(votes)).for_each(|(sum, told)| *sum += w * told);
         }
+        self.add_up(runs, sums);
         let (sums, centre) = sums.split_at_mut(MEAN);
         let pair_weight = sums[PAIRED];
         centre.iter_mut().for_each(|sum| *sum /= weight);
-        let ceiling = loss.entropy(centre);
         let identified = pair_weight >= weight / 2.0
             || pair_weight > 0.0 && {
                 let squares: f64 = runs.iter().map(|&(votes, [_, w2])| self.told(votes as usize)[PAIRED] * w2).sum();
@@ -277,10 +282,34 @@ impl<'a> PerRow<'a> {
             self.means(rows)
         };
         if !identified {
-            return ([total, certain_loss(loss, centre), ceiling], means);
+            return ([total, certain_loss(loss, centre), loss.entropy(centre)], means);
         }
-        let irreducible = if estimator == Estimator::Shrink { irreducible.min(ceiling) } else { irreducible };
+        // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs anyway.
+        let irreducible = if estimator == Estimator::Shrink && !as_many {
+            irreducible.min(loss.entropy(centre))
+        } else {
+            irreducible
+        };
         ([total, irreducible, irreducible], means)
+    }
+
+    /// Adds up what the votes of runs tell. With few classes the sums stay in registers.
+    fn add_up(&self, runs: &[(u32, [f64; 2])], sums: &mut [f64]) {
+        fn unrolled<const WIDTH: usize>(told: &[f64], runs: &[(u32, [f64; 2])], out: &mut [f64]) {
+            let (told, mut sums) = (told.as_chunks::<WIDTH>().0, [0.0; WIDTH]);
+            for &(votes, [weight, _]) in runs {
+                sums.iter_mut().zip(&told[votes as usize]).for_each(|(sum, told)| *sum += weight * told);
+            }
+            out.copy_from_slice(&sums);
+        }
+        match sums.len() - MEAN {
+            2 => unrolled::<{ MEAN + 2 }>(&self.told, runs, sums),
+            3 => unrolled::<{ MEAN + 3 }>(&self.told, runs, sums),
+            4 => unrolled::<{ MEAN + 4 }>(&self.told, runs, sums),
+            _ => runs.iter().for_each(|&(votes, [weight, _])| {
+                sums.iter_mut().zip(self.told(votes as usize)).for_each(|(sum, told)| *sum += weight * told);
+            }),
+        }
     }
 
     /// The cross-entropies of shrunk points, weighted and added up, by fewer logarithms than one a class and run: if all rows have
