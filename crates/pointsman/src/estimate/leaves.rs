@@ -38,6 +38,9 @@ const ENTROPY: usize = 2;
 const SQUARE: usize = 3;
 const MEAN: usize = 4;
 
+/// The most slots: beyond it every leaf would spend its time on clearing them.
+const MOST_SLOTS: f64 = 4096.0;
+
 /// What the rows of a leaf have in common.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Means {
@@ -89,7 +92,10 @@ impl<'a> PerRow<'a> {
             }
         }
         let mut slots = Vec::new();
-        if let Some(&k) = labels.first().filter(|k| loss.floor().is_some() && labels.iter().all(|other| other == *k)) {
+        // Only if there can be fewer of them than sets of votes.
+        let few = |k: f64| k < labels.len() as f64 && (k + 1.0) * classes as f64 <= MOST_SLOTS;
+        let even = |k: &&f64| labels.iter().all(|other| other == *k);
+        if let Some(&k) = labels.first().filter(|k| loss.floor().is_some() && few(**k)).filter(even) {
             let votes = ballots.examples().iter().filter_map(|&row| table.votes(row as usize));
             let numbered = votes.flat_map(|votes| (0..).zip(votes.counts()));
             slots.extend(numbered.map(|(class, n): (u32, _)| class * (k as u32 + 1) + n));
@@ -129,7 +135,7 @@ impl<'a> PerRow<'a> {
                 let sums = &mut sums[leaf as usize - start];
                 *sums = [sums[0] + own[0], sums[1] + own[1]];
             };
-            // One tree's sums are another's while these wait for themselves.
+            // Two trees in step: while one's sum is under way, so is the other's.
             if middle > start {
                 for ((&a, &b), own) in leaves.of_rows(first).iter().zip(leaves.of_rows(last)).zip(weighted.iter()) {
                     add(a, own);
@@ -363,11 +369,20 @@ mod tests {
     #[test]
     fn leaves_have_the_losses_of_their_mixtures() {
         let n = 60_u32;
-        let probs = (0..n).flat_map(|i| [0.2 + f64::from(i % 7) * 0.1, 0.8 - f64::from(i % 7) * 0.1]).collect();
-        for labels in [|i: u32| [i % 4, 4 - i % 4], |i: u32| [1 + i % 3, i % 5], |i: u32| [1, u32::from(i == 7)]] {
+        let probs: Vec<f64> = (0..n).map(|i| 0.1 + f64::from(i % 7) * 0.1).flat_map(|p| [p, 0.9 - p, 0.1]).collect();
+        // As many labels for all, of two classes and of all three; more or fewer; mostly one; so many that slots are out of the question.
+        let labels = [
+            |i: u32| [i % 4, 4 - i % 4, 0],
+            |i: u32| [i % 3, 3 - i % 3, 1],
+            |i: u32| [1 + i % 3, i % 5, i % 2],
+            |i: u32| [1, u32::from(i == 7), 0],
+            |i: u32| [u32::MAX - i, i, u32::MAX],
+        ];
+        for (labels, is_weighted) in labels.into_iter().flat_map(|labels| [(labels, false), (labels, true)]) {
             let votes = (0..n).flat_map(labels).collect();
-            let table = Table::new(["a", "b"], Vec::clone(&probs)).and_then(|table| table.with_votes(votes)).unwrap();
-            let table = table.with_weights((0..n).map(|i| 1.0 + f64::from(i % 3)).collect()).unwrap();
+            let table = Table::new(["a", "b", "c"], Vec::clone(&probs)).and_then(|table| table.with_votes(votes));
+            let weights = (0..n).map(|i| if is_weighted { 1.0 + f64::from(i % 3) } else { 1.0 }).collect();
+            let table = table.and_then(|table| table.with_weights(weights)).unwrap();
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
                     let mut scratch = Scratch::default();
@@ -385,5 +400,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn fewer_logarithms_make_no_difference() {
+        let (n, k) = (200_u32, 5);
+        let votes = (0..n).flat_map(|i| [i % (k + 1), k - i % (k + 1), 0]).collect();
+        let table = Table::new(["a", "b", "c"], [0.5, 0.3, 0.2].repeat(n as usize));
+        let table = table.and_then(|table| table.with_votes(votes)).unwrap();
+        let (loss, rows) = (Loss::cross_entropy(), (0..n).collect::<Vec<_>>());
+        let per_row = PerRow::of(&table, &loss);
+        let mut scratch = Scratch::default();
+        per_row.find_runs(&rows, &mut scratch);
+        let Scratch { runs, weights, logs, .. } = &mut scratch;
+        let (centre, factor) = ([0.5, 0.5, 0.0], 0.7);
+        let found = per_row.by_logs(1e-6, &centre, factor, runs, (weights, logs)).unwrap();
+        let expected: f64 = runs
+            .iter()
+            .map(|&(votes, [weight, _])| {
+                let mean = &per_row.told(votes as usize)[MEAN..];
+                let point: Vec<f64> = mean.iter().zip(centre).map(|(y, p)| p + factor * (y - p)).collect();
+                weight * loss.entropy(&point)
+            })
+            .sum();
+        assert!((found - expected).abs() < 1e-9 * expected, "{found} {expected}");
+        // Points at the floor, or on the border, are left to the careful way.
+        assert!(per_row.by_logs(0.2, &centre, factor, runs, (weights, logs)).is_none());
+        assert!(per_row.by_logs(1e-6, &centre, 1.0, runs, (weights, logs)).is_none());
     }
 }
