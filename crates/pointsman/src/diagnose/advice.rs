@@ -234,7 +234,7 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
         ));
     }
     if let Some(better) = enough.better_partition() {
-        remarks.push(format!("The partition {better} does better on this table: --partition '{better}'."));
+        remarks.push(format!("The partition {better} does better on this table."));
     }
     let model = &diagnosis.weak_model;
     if !model.is_calibrated() {
@@ -244,7 +244,7 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
             if model.is_overconfident() { "overconfident" } else { "not calibrated" },
             model.confidence,
             model.accuracy,
-            if pays { " --recalibrate would pay." } else { "" }
+            if pays { " Recalibrating, which serves the mean of each cell, would pay." } else { "" }
         ));
     }
     remarks

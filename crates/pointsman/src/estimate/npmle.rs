@@ -68,13 +68,22 @@ fn grid(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
 /// Atoms from the items' posteriors, the vertices and the mean, all alike at the start.
 fn drawn(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
     let a = concentration(mixture, mean);
-    let rows: Vec<usize> = mixture.rows().collect();
+    let weight = |row: usize| mixture.table().weight(row);
+    let all: f64 = mixture.rows().map(weight).sum();
+    let mut rows = mixture.rows().scan(0.0, |sum, row| {
+        *sum += weight(row);
+        Some((row, *sum))
+    });
+    let mut next = rows.next();
     let mut random = Pcg64::seed_from_u64(0xA7035);
     let mut atoms: Vec<Vec<f64>> = Vec::with_capacity(ATOMS + mean.len() + 1);
     let mut posterior = vec![0.0; mean.len()];
     for atom in 0..ATOMS {
-        // Each row as often as any other, and not by chance.
-        let row = rows[atom * rows.len() / ATOMS];
+        // Each row as often as it weighs, and not by chance.
+        while next.is_some_and(|(_, until)| until <= atom as f64 * all / ATOMS as f64) {
+            next = rows.next().or(next.map(|(row, _)| (row, f64::INFINITY)));
+        }
+        let Some((row, _)) = next else { break };
         for ((slot, share), &n) in posterior.iter_mut().zip(mean).zip(mixture.votes(row).counts()) {
             *slot = a * share + f64::from(n);
         }
@@ -130,5 +139,33 @@ pub(super) fn likelihood(atoms: &[Vec<f64>]) -> impl Fn(&[u32]) -> Vec<f64> + Sy
         let logs: Vec<f64> = logs.iter().map(log).collect();
         let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         logs.into_iter().map(|log| (log - largest).exp()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Table;
+
+    #[test]
+    fn a_row_of_weight_three_is_three_rows() {
+        let table = |times: &dyn Fn(u32) -> u32| {
+            let rows: Vec<u32> = (0..50).flat_map(|i| vec![i; times(i) as usize]).collect();
+            let votes = rows.iter().flat_map(|i| [i % 4, i % 3, 1 + i % 5]).collect();
+            let probs = [0.2, 0.3, 0.5].repeat(rows.len());
+            (Table::new(["a", "b", "c"], probs).and_then(|table| table.with_votes(votes)).unwrap(), rows)
+        };
+        let times = |i: u32| 1 + i % 3;
+        let (repeated, _) = table(&times);
+        let (once, rows) = table(&|_| 1);
+        let weighted = once.with_weights(rows.iter().map(|&i| f64::from(times(i))).collect()).unwrap();
+        let [repeated, weighted] = [&repeated, &weighted].map(|table| {
+            let mixture = Mixture::all_rows_of(table);
+            drawn(mixture, &mixture.centroid().unwrap()).0
+        });
+        for (a, b) in repeated.iter().zip(&weighted) {
+            assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6), "{a:?} {b:?}");
+        }
+        assert_eq!(repeated.len(), weighted.len());
     }
 }

@@ -97,7 +97,7 @@ impl SweepAxis {
             Self::Route(None) => {
                 let names: Vec<String> = task.routes().iter().map(|route| route.name().to_owned()).collect();
                 if names.is_empty() {
-                    return Err(Error::Task("the task has no route to sweep: add --route COST".into()));
+                    return Err(Error::Task("the task has no route to sweep: add a route with its price".into()));
                 }
                 names.iter().try_fold(task, |task, name| task.reprice_route(name, price))
             }
