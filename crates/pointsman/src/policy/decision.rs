@@ -80,7 +80,7 @@ impl<'p> Decision<'p> {
         }
     }
 
-    /// The number of the action among [`Task::action_names`]; `None` if undetermined.
+    /// The number of the action among [`Task::action_names`](crate::Task::action_names); `None` if undetermined.
     #[must_use]
     pub fn code(&self) -> Option<usize> {
         Some(self.raw_code()).filter(|&code| code != UNDETERMINED).map(usize::from)
