@@ -218,9 +218,12 @@ impl Table {
         self.votes.is_some()
     }
 
-    /// Which rows have the same votes: none if the table has no votes.
+    /// Which rows have the same votes: all, if the table has none.
     pub(crate) fn ballots(&self) -> &Ballots {
-        self.ballots.get_or_init(|| Ballots::of(self.votes.as_deref().unwrap_or(&[]), self.classes.len()))
+        self.ballots.get_or_init(|| match &self.votes {
+            Some(votes) => Ballots::of(votes, self.classes.len()),
+            None => Ballots::of(&vec![0; self.rows()], 1),
+        })
     }
 
     /// A row's true label distribution, if the table has it.
@@ -458,6 +461,17 @@ mod tests {
         assert!(table.clone().with_weights(vec![0.0]).is_err());
         assert!(table.clone().with_features(["a"], vec![f64::INFINITY]).is_err());
         assert!(table.with_oracle("", vec![0.5, 0.5]).is_err());
+    }
+
+    #[test]
+    fn rows_with_the_same_votes_share_a_ballot() {
+        let table = Table::new(["a", "b"], [0.5, 0.5].repeat(4)).unwrap();
+        assert_eq!(table.ballots().of_rows(), [0; 4]);
+        let mut table = table.with_votes(vec![1, 2, 0, 3, 1, 2, 2, 1]).unwrap();
+        assert_eq!((table.ballots().of_rows(), table.ballots().examples()), (&[0, 1, 0, 2][..], &[0, 1, 3][..]));
+        table.extend(&table.select(&[3, 1], &[])).unwrap();
+        assert_eq!(table.ballots().of_rows(), [0, 1, 0, 2, 2, 1]);
+        assert_eq!(table.ballots().len(), 3);
     }
 
     #[test]

@@ -4,8 +4,6 @@
 //! items with more labels than the panel has experts, by dividing the labels in all ways into a panel and a judge. On other
 //! items it is the panel's loss under what the estimator says of the item. Both kinds of items may be in one mixture.
 
-use std::collections::HashMap;
-
 use rayon::prelude::*;
 
 use super::moments::Moments;
@@ -388,17 +386,14 @@ fn mean_of(votes: Votes<'_>) -> Vec<f64> {
 
 /// A value a row that only its votes decide: worked out once for all rows of the same votes.
 fn by_votes(mixture: Mixture<'_>, value: impl Fn(Votes<'_>) -> f64 + Sync) -> Vec<f64> {
-    let (mut places, mut distinct) = (HashMap::new(), Vec::new());
-    let mut place = |row: usize| {
-        let counts = mixture.votes(row).counts();
-        *places.entry(counts).or_insert_with(|| {
-            distinct.push(counts);
-            distinct.len() - 1
-        })
-    };
-    let rows: Vec<usize> = mixture.rows().map(&mut place).collect();
-    let values: Vec<f64> = distinct.par_iter().map(|counts| value(Votes::new(counts))).collect();
-    rows.into_iter().map(|place| values[place]).collect()
+    let ballots = mixture.table().ballots();
+    let rows: Vec<u32> = mixture.rows().map(|row| ballots.of_rows()[row]).collect();
+    let mut distinct = rows.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let of = |&ballot: &u32| value(mixture.votes(ballots.examples()[ballot as usize] as usize));
+    let values: Vec<f64> = distinct.par_iter().map(of).collect();
+    rows.iter().map(|ballot| distinct.binary_search(ballot).map_or(f64::NAN, |place| values[place])).collect()
 }
 
 #[cfg(test)]
