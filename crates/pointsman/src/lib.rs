@@ -41,6 +41,7 @@ mod mix;
 mod oracle;
 mod partition;
 mod policy;
+mod predictions;
 mod router;
 mod simplex;
 mod table;

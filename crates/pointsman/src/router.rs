@@ -16,6 +16,8 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::forest::{Forest, LeafRows, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, double};
+use crate::predictions::{Given, in_its_precision};
+use crate::simplex::Real;
 use crate::table::Table;
 use crate::votes::Votes;
 pub use learn::{Candidate, Choice};
@@ -293,7 +295,7 @@ impl Router {
         let Some(((forest, _), members)) = self.cells.forest().zip(self.leaves()) else { return Ok(Vec::new()) };
         let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
         let mut shares = vec![0.0; self.rows.rows()];
-        inputs::leaves_for(forest.trees(), table.prediction(row), table.peak(row), &features, |leaf| {
+        inputs::leaves_for(forest.trees(), &*table.prediction(row), table.peak(row), &features, |leaf| {
             let inside = members.of(leaf as usize);
             let all: f64 = inside.iter().map(|&row| self.rows.weight(row as usize)).sum();
             for row in inside.iter().map(|&row| row as usize) {
@@ -415,7 +417,7 @@ fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
         .map_init(Vec::new, |features: &mut Vec<f64>, row| {
             features.clear();
             features.extend(columns.iter().map(|&column| table.features(row)[column]));
-            cells.find(table.prediction(row), table.peak(row), features)
+            in_its_precision!(table.given(row), prediction => cells.find(prediction, table.peak(row), features))
         })
         .collect()
 }
@@ -512,10 +514,15 @@ fn fits(partition: &Partition, cells: &Cells, backoff: &Cells, classes: usize) -
 
 /// Compares what is kept of two rows.
 pub(crate) fn compare_content(table: &Table, columns: &[usize], a: usize, b: usize) -> Ordering {
-    let reals = |a: &[f64], b: &[f64]| {
-        a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    fn reals<T: Real>(a: &[T], b: &[T]) -> Ordering {
+        let orders = a.iter().zip(b).map(|(x, y)| x.to_f64().total_cmp(&y.to_f64()));
+        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+    let predictions = match (table.given(a), table.given(b)) {
+        (Given::Single(a), Given::Single(b)) => reals(a, b),
+        (a, b) => reals(&a.doubles(), &b.doubles()),
     };
-    let mut order = reals(table.prediction(a), table.prediction(b))
+    let mut order = predictions
         .then_with(|| table.votes(a).map(Votes::counts).cmp(&table.votes(b).map(Votes::counts)))
         .then_with(|| table.weight(a).total_cmp(&table.weight(b)))
         .then_with(|| {

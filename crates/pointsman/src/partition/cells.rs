@@ -261,7 +261,7 @@ impl Axis {
                 let mut rows: Vec<Vec<f32>> = (0..table.rows())
                     .map(|row| {
                         let row = table.prediction(row);
-                        let divisor = simplex::divisor(row);
+                        let divisor = simplex::divisor(&row);
                         row.iter().map(|x| level_key(*x, divisor)).collect()
                     })
                     .collect();

@@ -12,6 +12,7 @@ use crate::estimate::{Column, Decomposition, Estimator, Means, PerRow, RowLosses
 use crate::forest::{Forest, LeafRows, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
+use crate::predictions::in_its_precision;
 use crate::router::{Mixture, Router};
 use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
@@ -295,7 +296,7 @@ impl Leaves {
                     }
                 }
                 for (out, &row) in out.chunks_exact_mut(self.width).zip(&rows) {
-                    self.finish(table.prediction(row as usize), out);
+                    in_its_precision!(table.given(row as usize), prediction => self.finish(prediction, out));
                 }
             },
         );
@@ -327,7 +328,8 @@ impl Policy {
                 features.clear();
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
                 let own = decisions.losses(row).map(|losses| self.own(losses));
-                let falls = own.is_some_and(|own| self.own_lot_falls(&own, content(table.prediction(row), &features)));
+                let prediction = table.prediction(row);
+                let falls = own.is_some_and(|own| self.own_lot_falls(&own, content(&prediction, &features)));
                 decisions.verdicts[row] = decisions.verdicts[row].unless(falls);
             }
         }
