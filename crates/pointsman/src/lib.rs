@@ -40,6 +40,7 @@ mod loss;
 mod mix;
 mod oracle;
 mod partition;
+mod peaks;
 mod policy;
 mod predictions;
 mod router;

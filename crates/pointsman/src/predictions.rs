@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::peaks;
 use crate::simplex::{Fault, Peak, Real};
 
 /// Rows that a core looks at in one go.
@@ -47,24 +48,31 @@ impl<'a> Given<'a> {
 
 /// Each row's peak, or the first row that is no prediction.
 pub(crate) fn peaks_of<T: Real>(probs: &[T], width: usize) -> Result<Vec<Peak>, (usize, Fault)> {
+    let mut peaks = vec![Peak::default(); probs.len() / width];
+    let blocks = probs.par_chunks(BLOCK * width).zip(peaks.par_chunks_mut(BLOCK));
     // Any fault will do here: the first one is looked for only if there is one.
-    let peaks: Result<_, _> = probs.par_chunks_exact(width).with_min_len(BLOCK).map(Peak::of).collect();
-    peaks.map_err(|fault| first_fault(probs, width).unwrap_or((0, fault)))
+    let found = blocks.try_for_each(|(probs, peaks)| write_peaks(probs, width, peaks));
+    found.map_err(|fault| first_fault(probs, width).unwrap_or((0, fault))).map(|()| peaks)
 }
 
 /// As [`peaks_of`], and a copy made on the way.
 fn copied<T: Real + Default>(probs: &[T], width: usize) -> Result<(Vec<T>, Vec<Peak>), (usize, Fault)> {
     let (mut copy, mut peaks) = (vec![T::default(); probs.len()], vec![Peak::default(); probs.len() / width]);
-    let blocks =
-        copy.par_chunks_mut(BLOCK * width).zip(peaks.par_chunks_mut(BLOCK)).zip(probs.par_chunks(BLOCK * width));
-    let checked = blocks.try_for_each(|((copy, peaks), probs)| {
+    let blocks = probs.par_chunks(BLOCK * width).zip(peaks.par_chunks_mut(BLOCK));
+    let found = blocks.zip(copy.par_chunks_mut(BLOCK * width)).try_for_each(|((probs, peaks), copy)| {
         copy.copy_from_slice(probs);
-        let rows = probs.chunks_exact(width).zip(peaks);
-        rows.map(|(row, peak)| Peak::of(row).map(|found| *peak = found)).collect()
+        write_peaks(probs, width, peaks)
     });
-    match checked {
-        Ok(()) => Ok((copy, peaks)),
-        Err(fault) => Err(first_fault(probs, width).unwrap_or((0, fault))),
+    found.map_err(|fault| first_fault(probs, width).unwrap_or((0, fault))).map(|()| (copy, peaks))
+}
+
+fn write_peaks<T: Real>(probs: &[T], width: usize, out: &mut [Peak]) -> Result<(), Fault> {
+    match T::given(probs) {
+        Given::Single(probs) => peaks::find(probs, width, out),
+        Given::Double(probs) => {
+            let mut rows = probs.chunks_exact(width).zip(out);
+            rows.try_for_each(|(row, slot)| Peak::of(row).map(|peak| *slot = peak))
+        }
     }
 }
 

@@ -184,7 +184,7 @@ impl Router {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = canonical_order(table, &columns);
         let settled = Forest::settle(trees, seed, table, &order, &columns)?;
-        let edges = Edges::quantiles(settled.scores.clone(), SCORE_BINS, double);
+        let edges = Edges::quantiles(settled.scores.iter().copied(), SCORE_BINS, double);
         let found: Vec<CellId> = settled.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
         let axes = vec![Axis::Forest { forest: settled.forest, edges }];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
@@ -295,7 +295,7 @@ impl Router {
         let Some(((forest, _), members)) = self.cells.forest().zip(self.leaves()) else { return Ok(Vec::new()) };
         let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
         let mut shares = vec![0.0; self.rows.rows()];
-        inputs::leaves_for(forest.trees(), &*table.prediction(row), table.peak(row), &features, |leaf| {
+        inputs::leaves_for(forest.trees(), &table.prediction(row), table.peak(row), &features, |leaf| {
             let inside = members.of(leaf as usize);
             let all: f64 = inside.iter().map(|&row| self.rows.weight(row as usize)).sum();
             for row in inside.iter().map(|&row| row as usize) {
@@ -411,6 +411,9 @@ fn same_classes(own: &[String], classes: &[String]) -> Result<()> {
 
 /// The cell of each row; `columns` are the places of the cells' features in the table.
 fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
+    if let Some(grid) = cells.grid() {
+        return table.peaks().par_iter().with_min_len(1 << 12).map(|&peak| grid.cell(peak)).collect();
+    }
     (0..table.rows())
         .into_par_iter()
         .with_min_len(1 << 12)
@@ -443,7 +446,7 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
         rest = after;
     }
     runs.into_par_iter().for_each(|run| {
-        run.sort_unstable();
+        radsort::sort_by_key(run, |row| (row >> 32) as u32);
         for alike in run.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|alike| alike.len() > 1) {
             alike.sort_unstable_by(|&a, &b| compare_content(table, columns, a as u32 as usize, b as u32 as usize));
         }

@@ -341,11 +341,13 @@ impl Table {
                 features.extend(feature_columns.iter().map(|&column| own[column]));
             }
         }
+        let (probs, votes) =
+            rayon::join(|| self.probs.select(rows, c), || self.votes.as_ref().map(|votes| votes.select(rows)));
         Self {
             classes: self.classes.clone(),
-            probs: self.probs.select(rows, c),
+            probs,
             peaks: OnceLock::new(),
-            votes: self.votes.as_ref().map(|votes| votes.select(rows)),
+            votes,
             truth: None,
             weights: self.weights.as_ref().map(|weights| gather(rows, 1, weights)),
             feature_names: feature_columns.iter().map(|&column| self.feature_names[column].clone()).collect(),

@@ -35,14 +35,14 @@ fn arrays_are_decided_as_tables_are() {
     for (partition, features) in [("top-class:7", &[][..]), ("features:x_x=5", &xs), ("forest:3", &xs)] {
         let policy = policy(partition, partition.starts_with("top"));
         let wanted = policy.decide_batch(&table).unwrap();
-        let found = policy.decide_many(&*table.predictions(), features).unwrap();
+        let found = policy.decide_many(&table.predictions(), features).unwrap();
         let single = policy.decide_many(&singles, features).unwrap();
         for row in 0..table.rows() {
             let [wanted, found, single] = [&wanted, &found, &single].map(|batch| policy.row(batch, row));
             assert_eq!((wanted.code(), wanted.cell(), wanted.costs()), (found.code(), found.cell(), found.costs()));
             assert_eq!((wanted.code(), wanted.cell(), wanted.costs()), (single.code(), single.cell(), single.costs()));
         }
-        let answers = policy.answers(&wanted, &*table.predictions());
+        let answers = policy.answers(&wanted, &table.predictions());
         assert_eq!(answers, policy.answers(&single, &singles));
         for (row, [label, act]) in answers.into_iter().enumerate() {
             let own = table.prediction(row);
@@ -102,7 +102,7 @@ fn decisions_cost_what_they_were_and_what_was_answered() {
     let decisions = policy.decide_batch(&table).unwrap();
     let labels: Vec<u32> = (0..2_000).map(|row| row % 2).collect();
     let answers = [0.0, 1.0].repeat(2_000);
-    let costs = policy.realised(&decisions, &*table.predictions(), &labels, &answers).unwrap();
+    let costs = policy.realised(&decisions, &table.predictions(), &labels, &answers).unwrap();
     let loss = policy.task().loss();
     let mut seen = [0; 3];
     for (row, cost) in costs.into_iter().enumerate() {
@@ -119,10 +119,10 @@ fn decisions_cost_what_they_were_and_what_was_answered() {
         assert!((cost - wanted).abs() < 1e-12, "row {row}: {cost} for {wanted}");
     }
     assert!(seen.iter().all(|&n| n > 0), "{seen:?}");
-    assert!(policy.realised(&decisions, &*table.predictions(), &labels[1..], &answers).is_err());
+    assert!(policy.realised(&decisions, &table.predictions(), &labels[1..], &answers).is_err());
     let Err(Error::Value { row: 7, .. }) = policy.realised(
         &decisions,
-        &*table.predictions(),
+        &table.predictions(),
         &labels.iter().enumerate().map(|(row, &label)| if row == 7 { 2 } else { label }).collect::<Vec<_>>(),
         &answers,
     ) else {

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DATA: [&str; 11] = [
+const DATA: [&str; 12] = [
     "ballots",
     "error",
     "forest",
     "mix",
     "partition",
+    "peaks",
     "predictions",
     "router",
     "simplex",
