@@ -169,6 +169,10 @@ def read(
     *,
     annotations: str | PathLike[str] | None = None,
     filters: Sequence[tuple[str, str]] = (),
+    columns: Sequence[tuple[str, str]] = (),
+    format: str | None = None,
+    delimiter: str | None = None,
+    first_labels: int | None = None,
 ) -> dict[str, Any]: ...
 
 class Policy:

@@ -35,6 +35,10 @@ def read(
     *,
     annotations: str | PathLike[str] | None = None,
     where: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    first_labels: int | None = None,
 ) -> Arrays:
     """Reads a table as the command line does: CSV, JSONL, Parquet, Arrow or npz.
 
@@ -45,7 +49,16 @@ def read(
     annotations:
         A long table ``id,label[,annotator]`` that gives the votes, joined by the table's ``id``.
     where:
-        Only rows with these values in these columns, as ``--where``.
+        Only rows with these values in these columns.
+    columns:
+        Other names for columns, as in ``{"probs": "p_", "votes": "v_", "id": "uid"}``.
+    format:
+        ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"``, ``"arrow"`` or ``"npz"``; by default that of the file's extension.
+    delimiter:
+        What separates the values of CSV: ``","``, ``";"`` or a tab.
+    first_labels:
+        Keep only so many labels of every item, the first in the file's order: the cure where labelling went on until annotators
+        agreed. For votes given as labels or annotations.
 
     Examples
     --------
@@ -57,9 +70,20 @@ def read(
     >>> rows = pointsman.read(table, annotations=labels)
     >>> rows.classes, rows.votes.tolist()
     (['no', 'yes'], [[1, 0], [1, 1]])
+    >>> _ = table.write_text("p_no;p_yes\\n0.9;0.1\\n")
+    >>> pointsman.read(table, columns={"probs": "p_"}, delimiter=";").probs
+    array([[0.9, 0.1]])
     """
     filters = [(str(column), str(value)) for column, value in (where or {}).items()]
-    found = _native.read(Path(path), annotations=None if annotations is None else Path(annotations), filters=filters)
+    found = _native.read(
+        Path(path),
+        annotations=None if annotations is None else Path(annotations),
+        filters=filters,
+        columns=list((columns or {}).items()),
+        format=format,
+        delimiter=delimiter,
+        first_labels=first_labels,
+    )
     features = None
     if "features" in found:
         features = {name: found["features"][:, i] for i, name in enumerate(found["feature_names"])}

@@ -101,3 +101,24 @@ def test_files_are_read_as_arrays(tmp_path):
     table.write_text("id,prob_a,prob_b\nq,0.9,0.3\n")
     with pytest.raises(pointsman.PointsmanError, match="table.csv"):
         pointsman.read(table)
+
+
+def test_files_are_read_under_other_names(tmp_path):
+    table, labels = tmp_path / "table.txt", tmp_path / "labels.csv"
+    table.write_text("uid;p,no;p,yes\nq;0.9;0.1\nr;0.2;0.8\n")
+    labels.write_text("id;label\nr;yes\nq;no\nr;no\nq;yes\n")
+    named = {"columns": {"probs": "p,", "id": "uid"}, "delimiter": ";", "format": "csv"}
+    rows = pointsman.read(table, **named)
+    assert (rows.classes, rows.ids, rows.probs.tolist()) == (["no", "yes"], ["q", "r"], [[0.9, 0.1], [0.2, 0.8]])
+    assert pointsman.read(table, annotations=labels, first_labels=1, **named).votes.tolist() == [[1, 0], [0, 1]]
+    for wrong, message in [
+        ({"columns": {"prob": "p"}}, "unknown key"),
+        ({"columns": {"probs": ""}}, "no name"),
+        ({"columns": {"probs": "q_"}}, "no predictions"),
+        ({"delimiter": "|"}, "unknown delimiter"),
+        ({"format": "xlsx"}, "unknown table format"),
+        ({"annotations": labels, "first_labels": 0}, "at least one label"),
+        ({"columns": {"id": "key"}}, "option columns says id=key"),
+    ]:
+        with pytest.raises(pointsman.PointsmanError, match=message):
+            pointsman.read(table, **(named | wrong | {"columns": named["columns"] | wrong.get("columns", {})}))

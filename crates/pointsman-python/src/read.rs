@@ -1,26 +1,43 @@
 //! Files as arrays: what the command line reads, Python reads.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use pointsman_table::{Filter, Frame, Need, ReadOptions};
+use pointsman_table::{Columns, Filter, Frame, Need, ReadOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::failed;
+use crate::error::{Refusal, failed, refused};
 
 /// Reads a table, with labels from a long table if one is given, and only the rows that pass all filters.
 #[pyfunction]
-#[pyo3(signature = (path, *, annotations = None, filters = Vec::new()))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+#[pyo3(signature = (path, *, annotations = None, filters = Vec::new(), columns = Vec::new(), format = None, delimiter = None, first_labels = None))]
 pub(crate) fn read<'py>(
     py: Python<'py>,
     path: PathBuf,
     annotations: Option<PathBuf>,
     filters: Vec<(String, String)>,
+    columns: Vec<(String, String)>,
+    format: Option<&str>,
+    delimiter: Option<&str>,
+    first_labels: Option<u32>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let filters = filters.into_iter().map(|(column, value)| Filter::new(column, value)).collect();
     let need = if annotations.is_some() { Need::Votes } else { Need::default() };
-    let options = ReadOptions { annotations, filters, need, ..ReadOptions::default() };
+    let mut names = columns.iter();
+    let columns =
+        names.try_fold(Columns::default(), |columns, (key, name)| columns.named(key, name)).map_err(failed)?;
+    let format = format.map(str::parse).transpose().map_err(failed)?;
+    let delimiter = delimiter.map(str::parse).transpose().map_err(failed)?;
+    let first_labels = first_labels
+        .map(|k| {
+            NonZeroU32::new(k).ok_or_else(|| refused(Refusal::new("first_labels 0: keep at least one label an item")))
+        })
+        .transpose()?;
+    let options =
+        ReadOptions { annotations, filters, need, columns, format, delimiter, first_labels, ..ReadOptions::default() };
     let frame = py.detach(|| pointsman_table::read_frame(&path, &options)).map_err(failed)?;
     let Frame { table, ids, .. } = frame;
     let (rows, classes) = (table.rows(), table.classes().len());

@@ -214,7 +214,7 @@ fn of_class<'a>(rest: &'a str, classes: &'a [String]) -> Option<(&'a str, &'a St
 }
 
 /// What spreadsheets write where the decimal sign is a comma.
-const SEMICOLONS: &str = "separate the columns by commas, or say that semicolons do: --delimiter ';'";
+const SEMICOLONS: &str = "separate the columns by commas, or say that semicolons do, by the option delimiter";
 
 struct Finder<'a> {
     file: &'a str,
@@ -283,7 +283,7 @@ impl Finder<'_> {
         let id = self.scalar(&columns.id)?;
         if id.is_none() && options.annotations.is_some() {
             return Err(self.error(format!(
-                "no column {}: annotations are joined by it; name it with --columns id=NAME; columns found: {}",
+                "no column {}: annotations are joined by it; if it goes by another name, give it by the option columns: id=NAME; columns found: {}",
                 columns.id,
                 self.found()
             )));
@@ -331,8 +331,10 @@ impl Finder<'_> {
                 _ => continue,
             };
             if !there {
-                return Err(self
-                    .error(format!("no column named by {key}={name} in --columns; columns found: {}", self.found())));
+                return Err(self.error(format!(
+                    "the option columns says {key}={name}, but there is no such column; columns found: {}",
+                    self.found()
+                )));
             }
         }
         Ok(())
@@ -348,7 +350,11 @@ impl Finder<'_> {
             name.prefix,
             name.field,
             self.found(),
-            if self.semicolons() { SEMICOLONS } else { "if they go by another name, give it: --columns probs=NAME" }
+            if self.semicolons() {
+                SEMICOLONS
+            } else {
+                "if they go by another name, give it by the option columns: probs=NAME"
+            }
         )))
     }
 

@@ -207,41 +207,52 @@ impl Default for Columns {
     }
 }
 
+/// What may go by another name.
+const KEYS: [&str; 9] = ["probs", "votes", "labels", "features", "oracles", "truth", "id", "weight", "classes"];
+
+impl Columns {
+    /// The same with another name for something, as for `probs`.
+    ///
+    /// # Errors
+    /// If nothing goes by this key, its name is empty or was given before.
+    pub fn named(mut self, key: &str, name: &str) -> Result<Self> {
+        let (key, name) = (key.trim(), name.trim());
+        let Some(key) = KEYS.into_iter().find(|k| *k == key || key == "oracle" && *k == "oracles") else {
+            return Err(Error::Option(format!("columns: unknown key {key:?}: use one of {}", KEYS.join(", "))));
+        };
+        if name.is_empty() {
+            return Err(Error::Option(format!("columns: {key} has no name")));
+        }
+        if self.named.contains(&key) {
+            return Err(Error::Option(format!("columns: {key} is given twice")));
+        }
+        self.named.push(key);
+        match key {
+            "probs" => self.probs = Name::new(name, name),
+            "votes" => self.votes = Name::new(name, name),
+            "features" => self.features = Name::new(name, name),
+            "oracles" => self.oracles = Name::new(name, name),
+            "truth" => self.truth = Name::new(name, name),
+            "labels" => self.labels = name.to_owned(),
+            "id" => self.id = name.to_owned(),
+            "weight" => self.weight = name.to_owned(),
+            _ => self.classes = name.to_owned(),
+        }
+        Ok(self)
+    }
+}
+
 impl FromStr for Columns {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        const KEYS: [&str; 9] = ["probs", "votes", "labels", "features", "oracles", "truth", "id", "weight", "classes"];
-        let mut columns = Self::default();
-        for item in text.split(',').filter(|item| !item.trim().is_empty()) {
-            let (key, name) = match item.split_once('=') {
-                Some((key, name)) if !name.trim().is_empty() => (key.trim(), name.trim().to_owned()),
-                _ => {
-                    return Err(Error::Option(format!(
-                        "columns {item:?}: write KEY=NAME, for example probs=p_ (keys: {})",
-                        KEYS.join(", ")
-                    )));
-                }
-            };
-            let Some(key) = KEYS.into_iter().find(|k| *k == key || key == "oracle" && *k == "oracles") else {
-                return Err(Error::Option(format!("columns: unknown key {key:?}: use one of {}", KEYS.join(", "))));
-            };
-            if columns.named.contains(&key) {
-                return Err(Error::Option(format!("columns: {key} is given twice")));
-            }
-            columns.named.push(key);
-            match key {
-                "probs" => columns.probs = Name::new(&name, &name),
-                "votes" => columns.votes = Name::new(&name, &name),
-                "features" => columns.features = Name::new(&name, &name),
-                "oracles" => columns.oracles = Name::new(&name, &name),
-                "truth" => columns.truth = Name::new(&name, &name),
-                "labels" => columns.labels = name,
-                "id" => columns.id = name,
-                "weight" => columns.weight = name,
-                _ => columns.classes = name,
-            }
-        }
-        Ok(columns)
+        let items = text.split(',').filter(|item| !item.trim().is_empty());
+        items.into_iter().try_fold(Self::default(), |columns, item| match item.split_once('=') {
+            Some((key, name)) if !name.trim().is_empty() => columns.named(key, name),
+            _ => Err(Error::Option(format!(
+                "columns {item:?}: write KEY=NAME, for example probs=p_ (keys: {})",
+                KEYS.join(", ")
+            ))),
+        })
     }
 }
