@@ -96,7 +96,7 @@ fn columns_go_by_other_names() {
         [("votes", "n_"), ("truth", "q"), ("features", "z_"), ("id", "key"), ("weight", "mass"), ("labels", "l")]
     {
         let error = read_frame(&path, &named(&format!("probs=p_,{key}={name}"))).unwrap_err().to_string();
-        assert!(error.contains(&format!("no column named by {key}={name}")), "{error}");
+        assert!(error.contains(&format!("says {key}={name}, but there is no such column")), "{error}");
     }
 }
 
