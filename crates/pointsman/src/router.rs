@@ -30,7 +30,7 @@ const BACKOFF_BINS: usize = 10;
 /// The most rows in the leaves of all trees of a forest.
 const MAX_IN_LEAVES: usize = 1 << 28;
 
-/// Cells of a forest.
+/// Cells of a forest, at most.
 const SCORE_BINS: usize = 25;
 
 /// The most of them: a verdict numbers the pairs of an empty cell and a confidence.
@@ -161,6 +161,7 @@ impl Router {
         table: &Table,
     ) -> Result<Self> {
         check_rows(table)?;
+        check_walks(&partition, table)?;
         let columns = cells.columns_in(table)?;
         let (order, starts) = sort_by_cell(table, &cells, &columns);
         let rows = Arc::new(table.select(&order, &columns));
@@ -409,15 +410,18 @@ fn same_classes(own: &[String], classes: &[String]) -> Result<()> {
 
 /// The cell of each row; `columns` are the places of the cells' features in the table.
 fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
-    (0..table.rows())
-        .into_par_iter()
-        .with_min_len(1 << 12)
-        .map_init(Vec::new, |features: &mut Vec<f64>, row| {
-            features.clear();
-            features.extend(columns.iter().map(|&column| table.features(row)[column]));
-            cells.find(table.prediction(row), table.peak(row), features)
-        })
-        .collect()
+    let one_by_one = || {
+        (0..table.rows())
+            .into_par_iter()
+            .with_min_len(1 << 12)
+            .map_init(Vec::new, |features: &mut Vec<f64>, row| {
+                features.clear();
+                features.extend(columns.iter().map(|&column| table.features(row)[column]));
+                cells.find(table.prediction(row), table.peak(row), features)
+            })
+            .collect()
+    };
+    cells.find_together(table, columns).unwrap_or_else(one_by_one)
 }
 
 /// The rows in order of cell, then confidence, then content, and where each cell starts.
@@ -489,6 +493,14 @@ fn check_size(table: &Table, trees: usize) -> Result<()> {
     Ok(())
 }
 
+/// Refuses more rows than trees can be walked for, so that what is written can be read and reading does not take for ever.
+fn check_walks(partition: &Partition, table: &Table) -> Result<()> {
+    match partition.factors() {
+        [Factor::HonestForest { trees }] => check_size(table, *trees),
+        _ => Ok(()),
+    }
+}
+
 /// Whether queries of empty cells can fall back to these cells.
 fn is_backoff(cells: &Cells, classes: usize) -> bool {
     matches!(cells.axes(), [Axis::Confidence { .. }]) && cells.count() <= MAX_BACKOFF_BINS && cells.classes() == classes
@@ -502,6 +514,7 @@ fn fits(partition: &Partition, cells: &Cells, backoff: &Cells, classes: usize) -
         | (Factor::LevelSets, Axis::LevelSets { .. })
         | (Factor::Tree, Axis::Tree { .. }) => true,
         (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
+        (Factor::HonestForest { trees }, Axis::HonestForest { scorer, .. }) => *trees == scorer.trees().count(),
         _ => false,
     };
     partition.factors().len() == cells.axes().len()
