@@ -11,21 +11,23 @@
 //! | `axis.<i>.counts` | u32, classes | how many of them each class has (`top-class`) |
 //! | `axis.<i>.levels` | f32, levels × classes | the distinct predictions (`level-sets`) |
 //! | `backoff.edges` | f64 | edges of the confidence over all classes |
-//! | `trees.roots` | u32, trees | the first node of each tree (`tree`, `forest`) |
+//! | `trees.roots` | u32, trees | the first node of each tree (`tree`, `forest`, `honest-forest`) |
 //! | `trees.inputs` | u32, nodes | what a node asks for: the classes' probabilities, the confidence, then the features; 4294967295 is a leaf |
 //! | `trees.thresholds` | f64, nodes | at or above it a row goes to the right child; 0 in a leaf |
 //! | `trees.left` | u32, nodes | the left child, the right one comes next; 0 in a leaf |
 //! | `trees.missing` | u8, nodes | 1 if a row without a value goes to the right |
+//! | `trees.scores` | f64, leaves | the mean reducible Brier loss of each leaf, by rows that are not in the file (`honest-forest`) |
 //!
 //! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
 //! the features, whether centroids are served, the seed of a forest, and the SHA-256 of everything else. Rows are stored in order
 //! of cell; which cell each is in is found anew from its prediction when the file is read, so it cannot be wrong. So are the
-//! leaves of a forest's trees, and its cells. Files with trees have version 2, all others version 1.
+//! leaves of a forest's trees, and its cells. Files with scores have version 3, others with trees
+//! version 2, all others version 1.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointsman::{Axis, Cells, Edges, Factor, Node, Partition, Router, Table, Trees};
+use pointsman::{Axis, Cells, Edges, Factor, Node, Partition, Router, Scorer, Table, Trees};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -35,11 +37,11 @@ use crate::atomic::write_atomically;
 use crate::error::{Error, Result, name_of, printable};
 use crate::input::read_all;
 
-/// The newest version of the format: that of routers with trees.
-const VERSION: u32 = 2;
+/// The newest version of the format.
+const VERSION: u32 = 3;
 
-/// The version of all other routers.
-const WITHOUT_TREES: u32 = 1;
+/// The arrays that need a version, newest first; a router without any of them has version 1.
+const NEEDS: [(&str, u32); 2] = [("trees.scores", VERSION), ("trees.roots", 2)];
 
 /// The input of a node that asks nothing.
 const LEAF: u32 = u32::MAX;
@@ -76,9 +78,9 @@ impl Header {
 
     /// The header of a file with these tensors, its checksum still empty.
     pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors) -> Self {
-        let has_trees = tensors.0.iter().any(|(name, ..)| name == "trees.roots");
+        let has = |wanted: &str| tensors.0.iter().any(|(name, ..)| name == wanted);
         Self {
-            version: if has_trees { VERSION } else { WITHOUT_TREES },
+            version: NEEDS.iter().find(|(name, _)| has(name)).map_or(1, |(_, version)| *version),
             classes: rows.classes().to_vec(),
             partition: partition.to_string(),
             recalibrated,
@@ -254,6 +256,11 @@ impl Tensors {
                     self.trees(forest.trees());
                     seed = Some(forest.seed());
                 }
+                Axis::HonestForest { scorer, edges: e } => {
+                    self.trees(scorer.trees());
+                    self.reals("trees.scores", vec![scorer.leaf_scores().len()], scorer.leaf_scores());
+                    self.reals(&edges, vec![e.values().len()], e.values());
+                }
                 other => return Err(format!("this version cannot store the partition axis {other:?}")),
             }
         }
@@ -343,6 +350,14 @@ impl Reader<'_> {
         for (i, factor) in partition.factors().iter().enumerate() {
             axes.push(match factor {
                 Factor::Tree => Axis::Tree { trees: self.trees(header, features.len())? },
+                Factor::HonestForest { .. } => {
+                    let (trees, scores) = (self.trees(header, features.len())?, self.reals("trees.scores", None)?);
+                    let edges = self.reals(&format!("axis.{i}.edges"), None)?;
+                    Axis::HonestForest {
+                        scorer: Scorer::new(trees, scores).map_err(|e| e.to_string())?,
+                        edges: Edges::of_feature(edges).map_err(|e| e.to_string())?,
+                    }
+                }
                 factor => self.axis(i, factor, header.classes.len(), features)?,
             });
         }
