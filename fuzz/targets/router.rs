@@ -18,7 +18,9 @@ static BASES: LazyLock<Vec<Parts>> = LazyLock::new(|| {
         let rows = if learns { 100 } else { 12 };
         let table = table(classes, rows);
         let oracle = table.predictions().to_vec();
-        let table = table.with_oracle("gpt", oracle).and_then(|t| t.with_weights((0..rows).map(|i| (1 + i % 12) as f64).collect()));
+        let table = table
+            .with_oracle("gpt", oracle)
+            .and_then(|t| t.with_weights((0..rows).map(|i| (1 + i % 12) as f64).collect()));
         let router = Router::calibrate(&table.expect("a table"), &partition).expect("a router");
         let path = scratch("base.safetensors");
         save_router(&path, &router).expect("a scratch file");
