@@ -449,16 +449,16 @@ fn honest_routers(routers: &Target) -> std::io::Result<()> {
     write("scores-few", &|p| {
         tensor(p, "trees.scores", &|t| {
             t.shape[0] -= 1;
-            t.bytes.truncate(8 * t.shape[0]);
+            t.bytes.truncate(8 * t.shape[0] * t.shape[1]);
         });
     })?;
     write("scores-nan", &|p| score(p, f64::NAN))?;
     write("scores-infinite", &|p| score(p, f64::INFINITY))?;
     write("scores-far", &|p| score(p, -1e300))?;
-    write("edges-equal", &|p| {
-        let twice: Vec<u8> = [0.1_f64; 2].iter().flat_map(|x| x.to_le_bytes()).collect();
-        tensor(p, "axis.0.edges", &|t| (t.shape, t.bytes) = (vec![2], twice.clone()));
-    })?;
+    write("scores-narrow", &|p| tensor(p, "trees.shares", &|t| (t.shape, t.bytes) = (vec![1], vec![0; 4])))?;
+    write("shares-unknown", &|p| tensor(p, "trees.shares", &|t| t.bytes[4..8].copy_from_slice(&9_u32.to_le_bytes())))?;
+    write("cells-missing", &|p| p.tensors.retain(|t| t.name != "cells.roots"))?;
+    write("cells-unknown", &|p| tensor(p, "cells.inputs", &|t| t.bytes[..4].copy_from_slice(&4_u32.to_le_bytes())))?;
     write("fewer", &|p| p.header.partition = "honest-forest:5000".to_owned())?;
     write("many-trees", &|p| p.header.partition = "honest-forest:4294967295".to_owned())
 }

@@ -16,7 +16,9 @@
 //! | `trees.thresholds` | f64, nodes | at or above it a row goes to the right child; 0 in a leaf |
 //! | `trees.left` | u32, nodes | the left child, the right one comes next; 0 in a leaf |
 //! | `trees.missing` | u8, nodes | 1 if a row without a value goes to the right |
-//! | `trees.scores` | f64, leaves | the mean reducible Brier loss of each leaf, by rows that are not in the file (`honest-forest`) |
+//! | `trees.shares` | u32 | classes whose label shares are scores (`honest-forest`) |
+//! | `trees.scores` | f64, leaves × scores | of each leaf the mean reducible and irreducible Brier loss and these shares, by rows that are not in the file |
+//! | `cells.roots` and so on | as `trees.…` | the one tree over the scores whose leaves are the cells (`honest-forest`) |
 //!
 //! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
 //! the features, whether centroids are served, the seed of a forest, and the SHA-256 of everything else. Rows are stored in order
@@ -27,7 +29,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointsman::{Axis, Cells, Edges, Factor, Node, Partition, Router, Scorer, Table, Trees};
+use pointsman::{Axis, Cells, Edges, Factor, HonestForest, Node, Partition, Router, Scorer, Table, Trees};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -251,15 +253,17 @@ impl Tensors {
                     let shape = vec![levels.len() / classes, *classes];
                     self.push(&format!("axis.{i}.levels"), Dtype::F32, shape, bytes);
                 }
-                Axis::Tree { trees } => self.trees(trees),
+                Axis::Tree { trees } => self.trees("trees", trees),
                 Axis::Forest { forest, .. } => {
-                    self.trees(forest.trees());
+                    self.trees("trees", forest.trees());
                     seed = Some(forest.seed());
                 }
-                Axis::HonestForest { scorer, edges: e } => {
-                    self.trees(scorer.trees());
-                    self.reals("trees.scores", vec![scorer.leaf_scores().len()], scorer.leaf_scores());
-                    self.reals(&edges, vec![e.values().len()], e.values());
+                Axis::HonestForest { forest } => {
+                    let scorer = forest.scorer();
+                    self.trees("trees", scorer.trees());
+                    self.counts("trees.shares", vec![forest.shares().len()], forest.shares());
+                    self.reals("trees.scores", vec![scorer.trees().leaves(), scorer.width()], scorer.leaf_scores());
+                    self.trees("cells", forest.cells());
                 }
                 other => return Err(format!("this version cannot store the partition axis {other:?}")),
             }
@@ -287,7 +291,7 @@ impl Tensors {
         self.push(name, Dtype::U32, shape, values.into_iter().flat_map(|x| x.to_le_bytes()).collect());
     }
 
-    fn trees(&mut self, trees: &Trees) {
+    fn trees(&mut self, what: &str, trees: &Trees) {
         let (mut inputs, mut left, mut thresholds, mut missing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for node in trees.nodes() {
             let (input, threshold, child, right) = match node {
@@ -299,11 +303,11 @@ impl Tensors {
             left.push(child);
             missing.push(u8::from(right));
         }
-        self.counts("trees.roots", vec![trees.count()], trees.roots());
-        self.counts("trees.inputs", vec![inputs.len()], &inputs);
-        self.counts("trees.left", vec![left.len()], &left);
-        self.reals("trees.thresholds", vec![thresholds.len()], &thresholds);
-        self.push("trees.missing", Dtype::U8, vec![missing.len()], missing);
+        self.counts(&format!("{what}.roots"), vec![trees.count()], trees.roots());
+        self.counts(&format!("{what}.inputs"), vec![inputs.len()], &inputs);
+        self.counts(&format!("{what}.left"), vec![left.len()], &left);
+        self.reals(&format!("{what}.thresholds"), vec![thresholds.len()], &thresholds);
+        self.push(&format!("{what}.missing"), Dtype::U8, vec![missing.len()], missing);
     }
 
     fn views(&self) -> std::result::Result<Vec<(&str, TensorView<'_>)>, safetensors::SafeTensorError> {
@@ -312,6 +316,11 @@ impl Tensors {
             .map(|(name, dtype, shape, bytes)| Ok((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?)))
             .collect()
     }
+}
+
+/// How many inputs trees have: the probabilities, the confidence and the features.
+fn inputs(header: &Header, features: &[String]) -> usize {
+    header.classes.len() + 1 + features.len()
 }
 
 /// Tensors being read, each checked for type and shape.
@@ -331,8 +340,8 @@ impl Reader<'_> {
             if header.recalibrated {
                 return Err("a forest that serves centroids".into());
             }
-            return Router::from_forest(partition, self.trees(header, header.features.len())?, seed, backoff, &table)
-                .map_err(text);
+            let trees = self.trees("trees", inputs(header, &header.features))?;
+            return Router::from_forest(partition, trees, seed, backoff, &table).map_err(text);
         }
         let cells = self.cells(header, &partition, &header.features)?;
         Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(text)
@@ -349,14 +358,9 @@ impl Reader<'_> {
         let mut axes = Vec::new();
         for (i, factor) in partition.factors().iter().enumerate() {
             axes.push(match factor {
-                Factor::Tree => Axis::Tree { trees: self.trees(header, features.len())? },
+                Factor::Tree => Axis::Tree { trees: self.trees("trees", inputs(header, features))? },
                 Factor::HonestForest { .. } => {
-                    let (trees, scores) = (self.trees(header, features.len())?, self.reals("trees.scores", None)?);
-                    let edges = self.reals(&format!("axis.{i}.edges"), None)?;
-                    Axis::HonestForest {
-                        scorer: Scorer::new(trees, scores).map_err(|e| e.to_string())?,
-                        edges: Edges::of_feature(edges).map_err(|e| e.to_string())?,
-                    }
+                    Axis::HonestForest { forest: self.honest_forest(inputs(header, features))? }
                 }
                 factor => self.axis(i, factor, header.classes.len(), features)?,
             });
@@ -364,19 +368,31 @@ impl Reader<'_> {
         Cells::new(header.classes.len(), axes, features.to_vec()).map_err(|e| e.to_string())
     }
 
-    fn trees(&self, header: &Header, features: usize) -> Parsed<Trees> {
-        let [roots, inputs, left] = ["roots", "inputs", "left"].map(|name| self.counts(&format!("trees.{name}"), None));
-        let (inputs, left, thresholds) = (inputs?, left?, self.reals("trees.thresholds", None)?);
-        let missing = self.bytes("trees.missing", Dtype::U8, None)?;
+    fn honest_forest(&self, inputs: usize) -> Parsed<HonestForest> {
+        let shares = self.counts("trees.shares", None)?;
+        // Two losses come before them.
+        let width = shares.len() + 2;
+        let scores = self.reals("trees.scores", Some(width))?;
+        let (trees, cells) = (self.trees("trees", inputs)?, self.trees("cells", width)?);
+        Scorer::new(trees, width, scores)
+            .and_then(|scorer| HonestForest::new(scorer, shares, cells))
+            .map_err(|e| e.to_string())
+    }
+
+    /// Trees over so many inputs.
+    fn trees(&self, what: &str, width: usize) -> Parsed<Trees> {
+        let [roots, inputs, left] =
+            ["roots", "inputs", "left"].map(|name| self.counts(&format!("{what}.{name}"), None));
+        let (inputs, left, thresholds) = (inputs?, left?, self.reals(&format!("{what}.thresholds"), None)?);
+        let missing = self.bytes(&format!("{what}.missing"), Dtype::U8, None)?;
         if [left.len(), thresholds.len(), missing.len()] != [inputs.len(); 3] {
-            return Err("the arrays trees.* differ in length".into());
+            return Err(format!("the arrays {what}.* differ in length"));
         }
         let node = |i: usize| match inputs[i] {
             LEAF => Node::Leaf,
             input => Node::Split { input, threshold: thresholds[i], left: left[i], missing_right: missing[i] != 0 },
         };
         let nodes: Vec<Node> = (0..inputs.len()).map(node).collect();
-        let width = header.classes.len() + 1 + features;
         Trees::new(width, roots?, &nodes).map_err(|e| e.to_string())
     }
 

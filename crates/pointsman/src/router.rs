@@ -30,7 +30,7 @@ const BACKOFF_BINS: usize = 10;
 /// The most rows in the leaves of all trees of a forest.
 const MAX_IN_LEAVES: usize = 1 << 28;
 
-/// Cells of a forest, at most.
+/// Cells of a forest.
 const SCORE_BINS: usize = 25;
 
 /// The most of them: a verdict numbers the pairs of an empty cell and a confidence.
@@ -514,7 +514,7 @@ fn fits(partition: &Partition, cells: &Cells, backoff: &Cells, classes: usize) -
         | (Factor::LevelSets, Axis::LevelSets { .. })
         | (Factor::Tree, Axis::Tree { .. }) => true,
         (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
-        (Factor::HonestForest { trees }, Axis::HonestForest { scorer, .. }) => *trees == scorer.trees().count(),
+        (Factor::HonestForest { trees }, Axis::HonestForest { forest }) => *trees == forest.scorer().trees().count(),
         _ => false,
     };
     partition.factors().len() == cells.axes().len()

@@ -110,8 +110,7 @@ fn order(router: &Router, cell: CellId) -> (Vec<u32>, usize) {
     rows.retain(|&row| {
         let row = row as usize;
         let mut gave_an_edge = false;
-        let hits = cells.on_edge(table.prediction(row), table.peak(row), table.features(row));
-        for (left_out, hit) in left_out.iter_mut().zip(hits) {
+        for (left_out, hit) in left_out.iter_mut().zip(cells.on_edge(table.peak(row), table.features(row))) {
             gave_an_edge |= hit && !*left_out;
             *left_out |= hit;
         }

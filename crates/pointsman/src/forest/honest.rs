@@ -2,9 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::grow::{Grown, Rule};
-use super::learn::{LEAVES, Sample, forest, join};
-use super::scorer::Scorer;
+use super::grow::Rule;
+use super::learn::{LEAVES, Sample, join};
 use super::trees::{Node, Trees};
 use crate::error::Result;
 use crate::mix::nth;
@@ -32,19 +31,6 @@ impl Halves {
     }
 }
 
-/// Grows a forest on the first half of a table's rows and scores its leaves by them. `step` is called as trees are done.
-pub(crate) fn scorer(
-    table: &Table,
-    halves: &Halves,
-    columns: &[usize],
-    trees: usize,
-    seed: u64,
-    step: &(dyn Fn() + Sync),
-) -> Result<Scorer> {
-    let learned = forest(table, &halves.divide, columns, trees, seed, step)?;
-    Scorer::of_rows(learned.trees, table, &halves.divide, columns)
-}
-
 /// Grows a tree on the first half of a table's rows and cuts it back until each leaf has enough rows of the second.
 pub(crate) fn tree(table: &Table, halves: &Halves, columns: &[usize], seed: u64) -> Result<Trees> {
     let sample = Sample::of(table, &halves.divide, columns)?;
@@ -66,17 +52,15 @@ pub(crate) fn tree(table: &Table, halves: &Halves, columns: &[usize], seed: u64)
     let best =
         (0..LEAVES.len()).min_by(|&a, &b| sample.mean(&tried[a]).total_cmp(&sample.mean(&tried[b]))).unwrap_or(0);
     let grown = sample.grow_where(|_| true, rule(LEAVES[best]), seed);
-    thin(&sample, grown, table, &halves.kept, columns)
+    let trees = join(sample.width, std::slice::from_ref(&grown))?;
+    let found = trees.leaves_of_all(&super::inputs::of_rows(table, &halves.kept, columns));
+    thin(&trees, &found)
 }
 
-/// Lets leaves with few rows of the second half join their siblings.
-fn thin(sample: &Sample, grown: Grown, table: &Table, rows: &[u32], columns: &[usize]) -> Result<Trees> {
-    let trees = join(sample.width, std::slice::from_ref(&grown))?;
-    let values = super::inputs::of_rows(table, rows, columns);
-    let mut leaves = vec![0; rows.len()];
-    trees.leaves_of_rows(0, &trees.coded(&values), &mut leaves);
+/// Lets leaves with few rows of the second half, whose leaves are given, join their siblings.
+pub(super) fn thin(trees: &Trees, found: &[u32]) -> Result<Trees> {
     let mut counts = vec![0_usize; trees.leaves()];
-    leaves.iter().for_each(|&leaf| counts[leaf as usize] += 1);
+    found.iter().for_each(|&leaf| counts[leaf as usize] += 1);
     let nodes: Vec<Node> = trees.nodes().collect();
     let mut next = 0;
     let mut leaf_of = vec![0; nodes.len()];
@@ -89,7 +73,7 @@ fn thin(sample: &Sample, grown: Grown, table: &Table, rows: &[u32], columns: &[u
     let mut out = vec![Node::Leaf];
     let root = keep(&nodes, &leaf_of, &counts, 0);
     write(&root, &mut out, 0);
-    Trees::new(sample.width, vec![0], &out)
+    Trees::new(trees.inputs(), vec![0], &out)
 }
 
 /// A subtree that stays, and its rows of the second half.

@@ -5,8 +5,10 @@
 
 mod blocks;
 mod cuts;
+mod divide;
 mod grow;
 mod honest;
+mod honest_forest;
 pub(crate) mod inputs;
 mod learn;
 mod scorer;
@@ -15,7 +17,8 @@ mod targets;
 mod trees;
 
 pub(crate) use blocks::add_up;
-pub(crate) use honest::{Halves, scorer, tree};
+pub(crate) use honest::{Halves, tree};
+pub use honest_forest::HonestForest;
 pub(crate) use learn::{Bag, Learned, errors_of_cells, forest, steps, weights_of_pairs};
 pub use scorer::Scorer;
 pub use settled::Forest;

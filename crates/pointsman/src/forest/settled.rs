@@ -155,7 +155,7 @@ impl Forest {
             leaves.new.push(tree.new);
             all.extend(tree.all);
         }
-        Ok(Settled { forest: Arc::new(Self { scorer: Scorer::new(trees, all)?, seed }), leaves, scores })
+        Ok(Settled { forest: Arc::new(Self { scorer: Scorer::new(trees, 1, all)?, seed }), leaves, scores })
     }
 
     /// The trees.

@@ -11,7 +11,7 @@ use super::grid::Grid;
 use super::path;
 use super::{Factor, MAX_CELLS, Partition};
 use crate::error::{Error, Result};
-use crate::forest::{Forest, Scorer, Trees, inputs};
+use crate::forest::{Forest, HonestForest, Trees, inputs};
 use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
 
@@ -77,12 +77,10 @@ pub enum Axis {
         /// Edges of the score.
         edges: Edges,
     },
-    /// Bins of the score of a forest that was grown on other rows.
+    /// Cells of what a forest expects that was grown, and divided, by other rows.
     HonestForest {
-        /// What gives the score.
-        scorer: Scorer,
-        /// Edges of the score.
-        edges: Edges,
+        /// The forest.
+        forest: HonestForest,
     },
 }
 
@@ -134,9 +132,13 @@ impl Cells {
                 Axis::Tree { trees } => {
                     axes.len() == 1 && trees.count() == 1 && trees.inputs() == inputs::width(classes, features.len())
                 }
-                Axis::Forest { .. } | Axis::HonestForest { .. } => {
-                    let trees = axis.scorer().map(|(scorer, _)| scorer.trees().inputs());
-                    axes.len() == 1 && trees == Some(inputs::width(classes, features.len()))
+                Axis::Forest { forest, .. } => {
+                    axes.len() == 1 && forest.trees().inputs() == inputs::width(classes, features.len())
+                }
+                Axis::HonestForest { forest } => {
+                    axes.len() == 1
+                        && forest.scorer().trees().inputs() == inputs::width(classes, features.len())
+                        && forest.shares().iter().all(|&class| (class as usize) < classes)
                 }
             };
             if !fits {
@@ -189,17 +191,22 @@ impl Cells {
         }
     }
 
-    /// Whether these cells are bins of a forest's score.
-    pub(crate) fn is_scored(&self) -> bool {
-        self.axes[0].scorer().is_some()
+    /// Whether many trees find these cells, which many queries together pass faster than one by one.
+    pub(crate) fn has_trees(&self) -> bool {
+        matches!(self.axes.as_slice(), [Axis::Forest { .. } | Axis::HonestForest { .. }])
     }
 
     /// The cells of all rows of a table together, where that is faster than one by one; `columns` are the places of the cells'
     /// features in the table.
     pub(crate) fn find_together(&self, table: &Table, columns: &[usize]) -> Option<Vec<CellId>> {
-        let (scorer, edges) = self.axes[0].scorer()?;
-        let scores = scorer.of_table(table, columns);
-        Some(scores.into_iter().map(|score| CellId(edges.bin(score) as u32)).collect())
+        match self.axes.as_slice() {
+            [Axis::Forest { forest, edges }] => {
+                let scores = forest.scorer().of_table(table, columns);
+                Some(scores.into_iter().map(|score| CellId(edges.bin(score) as u32)).collect())
+            }
+            [Axis::HonestForest { forest }] => Some(forest.cells_of(table, columns).into_iter().map(CellId).collect()),
+            _ => None,
+        }
     }
 
     /// Whether a feature may be missing: trees have a way for that, edges have not.
@@ -232,19 +239,13 @@ impl Cells {
     }
 
     /// Axis by axis, whether the input's value is itself an edge: such a row may be what an edge was taken from.
-    pub(crate) fn on_edge<'a, T: Real>(
-        &'a self,
-        row: &'a [T],
-        peak: Peak,
-        features: &'a [f64],
-    ) -> impl Iterator<Item = bool> + 'a {
+    pub(crate) fn on_edge<'a>(&'a self, peak: Peak, features: &'a [f64]) -> impl Iterator<Item = bool> + 'a {
         self.axes.iter().map(move |axis| match axis {
             Axis::TopClass { edges, .. } => edges[peak.class as usize].contains(f64::from(peak.key())),
             Axis::Confidence { edges } => edges.contains(f64::from(peak.key())),
             Axis::Feature { slot, edges, .. } => edges.contains(features[*slot]),
-            Axis::HonestForest { scorer, edges } => edges.contains(scorer.score(row, peak, features)),
             // Thresholds of trees lie between values, and are not taken from the rows that are kept.
-            Axis::LevelSets { .. } | Axis::Tree { .. } | Axis::Forest { .. } => false,
+            Axis::LevelSets { .. } | Axis::Tree { .. } | Axis::Forest { .. } | Axis::HonestForest { .. } => false,
         })
     }
 
@@ -320,15 +321,6 @@ impl Axis {
         Self::TopClass { edges, first }
     }
 
-    /// What ranks queries along this axis, if a forest does.
-    fn scorer(&self) -> Option<(&Scorer, &Edges)> {
-        match self {
-            Self::Forest { forest, edges } => Some((forest.scorer(), edges)),
-            Self::HonestForest { scorer, edges } => Some((scorer, edges)),
-            _ => None,
-        }
-    }
-
     /// How many bins there are along this axis.
     #[must_use]
     pub fn bins(&self) -> usize {
@@ -337,7 +329,8 @@ impl Axis {
             Self::Confidence { edges } | Self::Feature { edges, .. } => edges.bins(),
             Self::LevelSets { levels, classes } => levels.len() / classes + 1,
             Self::Tree { trees } => trees.leaves(),
-            Self::Forest { edges, .. } | Self::HonestForest { edges, .. } => edges.bins(),
+            Self::Forest { edges, .. } => edges.bins(),
+            Self::HonestForest { forest } => forest.cells().leaves(),
         }
     }
 
@@ -356,8 +349,8 @@ impl Axis {
                 inputs::leaves_for(trees, row, peak, features, |leaf| found = leaf as usize);
                 found
             }
-            Self::Forest { forest, edges } => edges.bin(forest.scorer().score(row, peak, features)),
-            Self::HonestForest { scorer, edges } => edges.bin(scorer.score(row, peak, features)),
+            Self::Forest { forest, edges } => edges.bin(forest.scorer().scores(row, peak, features)[0]),
+            Self::HonestForest { forest } => forest.cell(row, peak, features),
         }
     }
 
@@ -395,8 +388,13 @@ impl Axis {
                 }
                 None => "predictions never seen".into(),
             },
-            Self::Tree { trees } => path::name(trees, bin, classes, features),
-            Self::Forest { edges, .. } | Self::HonestForest { edges, .. } => range("brier reducible", edges, bin),
+            Self::Tree { trees } => path::name(trees, bin, |input| match input.checked_sub(classes.len()) {
+                None => format!("prob_{}", classes[input]),
+                Some(0) => "confidence".into(),
+                Some(feature) => format!("x_{}", features[feature - 1]),
+            }),
+            Self::HonestForest { forest } => path::name(forest.cells(), bin, |score| forest.name(score, classes)),
+            Self::Forest { edges, .. } => range("brier reducible", edges, bin),
         }
     }
 }

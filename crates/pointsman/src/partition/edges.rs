@@ -30,21 +30,6 @@ impl Edges {
         edges
     }
 
-    /// Quantile edges of at most so many bins, with at least so many values in each: few values have fewer bins, and an edge is
-    /// left out where equal values, which stay together, leave too few beside it.
-    pub(crate) fn quantiles_of(values: Vec<f64>, bins: usize, least: usize) -> Self {
-        let n = values.len();
-        let mut edges = Self::quantiles(values.clone(), bins.min(n / least).max(1), double);
-        let mut before = 0;
-        edges.values.retain(|edge| {
-            let below = values.iter().filter(|&value| value < edge).count();
-            let wanted = below >= before + least && n >= below + least;
-            before = if wanted { below } else { before };
-            wanted
-        });
-        Self { keys: edges.values.clone(), values: edges.values }
-    }
-
     /// Edges of confidences, read from outside.
     ///
     /// # Errors
@@ -150,28 +135,6 @@ mod tests {
         let mut filled = vec![0; edges.bins()];
         sorted.iter().for_each(|&x| filled[edges.bin(single(x))] += 1);
         assert_eq!(filled, [1, 1, 1, 7]);
-    }
-
-    #[test]
-    fn bins_have_as_many_values_as_they_must() {
-        let filled = |values: &[f64], edges: &Edges| {
-            let mut filled = vec![0; edges.bins()];
-            values.iter().for_each(|&x| filled[edges.bin(x)] += 1);
-            filled
-        };
-        let spread: Vec<f64> = (0..100_u32).map(|i| f64::from(i * 37 % 100)).collect();
-        let edges = Edges::quantiles_of(spread.clone(), 25, 30);
-        assert_eq!((edges.values(), filled(&spread, &edges)), ([33.0, 66.0].as_slice(), vec![33, 33, 34]));
-        assert_eq!(Edges::quantiles_of(spread.clone(), 4, 10).values(), [25.0, 50.0, 75.0]);
-        // Ties that leave one value below them, and a few above.
-        let mut tied = vec![7.0; 90];
-        (tied[0], tied[50]) = (1.0, 2.0);
-        assert_eq!(Edges::quantiles_of(tied.clone(), 25, 30).bins(), 1);
-        tied[..40].iter_mut().enumerate().for_each(|(i, x)| *x = i as f64 / 10.0);
-        let edges = Edges::quantiles_of(tied.clone(), 25, 30);
-        assert!(edges.bins() > 1 && filled(&tied, &edges).iter().all(|&n| n >= 30), "{edges:?}");
-        assert_eq!(Edges::quantiles_of(vec![1.0, 2.0], 25, 30).bins(), 1);
-        assert_eq!(Edges::quantiles_of(vec![], 25, 30).bins(), 1);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(crate) const TREES: usize = 200;
 /// | `level-sets` | one cell for each distinct prediction |
 /// | `features:x_a=10,x_b=4` | quantiles of each named feature, crossed |
 /// | `tree` | the leaves of one tree grown on half of the rows, filled by the other half |
-/// | `honest-forest:T` | bins of the reducible Brier loss that `T` trees grown on half of the rows expect, filled by the other half |
+/// | `honest-forest:T` | up to 25 cells of what `T` trees grown on half of the rows expect, filled by the other half |
 /// | `forest:T` | bins of the reducible Brier loss that `T` trees expect; costs are each query's own |
 /// | `auto` | `top-class:10`, `confidence:30` or `forest:200`, whichever tells unseen rows apart best |
 /// | `P*Q` | the product of two partitions that do not learn |
@@ -87,7 +87,7 @@ pub enum Factor {
         /// How many.
         trees: usize,
     },
-    /// Bins of what many trees, grown on half of the rows, expect of the other half.
+    /// Cells of what many trees, grown on half of the rows, expect of the other half.
     HonestForest {
         /// How many.
         trees: usize,
@@ -141,8 +141,7 @@ impl Partition {
         Self { factors: vec![Factor::Forest { trees }] }
     }
 
-    /// Bins of the score of so many trees, grown on half of the rows and filled by the other half: cells like all others, so that
-    /// they can be certified.
+    /// Cells of what so many trees, grown on half of the rows, expect, filled by the other half: they can be certified.
     #[must_use]
     pub fn honest_forest(trees: usize) -> Self {
         Self { factors: vec![Factor::HonestForest { trees }] }

@@ -40,7 +40,7 @@ impl Policy {
                 features.len()
             )));
         }
-        if self.cells.is_scored() {
+        if self.cells.has_trees() {
             let probs = predictions.iter().map(|p| p.to_f64()).collect();
             let table = Table::new(self.classes().iter().map(String::as_str), probs)?;
             return self.decide_batch(&table.with_features(self.cells.features().to_vec(), features.to_vec())?);

@@ -1,9 +1,9 @@
 //! From a table to a router, also by partitions that learn.
 
-use super::{BACKOFF_BINS, Router, SCORE_BINS, SPARSE, canonical_order, cells_of};
+use super::{BACKOFF_BINS, Router, canonical_order, cells_of};
 use crate::error::{Error, Result};
-use crate::forest::{self, Halves, Learned};
-use crate::partition::{Axis, Cells, Edges, Factor, Partition, TREES};
+use crate::forest::{self, Halves, HonestForest, Learned};
+use crate::partition::{Axis, Cells, Factor, Partition, TREES};
 use crate::table::Table;
 
 /// Standard errors above which a forest counts as better.
@@ -49,17 +49,15 @@ impl Router {
         super::check_rows(table)?;
         match partition.factors() {
             [Factor::Tree] => {
-                let divide = |halves: &Halves, columns: &[usize], _: &Table| {
+                let divide = |halves: &Halves, columns: &[usize]| {
                     Ok(Axis::Tree { trees: forest::tree(table, halves, columns, seed)? })
                 };
                 Ok((Self::learn_honestly(table, partition, seed, divide)?, None))
             }
             [Factor::HonestForest { trees }] => {
                 super::check_walks(partition, table)?;
-                let divide = |halves: &Halves, columns: &[usize], kept: &Table| {
-                    let scorer = forest::scorer(table, halves, columns, *trees, seed, step)?;
-                    let edges = Edges::quantiles_of(scorer.of_table(kept, columns), SCORE_BINS, SPARSE);
-                    Ok(Axis::HonestForest { scorer, edges })
+                let divide = |halves: &Halves, columns: &[usize]| {
+                    Ok(Axis::HonestForest { forest: HonestForest::learn(table, halves, columns, *trees, seed, step)? })
                 };
                 Ok((Self::learn_honestly(table, partition, seed, divide)?, None))
             }
@@ -96,12 +94,12 @@ impl Router {
         table: &Table,
         partition: &Partition,
         seed: u64,
-        divide: impl FnOnce(&Halves, &[usize], &Table) -> Result<Axis>,
+        divide: impl FnOnce(&Halves, &[usize]) -> Result<Axis>,
     ) -> Result<Self> {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let halves = Halves::of(&canonical_order(table, &columns), seed);
         let kept = table.select(&halves.kept, &columns);
-        let axes = vec![divide(&halves, &columns, &kept)?];
+        let axes = vec![divide(&halves, &columns)?];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
         let backoff = Self::fit_backoff(&kept, BACKOFF_BINS)?;
         Self::from_parts(partition.clone(), cells, backoff, false, &kept)
