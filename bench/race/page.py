@@ -17,7 +17,7 @@ FOREST, CELLS = "forest:200", "top-class:10"
 NAMES = {"pointsman": "Pointsman", "numpy_in_blocks": "numpy in blocks", "crowd_kit": "crowd-kit"}
 INTRODUCTION = """# The race
 
-`make bench` runs Pointsman's Python package and the libraries people would use instead on the same arrays, in one process, one core each, taking turns; figures are
+`make bench` runs Pointsman's Python package and the libraries people would use instead on the same arrays, in one process, one core each unless said, taking turns; figures are
 medians. Peers are at the versions listed at the end. This page and its figures are written from `bench/results/race.json` by `bench/race/page.py`; bars that
 are not met, and places where a peer is better, are shown like the others. The library's own table comes from `bench/results/core.json`.
 """
@@ -65,7 +65,7 @@ def speed(lines):
     text += [
         "Decisions: numpy looks up the action of each row's cell and checks nothing; Pointsman also checks every row, and keeps what its costs can be read from. "
         + "".join(f"The two agree on {share:.4%} of the rows. " for share in agreement)
-        + "Calibration: pandas and numpy end with the losses of the cells under one loss; the router keeps the rows, so that any loss can be asked for later. "
+        + "Calibration: pandas and numpy end with the losses of the cells under one loss; the router keeps the rows, so that any loss can be asked for later. The line that names cores is of a process in which everybody may use all of them; pandas and numpy use one. "
         "Another loss: the boosters' time is that of `fit` alone. Crowd labels: both read both files.",
         "",
     ]

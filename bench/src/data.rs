@@ -100,7 +100,8 @@ pub(crate) fn write_inputs(folder: &Path, calibration: &Table, queries: &Table) 
     let inputs = |table: &Table| -> Vec<u8> {
         let row = |row: usize| {
             let confidence = table.peak(row).confidence;
-            let all = table.prediction(row).iter().chain([&confidence]).chain(table.features(row));
+            let prediction = table.prediction(row);
+            let all = prediction.iter().chain([&confidence]).chain(table.features(row));
             all.flat_map(|&x| (x as f32).to_le_bytes()).collect::<Vec<u8>>()
         };
         (0..table.rows()).flat_map(row).collect()
@@ -109,7 +110,7 @@ pub(crate) fn write_inputs(folder: &Path, calibration: &Table, queries: &Table) 
         let counts: Vec<f64> =
             calibration.votes(row).into_iter().flat_map(|v| v.counts()).map(|&n| f64::from(n)).collect();
         let k: f64 = counts.iter().sum();
-        let f = calibration.prediction(row);
+        let f = &*calibration.prediction(row);
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let noise = (1.0 - dot(&counts, &counts) / (k * k)) * k / (k - 1.0);
         [noise, 1.0 - 2.0 * dot(&counts, f) / k + dot(f, f) - noise]

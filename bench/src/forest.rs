@@ -112,7 +112,7 @@ fn value(
 fn one(lines: &mut Lines, policy: &Policy, queries: &Table) -> Outcome<()> {
     let n = 2_000;
     let mut failures = 0;
-    let decide = |row: usize| policy.decide_with(queries.prediction(row), queries.features(row));
+    let decide = |row: usize| policy.decide_with(&queries.prediction(row), queries.features(row));
     let allocations = allocation_counter::measure(|| failures = (0..n).filter(|&row| decide(row).is_err()).count());
     let seconds = median(7, || -> pointsman::Result<()> {
         for row in 0..n {

@@ -80,7 +80,7 @@ fn decide(router: &Router) {
     let policy = router.policy(&task.expect("a task")).expect("any router knows the Brier loss");
     let rows = router.rows();
     for row in 0..rows.rows().min(20) {
-        let decision = policy.decide_with(rows.prediction(row), rows.features(row)).expect("a good row is decided");
+        let decision = policy.decide_with(&*rows.prediction(row), rows.features(row)).expect("a good row is decided");
         assert!(decision.costs().iter().all(|cost| cost.is_finite()), "{:?}", decision.costs());
     }
 }

@@ -108,7 +108,7 @@ fn decide(router: &Router, policy: &pointsman::Policy) {
         let _ = (decision.action().to_string(), decision.level(), decision.support(), decision.served());
     };
     for row in 0..table.rows().min(40) {
-        judge(table.prediction(row), table.features(row));
+        judge(&table.prediction(row), table.features(row));
     }
     let classes = router.classes().len();
     let features = vec![-1e300; router.cells().features().len()];

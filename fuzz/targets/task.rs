@@ -79,7 +79,7 @@ fn task(text: &str) {
             }
         };
         for row in 0..router.rows().rows() {
-            let prediction = router.rows().prediction(row);
+            let prediction = &*router.rows().prediction(row);
             let decision = policy.decide(prediction).expect("a good row is decided");
             assert!(decision.costs().iter().chain(decision.costs_high()).all(|cost| !cost.is_nan()), "{text}");
             assert!(decision.total() <= bound * (1.0 + 1e-9), "{} above {bound}: {text}", decision.total());

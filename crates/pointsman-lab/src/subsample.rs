@@ -77,7 +77,7 @@ fn draw(counts: &[u32], k: u64, random: &mut Random) -> Vec<u32> {
 }
 
 fn rebuilt(table: &Table, rows: &[usize], votes: Vec<u32>) -> Result<Table> {
-    let probs = rows.iter().flat_map(|&row| table.prediction(row)).copied().collect();
+    let probs = rows.iter().flat_map(|&row| table.prediction(row).into_owned()).collect();
     let features = rows.iter().flat_map(|&row| table.features(row)).copied().collect();
     let table = Table::new(table.classes().iter().cloned(), probs)?
         .with_votes(votes)?

@@ -17,6 +17,10 @@ mod task;
 mod votes;
 mod work;
 
+/// Arrays of a million rows come and go with each call: this one keeps their pages for the next instead of asking the system anew.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]

@@ -29,7 +29,7 @@ pub(crate) fn read<'py>(
     };
     let found = PyDict::new(py);
     found.set_item("classes", table.classes().to_vec())?;
-    found.set_item("probs", reals(table.predictions().to_vec(), classes)?)?;
+    found.set_item("probs", reals(table.predictions().into_owned(), classes)?)?;
     if table.has_votes() {
         let counts: Vec<u32> = (0..rows).filter_map(|row| table.votes(row)).flat_map(|v| v.counts()).copied().collect();
         found.set_item("votes", PyArray1::from_vec(py, counts).reshape([rows, classes])?)?;

@@ -1,12 +1,13 @@
 //! Tables made of arrays.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::error::refused;
-use crate::rows::Matrix;
+use crate::rows::{Matrix, Numbers};
 
 /// Rows of predictions with what is known about each, checked.
 #[pyclass(frozen, module = "pointsman._native")]
@@ -27,9 +28,10 @@ impl Table {
         features: Option<(Vec<String>, Matrix<'_>)>,
         oracles: Option<Vec<(String, Matrix<'_>)>>,
     ) -> PyResult<Self> {
-        let probs = probs.to_doubles()?;
-        let votes = votes
-            .map(|votes| votes.as_slice().map_or_else(|_| votes.as_array().iter().copied().collect(), <[u32]>::to_vec));
+        let probs = probs.numbers()?;
+        let votes: Option<Cow<'_, [u32]>> = votes
+            .as_ref()
+            .map(|votes| votes.as_slice().map_or_else(|_| votes.as_array().iter().copied().collect(), Cow::Borrowed));
         let truth = truth.map(|truth| truth.to_doubles()).transpose()?;
         let weights = weights.map(|weights| weights.as_array().to_vec());
         let features = features.map(|(names, values)| PyResult::Ok((names, values.to_doubles()?))).transpose()?;
@@ -37,9 +39,12 @@ impl Table {
             oracles.unwrap_or_default().into_iter().map(|(name, probs)| PyResult::Ok((name, probs.to_doubles()?)));
         let oracles = oracles.collect::<PyResult<Vec<_>>>()?;
         let build = || {
-            let mut table = pointsman::Table::new(classes, probs)?;
+            let mut table = match probs {
+                Numbers::Single(probs) => pointsman::Table::of_rows(classes, probs)?,
+                Numbers::Double(probs) => pointsman::Table::of_rows(classes, probs)?,
+            };
             if let Some(votes) = votes {
-                table = table.with_votes(votes)?;
+                table = table.with_vote_rows(&votes)?;
             }
             if let Some(truth) = truth {
                 table = table.with_truth(truth)?;

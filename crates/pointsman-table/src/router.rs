@@ -219,7 +219,7 @@ impl Tensors {
     /// What a table holds.
     pub(crate) fn rows(&mut self, table: &Table) {
         let (rows, classes) = (table.rows(), table.classes().len());
-        self.reals("probs", vec![rows, classes], table.predictions());
+        self.reals("probs", vec![rows, classes], &table.predictions());
         self.counts("votes", vec![rows, classes], (0..rows).flat_map(|row| table.votes(row)).flat_map(|v| v.counts()));
         if table.has_weights() {
             self.reals("weights", vec![rows], &(0..rows).map(|row| table.weight(row)).collect::<Vec<_>>());

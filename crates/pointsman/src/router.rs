@@ -16,6 +16,8 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::forest::{Forest, LeafRows, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, double};
+use crate::predictions::{Given, in_its_precision};
+use crate::simplex::Real;
 use crate::table::Table;
 use crate::votes::Votes;
 pub use learn::{Candidate, Choice};
@@ -183,7 +185,7 @@ impl Router {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = canonical_order(table, &columns);
         let settled = Forest::settle(trees, seed, table, &order, &columns)?;
-        let edges = Edges::quantiles(settled.scores.clone(), SCORE_BINS, double);
+        let edges = Edges::quantiles(settled.scores.iter().copied(), SCORE_BINS, double);
         let found: Vec<CellId> = settled.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
         let axes = vec![Axis::Forest { forest: settled.forest, edges }];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
@@ -294,7 +296,7 @@ impl Router {
         let Some(((forest, _), members)) = self.cells.forest().zip(self.leaves()) else { return Ok(Vec::new()) };
         let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
         let mut shares = vec![0.0; self.rows.rows()];
-        inputs::leaves_for(forest.trees(), table.prediction(row), table.peak(row), &features, |leaf| {
+        inputs::leaves_for(forest.trees(), &table.prediction(row), table.peak(row), &features, |leaf| {
             let inside = members.of(leaf as usize);
             let all: f64 = inside.iter().map(|&row| self.rows.weight(row as usize)).sum();
             for row in inside.iter().map(|&row| row as usize) {
@@ -410,18 +412,21 @@ fn same_classes(own: &[String], classes: &[String]) -> Result<()> {
 
 /// The cell of each row; `columns` are the places of the cells' features in the table.
 fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
-    let one_by_one = || {
-        (0..table.rows())
-            .into_par_iter()
-            .with_min_len(1 << 12)
-            .map_init(Vec::new, |features: &mut Vec<f64>, row| {
-                features.clear();
-                features.extend(columns.iter().map(|&column| table.features(row)[column]));
-                cells.find(table.prediction(row), table.peak(row), features)
-            })
-            .collect()
-    };
-    cells.find_together(table, columns).unwrap_or_else(one_by_one)
+    if let Some(grid) = cells.grid() {
+        return table.peaks().par_iter().with_min_len(1 << 12).map(|&peak| grid.cell(peak)).collect();
+    }
+    if let Some(found) = cells.find_together(table, columns) {
+        return found;
+    }
+    (0..table.rows())
+        .into_par_iter()
+        .with_min_len(1 << 12)
+        .map_init(Vec::new, |features: &mut Vec<f64>, row| {
+            features.clear();
+            features.extend(columns.iter().map(|&column| table.features(row)[column]));
+            in_its_precision!(table.given(row), prediction => cells.find(prediction, table.peak(row), features))
+        })
+        .collect()
 }
 
 /// The rows in order of cell, then confidence, then content, and where each cell starts.
@@ -445,7 +450,7 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
         rest = after;
     }
     runs.into_par_iter().for_each(|run| {
-        run.sort_unstable();
+        radsort::sort_by_key(run, |row| (row >> 32) as u32);
         for alike in run.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|alike| alike.len() > 1) {
             alike.sort_unstable_by(|&a, &b| compare_content(table, columns, a as u32 as usize, b as u32 as usize));
         }
@@ -525,10 +530,15 @@ fn fits(partition: &Partition, cells: &Cells, backoff: &Cells, classes: usize) -
 
 /// Compares what is kept of two rows.
 pub(crate) fn compare_content(table: &Table, columns: &[usize], a: usize, b: usize) -> Ordering {
-    let reals = |a: &[f64], b: &[f64]| {
-        a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    fn reals<T: Real>(a: &[T], b: &[T]) -> Ordering {
+        let orders = a.iter().zip(b).map(|(x, y)| x.to_f64().total_cmp(&y.to_f64()));
+        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+    let predictions = match (table.given(a), table.given(b)) {
+        (Given::Single(a), Given::Single(b)) => reals(a, b),
+        (a, b) => reals(&a.doubles(), &b.doubles()),
     };
-    let mut order = reals(table.prediction(a), table.prediction(b))
+    let mut order = predictions
         .then_with(|| table.votes(a).map(Votes::counts).cmp(&table.votes(b).map(Votes::counts)))
         .then_with(|| table.weight(a).total_cmp(&table.weight(b)))
         .then_with(|| {

@@ -9,6 +9,7 @@
 use std::ops::Deref;
 
 use crate::error::{Error, Result};
+use crate::predictions::Given;
 
 /// How far from one a prediction's sum may be before the row is refused.
 pub const SUM_TOLERANCE: f64 = 1e-3;
@@ -25,8 +26,9 @@ pub trait Real: Copy + PartialOrd + Send + Sync + sealed::Sealed + 'static {
     fn to_f64(self) -> f64;
     /// The value in single precision, rounded.
     fn to_f32(self) -> f32;
-    /// The values themselves, if they are in single precision.
-    fn singles(values: &[Self]) -> Option<&[f32]>
+    /// The values with their precision.
+    #[doc(hidden)]
+    fn given(values: &[Self]) -> Given<'_>
     where
         Self: Sized;
 }
@@ -47,8 +49,8 @@ impl Real for f32 {
         self
     }
     #[inline]
-    fn singles(values: &[Self]) -> Option<&[f32]> {
-        Some(values)
+    fn given(values: &[Self]) -> Given<'_> {
+        Given::Single(values)
     }
 }
 
@@ -62,8 +64,8 @@ impl Real for f64 {
         self as f32
     }
     #[inline]
-    fn singles(_: &[Self]) -> Option<&[f32]> {
-        None
+    fn given(values: &[Self]) -> Given<'_> {
+        Given::Double(values)
     }
 }
 

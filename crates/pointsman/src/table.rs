@@ -1,13 +1,13 @@
 //! Rows of weak predictions with what is known about each: votes, truth, features, weight, and other
 //! models' predictions.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
-
-use rayon::prelude::*;
 
 use crate::ballots::Ballots;
 use crate::error::{Error, Result};
-use crate::simplex::{self, Peak};
+use crate::predictions::{Given, Predictions, gather, in_its_precision, peaks_of};
+use crate::simplex::{self, Fault, Peak, Real};
 use crate::votes::Votes;
 
 /// The largest number of classes: the cross-entropy's floor must leave room for all of them.
@@ -15,7 +15,7 @@ pub const MAX_CLASSES: usize = 1 << 16;
 
 /// Rows of (weak prediction, votes, features, other models' predictions, weight).
 ///
-/// Predictions are kept as the model gave them, since cells are found from the original prediction;
+/// Predictions are kept as the model gave them, in its precision, since cells are found from the original prediction;
 /// [`Table::dist_into`] gives them divided by their sum, as arithmetic wants them.
 ///
 /// ```
@@ -28,24 +28,24 @@ pub const MAX_CLASSES: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct Table {
     classes: Vec<String>,
-    probs: Vec<f64>,
-    peaks: Vec<Peak>,
-    votes: Option<Vec<u32>>,
+    probs: Predictions,
+    /// Worked out when first asked for, as all that follows from the rest.
+    peaks: OnceLock<Vec<Peak>>,
+    votes: Option<Ballots>,
     truth: Option<Vec<f64>>,
     weights: Option<Vec<f64>>,
     feature_names: Vec<String>,
     features: Vec<f64>,
     oracles: Vec<(String, Vec<f64>)>,
-    /// Worked out when first asked for.
-    ballots: OnceLock<Ballots>,
+    blank: OnceLock<Ballots>,
 }
 
-/// Tables are equal if all they hold is; one missing value is like another.
+/// Tables are equal if all they hold is, in whatever precision; one missing value is like another.
 impl PartialEq for Table {
     fn eq(&self, other: &Self) -> bool {
-        let Self { classes, probs, peaks, votes, truth, weights, feature_names, features, oracles, ballots: _ } = self;
-        (classes, probs, peaks, votes, truth, weights)
-            == (&other.classes, &other.probs, &other.peaks, &other.votes, &other.truth, &other.weights)
+        let Self { classes, probs, peaks: _, votes, truth, weights, feature_names, features, oracles, blank: _ } = self;
+        (classes, probs, votes, truth, weights)
+            == (&other.classes, &other.probs, &other.votes, &other.truth, &other.weights)
             && (feature_names, oracles) == (&other.feature_names, &other.oracles)
             && features.len() == other.features.len()
             && features.iter().zip(&other.features).all(|(a, b)| a == b || a.is_nan() && b.is_nan())
@@ -59,41 +59,64 @@ impl Table {
     /// If there are fewer than two classes, two of one name or one without a name; if `probs` is not a whole number of
     /// rows; if a row is not a prediction (see [`simplex`](crate::SUM_TOLERANCE)).
     pub fn new<S: Into<String>>(classes: impl IntoIterator<Item = S>, probs: Vec<f64>) -> Result<Self> {
+        Self::checked(classes, probs.len(), |width| {
+            let peaks = peaks_of(&probs, width)?;
+            Ok((Predictions::Double(probs), peaks))
+        })
+    }
+
+    /// A table of predictions copied from where they lie, `f32` or `f64`, row by row. They stay in their precision.
+    ///
+    /// # Errors
+    /// As [`Table::new`].
+    pub fn of_rows<S: Into<String>, T: Real>(classes: impl IntoIterator<Item = S>, probs: &[T]) -> Result<Self> {
+        Self::checked(classes, probs.len(), |width| Predictions::copied(T::given(probs), width))
+    }
+
+    fn checked<S: Into<String>>(
+        classes: impl IntoIterator<Item = S>,
+        values: usize,
+        check: impl FnOnce(usize) -> std::result::Result<(Predictions, Vec<Peak>), (usize, Fault)>,
+    ) -> Result<Self> {
         let classes: Vec<String> = classes.into_iter().map(Into::into).collect();
         check_classes(&classes)?;
-        whole_rows("prob_*", probs.len(), classes.len())?;
-        let width = classes.len();
-        // Any fault will do here: the first one is looked for only if there is one.
-        let peaks: std::result::Result<Vec<Peak>, _> =
-            probs.par_chunks_exact(width).with_min_len(1 << 12).map(Peak::of).collect();
-        let Ok(peaks) = peaks else { return Err(first_fault(&classes, &probs)) };
+        whole_rows("prob_*", values, classes.len())?;
+        let (probs, peaks) = check(classes.len()).map_err(|(row, fault)| fault.at(row, "prob_", &classes))?;
         Ok(Self {
             classes,
             probs,
-            peaks,
+            peaks: peaks.into(),
             votes: None,
             truth: None,
             weights: None,
             feature_names: Vec::new(),
             features: Vec::new(),
             oracles: Vec::new(),
-            ballots: OnceLock::new(),
+            blank: OnceLock::new(),
         })
     }
 
-    /// Adds each row's label counts.
+    /// Adds each row's label counts, row by row.
     ///
     /// # Errors
     /// If there are not as many rows of votes as of predictions, or a row has no votes.
-    pub fn with_votes(mut self, votes: Vec<u32>) -> Result<Self> {
+    pub fn with_votes(self, votes: Vec<u32>) -> Result<Self> {
+        self.with_vote_rows(&votes)
+    }
+
+    /// As [`Table::with_votes`], from where they lie.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_vote_rows(mut self, votes: &[u32]) -> Result<Self> {
         self.same_rows("votes_*", votes.len(), self.classes.len())?;
-        let rows = votes.par_chunks_exact(self.classes.len()).with_min_len(1 << 12);
-        if let Some(row) = rows.position_first(|counts| counts.iter().all(|&n| n == 0)) {
+        let ballots = Ballots::of(votes, self.classes.len());
+        if let Some(empty) = ballots.iter().position(|votes| votes.k() == 0) {
+            let row = ballots.of_rows().iter().position(|&ballot| ballot as usize == empty).unwrap_or_default();
             let reason = "no votes: every row needs at least one label; leave the row out if it has none";
             return Err(Error::value(row, "votes_*", reason));
         }
-        self.votes = Some(votes);
-        self.ballots = OnceLock::new();
+        self.votes = Some(ballots);
         Ok(self)
     }
 
@@ -172,7 +195,7 @@ impl Table {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.peaks.len()
+        self.probs.len() / self.classes.len()
     }
 
     /// The classes, in order.
@@ -181,35 +204,45 @@ impl Table {
         &self.classes
     }
 
-    /// A row's prediction as the model gave it.
+    /// A row's prediction as the model gave it, in double precision.
     #[must_use]
-    pub fn prediction(&self, row: usize) -> &[f64] {
-        let c = self.classes.len();
-        &self.probs[row * c..(row + 1) * c]
+    pub fn prediction(&self, row: usize) -> Cow<'_, [f64]> {
+        self.given(row).doubles()
     }
 
-    /// All predictions as the model gave them, row by row.
+    /// All predictions as the model gave them, row by row, in double precision.
     #[must_use]
-    pub fn predictions(&self) -> &[f64] {
-        &self.probs
+    pub fn predictions(&self) -> Cow<'_, [f64]> {
+        self.probs.all().doubles()
+    }
+
+    /// A row's prediction as the model gave it, in the precision it came in.
+    #[inline]
+    pub(crate) fn given(&self, row: usize) -> Given<'_> {
+        let c = self.classes.len();
+        self.probs.range(row * c..(row + 1) * c)
     }
 
     /// A row's top class and confidence.
     #[must_use]
     pub fn peak(&self, row: usize) -> Peak {
-        self.peaks[row]
+        self.peaks()[row]
+    }
+
+    /// All rows' top classes and confidences.
+    pub(crate) fn peaks(&self) -> &[Peak] {
+        self.peaks.get_or_init(|| self.probs.peaks(self.classes.len()))
     }
 
     /// Writes a row's prediction, divided by its sum, into `out`.
     pub fn dist_into(&self, row: usize, out: &mut [f64]) {
-        simplex::normalise_into(self.prediction(row), out);
+        in_its_precision!(self.given(row), prediction => simplex::normalise_into(prediction, out));
     }
 
     /// A row's votes, if the table has any.
     #[must_use]
     pub fn votes(&self, row: usize) -> Option<Votes<'_>> {
-        let c = self.classes.len();
-        self.votes.as_ref().map(|v| Votes::new(&v[row * c..(row + 1) * c]))
+        self.votes.as_ref().map(|ballots| ballots.votes(ballots.of_rows()[row]))
     }
 
     /// Whether rows carry votes.
@@ -220,10 +253,7 @@ impl Table {
 
     /// Which rows have the same votes: all, if the table has none.
     pub(crate) fn ballots(&self) -> &Ballots {
-        self.ballots.get_or_init(|| match &self.votes {
-            Some(votes) => Ballots::of(votes, self.classes.len()),
-            None => Ballots::of(&vec![0; self.rows()], 1),
-        })
+        self.votes.as_ref().unwrap_or_else(|| self.blank.get_or_init(|| Ballots::blank(self.rows())))
     }
 
     /// A row's true label distribution, if the table has it.
@@ -305,31 +335,25 @@ impl Table {
     #[must_use]
     pub(crate) fn select(&self, rows: &[u32], feature_columns: &[usize]) -> Self {
         let c = self.classes.len();
-        fn gather<T: Copy + Default + Send + Sync>(rows: &[u32], width: usize, values: &[T]) -> Vec<T> {
-            let mut out = vec![T::default(); rows.len() * width];
-            out.par_chunks_exact_mut(width)
-                .with_min_len(1 << 12)
-                .zip(rows)
-                .for_each(|(slot, &row)| slot.copy_from_slice(&values[row as usize * width..][..width]));
-            out
-        }
         let mut features = Vec::with_capacity(rows.len() * feature_columns.len());
         if !feature_columns.is_empty() {
             for own in rows.iter().map(|&row| self.features(row as usize)) {
                 features.extend(feature_columns.iter().map(|&column| own[column]));
             }
         }
+        let (probs, votes) =
+            rayon::join(|| self.probs.select(rows, c), || self.votes.as_ref().map(|votes| votes.select(rows)));
         Self {
             classes: self.classes.clone(),
-            probs: gather(rows, c, &self.probs),
-            peaks: gather(rows, 1, &self.peaks),
-            votes: self.votes.as_ref().map(|votes| gather(rows, c, votes)),
+            probs,
+            peaks: OnceLock::new(),
+            votes,
             truth: None,
             weights: self.weights.as_ref().map(|weights| gather(rows, 1, weights)),
             feature_names: feature_columns.iter().map(|&column| self.feature_names[column].clone()).collect(),
             features,
             oracles: self.oracles.iter().map(|(name, probs)| (name.clone(), gather(rows, c, probs))).collect(),
-            ballots: OnceLock::new(),
+            blank: OnceLock::new(),
         }
     }
 
@@ -359,11 +383,10 @@ impl Table {
             weights.extend((0..other.rows()).map(|row| other.weight(row)));
         }
         self.truth = None;
-        self.ballots = OnceLock::new();
-        self.probs.append(&mut other.probs);
-        self.peaks.append(&mut other.peaks);
+        (self.peaks, self.blank) = Default::default();
+        self.probs.append(other.probs);
         self.features.append(&mut other.features);
-        if let (Some(votes), Some(more)) = (&mut self.votes, &mut other.votes) {
+        if let (Some(votes), Some(more)) = (&mut self.votes, &other.votes) {
             votes.append(more);
         }
         for (name, probs) in &mut self.oracles {
@@ -392,13 +415,6 @@ impl Table {
         }
         Ok(values)
     }
-}
-
-#[cold]
-fn first_fault(classes: &[String], probs: &[f64]) -> Error {
-    let mut rows = probs.chunks_exact(classes.len()).enumerate();
-    rows.find_map(|(row, p)| Peak::of(p).err().map(|fault| fault.at(row, "prob_", classes)))
-        .unwrap_or_else(|| unreachable!("a fault that is gone"))
 }
 
 /// Checks that there are at least two classes, each with a name of its own.
@@ -468,7 +484,7 @@ mod tests {
         let table = Table::new(["a", "b"], [0.5, 0.5].repeat(4)).unwrap();
         assert_eq!(table.ballots().of_rows(), [0; 4]);
         let mut table = table.with_votes(vec![1, 2, 0, 3, 1, 2, 2, 1]).unwrap();
-        assert_eq!((table.ballots().of_rows(), table.ballots().examples()), (&[0, 1, 0, 2][..], &[0, 1, 3][..]));
+        assert_eq!(table.ballots().of_rows(), [0, 1, 0, 2]);
         table.extend(&table.select(&[3, 1], &[])).unwrap();
         assert_eq!(table.ballots().of_rows(), [0, 1, 0, 2, 2, 1]);
         assert_eq!(table.ballots().len(), 3);

@@ -58,7 +58,7 @@ fn deciding_by_a_forest_allocates_nothing() {
             let mut seen = 0;
             let counted = allocation_counter::measure(|| {
                 for row in 0..table.rows() {
-                    if let Ok(decision) = policy.decide_with(table.prediction(row), table.features(row)) {
+                    if let Ok(decision) = policy.decide_with(&table.prediction(row), table.features(row)) {
                         seen += decision.costs().len() + decision.rows() + usize::from(decision.margin() > 0.1);
                     }
                 }

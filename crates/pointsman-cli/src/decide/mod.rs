@@ -157,7 +157,7 @@ fn decide_all(
                 // Queries of the same content at the margin of a limit need not all be decided alike.
                 decisions.draw_by_ids(policy, ids);
             }
-            let answers = policy.answers(&decisions, table.predictions());
+            let answers = policy.answers(&decisions, &table.predictions());
             let columns = pointsman_table::decision_values(policy, &decisions, &answers, judgement, ids);
             Ok(Decided { columns, decisions, divided, read })
         });

@@ -146,10 +146,11 @@ fn explain(router: &Path, heldout: &Path) -> anyhow::Result<()> {
     writeln!(out, "\n  {BOLD}One of each, in words{BOLD:#}")?;
     for wanted in [Action::Predict, Action::Route("expert"), Action::Abstain] {
         for row in 0..frame.table.rows() {
-            let decision = policy.decide(frame.table.prediction(row))?;
+            let prediction = frame.table.prediction(row);
+            let decision = policy.decide(&prediction)?;
             if decision.action() == wanted {
                 let id = frame.ids.as_ref().map_or("a question", |ids| &ids[row]);
-                in_words(&mut out, &policy, &decision, id, frame.table.prediction(row))?;
+                in_words(&mut out, &policy, &decision, id, &prediction)?;
                 break;
             }
         }

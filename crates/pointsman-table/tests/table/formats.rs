@@ -108,7 +108,7 @@ fn batches_are_the_whole_cut_up() {
             assert_eq!(sizes.iter().sum::<usize>(), 23, "{}", path.display());
             assert_eq!(frames.iter().flat_map(|f| f.rows.clone()).collect::<Vec<_>>(), whole.rows);
             let predictions: Vec<f64> = frames.iter().flat_map(|f| f.table.predictions().to_vec()).collect();
-            assert_eq!(predictions, whole.table.predictions(), "{}", path.display());
+            assert_eq!(predictions, *whole.table.predictions(), "{}", path.display());
             let progress = batches.progress();
             assert_eq!((progress.rows, progress.fraction()), (23, Some(1.0)), "{}", path.display());
         }

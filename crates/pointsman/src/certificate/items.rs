@@ -100,7 +100,7 @@ fn order(router: &Router, cell: CellId) -> (Vec<u32>, usize) {
     let mut hash = mix(0x5EED ^ u64::from(cell.0), 0);
     let mut rows: Vec<u32> = mixture.rows().map(|row| row as u32).collect();
     for &row in &rows {
-        for x in table.prediction(row as usize) {
+        for x in &*table.prediction(row as usize) {
             hash = mix(hash, x.to_bits());
         }
     }

@@ -81,8 +81,7 @@ impl<'a> PerRow<'a> {
         let room = || (vec![0.0; classes], vec![0.0; classes]);
         let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(room, total).collect();
         let (mut told, mut labels) = (vec![0.0; ballots.len() * (MEAN + classes)], Vec::with_capacity(ballots.len()));
-        let examples = ballots.examples().iter().filter_map(|&row| table.votes(row as usize));
-        for (votes, told) in examples.zip(told.chunks_exact_mut(MEAN + classes)) {
+        for (votes, told) in ballots.iter().zip(told.chunks_exact_mut(MEAN + classes)) {
             let (k, (told, mean)) = (votes.k() as f64, told.split_at_mut(MEAN));
             votes.mean_into(mean);
             labels.push(k);
@@ -96,8 +95,7 @@ impl<'a> PerRow<'a> {
         let few = |k: f64| k < labels.len() as f64 && (k + 1.0) * classes as f64 <= MOST_SLOTS;
         let even = |k: &&f64| labels.iter().all(|other| other == *k);
         if let Some(&k) = labels.first().filter(|k| loss.floor().is_some() && few(**k)).filter(even) {
-            let votes = ballots.examples().iter().filter_map(|&row| table.votes(row as usize));
-            let numbered = votes.flat_map(|votes| (0..).zip(votes.counts()));
+            let numbered = ballots.iter().flat_map(|votes| (0..).zip(votes.counts()));
             slots.extend(numbered.map(|(class, n): (u32, _)| class * (k as u32 + 1) + n));
         }
         Self { table, ballots: ballots.of_rows(), totals, told, labels, slots }

@@ -391,7 +391,7 @@ fn by_votes(mixture: Mixture<'_>, value: impl Fn(Votes<'_>) -> f64 + Sync) -> Ve
     let mut distinct = rows.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    let of = |&ballot: &u32| value(mixture.votes(ballots.examples()[ballot as usize] as usize));
+    let of = |&ballot: &u32| value(ballots.votes(ballot));
     let values: Vec<f64> = distinct.par_iter().map(of).collect();
     rows.iter().map(|ballot| distinct.binary_search(ballot).map_or(f64::NAN, |place| values[place])).collect()
 }

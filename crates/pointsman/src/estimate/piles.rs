@@ -39,8 +39,8 @@ impl Piles {
         }
         let (sums, met) = (&self.sums, &self.met);
         met.iter().map(move |&ballot| {
-            let ([weight, squares, rows], example) = (sums[ballot as usize], ballots.examples()[ballot as usize]);
-            Pile { votes: mixture.votes(example as usize), weight, squares, rows: rows as usize }
+            let [weight, squares, rows] = sums[ballot as usize];
+            Pile { votes: ballots.votes(ballot), weight, squares, rows: rows as usize }
         })
     }
 }

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::trees::Trees;
+use crate::predictions::in_its_precision;
 use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
 
@@ -102,7 +103,7 @@ pub(crate) fn of_rows(table: &Table, rows: &[u32], columns: &[usize]) -> Vec<f64
         |features, (out, &row)| {
             let row = row as usize;
             features.iter_mut().zip(columns).for_each(|(slot, &column)| *slot = table.features(row)[column]);
-            fill(table.prediction(row), table.peak(row), features, out);
+            in_its_precision!(table.given(row), prediction => fill(prediction, table.peak(row), features, out));
         },
     );
     values

@@ -114,7 +114,7 @@ mod tests {
             let scores = (0..2 * count * width).map(|place| draw(place) / 3.0).collect();
             let scorer = Scorer::new(trees, width, scores).unwrap();
             for (row, scores) in scorer.of_table(&table, &[0]).chunks_exact(width).enumerate() {
-                let alone = scorer.scores(table.prediction(row), table.peak(row), table.features(row));
+                let alone = scorer.scores(&table.prediction(row), table.peak(row), table.features(row));
                 let bits = |scores: &[f64]| scores.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 assert_eq!(bits(scores), bits(&alone[..width]), "row {row}, {count} trees");
             }

@@ -181,12 +181,17 @@ impl Loss {
     /// The mean of ℓ(y, q) over some labels y; `room` is as long as `q`.
     pub(crate) fn of_votes(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> f64 {
         let counts = || votes.counts().iter().map(|&n| f64::from(n));
+        if matches!(self.0, Kind::Brier) {
+            let (mut k, mut hit, mut square) = (0.0, 0.0, 0.0);
+            for (n, x) in counts().zip(q) {
+                k += n;
+                hit += n * x;
+                square += x * x;
+            }
+            return 1.0 - 2.0 * hit / k + square;
+        }
         let k: f64 = counts().sum();
         match &self.0 {
-            Kind::Brier => {
-                let square: f64 = q.iter().map(|x| x * x).sum();
-                1.0 - 2.0 * counts().zip(q).map(|(n, x)| n * x).sum::<f64>() / k + square
-            }
             Kind::CrossEntropy(floor) => {
                 log::project_into(q, *floor, room);
                 // Few classes have labels: the others need no logarithm.

@@ -272,16 +272,17 @@ impl Axis {
     fn fit(factor: &Factor, table: &Table, features: &mut Vec<String>) -> Result<Self> {
         Ok(match factor {
             Factor::TopClass { bins } => {
-                let mut confidences = vec![Vec::new(); table.classes().len()];
-                for row in 0..table.rows() {
-                    let peak = table.peak(row);
+                let mut counts = vec![0; table.classes().len()];
+                table.peaks().iter().for_each(|peak| counts[peak.class as usize] += 1);
+                let mut confidences: Vec<Vec<f64>> = counts.into_iter().map(Vec::with_capacity).collect();
+                for peak in table.peaks() {
                     confidences[peak.class as usize].push(peak.confidence);
                 }
-                let quantiles = |values| Edges::quantiles(values, *bins, single);
+                let quantiles = |values: Vec<f64>| Edges::quantiles(values.iter().copied(), *bins, single);
                 Self::top_class(confidences.into_par_iter().map(quantiles).collect())
             }
             Factor::Confidence { bins } => {
-                let confidences = (0..table.rows()).map(|row| table.peak(row).confidence).collect();
+                let confidences = table.peaks().iter().map(|peak| peak.confidence);
                 Self::Confidence { edges: Edges::quantiles(confidences, *bins, single) }
             }
             Factor::LevelSets => {
@@ -289,7 +290,7 @@ impl Axis {
                 let mut rows: Vec<Vec<f32>> = (0..table.rows())
                     .map(|row| {
                         let row = table.prediction(row);
-                        let divisor = simplex::divisor(row);
+                        let divisor = simplex::divisor(&row);
                         row.iter().map(|x| level_key(*x, divisor)).collect()
                     })
                     .collect();
@@ -300,7 +301,7 @@ impl Axis {
             Factor::Feature { name, bins } => {
                 let column = table.feature_columns(std::slice::from_ref(name))?[0];
                 table.check_present(column)?;
-                let values = (0..table.rows()).map(|row| table.features(row)[column]).collect();
+                let values = (0..table.rows()).map(|row| table.features(row)[column]);
                 let edges = Edges::quantiles(values, *bins, double);
                 let slot = features.iter().position(|other| other == name).unwrap_or_else(|| {
                     features.push(name.clone());

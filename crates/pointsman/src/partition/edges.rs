@@ -2,6 +2,9 @@
 
 use crate::error::{Error, Result};
 
+/// Slots that values are counted in.
+const SLOTS: usize = 1 << 12;
+
 /// Strictly increasing inner edges; a value's bin is the number of edges at or below it.
 ///
 /// Confidences are compared in single precision (see [`Peak::key`](crate::Peak::key)), features in double.
@@ -14,14 +17,18 @@ pub struct Edges {
 impl Edges {
     /// Quantile edges `sorted[floor(i·n/bins)]`, i = 1..bins−1, without repetitions and without any equal
     /// to the smallest value, so that every bin has rows. Without values there is one bin.
-    pub(crate) fn quantiles(mut values: Vec<f64>, bins: usize, key: fn(f64) -> f64) -> Self {
+    pub(crate) fn quantiles(values: impl Iterator<Item = f64> + Clone, bins: usize, key: fn(f64) -> f64) -> Self {
         let mut edges = Self { values: Vec::new(), keys: Vec::new() };
-        let n = values.len();
-        let Some(smallest) = values.iter().copied().min_by(f64::total_cmp) else { return edges };
+        let n = values.clone().count();
+        let (smallest, largest) = values
+            .clone()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        if n == 0 {
+            return edges;
+        }
         let mut ranks: Vec<usize> = (1..bins).map(|i| (i as u128 * n as u128 / bins as u128) as usize).collect();
         ranks.dedup();
-        select(&mut values, 0, &ranks);
-        for value in ranks.into_iter().map(|rank| values[rank]) {
+        for value in at_ranks(values, [smallest, largest], &ranks) {
             if key(value) > edges.keys.last().copied().unwrap_or(key(smallest)) {
                 edges.values.push(value);
                 edges.keys.push(key(value));
@@ -104,6 +111,35 @@ pub(super) fn short(v: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// The values of the given ascending ranks, were all sorted; they lie between the two given.
+///
+/// They are counted in slots of one width first: only slots that hold such a rank are put in order.
+fn at_ranks(values: impl Iterator<Item = f64> + Clone, [smallest, largest]: [f64; 2], ranks: &[usize]) -> Vec<f64> {
+    let scale = SLOTS as f64 / (largest - smallest);
+    // However this is rounded, a larger value is in no lower slot.
+    let slot = |value: f64| (((value - smallest) * scale) as usize).min(SLOTS - 1);
+    let mut ends = vec![0; SLOTS];
+    values.clone().for_each(|value| ends[slot(value)] += 1);
+    (1..SLOTS).for_each(|i| ends[i] += ends[i - 1]);
+    let mut slots: Vec<Option<Vec<f64>>> = vec![None; SLOTS];
+    let wanted: Vec<&[usize]> =
+        ranks.chunk_by(|a, b| ends.partition_point(|end| end <= a) == ends.partition_point(|end| end <= b)).collect();
+    let place = |ranks: &[usize]| ends.partition_point(|&end| end <= ranks[0]);
+    wanted.iter().for_each(|ranks| slots[place(ranks)] = Some(Vec::new()));
+    for value in values {
+        if let Some(own) = &mut slots[slot(value)] {
+            own.push(value);
+        }
+    }
+    let found = wanted.into_iter().flat_map(|ranks| {
+        let mut own = slots[place(ranks)].take().unwrap_or_default();
+        let start = ends[place(ranks)] - own.len();
+        select(&mut own, start, ranks);
+        ranks.iter().map(|rank| own[rank - start]).collect::<Vec<f64>>()
+    });
+    found.collect()
+}
+
 /// Puts the values of the given ascending ranks where sorting would put them; `values` starts at rank `start`.
 fn select(values: &mut [f64], start: usize, ranks: &[usize]) {
     let Some(&rank) = ranks.get(ranks.len() / 2) else { return };
@@ -130,7 +166,7 @@ mod tests {
     fn ties_make_no_empty_bins() {
         let mut sorted = vec![0.5, 0.6, 0.7];
         sorted.extend([0.9999; 7]);
-        let edges = Edges::quantiles(sorted.iter().copied().rev().collect(), 10, single);
+        let edges = Edges::quantiles(sorted.iter().copied().rev(), 10, single);
         assert_eq!(edges.values(), [0.6, 0.7, 0.9999]);
         let mut filled = vec![0; edges.bins()];
         sorted.iter().for_each(|&x| filled[edges.bin(single(x))] += 1);
@@ -139,27 +175,33 @@ mod tests {
 
     #[test]
     fn selecting_finds_what_sorting_would() {
-        let values: Vec<f64> = (0..1000_u32).map(|i| f64::from(i.wrapping_mul(2_654_435_761) % 337) / 337.0).collect();
-        let mut sorted = values.clone();
-        sorted.sort_by(f64::total_cmp);
-        for bins in [1, 2, 3, 7, 10, 64, 999, 1000, 5000] {
-            let mut wanted: Vec<f64> = (1..bins).map(|i| sorted[i * 1000 / bins]).collect();
-            wanted.dedup();
-            wanted.retain(|&x| x > sorted[0]);
-            assert_eq!(Edges::quantiles(values.clone(), bins, double).values(), wanted, "{bins} bins");
+        let mixed = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) % 337) / 337.0;
+        // Even, crowded at one end, on both sides of zero, and too far apart for a difference.
+        let spreads: [fn(f64) -> f64; 4] =
+            [|x| x, |x| (60.0 * x).exp(), |x| x - 0.5, |x| if x < 0.3 { -f64::MAX } else { f64::MAX * x }];
+        for spread in spreads {
+            let values: Vec<f64> = (0..1000_u32).map(|i| spread(mixed(i))).collect();
+            let mut sorted = values.clone();
+            sorted.sort_by(f64::total_cmp);
+            for bins in [1, 2, 3, 7, 10, 64, 999, 1000, 5000] {
+                let mut wanted: Vec<f64> = (1..bins).map(|i| sorted[i * 1000 / bins]).collect();
+                wanted.dedup();
+                wanted.retain(|&x| x > sorted[0]);
+                assert_eq!(Edges::quantiles(values.iter().copied(), bins, double).values(), wanted, "{bins} bins");
+            }
         }
     }
 
     #[test]
     fn constant_values_make_one_bin() {
-        let edges = Edges::quantiles(vec![0.5; 4], 10, single);
+        let edges = Edges::quantiles([0.5; 4].into_iter(), 10, single);
         assert_eq!((edges.bins(), edges.name(0).as_str()), (1, ""));
-        assert_eq!(Edges::quantiles(vec![], 10, single).bins(), 1);
+        assert_eq!(Edges::quantiles(std::iter::empty(), 10, single).bins(), 1);
     }
 
     #[test]
     fn values_outside_the_range_fall_into_the_outer_bins() {
-        let edges = Edges::quantiles(vec![4.0, 2.0, 3.0, 1.0], 2, double);
+        let edges = Edges::quantiles([4.0, 2.0, 3.0, 1.0].into_iter(), 2, double);
         assert_eq!((edges.bin(-1e300), edges.bin(2.9), edges.bin(3.0), edges.bin(1e300)), (0, 0, 1, 1));
         assert_eq!((edges.name(0), edges.name(1)), ("<3".into(), "≥3".into()));
     }

@@ -1,21 +1,13 @@
-//! The fast way from many single-precision predictions to cells of one confidence axis.
-//!
-//! Four rows are taken together and turned into columns, so that each instruction works on the same class of four
-//! rows. A group in which any row is not plainly a prediction (an entry is negative or not a number, the sum is off
-//! by more than half the floating-point noise) is left to the careful path, row by row: the two always agree.
+//! The fast way from many predictions to cells of one confidence axis.
 
-use wide::{f32x4, u32x4};
+use wide::f32x4;
 
-use super::{Axis, Edges};
+use super::{Axis, CellId, Edges};
+use crate::peaks::{MAX_CLASSES, in_fours};
+use crate::simplex::Peak;
 
 /// What is left to the careful path.
 pub(crate) const UNUSUAL: u32 = u32::MAX;
-
-/// Half of the noise that [`Peak`](crate::Peak) forgives: the other half is room for the rounding of `f32` sums.
-const NOISE: f32 = 5e-6;
-
-/// The most classes that are unrolled.
-const MAX_CLASSES: usize = 16;
 
 /// Edges of every class, padded to a fixed number of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +51,28 @@ impl Grid {
             Self::Wide(bins) => find(bins, rows, out, wrap),
         }
     }
+
+    /// The cell of an input with this peak.
+    #[inline]
+    pub(crate) fn cell(&self, peak: Peak) -> CellId {
+        let class = peak.class as usize % MAX_CLASSES;
+        CellId(match self {
+            Self::Narrow(bins) => bins[class].cell(peak.key()),
+            Self::Wide(bins) => bins[class].cell(peak.key()),
+        })
+    }
+}
+
+impl<const W: usize> Bins<W> {
+    #[inline(always)]
+    fn cell(&self, confidence: f32) -> u32 {
+        let mut above = 0;
+        for (i, keys) in self.keys.iter().enumerate() {
+            above |= f32x4::from(*keys).simd_gt(f32x4::splat(confidence)).to_bitmask() << (4 * i);
+        }
+        // Edges increase, so those at or below the confidence are the zeros before the first one.
+        self.first + (above | 1 << (4 * W)).trailing_zeros()
+    }
 }
 
 fn bins<const W: usize>(edges: &[Edges], first: &[u32]) -> Vec<Bins<W>> {
@@ -74,72 +88,14 @@ fn bins<const W: usize>(edges: &[Edges], first: &[u32]) -> Vec<Bins<W>> {
 }
 
 fn find<const W: usize, V: Copy>(bins: &[Bins<W>], rows: &[f32], out: &mut [V], wrap: impl Fn(u32) -> V) {
-    let Some(bins) = bins.first_chunk() else { return out.fill(wrap(UNUSUAL)) };
-    macro_rules! dispatch {
-        ($($n:literal)*) => {
-            match rows.len() / out.len().max(1) {
-                $($n => find_unrolled::<$n, W, V>(bins, rows, out, wrap),)*
-                _ => out.fill(wrap(UNUSUAL)),
-            }
-        };
-    }
-    dispatch!(2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
-}
-
-fn find_unrolled<const C: usize, const W: usize, V: Copy>(
-    bins: &[Bins<W>; MAX_CLASSES],
-    rows: &[f32],
-    out: &mut [V],
-    wrap: impl Fn(u32) -> V,
-) {
-    let (groups, rest) = out.as_chunks_mut::<4>();
-    rest.fill(wrap(UNUSUAL));
-    for (out, rows) in groups.iter_mut().zip(rows.as_chunks::<C>().0.as_chunks::<4>().0) {
-        let columns = columns(rows);
-        let (mut top, mut class) = (columns[0], u32x4::ZERO);
-        let (mut sum, mut least) = (columns[0], columns[0]);
-        for (c, &column) in columns.iter().enumerate().skip(1) {
-            // Strictly greater, so that the first of equals stays.
-            let greater: u32x4 = bytemuck::cast(column.simd_gt(top));
-            class = (greater & u32x4::splat(c as u32)) | (!greater & class);
-            top = top.fast_max(column);
-            sum += column;
-            least = least.fast_min(column);
+    let Some(bins) = bins.first_chunk::<MAX_CLASSES>() else { return out.fill(wrap(UNUSUAL)) };
+    let classes = rows.len() / out.len().max(1);
+    let shown = in_fours(rows, classes, |group, four| {
+        let slots = &mut out[4 * group..4 * group + 4];
+        let Some((top, class)) = four else { return slots.fill(wrap(UNUSUAL)) };
+        for (slot, (top, class)) in slots.iter_mut().zip(top.into_iter().zip(class)) {
+            *slot = wrap(bins[class as usize % MAX_CLASSES].cell(top));
         }
-        let usual = (sum - f32x4::ONE).abs().simd_le(f32x4::splat(NOISE)) & least.simd_ge(f32x4::ZERO);
-        if usual.to_bitmask() != 0b1111 {
-            *out = [wrap(UNUSUAL); 4];
-            continue;
-        }
-        let (top, class) = (top.to_array(), class.to_array());
-        for (slot, (top, class)) in out.iter_mut().zip(top.into_iter().zip(class)) {
-            let bins = &bins[class as usize % MAX_CLASSES];
-            let mut above = 0;
-            for (i, keys) in bins.keys.iter().enumerate() {
-                above |= f32x4::from(*keys).simd_gt(f32x4::splat(top)).to_bitmask() << (4 * i);
-            }
-            // Edges increase, so those at or below the confidence are the zeros before the first one.
-            *slot = wrap(bins.first + (above | 1 << (4 * W)).trailing_zeros());
-        }
-    }
-}
-
-/// Four rows turned into columns, four classes at a time.
-#[inline(always)]
-fn columns<const C: usize>(rows: &[[f32; C]; 4]) -> [f32x4; C] {
-    let mut columns = [f32x4::ZERO; C];
-    if C < 4 {
-        for (c, column) in columns.iter_mut().enumerate() {
-            *column = f32x4::from(rows.map(|row| row[c]));
-        }
-        return columns;
-    }
-    for start in (0..C).step_by(4) {
-        // The last four may overlap those before.
-        let from = start.min(C - 4);
-        let four = |row: &[f32; C]| f32x4::from([row[from], row[from + 1], row[from + 2], row[from + 3]]);
-        let turned = f32x4::transpose([four(&rows[0]), four(&rows[1]), four(&rows[2]), four(&rows[3])]);
-        columns[from..from + 4].copy_from_slice(&turned);
-    }
-    columns
+    });
+    out[shown..].fill(wrap(UNUSUAL));
 }

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::{Decision, Decisions, KEPT, Policy, Verdict};
 use crate::error::{Error, Result};
 use crate::partition::UNUSUAL;
+use crate::predictions::{Given, in_its_precision};
 use crate::simplex::{self, Real};
 use crate::table::Table;
 
@@ -96,7 +97,7 @@ impl Policy {
                 out.len()
             )));
         }
-        let Some((grid, singles)) = self.cells.grid().zip(T::singles(predictions)) else {
+        let (Some(grid), Given::Single(singles)) = (self.cells.grid(), T::given(predictions)) else {
             return self.decide_carefully(predictions, features, out);
         };
         for (block, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -128,12 +129,14 @@ impl Policy {
                 let row = block * BLOCK + i;
                 features.clear();
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
-                let (prediction, peak) = (table.prediction(row), table.peak(row));
-                let found = match &together {
-                    Some(cells) => self.locate_in(cells[row], prediction, peak),
-                    None => self.locate(prediction, peak, &features),
-                };
-                *slot = self.draw(found, prediction, &features);
+                let peak = table.peak(row);
+                *slot = in_its_precision!(table.given(row), prediction => {
+                    let found = match &together {
+                        Some(cells) => self.locate_in(cells[row], prediction, peak),
+                        None => self.locate(prediction, peak, &features),
+                    };
+                    self.draw(found, prediction, &features)
+                });
             }
         });
         Ok(())

@@ -12,6 +12,7 @@ use crate::estimate::{Column, Decomposition, Estimator, Means, PerRow, RowLosses
 use crate::forest::{Forest, LeafRows, add_up, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
+use crate::predictions::in_its_precision;
 use crate::router::{Mixture, Router};
 use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
@@ -278,7 +279,9 @@ impl Leaves {
     /// The scores and losses of many rows of a table, row by row.
     fn of_rows(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
         let add = |leaf: u32, out: &mut [f64]| self.add(leaf, out);
-        let finish = |row: usize, out: &mut [f64]| self.finish(table.prediction(row), out);
+        let finish = |row: usize, out: &mut [f64]| {
+            in_its_precision!(table.given(row), prediction => self.finish(prediction, out));
+        };
         add_up(self.forest.trees(), table, columns, self.width, add, finish)
     }
 }
@@ -307,7 +310,8 @@ impl Policy {
                 features.clear();
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
                 let own = decisions.losses(row).map(|losses| self.own(losses));
-                let falls = own.is_some_and(|own| self.own_lot_falls(&own, content(table.prediction(row), &features)));
+                let prediction = table.prediction(row);
+                let falls = own.is_some_and(|own| self.own_lot_falls(&own, content(&prediction, &features)));
                 decisions.verdicts[row] = decisions.verdicts[row].unless(falls);
             }
         }

@@ -72,9 +72,11 @@ impl Router {
                     Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
                     _ => None,
                 });
-                let cells = Cells::fit(partition, table)?;
-                let backoff = Self::fit_backoff(table, bins.unwrap_or(BACKOFF_BINS))?;
-                Ok((Self::from_parts(partition.clone(), cells, backoff, false, table)?, None))
+                let (cells, backoff) = rayon::join(
+                    || Cells::fit(partition, table),
+                    || Self::fit_backoff(table, bins.unwrap_or(BACKOFF_BINS)),
+                );
+                Ok((Self::from_parts(partition.clone(), cells?, backoff?, false, table)?, None))
             }
         }
     }

@@ -35,14 +35,14 @@ fn arrays_are_decided_as_tables_are() {
     for (partition, features) in [("top-class:7", &[][..]), ("features:x_x=5", &xs), ("forest:3", &xs)] {
         let policy = policy(partition, partition.starts_with("top"));
         let wanted = policy.decide_batch(&table).unwrap();
-        let found = policy.decide_many(table.predictions(), features).unwrap();
+        let found = policy.decide_many(&table.predictions(), features).unwrap();
         let single = policy.decide_many(&singles, features).unwrap();
         for row in 0..table.rows() {
             let [wanted, found, single] = [&wanted, &found, &single].map(|batch| policy.row(batch, row));
             assert_eq!((wanted.code(), wanted.cell(), wanted.costs()), (found.code(), found.cell(), found.costs()));
             assert_eq!((wanted.code(), wanted.cell(), wanted.costs()), (single.code(), single.cell(), single.costs()));
         }
-        let answers = policy.answers(&wanted, table.predictions());
+        let answers = policy.answers(&wanted, &table.predictions());
         assert_eq!(answers, policy.answers(&single, &singles));
         for (row, [label, act]) in answers.into_iter().enumerate() {
             let own = table.prediction(row);
@@ -51,6 +51,35 @@ fn arrays_are_decided_as_tables_are() {
             assert_eq!(act as usize, policy.task().loss().act(&served));
         }
     }
+}
+
+#[test]
+fn tables_in_single_precision_are_what_they_are_in_double() {
+    let double = queries(9_000, 4);
+    let singles: Vec<f32> = double.predictions().iter().map(|&p| p as f32).collect();
+    let votes: Vec<u32> = (0..double.rows()).flat_map(|row| double.votes(row).unwrap().counts()).copied().collect();
+    let features = (0..double.rows()).map(|row| double.features(row)[0]).collect();
+    let single = Table::of_rows(["no", "yes"], &singles).unwrap().with_vote_rows(&votes).unwrap();
+    let single = single.with_features(["x"], features).unwrap();
+    assert_eq!(single, double);
+    assert_eq!(Table::of_rows(["no", "yes"], &double.predictions()).unwrap().predictions(), double.predictions());
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.03).unwrap();
+    for partition in ["top-class:7", "level-sets", "tree", "forest:3"] {
+        let partition = partition.parse().unwrap();
+        let [a, b] = [&single, &double].map(|table| Router::calibrate(table, &partition).unwrap());
+        assert_eq!(a, b);
+        let [a, b] = [a, b].map(|router| router.policy(&task).unwrap());
+        let (found, wanted) = (a.decide_batch(&single).unwrap(), b.decide_batch(&double).unwrap());
+        for row in 0..double.rows() {
+            let (found, wanted) = (a.row(&found, row), b.row(&wanted, row));
+            assert_eq!((found.code(), found.cell(), found.costs()), (wanted.code(), wanted.cell(), wanted.costs()));
+        }
+    }
+    let mut bad = singles;
+    (bad[4_001 * 2], bad[8_000 * 2]) = (7.0, f32::NAN);
+    let error = Table::of_rows(["no", "yes"], &bad).unwrap_err();
+    assert!(error.to_string().starts_with("row 4001, column prob_no: 7 is not a probability"), "{error}");
+    assert!(Table::of_rows(["no", "yes"], &bad[1..]).unwrap_err().to_string().contains("whole number of rows"));
 }
 
 #[test]
@@ -73,7 +102,7 @@ fn decisions_cost_what_they_were_and_what_was_answered() {
     let decisions = policy.decide_batch(&table).unwrap();
     let labels: Vec<u32> = (0..2_000).map(|row| row % 2).collect();
     let answers = [0.0, 1.0].repeat(2_000);
-    let costs = policy.realised(&decisions, table.predictions(), &labels, &answers).unwrap();
+    let costs = policy.realised(&decisions, &table.predictions(), &labels, &answers).unwrap();
     let loss = policy.task().loss();
     let mut seen = [0; 3];
     for (row, cost) in costs.into_iter().enumerate() {
@@ -90,10 +119,10 @@ fn decisions_cost_what_they_were_and_what_was_answered() {
         assert!((cost - wanted).abs() < 1e-12, "row {row}: {cost} for {wanted}");
     }
     assert!(seen.iter().all(|&n| n > 0), "{seen:?}");
-    assert!(policy.realised(&decisions, table.predictions(), &labels[1..], &answers).is_err());
+    assert!(policy.realised(&decisions, &table.predictions(), &labels[1..], &answers).is_err());
     let Err(Error::Value { row: 7, .. }) = policy.realised(
         &decisions,
-        table.predictions(),
+        &table.predictions(),
         &labels.iter().enumerate().map(|(row, &label)| if row == 7 { 2 } else { label }).collect::<Vec<_>>(),
         &answers,
     ) else {

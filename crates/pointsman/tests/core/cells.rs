@@ -54,17 +54,17 @@ proptest! {
         let classes = table.classes().len();
         for (class, edges) in edges.iter().enumerate() {
             let of_class = (0..table.rows()).map(|row| table.prediction(row)).filter(|p| top_class(p) == class);
-            let values: Vec<f64> = of_class.map(confidence).collect();
+            let values: Vec<f64> = of_class.map(|p| confidence(&p)).collect();
             prop_assert_eq!(edges.values(), documented(values, bins));
         }
         let found = router.find_cells(&table).unwrap();
         for (row, cell) in found.iter().enumerate() {
             let p = table.prediction(row);
-            prop_assert_eq!(cell.index(), first[top_class(p)] as usize + bin(&edges[top_class(p)], confidence(p)));
+            prop_assert_eq!(cell.index(), first[top_class(&p)] as usize + bin(&edges[top_class(&p)], confidence(&p)));
         }
         // A class has as many cells as it has edges and one more, and each has rows unless the class has none.
         for class in 0..classes {
-            let of_class = (0..table.rows()).filter(|&row| top_class(table.prediction(row)) == class).count();
+            let of_class = (0..table.rows()).filter(|&row| top_class(&table.prediction(row)) == class).count();
             let last = first.get(class + 1).map_or(router.cells().count(), |&next| next as usize);
             for cell in first[class] as usize..last {
                 prop_assert_eq!(router.mixture(CellId(cell as u32)).is_empty(), of_class == 0);
@@ -85,7 +85,7 @@ proptest! {
         let reals = |edges: &Edges, x: f64| edges.values().iter().filter(|edge| **edge <= x).count();
         for (row, cell) in router.find_cells(&table).unwrap().into_iter().enumerate() {
             let features = table.features(row);
-            let wanted = (bin(c, confidence(table.prediction(row))) * v.bins() + reals(v, features[1])) * u.bins() + reals(u, features[0]);
+            let wanted = (bin(c, confidence(&table.prediction(row))) * v.bins() + reals(v, features[1])) * u.bins() + reals(u, features[0]);
             prop_assert_eq!(cell.index(), wanted);
         }
         // Every bin of every axis has rows, though not every cell of the product.

@@ -83,7 +83,7 @@ proptest! {
         }
         let policy = Router::calibrate(&table, &Partition::top_class(2)).unwrap().policy(&task).unwrap();
         for row in 0..table.rows() {
-            let decision = policy.decide(table.prediction(row)).unwrap();
+            let decision = policy.decide(&table.prediction(row)).unwrap();
             let costs = decision.costs();
             prop_assert_eq!(costs.len(), 1 + prices.len() + usize::from(beta.is_some()));
             prop_assert_eq!(costs, decision.costs_high());
@@ -137,8 +137,8 @@ proptest! {
         }
         for row in 0..table.rows() {
             prop_assert_eq!(
-                said(repriced.decide(table.prediction(row)).unwrap()),
-                said(fresh.decide(table.prediction(row)).unwrap())
+                said(repriced.decide(&table.prediction(row)).unwrap()),
+                said(fresh.decide(&table.prediction(row)).unwrap())
             );
         }
     }
@@ -363,7 +363,7 @@ fn a_table_is_decided_as_its_rows_are() {
     let mut verdicts = vec![Verdict::default(); n];
     policy.decide_table(&table, &mut verdicts).unwrap();
     for (row, &verdict) in verdicts.iter().enumerate() {
-        let alone = policy.decide_with(table.prediction(row), &table.features(row)[1..]).unwrap();
+        let alone = policy.decide_with(&table.prediction(row), &table.features(row)[1..]).unwrap();
         assert_eq!(said(policy.decision(verdict)), said(alone), "row {row}");
     }
     assert!(policy.decide_table(&table, &mut verdicts[1..]).is_err());

@@ -30,7 +30,7 @@ fn task() -> Task {
 }
 
 fn reordered(table: &Table, order: &[usize]) -> Table {
-    let probs = order.iter().flat_map(|&row| table.prediction(row)).copied().collect();
+    let probs = order.iter().flat_map(|&row| table.prediction(row).into_owned()).collect();
     let votes = order.iter().flat_map(|&row| table.votes(row).unwrap().counts()).copied().collect();
     let features = order.iter().flat_map(|&row| table.features(row)).copied().collect();
     let table = Table::new(table.classes().to_vec(), probs).unwrap().with_votes(votes).unwrap();
@@ -110,7 +110,7 @@ fn neither_row_order_nor_threads_matter() {
             for row in 0..50 {
                 let decide = |policy: &pointsman::Policy| {
                     let features: &[f64] = if policy.cells().features().is_empty() { &[] } else { table.features(row) };
-                    policy.decide_with(table.prediction(row), features).unwrap().costs().to_vec()
+                    policy.decide_with(&table.prediction(row), features).unwrap().costs().to_vec()
                 };
                 assert_eq!(decide(&a), decide(&b), "{partition}");
             }
@@ -134,7 +134,7 @@ fn one_query_a_batch_and_a_replay_agree() {
         let (mut shares, n) = ([0.0; 3], test.rows() as f64);
         for row in 0..test.rows() {
             let (one, many) =
-                (policy.decide_with(test.prediction(row), test.features(row)).unwrap(), policy.row(&batch, row));
+                (policy.decide_with(&test.prediction(row), test.features(row)).unwrap(), policy.row(&batch, row));
             assert_eq!((one.costs(), one.action(), one.cell()), (many.costs(), many.action(), many.cell()));
             assert_eq!((one.irreducible(), one.total()), (many.irreducible(), many.total()));
             let least = one.costs().iter().copied().fold(f64::INFINITY, f64::min);
@@ -418,9 +418,9 @@ fn companions_are_the_rows_the_costs_rest_on() {
         let loss = |row: usize| {
             let mut mean = [0.0; 2];
             router.rows().votes(row).unwrap().mean_into(&mut mean);
-            Loss::brier().expected(&mean, router.rows().prediction(row))
+            Loss::brier().expected(&mean, &router.rows().prediction(row))
         };
-        let decision = policy.decide_with(queries.prediction(row), queries.features(row)).unwrap();
+        let decision = policy.decide_with(&queries.prediction(row), queries.features(row)).unwrap();
         close(all.iter().map(|&(row, share)| share * loss(row)).sum(), decision.total(), 1e-9, "total loss");
         assert_eq!(decision.trees(), Some(15));
     }
@@ -484,7 +484,7 @@ fn a_budget_is_kept_query_by_query() {
         };
         let batch = actions(&decided);
         for (row, action) in batch.iter().enumerate().take(200) {
-            let alone = policy.decide_with(held_out.prediction(row), held_out.features(row)).unwrap();
+            let alone = policy.decide_with(&held_out.prediction(row), held_out.features(row)).unwrap();
             assert_eq!(alone.action().to_string(), *action, "row {row}");
         }
         let ids: Vec<String> = (0..held_out.rows()).map(|row| row.to_string()).collect();

@@ -79,7 +79,7 @@ fn check(text: &str) {
             let task = plugin.task().clone().route("oracle", Oracle::bayes(), route).unwrap().abstain(abstain).unwrap();
             let policy = plugin.reprice(&task).unwrap();
             for (row, action) in prices["action"].as_array().unwrap().iter().enumerate() {
-                let decision = policy.decide(queries.prediction(row)).unwrap();
+                let decision = policy.decide(&queries.prediction(row)).unwrap();
                 let found = code(&decision.action().to_string());
                 let wanted = code(action.as_str().unwrap());
                 // The cases compare costs bit by bit, so at prices like 0.30 + 0.05 against 0.35 rounding chose for them.

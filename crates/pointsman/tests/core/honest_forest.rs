@@ -88,15 +88,15 @@ proptest! {
         }
         let policy = router.policy(&task).unwrap();
         let values: Vec<f64> = (0..test.rows()).flat_map(|row| test.features(row)).copied().collect();
-        let single: Vec<f32> = (0..test.rows()).flat_map(|row| test.prediction(row)).map(|&x| x as f32).collect();
-        let double: Vec<f64> = (0..test.rows()).flat_map(|row| test.prediction(row)).copied().collect();
+        let double: Vec<f64> = (0..test.rows()).flat_map(|row| test.prediction(row).to_vec()).collect();
+        let single: Vec<f32> = double.iter().map(|&x| x as f32).collect();
         let (batch, cells) = (policy.decide_batch(&test).unwrap(), router.find_cells(&test).unwrap());
         let many = policy.decide_many(&double, &values).unwrap();
         let of_singles = policy.decide_many(&single, &values).unwrap();
         let mut verdicts = vec![Verdict::default(); test.rows()];
         policy.decide_rows(&double, &values, &mut verdicts).unwrap();
         for row in 0..test.rows() {
-            let one = policy.decide_with(test.prediction(row), test.features(row)).unwrap();
+            let one = policy.decide_with(&test.prediction(row), test.features(row)).unwrap();
             let same = |other: pointsman::Decision<'_>| (one.cell(), one.action()) == (other.cell(), other.action());
             prop_assert!(one.cell() == cells[row] && same(policy.row(&batch, row)) && same(policy.row(&many, row)));
             prop_assert!(same(policy.decision(verdicts[row])));
@@ -200,7 +200,7 @@ fn many_classes_are_told_apart_by_those_that_differ() {
     let shares = forest(&router).shares();
     assert!(shares.len() == 14 && shares.contains(&30) && shares.contains(&35), "{shares:?}");
     let policy = router.policy(&task(&Loss::zero_one(), 0.1, None)).unwrap();
-    let total = |x: f64| policy.decide_with(table.prediction(0), &[x]).unwrap().total();
+    let total = |x: f64| policy.decide_with(&table.prediction(0), &[x]).unwrap().total();
     assert!(total(0.2) < 0.05 && total(0.8) > 0.95);
 }
 
@@ -249,7 +249,7 @@ fn cells_are_not_picked_by_their_own_noise() {
             .filter(|&row| cells[row] == last)
             .map(|row| {
                 let truth = fresh.truth(row).unwrap();
-                loss.expected(truth, fresh.prediction(row)) - loss.entropy(truth)
+                loss.expected(truth, &fresh.prediction(row)) - loss.entropy(truth)
             })
             .collect();
         let truth = met.iter().sum::<f64>() / met.len() as f64;

@@ -74,7 +74,7 @@ fn answers(policy: &Policy, table: &Table) -> Vec<Said> {
     let features: Vec<f64> =
         (0..table.rows()).flat_map(|row| columns.iter().map(move |&c| table.features(row)[c])).collect();
     let mut out = vec![Verdict::default(); table.rows()];
-    policy.decide_rows(table.predictions(), &features, &mut out).unwrap();
+    policy.decide_rows(&table.predictions(), &features, &mut out).unwrap();
     out.into_iter().map(|verdict| said(policy.decision(verdict))).collect()
 }
 

@@ -5,8 +5,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DATA: [&str; 10] =
-    ["ballots", "error", "forest", "mix", "partition", "router", "simplex", "table", "votes", "wasserstein"];
+const DATA: [&str; 12] = [
+    "ballots",
+    "error",
+    "forest",
+    "mix",
+    "partition",
+    "peaks",
+    "predictions",
+    "router",
+    "simplex",
+    "table",
+    "votes",
+    "wasserstein",
+];
 const PREFERENCE: [&str; 8] = ["certificate", "diagnose", "estimate", "evaluate", "loss", "oracle", "policy", "task"];
 
 /// Identifiers and punctuation, without comments and string or character literals.

@@ -82,7 +82,7 @@ fn the_same_query_gets_the_same_action() {
         let single: Vec<f32> = table.prediction(row).iter().map(|x| *x as f32).collect();
         let again = policy.decide(&single).unwrap();
         assert_eq!(again.action(), decision.action(), "row {row}");
-        assert_eq!(policy.decide(table.prediction(row)).unwrap().action(), decision.action());
+        assert_eq!(policy.decide(&table.prediction(row)).unwrap().action(), decision.action());
         if let Some(part) = decision.lots() {
             at_margin += 1;
             drawn += u32::from(matches!(decision.action(), Action::Route(_)));
