@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use pointsman::{CellId, Loss, Oracle, Partial, Router, Task};
-use pointsman_fuzz::recipe::Recipe;
+use pointsman_fuzz::recipe::served;
 use pointsman_fuzz::seal::Parts;
 use pointsman_fuzz::{check_message, good_parts, prepare};
 use pointsman_table::{parse_partial, partial_bytes};
@@ -14,16 +14,9 @@ use pointsman_table::{parse_partial, partial_bytes};
 static BASES: LazyLock<Vec<Parts>> =
     LazyLock::new(|| good_parts().iter().map(|bytes| Parts::of(bytes).expect("what was just written")).collect());
 
-// The first byte chooses: a file as it is, a file whose checksum is mended, or changes to a good part.
 fuzz_target!(|data: &[u8]| {
     prepare();
-    let [mode, bytes @ ..] = data else { return };
-    let file = match mode % 3 {
-        0 => Some(bytes.to_vec()),
-        1 => Parts::of(bytes).and_then(Parts::seal),
-        _ => Recipe(bytes).cook(&BASES).seal(),
-    };
-    let Some(file) = file else { return };
+    let Some(file) = served(data, &BASES) else { return };
     match parse_partial(&file) {
         Ok(part) => check(&part),
         Err(message) => check_message(&message),

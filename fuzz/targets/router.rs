@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Router, Task};
-use pointsman_fuzz::recipe::Recipe;
+use pointsman_fuzz::recipe::served;
 use pointsman_fuzz::seal::Parts;
 use pointsman_fuzz::{check_message, prepare, scratch, table};
 use pointsman_table::{load_router, parse_router, save_router};
@@ -39,16 +39,9 @@ static BASES: LazyLock<Vec<Parts>> = LazyLock::new(|| {
     .into()
 });
 
-// The first byte chooses: a file as it is, a file whose checksum is mended, or changes to a good router.
 fuzz_target!(|data: &[u8]| {
     prepare();
-    let [mode, bytes @ ..] = data else { return };
-    let file = match mode % 3 {
-        0 => Some(bytes.to_vec()),
-        1 => Parts::of(bytes).and_then(Parts::seal),
-        _ => Recipe(bytes).cook(&BASES).seal(),
-    };
-    let Some(file) = file else { return };
+    let Some(file) = served(data, &BASES) else { return };
     match parse_router(&file) {
         Ok(router) => check(&router, data.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte))),
         Err(message) => check_message(&message),

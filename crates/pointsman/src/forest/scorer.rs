@@ -73,7 +73,9 @@ impl Scorer {
 
     /// The scores of all rows of a table, row by row, to the last bit what each has by itself.
     pub(crate) fn of_table(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
-        let add = |leaf: u32, sums: &mut [f64]| self.add(leaf, sums);
+        let add = |leaves: &[u32], sums: &mut [f64]| {
+            sums.chunks_exact_mut(self.width).zip(leaves).for_each(|(sums, &leaf)| self.add(leaf, sums));
+        };
         add_up(&self.trees, table, columns, self.width, add, |_, sums| self.finish(sums))
     }
 

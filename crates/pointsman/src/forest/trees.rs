@@ -16,6 +16,11 @@ const MAX_NODES: usize = 1 << 28;
 const TREES: usize = 16;
 const ROWS: usize = 8;
 
+/// Rows that are led through a tree together; how many steps all go at first, and those who must then.
+const GROUP: usize = 512;
+const FIRST: usize = 10;
+const MORE: usize = 3;
+
 /// Queries with no more codes than this are made as long: where the length is known, no step needs a check.
 const SHORT: usize = 64;
 
@@ -230,21 +235,61 @@ impl Trees {
 
     /// Writes the leaves of one tree for many queries.
     pub(crate) fn leaves_of_rows(&self, tree: usize, rows: &Coded, out: &mut [u32]) {
-        let stride = rows.stride;
-        for (rows, out) in rows.codes.chunks(ROWS * stride).zip(out.chunks_mut(ROWS)) {
-            let mut places = [self.roots[tree]; ROWS];
-            let last = out.len() - 1;
-            let row = |lane: usize| &rows[lane.min(last) * stride..][..stride];
+        let (root, stride) = (self.roots[tree], rows.stride);
+        for (rows, out) in rows.codes.chunks(GROUP * stride).zip(out.chunks_mut(GROUP)) {
             if stride == SHORT {
-                let rows: [&[u16; SHORT]; ROWS] =
-                    std::array::from_fn(|lane| row(lane).try_into().unwrap_or(&[0; SHORT]));
-                self.walk(&mut places, |lane, column| rows[lane][column % SHORT]);
+                self.lead(root, rows.as_chunks::<SHORT>().0, |row, column| row[column % SHORT], out);
             } else {
-                let rows: [&[u16]; ROWS] = std::array::from_fn(row);
-                self.walk(&mut places, |lane, column| rows[lane][column]);
+                let rows: Vec<&[u16]> = rows.chunks_exact(stride).collect();
+                self.lead(root, &rows, |row, column| row[column], out);
             }
-            out.iter_mut().zip(places).for_each(|(slot, place)| *slot = self.numbers[place as usize]);
         }
+    }
+
+    /// Leads at most [`GROUP`] queries to their leaves: all of them some way, then again and again those that are not yet there, so
+    /// that nobody waits long for the deepest.
+    #[inline(always)]
+    fn lead<R>(&self, root: u32, rows: &[R], code: impl Fn(&R, usize) -> u16, out: &mut [u32]) {
+        let mask = self.steps.len() - 1;
+        let next = |place: u32, row: &R| {
+            let step = self.steps[place as usize & mask];
+            step.left() + u32::from(code(row, step.column().into()) >= step.code())
+        };
+        out.fill(root);
+        for (rows, places) in rows.as_chunks::<ROWS>().0.iter().zip(out.as_chunks_mut::<ROWS>().0) {
+            let mut own = *places;
+            for _ in 0..FIRST {
+                own.iter_mut().zip(rows).for_each(|(place, row)| *place = next(*place, row));
+            }
+            *places = own;
+        }
+        let is_leaf = |place: u32| self.numbers[place as usize] != NO_LEAF;
+        let (mut under_way, mut n) = ([0_u16; GROUP + ROWS], 0);
+        for (row, &place) in out.iter().enumerate() {
+            under_way[n] = row as u16;
+            n += usize::from(!is_leaf(place));
+        }
+        while n > 0 {
+            // A group that is not full walks its last query more than once.
+            let full = n.next_multiple_of(ROWS);
+            let again = under_way[n - 1];
+            under_way[n..full].fill(again);
+            for lanes in under_way[..full].as_chunks::<ROWS>().0 {
+                let rows = lanes.map(|lane| &rows[usize::from(lane)]);
+                let mut places = lanes.map(|lane| out[usize::from(lane)]);
+                for _ in 0..MORE {
+                    places.iter_mut().zip(rows).for_each(|(place, row)| *place = next(*place, row));
+                }
+                lanes.iter().zip(places).for_each(|(&lane, place)| out[usize::from(lane)] = place);
+            }
+            let mut left = 0;
+            for i in 0..n {
+                under_way[left] = under_way[i];
+                left += usize::from(!is_leaf(out[usize::from(under_way[i])]));
+            }
+            n = left;
+        }
+        out.iter_mut().for_each(|place| *place = self.numbers[*place as usize]);
     }
 
     /// Leads places to their leaves. `code` is that of a lane in a column.
@@ -304,6 +349,28 @@ mod tests {
             assert_eq!(all, [leaf, 3]);
         }
         assert_eq!(trees.nodes().collect::<Vec<_>>(), nodes);
+    }
+
+    #[test]
+    fn many_queries_find_the_leaves_that_one_does() {
+        // Leaves of every depth, more queries than are led together, and more inputs than are looked at without a check.
+        for inputs in [2, 5, 40] {
+            let question = |i: u32| split(i * 7 % inputs, f64::from(i * 37 % 101) / 101.0, 2 * i + 1);
+            let mut nodes = vec![question(0)];
+            for i in 1..40 {
+                nodes.extend(if i % 3 == 0 { [Node::Leaf, question(i)] } else { [question(i), Node::Leaf] });
+            }
+            nodes.extend([Node::Leaf; 2]);
+            let trees = Trees::new(inputs as usize, vec![0], &nodes).unwrap();
+            let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
+            for rows in [1, 7, 8, 9, GROUP as u32, 2 * GROUP as u32 + 3] {
+                let values: Vec<f64> = (0..rows * inputs).map(share).collect();
+                let mut found = vec![0; rows as usize];
+                trees.leaves_of_rows(0, &trees.coded(&values), &mut found);
+                let wanted: Vec<u32> = values.chunks_exact(inputs as usize).map(|row| trees.leaf(0, &row)).collect();
+                assert_eq!(found, wanted);
+            }
+        }
     }
 
     #[test]
