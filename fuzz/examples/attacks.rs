@@ -259,7 +259,7 @@ fn whole_routers(routers: &Target) -> std::io::Result<()> {
         with(&header.replacen(from, to, 1))
     };
     routers.write("no-pointsman.safetensors", edited("\"pointsman\"", "\"pointsmen\""))?;
-    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":3"))?;
+    routers.write("version-future.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":4"))?;
     routers.write("version-far.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":4294967296"))?;
     routers.write("version-zero.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":0"))?;
     routers.write("version-text.safetensors", edited("\\\"version\\\":1", "\\\"version\\\":\\\"1\\\""))?;
@@ -298,7 +298,7 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     let first = |parts: &mut Parts, name: &str, value: f64| {
         tensor(parts, name, &|t| t.bytes[..8].copy_from_slice(&value.to_le_bytes()));
     };
-    write("version", "top-class:2", &|p| p.header.version = 3)?;
+    write("version", "top-class:2", &|p| p.header.version = 4)?;
     write("wrong-dtype", "top-class:2", &|p| tensor(p, "probs", &|t| t.dtype = Dtype::I64))?;
     write("flat-probs", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape = vec![12]))?;
     write("transposed", "top-class:2", &|p| tensor(p, "probs", &|t| t.shape.reverse()))?;
@@ -427,7 +427,40 @@ fn tree_routers(routers: &Target) -> std::io::Result<()> {
     })?;
     write("fewer", &|p| p.header.partition = "forest:5000".to_owned())?;
     write("seedless", &|p| p.header.seed = None)?;
-    write("centroids", &|p| p.header.recalibrated = true)
+    write("centroids", &|p| p.header.recalibrated = true)?;
+    honest_routers(routers)
+}
+
+/// Honest forests whose scores are none, with checksums that are right.
+fn honest_routers(routers: &Target) -> std::io::Result<()> {
+    let write = |name: &str, change: &dyn Fn(&mut Parts)| {
+        let mut parts = router_of("honest-forest:3", 200);
+        change(&mut parts);
+        let bytes = parts.seal().unwrap_or_else(|| panic!("{name} cannot be written"));
+        routers.write(&format!("sealed-honest-{name}.safetensors"), bytes)
+    };
+    let tensor = |parts: &mut Parts, name: &str, change: &dyn Fn(&mut Tensor)| {
+        change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
+    };
+    let score = |parts: &mut Parts, score: f64| {
+        tensor(parts, "trees.scores", &|t| t.bytes[..8].copy_from_slice(&score.to_le_bytes()));
+    };
+    write("scores-missing", &|p| p.tensors.retain(|t| t.name != "trees.scores"))?;
+    write("scores-few", &|p| {
+        tensor(p, "trees.scores", &|t| {
+            t.shape[0] -= 1;
+            t.bytes.truncate(8 * t.shape[0] * t.shape[1]);
+        });
+    })?;
+    write("scores-nan", &|p| score(p, f64::NAN))?;
+    write("scores-infinite", &|p| score(p, f64::INFINITY))?;
+    write("scores-far", &|p| score(p, -1e300))?;
+    write("scores-narrow", &|p| tensor(p, "trees.shares", &|t| (t.shape, t.bytes) = (vec![1], vec![0; 4])))?;
+    write("shares-unknown", &|p| tensor(p, "trees.shares", &|t| t.bytes[4..8].copy_from_slice(&9_u32.to_le_bytes())))?;
+    write("cells-missing", &|p| p.tensors.retain(|t| t.name != "cells.roots"))?;
+    write("cells-unknown", &|p| tensor(p, "cells.inputs", &|t| t.bytes[..4].copy_from_slice(&4_u32.to_le_bytes())))?;
+    write("fewer", &|p| p.header.partition = "honest-forest:5000".to_owned())?;
+    write("many-trees", &|p| p.header.partition = "honest-forest:4294967295".to_owned())
 }
 
 /// Parts of a calibration that are none, most of them with a checksum that is right.
@@ -453,7 +486,7 @@ fn parts(parts: &Target) -> std::io::Result<()> {
         change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
     };
     let part = |parts: &mut Parts, change: &dyn Fn(&mut PartHeader)| change(parts.part.as_mut().expect("a part"));
-    write("version", &plain, &|p| part(p, &|header| header.version = 3))?;
+    write("version", &plain, &|p| part(p, &|header| header.version = 4))?;
     write("forest", &plain, &|p| p.header.partition = "forest:3".to_owned())?;
     write("other-partition", &plain, &|p| p.header.partition = "level-sets".to_owned())?;
     write("needs-unknown", &plain, &|p| part(p, &|header| header.needs = vec!["height".to_owned()]))?;

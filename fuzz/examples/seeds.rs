@@ -135,7 +135,7 @@ fn routers(seeds: &Seeds) -> std::io::Result<()> {
     }
     // Changes to a good router, one of each kind.
     for kind in 0..16_u8 {
-        for base in 0..6_u8 {
+        for base in 0..7_u8 {
             seeds.add(&format!("change-{kind}-{base}"), &[2], [base, kind, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])?;
         }
     }

@@ -78,7 +78,7 @@ impl Recipe<'_> {
             2 => part.cap = Some((u64::from_le_bytes(self.bytes()), u64::from_le_bytes(self.bytes()))),
             3 => part.needs.push(self.text()),
             4 => drop(part.needs.pop()),
-            _ => part.version = u32::from(self.byte() % 4),
+            _ => part.version = u32::from(self.byte() % 5),
         }
     }
 
@@ -100,7 +100,7 @@ impl Recipe<'_> {
             6 => drop(header.features.pop()),
             7 => header.oracles.push(self.text()),
             8 => header.recalibrated = !header.recalibrated,
-            9 => header.version = u32::from(self.byte() % 3),
+            9 => header.version = u32::from(self.byte() % 5),
             10 => {
                 // Another base's array under one of this router's names.
                 let other = &bases[usize::from(self.byte()) % bases.len()];

@@ -14,9 +14,13 @@ use pointsman_table::{load_router, parse_router, save_router};
 static BASES: LazyLock<Vec<Parts>> = LazyLock::new(|| {
     let base = |(classes, partition): (usize, &str)| {
         let partition: Partition = partition.parse().expect("a partition");
-        let table = table(classes, 12);
+        let learns = partition.factors().iter().any(|factor| factor.learns());
+        let rows = if learns { 100 } else { 12 };
+        let table = table(classes, rows);
         let oracle = table.predictions().to_vec();
-        let table = table.with_oracle("gpt", oracle).and_then(|t| t.with_weights((1..=12).map(f64::from).collect()));
+        let table = table
+            .with_oracle("gpt", oracle)
+            .and_then(|t| t.with_weights((0..rows).map(|i| (1 + i % 12) as f64).collect()));
         let router = Router::calibrate(&table.expect("a table"), &partition).expect("a router");
         let path = scratch("base.safetensors");
         save_router(&path, &router).expect("a scratch file");
@@ -29,6 +33,7 @@ static BASES: LazyLock<Vec<Parts>> = LazyLock::new(|| {
         (3, "features:x_length=3"),
         (2, "top-class:2*features:x_length=2"),
         (3, "level-sets*confidence:2"),
+        (2, "honest-forest:2"),
     ]
     .map(base)
     .into()

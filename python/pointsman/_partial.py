@@ -21,7 +21,7 @@ class Partial:
     Parameters
     ----------
     like:
-        The router whose cells are used; not a forest.
+        The router whose cells are used; not a ``"forest:200"``, whose cells are made of its own rows.
     cap:
         The most rows that a cell keeps: a fair sample of those it has seen, weighted to stand for them. Rows then need ids
         that no other row of any part has.

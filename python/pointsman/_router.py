@@ -53,7 +53,7 @@ class Router(Parameters):
     ----------
     partition:
         ``"top-class:10"``, ``"confidence:30"``, ``"level-sets"``, ``"features:x_a=10,x_b=4"``, joined by ``*`` for products;
-        ``"tree"``, ``"forest:200"`` and ``"auto"`` learn.
+        ``"tree"``, ``"honest-forest:200"``, ``"forest:200"`` and ``"auto"`` learn.
     recalibrate:
         Serve each cell's mean label distribution instead of the classifier's prediction.
     seed:

@@ -29,7 +29,7 @@ def same(found: pa.Table, wanted: pa.Table) -> None:
     assert found.combine_chunks().equals(wanted.combine_chunks())
 
 
-@pytest.mark.parametrize("partition", ["top-class:10", "level-sets", "features:x_0=4*confidence:3", "tree", "forest:9"])
+@pytest.mark.parametrize("partition", ["top-class:10", "level-sets", "features:x_0=4*confidence:3", "tree", "honest-forest:9", "forest:9"])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_made_data(command: Callable[..., str], tmp_path: Path, partition: str, kind: type) -> None:
     calibration, queries = make_world(700, seed=7), make_world(500, seed=8)

@@ -79,7 +79,7 @@ def test_the_same_table_gives_the_same_bytes_in_any_order(world: World) -> None:
         assert one.to_bytes() == two.to_bytes()
 
 
-@pytest.mark.parametrize("partition", ["top-class:4", "features:x_0=3*confidence:2", "tree", "forest:5"])
+@pytest.mark.parametrize("partition", ["top-class:4", "features:x_0=3*confidence:2", "tree", "honest-forest:5", "forest:5"])
 def test_routers_survive_files_pickle_and_joblib(world: World, tmp_path: Path, partition: str) -> None:
     oracles = {"llm": np.roll(world.probs, 1, axis=1)}
     router = Router(partition).fit(

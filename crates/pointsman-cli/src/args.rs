@@ -174,7 +174,8 @@ fn first_labels(text: &str) -> Result<NonZeroU32, String> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products;
-tree, forest:T and auto learn from the votes which rows differ, by the prediction and every feature.
+tree, honest-forest:T, forest:T and auto learn from the votes which rows differ, by the prediction and
+every feature.
 
 Examples:
   pointsman calibrate calibration.csv -o router.safetensors

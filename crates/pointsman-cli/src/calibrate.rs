@@ -43,7 +43,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     if args.recalibrate {
         if let [Factor::Forest { .. }] = router.partition().factors() {
             bail!(
-                "--recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use tree"
+                "--recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use \
+                 honest-forest:T or tree"
             );
         }
         router = router.recalibrated();
@@ -210,7 +211,7 @@ fn print(
 ) -> io::Result<()> {
     let path = shell_quoted(&args.output);
     let kept = router.rows().rows();
-    // An honest tree keeps the rows that it was not grown on.
+    // Honest trees keep the rows that they were not grown on.
     let rows = match given.saturating_sub(kept) {
         0 => counted(kept, "row", "rows"),
         _ => format!("{} of {}; the others divided", count(kept), counted(given, "row", "rows")),

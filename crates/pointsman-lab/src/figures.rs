@@ -337,12 +337,13 @@ fn budgets(n: Numbers<'_>, problem: &str) -> Option<Picture> {
 }
 
 fn forest(n: Numbers<'_>, problem: &str) -> Option<Picture> {
-    const SHOWN: [(&str, &str); 6] = [
+    const SHOWN: [(&str, &str); 7] = [
         ("total-uncertainty", colour::VERMILLION),
         ("cells", colour::SKY),
         ("supervised-static", colour::PURPLE),
         ("supervised-retrained", colour::ORANGE),
         ("tree", colour::GREEN),
+        ("honest-forest", colour::GREY),
         ("forest", colour::BLUE),
     ];
     let losses = n.keys("forest", &[problem, "losses"]);
@@ -357,7 +358,7 @@ fn forest(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let bars = if errors.iter().flatten().any(|sd| *sd > 0.0) { bars.errors(errors) } else { bars };
     let own = n.value("forest", &[problem, "static"]).and_then(Value::as_str).unwrap_or("one loss");
     let caption = format!(
-        "Gain of the routing curve: 0 is random, 1 the best order of the queries. cells are the paper's; tree and forest were grown once, on \
+        "Gain of the routing curve: 0 is random, 1 the best order of the queries. cells are the paper's; trees and forests were grown once, on \
          no loss in particular; supervised-static was trained on {own}, supervised-retrained anew for each loss."
     );
     Some(Chart::new(format!("Partitions that learn: {problem}"), "loss", "gain").caption(caption).bars(bars).draw())

@@ -70,6 +70,7 @@ impl Experiment {
     pub(crate) fn version(self) -> u64 {
         match self {
             Self::Labels => 3,
+            Self::Forest => 2,
             _ => 1,
         }
     }

@@ -36,8 +36,8 @@ impl Router {
         let learn = move |steps: &work::Steps| pointsman::Router::learn(&table, &partition, seed, &|| steps.step());
         let (router, _) = work::run(py, progress, learn)?.map_err(refused)?;
         if recalibrate && matches!(router.partition().factors(), [Factor::Forest { .. }]) {
-            let reason =
-                "recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use tree";
+            let reason = "recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use \
+                          honest-forest:T or tree";
             return Err(refused(Refusal::new(reason)));
         }
         Ok(Self(Arc::new(if recalibrate { router.recalibrated() } else { router })))

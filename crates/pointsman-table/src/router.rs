@@ -11,21 +11,25 @@
 //! | `axis.<i>.counts` | u32, classes | how many of them each class has (`top-class`) |
 //! | `axis.<i>.levels` | f32, levels × classes | the distinct predictions (`level-sets`) |
 //! | `backoff.edges` | f64 | edges of the confidence over all classes |
-//! | `trees.roots` | u32, trees | the first node of each tree (`tree`, `forest`) |
+//! | `trees.roots` | u32, trees | the first node of each tree (`tree`, `forest`, `honest-forest`) |
 //! | `trees.inputs` | u32, nodes | what a node asks for: the classes' probabilities, the confidence, then the features; 4294967295 is a leaf |
 //! | `trees.thresholds` | f64, nodes | at or above it a row goes to the right child; 0 in a leaf |
 //! | `trees.left` | u32, nodes | the left child, the right one comes next; 0 in a leaf |
 //! | `trees.missing` | u8, nodes | 1 if a row without a value goes to the right |
+//! | `trees.shares` | u32 | classes whose label shares are scores (`honest-forest`) |
+//! | `trees.scores` | f64, leaves × scores | of each leaf the mean reducible and irreducible Brier loss and these shares, by rows that are not in the file |
+//! | `cells.roots` and so on | as `trees.…` | the one tree over the scores whose leaves are the cells (`honest-forest`) |
 //!
 //! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
 //! the features, whether centroids are served, the seed of a forest, and the SHA-256 of everything else. Rows are stored in order
 //! of cell; which cell each is in is found anew from its prediction when the file is read, so it cannot be wrong. So are the
-//! leaves of a forest's trees, and its cells. Files with trees have version 2, all others version 1.
+//! leaves of a forest's trees, and its cells. Files with scores have version 3, others with trees
+//! version 2, all others version 1.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointsman::{Axis, Cells, Edges, Factor, Node, Partition, Router, Table, Trees};
+use pointsman::{Axis, Cells, Edges, Factor, HonestForest, Node, Partition, Router, Scorer, Table, Trees};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -35,11 +39,11 @@ use crate::atomic::write_atomically;
 use crate::error::{Error, Result, name_of, printable};
 use crate::input::read_all;
 
-/// The newest version of the format: that of routers with trees.
-const VERSION: u32 = 2;
+/// The newest version of the format.
+const VERSION: u32 = 3;
 
-/// The version of all other routers.
-const WITHOUT_TREES: u32 = 1;
+/// The arrays that need a version, newest first; a router without any of them has version 1.
+const NEEDS: [(&str, u32); 2] = [("trees.scores", VERSION), ("trees.roots", 2)];
 
 /// The input of a node that asks nothing.
 const LEAF: u32 = u32::MAX;
@@ -76,9 +80,9 @@ impl Header {
 
     /// The header of a file with these tensors, its checksum still empty.
     pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors) -> Self {
-        let has_trees = tensors.0.iter().any(|(name, ..)| name == "trees.roots");
+        let has = |wanted: &str| tensors.0.iter().any(|(name, ..)| name == wanted);
         Self {
-            version: if has_trees { VERSION } else { WITHOUT_TREES },
+            version: NEEDS.iter().find(|(name, _)| has(name)).map_or(1, |(_, version)| *version),
             classes: rows.classes().to_vec(),
             partition: partition.to_string(),
             recalibrated,
@@ -249,10 +253,17 @@ impl Tensors {
                     let shape = vec![levels.len() / classes, *classes];
                     self.push(&format!("axis.{i}.levels"), Dtype::F32, shape, bytes);
                 }
-                Axis::Tree { trees } => self.trees(trees),
+                Axis::Tree { trees } => self.trees("trees", trees),
                 Axis::Forest { forest, .. } => {
-                    self.trees(forest.trees());
+                    self.trees("trees", forest.trees());
                     seed = Some(forest.seed());
+                }
+                Axis::HonestForest { forest } => {
+                    let scorer = forest.scorer();
+                    self.trees("trees", scorer.trees());
+                    self.counts("trees.shares", vec![forest.shares().len()], forest.shares());
+                    self.reals("trees.scores", vec![scorer.trees().leaves(), scorer.width()], scorer.leaf_scores());
+                    self.trees("cells", forest.cells());
                 }
                 other => return Err(format!("this version cannot store the partition axis {other:?}")),
             }
@@ -280,7 +291,7 @@ impl Tensors {
         self.push(name, Dtype::U32, shape, values.into_iter().flat_map(|x| x.to_le_bytes()).collect());
     }
 
-    fn trees(&mut self, trees: &Trees) {
+    fn trees(&mut self, what: &str, trees: &Trees) {
         let (mut inputs, mut left, mut thresholds, mut missing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for node in trees.nodes() {
             let (input, threshold, child, right) = match node {
@@ -292,11 +303,11 @@ impl Tensors {
             left.push(child);
             missing.push(u8::from(right));
         }
-        self.counts("trees.roots", vec![trees.count()], trees.roots());
-        self.counts("trees.inputs", vec![inputs.len()], &inputs);
-        self.counts("trees.left", vec![left.len()], &left);
-        self.reals("trees.thresholds", vec![thresholds.len()], &thresholds);
-        self.push("trees.missing", Dtype::U8, vec![missing.len()], missing);
+        self.counts(&format!("{what}.roots"), vec![trees.count()], trees.roots());
+        self.counts(&format!("{what}.inputs"), vec![inputs.len()], &inputs);
+        self.counts(&format!("{what}.left"), vec![left.len()], &left);
+        self.reals(&format!("{what}.thresholds"), vec![thresholds.len()], &thresholds);
+        self.push(&format!("{what}.missing"), Dtype::U8, vec![missing.len()], missing);
     }
 
     fn views(&self) -> std::result::Result<Vec<(&str, TensorView<'_>)>, safetensors::SafeTensorError> {
@@ -305,6 +316,11 @@ impl Tensors {
             .map(|(name, dtype, shape, bytes)| Ok((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?)))
             .collect()
     }
+}
+
+/// How many inputs trees have: the probabilities, the confidence and the features.
+fn inputs(header: &Header, features: &[String]) -> usize {
+    header.classes.len() + 1 + features.len()
 }
 
 /// Tensors being read, each checked for type and shape.
@@ -324,8 +340,8 @@ impl Reader<'_> {
             if header.recalibrated {
                 return Err("a forest that serves centroids".into());
             }
-            return Router::from_forest(partition, self.trees(header, header.features.len())?, seed, backoff, &table)
-                .map_err(text);
+            let trees = self.trees("trees", inputs(header, &header.features))?;
+            return Router::from_forest(partition, trees, seed, backoff, &table).map_err(text);
         }
         let cells = self.cells(header, &partition, &header.features)?;
         Router::from_parts(partition, cells, backoff, header.recalibrated, &table).map_err(text)
@@ -342,26 +358,41 @@ impl Reader<'_> {
         let mut axes = Vec::new();
         for (i, factor) in partition.factors().iter().enumerate() {
             axes.push(match factor {
-                Factor::Tree => Axis::Tree { trees: self.trees(header, features.len())? },
+                Factor::Tree => Axis::Tree { trees: self.trees("trees", inputs(header, features))? },
+                Factor::HonestForest { .. } => {
+                    Axis::HonestForest { forest: self.honest_forest(inputs(header, features))? }
+                }
                 factor => self.axis(i, factor, header.classes.len(), features)?,
             });
         }
         Cells::new(header.classes.len(), axes, features.to_vec()).map_err(|e| e.to_string())
     }
 
-    fn trees(&self, header: &Header, features: usize) -> Parsed<Trees> {
-        let [roots, inputs, left] = ["roots", "inputs", "left"].map(|name| self.counts(&format!("trees.{name}"), None));
-        let (inputs, left, thresholds) = (inputs?, left?, self.reals("trees.thresholds", None)?);
-        let missing = self.bytes("trees.missing", Dtype::U8, None)?;
+    fn honest_forest(&self, inputs: usize) -> Parsed<HonestForest> {
+        let shares = self.counts("trees.shares", None)?;
+        // Two losses come before them.
+        let width = shares.len() + 2;
+        let scores = self.reals("trees.scores", Some(width))?;
+        let (trees, cells) = (self.trees("trees", inputs)?, self.trees("cells", width)?);
+        Scorer::new(trees, width, scores)
+            .and_then(|scorer| HonestForest::new(scorer, shares, cells))
+            .map_err(|e| e.to_string())
+    }
+
+    /// Trees over so many inputs.
+    fn trees(&self, what: &str, width: usize) -> Parsed<Trees> {
+        let [roots, inputs, left] =
+            ["roots", "inputs", "left"].map(|name| self.counts(&format!("{what}.{name}"), None));
+        let (inputs, left, thresholds) = (inputs?, left?, self.reals(&format!("{what}.thresholds"), None)?);
+        let missing = self.bytes(&format!("{what}.missing"), Dtype::U8, None)?;
         if [left.len(), thresholds.len(), missing.len()] != [inputs.len(); 3] {
-            return Err("the arrays trees.* differ in length".into());
+            return Err(format!("the arrays {what}.* differ in length"));
         }
         let node = |i: usize| match inputs[i] {
             LEAF => Node::Leaf,
             input => Node::Split { input, threshold: thresholds[i], left: left[i], missing_right: missing[i] != 0 },
         };
         let nodes: Vec<Node> = (0..inputs.len()).map(node).collect();
-        let width = header.classes.len() + 1 + features;
         Trees::new(width, roots?, &nodes).map_err(|e| e.to_string())
     }
 

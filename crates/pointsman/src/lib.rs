@@ -61,7 +61,7 @@ pub use evaluate::{
     CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, HeldOutCell, Mean,
     MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Sweep, SweepAxis, SweepPoint, TaskSummary,
 };
-pub use forest::{Forest, Node, Trees};
+pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};

@@ -163,6 +163,7 @@ impl Router {
         table: &Table,
     ) -> Result<Self> {
         check_rows(table)?;
+        check_walks(&partition, table)?;
         let columns = cells.columns_in(table)?;
         let (order, starts) = sort_by_cell(table, &cells, &columns);
         let rows = Arc::new(table.select(&order, &columns));
@@ -414,6 +415,9 @@ fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
     if let Some(grid) = cells.grid() {
         return table.peaks().par_iter().with_min_len(1 << 12).map(|&peak| grid.cell(peak)).collect();
     }
+    if let Some(found) = cells.find_together(table, columns) {
+        return found;
+    }
     (0..table.rows())
         .into_par_iter()
         .with_min_len(1 << 12)
@@ -494,6 +498,14 @@ fn check_size(table: &Table, trees: usize) -> Result<()> {
     Ok(())
 }
 
+/// Refuses more rows than trees can be walked for, so that what is written can be read and reading does not take for ever.
+fn check_walks(partition: &Partition, table: &Table) -> Result<()> {
+    match partition.factors() {
+        [Factor::HonestForest { trees }] => check_size(table, *trees),
+        _ => Ok(()),
+    }
+}
+
 /// Whether queries of empty cells can fall back to these cells.
 fn is_backoff(cells: &Cells, classes: usize) -> bool {
     matches!(cells.axes(), [Axis::Confidence { .. }]) && cells.count() <= MAX_BACKOFF_BINS && cells.classes() == classes
@@ -507,6 +519,7 @@ fn fits(partition: &Partition, cells: &Cells, backoff: &Cells, classes: usize) -
         | (Factor::LevelSets, Axis::LevelSets { .. })
         | (Factor::Tree, Axis::Tree { .. }) => true,
         (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
+        (Factor::HonestForest { trees }, Axis::HonestForest { forest }) => *trees == forest.scorer().trees().count(),
         _ => false,
     };
     partition.factors().len() == cells.axes().len()

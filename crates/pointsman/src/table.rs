@@ -323,7 +323,7 @@ impl Table {
             Some(row) => Err(Error::value(
                 row,
                 format!("x_{}", self.feature_names[column]),
-                "the value is missing: give a finite number, or use a partition with a place for missing values: tree or forest",
+                "the value is missing: give a finite number, or use a partition with a place for missing values: tree, honest-forest or forest",
             )),
         }
     }

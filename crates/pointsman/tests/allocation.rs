@@ -47,6 +47,7 @@ fn deciding_by_a_forest_allocates_nothing() {
         let table = table.with_features(names, values).unwrap();
         let asked = [
             (Partition::tree(), Loss::brier()),
+            (Partition::honest_forest(20), Loss::brier()),
             (Partition::forest(20), Loss::brier()),
             (Partition::forest(20), Loss::zero_one()),
         ];

@@ -33,7 +33,7 @@ fn rewrite(folder: &Path, from: &str, to: &str, column: &str, drop: bool) {
 fn a_router_that_learned_shows_decides_and_is_evaluated() {
     let folder = demo();
     let path = folder.path();
-    for partition in ["tree", "forest:20"] {
+    for partition in ["tree", "honest-forest:20", "forest:20"] {
         let run = line(path, &format!("calibrate calibration.csv --partition {partition} -o r.st --seed 3")).ok();
         assert!(run.stdout.contains(partition), "{run:?}");
         line(path, &format!("calibrate calibration.csv --partition {partition} -o again.st --seed 3")).ok();
@@ -181,13 +181,53 @@ fn what_cannot_be_is_refused() {
     for (command, said) in [
         ("calibrate calibration.csv --partition tree*confidence:3 -o e.st", "product"),
         ("calibrate calibration.csv --partition forest:0 -o e.st", "number of trees"),
-        ("calibrate calibration.csv --partition forest:3 --recalibrate -o e.st", "--recalibrate"),
+        ("calibrate calibration.csv --partition honest-forest:5*confidence:3 -o e.st", "product"),
         ("calibrate single.csv --partition auto -o e.st", "two labels"),
+        ("calibrate single.csv --partition honest-forest:3 -o e.st", "two labels"),
     ] {
         let run = line(path, command);
         assert!(run.code == 2 && run.stderr.contains(said) && !path.join("e.st").exists(), "{command}: {run:?}");
     }
     line(path, "calibrate calibration.csv --partition forest:3 -o r.st").ok();
-    let run = line(path, "show r.st --route 0.1 --estimator npmle");
-    assert!(run.code == 2 && run.stderr.contains("use shrink"), "{run:?}");
+    // Each of these names what can do it.
+    let many = (0..17).map(|i| format!(" --route r{i}=0.1")).collect::<String>();
+    for (command, said) in [
+        ("show r.st --route 0.1 --estimator npmle", "use shrink"),
+        ("show r.st --route 0.1 --confidence 0.9", "certify"),
+        (&format!("show r.st{many}"), "at most 16"),
+        ("calibrate calibration.csv --partition forest:3 --recalibrate -o e.st", "--recalibrate"),
+    ] {
+        let run = line(path, command);
+        let names = run.stderr.contains(said) && run.stderr.contains("honest-forest:T");
+        assert!(run.code == 2 && names, "{command}: {run:?}");
+    }
+}
+
+/// Cells like all others: what a forest refuses works.
+#[test]
+fn an_honest_forest_is_certified() {
+    let folder = demo();
+    let path = folder.path();
+    let run = line(path, "calibrate calibration.csv --partition honest-forest:20 --recalibrate -o served.st").ok();
+    assert!(run.stdout.contains(" of 5,000 rows; the others divided") && run.stdout.contains("mean label"), "{run:?}");
+    line(path, "calibrate calibration.csv --partition honest-forest:20 -o r.st").ok();
+    let task = "--route 0.05 --abstain 0.3";
+    for router in ["r.st", "served.st"] {
+        let shown = line(path, &format!("show {router} {task} --confidence 0.9 --json")).ok().json();
+        let cells = shown["cells"].as_array().unwrap();
+        assert!((15..=25).contains(&cells.len()) && cells.iter().any(|cell| cell["certain"] == true), "{shown}");
+        line(path, &format!("plan {router} {task} --confidence 0.9")).ok();
+        line(path, &format!("evaluate {router} heldout.csv {task}")).ok();
+        line(path, &format!("decide {router} heldout.csv {task} --confidence 0.9 -o d.csv")).ok();
+    }
+    for estimator in ["npmle", "dirichlet", "plugin"] {
+        line(path, &format!("show r.st {task} --estimator {estimator}")).ok();
+    }
+    let why = line(path, &format!("decide r.st heldout.csv {task} --explain 3 --json")).ok().json();
+    assert!(why["trees"].is_null() && why["certain"].is_boolean(), "{why}");
+    let many = (0..30).map(|i| format!(" --route r{i}=0.1")).collect::<String>();
+    line(path, &format!("show r.st{many}")).ok();
+    line(path, "calibrate heldout.csv --like r.st -o like.st").ok();
+    let met = line(path, "evaluate r.st heldout.csv --route 0.01 --budget 0.2 --json").ok().json();
+    assert!((met["shares"]["route:oracle"].as_f64().unwrap() - 0.2).abs() < 0.1, "{}", met["shares"]);
 }

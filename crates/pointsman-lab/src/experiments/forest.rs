@@ -1,4 +1,4 @@
-//! Partitions that learn: a tree and a forest, grown once for all losses, against the paper's cells and against supervised routers
+//! Partitions that learn: a tree and forests, grown once for all losses, against the paper's cells and against supervised routers
 //! trained on one loss and anew for each.
 
 use pointsman::{Estimator, Partition, Router};
@@ -17,8 +17,12 @@ const TREES: usize = 200;
 
 pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
     let test = subsample::first_rows(&problem.test, TEST_ROWS)?;
-    let partitions =
-        [("cells", problem.partition.clone()), ("tree", Partition::tree()), ("forest", Partition::forest(TREES))];
+    let partitions = [
+        ("cells", problem.partition.clone()),
+        ("tree", Partition::tree()),
+        ("honest-forest", Partition::honest_forest(TREES)),
+        ("forest", Partition::forest(TREES)),
+    ];
     let mut routers = Vec::new();
     for (name, partition) in partitions {
         routers.push((name, Router::calibrate(&problem.calibration, &partition)?));

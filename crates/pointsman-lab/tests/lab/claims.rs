@@ -168,6 +168,26 @@ fn the_pages_in_docs_are_what_the_results_say() {
     assert!(claims(&published).iter().all(|claim| claim.verdict != Verdict::Unknown));
 }
 
+/// A forest that can be certified: with half of the rows and 25 cells for all losses it is between a tree and a forest. The bars are
+/// what cells of a score for each loss reach, less what one set of cells for all losses costs.
+#[test]
+fn an_honest_forest_is_between_a_tree_and_a_forest() {
+    for problem in ["johnson", "piecewise"] {
+        for (loss, bar) in [
+            ("brier", 0.91 - 0.08),
+            ("cross-entropy", 0.91 - 0.08),
+            ("zero-one", 0.97 - 0.17),
+            ("fn-fp:fp=1,fn=4", 0.97 - 0.06),
+            ("three-part", 0.96 - 0.2),
+        ] {
+            let gain = |name: &str| mean("forest", &[problem, "losses", loss, "gain", name]);
+            let [tree, honest, forest] = ["tree", "honest-forest", "forest"].map(gain);
+            println!("{problem}, {loss}: tree {tree:.3}, honest-forest {honest:.3} (bar {bar:.2}), forest {forest:.3}");
+            assert!(honest >= bar && honest > tree && honest < forest, "{problem}, {loss}: {tree}, {honest}, {forest}");
+        }
+    }
+}
+
 /// Three labels an item, as published: the error of `shrink` beside the plug-in's.
 #[test]
 fn published_errors_of_few_labels_are_within_their_bars() {

@@ -19,9 +19,14 @@ fn part(partition: &str, capped: bool) -> Partial {
 
 #[test]
 fn every_part_comes_back_as_it_was() {
-    for partition in
-        ["top-class:5", "level-sets", "features:x_age=3,x_length=2", "confidence:3*features:x_age=2", "tree"]
-    {
+    for partition in [
+        "top-class:5",
+        "level-sets",
+        "features:x_age=3,x_length=2",
+        "confidence:3*features:x_age=2",
+        "tree",
+        "honest-forest:3",
+    ] {
         for capped in [false, true] {
             let part = part(partition, capped);
             let bytes = partial_bytes(&part).unwrap();

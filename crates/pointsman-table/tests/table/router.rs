@@ -31,7 +31,7 @@ pub(crate) fn table(order: impl Fn(usize) -> usize) -> Table {
         .unwrap()
 }
 
-const PARTITIONS: [&str; 8] = [
+const PARTITIONS: [&str; 9] = [
     "top-class:5",
     "confidence:7",
     "level-sets",
@@ -39,6 +39,7 @@ const PARTITIONS: [&str; 8] = [
     "top-class:3*features:x_length=2",
     "confidence:2*level-sets",
     "tree",
+    "honest-forest:5",
     "forest:5",
 ];
 
@@ -91,7 +92,8 @@ fn only_routers_with_trees_need_a_newer_program() {
         let header: Value = serde_json::from_str(&metadata.metadata().as_ref().unwrap()["pointsman"]).unwrap();
         (header["version"].as_u64().unwrap(), header.get("seed").is_some())
     };
-    assert_eq!([version("top-class:5"), version("tree"), version("forest:5")], [(1, false), (2, false), (2, true)]);
+    let versions = ["top-class:5", "tree", "forest:5", "honest-forest:5"].map(version);
+    assert_eq!(versions, [(1, false), (2, false), (2, true), (3, false)]);
 }
 
 #[test]
@@ -150,8 +152,8 @@ fn messages_say_what_to_do() {
     let bytes = bytes_of(&router("top-class:2"));
     let message = |name: &str, bytes: &[u8]| load_router(folder.file(name, bytes)).unwrap_err().to_string();
 
-    let future = message("future.safetensors", &rewrite(&bytes, |header| header["version"] = 3.into()));
-    assert!(future.contains("future.safetensors: router format 3") && future.contains("newer pointsman"), "{future}");
+    let future = message("future.safetensors", &rewrite(&bytes, |header| header["version"] = 4.into()));
+    assert!(future.contains("future.safetensors: router format 4") && future.contains("newer pointsman"), "{future}");
     // A future header may have other keys: the version is read first.
     let richer = rewrite(&bytes, |header| {
         header["version"] = 7.into();

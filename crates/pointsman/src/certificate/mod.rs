@@ -177,8 +177,8 @@ impl Router {
 fn check(router: &Router, confidence: f64) -> Result<()> {
     if !router.is_certifiable() {
         return Err(Error::Router(
-            "a forest's cells were found with the labels that would have to certify them: use tree, whose leaves were \
-             found with other rows, or a partition that does not learn"
+            "a forest's cells were found with the labels that would have to certify them: use honest-forest:T or \
+             tree, whose cells were found with other rows, or a partition that does not learn"
                 .into(),
         ));
     }

@@ -1,9 +1,9 @@
-//! One honest tree: half of the rows say where to divide, the other half what is there.
+//! Honest partitions: half of the rows say where to divide, the other half what is there.
 
 use rayon::prelude::*;
 
-use super::grow::{Grown, Rule};
-use super::learn::{LEAVES, Learned, Sample, join};
+use super::grow::Rule;
+use super::learn::{LEAVES, Sample, join};
 use super::trees::{Node, Trees};
 use crate::error::Result;
 use crate::mix::nth;
@@ -13,17 +13,27 @@ use crate::table::Table;
 /// Folds of the cross-validation that chooses the leaf size.
 const FOLDS: u64 = 4;
 
-/// Which half a row is in, by its rank in the canonical order: the first grows the tree.
-pub(crate) fn grows(seed: u64, rank: u32) -> bool {
-    nth(seed, u64::from(rank)).is_multiple_of(2)
+/// The rows of a table that divide and those that are kept, each in canonical order.
+pub(crate) struct Halves {
+    pub(crate) divide: Vec<u32>,
+    pub(crate) kept: Vec<u32>,
+}
+
+impl Halves {
+    /// A row's half is told by its rank in the canonical order.
+    pub(crate) fn of(order: &[u32], seed: u64) -> Self {
+        let divides = |rank: usize| nth(seed, rank as u64).is_multiple_of(2);
+        let half = |first: bool| {
+            let rows = order.iter().enumerate().filter(|(rank, _)| divides(*rank) == first);
+            rows.map(|(_, &row)| row).collect()
+        };
+        Self { divide: half(true), kept: half(false) }
+    }
 }
 
 /// Grows a tree on the first half of a table's rows and cuts it back until each leaf has enough rows of the second.
-pub(crate) fn tree(table: &Table, order: &[u32], columns: &[usize], seed: u64) -> Result<Learned> {
-    let halves: [Vec<u32>; 2] = [true, false].map(|first| {
-        (0..order.len() as u32).filter(|&rank| grows(seed, rank) == first).map(|rank| order[rank as usize]).collect()
-    });
-    let sample = Sample::of(table, &halves[0], columns)?;
+pub(crate) fn tree(table: &Table, halves: &Halves, columns: &[usize], seed: u64) -> Result<Trees> {
+    let sample = Sample::of(table, &halves.divide, columns)?;
     let fold = |row: usize| nth(nth(seed, 1), row as u64) % FOLDS;
     let rule = |leaf: usize| Rule { leaf, share: 1.0 };
     let errors_of = |&leaf: &usize| -> Result<Vec<f64>> {
@@ -42,18 +52,15 @@ pub(crate) fn tree(table: &Table, order: &[u32], columns: &[usize], seed: u64) -
     let best =
         (0..LEAVES.len()).min_by(|&a, &b| sample.mean(&tried[a]).total_cmp(&sample.mean(&tried[b]))).unwrap_or(0);
     let grown = sample.grow_where(|_| true, rule(LEAVES[best]), seed);
-    let trees = thin(&sample, grown, table, &halves[1], columns)?;
-    Ok(Learned { trees, errors: tried[best].clone() })
+    let trees = join(sample.width, std::slice::from_ref(&grown))?;
+    let found = trees.leaves_of_all(&super::inputs::of_rows(table, &halves.kept, columns));
+    thin(&trees, &found)
 }
 
-/// Lets leaves with few rows of the second half join their siblings.
-fn thin(sample: &Sample, grown: Grown, table: &Table, rows: &[u32], columns: &[usize]) -> Result<Trees> {
-    let trees = join(sample.width, std::slice::from_ref(&grown))?;
-    let values = super::inputs::of_rows(table, rows, columns);
-    let mut leaves = vec![0; rows.len()];
-    trees.leaves_of_rows(0, &trees.coded(&values), &mut leaves);
+/// Lets leaves with few rows of the second half, whose leaves are given, join their siblings.
+pub(super) fn thin(trees: &Trees, found: &[u32]) -> Result<Trees> {
     let mut counts = vec![0_usize; trees.leaves()];
-    leaves.iter().for_each(|&leaf| counts[leaf as usize] += 1);
+    found.iter().for_each(|&leaf| counts[leaf as usize] += 1);
     let nodes: Vec<Node> = trees.nodes().collect();
     let mut next = 0;
     let mut leaf_of = vec![0; nodes.len()];
@@ -66,7 +73,7 @@ fn thin(sample: &Sample, grown: Grown, table: &Table, rows: &[u32], columns: &[u
     let mut out = vec![Node::Leaf];
     let root = keep(&nodes, &leaf_of, &counts, 0);
     write(&root, &mut out, 0);
-    Trees::new(sample.width, vec![0], &out)
+    Trees::new(trees.inputs(), vec![0], &out)
 }
 
 /// A subtree that stays, and its rows of the second half.

@@ -170,7 +170,7 @@ impl Column {
 }
 
 /// A number above `low` and not above `high`, in the middle if there is one.
-fn between(low: f64, high: f64) -> f64 {
+pub(super) fn between(low: f64, high: f64) -> f64 {
     let middle = low / 2.0 + high / 2.0;
     if middle > low && middle <= high { middle } else { high }
 }

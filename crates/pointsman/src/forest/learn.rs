@@ -168,13 +168,13 @@ pub(crate) fn forest(
     };
     let error_of =
         |grown: &[Grown]| -> Result<f64> { Ok(sample.mean(&out_of_bag(&sample, grown, seed, true)?.errors)) };
-    // From large to small, until two in a row are worse.
+    // From large to small, until two in a row are worse. Where rows are few, the largest are all alike: no tree divides.
     let (mut tried, mut best) = (Vec::<Size>::new(), 0);
     for leaf in LEAVES {
         let grown = plant(0..PILOT, leaf);
         tried.push(Size { leaf, error: error_of(&grown)?, grown });
         let last = tried.len() - 1;
-        if tried[last].error < tried[best].error {
+        if tried[last].error <= tried[best].error {
             best = last;
         } else if last == best + 2 {
             break;

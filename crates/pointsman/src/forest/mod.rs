@@ -3,17 +3,24 @@
 //! Trees are grown once, on the unbiased Brier decomposition of items with two labels or more, and know no task. What a
 //! loss makes of them is worked out later from the rows in each leaf, by whoever knows the loss.
 
+mod blocks;
 mod cuts;
+mod divide;
 mod grow;
 mod honest;
+mod honest_forest;
 pub(crate) mod inputs;
 mod learn;
+mod scorer;
 mod settled;
 mod targets;
 mod trees;
 
-pub(crate) use honest::{grows, tree};
+pub(crate) use blocks::add_up;
+pub(crate) use honest::{Halves, tree};
+pub use honest_forest::HonestForest;
 pub(crate) use learn::{Bag, Learned, errors_of_cells, forest, steps, weights_of_pairs};
+pub use scorer::Scorer;
 pub use settled::Forest;
 pub(crate) use settled::LeafRows;
 pub use trees::{Node, Trees};

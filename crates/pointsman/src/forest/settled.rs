@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use super::inputs;
 use super::learn::Bag;
+use super::scorer::Scorer;
 use super::targets;
 use super::trees::Trees;
 use crate::error::{Error, Result};
-use crate::simplex::{Peak, Real};
 use crate::table::Table;
 
 /// Rows by which leaves are compared with rows their trees were not grown on: more would hardly tell more, and another loss is to
@@ -19,14 +19,13 @@ const SAMPLE: usize = 10_000;
 /// How many rows a leaf has for each set of votes if it is worth to keep these.
 const WORTH: usize = 4;
 
-/// Trees with the mean reducible Brier loss of each leaf, by which queries rank: the cells of a forest are bins of it.
+/// A forest: the cells are bins of its scores, and every query has costs of its own.
 ///
 /// No task enters. Which rows a tree was grown on follows from the seed, so that it need not be kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forest {
-    trees: Trees,
+    scorer: Scorer,
     seed: u64,
-    scores: Vec<f64>,
 }
 
 /// The rows of each leaf, those with the same votes together. Every tree has all rows, so that a leaf's estimates rest on more than
@@ -156,13 +155,13 @@ impl Forest {
             leaves.new.push(tree.new);
             all.extend(tree.all);
         }
-        Ok(Settled { forest: Arc::new(Self { trees, seed, scores: all }), leaves, scores })
+        Ok(Settled { forest: Arc::new(Self { scorer: Scorer::new(trees, 1, all)?, seed }), leaves, scores })
     }
 
     /// The trees.
     #[must_use]
     pub fn trees(&self) -> &Trees {
-        &self.trees
+        self.scorer.trees()
     }
 
     /// The seed they were grown with.
@@ -171,17 +170,9 @@ impl Forest {
         self.seed
     }
 
-    /// The mean reducible Brier loss of each leaf.
-    pub(crate) fn leaf_scores(&self) -> &[f64] {
-        &self.scores
-    }
-
-    /// The mean over the trees for a query.
-    #[inline]
-    pub(crate) fn score<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> f64 {
-        let mut sum = 0.0;
-        inputs::leaves_for(&self.trees, prediction, peak, features, |leaf| sum += self.scores[leaf as usize]);
-        sum / self.trees.count() as f64
+    /// What ranks queries.
+    pub(crate) fn scorer(&self) -> &Scorer {
+        &self.scorer
     }
 }
 

@@ -226,6 +226,13 @@ impl Trees {
         Coded { codes, stride }
     }
 
+    /// The leaves of the first tree for many queries, `inputs` row by row.
+    pub(crate) fn leaves_of_all(&self, inputs: &[f64]) -> Vec<u32> {
+        let mut leaves = vec![0; inputs.len() / self.inputs()];
+        self.leaves_of_rows(0, &self.coded(inputs), &mut leaves);
+        leaves
+    }
+
     /// Writes the leaves of one tree for many queries.
     pub(crate) fn leaves_of_rows(&self, tree: usize, rows: &Coded, out: &mut [u32]) {
         let (root, stride) = (self.roots[tree], rows.stride);

@@ -11,7 +11,7 @@ use super::grid::Grid;
 use super::path;
 use super::{Factor, MAX_CELLS, Partition};
 use crate::error::{Error, Result};
-use crate::forest::{Forest, Trees, inputs};
+use crate::forest::{Forest, HonestForest, Trees, inputs};
 use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
 
@@ -77,6 +77,11 @@ pub enum Axis {
         /// Edges of the score.
         edges: Edges,
     },
+    /// Cells of what a forest expects that was grown, and divided, by other rows.
+    HonestForest {
+        /// The forest.
+        forest: HonestForest,
+    },
 }
 
 /// A fitted partition: a product of axes, cells numbered with the last axis fastest.
@@ -130,6 +135,11 @@ impl Cells {
                 Axis::Forest { forest, .. } => {
                     axes.len() == 1 && forest.trees().inputs() == inputs::width(classes, features.len())
                 }
+                Axis::HonestForest { forest } => {
+                    axes.len() == 1
+                        && forest.scorer().trees().inputs() == inputs::width(classes, features.len())
+                        && forest.shares().iter().all(|&class| (class as usize) < classes)
+                }
             };
             if !fits {
                 return Err(Error::Router("the partition's axes do not fit the classes and features".into()));
@@ -181,9 +191,27 @@ impl Cells {
         }
     }
 
+    /// Whether many trees find these cells, which many queries together pass faster than one by one.
+    pub(crate) fn has_trees(&self) -> bool {
+        matches!(self.axes.as_slice(), [Axis::Forest { .. } | Axis::HonestForest { .. }])
+    }
+
+    /// The cells of all rows of a table together, where that is faster than one by one; `columns` are the places of the cells'
+    /// features in the table.
+    pub(crate) fn find_together(&self, table: &Table, columns: &[usize]) -> Option<Vec<CellId>> {
+        match self.axes.as_slice() {
+            [Axis::Forest { forest, edges }] => {
+                let scores = forest.scorer().of_table(table, columns);
+                Some(scores.into_iter().map(|score| CellId(edges.bin(score) as u32)).collect())
+            }
+            [Axis::HonestForest { forest }] => Some(forest.cells_of(table, columns).into_iter().map(CellId).collect()),
+            _ => None,
+        }
+    }
+
     /// Whether a feature may be missing: trees have a way for that, edges have not.
     pub(crate) fn takes_missing(&self) -> bool {
-        matches!(self.axes.as_slice(), [Axis::Tree { .. } | Axis::Forest { .. }])
+        matches!(self.axes.as_slice(), [Axis::Tree { .. } | Axis::Forest { .. } | Axis::HonestForest { .. }])
     }
 
     /// The columns of the features these cells need.
@@ -217,7 +245,7 @@ impl Cells {
             Axis::Confidence { edges } => edges.contains(f64::from(peak.key())),
             Axis::Feature { slot, edges, .. } => edges.contains(features[*slot]),
             // Thresholds of trees lie between values, and are not taken from the rows that are kept.
-            Axis::LevelSets { .. } | Axis::Tree { .. } | Axis::Forest { .. } => false,
+            Axis::LevelSets { .. } | Axis::Tree { .. } | Axis::Forest { .. } | Axis::HonestForest { .. } => false,
         })
     }
 
@@ -281,7 +309,7 @@ impl Axis {
                 });
                 Self::Feature { name: name.clone(), slot, edges }
             }
-            Factor::Tree | Factor::Forest { .. } | Factor::Auto => {
+            Factor::Tree | Factor::Forest { .. } | Factor::HonestForest { .. } | Factor::Auto => {
                 return Err(Error::Partition(format!("partition {factor}: it learns from votes; use Router::learn")));
             }
         })
@@ -303,6 +331,7 @@ impl Axis {
             Self::LevelSets { levels, classes } => levels.len() / classes + 1,
             Self::Tree { trees } => trees.leaves(),
             Self::Forest { edges, .. } => edges.bins(),
+            Self::HonestForest { forest } => forest.cells().leaves(),
         }
     }
 
@@ -321,7 +350,8 @@ impl Axis {
                 inputs::leaves_for(trees, row, peak, features, |leaf| found = leaf as usize);
                 found
             }
-            Self::Forest { forest, edges } => edges.bin(forest.score(row, peak, features)),
+            Self::Forest { forest, edges } => edges.bin(forest.scorer().scores(row, peak, features)[0]),
+            Self::HonestForest { forest } => forest.cell(row, peak, features),
         }
     }
 
@@ -336,7 +366,7 @@ impl Axis {
                 let top = levels.chunks_exact(*classes).nth(bin).map(|level| level.iter().copied().fold(0.0, f32::max));
                 [top.map(f64::from); 2]
             }
-            Self::Feature { .. } | Self::Tree { .. } | Self::Forest { .. } => [None; 2],
+            Self::Feature { .. } | Self::Tree { .. } | Self::Forest { .. } | Self::HonestForest { .. } => [None; 2],
         }
     }
 
@@ -359,7 +389,12 @@ impl Axis {
                 }
                 None => "predictions never seen".into(),
             },
-            Self::Tree { trees } => path::name(trees, bin, classes, features),
+            Self::Tree { trees } => path::name(trees, bin, |input| match input.checked_sub(classes.len()) {
+                None => format!("prob_{}", classes[input]),
+                Some(0) => "confidence".into(),
+                Some(feature) => format!("x_{}", features[feature - 1]),
+            }),
+            Self::HonestForest { forest } => path::name(forest.cells(), bin, |score| forest.name(score, classes)),
             Self::Forest { edges, .. } => range("brier reducible", edges, bin),
         }
     }

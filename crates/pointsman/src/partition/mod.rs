@@ -40,6 +40,7 @@ pub(crate) const TREES: usize = 200;
 /// | `level-sets` | one cell for each distinct prediction |
 /// | `features:x_a=10,x_b=4` | quantiles of each named feature, crossed |
 /// | `tree` | the leaves of one tree grown on half of the rows, filled by the other half |
+/// | `honest-forest:T` | up to 25 cells of what `T` trees grown on half of the rows expect, filled by the other half |
 /// | `forest:T` | bins of the reducible Brier loss that `T` trees expect; costs are each query's own |
 /// | `auto` | `top-class:10`, `confidence:30` or `forest:200`, whichever tells unseen rows apart best |
 /// | `P*Q` | the product of two partitions that do not learn |
@@ -86,6 +87,11 @@ pub enum Factor {
         /// How many.
         trees: usize,
     },
+    /// Cells of what many trees, grown on half of the rows, expect of the other half.
+    HonestForest {
+        /// How many.
+        trees: usize,
+    },
     /// Whichever of a few tells unseen rows apart best.
     Auto,
 }
@@ -94,7 +100,7 @@ impl Factor {
     /// Whether it needs votes to be fitted.
     #[must_use]
     pub fn learns(&self) -> bool {
-        matches!(self, Self::Tree | Self::Forest { .. } | Self::Auto)
+        matches!(self, Self::Tree | Self::Forest { .. } | Self::HonestForest { .. } | Self::Auto)
     }
 }
 
@@ -135,6 +141,12 @@ impl Partition {
         Self { factors: vec![Factor::Forest { trees }] }
     }
 
+    /// Cells of what so many trees, grown on half of the rows, expect, filled by the other half: they can be certified.
+    #[must_use]
+    pub fn honest_forest(trees: usize) -> Self {
+        Self { factors: vec![Factor::HonestForest { trees }] }
+    }
+
     /// Whichever of `top-class:10`, `confidence:30` and `forest:200` tells unseen rows apart best.
     #[must_use]
     pub fn auto() -> Self {
@@ -164,7 +176,7 @@ impl Partition {
             )));
         }
         for (i, factor) in self.factors.iter().enumerate() {
-            if let Factor::Forest { trees } = factor
+            if let Factor::Forest { trees } | Factor::HonestForest { trees } = factor
                 && !(1..=MAX_TREES).contains(trees)
             {
                 return Err(Error::Partition(format!(
@@ -219,11 +231,12 @@ impl FromStr for Partition {
                 "level-sets" if argument.is_none() => factors.push(Factor::LevelSets),
                 "tree" if argument.is_none() => factors.push(Factor::Tree),
                 "auto" if argument.is_none() => factors.push(Factor::Auto),
-                "forest" => match argument.map_or(Ok(TREES), |count| count.trim().parse()) {
-                    Ok(trees) => factors.push(Factor::Forest { trees }),
+                "forest" | "honest-forest" => match argument.map_or(Ok(TREES), |count| count.trim().parse()) {
+                    Ok(trees) if name == "forest" => factors.push(Factor::Forest { trees }),
+                    Ok(trees) => factors.push(Factor::HonestForest { trees }),
                     Err(_) => {
                         return Err(Error::Partition(format!(
-                            "partition {part:?}: {:?} is not a number of trees; try forest:{TREES}",
+                            "partition {part:?}: {:?} is not a number of trees; try {name}:{TREES}",
                             argument.unwrap_or_default()
                         )));
                     }
@@ -244,7 +257,7 @@ impl FromStr for Partition {
                 _ => {
                     return Err(Error::Partition(format!(
                         "unknown partition {part:?}: use top-class:B, confidence:B, level-sets or \
-                         features:x_a=B,x_b=B, joined by * for products; or tree, forest:T or auto"
+                         features:x_a=B,x_b=B, joined by * for products; or tree, honest-forest:T, forest:T or auto"
                     )));
                 }
             }
@@ -264,6 +277,7 @@ impl fmt::Display for Factor {
             Self::Feature { name, bins } => write!(f, "features:x_{name}={bins}"),
             Self::Tree => write!(f, "tree"),
             Self::Forest { trees } => write!(f, "forest:{trees}"),
+            Self::HonestForest { trees } => write!(f, "honest-forest:{trees}"),
             Self::Auto => write!(f, "auto"),
         }
     }
@@ -297,12 +311,14 @@ mod tests {
             "confidence:5*features:x_a=2",
             "tree",
             "forest:7",
+            "honest-forest:7",
             "auto",
         ] {
             assert_eq!(text.parse::<Partition>().unwrap().to_string(), text);
         }
         assert_eq!("top-class".parse::<Partition>().unwrap(), Partition::top_class(10));
         assert_eq!("forest".parse::<Partition>().unwrap(), Partition::forest(200));
+        assert_eq!("honest-forest".parse::<Partition>().unwrap(), Partition::honest_forest(200));
     }
 
     #[test]
@@ -312,6 +328,10 @@ mod tests {
             "forest:-1",
             "forest:0",
             "forest:x",
+            "honest-forest:0",
+            "honest-forest:5001",
+            "honest-forest:x",
+            "honest-forest:5*top-class:3",
             "forest:5*tree",
             "tree*top-class:3",
             "auto:1",

@@ -6,8 +6,8 @@ use crate::forest::{Node, Trees};
 /// The most conditions a name has; the last ones say most about a leaf.
 const SHOWN: usize = 4;
 
-/// What holds in a leaf of a single tree: `x_length <3 × confidence 0.5–0.8`.
-pub(super) fn name(trees: &Trees, leaf: usize, classes: &[String], features: &[String]) -> String {
+/// What holds in a leaf of a single tree: `x_length <3 × confidence 0.5–0.8`. `what` names an input.
+pub(super) fn name(trees: &Trees, leaf: usize, what: impl Fn(usize) -> String) -> String {
     let nodes: Vec<Node> = trees.nodes().collect();
     let mut parents = vec![None; nodes.len()];
     for (place, node) in nodes.iter().enumerate() {
@@ -37,12 +37,7 @@ pub(super) fn name(trees: &Trees, leaf: usize, classes: &[String], features: &[S
         return "all rows".into();
     }
     let word = |&(input, low, high): &(u32, Option<f64>, Option<f64>)| {
-        let input = input as usize;
-        let what = match input.checked_sub(classes.len()) {
-            None => format!("prob_{}", classes[input]),
-            Some(0) => "confidence".into(),
-            Some(feature) => format!("x_{}", features[feature - 1]),
-        };
+        let what = what(input as usize);
         match (low.filter(|low| *low > f64::MIN), high.filter(|high| *high > f64::MIN)) {
             (Some(low), Some(high)) => format!("{what} {}–{}", short(low), short(high)),
             (Some(low), None) => format!("{what} ≥{}", short(low)),

@@ -17,7 +17,7 @@ const PART: usize = 1 << 14;
 
 impl Policy {
     /// Decides many queries, `predictions` and `features` row by row, on all cores. Predictions are not copied unless the router
-    /// has a forest.
+    /// has a forest, honest or not.
     ///
     /// ```
     /// use pointsman::{Action, Loss, Oracle, Partition, Router, Table, Task};
@@ -41,7 +41,7 @@ impl Policy {
                 features.len()
             )));
         }
-        if self.has_forest() {
+        if self.cells.has_trees() {
             let probs = predictions.iter().map(|p| p.to_f64()).collect();
             let table = Table::new(self.classes().iter().map(String::as_str), probs)?;
             return self.decide_batch(&table.with_features(self.cells.features().to_vec(), features.to_vec())?);
@@ -122,14 +122,20 @@ impl Policy {
         self.check_verdicts_suffice()?;
         self.check_table(table, out.len())?;
         let columns = self.cells.columns_in(table)?;
+        let together = self.cells.find_together(table, &columns);
         out.par_chunks_mut(BLOCK).enumerate().for_each(|(block, out)| {
             let mut features = Vec::with_capacity(columns.len());
             for (i, slot) in out.iter_mut().enumerate() {
                 let row = block * BLOCK + i;
                 features.clear();
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
+                let peak = table.peak(row);
                 *slot = in_its_precision!(table.given(row), prediction => {
-                    self.draw(self.locate(prediction, table.peak(row), &features), prediction, &features)
+                    let found = match &together {
+                        Some(cells) => self.locate_in(cells[row], prediction, peak),
+                        None => self.locate(prediction, peak, &features),
+                    };
+                    self.draw(found, prediction, &features)
                 });
             }
         });

@@ -9,7 +9,7 @@ use super::unseen::Unseen;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, Means, PerRow, RowLosses, Scratch, slope_within};
-use crate::forest::{Forest, LeafRows, inputs};
+use crate::forest::{Forest, LeafRows, add_up, inputs};
 use crate::loss::Loss;
 use crate::partition::{CellId, Edges};
 use crate::predictions::in_its_precision;
@@ -26,9 +26,6 @@ const MAX_WIDTH: usize = 4 + 2 * MAX_ACTIONS;
 
 /// The most classes whose entropy a decision looks at, since it allocates nothing.
 const MAX_OWN_CLASSES: usize = 256;
-
-/// Rows decided together: what is known of them stays in the cache while the trees pass by.
-const BLOCK: usize = 4096;
 
 /// A forest with the losses of each leaf.
 #[derive(Debug)]
@@ -214,13 +211,13 @@ impl Leaves {
         if router.is_recalibrated() {
             return Err(Error::Router(
                 "a forest serves the weak prediction: its cells have no distribution worth serving; calibrate without \
-                 centroids, or by tree"
+                 centroids, or by honest-forest:T or tree"
                     .into(),
             ));
         }
         if !matches!(estimator, Estimator::Shrink | Estimator::Plugin) {
             return Err(Error::Task(format!(
-                "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink"
+                "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or calibrate by honest-forest:T"
             )));
         }
         let table = router.shared_rows().clone();
@@ -231,7 +228,7 @@ impl Leaves {
         let sums = write.per_row.sums(forest.trees(), members);
         let slots = values.par_chunks_exact_mut(width).zip(&mut means).enumerate();
         slots.for_each_init(Scratch::default, |scratch, (leaf, (out, means))| {
-            out[0] = forest.leaf_scores()[leaf];
+            out[0] = forest.scorer().leaf_scores()[leaf];
             *means = write.write_leaf(members, leaf, sums[leaf], scratch, &mut out[1..]);
         });
         let mut slope = 0.0;
@@ -294,24 +291,11 @@ impl Leaves {
 
     /// The scores and losses of many rows of a table, row by row.
     fn of_rows(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
-        let trees = self.forest.trees();
-        let mut out = vec![0.0; table.rows() * self.width];
-        out.par_chunks_mut(BLOCK * self.width).enumerate().for_each_init(
-            || vec![0_u32; BLOCK],
-            |leaves, (block, out)| {
-                let n = out.len() / self.width;
-                let rows: Vec<u32> = (block * BLOCK..block * BLOCK + n).map(|row| row as u32).collect();
-                let coded = trees.coded(&inputs::of_rows(table, &rows, columns));
-                for tree in 0..trees.count() {
-                    trees.leaves_of_rows(tree, &coded, &mut leaves[..n]);
-                    self.add_all(&leaves[..n], out);
-                }
-                for (out, &row) in out.chunks_exact_mut(self.width).zip(&rows) {
-                    in_its_precision!(table.given(row as usize), prediction => self.finish(prediction, out));
-                }
-            },
-        );
-        out
+        let add = |leaves: &[u32], out: &mut [f64]| self.add_all(leaves, out);
+        let finish = |row: usize, out: &mut [f64]| {
+            in_its_precision!(table.given(row), prediction => self.finish(prediction, out));
+        };
+        add_up(self.forest.trees(), table, columns, self.width, add, finish)
     }
 }
 
@@ -417,7 +401,7 @@ pub(super) fn check_task(task: &Task) -> Result<()> {
     let actions = task.actions();
     if actions > MAX_ACTIONS {
         return Err(Error::Task(format!(
-            "{actions} actions; with a forest at most {MAX_ACTIONS} are possible: leave out routes, or use another partition"
+            "{actions} actions; with a forest at most {MAX_ACTIONS} are possible: leave out routes, or calibrate by honest-forest:T"
         )));
     }
     Ok(())

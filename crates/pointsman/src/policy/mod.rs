@@ -263,7 +263,12 @@ impl Policy {
 
     #[inline]
     pub(crate) fn locate<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> Verdict {
-        let CellId(cell) = self.cells.find(prediction, peak, features);
+        self.locate_in(self.cells.find(prediction, peak, features), prediction, peak)
+    }
+
+    /// The verdict on a query whose cell is known.
+    #[inline]
+    fn locate_in<T: Real>(&self, CellId(cell): CellId, prediction: &[T], peak: Peak) -> Verdict {
         match self.estimates.empty.binary_search(&cell) {
             Err(_) => Verdict(cell),
             Ok(rank) => self.fall_back(rank, prediction, peak),

@@ -2,7 +2,7 @@
 
 use super::{BACKOFF_BINS, Router, canonical_order, cells_of};
 use crate::error::{Error, Result};
-use crate::forest::{self, Learned};
+use crate::forest::{self, Halves, HonestForest, Learned};
 use crate::partition::{Axis, Cells, Factor, Partition, TREES};
 use crate::table::Table;
 
@@ -48,7 +48,19 @@ impl Router {
         partition.check()?;
         super::check_rows(table)?;
         match partition.factors() {
-            [Factor::Tree] => Ok((Self::learn_tree(table, seed)?, None)),
+            [Factor::Tree] => {
+                let divide = |halves: &Halves, columns: &[usize]| {
+                    Ok(Axis::Tree { trees: forest::tree(table, halves, columns, seed)? })
+                };
+                Ok((Self::learn_honestly(table, partition, seed, divide)?, None))
+            }
+            [Factor::HonestForest { trees }] => {
+                super::check_walks(partition, table)?;
+                let divide = |halves: &Halves, columns: &[usize]| {
+                    Ok(Axis::HonestForest { forest: HonestForest::learn(table, halves, columns, *trees, seed, step)? })
+                };
+                Ok((Self::learn_honestly(table, partition, seed, divide)?, None))
+            }
             [Factor::Forest { trees }] => {
                 let backoff = Self::fit_backoff(table, BACKOFF_BINS)?;
                 let learned = grow(table, *trees, seed, step)?;
@@ -73,26 +85,26 @@ impl Router {
     #[must_use]
     pub fn steps(partition: &Partition) -> u64 {
         match partition.factors() {
-            [Factor::Forest { trees }] => forest::steps(*trees),
+            [Factor::Forest { trees } | Factor::HonestForest { trees }] => forest::steps(*trees),
             [Factor::Auto] => forest::steps(TREES),
             _ => 0,
         }
     }
 
     /// One half of the rows divides, the other is kept.
-    fn learn_tree(table: &Table, seed: u64) -> Result<Self> {
+    fn learn_honestly(
+        table: &Table,
+        partition: &Partition,
+        seed: u64,
+        divide: impl FnOnce(&Halves, &[usize]) -> Result<Axis>,
+    ) -> Result<Self> {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let order = canonical_order(table, &columns);
-        let learned = forest::tree(table, &order, &columns, seed)?;
-        let kept: Vec<u32> = (0..order.len() as u32)
-            .filter(|&rank| !forest::grows(seed, rank))
-            .map(|rank| order[rank as usize])
-            .collect();
-        let kept = table.select(&kept, &columns);
-        let axes = vec![Axis::Tree { trees: learned.trees }];
+        let halves = Halves::of(&canonical_order(table, &columns), seed);
+        let kept = table.select(&halves.kept, &columns);
+        let axes = vec![divide(&halves, &columns)?];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
         let backoff = Self::fit_backoff(&kept, BACKOFF_BINS)?;
-        Self::from_parts(Partition::tree(), cells, backoff, false, &kept)
+        Self::from_parts(partition.clone(), cells, backoff, false, &kept)
     }
 
     /// The partition of a few that tells unseen rows apart best; a forest must be clearly better to be worth its size.

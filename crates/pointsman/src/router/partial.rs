@@ -109,6 +109,7 @@ impl Partial {
         let wrong = |what: &str| Err(Error::Router(format!("the part contradicts itself: {what}")));
         partition.check()?;
         refuse_forest(&partition)?;
+        super::check_walks(&partition, &kept)?;
         if !kept.has_votes() || !fits(&partition, &cells, &backoff, kept.classes().len()) {
             return wrong("its partition does not fit its rows");
         }

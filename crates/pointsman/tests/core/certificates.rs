@@ -6,13 +6,13 @@ use crate::world::{Rng, table};
 
 /// Two classes; the confidence is uniform, the truth one of three distributions, whose odds and places depend on the
 /// confidence. Everything about a range of confidences is an integral over it.
-struct World;
+pub(crate) struct World;
 
 impl World {
     const ATOMS: usize = 3;
 
     /// The truths at a confidence and how likely each is.
-    fn truths(c: f64) -> [(f64, f64); Self::ATOMS] {
+    pub(crate) fn truths(c: f64) -> [(f64, f64); Self::ATOMS] {
         [(0.6, (c + 0.02).min(1.0)), (0.25, 1.2 - c), (0.15, 0.3 * c)]
     }
 
@@ -30,7 +30,7 @@ impl World {
         (c, truth)
     }
 
-    fn draw(rng: &mut Rng, rows: usize, k: usize) -> Table {
+    pub(crate) fn draw(rng: &mut Rng, rows: usize, k: usize) -> Table {
         let (mut probs, mut votes) = (Vec::new(), Vec::new());
         for _ in 0..rows {
             let (c, truth) = Self::item(rng);
@@ -72,13 +72,13 @@ impl World {
     }
 }
 
-fn task(loss: &Loss, route: f64, abstain: Option<f64>) -> Task {
+pub(crate) fn task(loss: &Loss, route: f64, abstain: Option<f64>) -> Task {
     let task = Task::new(loss.clone()).route("expert", Oracle::bayes(), route).unwrap();
     abstain.map_or(task.clone(), |price| task.abstain(price).unwrap())
 }
 
 /// The regret of a policy against the best action in every cell.
-fn regret(router: &Router, task: &Task, truth: &[[f64; 3]]) -> f64 {
+pub(crate) fn regret(router: &Router, task: &Task, truth: &[[f64; 3]]) -> f64 {
     let policy = router.policy(task).unwrap();
     let cell = |(cell, [share, total, irreducible]): (usize, &[f64; 3])| {
         let mut costs = vec![*total, irreducible + task.routes()[0].price()];

@@ -56,7 +56,7 @@ fn trees_find_what_only_a_feature_tells() {
     // Losses the trees were never grown for.
     for loss in [Loss::brier(), Loss::cross_entropy(), Loss::fn_fp(1.0, 4.0).unwrap()] {
         let bound = loss.bound().min(5.0);
-        for partition in [Partition::tree(), Partition::forest(30)] {
+        for partition in [Partition::tree(), Partition::honest_forest(30), Partition::forest(30)] {
             let (found, regret) = gain(partition.clone(), loss.clone());
             assert!(found > 0.9 && regret < 0.02 * bound, "{partition} {loss}: gain {found}, regret {regret}");
         }
@@ -96,7 +96,7 @@ fn neither_row_order_nor_threads_matter() {
     let mut order: Vec<usize> = (0..table.rows()).collect();
     Rng::new(4).shuffle(&mut order);
     let shuffled = reordered(&table, &order);
-    for partition in [Partition::tree(), Partition::forest(12), Partition::auto()] {
+    for partition in [Partition::tree(), Partition::honest_forest(12), Partition::forest(12), Partition::auto()] {
         let learn = |table: &Table, threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| Router::learn(table, &partition, 7, &|| ()).unwrap())
@@ -275,12 +275,22 @@ fn one_tree_has_a_leaf_size_of_its_own() {
     assert!(one.iter().filter(|node| **node == Node::Leaf).count() > 4, "leaves of 250 rows were not chosen");
 }
 
+/// Leaves of 60 rows and more cannot divide so few: smaller ones are tried.
+#[test]
+fn few_rows_are_divided_too() {
+    let table = world(150, 5, 26);
+    let router = Router::calibrate(&table, &Partition::forest(20)).unwrap();
+    let policy = router.policy(&task()).unwrap();
+    let total = |x: f64| policy.decide_with(&[0.6, 0.4], &[x, 0.5]).unwrap().total();
+    assert!(total(0.9) > total(0.5) + 0.3, "{} and {}", total(0.9), total(0.5));
+}
+
 #[test]
 fn missing_values_have_a_way_in_trees_and_none_between_edges() {
     let table = world(400, 3, 12);
     let error = message(Router::calibrate(&table, &"features:x_z=4".parse().unwrap()));
     assert!(error.contains("column x_z") && error.contains("missing") && error.contains("forest"), "{error}");
-    for partition in [Partition::tree(), Partition::forest(5)] {
+    for partition in [Partition::tree(), Partition::honest_forest(5), Partition::forest(5)] {
         let policy = Router::calibrate(&table, &partition).unwrap().policy(&task()).unwrap();
         assert!(policy.decide_with(&[0.6, 0.4], &[f64::NAN, f64::NAN]).is_ok());
         let error = message(policy.decide_with(&[0.6, 0.4], &[0.1, f64::INFINITY]));
@@ -318,7 +328,7 @@ fn a_missing_value_that_means_something_is_used() {
     }
     let table = Table::new(["a", "b"], [0.5, 0.5].repeat(300)).unwrap().with_votes(votes).unwrap();
     let table = table.with_features(["z"], features).unwrap();
-    for partition in [Partition::tree(), Partition::forest(20)] {
+    for partition in [Partition::tree(), Partition::honest_forest(20), Partition::forest(20)] {
         let policy = Router::calibrate(&table, &partition).unwrap().policy(&task()).unwrap();
         let irreducible = |z: f64| policy.decide_with(&[0.5, 0.5], &[z]).unwrap().irreducible().unwrap();
         assert!(irreducible(f64::NAN) < 0.1 && irreducible(0.5) > 0.4, "{partition}");
@@ -328,23 +338,31 @@ fn a_missing_value_that_means_something_is_used() {
 #[test]
 fn what_cannot_be_learned_is_refused_with_advice() {
     let single = world(300, 1, 14);
-    for partition in [Partition::tree(), Partition::forest(5), Partition::auto()] {
+    for partition in [Partition::tree(), Partition::honest_forest(5), Partition::forest(5), Partition::auto()] {
         let error = message(Router::calibrate(&single, &partition));
         assert!(error.contains("two labels") && error.contains("top-class"), "{error}");
     }
     // Not the half of it that a tree divides by is counted, but the table.
-    assert!(message(Router::calibrate(&single, &Partition::tree())).starts_with("0 of 300 rows carry two labels"));
-    let error = message(Router::calibrate(&world(50, 5, 14), &Partition::tree()));
-    assert!(error.starts_with("50 rows are too few") && !error.contains("noise"), "{error}");
+    for partition in [Partition::tree(), Partition::honest_forest(5)] {
+        assert!(message(Router::calibrate(&single, &partition)).starts_with("0 of 300 rows carry two labels"));
+        let error = message(Router::calibrate(&world(50, 5, 14), &partition));
+        assert!(error.starts_with("50 rows are too few") && !error.contains("noise"), "{error}");
+    }
     let router = Router::calibrate(&world(300, 3, 15), &Partition::forest(5)).unwrap();
     for estimator in [Estimator::Npmle, Estimator::Dirichlet] {
         let error = message(router.policy(&task().estimator(estimator)));
-        assert!(error.contains("use shrink"), "{error}");
+        assert!(error.contains("use shrink") && error.contains("honest-forest:T"), "{error}");
     }
     let many = (0..20).fold(task(), |task, i| task.route(format!("r{i}"), Oracle::bayes(), 0.1).unwrap());
     assert!(message(router.policy(&many)).contains("at most 16"));
     assert!(message(router.clone().recalibrated().policy(&task())).contains("weak prediction"));
-    assert!(message(router.certificate(&task(), 0.95)).contains("use tree"));
+    // What a forest cannot do, an honest one can.
+    let centroids = router.clone().recalibrated();
+    for error in
+        [message(router.policy(&many)), message(centroids.policy(&task())), message(router.certificate(&task(), 0.95))]
+    {
+        assert!(error.contains("honest-forest:T"), "{error}");
+    }
     let policy = router.policy(&task()).unwrap();
     let error = message(policy.decide_rows(&[0.6, 0.4], &[0.1, 0.2], &mut [Default::default()]));
     assert!(error.contains("decide_batch"), "{error}");
@@ -415,7 +433,7 @@ fn weights_count_as_rows() {
     let table = world(300, 3, 19);
     let weights = (0..300).map(|i| if i % 3 == 0 { 5.0 } else { 0.5 }).collect();
     let heavy = table.clone().with_weights(weights).unwrap();
-    for partition in [Partition::tree(), Partition::forest(5)] {
+    for partition in [Partition::tree(), Partition::honest_forest(5), Partition::forest(5)] {
         let (a, b) = (Router::calibrate(&table, &partition).unwrap(), Router::calibrate(&heavy, &partition).unwrap());
         assert!(a != b && b.policy(&task()).is_ok());
     }

@@ -10,6 +10,7 @@ mod estimators;
 mod evaluation;
 mod forest;
 mod golden;
+mod honest_forest;
 mod invariance;
 mod layering;
 mod limits;

@@ -1,0 +1,125 @@
+//! Trees with a few numbers a leaf: what a forest expects of a query.
+
+use super::blocks::add_up;
+use super::inputs;
+use super::trees::Trees;
+use crate::error::{Error, Result};
+use crate::simplex::{Peak, Real};
+use crate::table::Table;
+
+/// The most numbers a leaf may have: a query's are kept without allocating.
+pub(crate) const MAX_SCORES: usize = 16;
+
+/// Scores are Brier losses and shares; none is as far from zero, estimated from few labels or not.
+const FAR: f64 = 3.0;
+
+/// Trees with the same few numbers for each leaf; a query's scores are the means over the trees. No task enters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scorer {
+    trees: Trees,
+    width: usize,
+    /// Leaf by leaf.
+    scores: Vec<f64>,
+}
+
+impl Scorer {
+    /// Puts trees and the scores of their leaves together, `width` a leaf.
+    ///
+    /// # Errors
+    /// If there are not as many scores as leaves, or one can be neither a mean Brier loss nor a share.
+    pub fn new(trees: Trees, width: usize, scores: Vec<f64>) -> Result<Self> {
+        if !(1..=MAX_SCORES).contains(&width) || scores.len() != trees.leaves().saturating_mul(width) {
+            let (scores, leaves) = (scores.len(), trees.leaves());
+            return Err(Error::Router(format!(
+                "the partition's trees have {leaves} leaves and {scores} scores, {width} a leaf"
+            )));
+        }
+        // Not a number is in no range.
+        if let Some(place) = scores.iter().position(|score| !(-FAR..=FAR).contains(score)) {
+            let (score, leaf) = (scores[place], place / width);
+            return Err(Error::Router(format!(
+                "the score {score} of leaf {leaf} of the partition's trees is neither a mean Brier loss nor a share"
+            )));
+        }
+        Ok(Self { trees, width, scores })
+    }
+
+    /// The trees.
+    #[must_use]
+    pub fn trees(&self) -> &Trees {
+        &self.trees
+    }
+
+    /// How many scores there are.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The scores of each leaf, the leaves numbered through all trees.
+    #[must_use]
+    pub fn leaf_scores(&self) -> &[f64] {
+        &self.scores
+    }
+
+    /// The scores of a query; only the first [`Scorer::width`] count. Nothing is allocated.
+    #[inline]
+    pub(crate) fn scores<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> [f64; MAX_SCORES] {
+        let mut sums = [0.0; MAX_SCORES];
+        inputs::leaves_for(&self.trees, prediction, peak, features, |leaf| self.add(leaf, &mut sums));
+        self.finish(&mut sums);
+        sums
+    }
+
+    /// The scores of all rows of a table, row by row, to the last bit what each has by itself.
+    pub(crate) fn of_table(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
+        let add = |leaves: &[u32], sums: &mut [f64]| {
+            sums.chunks_exact_mut(self.width).zip(leaves).for_each(|(sums, &leaf)| self.add(leaf, sums));
+        };
+        add_up(&self.trees, table, columns, self.width, add, |_, sums| self.finish(sums))
+    }
+
+    #[inline(always)]
+    fn add(&self, leaf: u32, sums: &mut [f64]) {
+        let scores = &self.scores[leaf as usize * self.width..][..self.width];
+        sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
+    }
+
+    #[inline(always)]
+    fn finish(&self, sums: &mut [f64]) {
+        let trees = self.trees.count() as f64;
+        sums.iter_mut().for_each(|sum| *sum /= trees);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trees::Node;
+    use super::*;
+    use crate::mix::{nth, uniform};
+
+    #[test]
+    fn a_table_is_scored_as_its_rows_are() {
+        // More rows than one block, and few or many trees, which are walked in different ways.
+        let (rows, draw) = (5_000, |i: usize| uniform(nth(1, i as u64)));
+        let probs = (0..rows).flat_map(|row| [draw(row), 1.0 - draw(row)]).collect();
+        let features = (0..rows).map(|row| if row % 7 == 0 { f64::NAN } else { draw(row + rows) }).collect();
+        let table = Table::new(["a", "b"], probs).unwrap().with_features(["x"], features).unwrap();
+        for (count, width) in [(3, 1), (40, 1), (40, 4)] {
+            let tree = |tree: usize| {
+                let (input, threshold) = ([0, 2, 3][tree % 3], draw(tree));
+                let left = 3 * tree as u32 + 1;
+                [Node::Split { input, threshold, left, missing_right: tree.is_multiple_of(2) }, Node::Leaf, Node::Leaf]
+            };
+            let nodes: Vec<Node> = (0..count).flat_map(tree).collect();
+            let trees = Trees::new(4, (0..count as u32).map(|tree| 3 * tree).collect(), &nodes).unwrap();
+            let scores = (0..2 * count * width).map(|place| draw(place) / 3.0).collect();
+            let scorer = Scorer::new(trees, width, scores).unwrap();
+            for (row, scores) in scorer.of_table(&table, &[0]).chunks_exact(width).enumerate() {
+                let alone = scorer.scores(&table.prediction(row), table.peak(row), table.features(row));
+                let bits = |scores: &[f64]| scores.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(scores), bits(&alone[..width]), "row {row}, {count} trees");
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Forests grown on one half of the rows and filled by the other: their cells are cells like all others.
+
+use pointsman::{
+    Aggregate, Axis, CellId, Cells, Estimator, HonestForest, Loss, Node, Oracle, Partition, Router, SPARSE, Scorer,
+    Table, Task, Trees, Verdict,
+};
+use proptest::prelude::*;
+
+use crate::certificates::{World, regret, task};
+use crate::world::{CLASS_NAMES, Rng, close};
+
+/// Predictions with little to say; what the truth is depends on the first of some features, any of which may be missing.
+fn world(rows: usize, classes: usize, features: usize, seed: u64) -> Table {
+    let mut rng = Rng::new(seed);
+    let (mut probs, mut votes, mut values, mut oracle, mut truths) = (vec![], vec![], vec![], vec![], vec![]);
+    for _ in 0..rows {
+        let (f, x) = (rng.dist(classes), rng.uniform());
+        let mut truth = vec![0.0; classes];
+        match (x * 3.0) as usize {
+            0 => truth.copy_from_slice(&f),
+            place => truth[place % classes] = 1.0,
+        }
+        votes.extend(rng.votes(&truth, 4));
+        oracle.extend(truth.iter().map(|p| 0.8 * p + 0.2 / classes as f64));
+        probs.extend(f);
+        truths.extend(truth);
+        values.push(x);
+        values.extend((1..features).map(|_| if rng.uniform() < 0.1 { f64::NAN } else { rng.uniform() }));
+    }
+    let table = Table::new(CLASS_NAMES[..classes].to_vec(), probs).unwrap().with_votes(votes).unwrap();
+    let names = (0..features).map(|i| i.to_string());
+    table
+        .with_features(names, values)
+        .and_then(|t| t.with_oracle("gpt", oracle))
+        .and_then(|t| t.with_truth(truths))
+        .unwrap()
+}
+
+fn forest(router: &Router) -> &HonestForest {
+    let Axis::HonestForest { forest } = &router.cells().axes()[0] else { panic!("an honest forest") };
+    forest
+}
+
+#[test]
+fn one_half_fills_at_most_25_cells_of_enough_rows() {
+    for rows in [130, 400, 1_600] {
+        let router = Router::calibrate(&world(rows, 2, 2, 1), &Partition::honest_forest(10)).unwrap();
+        let (kept, cells) = (router.rows().rows(), router.cells().count());
+        assert!((rows * 2 / 5..rows * 3 / 5).contains(&kept), "{kept} of {rows} rows are kept");
+        let most = (kept / SPARSE).min(25);
+        assert!(cells <= most && 2 * cells >= most, "{cells} cells of {kept} rows");
+        for cell in (0..cells as u32).map(CellId) {
+            assert!(router.mixture(cell).len() >= SPARSE, "{} rows", router.mixture(cell).len());
+            let name = router.cells().name(cell, router.classes());
+            assert!(cells == 1 || name.contains("reducible") || name.contains("share of"), "{name}");
+        }
+    }
+}
+
+/// Items that look alike have one score and one cell, however many bins are asked for.
+#[test]
+fn items_that_look_alike_stay_together() {
+    let mut rng = Rng::new(2);
+    let x: Vec<f64> = (0..600).map(|i| if i % 20 == 0 { rng.uniform() } else { 0.5 }).collect();
+    let votes = x.iter().flat_map(|x| rng.votes(&if *x < 0.5 { [0.9, 0.1] } else { [0.4, 0.6] }, 3)).collect();
+    let table = Table::new(["a", "b"], [0.6, 0.4].repeat(600)).unwrap().with_votes(votes).unwrap();
+    let router = Router::calibrate(&table.with_features(["x"], x).unwrap(), &Partition::honest_forest(8)).unwrap();
+    for cell in (0..router.cells().count() as u32).map(CellId) {
+        assert!(router.mixture(cell).len() >= SPARSE);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Tables, arrays of both precisions and single queries have the same cells; with few trees or many inputs, too, which are
+    /// walked in other ways.
+    #[test]
+    fn batches_and_single_queries_agree(
+        seed in any::<u64>(), classes in 2_usize..5, wide: bool, trees in 1_usize..20, budget: bool,
+    ) {
+        let features = if wide { 70 } else { 2 };
+        let router = Router::calibrate(&world(200, classes, features, seed), &Partition::honest_forest(trees)).unwrap();
+        let test = world(150, classes, features, seed ^ 1);
+        let mut task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap();
+        if budget {
+            task = task.budget(0.3).unwrap();
+        }
+        let policy = router.policy(&task).unwrap();
+        let values: Vec<f64> = (0..test.rows()).flat_map(|row| test.features(row)).copied().collect();
+        let double: Vec<f64> = (0..test.rows()).flat_map(|row| test.prediction(row).to_vec()).collect();
+        let single: Vec<f32> = double.iter().map(|&x| x as f32).collect();
+        let (batch, cells) = (policy.decide_batch(&test).unwrap(), router.find_cells(&test).unwrap());
+        let many = policy.decide_many(&double, &values).unwrap();
+        let of_singles = policy.decide_many(&single, &values).unwrap();
+        let mut verdicts = vec![Verdict::default(); test.rows()];
+        policy.decide_rows(&double, &values, &mut verdicts).unwrap();
+        for row in 0..test.rows() {
+            let one = policy.decide_with(&test.prediction(row), test.features(row)).unwrap();
+            let same = |other: pointsman::Decision<'_>| (one.cell(), one.action()) == (other.cell(), other.action());
+            prop_assert!(one.cell() == cells[row] && same(policy.row(&batch, row)) && same(policy.row(&many, row)));
+            prop_assert!(same(policy.decision(verdicts[row])));
+            let prediction = &single[row * classes..][..classes];
+            let one = policy.decide_with(prediction, test.features(row)).unwrap();
+            prop_assert_eq!(one.cell(), policy.row(&of_singles, row).cell());
+        }
+    }
+}
+
+/// What a forest refuses.
+#[test]
+fn its_cells_are_cells_like_all_others() {
+    let (table, test) = (world(1_200, 3, 2, 3), world(2_000, 3, 2, 4));
+    let router = Router::calibrate(&table, &Partition::honest_forest(15)).unwrap();
+    let task = task(&Loss::brier(), 0.05, Some(0.4));
+    for estimator in [Estimator::Shrink, Estimator::Plugin, Estimator::Npmle, Estimator::Dirichlet] {
+        let policy = router.policy(&task.clone().estimator(estimator)).unwrap();
+        let evaluation = policy.replay(&test).unwrap().evaluate(&policy).unwrap();
+        let gain = evaluation.gain.get("higher-order").unwrap().unwrap();
+        assert!(gain > 0.6, "{estimator}: {gain}");
+    }
+    let many = (0..30).fold(task.clone(), |task, i| task.route(format!("r{i}"), Oracle::bayes(), 0.1).unwrap());
+    assert_eq!(router.policy(&many).unwrap().decide_with(&[0.2, 0.3, 0.5], &[0.5, 0.5]).unwrap().costs().len(), 33);
+    let asked = Task::new(Loss::zero_one()).route("gpt", Oracle::measured(), 0.02).unwrap();
+    let asked = asked.route("jury", Oracle::panel(3, Aggregate::Plurality).unwrap(), 0.05).unwrap();
+    let policy = router.policy(&asked.clone().budget(0.25).unwrap()).unwrap();
+    let evaluation = policy.replay(&test).unwrap().evaluate(&policy).unwrap();
+    let routed = evaluation.shares.iter().filter(|(name, _)| name.starts_with("route")).map(|(_, share)| share).sum();
+    // Four standard errors of shares of 600 and of 2,000 rows.
+    close(routed, 0.25, 0.08, "the share routed");
+    assert!(router.certificate(&asked, 0.9).is_ok() && router.plan(&asked, 0.9).is_ok());
+    let served = router.clone().recalibrated();
+    let (policy, certificate) = (served.policy(&task).unwrap(), served.certificate(&task, 0.9).unwrap());
+    assert!(certificate.judge(&policy).unwrap().regret_bound > 0.0);
+    let decision = policy.decide_with(&[0.2, 0.3, 0.5], &[0.5, 0.5]).unwrap();
+    assert_eq!(decision.served(), served.mixture(decision.cell()).centroid().as_deref());
+    assert!(decision.trees().is_none(), "its costs are its cell's");
+}
+
+#[test]
+fn scores_that_are_none_are_refused() {
+    let router = Router::calibrate(&world(200, 2, 1, 5), &Partition::honest_forest(3)).unwrap();
+    let (scorer, cells) = (forest(&router).scorer(), forest(&router).cells());
+    let with = |change: &dyn Fn(&mut Vec<f64>)| {
+        let mut scores = scorer.leaf_scores().to_vec();
+        change(&mut scores);
+        Scorer::new(scorer.trees().clone(), 4, scores)
+    };
+    assert_eq!(&with(&|_| ()).unwrap(), scorer);
+    assert!(with(&|scores| scores.truncate(8)).unwrap_err().to_string().contains("leaves"));
+    for score in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e9] {
+        let error = with(&|scores| scores[5] = score).unwrap_err().to_string();
+        assert!(error.contains("leaf 1") && error.contains(&score.to_string()), "{error}");
+    }
+    let none = Trees::new(4, vec![0], &[Node::Leaf]).unwrap();
+    assert!(Scorer::new(none.clone(), 0, vec![]).is_err() && Scorer::new(none.clone(), 17, vec![0.1; 17]).is_err());
+    // Cells of other scores, of several trees, and shares of classes that come twice or are not there.
+    let made = |shares: &[u32], cells: &Trees| HonestForest::new(scorer.clone(), shares.to_vec(), cells.clone());
+    assert_eq!(&made(&[0, 1], cells).unwrap(), forest(&router));
+    let fewer = Trees::new(3, vec![0], &[Node::Leaf]).unwrap();
+    let two = Trees::new(4, vec![0, 1], &[Node::Leaf; 2]).unwrap();
+    for (shares, cells) in [(&[0][..], cells), (&[1, 1], cells), (&[0, 1], &fewer), (&[0, 1], &two)] {
+        assert!(made(shares, cells).is_err());
+    }
+    let axes = vec![Axis::HonestForest { forest: made(&[0, 2], cells).unwrap() }];
+    assert!(Cells::new(2, axes, vec!["0".into()]).is_err(), "a third of two classes");
+    let axes = vec![Axis::HonestForest { forest: forest(&router).clone() }];
+    assert!(Cells::new(2, axes, vec![]).is_err(), "a feature that is not there");
+    // A partition that claims other trees than there are.
+    let again = |trees: usize| {
+        let (cells, backoff) = (router.cells().as_ref().clone(), router.backoff().as_ref().clone());
+        Router::from_parts(Partition::honest_forest(trees), cells, backoff, false, router.rows())
+    };
+    assert_eq!(again(3).unwrap(), router);
+    assert!(again(4).is_err());
+}
+
+/// What would take too long to read is not made.
+#[test]
+fn trees_times_rows_are_bounded() {
+    let table = Table::new(["a", "b"], [0.6, 0.4].repeat(54_000)).unwrap().with_votes([2, 1].repeat(54_000)).unwrap();
+    let error = Router::calibrate(&table, &Partition::honest_forest(5_000)).unwrap_err().to_string();
+    assert!(error.contains("5000 trees over 54000 rows"), "{error}");
+}
+
+/// More classes than leaves have room for: those whose shares differ most are looked at.
+#[test]
+fn many_classes_are_told_apart_by_those_that_differ() {
+    let (mut rng, classes, n) = (Rng::new(9), 40, 600);
+    let x: Vec<f64> = (0..n).map(|_| rng.uniform()).collect();
+    let mut votes = vec![0; n * classes];
+    for (row, x) in x.iter().enumerate() {
+        votes[row * classes + if *x < 0.5 { 30 } else { 35 }] = 3;
+    }
+    let names: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
+    let mut probs = vec![0.2 / 39.0; n * classes];
+    probs.iter_mut().skip(30).step_by(classes).for_each(|p| *p = 0.8);
+    let table = Table::new(names, probs).unwrap().with_votes(votes).unwrap().with_features(["x"], x).unwrap();
+    let router = Router::calibrate(&table, &Partition::honest_forest(10)).unwrap();
+    let shares = forest(&router).shares();
+    assert!(shares.len() == 14 && shares.contains(&30) && shares.contains(&35), "{shares:?}");
+    let policy = router.policy(&task(&Loss::zero_one(), 0.1, None)).unwrap();
+    let total = |x: f64| policy.decide_with(&table.prediction(0), &[x]).unwrap().total();
+    assert!(total(0.2) < 0.05 && total(0.8) > 0.95);
+}
+
+/// Cells were found with other rows: none is left out.
+#[test]
+fn all_rows_that_are_kept_certify() {
+    let router = Router::calibrate(&world(1_000, 2, 2, 6), &Partition::honest_forest(12)).unwrap();
+    let certificate = router.certificate(&task(&Loss::brier(), 0.05, None), 0.9).unwrap();
+    assert!(certificate.cells().iter().all(|cell| cell.rows_left_out() == 0));
+    assert_eq!(certificate.cells().iter().map(|cell| cell.rows()).sum::<usize>(), router.rows().rows());
+}
+
+/// The share, total and irreducible loss of each cell of a router, by a fine grid of confidences.
+fn truth(router: &Router, loss: &Loss) -> Vec<[f64; 3]> {
+    const STEPS: usize = 4_000;
+    let at = |i: usize| 0.5 + 0.5 * (i as f64 + 0.5) / STEPS as f64;
+    let grid = Table::new(router.classes().to_vec(), (0..STEPS).flat_map(|i| [at(i), 1.0 - at(i)]).collect()).unwrap();
+    let mut cells = vec![[0.0; 3]; router.cells().count()];
+    for (i, cell) in router.find_cells(&grid).unwrap().into_iter().enumerate() {
+        let [share, total, irreducible] = &mut cells[cell.index()];
+        *share += 1.0 / STEPS as f64;
+        for (odds, p) in World::truths(at(i)) {
+            *total += odds * loss.expected(&[p, 1.0 - p], &[at(i), 1.0 - at(i)]);
+            *irreducible += odds * loss.entropy(&[p, 1.0 - p]);
+        }
+    }
+    cells
+        .iter()
+        .map(|[share, total, noise]| [*share, total / share / STEPS as f64, noise / share / STEPS as f64])
+        .collect()
+}
+
+/// What a cell says of itself is what new rows show; with the rows that grew the trees it would not be: they are in the cells that
+/// their own labels chose.
+#[test]
+fn cells_are_not_picked_by_their_own_noise() {
+    let loss = Loss::brier();
+    // By how much the reducible loss of the uppermost cell is above the truth.
+    let mut off = [vec![], vec![]];
+    for draw in 0..80 {
+        let (table, fresh) = (world(500, 2, 3, 100 + draw), world(2_000, 2, 3, 500 + draw));
+        let honest = Router::calibrate(&table, &Partition::honest_forest(4)).unwrap();
+        let last = CellId(honest.cells().count() as u32 - 1);
+        let cells = honest.find_cells(&fresh).unwrap();
+        let met: Vec<f64> = (0..fresh.rows())
+            .filter(|&row| cells[row] == last)
+            .map(|row| {
+                let truth = fresh.truth(row).unwrap();
+                loss.expected(truth, &fresh.prediction(row)) - loss.entropy(truth)
+            })
+            .collect();
+        let truth = met.iter().sum::<f64>() / met.len() as f64;
+        for (off, router) in off.iter_mut().zip([&honest, &Router::calibrate_like(&table, &honest).unwrap()]) {
+            let policy = router.policy(&task(&loss, 0.1, None)).unwrap();
+            let cell = policy.cell(last).unwrap();
+            off.push(cell.total() - cell.irreducible().unwrap() - truth);
+        }
+    }
+    // Means in standard errors.
+    let [honest, own] = off.map(|off| {
+        let n = off.len() as f64;
+        let mean = off.iter().sum::<f64>() / n;
+        mean / (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n / n).sqrt()
+    });
+    println!("off by {honest:.1} standard errors, with the rows that divided by {own:.1}");
+    assert!(honest.abs() < 3.5 && own > 5.0, "off by {honest} and {own} standard errors");
+}
+
+/// All intervals of all cells hold at once at least as often as promised, and so does the regret bound at several prices.
+#[test]
+fn certificates_of_honest_forests_hold() {
+    const CONFIDENCE: f64 = 0.8;
+    const DRAWS: usize = 150;
+    // What a grid of confidences is off by, at most.
+    const GRID: f64 = 2e-3;
+    for (loss, k) in [(Loss::brier(), 3), (Loss::zero_one(), 4)] {
+        let mut rng = Rng::new(2000 + k as u64);
+        let (mut failed, mut certain) = (0, 0.0);
+        for draw in 0..DRAWS {
+            let table = World::draw(&mut rng, 600, k);
+            let router = Router::learn(&table, &Partition::honest_forest(4), draw as u64, &|| ()).unwrap().0;
+            let certificate = router.certificate(&task(&loss, 0.1, None), CONFIDENCE).unwrap();
+            let truth = truth(&router, certificate.loss());
+            let near = |interval: pointsman::Interval, value: f64| {
+                (interval.low - GRID..=interval.high + GRID).contains(&value)
+            };
+            let mut holds = certificate.cells().iter().zip(&truth).all(|(cell, [share, total, irreducible])| {
+                // A cell too narrow for the grid is not judged.
+                *share == 0.0
+                    || near(cell.total(), *total)
+                        && near(cell.irreducible(), *irreducible)
+                        && near(cell.reducible(), total - irreducible)
+            });
+            for (alpha, abstain) in [(0.02, None), (0.1, Some(0.3)), (0.3, None)] {
+                let task = task(&loss, alpha, abstain);
+                let judgement = certificate.judge(&router.policy(&task).unwrap()).unwrap();
+                let known: Vec<[f64; 3]> =
+                    truth.iter().map(|cell| if cell[0] > 0.0 { *cell } else { [0.0; 3] }).collect();
+                holds &= regret(&router, &task, &known) <= judgement.regret_bound + GRID;
+                certain += judgement.certain / (3 * DRAWS) as f64;
+            }
+            failed += usize::from(!holds);
+        }
+        println!("{loss}, k = {k}: {failed} of {DRAWS} failed, certain {certain:.3}");
+        assert!(failed as f64 <= (1.0 - CONFIDENCE) * DRAWS as f64, "{loss}: {failed} of {DRAWS} failed");
+        assert!(certain > 0.1, "{loss}: certificates that say nothing hold too");
+    }
+}
