@@ -118,6 +118,7 @@ def test_files_are_read_under_other_names(tmp_path):
         ({"delimiter": "|"}, "unknown delimiter"),
         ({"format": "xlsx"}, "unknown table format"),
         ({"annotations": labels, "first_labels": 0}, "at least one label"),
+        ({"annotations": labels, "first_labels": -1}, "at least one label"),
         ({"columns": {"id": "key"}}, "option columns says id=key"),
     ]:
         with pytest.raises(pointsman.PointsmanError, match=message):

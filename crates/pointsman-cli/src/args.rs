@@ -196,7 +196,8 @@ pub(crate) struct CalibrateArgs {
     /// How to group inputs into cells
     #[arg(long, value_name = "P", default_value = "top-class:10")]
     pub(crate) partition: Partition,
-    /// Use the cells of this router instead of fitting new ones, and serve what it serves
+    /// Use the cells of this router instead of fitting new ones, and serve what it serves. If they learned from labels (tree,
+    /// honest-forest), the rows they learned from must not be in this table, or certificates do not hold
     #[arg(long, value_name = "ROUTER", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["partition", "recalibrate", "seed"])]
     pub(crate) like: Option<PathBuf>,

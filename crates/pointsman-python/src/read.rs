@@ -22,7 +22,7 @@ pub(crate) fn read<'py>(
     columns: Vec<(String, String)>,
     format: Option<&str>,
     delimiter: Option<&str>,
-    first_labels: Option<u32>,
+    first_labels: Option<i64>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let filters = filters.into_iter().map(|(column, value)| Filter::new(column, value)).collect();
     let need = if annotations.is_some() { Need::Votes } else { Need::default() };
@@ -31,11 +31,11 @@ pub(crate) fn read<'py>(
         names.try_fold(Columns::default(), |columns, (key, name)| columns.named(key, name)).map_err(failed)?;
     let format = format.map(str::parse).transpose().map_err(failed)?;
     let delimiter = delimiter.map(str::parse).transpose().map_err(failed)?;
-    let first_labels = first_labels
-        .map(|k| {
-            NonZeroU32::new(k).ok_or_else(|| refused(Refusal::new("first_labels 0: keep at least one label an item")))
-        })
-        .transpose()?;
+    let count = |k: i64| {
+        let reason = format!("first_labels {k}: keep at least one label an item");
+        u32::try_from(k).ok().and_then(NonZeroU32::new).ok_or_else(|| refused(Refusal::new(reason)))
+    };
+    let first_labels = first_labels.map(count).transpose()?;
     let options =
         ReadOptions { annotations, filters, need, columns, format, delimiter, first_labels, ..ReadOptions::default() };
     let frame = py.detach(|| pointsman_table::read_frame(&path, &options)).map_err(failed)?;

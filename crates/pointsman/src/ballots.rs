@@ -100,15 +100,21 @@ impl Ballots {
         Self { of_rows, counts, width: self.width }
     }
 
-    /// The votes of all rows, row by row.
-    fn all(&self) -> impl Iterator<Item = Votes<'_>> {
-        self.of_rows.iter().map(|&ballot| self.votes(ballot))
-    }
-
-    /// Adds the rows of another table with as many classes.
+    /// Adds the rows of another table with as many classes; only distinct votes are compared.
     pub(crate) fn append(&mut self, other: &Self) {
-        let votes: Vec<u32> = self.all().chain(other.all()).flat_map(Votes::counts).copied().collect();
-        *self = Self::of(&votes, self.width);
+        let known: HashMap<&[u32], u32, foldhash::fast::RandomState> =
+            self.iter().map(Votes::counts).zip(0..).collect();
+        let (mut next, mut fresh) = (self.len() as u32, Vec::new());
+        let number = |votes: Votes<'_>| {
+            known.get(votes.counts()).copied().unwrap_or_else(|| {
+                fresh.extend_from_slice(votes.counts());
+                next += 1;
+                next - 1
+            })
+        };
+        let numbers: Vec<u32> = other.iter().map(number).collect();
+        self.counts.extend(fresh);
+        self.of_rows.extend(other.of_rows.iter().map(|&ballot| numbers[ballot as usize]));
     }
 }
 
@@ -117,5 +123,45 @@ impl PartialEq for Ballots {
     fn eq(&self, other: &Self) -> bool {
         // As rows come: rows of the same votes have the same number on both sides.
         (&self.of_rows, &self.counts, self.width) == (&other.of_rows, &other.counts, other.width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of three counts, some of which repeat near and some far away.
+    fn votes(rows: usize) -> Vec<u32> {
+        (0..rows as u32).flat_map(|i| [i % 7, i / 20_000, u32::from(i.is_multiple_of(BLOCK as u32 - 1))]).collect()
+    }
+
+    #[test]
+    fn votes_are_numbered_as_they_come_in_however_many_blocks() {
+        let all = votes(2 * BLOCK + 5);
+        let ballots = Ballots::of(&all, 3);
+        let mut seen: Vec<&[u32]> = Vec::new();
+        for (row, own) in all.chunks_exact(3).enumerate() {
+            let number = seen.iter().position(|other| *other == own).unwrap_or_else(|| {
+                seen.push(own);
+                seen.len() - 1
+            });
+            assert_eq!((ballots.of_rows()[row] as usize, ballots.votes(number as u32).counts()), (number, own));
+        }
+        assert_eq!(ballots.len(), seen.len());
+    }
+
+    #[test]
+    fn what_is_put_together_is_what_was_never_apart() {
+        let all = votes(BLOCK + 9);
+        let whole = Ballots::of(&all, 3);
+        for rows in [0, 1, 5_000, BLOCK + 9] {
+            let (first, second) = all.split_at(3 * rows);
+            let mut both = Ballots::of(first, 3);
+            both.append(&Ballots::of(second, 3));
+            assert!(both == whole, "{rows} rows first");
+        }
+        let back: Vec<u32> = (0..whole.of_rows().len() as u32).rev().collect();
+        let turned: Vec<u32> = all.chunks_exact(3).rev().flatten().copied().collect();
+        assert!(whole.select(&back) == Ballots::of(&turned, 3));
     }
 }

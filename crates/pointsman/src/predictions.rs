@@ -61,9 +61,10 @@ fn copied<T: Real + Default>(probs: &[T], width: usize) -> Result<(Vec<T>, Vec<P
     let blocks = probs.par_chunks(BLOCK * width).zip(peaks.par_chunks_mut(BLOCK));
     let found = blocks.zip(copy.par_chunks_mut(BLOCK * width)).try_for_each(|((probs, peaks), copy)| {
         copy.copy_from_slice(probs);
-        write_peaks(probs, width, peaks)
+        // What is kept is what is checked, whatever another thread does to where it came from.
+        write_peaks(copy, width, peaks)
     });
-    found.map_err(|fault| first_fault(probs, width).unwrap_or((0, fault))).map(|()| (copy, peaks))
+    found.map_err(|fault| first_fault(&copy, width).unwrap_or((0, fault))).map(|()| (copy, peaks))
 }
 
 fn write_peaks<T: Real>(probs: &[T], width: usize, out: &mut [Peak]) -> Result<(), Fault> {
@@ -121,9 +122,13 @@ impl Predictions {
         }
     }
 
-    /// The peaks of rows that have been checked before.
+    /// The peaks of rows that have been checked before, on this core alone: a lock is held meanwhile, and a core that waits for
+    /// others takes on work that may wait for the lock.
     pub(crate) fn peaks(&self, width: usize) -> Vec<Peak> {
-        in_its_precision!(self.all(), values => peaks_of(values, width)).unwrap_or_default()
+        let mut peaks = vec![Peak::default(); self.len() / width];
+        let found = in_its_precision!(self.all(), values => write_peaks(values, width, &mut peaks));
+        debug_assert_eq!(found, Ok(()), "rows were checked when the table was made");
+        peaks
     }
 
     pub(crate) fn select(&self, rows: &[u32], width: usize) -> Self {

@@ -29,6 +29,9 @@ pub const SPARSE: usize = 30;
 /// Bins of the fall-back by confidence when the partition does not say.
 const BACKOFF_BINS: usize = 10;
 
+/// Rows of a cell from which counting sorts faster than comparing.
+const WORTH_COUNTING: usize = 256;
+
 /// The most rows in the leaves of all trees of a forest.
 const MAX_IN_LEAVES: usize = 1 << 28;
 
@@ -163,7 +166,7 @@ impl Router {
         table: &Table,
     ) -> Result<Self> {
         check_rows(table)?;
-        check_walks(&partition, table)?;
+        check_walks(&partition, table.rows())?;
         let columns = cells.columns_in(table)?;
         let (order, starts) = sort_by_cell(table, &cells, &columns);
         let rows = Arc::new(table.select(&order, &columns));
@@ -181,7 +184,7 @@ impl Router {
         if !fits || !is_backoff(&backoff, table.classes().len()) {
             return Err(Error::Router("the router's partition does not fit its rows".into()));
         }
-        check_size(table, trees.count())?;
+        check_size(table.rows(), trees.count())?;
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = canonical_order(table, &columns);
         let settled = Forest::settle(trees, seed, table, &order, &columns)?;
@@ -450,7 +453,11 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
         rest = after;
     }
     runs.into_par_iter().for_each(|run| {
-        radsort::sort_by_key(run, |row| (row >> 32) as u32);
+        if run.len() < WORTH_COUNTING {
+            run.sort_unstable();
+        } else {
+            radsort::sort_by_key(run, |row| (row >> 32) as u32);
+        }
         for alike in run.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|alike| alike.len() > 1) {
             alike.sort_unstable_by(|&a, &b| compare_content(table, columns, a as u32 as usize, b as u32 as usize));
         }
@@ -488,20 +495,20 @@ fn check_rows(table: &Table) -> Result<()> {
 }
 
 /// Refuses what would take more than two or three gigabytes to keep.
-fn check_size(table: &Table, trees: usize) -> Result<()> {
-    if table.rows().saturating_mul(trees) > MAX_IN_LEAVES {
+fn check_size(rows: usize, trees: usize) -> Result<()> {
+    if rows.saturating_mul(trees) > MAX_IN_LEAVES {
         return Err(Error::Partition(format!(
-            "{trees} trees over {} rows: trees times rows must not be above {MAX_IN_LEAVES}; use fewer trees, or sample the table",
-            table.rows()
+            "{trees} trees over {rows} rows: trees times rows must not be above {MAX_IN_LEAVES}; use fewer trees, sample the \
+             table, or give parts a cap"
         )));
     }
     Ok(())
 }
 
 /// Refuses more rows than trees can be walked for, so that what is written can be read and reading does not take for ever.
-fn check_walks(partition: &Partition, table: &Table) -> Result<()> {
+fn check_walks(partition: &Partition, rows: usize) -> Result<()> {
     match partition.factors() {
-        [Factor::HonestForest { trees }] => check_size(table, *trees),
+        [Factor::HonestForest { trees }] => check_size(rows, *trees),
         _ => Ok(()),
     }
 }

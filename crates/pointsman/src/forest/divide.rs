@@ -97,6 +97,10 @@ impl Points<'_> {
                 continue;
             }
             let over = weight - under;
+            // Weights may differ by so much that one side weighs nothing.
+            if under <= ROUNDING * weight || over <= ROUNDING * weight {
+                continue;
+            }
             let part = |(below, all): (&f64, &f64)| {
                 below * below / under + (all - below) * (all - below) / over - all * all / weight
             };

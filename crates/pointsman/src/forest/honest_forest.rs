@@ -42,7 +42,7 @@ impl HonestForest {
     /// If these do not fit each other.
     pub fn new(scorer: Scorer, shares: Vec<u32>, cells: Trees) -> Result<Self> {
         let fits = scorer.width() == LOSSES + shares.len() && cells.inputs() == scorer.width() && cells.count() == 1;
-        if !fits || !shares.is_sorted_by(|a, b| a < b) {
+        if !fits || cells.leaves() > CELLS || !shares.is_sorted_by(|a, b| a < b) {
             return Err(Error::Router("the cells of an honest forest do not fit the scores of its trees".into()));
         }
         Ok(Self { scorer, shares, cells })
@@ -98,7 +98,7 @@ impl HonestForest {
         let scores = settled.into_iter().flat_map(|tree| tree.all).collect();
         let scorer = Scorer::new(trees, width, scores)?;
         let cells = Trees::new(width, vec![0], &nodes)?;
-        let kept = scorer.of_table(&table.select(&halves.kept, columns), columns);
+        let kept = scorer.of_rows(table, &halves.kept, columns);
         let cells = thin(&cells, &cells.leaves_of_all(&kept))?;
         Self::new(scorer, told.shares, cells)
     }

@@ -31,7 +31,7 @@ impl Scorer {
         if !(1..=MAX_SCORES).contains(&width) || scores.len() != trees.leaves().saturating_mul(width) {
             let (scores, leaves) = (scores.len(), trees.leaves());
             return Err(Error::Router(format!(
-                "the partition's trees have {leaves} leaves and {scores} scores, {width} a leaf"
+                "the partition's trees have {leaves} leaves and {scores} scores, {width} a leaf: at most {MAX_SCORES} are possible"
             )));
         }
         // Not a number is in no range.
@@ -73,10 +73,15 @@ impl Scorer {
 
     /// The scores of all rows of a table, row by row, to the last bit what each has by itself.
     pub(crate) fn of_table(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
+        self.of_rows(table, &(0..table.rows() as u32).collect::<Vec<u32>>(), columns)
+    }
+
+    /// As [`Scorer::of_table`], of the given rows.
+    pub(crate) fn of_rows(&self, table: &Table, rows: &[u32], columns: &[usize]) -> Vec<f64> {
         let add = |leaves: &[u32], sums: &mut [f64]| {
             sums.chunks_exact_mut(self.width).zip(leaves).for_each(|(sums, &leaf)| self.add(leaf, sums));
         };
-        add_up(&self.trees, table, columns, self.width, add, |_, sums| self.finish(sums))
+        add_up(&self.trees, table, rows, columns, self.width, add, |_, sums| self.finish(sums))
     }
 
     #[inline(always)]

@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 
-/// Slots that values are counted in.
+/// The most slots that values are counted in, and how many values there are for each at least.
 const SLOTS: usize = 1 << 12;
+const IN_A_SLOT: usize = 4;
 
 /// Strictly increasing inner edges; a value's bin is the number of edges at or below it.
 ///
@@ -115,24 +116,25 @@ pub(super) fn short(v: f64) -> String {
 ///
 /// They are counted in slots of one width first: only slots that hold such a rank are put in order.
 fn at_ranks(values: impl Iterator<Item = f64> + Clone, [smallest, largest]: [f64; 2], ranks: &[usize]) -> Vec<f64> {
-    let scale = SLOTS as f64 / (largest - smallest);
+    let slots = (values.clone().count() / IN_A_SLOT).clamp(1, SLOTS);
+    let scale = slots as f64 / (largest - smallest);
     // However this is rounded, a larger value is in no lower slot.
-    let slot = |value: f64| (((value - smallest) * scale) as usize).min(SLOTS - 1);
-    let mut ends = vec![0; SLOTS];
+    let slot = |value: f64| (((value - smallest) * scale) as usize).min(slots - 1);
+    let mut ends = vec![0; slots];
     values.clone().for_each(|value| ends[slot(value)] += 1);
-    (1..SLOTS).for_each(|i| ends[i] += ends[i - 1]);
-    let mut slots: Vec<Option<Vec<f64>>> = vec![None; SLOTS];
+    (1..slots).for_each(|i| ends[i] += ends[i - 1]);
+    let mut held: Vec<Option<Vec<f64>>> = vec![None; slots];
     let wanted: Vec<&[usize]> =
         ranks.chunk_by(|a, b| ends.partition_point(|end| end <= a) == ends.partition_point(|end| end <= b)).collect();
     let place = |ranks: &[usize]| ends.partition_point(|&end| end <= ranks[0]);
-    wanted.iter().for_each(|ranks| slots[place(ranks)] = Some(Vec::new()));
+    wanted.iter().for_each(|ranks| held[place(ranks)] = Some(Vec::new()));
     for value in values {
-        if let Some(own) = &mut slots[slot(value)] {
+        if let Some(own) = &mut held[slot(value)] {
             own.push(value);
         }
     }
     let found = wanted.into_iter().flat_map(|ranks| {
-        let mut own = slots[place(ranks)].take().unwrap_or_default();
+        let mut own = held[place(ranks)].take().unwrap_or_default();
         let start = ends[place(ranks)] - own.len();
         select(&mut own, start, ranks);
         ranks.iter().map(|rank| own[rank - start]).collect::<Vec<f64>>()

@@ -42,8 +42,7 @@ impl Policy {
             )));
         }
         if self.cells.has_trees() {
-            let probs = predictions.iter().map(|p| p.to_f64()).collect();
-            let table = Table::new(self.classes().iter().map(String::as_str), probs)?;
+            let table = Table::of_rows(self.classes().iter().map(String::as_str), predictions)?;
             return self.decide_batch(&table.with_features(self.cells.features().to_vec(), features.to_vec())?);
         }
         let mut verdicts = vec![Verdict::default(); rows];

@@ -244,7 +244,12 @@ impl Leaves {
 
     /// The calibration rows as if they were new.
     pub(super) fn unseen(&self, estimator: Estimator) -> &Unseen {
-        self.unseen.get_or_init(|| Unseen::of(self, &Values::of(&self.table, &self.loss, estimator, &self.oracles)))
+        if let Some(unseen) = self.unseen.get() {
+            return unseen;
+        }
+        // Not under the lock: all cores work on it, and one that waits could take on work that waits for the lock.
+        let unseen = Unseen::of(self, &Values::of(&self.table, &self.loss, estimator, &self.oracles));
+        self.unseen.get_or_init(|| unseen)
     }
 
     /// Adds up a query's leaves into `out` and divides: the score, then the losses.
@@ -295,7 +300,8 @@ impl Leaves {
         let finish = |row: usize, out: &mut [f64]| {
             in_its_precision!(table.given(row), prediction => self.finish(prediction, out));
         };
-        add_up(self.forest.trees(), table, columns, self.width, add, finish)
+        let rows: Vec<u32> = (0..table.rows() as u32).collect();
+        add_up(self.forest.trees(), table, &rows, columns, self.width, add, finish)
     }
 }
 

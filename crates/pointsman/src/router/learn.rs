@@ -55,7 +55,7 @@ impl Router {
                 Ok((Self::learn_honestly(table, partition, seed, divide)?, None))
             }
             [Factor::HonestForest { trees }] => {
-                super::check_walks(partition, table)?;
+                super::check_walks(partition, table.rows())?;
                 let divide = |halves: &Halves, columns: &[usize]| {
                     Ok(Axis::HonestForest { forest: HonestForest::learn(table, halves, columns, *trees, seed, step)? })
                 };
@@ -147,7 +147,7 @@ impl Router {
 }
 
 fn grow(table: &Table, trees: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Result<Learned> {
-    super::check_size(table, trees)?;
+    super::check_size(table.rows(), trees)?;
     let columns: Vec<usize> = (0..table.feature_names().len()).collect();
     forest::forest(table, &canonical_order(table, &columns), &columns, trees, seed, step)
 }

@@ -109,7 +109,7 @@ impl Partial {
         let wrong = |what: &str| Err(Error::Router(format!("the part contradicts itself: {what}")));
         partition.check()?;
         refuse_forest(&partition)?;
-        super::check_walks(&partition, &kept)?;
+        super::check_walks(&partition, kept.rows())?;
         if !kept.has_votes() || !fits(&partition, &cells, &backoff, kept.classes().len()) {
             return wrong("its partition does not fit its rows");
         }
@@ -315,6 +315,9 @@ impl Partial {
         if u32::try_from(self.rows.rows() + table.rows()).is_err() {
             return Err(Error::Table("more than 4294967295 rows are too many: give a cap".into()));
         }
+        // What is written can be read: no more rows than a reader takes.
+        let most = self.cap.map_or(usize::MAX, |cap| cap.rows.saturating_mul(self.cells.count()));
+        super::check_walks(&self.partition, most.min(self.rows.rows() + table.rows()))?;
         self.rows.extend(table)?;
         self.keys.extend_from_slice(keys);
         let Some(cap) = self.cap else { return Ok(()) };
@@ -339,7 +342,8 @@ impl Partial {
 }
 
 impl Router {
-    /// Groups a table's rows by the cells of another router instead of fitting new ones.
+    /// Groups a table's rows by the cells of another router instead of fitting new ones. Where these learned from labels (a tree,
+    /// an honest forest), certificates hold only if the rows they learned from are not among the table's.
     ///
     /// # Errors
     /// If the table has no rows or no votes or does not fit the router, or the router is a forest, whose cells are made of its

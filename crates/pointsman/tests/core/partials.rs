@@ -255,3 +255,20 @@ fn ids_may_be_text() {
     assert_eq!(ids.len(), 10_000);
     assert_ne!(Partial::id_of(""), Partial::id_of("\0"));
 }
+
+/// What would be refused when read is refused when it is added, and a cap helps.
+#[test]
+fn more_rows_than_can_be_read_are_refused_at_once() {
+    let mut rng = Rng::new(41);
+    let mut draw = |rows: usize| {
+        let votes = (0..rows).flat_map(|_| rng.votes(&[0.3, 0.7], 3)).collect();
+        Table::new(["no", "yes"], [0.4, 0.6].repeat(rows)).unwrap().with_votes(votes).unwrap()
+    };
+    let like = Router::calibrate(&draw(80), &Partition::honest_forest(5_000)).unwrap();
+    let many = draw(60_000);
+    let mut part = Partial::like(&like).unwrap();
+    let error = part.add(&many).unwrap_err().to_string();
+    assert!(error.contains("5000 trees over 60000 rows") && error.contains("cap"), "{error}");
+    assert_eq!(part.kept().rows(), 0);
+    assert!(part.add(&draw(100)).is_ok());
+}
