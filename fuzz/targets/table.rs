@@ -100,11 +100,13 @@ fn check_parts(whole: &Frame, parts: &[Frame], batch_rows: usize) {
         assert_eq!(part.classes(), table.classes());
         assert_eq!(part.feature_names(), table.feature_names());
         assert_eq!(part.has_weights(), table.has_weights());
+        // Missing values are equal, too.
+        let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
         for row in 0..rows {
             assert_eq!(part.prediction(row), table.prediction(next + row));
             assert_eq!(part.votes(row), table.votes(next + row));
             assert_eq!(part.truth(row), table.truth(next + row));
-            assert_eq!(part.features(row), table.features(next + row));
+            assert_eq!(bits(part.features(row)), bits(table.features(next + row)));
             assert_eq!(part.weight(row), table.weight(next + row));
         }
         let width = table.classes().len();
