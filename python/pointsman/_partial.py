@@ -21,7 +21,8 @@ class Partial:
     Parameters
     ----------
     like:
-        The router whose cells are used; not a ``"forest:200"``, whose cells are made of its own rows.
+        The router whose cells are used; not a ``"forest:200"``, whose cells are made of its own rows. If the cells learned from
+        labels (``"tree"``, ``"honest-forest:200"``), do not add the rows they learned from: certificates would not hold.
     cap:
         The most rows that a cell keeps: a fair sample of those it has seen, weighted to stand for them. Rows then need ids
         that no other row of any part has.

@@ -114,12 +114,12 @@ def test_files_are_read_under_other_names(tmp_path):
     for wrong, message in [
         ({"columns": {"prob": "p"}}, "unknown key"),
         ({"columns": {"probs": ""}}, "no name"),
-        ({"columns": {"probs": "q_"}}, "no predictions"),
+        ({"columns": {"probs": "q_"}}, "no predictions.*in Python columns={'probs': NAME}"),
         ({"delimiter": "|"}, "unknown delimiter"),
         ({"format": "xlsx"}, "unknown table format"),
         ({"annotations": labels, "first_labels": 0}, "at least one label"),
         ({"annotations": labels, "first_labels": -1}, "at least one label"),
-        ({"columns": {"id": "key"}}, "option columns says id=key"),
+        ({"columns": {"id": "key"}}, "no column named by id=key"),
     ]:
         with pytest.raises(pointsman.PointsmanError, match=message):
             pointsman.read(table, **(named | wrong | {"columns": named["columns"] | wrong.get("columns", {})}))

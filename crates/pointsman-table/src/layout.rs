@@ -214,7 +214,8 @@ fn of_class<'a>(rest: &'a str, classes: &'a [String]) -> Option<(&'a str, &'a St
 }
 
 /// What spreadsheets write where the decimal sign is a comma.
-const SEMICOLONS: &str = "separate the columns by commas, or say that semicolons do, by the option delimiter";
+const SEMICOLONS: &str =
+    "separate the columns by commas, or say that semicolons do: --delimiter ';', in Python delimiter=';'";
 
 struct Finder<'a> {
     file: &'a str,
@@ -283,7 +284,7 @@ impl Finder<'_> {
         let id = self.scalar(&columns.id)?;
         if id.is_none() && options.annotations.is_some() {
             return Err(self.error(format!(
-                "no column {}: annotations are joined by it; if it goes by another name, give it by the option columns: id=NAME; columns found: {}",
+                "no column {}: annotations are joined by it; if it goes by another name, give it: --columns id=NAME, in Python columns={{'id': NAME}}; columns found: {}",
                 columns.id,
                 self.found()
             )));
@@ -332,7 +333,7 @@ impl Finder<'_> {
             };
             if !there {
                 return Err(self.error(format!(
-                    "the option columns says {key}={name}, but there is no such column; columns found: {}",
+                    "no column named by {key}={name}, as the option columns says; columns found: {}",
                     self.found()
                 )));
             }
@@ -353,7 +354,7 @@ impl Finder<'_> {
             if self.semicolons() {
                 SEMICOLONS
             } else {
-                "if they go by another name, give it by the option columns: probs=NAME"
+                "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
             }
         )))
     }

@@ -370,8 +370,7 @@ impl Reader<'_> {
 
     fn honest_forest(&self, inputs: usize) -> Parsed<HonestForest> {
         let shares = self.counts("trees.shares", None)?;
-        // Two losses come before them.
-        let width = shares.len() + 2;
+        let width = HonestForest::LOSSES + shares.len();
         let scores = self.reals("trees.scores", Some(width))?;
         let (trees, cells) = (self.trees("trees", inputs)?, self.trees("cells", width)?);
         Scorer::new(trees, width, scores)

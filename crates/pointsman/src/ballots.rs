@@ -10,8 +10,8 @@ use crate::votes::Votes;
 const BLOCK: usize = 1 << 15;
 
 /// Each row's ballot, and the votes on it. Rows that share their votes share all that their labels tell: it is worked out once
-/// for them.
-#[derive(Debug, Clone)]
+/// for them. Numbers are given as rows come, so those of equal rows are equal.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ballots {
     of_rows: Vec<u32>,
     /// The distinct votes, in the order in which rows have them.
@@ -115,14 +115,6 @@ impl Ballots {
         let numbers: Vec<u32> = other.iter().map(number).collect();
         self.counts.extend(fresh);
         self.of_rows.extend(other.of_rows.iter().map(|&ballot| numbers[ballot as usize]));
-    }
-}
-
-/// Equal if all rows' votes are.
-impl PartialEq for Ballots {
-    fn eq(&self, other: &Self) -> bool {
-        // As rows come: rows of the same votes have the same number on both sides.
-        (&self.of_rows, &self.counts, self.width) == (&other.of_rows, &other.counts, other.width)
     }
 }
 

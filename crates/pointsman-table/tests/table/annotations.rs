@@ -89,7 +89,7 @@ fn instead_of_the_tables_own_votes() {
 
 #[test]
 fn that_do_not_fit() {
-    refused("prob_cat,prob_dog\n1,0\n", LABELS, &[], &["table.csv: no column id", "option columns: id=NAME"]);
+    refused("prob_cat,prob_dog\n1,0\n", LABELS, &[], &["table.csv: no column id", "--columns id=NAME"]);
     refused(TABLE, "id,tag\n1,cat\n", &[], &["labels.csv: no column label", "columns found: id, tag"]);
     refused(TABLE, "id,label\n", &[], &["labels.csv: has no rows"]);
     refused(

@@ -89,7 +89,7 @@ fn no_rows() {
 
 #[test]
 fn columns_that_are_missing_doubled_or_too_many() {
-    csv("p_a,p_b\n0.5,0.5\n", &["no predictions", "prob_", "columns found: p_a, p_b", "option columns: probs=NAME"]);
+    csv("p_a,p_b\n0.5,0.5\n", &["no predictions", "prob_", "columns found: p_a, p_b", "--columns probs=NAME"]);
     csv("p_a;p_b\n0,5;0,5\n", &["no predictions", "commas, or say that semicolons do"]);
     csv("prob_a;prob_b\n0,5;0,5\n", &["one class", "commas, or say that semicolons do"]);
     csv("prob_a,x_y\n1,2\n", &["one class only (a)"]);

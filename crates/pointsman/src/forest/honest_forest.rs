@@ -17,9 +17,6 @@ use crate::table::Table;
 /// The most cells.
 const CELLS: usize = 25;
 
-/// Scores before the shares of classes: the reducible and the irreducible Brier loss.
-const LOSSES: usize = 2;
-
 /// Rows by which cells are divided at most: more would hardly tell more.
 const SAMPLE: usize = 20_000;
 
@@ -35,13 +32,18 @@ pub struct HonestForest {
 }
 
 impl HonestForest {
+    /// Scores before the shares of classes: the reducible and the irreducible Brier loss.
+    pub const LOSSES: usize = 2;
+
     /// Puts one together: the scores are the reducible and the irreducible Brier loss, and the label shares of the classes
     /// `shares`; the single tree `cells` asks about them.
     ///
     /// # Errors
     /// If these do not fit each other.
     pub fn new(scorer: Scorer, shares: Vec<u32>, cells: Trees) -> Result<Self> {
-        let fits = scorer.width() == LOSSES + shares.len() && cells.inputs() == scorer.width() && cells.count() == 1;
+        let fits = scorer.width() == HonestForest::LOSSES + shares.len()
+            && cells.inputs() == scorer.width()
+            && cells.count() == 1;
         if !fits || cells.leaves() > CELLS || !shares.is_sorted_by(|a, b| a < b) {
             return Err(Error::Router("the cells of an honest forest do not fit the scores of its trees".into()));
         }
@@ -123,7 +125,7 @@ impl HonestForest {
 
     /// What a score is called.
     pub(crate) fn name(&self, score: usize, classes: &[String]) -> String {
-        match score.checked_sub(LOSSES) {
+        match score.checked_sub(HonestForest::LOSSES) {
             None => ["brier reducible", "brier irreducible"][score].to_owned(),
             Some(share) => format!("share of {}", classes[self.shares[share] as usize]),
         }
@@ -183,7 +185,7 @@ impl Told {
         let mut widest: Vec<(f64, u32)> =
             (0..classes).into_par_iter().map(|class| (spread(class), class as u32)).collect();
         widest.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        widest.truncate(MAX_SCORES - LOSSES);
+        widest.truncate(MAX_SCORES - HonestForest::LOSSES);
         told.shares = widest.into_iter().map(|(_, class)| class).collect();
         told.shares.sort_unstable();
         for (&rank, [irreducible, reducible]) in told.ranks.iter().zip(losses) {
@@ -194,7 +196,7 @@ impl Told {
     }
 
     fn width(&self) -> usize {
-        LOSSES + self.shares.len()
+        HonestForest::LOSSES + self.shares.len()
     }
 
     /// The weighted means of the rows in each of a tree's leaves that count.
@@ -218,9 +220,9 @@ impl Told {
 fn scales(points: &[f64], weights: &[f64], width: usize) -> Vec<f64> {
     let of = |score: usize| variance(points.iter().skip(score).step_by(width).copied(), weights);
     let variances: Vec<f64> = (0..width).map(of).collect();
-    let shares: f64 = variances[LOSSES..].iter().sum();
+    let shares: f64 = variances[HonestForest::LOSSES..].iter().sum();
     let scale = |variance: f64| if variance > 1e-18 { 1.0 / variance.sqrt() } else { 0.0 };
-    (0..width).map(|score| scale(if score < LOSSES { variances[score] } else { shares })).collect()
+    (0..width).map(|score| scale(if score < HonestForest::LOSSES { variances[score] } else { shares })).collect()
 }
 
 fn variance(values: impl Iterator<Item = f64> + Clone, weights: &[f64]) -> f64 {

@@ -124,18 +124,17 @@ fn at_ranks(values: impl Iterator<Item = f64> + Clone, [smallest, largest]: [f64
     values.clone().for_each(|value| ends[slot(value)] += 1);
     (1..slots).for_each(|i| ends[i] += ends[i - 1]);
     let mut held: Vec<Option<Vec<f64>>> = vec![None; slots];
-    let wanted: Vec<&[usize]> =
-        ranks.chunk_by(|a, b| ends.partition_point(|end| end <= a) == ends.partition_point(|end| end <= b)).collect();
-    let place = |ranks: &[usize]| ends.partition_point(|&end| end <= ranks[0]);
-    wanted.iter().for_each(|ranks| held[place(ranks)] = Some(Vec::new()));
+    let place = |rank: usize| ends.partition_point(|&end| end <= rank);
+    let wanted = ranks.chunk_by(|&a, &b| place(a) == place(b));
+    wanted.clone().for_each(|ranks| held[place(ranks[0])] = Some(Vec::new()));
     for value in values {
         if let Some(own) = &mut held[slot(value)] {
             own.push(value);
         }
     }
-    let found = wanted.into_iter().flat_map(|ranks| {
-        let mut own = held[place(ranks)].take().unwrap_or_default();
-        let start = ends[place(ranks)] - own.len();
+    let found = wanted.flat_map(|ranks| {
+        let mut own = held[place(ranks[0])].take().unwrap_or_default();
+        let start = ends[place(ranks[0])] - own.len();
         select(&mut own, start, ranks);
         ranks.iter().map(|rank| own[rank - start]).collect::<Vec<f64>>()
     });
