@@ -17,8 +17,9 @@ use std::collections::HashMap;
 
 use super::betting::{Interval, Sample};
 use super::items::Items;
-use crate::loss::{Loss, Shape, dot};
+use crate::loss::{Loss, Shape};
 use crate::oracle::Panel;
+use crate::simplex::dot;
 use crate::votes::Votes;
 
 /// How many labels the weak prediction counts for.

@@ -6,9 +6,9 @@
 use super::betting::Sample;
 use super::items::Items;
 use crate::error::{Error, Result};
-use crate::loss::dot;
 use crate::partition::CellId;
 use crate::router::Router;
+use crate::simplex::dot;
 use crate::wasserstein::{Cloud, w1};
 
 /// Rows that more than two classes need.

@@ -1,7 +1,8 @@
 //! The losses of very many small mixtures of the same rows: the leaves of a forest.
 //!
-//! What depends on a row alone is worked out once; a leaf only adds it up, and evaluates the entropy of its shrunk points. The
-//! numbers are those of [`Decomposition`](super::Decomposition), up to rounding.
+//! What depends on a row alone is worked out once; a leaf only adds it up, and evaluates the entropy of its shrunk points. Where these
+//! points are does not depend on the loss: if all items have as many labels, it is kept. The numbers are those of
+//! [`Decomposition`](super::Decomposition), up to rounding.
 
 use std::borrow::Cow;
 
@@ -9,8 +10,8 @@ use rayon::prelude::*;
 use wide::f64x4;
 
 use super::{Estimator, Piles, certain_loss};
-use crate::forest::{LeafRows, Trees};
-use crate::loss::{Loss, dot};
+use crate::forest::{LABELS, LeafRows, PAIRED, Run, Shrunk, Sums, Told, Trees};
+use crate::loss::Loss;
 use crate::router::SPARSE;
 use crate::table::Table;
 
@@ -18,25 +19,14 @@ use crate::table::Table;
 /// of their prediction.
 pub(crate) struct PerRow<'a> {
     table: &'a Table,
-    /// Which votes a row has.
-    ballots: &'a [u32],
+    told: Told<'a>,
     /// Loss of the weak prediction, and its entropy: what it expects to lose itself.
     totals: Vec<[f64; 2]>,
-    /// What each distinct set of votes tells, [`MEAN`] numbers and the snapshot mean, one after the other: a leaf adds them up.
-    told: Vec<f64>,
-    /// The number of labels of each.
-    labels: Vec<f64>,
+    /// The entropy of each distinct set of votes.
+    entropies: Vec<f64>,
     /// For the cross-entropy, if all items have k labels: the number of each count of each class, k + 1 to a class.
     slots: Vec<u32>,
 }
-
-/// Places among what votes tell: one if there are two labels, and then how often two of them differ; the entropy of their mean ȳ;
-/// ‖ȳ‖²; ȳ from here on.
-const PAIRED: usize = 0;
-const NOISE: usize = 1;
-const ENTROPY: usize = 2;
-const SQUARE: usize = 3;
-const MEAN: usize = 4;
 
 /// The most slots: beyond it every leaf would spend its time on clearing them.
 const MOST_SLOTS: f64 = 4096.0;
@@ -64,47 +54,36 @@ impl Means {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) piles: Piles,
-    /// Votes, weight and squared weights of rows that follow each other with the same votes.
-    runs: Vec<(u32, [f64; 2])>,
-    points: Vec<f64>,
+    runs: Vec<Run>,
+    sums: Vec<f64>,
+    room: Room,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    point: Vec<f64>,
     weights: Vec<f64>,
-    logs: Vec<[f64; 2]>,
+    logs: Vec<f64>,
 }
 
 impl<'a> PerRow<'a> {
     pub(crate) fn of(table: &'a Table, loss: &Loss) -> Self {
-        let (ballots, classes) = (table.ballots(), table.classes().len());
+        let (told, ballots, classes) = (Told::of(table), table.ballots(), table.classes().len());
         let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
             table.dist_into(row, point);
             table.votes(row).map_or([0.0; 2], |votes| loss.of_votes_and_itself(votes, point, room))
         };
         let room = || (vec![0.0; classes], vec![0.0; classes]);
         let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(room, total).collect();
-        let (mut told, mut labels) = (vec![0.0; ballots.len() * (MEAN + classes)], Vec::with_capacity(ballots.len()));
-        for (votes, told) in ballots.iter().zip(told.chunks_exact_mut(MEAN + classes)) {
-            let (k, (told, mean)) = (votes.k() as f64, told.split_at_mut(MEAN));
-            votes.mean_into(mean);
-            labels.push(k);
-            (told[SQUARE], told[ENTROPY]) = (dot(mean, mean), loss.entropy(mean));
-            if k >= 2.0 {
-                (told[PAIRED], told[NOISE]) = (1.0, (1.0 - told[SQUARE]) * k / (k - 1.0));
-            }
-        }
+        let entropies = (0..ballots.len() as u32).map(|votes| loss.entropy(told.mean(votes))).collect();
         let mut slots = Vec::new();
         // Only if there can be fewer of them than sets of votes.
-        let few = |k: f64| k < labels.len() as f64 && (k + 1.0) * classes as f64 <= MOST_SLOTS;
-        let even = |k: &&f64| labels.iter().all(|other| other == *k);
-        if let Some(&k) = labels.first().filter(|k| loss.floor().is_some() && few(**k)).filter(even) {
+        let few = |k: &f64| *k < ballots.len() as f64 && (k + 1.0) * classes as f64 <= MOST_SLOTS;
+        if let Some(k) = told.even.filter(|_| loss.floor().is_some()).filter(few) {
             let numbered = ballots.iter().flat_map(|votes| (0..).zip(votes.counts()));
             slots.extend(numbered.map(|(class, n): (u32, _)| class * (k as u32 + 1) + n));
         }
-        Self { table, ballots: ballots.of_rows(), totals, told, labels, slots }
-    }
-
-    /// What a distinct set of votes tells.
-    fn told(&self, ballot: usize) -> &[f64] {
-        let width = MEAN + self.table.classes().len();
-        &self.told[ballot * width..][..width]
+        Self { table, told, totals, entropies, slots }
     }
 
     pub(super) fn weight(&self, row: usize) -> f64 {
@@ -152,7 +131,7 @@ impl<'a> PerRow<'a> {
     /// A row's loss, the entropy of its labels and that of its prediction.
     pub(super) fn own(&self, row: usize) -> [f64; 3] {
         let [total, served] = self.totals[row];
-        [total, self.told(self.ballots[row] as usize)[ENTROPY], served]
+        [total, self.entropies[self.told.ballots[row] as usize], served]
     }
 
     /// The mean entropy of some rows' predictions.
@@ -172,7 +151,7 @@ impl<'a> PerRow<'a> {
             let (w, own) = (self.weight(row), self.own(row));
             all += w;
             served += w * own[2];
-            if self.labels[self.ballots[row] as usize] >= 2.0 {
+            if self.told.at(self.told.ballots[row])[PAIRED] > 0.0 {
                 weight += w;
                 sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += w * own);
             }
@@ -185,13 +164,11 @@ impl<'a> PerRow<'a> {
     ///
     /// For `shrink` and `plugin` only.
     pub(crate) fn losses(&self, rows: &[u32], loss: &Loss, estimator: Estimator, scratch: &mut Scratch) -> [f64; 3] {
-        let (mut total, mut served) = (0.0, 0.0);
+        let mut sums = [0.0; 2];
         for row in rows.iter().map(|&row| row as usize) {
-            total += self.weight(row) * self.totals[row][0];
-            served += self.weight(row) * self.totals[row][1];
+            sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += self.weight(row) * own);
         }
-        self.find_runs(rows, scratch);
-        self.of_runs(rows, [total, served], loss, estimator, scratch).0
+        self.of_rows(rows, None, sums, loss, estimator, scratch).0
     }
 
     /// The same of a leaf, with what its rows have in common. `sums` are its loss and entropy of predictions added up.
@@ -204,116 +181,111 @@ impl<'a> PerRow<'a> {
         estimator: Estimator,
         scratch: &mut Scratch,
     ) -> ([f64; 3], Means) {
-        if let Some(runs) = leaves.runs(leaf) {
-            scratch.runs.clear();
-            scratch.runs.extend(runs.iter().map(|&(ballot, rows)| (ballot, [f64::from(rows); 2])));
-        } else {
-            self.find_runs(leaves.of(leaf), scratch);
+        let shrunk = leaves.shrunk(leaf);
+        if let Some((runs, shrunk)) = leaves.runs(leaf).zip(shrunk.as_ref()) {
+            let runs = runs.iter().map(|&(votes, rows)| (votes, [f64::from(rows); 2]));
+            return self.of_shrunk(runs, shrunk, sums, loss, estimator, &mut scratch.room);
         }
-        self.of_runs(leaves.of(leaf), sums, loss, estimator, scratch)
+        self.of_rows(leaves.of(leaf), shrunk, sums, loss, estimator, scratch)
     }
 
-    /// Leaves have their rows in order of votes; other rows make more runs of them.
-    fn find_runs(&self, rows: &[u32], scratch: &mut Scratch) {
-        scratch.runs.clear();
-        for run in rows.chunk_by(|&a, &b| self.ballots[a as usize] == self.ballots[b as usize]) {
-            let mut sums = [0.0; 2];
-            for weight in run.iter().map(|&row| self.weight(row as usize)) {
-                sums = [sums[0] + weight, sums[1] + weight * weight];
-            }
-            scratch.runs.push((self.ballots[run[0] as usize], sums));
-        }
-    }
-
-    fn of_runs(
+    /// The same of rows, whose runs must be found first.
+    fn of_rows(
         &self,
         rows: &[u32],
-        [total, served]: [f64; 2],
+        shrunk: Option<Shrunk<'_>>,
+        sums: [f64; 2],
         loss: &Loss,
         estimator: Estimator,
-        scratch: &mut Scratch,
+        Scratch { runs, sums: added, room, .. }: &mut Scratch,
     ) -> ([f64; 3], Means) {
-        let c = self.table.classes().len();
-        let Scratch { runs, points, weights, logs, .. } = scratch;
-        points.clear();
-        points.resize(MEAN + 2 * c, 0.0);
-        let (sums, point) = points.split_at_mut(MEAN + c);
-        let (mut weight, mut fewest, mut most) = (0.0, f64::INFINITY, 0.0);
-        for (votes, w) in runs.iter().map(|&(votes, [w, _])| (votes as usize, w)) {
-            weight += w;
-            (fewest, most) = (self.labels[votes].min(fewest), self.labels[votes].max(most));
+        self.told.find_runs(rows, runs);
+        let runs = runs.iter().copied();
+        if let Some(shrunk) = &shrunk {
+            return self.of_shrunk(runs, shrunk, sums, loss, estimator, room);
         }
-        self.add_up(runs, sums);
-        let (sums, centre) = sums.split_at_mut(MEAN);
-        let pair_weight = sums[PAIRED];
-        centre.iter_mut().for_each(|sum| *sum /= weight);
+        let added = self.told.add_up(runs.clone(), added);
+        let Sums { weight, pair_weight, noise, variance, centre, .. } = added;
+        let labels = |votes: u32| self.told.at(votes)[LABELS];
+        let (fewest, most) = runs.clone().fold((f64::INFINITY, 0.0_f64), |(few, most), (votes, _)| {
+            (few.min(labels(votes)), most.max(labels(votes)))
+        });
+        if fewest == most && fewest >= 2.0 {
+            let shrunk = Shrunk { weight, factor: added.factor(), centre };
+            return self.of_shrunk(runs, &shrunk, sums, loss, estimator, room);
+        }
+        let means = self.means(rows);
+        let total = sums[0] / weight;
         let identified = pair_weight >= weight / 2.0
             || pair_weight > 0.0 && {
-                let squares: f64 = runs.iter().map(|&(votes, [_, w2])| self.told(votes as usize)[PAIRED] * w2).sum();
+                let squares: f64 = runs.clone().map(|(votes, [_, w2])| self.told.at(votes)[PAIRED] * w2).sum();
                 pair_weight * pair_weight >= squares * (SPARSE as f64 - 1e-6)
             };
-        let noise = if pair_weight > 0.0 { sums[NOISE] / pair_weight } else { 0.0 };
-        let square = dot(centre, centre);
-        let variance = (1.0 - square - noise).max(0.0);
-        let spread = sums[SQUARE] / weight - square;
-        let common = if spread > 0.0 { (variance / spread).min(1.0).sqrt() } else { 0.0 };
-        let as_many = fewest == most && estimator == Estimator::Shrink;
-        let floor = loss.floor().filter(|_| as_many);
-        let by_logs = floor.and_then(|floor| self.by_logs(floor, centre, common, runs, (weights, logs)));
-        let each = || {
-            if estimator != Estimator::Shrink {
-                return sums[ENTROPY];
-            }
-            let mut irreducible = 0.0;
-            for (votes, w) in runs.iter().map(|&(votes, [w, _])| (votes as usize, w)) {
-                let factor = match fewest == most {
-                    true => common,
-                    false if variance > 0.0 => (variance / (variance + noise / self.labels[votes])).sqrt(),
-                    false => 0.0,
-                };
-                for ((p, y), centre) in point.iter_mut().zip(&self.told(votes)[MEAN..]).zip(centre.iter()) {
-                    *p = centre + factor * (y - centre);
-                }
-                irreducible += w * loss.entropy(point);
-            }
-            irreducible
-        };
-        let irreducible = by_logs.unwrap_or_else(each);
-        let (total, irreducible, served) = (total / weight, irreducible / weight, served / weight);
-        let means = if fewest >= 2.0 {
-            Means { weight, entropy: sums[ENTROPY] / weight, paired: [total, served], served }
-        } else {
-            self.means(rows)
-        };
         if !identified {
             return ([total, certain_loss(loss, centre), loss.entropy(centre)], means);
         }
-        // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs anyway.
-        let irreducible = if estimator == Estimator::Shrink && !as_many {
-            irreducible.min(loss.entropy(centre))
+        let irreducible = if estimator == Estimator::Shrink {
+            let factor = |votes: u32| match variance {
+                0.0 => 0.0,
+                _ => (variance / (variance + noise / labels(votes))).sqrt(),
+            };
+            self.of_points(runs, centre, factor, loss, &mut room.point).min(weight * loss.entropy(centre))
         } else {
-            irreducible
+            self.of_votes(runs)
         };
+        ([total, irreducible / weight, irreducible / weight], means)
+    }
+
+    /// Of rows that have as many labels, two or more.
+    fn of_shrunk(
+        &self,
+        runs: impl ExactSizeIterator<Item = Run> + Clone,
+        &Shrunk { weight, factor, centre }: &Shrunk<'_>,
+        sums: [f64; 2],
+        loss: &Loss,
+        estimator: Estimator,
+        room: &mut Room,
+    ) -> ([f64; 3], Means) {
+        let entropy = self.of_votes(runs.clone());
+        // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs.
+        let irreducible = match (estimator, loss.floor()) {
+            (Estimator::Shrink, floor) => floor
+                .and_then(|floor| {
+                    self.by_logs(floor, centre, factor, runs.clone(), (&mut room.weights, &mut room.logs))
+                })
+                .unwrap_or_else(|| self.of_points(runs, centre, |_| factor, loss, &mut room.point)),
+            _ => entropy,
+        };
+        let [total, served] = sums.map(|sum| sum / weight);
+        let irreducible = irreducible / weight;
+        let means = Means { weight, entropy: entropy / weight, paired: [total, served], served };
         ([total, irreducible, irreducible], means)
     }
 
-    /// Adds up what the votes of runs tell. With few classes the sums stay in registers.
-    fn add_up(&self, runs: &[(u32, [f64; 2])], sums: &mut [f64]) {
-        fn unrolled<const WIDTH: usize>(told: &[f64], runs: &[(u32, [f64; 2])], out: &mut [f64]) {
-            let (told, mut sums) = (told.as_chunks::<WIDTH>().0, [0.0; WIDTH]);
-            for &(votes, [weight, _]) in runs {
-                sums.iter_mut().zip(&told[votes as usize]).for_each(|(sum, told)| *sum += weight * told);
+    /// The entropies of votes, weighted and added up.
+    fn of_votes(&self, runs: impl Iterator<Item = Run>) -> f64 {
+        runs.map(|(votes, [weight, _])| weight * self.entropies[votes as usize]).sum()
+    }
+
+    /// The entropies of shrunk points, weighted and added up.
+    fn of_points(
+        &self,
+        runs: impl Iterator<Item = Run>,
+        centre: &[f64],
+        factor: impl Fn(u32) -> f64,
+        loss: &Loss,
+        point: &mut Vec<f64>,
+    ) -> f64 {
+        point.resize(centre.len(), 0.0);
+        let mut sum = 0.0;
+        for (votes, [weight, _]) in runs {
+            let factor = factor(votes);
+            for ((p, y), centre) in point.iter_mut().zip(self.told.mean(votes)).zip(centre) {
+                *p = centre + factor * (y - centre);
             }
-            out.copy_from_slice(&sums);
+            sum += weight * loss.entropy(point);
         }
-        match sums.len() - MEAN {
-            2 => unrolled::<{ MEAN + 2 }>(&self.told, runs, sums),
-            3 => unrolled::<{ MEAN + 3 }>(&self.told, runs, sums),
-            4 => unrolled::<{ MEAN + 4 }>(&self.told, runs, sums),
-            _ => runs.iter().for_each(|&(votes, [weight, _])| {
-                sums.iter_mut().zip(self.told(votes as usize)).for_each(|(sum, told)| *sum += weight * told);
-            }),
-        }
+        sum
     }
 
     /// The cross-entropies of shrunk points, weighted and added up, by fewer logarithms than one a class and run: if all rows have
@@ -323,35 +295,36 @@ impl<'a> PerRow<'a> {
         floor: f64,
         centre: &[f64],
         factor: f64,
-        runs: &[(u32, [f64; 2])],
-        (weights, points): (&mut Vec<f64>, &mut Vec<[f64; 2]>),
+        runs: impl ExactSizeIterator<Item = Run>,
+        (weights, points): (&mut Vec<f64>, &mut Vec<f64>),
     ) -> Option<f64> {
-        let (c, k) = (centre.len(), *self.labels.first()? as usize);
+        let (c, k) = (centre.len(), self.told.even? as usize);
         let never = centre.iter().filter(|p| **p == 0.0).count();
         let scale = 1.0 - never as f64 * floor;
         let least = centre.iter().copied().filter(|p| *p > 0.0).fold(1.0, f64::min) * (1.0 - factor);
         if self.slots.is_empty() || k >= runs.len() || factor == 1.0 || least * scale < floor {
             return None;
         }
+        // Four logarithms at a time; that of one is nothing.
+        let places = (c * (k + 1)).next_multiple_of(4);
         weights.clear();
-        weights.resize(c * (k + 1), 0.0);
+        weights.resize(places, 0.0);
+        points.clear();
+        points.resize(places, 1.0);
         let mut all = 0.0;
-        for &(votes, [weight, _]) in runs {
+        for (votes, [weight, _]) in runs {
             all += weight;
             self.slots[votes as usize * c..][..c].iter().for_each(|&slot| weights[slot as usize] += weight);
         }
         let step = factor / k as f64;
-        points.clear();
-        for (centre, weights) in centre.iter().zip(weights.chunks_exact(k + 1)).filter(|(p, _)| **p > 0.0) {
+        for (centre, points) in centre.iter().zip(points.chunks_exact_mut(k + 1)).filter(|(p, _)| **p > 0.0) {
             let least = centre * (1.0 - factor);
-            points.extend((0_i32..).zip(weights).map(|(n, &weight)| [least + f64::from(n) * step, weight]));
+            points.iter_mut().zip(0_i32..).for_each(|(point, n)| *point = least + f64::from(n) * step);
         }
-        // Four at a time; the logarithm of one is nothing.
-        points.resize(points.len().next_multiple_of(4), [1.0, 0.0]);
         let mut sum = f64x4::ZERO;
-        for &[a, b, c, d] in points.as_chunks().0 {
-            let [p, weight] = [0, 1].map(|i| f64x4::from([a[i], b[i], c[i], d[i]]));
-            sum += weight * p * p.ln();
+        for (&weight, &p) in weights.as_chunks::<4>().0.iter().zip(points.as_chunks::<4>().0) {
+            let p = f64x4::from(p);
+            sum += f64x4::from(weight) * p * p.ln();
         }
         let sum = sum.reduce_add() + all * scale.ln();
         Some(-sum)
@@ -362,7 +335,8 @@ impl<'a> PerRow<'a> {
 mod tests {
     use super::*;
     use crate::estimate::{Decomposition, RowLosses};
-    use crate::router::Mixture;
+    use crate::partition::Partition;
+    use crate::router::{Mixture, Router};
 
     #[test]
     fn leaves_have_the_losses_of_their_mixtures() {
@@ -401,6 +375,46 @@ mod tests {
     }
 
     #[test]
+    fn what_leaves_keep_makes_no_difference() {
+        let n = 400_u32;
+        let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
+        let probs: Vec<f64> = (0..n).map(|i| 0.1 + 0.7 * share(i)).flat_map(|p| [p, 0.9 - p, 0.1]).collect();
+        // Votes that many rows share, that few do, and more of some rows than of others.
+        let labels =
+            [|i: u32| [i % 4, 4 - i % 4, 1], |i: u32| [i % 19, 40 - i % 19 - i % 7, i % 7], |i: u32| [1 + i % 3, 1, 0]];
+        for (labels, weights) in labels.into_iter().flat_map(|labels| [1, 3].map(|weights| (labels, weights))) {
+            let table = Table::new(["a", "b", "c"], Vec::clone(&probs));
+            let table = table.and_then(|table| table.with_votes((0..n).flat_map(labels).collect()));
+            let weights = (0..n).map(|i| f64::from(1 + i % weights)).collect();
+            let table = table.and_then(|table| table.with_weights(weights)).unwrap();
+            let router = Router::calibrate(&table, &Partition::forest(5)).unwrap();
+            let ((forest, _), leaves) = router.cells().forest().zip(router.leaves()).unwrap();
+            let is_even = (0..n).all(|i| labels(i).iter().sum::<u32>() == labels(0).iter().sum());
+            for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
+                for estimator in [Estimator::Shrink, Estimator::Plugin] {
+                    let per_row = PerRow::of(router.rows(), &loss);
+                    let (sums, mut scratch) = (per_row.sums(forest.trees(), leaves), Scratch::default());
+                    for (leaf, &sums) in sums.iter().enumerate() {
+                        assert_eq!(leaves.shrunk(leaf).is_some(), is_even);
+                        let (found, means) = per_row.of_leaf(leaves, leaf, sums, &loss, estimator, &mut scratch);
+                        let rows = leaves.of(leaf);
+                        let expected = per_row.losses(rows, &loss, estimator, &mut scratch);
+                        let careful = per_row.means(rows);
+                        let found = found.into_iter().chain([means.weight, means.entropy, means.served]);
+                        let expected = expected.into_iter().chain([careful.weight, careful.entropy, careful.served]);
+                        for (found, expected) in found.zip(expected) {
+                            assert!(
+                                (found - expected).abs() < 1e-12 * (1.0 + expected),
+                                "{loss}: {found} and {expected}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn fewer_logarithms_make_no_difference() {
         let (n, k) = (200_u32, 5);
         let votes = (0..n).flat_map(|i| [i % (k + 1), k - i % (k + 1), 0]).collect();
@@ -409,21 +423,22 @@ mod tests {
         let (loss, rows) = (Loss::cross_entropy(), (0..n).collect::<Vec<_>>());
         let per_row = PerRow::of(&table, &loss);
         let mut scratch = Scratch::default();
-        per_row.find_runs(&rows, &mut scratch);
-        let Scratch { runs, weights, logs, .. } = &mut scratch;
+        let Scratch { runs, room: Room { weights, logs, .. }, .. } = &mut scratch;
+        per_row.told.find_runs(&rows, runs);
+        let runs = runs.iter().copied();
         let (centre, factor) = ([0.5, 0.5, 0.0], 0.7);
-        let found = per_row.by_logs(1e-6, &centre, factor, runs, (weights, logs)).unwrap();
+        let found = per_row.by_logs(1e-6, &centre, factor, runs.clone(), (weights, logs)).unwrap();
         let expected: f64 = runs
-            .iter()
-            .map(|&(votes, [weight, _])| {
-                let mean = &per_row.told(votes as usize)[MEAN..];
+            .clone()
+            .map(|(votes, [weight, _])| {
+                let mean = per_row.told.mean(votes);
                 let point: Vec<f64> = mean.iter().zip(centre).map(|(y, p)| p + factor * (y - p)).collect();
                 weight * loss.entropy(&point)
             })
             .sum();
         assert!((found - expected).abs() < 1e-9 * expected, "{found} {expected}");
         // Points at the floor, or on the border, are left to the careful way.
-        assert!(per_row.by_logs(0.2, &centre, factor, runs, (weights, logs)).is_none());
+        assert!(per_row.by_logs(0.2, &centre, factor, runs.clone(), (weights, logs)).is_none());
         assert!(per_row.by_logs(1e-6, &centre, 1.0, runs, (weights, logs)).is_none());
     }
 }

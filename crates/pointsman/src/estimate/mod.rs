@@ -18,8 +18,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::loss::{Loss, dot};
+use crate::loss::Loss;
 use crate::router::Mixture;
+use crate::simplex::dot;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use dirichlet::draw_into;

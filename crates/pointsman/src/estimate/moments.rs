@@ -1,8 +1,8 @@
 //! Mean and variance of the true label distributions of a mixture, from pairs of labels.
 
 use super::piles::Pile;
-use crate::loss::dot;
 use crate::router::{Mixture, SPARSE};
+use crate::simplex::dot;
 use crate::votes::Votes;
 
 /// What two labels an item tell about the law of p*: its mean p̄ and its total variance τ².

@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, Piles, RowLosses};
-use crate::loss::dot;
 use crate::partition::CellId;
 use crate::policy::{Course, Decisions, Policy, Surcharge};
 use crate::router::Mixture;
+use crate::simplex::dot;
 use crate::table::Table;
 use crate::task::{Limit, Task};
 pub use calibration::{CalibrationError, CellError};

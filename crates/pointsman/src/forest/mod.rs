@@ -13,6 +13,7 @@ pub(crate) mod inputs;
 mod learn;
 mod scorer;
 mod settled;
+mod shrunk;
 mod targets;
 mod trees;
 
@@ -23,4 +24,5 @@ pub(crate) use learn::{Bag, Learned, errors_of_cells, forest, steps, weights_of_
 pub use scorer::Scorer;
 pub use settled::Forest;
 pub(crate) use settled::LeafRows;
+pub(crate) use shrunk::{LABELS, PAIRED, Run, Shrunk, Sums, Told};
 pub use trees::{Node, Trees};

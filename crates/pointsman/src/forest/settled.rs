@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::inputs;
 use super::learn::Bag;
 use super::scorer::Scorer;
+use super::shrunk::{AllShrunk, Shrunk};
 use super::targets;
 use super::trees::Trees;
 use crate::error::{Error, Result};
@@ -39,6 +40,8 @@ pub(crate) struct LeafRows {
     of_rows: Vec<Vec<u32>>,
     /// What the votes of each leaf are, if much shorter than its rows.
     runs: Option<Runs>,
+    /// What the votes of each leaf tell together, if that can be told.
+    shrunk: Option<AllShrunk>,
     /// The rank by content of each row that trees may be grown on: by it bags are told.
     ranks: Vec<Option<u32>>,
     /// Some rows with two labels or more.
@@ -142,7 +145,7 @@ impl Forest {
         let ranks = reducible.iter().enumerate().map(grown_on).collect();
         let rows = Vec::with_capacity(order.len() * settled.len());
         let (of_rows, new) = (Vec::with_capacity(settled.len()), Vec::with_capacity(settled.len()));
-        let mut leaves = LeafRows { rows, starts: vec![0], of_rows, runs: None, ranks, sample, new };
+        let mut leaves = LeafRows { rows, starts: vec![0], of_rows, runs: None, shrunk: None, ranks, sample, new };
         let mut all = Vec::with_capacity(trees.leaves());
         for (i, mut tree) in settled.into_iter().enumerate() {
             let first = trees.leaves_of(i).start as u32;
@@ -204,6 +207,11 @@ fn by_votes(table: &Table, order: &[u32]) -> Vec<u32> {
 }
 
 impl LeafRows {
+    /// How many leaves all trees have together.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
     /// The rows of a leaf.
     pub(crate) fn of(&self, leaf: usize) -> &[u32] {
         &self.rows[self.starts[leaf]..self.starts[leaf + 1]]
@@ -227,7 +235,7 @@ impl LeafRows {
             let runs = self.of(leaf).chunk_by(|&a, &b| ballots[a as usize] == ballots[b as usize]);
             runs.map(|run| (ballots[run[0] as usize], run.len() as u32))
         };
-        let leaves = self.starts.len() - 1;
+        let leaves = self.len();
         let counts: Vec<usize> = (0..leaves).into_par_iter().map(|leaf| of_leaf(leaf).count()).collect();
         if table.has_weights() || counts.iter().sum::<usize>() > self.rows.len() / WORTH {
             return;
@@ -236,6 +244,16 @@ impl LeafRows {
         counts.iter().enumerate().for_each(|(leaf, count)| starts[leaf + 1] = starts[leaf] + count);
         let list = (0..leaves).flat_map(of_leaf).collect();
         self.runs = Some(Runs { list, starts });
+    }
+
+    /// Keeps what the votes of each leaf tell together, before there is a loss.
+    pub(crate) fn keep_shrunk(&mut self, table: &Table) {
+        self.shrunk = AllShrunk::of(table, self);
+    }
+
+    /// What the votes of a leaf tell together; `None` if items have different numbers of labels, or one.
+    pub(crate) fn shrunk(&self, leaf: usize) -> Option<Shrunk<'_>> {
+        self.shrunk.as_ref().map(|shrunk| shrunk.at(leaf))
     }
 
     /// Some rows with two labels or more.

@@ -1,7 +1,8 @@
 //! Decisions with costs: one row an act, one column a class; the cheapest act is taken.
 
 use crate::error::{Error, Result};
-use crate::loss::{MAX_COST, dot};
+use crate::loss::MAX_COST;
+use crate::simplex::dot;
 
 /// Costs closer than this, relative to their scale, are a tie: the first listed act wins.
 const TIE: f64 = 1e-12;

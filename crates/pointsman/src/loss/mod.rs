@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::simplex::dot;
 use crate::votes::Votes;
 use matrix::Matrix;
 
@@ -388,10 +389,6 @@ pub(crate) enum Shape {
 /// The expected cost of naming each class when naming the first one wrongly costs `penalty`.
 fn asymmetric_costs(q: &[f64], penalty: f64) -> impl Iterator<Item = f64> + Clone {
     q.iter().enumerate().map(move |(class, x)| if class == 0 { penalty * (1.0 - x) } else { 1.0 - x })
-}
-
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 impl fmt::Display for Loss {

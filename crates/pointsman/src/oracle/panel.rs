@@ -10,7 +10,8 @@ use rand_pcg::rand_core::SeedableRng;
 use super::polynomial::Polynomial;
 use super::urn::Urn;
 use super::{Aggregate, Oracle};
-use crate::loss::{LOG_FLOOR, Loss, Shape, dot};
+use crate::loss::{LOG_FLOOR, Loss, Shape};
+use crate::simplex::dot;
 use crate::votes::Votes;
 
 /// Outcomes enumerated at most.

@@ -1,0 +1,142 @@
+//! What the votes of rows tell together before there is a loss: very many small mixtures of the same votes, the leaves of a forest.
+
+use rayon::prelude::*;
+
+use super::settled::LeafRows;
+use crate::simplex::dot;
+use crate::table::Table;
+
+/// What votes tell before there is a loss.
+pub(crate) struct Told<'a> {
+    table: &'a Table,
+    /// Which votes a row has.
+    pub(crate) ballots: &'a [u32],
+    /// [`MEAN`] numbers and the snapshot mean of each distinct set of votes, one after the other: a leaf adds them up.
+    values: Vec<f64>,
+    /// How many labels all items have, if as many.
+    pub(crate) even: Option<f64>,
+}
+
+/// Places among what votes tell: one if there are two labels, and then how often two of them differ; ‖ȳ‖², where ȳ is their mean;
+/// how many labels there are; ȳ from here on.
+pub(crate) const PAIRED: usize = 0;
+const NOISE: usize = 1;
+const SQUARE: usize = 2;
+pub(crate) const LABELS: usize = 3;
+const MEAN: usize = 4;
+
+/// Rows that follow each other with the same votes: these, the rows' weights added up, and their squares.
+pub(crate) type Run = (u32, [f64; 2]);
+
+/// Where the shrunk points of some rows with as many labels each lie: between their votes and the mean of all.
+pub(crate) struct Shrunk<'a> {
+    pub(crate) weight: f64,
+    /// How near to their votes.
+    pub(crate) factor: f64,
+    pub(crate) centre: &'a [f64],
+}
+
+/// The shrunk of all leaves of a forest: weight, factor and centre, leaf by leaf.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AllShrunk {
+    values: Vec<f64>,
+    classes: usize,
+}
+
+impl AllShrunk {
+    /// `None` if items have different numbers of labels, or only one: where points lie is then no one number.
+    pub(super) fn of(table: &Table, leaves: &LeafRows) -> Option<Self> {
+        let (told, classes) = (Told::of(table), table.classes().len());
+        told.even.filter(|k| *k >= 2.0)?;
+        let mut values = vec![0.0; leaves.len() * (2 + classes)];
+        let slots = values.par_chunks_exact_mut(2 + classes).enumerate();
+        slots.for_each_init(Default::default, |(runs, sums): &mut (Vec<Run>, Vec<f64>), (leaf, out)| {
+            told.find_runs(leaves.of(leaf), runs);
+            let sums = told.add_up(runs.iter().copied(), sums);
+            (out[0], out[1]) = (sums.weight, sums.factor());
+            out[2..].copy_from_slice(sums.centre);
+        });
+        Some(Self { values, classes })
+    }
+
+    pub(super) fn at(&self, leaf: usize) -> Shrunk<'_> {
+        let (own, centre) = self.values[leaf * (2 + self.classes)..][..2 + self.classes].split_at(2);
+        Shrunk { weight: own[0], factor: own[1], centre }
+    }
+}
+
+/// What the votes of some rows tell together.
+pub(crate) struct Sums<'a> {
+    pub(crate) weight: f64,
+    /// The weight of those with two labels, and how often two of their labels differ.
+    pub(crate) pair_weight: f64,
+    pub(crate) noise: f64,
+    /// The variance of the rows' label distributions, and of the means of their labels.
+    pub(crate) variance: f64,
+    spread: f64,
+    pub(crate) centre: &'a [f64],
+}
+
+impl Sums<'_> {
+    /// How near points are to their votes, if these are as many.
+    pub(crate) fn factor(&self) -> f64 {
+        if self.spread > 0.0 { (self.variance / self.spread).min(1.0).sqrt() } else { 0.0 }
+    }
+}
+
+impl<'a> Told<'a> {
+    pub(crate) fn of(table: &'a Table) -> Self {
+        let (ballots, classes) = (table.ballots(), table.classes().len());
+        let mut values = vec![0.0; ballots.len() * (MEAN + classes)];
+        for (votes, told) in ballots.iter().zip(values.chunks_exact_mut(MEAN + classes)) {
+            let (k, (told, mean)) = (votes.k() as f64, told.split_at_mut(MEAN));
+            votes.mean_into(mean);
+            (told[SQUARE], told[LABELS]) = (dot(mean, mean), k);
+            if k >= 2.0 {
+                (told[PAIRED], told[NOISE]) = (1.0, (1.0 - told[SQUARE]) * k / (k - 1.0));
+            }
+        }
+        let mut labels = ballots.iter().map(|votes| votes.k() as f64);
+        let even = labels.next().filter(|first| labels.all(|k| k == *first));
+        Self { table, ballots: ballots.of_rows(), values, even }
+    }
+
+    pub(crate) fn at(&self, votes: u32) -> &[f64] {
+        let width = MEAN + self.table.classes().len();
+        &self.values[votes as usize * width..][..width]
+    }
+
+    pub(crate) fn mean(&self, votes: u32) -> &[f64] {
+        &self.at(votes)[MEAN..]
+    }
+
+    /// Leaves have their rows in order of votes; other rows make more runs of them.
+    pub(crate) fn find_runs(&self, rows: &[u32], runs: &mut Vec<Run>) {
+        runs.clear();
+        for run in rows.chunk_by(|&a, &b| self.ballots[a as usize] == self.ballots[b as usize]) {
+            let mut sums = [0.0; 2];
+            for weight in run.iter().map(|&row| self.table.weight(row as usize)) {
+                sums = [sums[0] + weight, sums[1] + weight * weight];
+            }
+            runs.push((self.ballots[run[0] as usize], sums));
+        }
+    }
+
+    /// Adds up what the votes of runs tell.
+    pub(crate) fn add_up<'b>(&self, runs: impl Iterator<Item = Run>, sums: &'b mut Vec<f64>) -> Sums<'b> {
+        let mut weight = 0.0;
+        sums.clear();
+        sums.resize(MEAN + self.table.classes().len(), 0.0);
+        for (votes, [w, _]) in runs {
+            weight += w;
+            sums.iter_mut().zip(self.at(votes)).for_each(|(sum, told)| *sum += w * told);
+        }
+        let (sums, centre) = sums.split_at_mut(MEAN);
+        centre.iter_mut().for_each(|sum| *sum /= weight);
+        let pair_weight = sums[PAIRED];
+        let noise = if pair_weight > 0.0 { sums[NOISE] / pair_weight } else { 0.0 };
+        let square = dot(centre, centre);
+        let (variance, spread) = ((1.0 - square - noise).max(0.0), sums[SQUARE] / weight - square);
+        Sums { weight, pair_weight, noise, variance, spread, centre }
+    }
+}
