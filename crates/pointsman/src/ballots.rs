@@ -1,13 +1,18 @@
 //! The votes of a table's rows, each distinct set of them kept once.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use rayon::prelude::*;
 
+use crate::predictions::gather;
 use crate::votes::Votes;
 
 /// Rows that are numbered together; few enough that their votes stay in the cache.
 const BLOCK: usize = 1 << 15;
+
+/// The most classes whose counts, a byte each, fit into one number.
+const BYTES: usize = 16;
 
 /// Each row's ballot, and the votes on it. Rows that share their votes share all that their labels tell: it is worked out once
 /// for them. Numbers are given as rows come, so those of equal rows are equal.
@@ -19,20 +24,39 @@ pub(crate) struct Ballots {
     width: usize,
 }
 
-/// Numbers for rows of counts, given as they come.
-#[derive(Default)]
-struct Numbers<'a> {
-    of: HashMap<&'a [u32], u32, foldhash::fast::RandomState>,
+/// Numbers for rows of counts, given as they come. `K` stands for a row's counts.
+struct Numbers<'a, K> {
+    of: HashMap<K, u32, foldhash::fast::RandomState>,
     distinct: Vec<&'a [u32]>,
 }
 
-impl<'a> Numbers<'a> {
-    fn number(&mut self, votes: &'a [u32]) -> u32 {
+impl<'a, K: Eq + Hash> Numbers<'a, K> {
+    fn new() -> Self {
+        Self { of: HashMap::default(), distinct: Vec::new() }
+    }
+
+    fn number(&mut self, key: K, votes: &'a [u32]) -> u32 {
         let distinct = &mut self.distinct;
-        *self.of.entry(votes).or_insert_with(|| {
+        *self.of.entry(key).or_insert_with(|| {
             distinct.push(votes);
             distinct.len() as u32 - 1
         })
+    }
+}
+
+/// Numbers the rows of a block; the distinct ones of them. Small counts of few classes fit into one number, which is compared at
+/// once.
+fn number_all<'a>(votes: &'a [u32], width: usize, out: &mut [u32]) -> Vec<&'a [u32]> {
+    let rows = votes.chunks_exact(width).zip(out);
+    if width <= BYTES && votes.iter().fold(0, |all, n| all | n) <= u32::from(u8::MAX) {
+        let mut numbers = Numbers::new();
+        let packed = |votes: &[u32]| votes.iter().fold(0_u128, |key, &n| key << u8::BITS | u128::from(n));
+        rows.for_each(|(votes, slot)| *slot = numbers.number(packed(votes), votes));
+        numbers.distinct
+    } else {
+        let mut numbers = Numbers::new();
+        rows.for_each(|(votes, slot)| *slot = numbers.number(votes, votes));
+        numbers.distinct
     }
 }
 
@@ -41,18 +65,11 @@ impl Ballots {
     pub(crate) fn of(votes: &[u32], width: usize) -> Self {
         let mut of_rows = vec![0; votes.len() / width];
         let blocks = of_rows.par_chunks_mut(BLOCK).zip(votes.par_chunks(BLOCK * width));
-        let found: Vec<Vec<&[u32]>> = blocks
-            .map(|(of_rows, votes)| {
-                let mut numbers = Numbers::default();
-                let rows = votes.chunks_exact(width).zip(of_rows);
-                rows.for_each(|(votes, slot)| *slot = numbers.number(votes));
-                numbers.distinct
-            })
-            .collect();
+        let found: Vec<Vec<&[u32]>> = blocks.map(|(of_rows, votes)| number_all(votes, width, of_rows)).collect();
         // Block by block in order, so that numbers are those of counting all rows as they come.
-        let mut numbers = Numbers::default();
+        let mut numbers = Numbers::new();
         let found: Vec<Vec<u32>> =
-            found.into_iter().map(|own| own.into_iter().map(|votes| numbers.number(votes)).collect()).collect();
+            found.into_iter().map(|own| own.into_iter().map(|votes| numbers.number(votes, votes)).collect()).collect();
         of_rows.par_chunks_mut(BLOCK).zip(found).for_each(|(of_rows, found)| {
             of_rows.iter_mut().for_each(|ballot| *ballot = found[*ballot as usize]);
         });
@@ -86,16 +103,17 @@ impl Ballots {
 
     /// Those of the given rows, numbered anew.
     pub(crate) fn select(&self, rows: &[u32]) -> Self {
-        let mut numbers = vec![u32::MAX; self.len()];
-        let (mut of_rows, mut counts, mut next) = (Vec::with_capacity(rows.len()), Vec::new(), 0);
-        for ballot in rows.iter().map(|&row| self.of_rows[row as usize]) {
-            let number = &mut numbers[ballot as usize];
+        // Rows lie anywhere: all cores fetch. Then their ballots lie side by side, and the rest is quick.
+        let mut of_rows = gather(rows, 1, &self.of_rows);
+        let (mut numbers, mut counts, mut next) = (vec![u32::MAX; self.len()], Vec::new(), 0);
+        for ballot in &mut of_rows {
+            let number = &mut numbers[*ballot as usize];
             if *number == u32::MAX {
                 *number = next;
                 next += 1;
-                counts.extend(self.votes(ballot).counts());
+                counts.extend(self.votes(*ballot).counts());
             }
-            of_rows.push(*number);
+            *ballot = *number;
         }
         Self { of_rows, counts, width: self.width }
     }
@@ -129,10 +147,21 @@ mod tests {
 
     #[test]
     fn votes_are_numbered_as_they_come_in_however_many_blocks() {
-        let all = votes(2 * BLOCK + 5);
-        let ballots = Ballots::of(&all, 3);
+        // As they are; beyond a byte in the second block; of more classes than fit into one number; of as many as just do.
+        let few = votes(2 * BLOCK + 5);
+        let many: Vec<u32> = few.iter().enumerate().map(|(i, n)| if i > 4 * BLOCK { n << 8 | n } else { *n }).collect();
+        let wide =
+            |zeros: usize| few.chunks_exact(3).flat_map(|own| [own, &vec![0; zeros]].concat()).collect::<Vec<_>>();
+        let (wider, just) = (wide(BYTES - 2), wide(BYTES - 3));
+        for (all, width) in [(&few, 3), (&many, 3), (&wider, BYTES + 1), (&just, BYTES)] {
+            check_numbers(all, width);
+        }
+    }
+
+    fn check_numbers(all: &[u32], width: usize) {
+        let ballots = Ballots::of(all, width);
         let mut seen: Vec<&[u32]> = Vec::new();
-        for (row, own) in all.chunks_exact(3).enumerate() {
+        for (row, own) in all.chunks_exact(width).enumerate() {
             let number = seen.iter().position(|other| *other == own).unwrap_or_else(|| {
                 seen.push(own);
                 seen.len() - 1

@@ -126,8 +126,8 @@ impl Decomposition {
             loss.losses_into(served, &mut losses);
         } else {
             for row in mixture.rows() {
-                table.dist_into(row, &mut point);
-                total += table.weight(row) * loss.of_votes(mixture.votes(row), &point, &mut losses);
+                let own = loss.of_votes_given(mixture.votes(row), table.given(row), &mut point, &mut losses);
+                total += table.weight(row) * own;
             }
         }
         let mut irreducible = 0.0;

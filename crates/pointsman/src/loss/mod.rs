@@ -12,7 +12,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::simplex::dot;
+use crate::predictions::{Given, in_its_precision};
+use crate::simplex::{self, Real, dot};
 use crate::votes::Votes;
 use matrix::Matrix;
 
@@ -182,17 +183,9 @@ impl Loss {
     /// The mean of ℓ(y, q) over some labels y; `room` is as long as `q`.
     pub(crate) fn of_votes(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> f64 {
         let counts = || votes.counts().iter().map(|&n| f64::from(n));
-        if matches!(self.0, Kind::Brier) {
-            let (mut k, mut hit, mut square) = (0.0, 0.0, 0.0);
-            for (n, x) in counts().zip(q) {
-                k += n;
-                hit += n * x;
-                square += x * x;
-            }
-            return 1.0 - 2.0 * hit / k + square;
-        }
         let k: f64 = counts().sum();
         match &self.0 {
+            Kind::Brier => brier_of_votes(votes, q),
             Kind::CrossEntropy(floor) => {
                 log::project_into(q, *floor, room);
                 // Few classes have labels: the others need no logarithm.
@@ -204,6 +197,23 @@ impl Loss {
                 counts().zip(room.iter()).map(|(n, loss)| n * loss).sum::<f64>() / k
             }
         }
+    }
+
+    /// The same of a prediction as it was given, which need not sum to one; `point` and `room` are for whoever needs them.
+    pub(crate) fn of_votes_given(
+        &self,
+        votes: Votes<'_>,
+        given: Given<'_>,
+        point: &mut [f64],
+        room: &mut [f64],
+    ) -> f64 {
+        in_its_precision!(given, row => match self.0 {
+            Kind::Brier => brier_of_votes(votes, row),
+            _ => {
+                simplex::normalise_into(row, point);
+                self.of_votes(votes, point, room)
+            }
+        })
     }
 
     /// The same, and the entropy of `q`: what it expects to lose itself.
@@ -384,6 +394,26 @@ pub(crate) enum Shape {
     Lines(Vec<[f64; 2]>),
     /// None of these.
     Other,
+}
+
+/// The mean Brier loss of a prediction, divided by its sum, over votes. Two classes at a time: their sums do not wait for each other.
+fn brier_of_votes<T: Real>(votes: Votes<'_>, row: &[T]) -> f64 {
+    let (mut k, mut sum, mut hit, mut square) = (0, [0.0; 2], [0.0; 2], [0.0; 2]);
+    let mut add = |lane: usize, n: u32, x: T| {
+        let x = x.to_f64();
+        k += u64::from(n);
+        sum[lane] += x;
+        hit[lane] += f64::from(n) * x;
+        square[lane] += x * x;
+    };
+    let ((counts, last_count), (pairs, last)) = (votes.counts().as_chunks::<2>(), row.as_chunks::<2>());
+    for (n, x) in counts.iter().zip(pairs) {
+        add(0, n[0], x[0]);
+        add(1, n[1], x[1]);
+    }
+    last_count.iter().zip(last).for_each(|(&n, &x)| add(0, n, x));
+    let [sum, hit, square] = [sum, hit, square].map(|[a, b]| a + b);
+    1.0 - 2.0 * hit / (k as f64 * sum) + square / (sum * sum)
 }
 
 /// The expected cost of naming each class when naming the first one wrongly costs `penalty`.
