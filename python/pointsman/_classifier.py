@@ -48,8 +48,8 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
     cv:
         The folds, as in scikit-learn.
     abstention:
-        What ``predict`` gives for rows it declines: by default -1, NaN or ``"abstain"``, as the labels are. It may not be
-        one of them.
+        What ``predict`` gives for rows it declines: by default -1 or ``"abstain"``, as the labels are. It may not be one of
+        them.
 
     Attributes
     ----------
@@ -200,10 +200,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
     def _mark(self) -> Any:
         if self.abstention is not None:
             return self.abstention
-        kind = self.classes_.dtype.kind
-        if kind in "iub":
-            return -1
-        return np.nan if kind == "f" else "abstain"
+        return -1 if self.classes_.dtype.kind in "iubf" else "abstain"
 
     def _answers(self, oracle: Any, X: Any) -> npt.NDArray[np.float64]:
         """The oracle's answers as distributions over the classes."""

@@ -73,13 +73,15 @@ def test_the_oracle_is_asked_once_and_only_about_routed_rows(data: Any) -> None:
 def test_abstentions_are_marked_as_labels_are(data: Any) -> None:
     X, y, votes = data
     whole = (y == "yes").astype(int)
-    for labels, mark in [(whole, -1), (whole.astype(float), np.nan), (y.astype(object), "abstain")]:
+    for labels, mark in [(whole, -1), (whole.astype(float), -1), (y.astype(object), "abstain")]:
         fitted = model(abstain=0.2).set_params(oracle=None).fit(X, labels, votes=votes)
         found = fitted.predict(X)
         declined = fitted.decide(X).mask("abstain")
         assert declined.any() and not declined.all()
         assert found.dtype.kind == np.asarray(labels).dtype.kind
-        assert all(one == mark or one != one for one in found[declined])
+        assert all(one == mark for one in found[declined])
+        # A declined row is not right, whatever its label; scikit-learn's own scores can say so.
+        assert 0 < fitted.score(X, labels) < 1
     # Whatever the width of the labels, the mark fits; it is never one of them.
     for labels, given, mark in [(whole.astype(np.uint8), None, -1), (whole.astype(np.int8), 999, 999), (whole > 0, None, -1)]:
         fitted = model(abstain=0.2, abstention=given).set_params(oracle=None).fit(X, labels, votes=votes)

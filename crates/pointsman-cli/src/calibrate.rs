@@ -56,6 +56,13 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     let learned = Learned::of(&router);
     warn(table, &router, &learned);
+    if let Some(path) = args.like.as_deref().filter(|_| router.partition().factors().iter().any(Factor::learns)) {
+        render::warn(format!(
+            "the cells of {} were found with half of the rows it was calibrated on: with any of these in this table, bounds \
+             with a confidence do not hold",
+            shell_quoted(path)
+        ));
+    }
     plan::warn_about_labels(table, &args.votes)?;
     if args.json {
         return json::print(&Summary::new(&router, &learned, choice.as_ref()));
