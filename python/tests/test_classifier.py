@@ -87,7 +87,7 @@ def test_abstentions_are_marked_as_labels_are(data: Any) -> None:
         fitted = model(abstain=0.2, abstention=given).set_params(oracle=None).fit(X, labels, votes=votes)
         found = fitted.predict(X)
         assert mark in found and set(found.tolist()) <= {0, 1, mark} and (found == mark).sum() == fitted.decide(X).counts["abstain"]
-    for labels, given in [(2 * whole - 1, None), (whole, 1)]:
+    for labels, given in [(2 * whole - 1, None), (2.0 * whole - 1, None), (whole, 1)]:
         with pytest.raises(PointsmanError, match="is a class too"):
             model(abstention=given).fit(X, labels, votes=votes)
     own = model(abstain=0.2, abstention="ask me").set_params(oracle=None).fit(X, y, votes=votes).predict(X)

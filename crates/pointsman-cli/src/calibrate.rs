@@ -1,5 +1,7 @@
 //! `pointsman calibrate`: a table becomes a router.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
@@ -56,12 +58,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     let learned = Learned::of(&router);
     warn(table, &router, &learned);
-    if let Some(path) = args.like.as_deref().filter(|_| router.partition().factors().iter().any(Factor::learns)) {
-        render::warn(format!(
-            "the cells of {} were found with half of the rows it was calibrated on: with any of these in this table, bounds \
-             with a confidence do not hold",
-            shell_quoted(path)
-        ));
+    if let Some(like) = like.filter(|like| like.partition().factors().iter().any(Factor::learns)) {
+        warn_of_repeats(table, &like);
     }
     plan::warn_about_labels(table, &args.votes)?;
     if args.json {
@@ -184,6 +182,29 @@ pub(crate) fn labels(table: &Table) -> [u64; 3] {
     match k.len() {
         0 => [0; 3],
         n => [k[0], k[n / 2], k[n - 1]],
+    }
+}
+
+/// Cells that learned from labels are judged by others: warns if a table seems to be the one they learned from, half of which the
+/// router keeps.
+fn warn_of_repeats(table: &Table, like: &Router) {
+    let content = |table: &Table, row: usize| {
+        let mut hasher = DefaultHasher::new();
+        table.prediction(row).iter().for_each(|p| (*p as f32).to_bits().hash(&mut hasher));
+        table.votes(row).map(pointsman::Votes::counts).hash(&mut hasher);
+        hasher.finish()
+    };
+    let given: HashSet<u64> = (0..table.rows()).map(|row| content(table, row)).collect();
+    let kept = like.rows();
+    let repeated = (0..kept.rows()).filter(|&row| given.contains(&content(kept, row))).count();
+    // Where predictions are few, some repeat by chance.
+    if 2 * repeated > kept.rows() {
+        render::warn(format!(
+            "{} of the {} that --like keeps are in this table too: if the rows its cells learned from are as well, bounds with a \
+             confidence do not hold",
+            count(repeated),
+            counted(kept.rows(), "row", "rows")
+        ));
     }
 }
 

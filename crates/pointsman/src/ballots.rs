@@ -153,6 +153,8 @@ mod tests {
         let wide =
             |zeros: usize| few.chunks_exact(3).flat_map(|own| [own, &vec![0; zeros]].concat()).collect::<Vec<_>>();
         let (wider, just) = (wide(BYTES - 2), wide(BYTES - 3));
+        // If a byte more than full were taken for one, these would be the same.
+        check_numbers(&[1, 0, 0, 0, 256, 0, 0, 255, 0, 0, 0, 255], 3);
         for (all, width) in [(&few, 3), (&many, 3), (&wider, BYTES + 1), (&just, BYTES)] {
             check_numbers(all, width);
         }

@@ -443,7 +443,7 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
     let found = cells_of(table, cells, columns);
     // Each core puts its share of the rows in the order of cells: confidence and row as one number, which is sorted in half the
     // time of a pair.
-    let share = found.len().div_ceil(rayon::current_num_threads()).max(IN_A_SHARE);
+    let share = found.len().div_ceil(rayon::current_num_threads()).max(IN_A_SHARE).max(cells.count());
     let place = |(found, peaks, first): (&[CellId], &[Peak], usize)| {
         let (mut next, starts) = starts_of(found, cells.count());
         let mut order = vec![0_u64; found.len()];

@@ -233,6 +233,7 @@ impl Deref for LabelDist {
     }
 }
 
+/// Σ aᵢbᵢ.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }

@@ -228,7 +228,9 @@ fn an_honest_forest_is_certified() {
     let many = (0..30).map(|i| format!(" --route r{i}=0.1")).collect::<String>();
     line(path, &format!("show r.st{many}")).ok();
     let like = line(path, "calibrate heldout.csv --like r.st -o like.st").ok();
-    assert!(like.stderr.contains("found with half of the rows it was calibrated on"), "{like:?}");
+    assert!(!like.stderr.contains("--like keeps"), "{like:?}");
+    let again = line(path, "calibrate calibration.csv --like r.st -o again.st").ok();
+    assert!(again.stderr.contains("that --like keeps are in this table too"), "{again:?}");
     let met = line(path, "evaluate r.st heldout.csv --route 0.01 --budget 0.2 --json").ok().json();
     assert!((met["shares"]["route:oracle"].as_f64().unwrap() - 0.2).abs() < 0.1, "{}", met["shares"]);
 }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use wide::f64x4;
 
 use super::{Estimator, Piles, certain_loss};
-use crate::forest::{LABELS, LeafRows, PAIRED, Run, Shrunk, Sums, Told, Trees};
+use crate::forest::{LeafRows, Run, Shrunk, Sums, Told, Trees};
 use crate::loss::Loss;
 use crate::router::SPARSE;
 use crate::table::Table;
@@ -50,12 +50,22 @@ impl Means {
     }
 }
 
+/// Rows whose losses are wanted: what their votes tell without a loss, if it is known, and loss and entropy of their predictions
+/// added up.
+struct Of<'a> {
+    rows: &'a [u32],
+    shrunk: Option<Shrunk<'a>>,
+    sums: [f64; 2],
+    loss: &'a Loss,
+    estimator: Estimator,
+}
+
 /// Room that one leaf leaves to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) piles: Piles,
     runs: Vec<Run>,
-    sums: Vec<f64>,
+    added: Vec<f64>,
     room: Room,
 }
 
@@ -151,7 +161,7 @@ impl<'a> PerRow<'a> {
             let (w, own) = (self.weight(row), self.own(row));
             all += w;
             served += w * own[2];
-            if self.told.at(self.told.ballots[row])[PAIRED] > 0.0 {
+            if self.told.is_paired(self.told.ballots[row]) {
                 weight += w;
                 sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += w * own);
             }
@@ -168,7 +178,9 @@ impl<'a> PerRow<'a> {
         for row in rows.iter().map(|&row| row as usize) {
             sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += self.weight(row) * own);
         }
-        self.of_rows(rows, None, sums, loss, estimator, scratch).0
+        let Scratch { runs, added, room, .. } = scratch;
+        self.told.find_runs(rows, runs);
+        self.of_runs(runs.iter().copied(), &Of { rows, shrunk: None, sums, loss, estimator }, added, room).0
     }
 
     /// The same of a leaf, with what its rows have in common. `sums` are its loss and entropy of predictions added up.
@@ -181,44 +193,48 @@ impl<'a> PerRow<'a> {
         estimator: Estimator,
         scratch: &mut Scratch,
     ) -> ([f64; 3], Means) {
-        let shrunk = leaves.shrunk(leaf);
-        if let Some((runs, shrunk)) = leaves.runs(leaf).zip(shrunk.as_ref()) {
-            let runs = runs.iter().map(|&(votes, rows)| (votes, [f64::from(rows); 2]));
-            return self.of_shrunk(runs, shrunk, sums, loss, estimator, &mut scratch.room);
+        let (rows, Scratch { runs, added, room, .. }) = (leaves.of(leaf), scratch);
+        let of = Of { rows, shrunk: leaves.shrunk(leaf), sums, loss, estimator };
+        match leaves.runs(leaf) {
+            Some(kept) => self.of_runs(kept.iter().map(|&(votes, n)| (votes, [f64::from(n); 2])), &of, added, room),
+            None => {
+                self.told.find_runs(rows, runs);
+                self.of_runs(runs.iter().copied(), &of, added, room)
+            }
         }
-        self.of_rows(leaves.of(leaf), shrunk, sums, loss, estimator, scratch)
     }
 
-    /// The same of rows, whose runs must be found first.
-    fn of_rows(
+    fn of_runs(
         &self,
-        rows: &[u32],
-        shrunk: Option<Shrunk<'_>>,
-        sums: [f64; 2],
-        loss: &Loss,
-        estimator: Estimator,
-        Scratch { runs, sums: added, room, .. }: &mut Scratch,
+        runs: impl ExactSizeIterator<Item = Run> + Clone,
+        of: &Of<'_>,
+        added: &mut Vec<f64>,
+        room: &mut Room,
     ) -> ([f64; 3], Means) {
-        self.told.find_runs(rows, runs);
-        let runs = runs.iter().copied();
-        if let Some(shrunk) = &shrunk {
-            return self.of_shrunk(runs, shrunk, sums, loss, estimator, room);
+        if let Some(shrunk) = &of.shrunk {
+            return self.of_shrunk(runs, shrunk, of, room);
         }
+        let Of { rows, sums, loss, estimator, .. } = *of;
         let added = self.told.add_up(runs.clone(), added);
         let Sums { weight, pair_weight, noise, variance, centre, .. } = added;
-        let labels = |votes: u32| self.told.at(votes)[LABELS];
+        let labels = |votes: u32| self.told.labels(votes);
         let (fewest, most) = runs.clone().fold((f64::INFINITY, 0.0_f64), |(few, most), (votes, _)| {
             (few.min(labels(votes)), most.max(labels(votes)))
         });
         if fewest == most && fewest >= 2.0 {
             let shrunk = Shrunk { weight, factor: added.factor(), centre };
-            return self.of_shrunk(runs, &shrunk, sums, loss, estimator, room);
+            return self.of_shrunk(runs, &shrunk, of, room);
         }
-        let means = self.means(rows);
-        let total = sums[0] / weight;
+        let [total, served] = sums.map(|sum| sum / weight);
+        let means = if fewest >= 2.0 {
+            Means { weight, entropy: self.entropy_of(runs.clone()) / weight, paired: [total, served], served }
+        } else {
+            self.means(rows)
+        };
         let identified = pair_weight >= weight / 2.0
             || pair_weight > 0.0 && {
-                let squares: f64 = runs.clone().map(|(votes, [_, w2])| self.told.at(votes)[PAIRED] * w2).sum();
+                let pairs = runs.clone().filter(|(votes, _)| self.told.is_paired(*votes));
+                let squares: f64 = pairs.map(|(_, [_, squares])| squares).sum();
                 pair_weight * pair_weight >= squares * (SPARSE as f64 - 1e-6)
             };
         if !identified {
@@ -229,11 +245,12 @@ impl<'a> PerRow<'a> {
                 0.0 => 0.0,
                 _ => (variance / (variance + noise / labels(votes))).sqrt(),
             };
-            self.of_points(runs, centre, factor, loss, &mut room.point).min(weight * loss.entropy(centre))
+            let points = self.entropy_of_points(runs, centre, factor, loss, &mut room.point);
+            (points / weight).min(loss.entropy(centre))
         } else {
-            self.of_votes(runs)
+            self.entropy_of(runs) / weight
         };
-        ([total, irreducible / weight, irreducible / weight], means)
+        ([total, irreducible, irreducible], means)
     }
 
     /// Of rows that have as many labels, two or more.
@@ -241,19 +258,17 @@ impl<'a> PerRow<'a> {
         &self,
         runs: impl ExactSizeIterator<Item = Run> + Clone,
         &Shrunk { weight, factor, centre }: &Shrunk<'_>,
-        sums: [f64; 2],
-        loss: &Loss,
-        estimator: Estimator,
+        &Of { sums, loss, estimator, .. }: &Of<'_>,
         room: &mut Room,
     ) -> ([f64; 3], Means) {
-        let entropy = self.of_votes(runs.clone());
+        let entropy = self.entropy_of(runs.clone());
         // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs.
         let irreducible = match (estimator, loss.floor()) {
             (Estimator::Shrink, floor) => floor
                 .and_then(|floor| {
                     self.by_logs(floor, centre, factor, runs.clone(), (&mut room.weights, &mut room.logs))
                 })
-                .unwrap_or_else(|| self.of_points(runs, centre, |_| factor, loss, &mut room.point)),
+                .unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| factor, loss, &mut room.point)),
             _ => entropy,
         };
         let [total, served] = sums.map(|sum| sum / weight);
@@ -263,12 +278,12 @@ impl<'a> PerRow<'a> {
     }
 
     /// The entropies of votes, weighted and added up.
-    fn of_votes(&self, runs: impl Iterator<Item = Run>) -> f64 {
+    fn entropy_of(&self, runs: impl Iterator<Item = Run>) -> f64 {
         runs.map(|(votes, [weight, _])| weight * self.entropies[votes as usize]).sum()
     }
 
     /// The entropies of shrunk points, weighted and added up.
-    fn of_points(
+    fn entropy_of_points(
         &self,
         runs: impl Iterator<Item = Run>,
         centre: &[f64],
@@ -379,17 +394,28 @@ mod tests {
         let n = 400_u32;
         let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
         let probs: Vec<f64> = (0..n).map(|i| 0.1 + 0.7 * share(i)).flat_map(|p| [p, 0.9 - p, 0.1]).collect();
-        // Votes that many rows share, that few do, and more of some rows than of others.
-        let labels =
-            [|i: u32| [i % 4, 4 - i % 4, 1], |i: u32| [i % 19, 40 - i % 19 - i % 7, i % 7], |i: u32| [1 + i % 3, 1, 0]];
-        for (labels, weights) in labels.into_iter().flat_map(|labels| [1, 3].map(|weights| (labels, weights))) {
+        // Votes of few labels and many kinds; that many rows share, that few do; more of some rows than of others; mostly one.
+        let labels = [
+            |i: u32| [i % 3, i / 3 % 3 % (3 - i % 3), 2 - i % 3 - i / 3 % 3 % (3 - i % 3)],
+            |i: u32| [i % 4, 4 - i % 4, 1],
+            |i: u32| [i % 19, 40 - i % 19 - i % 7, i % 7],
+            |i: u32| [1 + i % 3, 1, 0],
+            |i: u32| [i % 2, 1 - i % 2, u32::from(i.is_multiple_of(5))],
+        ];
+        for (labels, is_weighted) in
+            labels.into_iter().flat_map(|labels| [false, true].map(|weighted| (labels, weighted)))
+        {
             let table = Table::new(["a", "b", "c"], Vec::clone(&probs));
-            let table = table.and_then(|table| table.with_votes((0..n).flat_map(labels).collect()));
-            let weights = (0..n).map(|i| f64::from(1 + i % weights)).collect();
-            let table = table.and_then(|table| table.with_weights(weights)).unwrap();
+            let mut table = table.and_then(|table| table.with_votes((0..n).flat_map(labels).collect())).unwrap();
+            if is_weighted {
+                table = table.with_weights((0..n).map(|i| f64::from(1 + i % 3)).collect()).unwrap();
+            }
             let router = Router::calibrate(&table, &Partition::forest(5)).unwrap();
             let ((forest, _), leaves) = router.cells().forest().zip(router.leaves()).unwrap();
-            let is_even = (0..n).all(|i| labels(i).iter().sum::<u32>() == labels(0).iter().sum());
+            let k: Vec<u32> = (0..n).map(|i| labels(i).iter().sum()).collect();
+            let is_even = k.iter().all(|other| *other == k[0]) && k[0] >= 2;
+            let distinct = (0..n).map(labels).collect::<std::collections::BTreeSet<_>>().len();
+            assert_eq!(leaves.runs(0).is_some(), distinct < 10 && !is_weighted);
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
                     let per_row = PerRow::of(router.rows(), &loss);
@@ -400,8 +426,11 @@ mod tests {
                         let rows = leaves.of(leaf);
                         let expected = per_row.losses(rows, &loss, estimator, &mut scratch);
                         let careful = per_row.means(rows);
-                        let found = found.into_iter().chain([means.weight, means.entropy, means.served]);
-                        let expected = expected.into_iter().chain([careful.weight, careful.entropy, careful.served]);
+                        let told = |means: Means| {
+                            [means.weight, means.entropy, means.served, means.paired[0], means.paired[1]]
+                        };
+                        let found = found.into_iter().chain(told(means));
+                        let expected = expected.into_iter().chain(told(careful));
                         for (found, expected) in found.zip(expected) {
                             assert!(
                                 (found - expected).abs() < 1e-12 * (1.0 + expected),
@@ -412,6 +441,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_would_take_more_room_than_rows_is_not_kept() {
+        let (n, classes) = (100_usize, 300);
+        let names: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
+        let row =
+            |i: usize| (0..classes).map(move |class| if class == i % 7 { 0.5 } else { 0.5 / (classes - 1) as f64 });
+        let votes = (0..n).flat_map(|i| (0..classes).map(move |class| if class == i % 5 { 2 } else { 0 })).collect();
+        let table =
+            Table::new(names, (0..n).flat_map(row).collect()).and_then(|table| table.with_votes(votes)).unwrap();
+        let router = Router::calibrate(&table, &Partition::forest(3)).unwrap();
+        assert!(router.leaves().unwrap().shrunk(0).is_none());
+        let task = crate::Task::new(Loss::brier()).route("expert", crate::Oracle::bayes(), 0.1).unwrap();
+        assert!(router.policy(&task).is_ok());
     }
 
     #[test]

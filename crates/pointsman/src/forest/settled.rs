@@ -212,6 +212,11 @@ impl LeafRows {
         self.starts.len() - 1
     }
 
+    /// How many rows they have, each once a tree.
+    pub(super) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
     /// The rows of a leaf.
     pub(crate) fn of(&self, leaf: usize) -> &[u32] {
         &self.rows[self.starts[leaf]..self.starts[leaf + 1]]

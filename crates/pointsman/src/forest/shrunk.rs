@@ -19,10 +19,10 @@ pub(crate) struct Told<'a> {
 
 /// Places among what votes tell: one if there are two labels, and then how often two of them differ; ‖ȳ‖², where ȳ is their mean;
 /// how many labels there are; ȳ from here on.
-pub(crate) const PAIRED: usize = 0;
+const PAIRED: usize = 0;
 const NOISE: usize = 1;
 const SQUARE: usize = 2;
-pub(crate) const LABELS: usize = 3;
+const LABELS: usize = 3;
 const MEAN: usize = 4;
 
 /// Rows that follow each other with the same votes: these, the rows' weights added up, and their squares.
@@ -44,15 +44,21 @@ pub(super) struct AllShrunk {
 }
 
 impl AllShrunk {
-    /// `None` if items have different numbers of labels, or only one: where points lie is then no one number.
+    /// `None` if items have different numbers of labels, or only one: where points lie is then no one number. Nor if leaves are so
+    /// many, or have so many classes, that it would take more room than their rows.
     pub(super) fn of(table: &Table, leaves: &LeafRows) -> Option<Self> {
         let (told, classes) = (Told::of(table), table.classes().len());
-        told.even.filter(|k| *k >= 2.0)?;
+        told.even.filter(|k| *k >= 2.0 && leaves.len() * (2 + classes) <= leaves.rows())?;
         let mut values = vec![0.0; leaves.len() * (2 + classes)];
         let slots = values.par_chunks_exact_mut(2 + classes).enumerate();
         slots.for_each_init(Default::default, |(runs, sums): &mut (Vec<Run>, Vec<f64>), (leaf, out)| {
-            told.find_runs(leaves.of(leaf), runs);
-            let sums = told.add_up(runs.iter().copied(), sums);
+            let sums = match leaves.runs(leaf) {
+                Some(kept) => told.add_up(kept.iter().map(|&(votes, n)| (votes, [f64::from(n); 2])), sums),
+                None => {
+                    told.find_runs(leaves.of(leaf), runs);
+                    told.add_up(runs.iter().copied(), sums)
+                }
+            };
             (out[0], out[1]) = (sums.weight, sums.factor());
             out[2..].copy_from_slice(sums.centre);
         });
@@ -101,9 +107,19 @@ impl<'a> Told<'a> {
         Self { table, ballots: ballots.of_rows(), values, even }
     }
 
-    pub(crate) fn at(&self, votes: u32) -> &[f64] {
+    fn at(&self, votes: u32) -> &[f64] {
         let width = MEAN + self.table.classes().len();
         &self.values[votes as usize * width..][..width]
+    }
+
+    /// How many labels there are.
+    pub(crate) fn labels(&self, votes: u32) -> f64 {
+        self.at(votes)[LABELS]
+    }
+
+    /// Whether there are two.
+    pub(crate) fn is_paired(&self, votes: u32) -> bool {
+        self.at(votes)[PAIRED] > 0.0
     }
 
     pub(crate) fn mean(&self, votes: u32) -> &[f64] {

@@ -180,21 +180,21 @@ impl Loss {
         dot(truth, &losses)
     }
 
-    /// The mean of ℓ(y, q) over some labels y; `room` is as long as `q`.
+    /// The mean of ℓ(y, q) over some labels y, for a `q` that sums to one; `room` is as long.
     pub(crate) fn of_votes(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> f64 {
         let counts = || votes.counts().iter().map(|&n| f64::from(n));
-        let k: f64 = counts().sum();
+        let k = || counts().sum::<f64>();
         match &self.0 {
             Kind::Brier => brier_of_votes(votes, q),
             Kind::CrossEntropy(floor) => {
                 log::project_into(q, *floor, room);
                 // Few classes have labels: the others need no logarithm.
                 let named = counts().zip(room.iter()).filter(|(n, _)| *n > 0.0);
-                -named.map(|(n, a)| n * a.ln()).sum::<f64>() / k
+                -named.map(|(n, a)| n * a.ln()).sum::<f64>() / k()
             }
             _ => {
                 self.losses_into(q, room);
-                counts().zip(room.iter()).map(|(n, loss)| n * loss).sum::<f64>() / k
+                counts().zip(room.iter()).map(|(n, loss)| n * loss).sum::<f64>() / k()
             }
         }
     }

@@ -105,6 +105,24 @@ fn the_order_of_the_rows_does_not_matter() {
 }
 
 #[test]
+fn rows_are_sorted_alike_by_any_number_of_threads() {
+    // Three times what a core sorts at least; few confidences, so that most rows tie.
+    let n = 50_000;
+    let share = |i: usize, of: usize| (i.wrapping_mul(2_654_435_761) >> 7) % of;
+    let probs = (0..n).map(|i| share(i, 40) as f64 / 40.0).flat_map(|p| [p, 1.0 - p]).collect();
+    let votes = (0..n).flat_map(|i| [1 + share(i, 3) as u32, share(i, 5) as u32]).collect();
+    let table = Table::new(["no", "yes"], probs).and_then(|table| table.with_votes(votes)).unwrap();
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| Router::calibrate(&table, &Partition::top_class(5)).unwrap())
+    };
+    let one = run(1);
+    for threads in [2, 3, 5] {
+        assert!(run(threads) == one, "{threads} threads");
+    }
+}
+
+#[test]
 fn the_number_of_threads_does_not_matter() {
     // More rows than a thread takes at once, so that they are really shared out.
     let rows = Rows::draw(10_000);
