@@ -222,7 +222,7 @@ impl<'a> PerRow<'a> {
             (few.min(labels(votes)), most.max(labels(votes)))
         });
         if fewest == most && fewest >= 2.0 {
-            let shrunk = Shrunk { weight, factor: added.factor(), centre };
+            let shrunk = Shrunk { weight, factor: added.factor(), centre, tally: &[] };
             return self.of_shrunk(runs, &shrunk, of, room);
         }
         let [total, served] = sums.map(|sum| sum / weight);
@@ -257,17 +257,16 @@ impl<'a> PerRow<'a> {
     fn of_shrunk(
         &self,
         runs: impl ExactSizeIterator<Item = Run> + Clone,
-        &Shrunk { weight, factor, centre }: &Shrunk<'_>,
+        shrunk: &Shrunk<'_>,
         &Of { sums, loss, estimator, .. }: &Of<'_>,
         room: &mut Room,
     ) -> ([f64; 3], Means) {
+        let Shrunk { weight, factor, centre, .. } = *shrunk;
         let entropy = self.entropy_of(runs.clone());
         // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs.
         let irreducible = match (estimator, loss.floor()) {
             (Estimator::Shrink, floor) => floor
-                .and_then(|floor| {
-                    self.by_logs(floor, centre, factor, runs.clone(), (&mut room.weights, &mut room.logs))
-                })
+                .and_then(|floor| self.by_logs(floor, shrunk, runs.clone(), (&mut room.weights, &mut room.logs)))
                 .unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| factor, loss, &mut room.point)),
             _ => entropy,
         };
@@ -308,8 +307,7 @@ impl<'a> PerRow<'a> {
     fn by_logs(
         &self,
         floor: f64,
-        centre: &[f64],
-        factor: f64,
+        &Shrunk { weight, factor, centre, tally }: &Shrunk<'_>,
         runs: impl ExactSizeIterator<Item = Run>,
         (weights, points): (&mut Vec<f64>, &mut Vec<f64>),
     ) -> Option<f64> {
@@ -326,10 +324,12 @@ impl<'a> PerRow<'a> {
         weights.resize(places, 0.0);
         points.clear();
         points.resize(places, 1.0);
-        let mut all = 0.0;
-        for (votes, [weight, _]) in runs {
-            all += weight;
-            self.slots[votes as usize * c..][..c].iter().for_each(|&slot| weights[slot as usize] += weight);
+        if tally.is_empty() {
+            for (votes, [weight, _]) in runs {
+                self.slots[votes as usize * c..][..c].iter().for_each(|&slot| weights[slot as usize] += weight);
+            }
+        } else {
+            weights.iter_mut().zip(tally).for_each(|(weight, &rows)| *weight = f64::from(rows));
         }
         let step = factor / k as f64;
         for (centre, points) in centre.iter().zip(points.chunks_exact_mut(k + 1)).filter(|(p, _)| **p > 0.0) {
@@ -341,7 +341,10 @@ impl<'a> PerRow<'a> {
             let p = f64x4::from(p);
             sum += f64x4::from(weight) * p * p.ln();
         }
-        let sum = sum.reduce_add() + all * scale.ln();
+        let mut sum = sum.reduce_add();
+        if never > 0 {
+            sum += weight * scale.ln();
+        }
         Some(-sum)
     }
 }
@@ -421,7 +424,10 @@ mod tests {
                     let per_row = PerRow::of(router.rows(), &loss);
                     let (sums, mut scratch) = (per_row.sums(forest.trees(), leaves), Scratch::default());
                     for (leaf, &sums) in sums.iter().enumerate() {
-                        assert_eq!(leaves.shrunk(leaf).is_some(), is_even);
+                        let shrunk = leaves.shrunk(leaf);
+                        assert_eq!(shrunk.as_ref().is_some(), is_even);
+                        let is_tallied = shrunk.is_some_and(|own| !own.tally.is_empty());
+                        assert!(is_tallied != is_weighted || !is_even || k[0] == 40);
                         let (found, means) = per_row.of_leaf(leaves, leaf, sums, &loss, estimator, &mut scratch);
                         let rows = leaves.of(leaf);
                         let expected = per_row.losses(rows, &loss, estimator, &mut scratch);
@@ -471,7 +477,9 @@ mod tests {
         per_row.told.find_runs(&rows, runs);
         let runs = runs.iter().copied();
         let (centre, factor) = ([0.5, 0.5, 0.0], 0.7);
-        let found = per_row.by_logs(1e-6, &centre, factor, runs.clone(), (weights, logs)).unwrap();
+        let weight = f64::from(n);
+        let shrunk = Shrunk { weight, factor, centre: &centre, tally: &[] };
+        let found = per_row.by_logs(1e-6, &shrunk, runs.clone(), (weights, logs)).unwrap();
         let expected: f64 = runs
             .clone()
             .map(|(votes, [weight, _])| {
@@ -482,7 +490,8 @@ mod tests {
             .sum();
         assert!((found - expected).abs() < 1e-9 * expected, "{found} {expected}");
         // Points at the floor, or on the border, are left to the careful way.
-        assert!(per_row.by_logs(0.2, &centre, factor, runs.clone(), (weights, logs)).is_none());
-        assert!(per_row.by_logs(1e-6, &centre, 1.0, runs, (weights, logs)).is_none());
+        assert!(per_row.by_logs(0.2, &shrunk, runs.clone(), (weights, logs)).is_none());
+        let border = Shrunk { factor: 1.0, ..shrunk };
+        assert!(per_row.by_logs(1e-6, &border, runs, (weights, logs)).is_none());
     }
 }

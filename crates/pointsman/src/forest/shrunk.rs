@@ -34,6 +34,8 @@ pub(crate) struct Shrunk<'a> {
     /// How near to their votes.
     pub(crate) factor: f64,
     pub(crate) centre: &'a [f64],
+    /// How many rows have 0, 1, … k labels of each class, one class after the other; nothing if that is not kept.
+    pub(crate) tally: &'a [u32],
 }
 
 /// The shrunk of all leaves of a forest: weight, factor and centre, leaf by leaf.
@@ -41,6 +43,9 @@ pub(crate) struct Shrunk<'a> {
 pub(super) struct AllShrunk {
     values: Vec<f64>,
     classes: usize,
+    tallies: Vec<u32>,
+    /// Numbers of a tally.
+    places: usize,
 }
 
 impl AllShrunk {
@@ -48,7 +53,7 @@ impl AllShrunk {
     /// many, or have so many classes, that it would take more room than their rows.
     pub(super) fn of(table: &Table, leaves: &LeafRows) -> Option<Self> {
         let (told, classes) = (Told::of(table), table.classes().len());
-        told.even.filter(|k| *k >= 2.0 && leaves.len() * (2 + classes) <= leaves.rows())?;
+        let k = told.even.filter(|k| *k >= 2.0 && leaves.len() * (2 + classes) <= leaves.rows())?;
         let mut values = vec![0.0; leaves.len() * (2 + classes)];
         let slots = values.par_chunks_exact_mut(2 + classes).enumerate();
         slots.for_each_init(Default::default, |(runs, sums): &mut (Vec<Run>, Vec<f64>), (leaf, out)| {
@@ -62,12 +67,29 @@ impl AllShrunk {
             (out[0], out[1]) = (sums.weight, sums.factor());
             out[2..].copy_from_slice(sums.centre);
         });
-        Some(Self { values, classes })
+        let (mut places, mut tallies) = ((k as usize).saturating_add(1).saturating_mul(classes), Vec::new());
+        if table.has_weights() || leaves.len().saturating_mul(places) > leaves.rows() {
+            places = 0;
+        } else {
+            tallies.resize(leaves.len() * places, 0);
+            tallies.par_chunks_exact_mut(places).enumerate().for_each(|(leaf, tally)| {
+                let mut add = |votes: u32, rows: u32| {
+                    let counts = table.ballots().votes(votes).counts();
+                    tally.chunks_exact_mut(k as usize + 1).zip(counts).for_each(|(own, &n)| own[n as usize] += rows);
+                };
+                match leaves.runs(leaf) {
+                    Some(kept) => kept.iter().for_each(|&(votes, rows)| add(votes, rows)),
+                    None => leaves.of(leaf).iter().for_each(|&row| add(told.ballots[row as usize], 1)),
+                }
+            });
+        }
+        Some(Self { values, classes, tallies, places })
     }
 
     pub(super) fn at(&self, leaf: usize) -> Shrunk<'_> {
         let (own, centre) = self.values[leaf * (2 + self.classes)..][..2 + self.classes].split_at(2);
-        Shrunk { weight: own[0], factor: own[1], centre }
+        let tally = self.tallies.get(leaf * self.places..(leaf + 1) * self.places).unwrap_or_default();
+        Shrunk { weight: own[0], factor: own[1], centre, tally }
     }
 }
 
