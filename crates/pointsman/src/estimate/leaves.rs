@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use wide::f64x4;
 
 use super::{Estimator, Piles, certain_loss};
-use crate::forest::{LeafRows, Run, Shrunk, Sums, Told, Trees};
+use crate::forest::{LeafRows, PerBallot, Run, Shrunk, Sums, Trees, unweighted};
 use crate::loss::Loss;
 use crate::router::SPARSE;
 use crate::table::Table;
@@ -19,7 +19,7 @@ use crate::table::Table;
 /// of their prediction.
 pub(crate) struct PerRow<'a> {
     table: &'a Table,
-    told: Told<'a>,
+    told: PerBallot<'a>,
     /// Loss of the weak prediction, and its entropy: what it expects to lose itself.
     totals: Vec<[f64; 2]>,
     /// The entropy of each distinct set of votes.
@@ -78,7 +78,7 @@ struct Room {
 
 impl<'a> PerRow<'a> {
     pub(crate) fn of(table: &'a Table, loss: &Loss) -> Self {
-        let (told, ballots, classes) = (Told::of(table), table.ballots(), table.classes().len());
+        let (told, ballots, classes) = (PerBallot::of(table), table.ballots(), table.classes().len());
         let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
             table.dist_into(row, point);
             table.votes(row).map_or([0.0; 2], |votes| loss.of_votes_and_itself(votes, point, room))
@@ -196,7 +196,7 @@ impl<'a> PerRow<'a> {
         let (rows, Scratch { runs, added, room, .. }) = (leaves.of(leaf), scratch);
         let of = Of { rows, shrunk: leaves.shrunk(leaf), sums, loss, estimator };
         match leaves.runs(leaf) {
-            Some(kept) => self.of_runs(kept.iter().map(|&(votes, n)| (votes, [f64::from(n); 2])), &of, added, room),
+            Some(kept) => self.of_runs(kept.iter().map(unweighted), &of, added, room),
             None => {
                 self.told.find_runs(rows, runs);
                 self.of_runs(runs.iter().copied(), &of, added, room)
@@ -264,11 +264,12 @@ impl<'a> PerRow<'a> {
         let Shrunk { weight, factor, centre, .. } = *shrunk;
         let entropy = self.entropy_of(runs.clone());
         // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs.
-        let irreducible = match (estimator, loss.floor()) {
-            (Estimator::Shrink, floor) => floor
-                .and_then(|floor| self.by_logs(floor, shrunk, runs.clone(), (&mut room.weights, &mut room.logs)))
-                .unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| factor, loss, &mut room.point)),
-            _ => entropy,
+        let irreducible = if estimator == Estimator::Shrink {
+            let room_of_logs = (&mut room.weights, &mut room.logs);
+            let by_logs = loss.floor().and_then(|floor| self.by_logs(floor, shrunk, runs.clone(), room_of_logs));
+            by_logs.unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| factor, loss, &mut room.point))
+        } else {
+            entropy
         };
         let [total, served] = sums.map(|sum| sum / weight);
         let irreducible = irreducible / weight;

@@ -24,5 +24,5 @@ pub(crate) use learn::{Bag, Learned, errors_of_cells, forest, steps, weights_of_
 pub use scorer::Scorer;
 pub use settled::Forest;
 pub(crate) use settled::LeafRows;
-pub(crate) use shrunk::{Run, Shrunk, Sums, Told};
+pub(crate) use shrunk::{PerBallot, Run, Shrunk, Sums, unweighted};
 pub use trees::{Node, Trees};

@@ -6,8 +6,8 @@ use super::settled::LeafRows;
 use crate::simplex::dot;
 use crate::table::Table;
 
-/// What votes tell before there is a loss.
-pub(crate) struct Told<'a> {
+/// What each distinct set of votes tells before there is a loss.
+pub(crate) struct PerBallot<'a> {
     table: &'a Table,
     /// Which votes a row has.
     pub(crate) ballots: &'a [u32],
@@ -28,6 +28,11 @@ const MEAN: usize = 4;
 /// Rows that follow each other with the same votes: these, the rows' weights added up, and their squares.
 pub(crate) type Run = (u32, [f64; 2]);
 
+/// So many rows with the same votes, each of weight one.
+pub(crate) fn unweighted(&(votes, rows): &(u32, u32)) -> Run {
+    (votes, [f64::from(rows); 2])
+}
+
 /// Where the shrunk points of some rows with as many labels each lie: between their votes and the mean of all.
 pub(crate) struct Shrunk<'a> {
     pub(crate) weight: f64,
@@ -38,7 +43,7 @@ pub(crate) struct Shrunk<'a> {
     pub(crate) tally: &'a [u32],
 }
 
-/// The shrunk of all leaves of a forest: weight, factor and centre, leaf by leaf.
+/// [`Shrunk`] for all leaves of a forest: weight, factor and centre, leaf by leaf; then the tallies, if they are kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AllShrunk {
     values: Vec<f64>,
@@ -52,13 +57,13 @@ impl AllShrunk {
     /// `None` if items have different numbers of labels, or only one: where points lie is then no one number. Nor if leaves are so
     /// many, or have so many classes, that it would take more room than their rows.
     pub(super) fn of(table: &Table, leaves: &LeafRows) -> Option<Self> {
-        let (told, classes) = (Told::of(table), table.classes().len());
+        let (told, classes) = (PerBallot::of(table), table.classes().len());
         let k = told.even.filter(|k| *k >= 2.0 && leaves.len() * (2 + classes) <= leaves.rows())?;
         let mut values = vec![0.0; leaves.len() * (2 + classes)];
         let slots = values.par_chunks_exact_mut(2 + classes).enumerate();
         slots.for_each_init(Default::default, |(runs, sums): &mut (Vec<Run>, Vec<f64>), (leaf, out)| {
             let sums = match leaves.runs(leaf) {
-                Some(kept) => told.add_up(kept.iter().map(|&(votes, n)| (votes, [f64::from(n); 2])), sums),
+                Some(kept) => told.add_up(kept.iter().map(unweighted), sums),
                 None => {
                     told.find_runs(leaves.of(leaf), runs);
                     told.add_up(runs.iter().copied(), sums)
@@ -112,7 +117,7 @@ impl Sums<'_> {
     }
 }
 
-impl<'a> Told<'a> {
+impl<'a> PerBallot<'a> {
     pub(crate) fn of(table: &'a Table) -> Self {
         let (ballots, classes) = (table.ballots(), table.classes().len());
         let mut values = vec![0.0; ballots.len() * (MEAN + classes)];
