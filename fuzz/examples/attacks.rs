@@ -442,6 +442,7 @@ fn honest_routers(routers: &Target) -> std::io::Result<()> {
     let tensor = |parts: &mut Parts, name: &str, change: &dyn Fn(&mut Tensor)| {
         change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
     };
+    write("version-old", &|p| p.header.version = 1)?;
     let score = |parts: &mut Parts, score: f64| {
         tensor(parts, "trees.scores", &|t| t.bytes[..8].copy_from_slice(&score.to_le_bytes()));
     };

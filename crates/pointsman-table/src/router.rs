@@ -45,6 +45,11 @@ const VERSION: u32 = 3;
 /// The arrays that need a version, newest first; a router without any of them has version 1.
 const NEEDS: [(&str, u32); 2] = [("trees.scores", VERSION), ("trees.roots", 2)];
 
+/// The oldest version that can hold a file's arrays: the one it has.
+fn version_of(has: impl Fn(&str) -> bool) -> u32 {
+    NEEDS.iter().find(|(name, _)| has(name)).map_or(1, |(_, version)| *version)
+}
+
 /// The input of a node that asks nothing.
 const LEAF: u32 = u32::MAX;
 
@@ -80,9 +85,8 @@ impl Header {
 
     /// The header of a file with these tensors, its checksum still empty.
     pub(crate) fn new(partition: &Partition, recalibrated: bool, rows: &Table, tensors: &Tensors) -> Self {
-        let has = |wanted: &str| tensors.0.iter().any(|(name, ..)| name == wanted);
         Self {
-            version: NEEDS.iter().find(|(name, _)| has(name)).map_or(1, |(_, version)| *version),
+            version: version_of(|wanted| tensors.0.iter().any(|(name, ..)| name == wanted)),
             classes: rows.classes().to_vec(),
             partition: partition.to_string(),
             recalibrated,
@@ -191,7 +195,13 @@ pub(crate) fn unseal<H: Sealed, T>(bytes: &[u8], read: impl FnOnce(&H, &Reader<'
     if claimed != checksum(&header, tensors.iter().map(|(name, view)| (name.as_str(), view)))? {
         return Err(damaged(&"its checksum does not match"));
     }
-    read(&header, &Reader { file: &file }).map_err(|e| damaged(&e))
+    let found = read(&header, &Reader { file: &file }).map_err(|e| damaged(&e))?;
+    // An older program would take the file for one that it knows.
+    let (claimed, needed) = (header.router().version, version_of(|wanted| file.tensor(wanted).is_ok()));
+    if claimed != needed {
+        return Err(damaged(&format!("its format is {needed}, and it claims to be {claimed}")));
+    }
+    Ok(found)
 }
 
 /// SHA-256 over the header, its checksum still empty, and over every tensor's name, type, shape and bytes, by name.
