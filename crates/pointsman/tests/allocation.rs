@@ -1,6 +1,6 @@
-//! The decision path does not allocate.
+//! The decision path does not allocate, and cells take no more room than their edges.
 
-use pointsman::{Loss, Oracle, Partition, Router, Table, Task, Verdict};
+use pointsman::{Axis, Cells, Edges, Loss, Oracle, Partition, Router, Table, Task, Verdict};
 
 #[test]
 fn deciding_allocates_nothing() {
@@ -67,4 +67,16 @@ fn deciding_by_a_forest_allocates_nothing() {
             assert_eq!(counted.count_total, 0, "allocations on the decision path of {partition}");
         }
     }
+}
+
+/// A file of some megabytes may claim 65,536 classes and a million edges of confidence: once each, not edges a class.
+#[test]
+fn edges_are_not_copied_for_every_class() {
+    let (classes, edges) = (4_000, 2_000_u32);
+    let values: Vec<f64> = (0..edges).map(|i| f64::from(i) / f64::from(edges)).collect();
+    let axes = vec![Axis::Confidence { edges: Edges::of_confidence(values).unwrap() }];
+    let mut count = 0;
+    let counted = allocation_counter::measure(|| count = Cells::new(classes, axes, vec![]).unwrap().count());
+    assert_eq!(count, 2_001);
+    assert!(counted.bytes_total < 1 << 20, "{} bytes for {edges} edges", counted.bytes_total);
 }

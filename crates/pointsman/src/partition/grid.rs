@@ -28,18 +28,16 @@ pub(crate) struct Bins<const W: usize> {
 impl Grid {
     /// The grid of a partition that consists of one confidence axis with few enough classes and edges.
     pub(super) fn of(axes: &[Axis], classes: usize) -> Option<Self> {
-        let all;
-        let (edges, first) = match axes {
-            [Axis::TopClass { edges, first }] => (edges, first),
-            [Axis::Confidence { edges }] => {
-                all = (vec![edges.clone(); classes], vec![0; classes]);
-                (&all.0, &all.1)
-            }
+        // Nothing is put side by side for more classes than there is room for: a file may claim very many, and very many edges.
+        let (edges, first): (Vec<&Edges>, Vec<u32>) = match axes {
+            _ if classes > MAX_CLASSES => return None,
+            [Axis::TopClass { edges, first }] => (edges.iter().collect(), first.clone()),
+            [Axis::Confidence { edges }] => (vec![edges; classes], vec![0; classes]),
             _ => return None,
         };
         match edges.iter().map(|edges| edges.keys().len()).max() {
-            Some(0..=12) if classes <= MAX_CLASSES => Some(Self::Narrow(bins(edges, first))),
-            Some(13..=28) if classes <= MAX_CLASSES => Some(Self::Wide(bins(edges, first))),
+            Some(0..=12) => Some(Self::Narrow(bins(&edges, &first))),
+            Some(13..=28) => Some(Self::Wide(bins(&edges, &first))),
             _ => None,
         }
     }
@@ -75,8 +73,8 @@ impl<const W: usize> Bins<W> {
     }
 }
 
-fn bins<const W: usize>(edges: &[Edges], first: &[u32]) -> Vec<Bins<W>> {
-    let one = |(edges, &first): (&Edges, &u32)| {
+fn bins<const W: usize>(edges: &[&Edges], first: &[u32]) -> Vec<Bins<W>> {
+    let one = |(edges, &first): (&&Edges, &u32)| {
         let mut keys = [[f32::INFINITY; 4]; W];
         keys.as_flattened_mut().iter_mut().zip(edges.keys()).for_each(|(slot, &key)| *slot = key as f32);
         Bins { keys, first }
