@@ -9,6 +9,9 @@ use crate::simplex::dot;
 /// Draws each leaf's mean m towards the mean of all: (n m + κ m̄)/(n + κ) with κ = σ²/τ², the variance within leaves over that
 /// between them; of the total loss, the irreducible loss and that of each measured oracle separately. Panels follow the irreducible
 /// loss, so that they stay above it.
+///
+/// Leaves whose split is known learn of the irreducible loss from each other alone: what is only bounded elsewhere would leave
+/// bounds here. The others' ends are drawn as strongly as each other, so that they cannot cross.
 pub(crate) fn shrink_leaves(
     leaves: &mut [Option<Decomposition>],
     mixtures: &[Mixture<'_>],
@@ -19,33 +22,41 @@ pub(crate) fn shrink_leaves(
     let Some(first) = leaves.iter().flatten().next() else { return };
     let count = first.oracles.len();
     let spreads: Vec<[f64; 2]> = mixtures.iter().map(|&mixture| spread(mixture, loss, recalibrated)).collect();
-    let total = Pull::of(leaves, |leaf| spreads[leaf][0], |leaf| leaf.total);
-    let [low, high] = [0, 1].map(|end| {
-        Pull::of(leaves, |leaf| spreads[leaf][1], move |leaf| [leaf.irreducible_low, leaf.irreducible_high][end])
-    });
-    let of_oracle = |place: usize| {
-        [0, 1].map(|end| {
-            let value = |leaf: &Decomposition| leaf.oracles[place][end];
-            match oracles.measured(place) {
-                Some(values) => Pull::of(leaves, |leaf| variance(mixtures[leaf], |row| values[row]), value),
-                None => Pull { centre: centre(leaves, value), ..low },
-            }
-        })
+    let total = Pull::of(leaves, |_| true, |leaf| spreads[leaf][0], |leaf| leaf.total);
+    let measured = |place: usize| {
+        let values = oracles.measured(place)?;
+        let spread = |leaf: usize| variance(mixtures[leaf], |row| values[row]);
+        Some(Pull::of(leaves, |_| true, spread, |leaf| leaf.oracles[place][0]))
     };
-    let own: Vec<[Pull; 2]> = (0..count).map(of_oracle).collect();
+    let measured: Vec<Option<Pull>> = (0..count).map(measured).collect();
+    // The ends of the irreducible loss, then those of each oracle.
+    let pulls = |counts: fn(&Decomposition) -> bool| {
+        let low = Pull::of(leaves, counts, |leaf| spreads[leaf][1], |leaf| leaf.irreducible_low);
+        let high = Pull::of(leaves, counts, |leaf| spreads[leaf][1], |leaf| leaf.irreducible_high);
+        let strength = low.strength.min(high.strength);
+        let towards = |centre: f64| Pull { centre, strength };
+        let of_oracle = |(place, measured): (usize, &Option<Pull>)| match measured {
+            Some(pull) => [*pull; 2],
+            None => [0, 1].map(|end| towards(centre(leaves, counts, |leaf| leaf.oracles[place][end]))),
+        };
+        let own: Vec<[Pull; 2]> = measured.iter().enumerate().map(of_oracle).collect();
+        ([low, high].map(|pull| towards(pull.centre)), own)
+    };
+    let (known, bounded) = (pulls(Decomposition::is_known), pulls(|_| true));
     for leaf in leaves.iter_mut().flatten() {
         let n = leaf.effective_rows;
+        let ([low, high], own) = if leaf.is_known() { &known } else { &bounded };
         leaf.total = total.pulled(n, leaf.total);
         leaf.irreducible_low = low.pulled(n, leaf.irreducible_low);
-        leaf.irreducible_high = if low == high { leaf.irreducible_low } else { high.pulled(n, leaf.irreducible_high) };
-        for (ends, pulls) in leaf.oracles.iter_mut().zip(&own) {
+        leaf.irreducible_high = high.pulled(n, leaf.irreducible_high);
+        for (ends, pulls) in leaf.oracles.iter_mut().zip(own) {
             ends.iter_mut().zip(pulls).for_each(|(end, pull)| *end = pull.pulled(n, *end));
         }
     }
 }
 
 /// Towards what, and how strongly.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 struct Pull {
     centre: f64,
     /// κ; infinite if the leaves do not differ by more than chance.
@@ -53,14 +64,17 @@ struct Pull {
 }
 
 impl Pull {
+    /// By the leaves that count.
     fn of(
         leaves: &[Option<Decomposition>],
+        counts: fn(&Decomposition) -> bool,
         spread: impl Fn(usize) -> f64,
         value: impl Fn(&Decomposition) -> f64,
     ) -> Self {
-        let centre = centre(leaves, &value);
+        let centre = centre(leaves, counts, &value);
         let (mut rows, mut squares, mut count, mut within, mut between) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        for (place, leaf) in leaves.iter().enumerate().filter_map(|(place, leaf)| Some((place, leaf.as_ref()?))) {
+        let there = leaves.iter().enumerate().filter_map(|(place, leaf)| Some((place, leaf.as_ref()?)));
+        for (place, leaf) in there.filter(|(_, leaf)| counts(leaf)) {
             let n = leaf.effective_rows;
             rows += n;
             squares += n * n;
@@ -89,10 +103,14 @@ impl Pull {
     }
 }
 
-/// The mean over all rows.
-fn centre(leaves: &[Option<Decomposition>], value: impl Fn(&Decomposition) -> f64) -> f64 {
+/// The mean over all rows of the leaves that count.
+fn centre(
+    leaves: &[Option<Decomposition>],
+    counts: fn(&Decomposition) -> bool,
+    value: impl Fn(&Decomposition) -> f64,
+) -> f64 {
     let (mut sum, mut weight) = (0.0, 0.0);
-    for leaf in leaves.iter().flatten() {
+    for leaf in leaves.iter().flatten().filter(|leaf| counts(leaf)) {
         sum += leaf.weight * value(leaf);
         weight += leaf.weight;
     }

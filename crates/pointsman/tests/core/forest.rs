@@ -33,8 +33,9 @@ fn reordered(table: &Table, order: &[usize]) -> Table {
     let probs = order.iter().flat_map(|&row| table.prediction(row).into_owned()).collect();
     let votes = order.iter().flat_map(|&row| table.votes(row).unwrap().counts()).copied().collect();
     let features = order.iter().flat_map(|&row| table.features(row)).copied().collect();
+    let names = table.feature_names().to_vec();
     let table = Table::new(table.classes().to_vec(), probs).unwrap().with_votes(votes).unwrap();
-    table.with_features(["x", "z"], features).unwrap()
+    table.with_features(names, features).unwrap()
 }
 
 fn message<T>(result: Result<T, Error>) -> String {
@@ -220,6 +221,39 @@ fn leaves_that_differ_by_chance_are_drawn_together() {
         let found = policy.cell(CellId(cell)).unwrap().total();
         assert!((found - all).abs() <= 0.7 * (own - all).abs() + 1e-12, "{found} between {own} and {all}");
     }
+}
+
+/// One label an item in one leaf leaves bounds there, and only there: what labels of the other leaves tell stays told.
+#[test]
+fn a_known_leaf_stays_known_beside_one_that_is_not() {
+    let mut rng = Rng::new(12);
+    let n = 600;
+    let mut votes = Vec::new();
+    for i in 0..n {
+        let (p, k) = [([0.9, 0.1], 3), ([0.6, 0.4], 3), ([0.7, 0.3], 1)][i / 200];
+        votes.extend(rng.votes(&p, k));
+    }
+    let table = Table::new(["a", "b"], [0.6, 0.4].repeat(n)).unwrap().with_votes(votes).unwrap();
+    let table = table.with_features(["x"], (0..n).map(|i| i as f64).collect()).unwrap();
+    let split = |threshold: f64, left: u32| Node::Split { input: 3, threshold, left, missing_right: false };
+    let nodes = [split(400.0, 1), split(200.0, 3), Node::Leaf, Node::Leaf, Node::Leaf];
+    let routers = [&nodes[..], &[split(200.0, 1), Node::Leaf, Node::Leaf]].map(|nodes| {
+        let trees = Trees::new(4, vec![0], nodes).unwrap();
+        let cells = Cells::new(2, vec![pointsman::Axis::Tree { trees }], vec!["x".into()]).unwrap();
+        let backoff = Router::calibrate(&table, &Partition::confidence(10)).unwrap().backoff().as_ref().clone();
+        let rows: Vec<usize> = (0..if nodes.len() == 3 { 400 } else { n }).collect();
+        Router::from_parts(Partition::tree(), cells, backoff, false, &reordered(&table, &rows)).unwrap()
+    });
+    let task = task().route("jury", Oracle::panel(3, Aggregate::Mean).unwrap(), 0.01).unwrap();
+    let [beside, alone] = routers.map(|router| router.policy(&task).unwrap());
+    for x in [100.0, 300.0] {
+        let [beside, alone] = [&beside, &alone].map(|policy| policy.decide_with(&[0.6, 0.4], &[x]).unwrap());
+        assert!(alone.irreducible().is_some() && beside.irreducible() == alone.irreducible());
+        assert_eq!(beside.costs()[1..], alone.costs()[1..]);
+        assert_eq!(beside.costs()[1..], beside.costs_high()[1..], "the oracles' losses are known");
+    }
+    let bounded = beside.decide_with(&[0.6, 0.4], &[500.0]).unwrap();
+    assert!(bounded.irreducible().is_none() && bounded.costs()[1] < bounded.costs_high()[1]);
 }
 
 /// What an oracle was seen to lose differs between leaves, whatever the irreducible loss does.
