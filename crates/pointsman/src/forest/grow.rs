@@ -10,6 +10,9 @@ use super::trees::{MAX_DEPTH, Node};
 /// Nodes with fewer rows than this share of the bins are sorted instead of counted bin by bin.
 const SORT_BELOW: usize = 4;
 
+/// A side with less than this part of a node's weight weighs nothing but rounding.
+const ROUNDING: f64 = 1e-9;
+
 /// How trees are grown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
@@ -112,7 +115,9 @@ pub(super) fn grow(
             scratch.ask(codes.column(input as usize), input, here, &all, rule.leaf, &mut best);
         }
         // What is explained must be more than rounding.
-        let Some(question) = best.filter(|best| best.explained > all.explained() + 1e-9 * all.weight) else { continue };
+        let Some(question) = best.filter(|best| best.explained > all.explained() + ROUNDING * all.weight) else {
+            continue;
+        };
         let column = codes.column(question.input as usize);
         let middle = scratch.divide(here, |row| question.goes_right(column.codes[row as usize]));
         let left = nodes.len();
@@ -218,6 +223,10 @@ fn scan(
         if left.rows < leaf || right.rows < leaf {
             return;
         }
+        // Weights may differ by so much that what is left of the sum has no digit of the truth.
+        if left.weight.min(right.weight) <= ROUNDING * all.weight {
+            return;
+        }
         let explained = left.explained() + right.explained();
         if best.is_none_or(|best| explained > best.explained) {
             *best = Some(Question { explained, input, cut, missing_right, only_missing });
@@ -244,5 +253,25 @@ fn scan(
     }
     if missing.rows > 0.0 {
         offer(missing, 0, false, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Beside weights of 10¹⁷ one of five is nothing: a side of such rows would explain infinitely much.
+    #[test]
+    fn a_side_that_weighs_nothing_explains_nothing() {
+        let bin = |weight: f64, sums: [f64; 2]| Sums { rows: 5.0, weight, sums };
+        let bins = [bin(1e17, [0.0, 1e17]), bin(1e17, [0.0, -1e17]), bin(5.0, [50.0, 0.0])];
+        for bins in [bins, [bins[2], bins[0], bins[1]]] {
+            let mut all = Sums::default();
+            bins.iter().for_each(|bin| all.add(bin));
+            let mut best = None;
+            scan((0..).zip(bins), 0, &all, &Sums::default(), 5, &mut best);
+            let best = best.expect("the heavy rows differ");
+            assert!((best.explained / 2e17 - 1.0).abs() < 1e-9, "{best:?}");
+        }
     }
 }
