@@ -20,20 +20,26 @@ pub(crate) struct Halves {
 }
 
 impl Halves {
-    /// A row's half is told by its rank in the canonical order.
+    /// A row's half is told by its rank in the canonical order: those whose hashes are above the median divide. Of an odd number
+    /// of rows one more is kept.
     pub(crate) fn of(order: &[u32], seed: u64) -> Self {
-        let divides = |rank: usize| nth(seed, rank as u64).is_multiple_of(2);
-        let half = |first: bool| {
-            let rows = order.iter().enumerate().filter(|(rank, _)| divides(*rank) == first);
+        let hash = |rank: usize| nth(seed, rank as u64);
+        let mut hashes: Vec<u64> = (0..order.len()).map(hash).collect();
+        hashes.sort_unstable();
+        // Ranks have different hashes.
+        let median = order.len().checked_sub(1).map_or(0, |last| hashes[last / 2]);
+        let half = |divides: bool| {
+            let rows = order.iter().enumerate().filter(|(rank, _)| (hash(*rank) > median) == divides);
             rows.map(|(_, &row)| row).collect()
         };
         Self { divide: half(true), kept: half(false) }
     }
 }
 
-/// Grows a tree on the first half of a table's rows and cuts it back until each leaf has enough rows of the second.
-pub(crate) fn tree(table: &Table, halves: &Halves, columns: &[usize], seed: u64) -> Result<Trees> {
-    let sample = Sample::of(table, &halves.divide, columns)?;
+/// Grows a tree on the rows that divide, and cuts it back until each leaf has enough of them. The rows that are kept are not even
+/// given: they are as good as new to the leaves, and a leaf may have few of them.
+pub(crate) fn tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) -> Result<Trees> {
+    let sample = Sample::of(table, divide, columns)?;
     let fold = |row: usize| nth(nth(seed, 1), row as u64) % FOLDS;
     let rule = |leaf: usize| Rule { leaf, share: 1.0 };
     let errors_of = |&leaf: &usize| -> Result<Vec<f64>> {
@@ -53,11 +59,11 @@ pub(crate) fn tree(table: &Table, halves: &Halves, columns: &[usize], seed: u64)
         (0..LEAVES.len()).min_by(|&a, &b| sample.mean(&tried[a]).total_cmp(&sample.mean(&tried[b]))).unwrap_or(0);
     let grown = sample.grow_where(|_| true, rule(LEAVES[best]), seed);
     let trees = join(sample.width, std::slice::from_ref(&grown))?;
-    let found = trees.leaves_of_all(&super::inputs::of_rows(table, &halves.kept, columns));
+    let found = trees.leaves_of_all(&super::inputs::of_rows(table, divide, columns));
     thin(&trees, &found)
 }
 
-/// Lets leaves with few rows of the second half, whose leaves are given, join their siblings.
+/// Lets leaves with few rows, whose leaves are given, join their siblings.
 pub(super) fn thin(trees: &Trees, found: &[u32]) -> Result<Trees> {
     let mut counts = vec![0_usize; trees.leaves()];
     found.iter().for_each(|&leaf| counts[leaf as usize] += 1);
@@ -76,7 +82,7 @@ pub(super) fn thin(trees: &Trees, found: &[u32]) -> Result<Trees> {
     Trees::new(trees.inputs(), vec![0], &out)
 }
 
-/// A subtree that stays, and its rows of the second half.
+/// A subtree that stays, and its rows.
 enum Kept {
     Leaf(usize),
     Split(Node, Box<[Kept; 2]>, usize),

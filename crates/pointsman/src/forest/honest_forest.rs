@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::divide::Points;
-use super::honest::{Halves, thin};
+use super::honest::thin;
 use super::inputs;
 use super::learn::{Bag, forest};
 use super::scorer::{MAX_SCORES, Scorer};
@@ -50,20 +50,21 @@ impl HonestForest {
         Ok(Self { scorer, shares, cells })
     }
 
-    /// Grows the trees on the rows that divide, then divides by what the trees that were not grown on a row expect of it. Cells with
-    /// few of the rows that are kept join their siblings; no label of these is looked at.
+    /// Grows the trees on the rows that divide, then divides by what the trees that were not grown on a row expect of it. Cells in
+    /// which few of these rows would be as queries join their siblings. The rows that are kept are not even
+    /// given.
     pub(crate) fn learn(
         table: &Table,
-        halves: &Halves,
+        divide: &[u32],
         columns: &[usize],
         trees: usize,
         seed: u64,
         step: &(dyn Fn() + Sync),
     ) -> Result<Self> {
-        let trees = forest(table, &halves.divide, columns, trees, seed, step)?.trees;
-        let told = Told::of(table, &halves.divide);
+        let trees = forest(table, divide, columns, trees, seed, step)?.trees;
+        let told = Told::of(table, divide);
         let width = told.width();
-        let rows: Vec<u32> = told.ranks.iter().map(|&rank| halves.divide[rank as usize]).collect();
+        let rows: Vec<u32> = told.ranks.iter().map(|&rank| divide[rank as usize]).collect();
         let coded = trees.coded(&inputs::of_rows(table, &rows, columns));
         let sample: Vec<usize> = (0..rows.len()).step_by(rows.len().div_ceil(SAMPLE).max(1)).collect();
         let of_tree = |tree: usize| {
@@ -100,8 +101,7 @@ impl HonestForest {
         let scores = settled.into_iter().flat_map(|tree| tree.all).collect();
         let scorer = Scorer::new(trees, width, scores)?;
         let cells = Trees::new(width, vec![0], &nodes)?;
-        let kept = scorer.of_rows(table, &halves.kept, columns);
-        let cells = thin(&cells, &cells.leaves_of_all(&kept))?;
+        let cells = thin(&cells, &cells.leaves_of_all(&scorer.of_rows(table, divide, columns)))?;
         Self::new(scorer, told.shares, cells)
     }
 

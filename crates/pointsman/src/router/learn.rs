@@ -49,15 +49,15 @@ impl Router {
         super::check_rows(table)?;
         match partition.factors() {
             [Factor::Tree] => {
-                let divide = |halves: &Halves, columns: &[usize]| {
-                    Ok(Axis::Tree { trees: forest::tree(table, halves, columns, seed)? })
+                let divide = |divide: &[u32], columns: &[usize]| {
+                    Ok(Axis::Tree { trees: forest::tree(table, divide, columns, seed)? })
                 };
                 Ok((Self::learn_honestly(table, partition, seed, divide)?, None))
             }
             [Factor::HonestForest { trees }] => {
                 super::check_walks(partition, table.rows())?;
-                let divide = |halves: &Halves, columns: &[usize]| {
-                    Ok(Axis::HonestForest { forest: HonestForest::learn(table, halves, columns, *trees, seed, step)? })
+                let divide = |divide: &[u32], columns: &[usize]| {
+                    Ok(Axis::HonestForest { forest: HonestForest::learn(table, divide, columns, *trees, seed, step)? })
                 };
                 Ok((Self::learn_honestly(table, partition, seed, divide)?, None))
             }
@@ -96,12 +96,12 @@ impl Router {
         table: &Table,
         partition: &Partition,
         seed: u64,
-        divide: impl FnOnce(&Halves, &[usize]) -> Result<Axis>,
+        divide: impl FnOnce(&[u32], &[usize]) -> Result<Axis>,
     ) -> Result<Self> {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let halves = Halves::of(&canonical_order(table, &columns), seed);
         let kept = table.select(&halves.kept, &columns);
-        let axes = vec![divide(&halves, &columns)?];
+        let axes = vec![divide(&halves.divide, &columns)?];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
         let backoff = Self::fit_backoff(&kept, BACKOFF_BINS)?;
         Self::from_parts(partition.clone(), cells, backoff, false, &kept)

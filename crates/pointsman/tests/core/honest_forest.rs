@@ -42,19 +42,23 @@ fn forest(router: &Router) -> &HonestForest {
 }
 
 #[test]
-fn one_half_fills_at_most_25_cells_of_enough_rows() {
-    for rows in [130, 400, 1_600] {
+fn one_half_fills_at_most_25_cells() {
+    let (mut sparse, mut all) = (0, 0);
+    for rows in [130, 401, 1_600] {
         let router = Router::calibrate(&world(rows, 2, 2, 1), &Partition::honest_forest(10)).unwrap();
         let (kept, cells) = (router.rows().rows(), router.cells().count());
-        assert!((rows * 2 / 5..rows * 3 / 5).contains(&kept), "{kept} of {rows} rows are kept");
-        let most = (kept / SPARSE).min(25);
+        assert_eq!(kept, rows.div_ceil(2), "half of the rows are kept");
+        let most = (rows / 2 / SPARSE).min(25);
         assert!(cells <= most && 2 * cells >= most, "{cells} cells of {kept} rows");
         for cell in (0..cells as u32).map(CellId) {
-            assert!(router.mixture(cell).len() >= SPARSE, "{} rows", router.mixture(cell).len());
             let name = router.cells().name(cell, router.classes());
             assert!(cells == 1 || name.contains("reducible") || name.contains("share of"), "{name}");
+            // The other half divided: how many rows of this one are in a cell is chance.
+            sparse += usize::from(router.mixture(cell).len() < SPARSE / 2);
+            all += 1;
         }
     }
+    assert!(5 * sparse <= all, "{sparse} of {all} cells are sparse");
 }
 
 /// Items that look alike are in one cell, which may have most of the rows.
@@ -70,9 +74,6 @@ fn items_that_look_alike_stay_together() {
     let mut alike: Vec<CellId> = found.into_iter().zip(&x).filter(|(_, x)| **x == 0.5).map(|(cell, _)| cell).collect();
     alike.dedup();
     assert_eq!((alike.len(), router.cells().count() > 1), (1, true));
-    for cell in (0..router.cells().count() as u32).map(CellId) {
-        assert!(router.mixture(cell).len() >= SPARSE);
-    }
 }
 
 proptest! {
@@ -271,22 +272,28 @@ fn cells_are_not_picked_by_their_own_noise() {
         mean / (off.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n / n).sqrt()
     });
     println!("off by {honest:.1} standard errors, with the rows that divided by {own:.1}");
-    assert!(honest.abs() < 3.5 && own > 5.0, "off by {honest} and {own} standard errors");
+    assert!(honest.abs() < 3.0 && own > 4.0, "off by {honest} and {own} standard errors");
 }
 
 /// All intervals of all cells hold at once at least as often as promised, and so does the regret bound at several prices.
 #[test]
-fn certificates_of_honest_forests_hold() {
+fn certificates_of_honest_partitions_hold() {
     const CONFIDENCE: f64 = 0.8;
     const DRAWS: usize = 150;
     // What a grid of confidences is off by, at most.
     const GRID: f64 = 2e-3;
-    for (loss, k) in [(Loss::brier(), 3), (Loss::zero_one(), 4)] {
+    let asked = [
+        (Partition::honest_forest(4), Loss::brier(), 3),
+        (Partition::honest_forest(4), Loss::zero_one(), 4),
+        (Partition::tree(), Loss::brier(), 3),
+        (Partition::tree(), Loss::zero_one(), 4),
+    ];
+    for (partition, loss, k) in asked {
         let mut rng = Rng::new(2000 + k as u64);
         let (mut failed, mut certain) = (0, 0.0);
         for draw in 0..DRAWS {
             let table = World::draw(&mut rng, 600, k);
-            let router = Router::learn(&table, &Partition::honest_forest(4), draw as u64, &|| ()).unwrap().0;
+            let router = Router::learn(&table, &partition, draw as u64, &|| ()).unwrap().0;
             let certificate = router.certificate(&task(&loss, 0.1, None), CONFIDENCE).unwrap();
             let truth = truth(&router, certificate.loss());
             let near = |interval: pointsman::Interval, value: f64| {
@@ -309,8 +316,8 @@ fn certificates_of_honest_forests_hold() {
             }
             failed += usize::from(!holds);
         }
-        println!("{loss}, k = {k}: {failed} of {DRAWS} failed, certain {certain:.3}");
-        assert!(failed as f64 <= (1.0 - CONFIDENCE) * DRAWS as f64, "{loss}: {failed} of {DRAWS} failed");
-        assert!(certain > 0.1, "{loss}: certificates that say nothing hold too");
+        println!("{partition}, {loss}, k = {k}: {failed} of {DRAWS} failed, certain {certain:.3}");
+        assert!(failed as f64 <= (1.0 - CONFIDENCE) * DRAWS as f64, "{partition}, {loss}: {failed} of {DRAWS} failed");
+        assert!(certain > 0.1, "{partition}, {loss}: certificates that say nothing hold too");
     }
 }
