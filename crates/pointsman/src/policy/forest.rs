@@ -283,9 +283,9 @@ impl Leaves {
         let trees = self.forest.trees().count() as f64;
         out.iter_mut().for_each(|sum| *sum /= trees);
         if self.slope != 0.0 {
-            let (mut buffer, divisor) = ([0.0; MAX_OWN_CLASSES], simplex::divisor(prediction));
+            let mut buffer = [0.0; MAX_OWN_CLASSES];
             let served = &mut buffer[..prediction.len()];
-            served.iter_mut().zip(prediction).for_each(|(slot, x)| *slot = x.to_f64() / divisor);
+            simplex::normalise_into(prediction, served);
             out[1] = (out[1] + self.slope * self.loss.entropy(served)).max(0.0);
         }
     }

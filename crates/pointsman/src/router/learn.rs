@@ -9,14 +9,31 @@ use crate::table::Table;
 /// Standard errors above which a forest counts as better.
 const CLEAR: f64 = 2.0;
 
+/// Errors below this, where two is usual, are rounding.
+const ROUNDING: f64 = 1e-9;
+
 /// How `auto` chose a partition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// What it chose among; the first is the one chosen.
     pub candidates: Vec<Candidate>,
     /// By how much the forest's error is below that of the best of the others and of no partition at all, in standard errors
-    /// of the difference. It is chosen above two.
+    /// of the difference. It is chosen above two. Zero if no forest was tried.
     pub margin: f64,
+    /// Why no forest was tried, if none was.
+    pub without_forest: Option<String>,
+}
+
+impl Choice {
+    /// Why the first candidate was chosen, in a few words.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match (&self.without_forest, self.margin > CLEAR) {
+            (Some(reason), _) => reason,
+            (None, true) => "clearly better",
+            (None, false) => "a forest is not clearly better",
+        }
+    }
 }
 
 /// A partition that `auto` has looked at.
@@ -111,7 +128,9 @@ impl Router {
     fn choose(table: &Table, seed: u64, step: &(dyn Fn() + Sync)) -> Result<(Self, Option<Choice>)> {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = canonical_order(table, &columns);
-        let learned = grow(table, TREES, seed, step)?;
+        // Nobody asked for so many trees, so that nobody can use fewer.
+        let too_large = super::check_size(table.rows(), TREES).is_err();
+        let learned = if too_large { None } else { Some(grow(table, TREES, seed, step)?) };
         let mut simple = Vec::new();
         for partition in [Partition::top_class(10), Partition::confidence(30)] {
             let cells = Cells::fit(&partition, table)?;
@@ -122,27 +141,37 @@ impl Router {
         let alone = forest::errors_of_cells(table, &order, &vec![0; table.rows()], 1);
         let weights = forest::weights_of_pairs(table, &order);
         let mean = |errors: &[f64]| mean(errors, &weights);
-        let explained = |errors: &[f64]| 1.0 - mean(errors).0 / mean(&alone).0;
+        // Where all rows are alike there is nothing but rounding to explain.
+        let left = Some(mean(&alone).0).filter(|left| *left > ROUNDING);
+        let explained = |errors: &[f64]| left.map_or(0.0, |left| 1.0 - mean(errors).0 / left);
         simple.sort_by(|a, b| mean(&a.1).0.total_cmp(&mean(&b.1).0));
         // Cells that tell nothing apart are no match for the mean of all rows; a forest that does no better is none either.
         let rival = [&simple[0].1, &alone].into_iter().min_by(|a, b| mean(a).0.total_cmp(&mean(b).0)).unwrap_or(&alone);
-        let less: Vec<f64> = rival.iter().zip(&learned.errors).map(|(rival, forest)| rival - forest).collect();
-        let (difference, error) = mean(&less);
-        let margin = if error > 0.0 { difference / error } else { 0.0 };
+        let margin = learned.as_ref().map_or(0.0, |learned| {
+            let less: Vec<f64> = rival.iter().zip(&learned.errors).map(|(rival, forest)| rival - forest).collect();
+            let (difference, error) = mean(&less);
+            if error > 0.0 && left.is_some() { difference / error } else { 0.0 }
+        });
         let mut candidates: Vec<Candidate> = simple
             .into_iter()
             .map(|(partition, errors)| Candidate { partition, explained: explained(&errors) })
             .collect();
-        let of_forest = Candidate { partition: Partition::forest(TREES), explained: explained(&learned.errors) };
-        let router = if margin > CLEAR {
-            candidates.insert(0, of_forest);
-            let backoff = Self::fit_backoff(table, BACKOFF_BINS)?;
-            Self::from_forest(Partition::forest(TREES), learned.trees, seed, backoff, table)?
-        } else {
-            candidates.push(of_forest);
-            Self::calibrate(table, &candidates[0].partition)?
+        let of_forest =
+            |errors: &[f64]| Candidate { partition: Partition::forest(TREES), explained: explained(errors) };
+        let without_forest =
+            too_large.then(|| format!("{} rows are too many for a forest of {TREES} trees", table.rows()));
+        let router = match learned {
+            Some(learned) if margin > CLEAR => {
+                candidates.insert(0, of_forest(&learned.errors));
+                let backoff = Self::fit_backoff(table, BACKOFF_BINS)?;
+                Self::from_forest(Partition::forest(TREES), learned.trees, seed, backoff, table)?
+            }
+            learned => {
+                candidates.extend(learned.map(|learned| of_forest(&learned.errors)));
+                Self::calibrate(table, &candidates[0].partition)?
+            }
         };
-        Ok((router, Some(Choice { candidates, margin })))
+        Ok((router, Some(Choice { candidates, margin, without_forest })))
     }
 }
 

@@ -88,6 +88,14 @@ fn a_decision_loss_sees_the_act_a_prediction_leads_to() {
         let gain = policy.replay(&test).unwrap().evaluate(&policy).unwrap().gain;
         let [forest, best] = ["higher-order", "total-uncertainty"].map(|name| gain.get(name).unwrap().unwrap());
         assert!(forest > best - 0.01, "{loss}: {forest} of {best}");
+        // A sum that is off by noise changes no cost, but where it leads to another leaf.
+        let total = |row: &[f64]| policy.decide(row).unwrap().total();
+        let predictions = test.predictions();
+        let same = predictions.chunks_exact(4).take(200).filter(|row| {
+            let off: Vec<f64> = row.iter().map(|x| x * (1.0 + 5e-6)).collect();
+            (total(&off) - total(row)).abs() < 1e-9
+        });
+        assert!(same.count() > 150, "{loss}");
     }
 }
 
@@ -456,6 +464,22 @@ fn auto_takes_a_forest_where_it_helps() {
         Table::new(["a", "b"], f.iter().flat_map(|f| [*f, 1.0 - f]).collect()).unwrap().with_votes(votes).unwrap();
     let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
     assert!(!router.partition().factors()[0].learns(), "{choice:?}");
+    assert_eq!(choice.unwrap().reason(), "a forest is not clearly better");
+}
+
+/// Nobody asked for a forest, so that its size is no reason to fail; and where no row differs nothing is explained.
+#[test]
+fn auto_does_without_a_forest_of_too_many_rows() {
+    let n = 1_342_178;
+    let table = Table::new(["a", "b"], [0.6, 0.4].repeat(n)).unwrap().with_votes([2, 1].repeat(n)).unwrap();
+    let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
+    let choice = choice.unwrap();
+    assert_eq!(router.partition().to_string(), "top-class:10");
+    assert_eq!(choice.reason(), "1342178 rows are too many for a forest of 200 trees");
+    assert_eq!(choice.candidates.iter().map(|candidate| candidate.explained).collect::<Vec<_>>(), [0.0; 2]);
+    let few = Table::new(["a", "b"], [0.6, 0.4].repeat(60)).unwrap().with_votes([2, 1].repeat(60)).unwrap();
+    let choice = Router::learn(&few, &Partition::auto(), 0, &|| ()).unwrap().1.unwrap();
+    assert_eq!(choice.candidates.iter().map(|candidate| candidate.explained).collect::<Vec<_>>(), [0.0; 3]);
 }
 
 #[test]
