@@ -11,6 +11,8 @@ mod plan;
 mod statistics;
 mod uniform;
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 pub use betting::Interval;
@@ -23,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::estimate::{Asked, Column, answers_of};
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
-use crate::partition::CellId;
+use crate::partition::{CellId, Cells};
 use crate::policy::{Decision, Level, Policy};
 use crate::router::{Mixture, Router};
 use crate::task::{Route, Task};
@@ -36,6 +38,9 @@ const HEAVIEST: f64 = 20.0;
 
 /// More answers than this are compared with predicting item by item, but not with each other.
 const PAIRED: usize = 8;
+
+/// The most intervals, about a gigabyte of them.
+const MAX_INTERVALS: usize = 1 << 26;
 
 /// Regrets below this part of the loss's bound are rounding.
 const ROUNDING: f64 = 1e-12;
@@ -60,6 +65,8 @@ const BAYES: usize = 1;
 pub struct Certificate {
     confidence: f64,
     rules: Rules,
+    /// Which cells these are.
+    found: Arc<Cells>,
     cells: Vec<CellCertificate>,
     shares: Vec<f64>,
     /// By how much the share of any set of cells may be above what was counted.
@@ -160,6 +167,7 @@ impl Router {
         Ok(Certificate {
             confidence,
             rules,
+            found: self.cells().clone(),
             cells,
             shares,
             share_error: (relative * (doubt / (2.0 * n)).sqrt()).min(1.0),
@@ -200,8 +208,15 @@ impl Rules {
         let asked = Asked::of(task);
         // Each answer's cost, and differences of pairs.
         let answers = 2 + asked.oracles().count();
+        let cells = router.cells().count();
+        if cells.saturating_mul(answers * answers) > MAX_INTERVALS {
+            return Err(Error::Task(format!(
+                "a certificate of {cells} cells and {answers} answers (predicting, knowing the truth and each other oracle): cells \
+                 times the square of answers must not be above {MAX_INTERVALS}; use fewer bins or fewer oracles"
+            )));
+        }
         let pairs = if answers <= PAIRED { answers * (answers - 1) / 2 } else { answers - 1 };
-        let intervals = (answers + pairs) * router.cells().count() * tasks.max(1);
+        let intervals = (answers + pairs) * cells * tasks.max(1);
         let alpha = (1.0 - FOR_SHARES) * (1.0 - confidence) / intervals as f64 / 2.0;
         Ok(Self { loss: task.loss().certified(classes), asked, alpha })
     }
@@ -380,7 +395,7 @@ impl Certificate {
     pub fn judge(&self, policy: &Policy) -> Result<Judgement> {
         let task = &policy.priced_task();
         self.check(task)?;
-        if policy.cells().count() != self.cells.len() {
+        if !policy.decides_in(&self.found) {
             return Err(Error::Router("the policy and the certificate are of different routers".into()));
         }
         let names = task.action_names();

@@ -70,7 +70,7 @@ impl Router {
     /// `splits` random re-splits a cell, drawn from `seed`, give floor and p-value. `done` is called once a cell.
     ///
     /// # Errors
-    /// If the table has no votes, other classes, or lacks a feature or a measured oracle.
+    /// If the table has no votes, other classes, or lacks a feature or a measured oracle, or if the policy is another router's.
     pub fn calibration_error(
         &self,
         table: &Table,
@@ -81,6 +81,11 @@ impl Router {
     ) -> Result<CalibrationError> {
         if !table.has_votes() {
             return Err(Error::Table("the calibration error needs votes: columns votes_<class>".into()));
+        }
+        if !policy.is_of(self) {
+            return Err(Error::Router(
+                "the policy is of another router: compile it with this one, Router::policy".into(),
+            ));
         }
         let mut held_out = vec![Vec::new(); self.cells().count()];
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {

@@ -32,6 +32,9 @@ pub(crate) use limit::Course;
 pub use limit::Surcharge;
 pub use tally::{Tally, TallySummary};
 
+/// The most costs, about a gigabyte with both of their ends.
+const MAX_COSTS: usize = 1 << 26;
+
 /// A router × a task: decides queries without allocating or locking.
 ///
 /// ```
@@ -94,6 +97,7 @@ impl Router {
     pub fn policy(&self, task: &Task) -> Result<Policy> {
         task.loss().check_classes(self.classes().len())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
+        check_size(self.cells().count(), task)?;
         let (loss, estimator) = (task.loss(), task.chosen_estimator());
         let asked = Asked::of(task);
         let mut oracles = RowLosses::of(self.rows(), loss, &asked)?;
@@ -150,6 +154,7 @@ impl Policy {
         if estimates.leaves.is_some() {
             forest::check_task(&task)?;
         }
+        check_size(cells.count(), &task)?;
         let actions = task.actions();
         let sources = estimates.sources.len();
         let mut policy = Self {
@@ -286,6 +291,18 @@ impl Policy {
     #[inline]
     fn is_empty(&self, cell: u32) -> bool {
         !self.estimates.empty.is_empty() && self.estimates.empty.binary_search(&cell).is_ok()
+    }
+
+    /// Whether these are the cells it decides in: those of its router, or of one put together again.
+    pub(crate) fn decides_in(&self, cells: &Arc<Cells>) -> bool {
+        Arc::ptr_eq(&self.cells, cells) || self.cells == *cells
+    }
+
+    /// Whether it decides in a router's cells, of which the same have rows.
+    pub(crate) fn is_of(&self, router: &Router) -> bool {
+        let alike =
+            |cell: u32| self.estimates.sources[cell as usize].is_none() == router.mixture(CellId(cell)).is_empty();
+        self.decides_in(router.cells()) && (0..self.cells.count() as u32).all(alike)
     }
 
     /// Whether both were compiled as one and differ in prices at most.
@@ -460,4 +477,16 @@ impl Policy {
             code => self.task.routes().get(code - 1).map_or(Action::Abstain, |route| Action::Route(route.name())),
         }
     }
+}
+
+/// Refuses tables of costs that would take gigabytes.
+fn check_size(cells: usize, task: &Task) -> Result<()> {
+    let actions = task.actions();
+    if cells.saturating_mul(actions) > MAX_COSTS {
+        return Err(Error::Task(format!(
+            "a policy of {cells} cells and {actions} actions: cells times actions must not be above {MAX_COSTS}; use fewer bins \
+             or fewer routes"
+        )));
+    }
+    Ok(())
 }

@@ -4,7 +4,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use pointsman::{Action, Axis, CellId, Cells, Estimator, Loss, Oracle, Partition, Router, Table, Task, Verdict};
+use pointsman::{
+    Action, Axis, CellId, Cells, Estimator, Loss, Oracle, Partition, Router, Table, Task, Verdict,
+};
 
 use crate::world::{CLASS_NAMES, Rng, table};
 
@@ -288,4 +290,57 @@ fn shares_go_by_weight() {
     let task = Task::new(Loss::zero_one()).route("expert", Oracle::bayes(), 0.5).unwrap();
     let shares = router.policy(&task).unwrap().shares();
     assert_eq!(shares.iter().collect::<Vec<_>>(), [("predict", &0.99), ("route:expert", &0.01)]);
+}
+
+/// Where a policy is judged by what a router or certificate knows of its cells, these must be its cells.
+#[test]
+fn another_router_s_policy_is_not_judged() {
+    let f: Vec<f64> = (0..40_u8).map(|i| 0.5 + f64::from(i) * 0.01).collect();
+    let rows =
+        |f: &[f64]| table(2, &f.iter().map(|f| vec![*f, 1.0 - f]).collect::<Vec<_>>(), &vec![vec![3, 1]; f.len()]);
+    let calibration = rows(&f);
+    let task = Task::new(Loss::brier()).route("jury", "panel:m=2".parse().unwrap(), 0.01).unwrap();
+    let router = Router::calibrate(&calibration, &Partition::confidence(4)).unwrap().recalibrated();
+    let own = router.policy(&task).unwrap();
+    let certificate = router.certificate(&task, 0.9).unwrap();
+    assert!(router.calibration_error(&calibration, &own, 2, 0, || ()).is_ok() && certificate.judge(&own).is_ok());
+    // A router put together again is the same one.
+    let (cells, backoff) = ((**router.cells()).clone(), (**router.backoff()).clone());
+    let again = Router::from_parts(router.partition().clone(), cells, backoff, true, router.rows()).unwrap();
+    assert!(certificate.judge(&again.policy(&task).unwrap()).is_ok());
+    assert!(router.calibration_error(&calibration, &again.policy(&task).unwrap(), 2, 0, || ()).is_ok());
+    // Fewer cells, as many others, and the same of which some have no rows.
+    let fewer = Router::calibrate(&calibration, &Partition::confidence(2)).unwrap();
+    let others = Router::calibrate(&rows(&f[..20]), &Partition::confidence(4)).unwrap();
+    assert_eq!(others.cells().count(), router.cells().count());
+    let half_empty = Router::calibrate_like(&rows(&f[..20]), &router).unwrap();
+    for (other, is_judged) in [(fewer, false), (others, false), (half_empty, true)] {
+        let policy = other.recalibrated().policy(&task).unwrap();
+        let error = router.calibration_error(&calibration, &policy, 2, 0, || ());
+        assert!(error.unwrap_err().to_string().contains("another router"));
+        assert_eq!(certificate.judge(&policy).is_ok(), is_judged);
+    }
+}
+
+/// Cells times routes make tables of gigabytes that nobody would look at: said before they are made.
+#[test]
+fn very_many_cells_and_routes_are_refused() {
+    let n = 100_u32;
+    let values: Vec<f64> = (0..n).flat_map(|i| [f64::from(i); 3]).collect();
+    let rows = Table::new(["a", "b"], [0.6, 0.4].repeat(n as usize)).unwrap().with_votes([2, 1].repeat(n as usize));
+    let rows = rows.unwrap().with_features(["a", "b", "c"], values).unwrap();
+    let wide = |task: Task, kind: fn(u32) -> Oracle| {
+        (0..200).fold(task, |task, i| task.route(format!("r{i}"), kind(i), 0.1).unwrap())
+    };
+    let router = Router::calibrate(&rows, &"features:x_a=100,x_b=100,x_c=100".parse().unwrap()).unwrap();
+    let error = router.policy(&wide(Task::new(Loss::brier()), |_| Oracle::bayes())).unwrap_err().to_string();
+    assert!(error.contains("1000000 cells and 201 actions") && error.contains("fewer routes"), "{error}");
+    let few = Task::new(Loss::brier()).route("one", Oracle::bayes(), 0.1).unwrap();
+    let policy = router.policy(&few).unwrap();
+    assert!(policy.reprice(&wide(Task::new(Loss::brier()), |_| Oracle::bayes())).is_err());
+    let router = Router::calibrate(&rows, &"features:x_a=100,x_b=100".parse().unwrap()).unwrap();
+    let panels = wide(Task::new(Loss::brier()), |i| format!("panel:m={}", i + 1).parse().unwrap());
+    let error = router.certificate(&panels, 0.9).unwrap_err().to_string();
+    assert!(error.contains("10000 cells and 202 answers") && error.contains("fewer oracles"), "{error}");
+    assert!(router.plan(&panels, 0.9).is_err());
 }
