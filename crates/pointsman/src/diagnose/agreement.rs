@@ -5,6 +5,8 @@
 //! a majority vote counted as one more label makes none of the latter. Counts cannot tell an adjudicated item
 //! from one that is simply easy, so only cells are looked at in which most items are contested.
 
+use std::cmp::Ordering;
+
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
@@ -261,13 +263,21 @@ fn greatest_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
-/// Rows are sorted by content: equal ones are neighbours.
+/// Rows that are another one again, whatever they weigh; missing values are alike.
 fn identical_rows(ordered: &Ordered) -> usize {
     let rows = &ordered.rows;
-    let alike = |a: usize, b: usize| {
-        rows.prediction(a) == rows.prediction(b)
-            && rows.features(a) == rows.features(b)
-            && rows.votes(a).map(Votes::counts) == rows.votes(b).map(Votes::counts)
+    let compare = |a: &usize, b: &usize| {
+        let (a, b) = (*a, *b);
+        let votes = |row: usize| rows.votes(row).map(Votes::counts);
+        let reals = |a: &[f64], b: &[f64]| {
+            a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        votes(a)
+            .cmp(&votes(b))
+            .then_with(|| reals(&rows.prediction(a), &rows.prediction(b)))
+            .then_with(|| reals(rows.features(a), rows.features(b)))
     };
-    (1..rows.rows()).filter(|&row| alike(row - 1, row)).count()
+    let mut order: Vec<usize> = (0..rows.rows()).collect();
+    order.sort_unstable_by(compare);
+    order.windows(2).filter(|pair| compare(&pair[0], &pair[1]).is_eq()).count()
 }

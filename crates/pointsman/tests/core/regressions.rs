@@ -344,3 +344,21 @@ fn very_many_cells_and_routes_are_refused() {
     assert!(error.contains("10000 cells and 202 answers") && error.contains("fewer oracles"), "{error}");
     assert!(router.plan(&panels, 0.9).is_err());
 }
+
+/// Rows are the same whatever they weigh, and a missing value is like another.
+#[test]
+fn rows_that_come_twice_are_counted() {
+    let (mut probs, mut votes, mut features, mut weights) = (vec![], vec![], vec![], vec![]);
+    for i in 0..60_u32 {
+        // Each twice, in weights that put other rows between the two.
+        for weight in [1.0, 2.0] {
+            probs.push(vec![0.6, 0.4]);
+            votes.push(vec![2, 1]);
+            features.push(if i == 7 { f64::NAN } else { f64::from(i) });
+            weights.push(weight);
+        }
+    }
+    let rows = table(2, &probs, &votes).with_features(["x"], features).unwrap().with_weights(weights).unwrap();
+    let diagnosis = pointsman::diagnose(&rows, &Task::new(Loss::brier()), &Partition::confidence(3), || ()).unwrap();
+    assert_eq!(diagnosis.agreement.identical_rows, 60);
+}
