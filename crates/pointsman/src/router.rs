@@ -29,6 +29,9 @@ pub const SPARSE: usize = 30;
 /// Bins of the fall-back by confidence when the partition does not say.
 const BACKOFF_BINS: usize = 10;
 
+/// The most of them: a verdict numbers the pairs of an empty cell and a confidence.
+const MAX_BACKOFF_BINS: usize = 100;
+
 /// Rows of a cell from which counting sorts faster than comparing.
 const WORTH_COUNTING: usize = 256;
 
@@ -40,9 +43,6 @@ const MAX_IN_LEAVES: usize = 1 << 28;
 
 /// Cells of a forest.
 const SCORE_BINS: usize = 25;
-
-/// The most of them: a verdict numbers the pairs of an empty cell and a confidence.
-const MAX_BACKOFF_BINS: usize = 100;
 
 /// A partition fitted to calibration rows, and those rows, cell by cell.
 ///

@@ -1,6 +1,6 @@
 //! The decision path does not allocate, and cells take no more room than their edges.
 
-use pointsman::{Axis, Cells, Edges, Loss, Oracle, Partition, Router, Table, Task, Verdict};
+use pointsman::{Axis, CellId, Cells, Edges, Loss, Node, Oracle, Partition, Router, Table, Task, Trees, Verdict};
 
 #[test]
 fn deciding_allocates_nothing() {
@@ -79,4 +79,18 @@ fn edges_are_not_copied_for_every_class() {
     let counted = allocation_counter::measure(|| count = Cells::new(classes, axes, vec![]).unwrap().count());
     assert_eq!(count, 2_001);
     assert!(counted.bytes_total < 1 << 20, "{} bytes for {edges} edges", counted.bytes_total);
+}
+
+/// A report names all cells: the ways to them are found once, not once a cell.
+#[test]
+fn naming_a_leaf_does_not_look_at_all_nodes() {
+    let splits = 2_000_u32;
+    let split = |i: u32| Node::Split { input: 0, threshold: f64::from(i), left: 2 * i + 1, missing_right: false };
+    let nodes: Vec<Node> = (0..splits).map(split).chain((0..=splits).map(|_| Node::Leaf)).collect();
+    let trees = Trees::new(3, vec![0], &nodes).unwrap();
+    let cells = Cells::new(2, vec![Axis::Tree { trees }], vec![]).unwrap();
+    let classes = ["a".to_owned(), "b".to_owned()];
+    let mut name = String::new();
+    let counted = allocation_counter::measure(|| name = cells.name(CellId(splits), &classes));
+    assert!(name.starts_with("prob_a") && counted.bytes_total < 2_000, "{} bytes for {name:?}", counted.bytes_total);
 }

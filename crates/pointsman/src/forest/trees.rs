@@ -179,13 +179,19 @@ impl Trees {
 
     /// The nodes, tree by tree.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + '_ {
-        self.steps[..self.numbers.len()].iter().map(|step| match step.code() {
+        (0..self.numbers.len()).map(|place| self.node(place))
+    }
+
+    /// One of them.
+    pub(crate) fn node(&self, place: usize) -> Node {
+        let step = self.steps[place];
+        match step.code() {
             NEVER => Node::Leaf,
             code => {
                 let (input, threshold, missing_right) = self.cuts.question(step.column(), code);
                 Node::Split { input, threshold, left: step.left(), missing_right }
             }
-        })
+        }
     }
 
     /// The leaf of one tree that a query falls in.

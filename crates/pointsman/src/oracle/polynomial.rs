@@ -13,7 +13,7 @@ pub(crate) struct Polynomial {
     labels: usize,
     classes: usize,
     coefficients: Vec<f64>,
-    /// In how many ways so many labels fall on so many classes: entry [classes][labels].
+    /// In how many ways so many labels fall on so many classes: entry `[classes][labels]`.
     sizes: Vec<Vec<usize>>,
 }
 

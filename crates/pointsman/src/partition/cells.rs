@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::edges::{Edges, double, single};
 use super::grid::Grid;
-use super::path;
+use super::path::Paths;
 use super::{Factor, MAX_CELLS, Partition};
 use crate::error::{Error, Result};
 use crate::forest::{Forest, HonestForest, Trees, inputs};
@@ -94,6 +94,8 @@ pub struct Cells {
     count: usize,
     features: Vec<String>,
     grid: Option<Grid>,
+    /// The ways to the leaves, if cells are leaves.
+    paths: Paths,
 }
 
 impl Cells {
@@ -147,8 +149,10 @@ impl Cells {
             count = count.saturating_mul(axis.bins());
         }
         if axes.is_empty() || count > MAX_CELLS {
+            let by_level = axes.iter().any(|axis| matches!(axis, Axis::LevelSets { .. }));
+            let advice = if by_level { "use top-class or confidence instead of level-sets" } else { "use fewer bins" };
             return Err(Error::Partition(format!(
-                "the partition has {count} cells; at least 1 and at most {MAX_CELLS} are possible: use fewer bins"
+                "the partition has {count} cells; at least 1 and at most {MAX_CELLS} are possible: {advice}"
             )));
         }
         let mut strides = vec![1; axes.len()];
@@ -156,7 +160,12 @@ impl Cells {
             strides[i - 1] = strides[i] * axes[i].bins();
         }
         let grid = Grid::of(&axes, classes);
-        Ok(Self { classes, axes, strides, count, features, grid })
+        let paths = match axes.as_slice() {
+            [Axis::Tree { trees }] => Paths::of(trees),
+            [Axis::HonestForest { forest }] => Paths::of(forest.cells()),
+            _ => Paths::default(),
+        };
+        Ok(Self { classes, axes, strides, count, features, grid, paths })
     }
 
     /// How many cells there are.
@@ -262,8 +271,7 @@ impl Cells {
     /// What lies in a cell, in words.
     #[must_use]
     pub fn name(&self, cell: CellId, classes: &[String]) -> String {
-        let part =
-            |(axis, stride): (&Axis, &usize)| axis.name(cell.index() / stride % axis.bins(), classes, &self.features);
+        let part = |(axis, stride): (&Axis, &usize)| axis.name(cell.index() / stride % axis.bins(), classes, self);
         self.axes.iter().zip(&self.strides).map(part).collect::<Vec<_>>().join(" × ")
     }
 }
@@ -370,7 +378,7 @@ impl Axis {
         }
     }
 
-    fn name(&self, bin: usize, classes: &[String], features: &[String]) -> String {
+    fn name(&self, bin: usize, classes: &[String], cells: &Cells) -> String {
         let range = |what: &str, edges: &Edges, bin: usize| {
             let range = edges.name(bin);
             if range.is_empty() { what.to_owned() } else { format!("{what} {range}") }
@@ -389,12 +397,12 @@ impl Axis {
                 }
                 None => "predictions never seen".into(),
             },
-            Self::Tree { trees } => path::name(trees, bin, |input| match input.checked_sub(classes.len()) {
+            Self::Tree { trees } => cells.paths.name(trees, bin, |input| match input.checked_sub(classes.len()) {
                 None => format!("prob_{}", classes[input]),
                 Some(0) => "confidence".into(),
-                Some(feature) => format!("x_{}", features[feature - 1]),
+                Some(feature) => format!("x_{}", cells.features[feature - 1]),
             }),
-            Self::HonestForest { forest } => path::name(forest.cells(), bin, |score| forest.name(score, classes)),
+            Self::HonestForest { forest } => cells.paths.name(forest.cells(), bin, |score| forest.name(score, classes)),
             Self::Forest { edges, .. } => range("brier reducible", edges, bin),
         }
     }

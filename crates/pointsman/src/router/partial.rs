@@ -94,7 +94,8 @@ impl Partial {
         Ok(Self { seen: vec![Sum::default(); self.cells.count()], cap: Some(cap), ..self })
     }
 
-    /// Puts a part together from what [`Partial::kept`], [`Partial::keys`] and [`Partial::seen`] gave; `router` has the cells.
+    /// Puts a part together from what [`Partial::kept`], [`Partial::keys`] and [`Partial::seen`] gave, and the cells of the router
+    /// that it is like.
     ///
     /// # Errors
     /// If these contradict each other.
