@@ -188,7 +188,9 @@ impl Table {
         let prefix = format!("oracle_{name}_");
         self.same_rows(&format!("{prefix}*"), probs.len(), self.classes.len())?;
         let probs = self.normalised(&prefix, probs)?;
-        self.oracles.push((name, probs));
+        // In the order of their names, so that what is kept does not depend on the order of columns.
+        let place = self.oracles.partition_point(|(other, _)| *other < name);
+        self.oracles.insert(place, (name, probs));
         Ok(self)
     }
 
@@ -389,10 +391,8 @@ impl Table {
         if let (Some(votes), Some(more)) = (&mut self.votes, &other.votes) {
             votes.append(more);
         }
-        for (name, probs) in &mut self.oracles {
-            if let Some((_, more)) = other.oracles.iter_mut().find(|(other, _)| other == name) {
-                probs.append(more);
-            }
+        for ((_, probs), (_, more)) in self.oracles.iter_mut().zip(&mut other.oracles) {
+            probs.append(more);
         }
         Ok(())
     }

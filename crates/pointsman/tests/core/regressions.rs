@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use pointsman::{
-    Action, Axis, CellId, Cells, Estimator, Loss, Oracle, Partition, Router, Table, Task, Verdict,
+    Action, Axis, CellId, Cells, Estimator, Loss, Oracle, Partial, Partition, Router, Table, Task, Verdict,
 };
 
 use crate::world::{CLASS_NAMES, Rng, table};
@@ -361,4 +361,35 @@ fn rows_that_come_twice_are_counted() {
     let rows = table(2, &probs, &votes).with_features(["x"], features).unwrap().with_weights(weights).unwrap();
     let diagnosis = pointsman::diagnose(&rows, &Task::new(Loss::brier()), &Partition::confidence(3), || ()).unwrap();
     assert_eq!(diagnosis.agreement.identical_rows, 60);
+}
+
+/// What is kept does not depend on the order of columns.
+#[test]
+fn the_order_of_oracles_does_not_matter() {
+    let mut rng = Rng::new(41);
+    let n = 60;
+    let [one, two]: [Vec<f64>; 2] = std::array::from_fn(|_| (0..n).flat_map(|_| rng.dist(2)).collect());
+    let rows = |range: std::ops::Range<usize>, swapped: bool| {
+        let rows = table(2, &vec![vec![0.6, 0.4]; range.len()], &vec![vec![2, 1]; range.len()]);
+        let mut answers = [("one", &one), ("two", &two)];
+        if swapped {
+            answers.reverse();
+        }
+        answers.into_iter().fold(rows, |rows, (name, probs)| {
+            rows.with_oracle(name, probs[2 * range.start..2 * range.end].to_vec()).unwrap()
+        })
+    };
+    let router = Router::calibrate(&rows(0..n, false), &Partition::confidence(3)).unwrap();
+    assert!(Router::calibrate(&rows(0..n, true), &Partition::confidence(3)).unwrap() == router);
+    let merged = |first: bool, second: bool| {
+        let mut part = Partial::like(&router).unwrap();
+        part.add(&rows(0..n / 2, first)).unwrap();
+        let mut other = Partial::like(&router).unwrap();
+        other.add(&rows(n / 2..n, second)).unwrap();
+        part.merge(&other).unwrap();
+        part.finish().unwrap()
+    };
+    for (first, second) in [(false, false), (false, true), (true, false), (true, true)] {
+        assert!(merged(first, second) == router, "{first} {second}");
+    }
 }
