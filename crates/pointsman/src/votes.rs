@@ -35,6 +35,19 @@ impl<'a> Votes<'a> {
         f64::from(self.0[class]) / self.k() as f64
     }
 
+    /// How often two of the labels differ: Û = k/(k − 1)·(1 − ‖ȳ‖²), unbiased for 1 − ‖p*‖². `None` if there are not two.
+    ///
+    /// ```
+    /// assert_eq!(pointsman::Votes::new(&[2, 1, 1]).disagreement(), Some(5.0 / 6.0));
+    /// assert_eq!(pointsman::Votes::new(&[1, 0]).disagreement(), None);
+    /// ```
+    #[must_use]
+    pub fn disagreement(self) -> Option<f64> {
+        let k = self.k() as f64;
+        let square = |&n: &u32| (f64::from(n) / k) * (f64::from(n) / k);
+        (k >= 2.0).then(|| (1.0 - self.0.iter().map(square).sum::<f64>()) * k / (k - 1.0))
+    }
+
     /// Writes the snapshot mean ȳ into `out`.
     pub fn mean_into(self, out: &mut [f64]) {
         let k = self.k() as f64;

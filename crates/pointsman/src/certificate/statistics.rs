@@ -119,8 +119,12 @@ impl Answer {
         let below = items
             .iter()
             .map(|(_, votes)| {
+                if brier {
+                    // Of one label nothing is known but that it is not negative.
+                    return votes.disagreement().unwrap_or(0.0);
+                }
                 votes.mean_into(&mut mean);
-                if brier { unbiased(votes, &mean) } else { loss.entropy(&mean) }
+                loss.entropy(&mean)
             })
             .collect();
         let below = Values { values: below, range: [0.0, if brier { 1.0 } else { loss.bound() }] };
@@ -192,14 +196,6 @@ pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, alpha: 
     let below = predict.below.minus(bayes.above(), [least_below, most]);
     let above = predict.below.minus(&bayes.below, [least, most]);
     enclosed(&below, &above, items, alpha)
-}
-
-/// Û; with one label nothing is known but that it is not negative.
-fn unbiased(votes: Votes<'_>, mean: &[f64]) -> f64 {
-    match votes.k() {
-        1 => 0.0,
-        k => (1.0 - dot(mean, mean)).max(0.0) * k as f64 / (k - 1) as f64,
-    }
 }
 
 /// Predicts each label of an item from what is known without it.

@@ -8,7 +8,6 @@ use super::items::Items;
 use crate::error::{Error, Result};
 use crate::partition::CellId;
 use crate::router::Router;
-use crate::simplex::dot;
 use crate::wasserstein::{Cloud, w1};
 
 /// Rows that more than two classes need.
@@ -63,18 +62,8 @@ impl Router {
         } else {
             halves(&items, cell, share / 4.0)? / 2.0
         };
-        let mut mean = vec![0.0; classes];
-        let noise: Vec<f64> = items
-            .iter()
-            .map(|(_, votes)| match votes.k() {
-                // Nothing is known from one label.
-                1 => 1.0,
-                k => {
-                    votes.mean_into(&mut mean);
-                    (1.0 - dot(&mean, &mean)) * k as f64 / (k - 1) as f64
-                }
-            })
-            .collect();
+        // Nothing is known from one label.
+        let noise: Vec<f64> = items.iter().map(|(_, votes)| votes.disagreement().unwrap_or(1.0)).collect();
         let noise = Sample { values: &noise, range: [0.0, 1.0], weights: None }.upper(share / 2.0);
         let inverse = items.iter().map(|(_, votes)| 1.0 / votes.k() as f64).fold(0.0, f64::max);
         let constant = self.is_recalibrated() || {

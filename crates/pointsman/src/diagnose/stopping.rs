@@ -103,19 +103,12 @@ fn items(router: &Router) -> Vec<Item> {
             Some(Item {
                 stratum,
                 k,
-                disagreement: disagreement(votes),
+                disagreement: votes.disagreement().unwrap_or(0.0),
                 contradiction: 1.0 - votes.mean(table.peak(row).class as usize),
             })
         })
     };
     strata.flat_map(of).collect()
-}
-
-/// How often two of an item's labels differ; zero if there is but one.
-pub(super) fn disagreement(votes: Votes<'_>) -> f64 {
-    let k = votes.k() as f64;
-    let alike: f64 = votes.counts().iter().map(|&n| f64::from(n) * (f64::from(n) - 1.0)).sum();
-    if k >= 2.0 { 1.0 - alike / (k * (k - 1.0)) } else { 0.0 }
 }
 
 /// Covariance of ln k and a value within the strata, in standard errors that do not assume equal variances: the value's

@@ -125,8 +125,8 @@ impl<'a> PerBallot<'a> {
             let (k, (told, mean)) = (votes.k() as f64, told.split_at_mut(MEAN));
             votes.mean_into(mean);
             (told[SQUARE], told[LABELS]) = (dot(mean, mean), k);
-            if k >= 2.0 {
-                (told[PAIRED], told[NOISE]) = (1.0, (1.0 - told[SQUARE]) * k / (k - 1.0));
+            if let Some(noise) = votes.disagreement() {
+                (told[PAIRED], told[NOISE]) = (1.0, noise);
             }
         }
         let mut labels = ballots.iter().map(|votes| votes.k() as f64);

@@ -16,19 +16,13 @@ pub(super) struct Targets {
 /// A row's irreducible and reducible Brier loss; `None` with one label.
 pub(super) fn split(table: &Table, row: usize, dist: &mut [f64]) -> Option<[f64; 2]> {
     let votes = table.votes(row)?;
-    let k = votes.k() as f64;
-    if k < 2.0 {
-        return None;
-    }
+    let (irreducible, k) = (votes.disagreement()?, votes.k() as f64);
     table.dist_into(row, dist);
-    let (mut agreement, mut served, mut square) = (0.0, 0.0, 0.0);
+    let (mut served, mut square) = (0.0, 0.0);
     for (&n, f) in votes.counts().iter().zip(dist) {
-        let y = f64::from(n) / k;
-        agreement += y * y;
-        served += y * *f;
+        served += f64::from(n) / k * *f;
         square += *f * *f;
     }
-    let irreducible = (1.0 - agreement) * k / (k - 1.0);
     Some([irreducible, 1.0 - 2.0 * served + square - irreducible])
 }
 
