@@ -258,8 +258,9 @@ fn a_known_leaf_stays_known_beside_one_that_is_not() {
     let n = 600;
     let mut votes = Vec::new();
     for i in 0..n {
-        let (p, k) = [([0.9, 0.1], 3), ([0.6, 0.4], 3), ([0.7, 0.3], 1)][i / 200];
-        votes.extend(rng.votes(&p, k));
+        // Items differ within leaves, too: otherwise there would be nothing to draw together.
+        let (p, k) = [([0.95, 0.6], 3), ([0.8, 0.5], 3), ([0.9, 0.5], 1)][i / 200];
+        votes.extend(rng.votes(&[p[i % 2], 1.0 - p[i % 2]], k));
     }
     let table = Table::new(["a", "b"], [0.6, 0.4].repeat(n)).unwrap().with_votes(votes).unwrap();
     let table = table.with_features(["x"], (0..n).map(|i| i as f64).collect()).unwrap();
