@@ -6,7 +6,7 @@ use super::divide::Points;
 use super::honest::thin;
 use super::inputs;
 use super::learn::{Bag, forest};
-use super::scorer::{MAX_SCORES, Scorer};
+use super::scorer::{MAX_SCORES, Scorer, means_of_leaves};
 use super::targets;
 use super::trees::Trees;
 use crate::error::{Error, Result};
@@ -202,17 +202,9 @@ impl Told {
     /// The weighted means of the rows in each of a tree's leaves that count.
     fn means(&self, found: &[u32], leaves: usize, counts: impl Fn(usize) -> bool) -> Vec<f64> {
         let width = self.width();
-        let (mut sums, mut all) = (vec![0.0; leaves * width], vec![0.0; leaves]);
-        for (row, &leaf) in found.iter().enumerate().filter(|(row, _)| counts(*row)) {
-            let (leaf, weight) = (leaf as usize, self.weights[row]);
-            all[leaf] += weight;
-            let numbers = &self.numbers[row * width..][..width];
-            sums[leaf * width..][..width].iter_mut().zip(numbers).for_each(|(sum, x)| *sum += weight * x);
-        }
-        for (sums, all) in sums.chunks_exact_mut(width).zip(all).filter(|(_, all)| *all > 0.0) {
-            sums.iter_mut().for_each(|sum| *sum /= all);
-        }
-        sums
+        let rows = (0..found.len()).filter(|&row| counts(row));
+        let of_row = |row: usize| (found[row], self.weights[row], &self.numbers[row * width..][..width]);
+        means_of_leaves(leaves, width, rows.map(of_row))
     }
 }
 

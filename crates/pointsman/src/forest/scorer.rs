@@ -97,6 +97,25 @@ impl Scorer {
     }
 }
 
+/// The mean numbers of the rows in each leaf of a tree, so many a row, by weight; zeros where there are none. A row is given as its
+/// leaf, its weight and its numbers.
+pub(super) fn means_of_leaves<'a>(
+    leaves: usize,
+    width: usize,
+    rows: impl Iterator<Item = (u32, f64, &'a [f64])>,
+) -> Vec<f64> {
+    let (mut sums, mut all) = (vec![0.0; leaves * width], vec![0.0; leaves]);
+    for (leaf, weight, numbers) in rows {
+        let leaf = leaf as usize;
+        all[leaf] += weight;
+        sums[leaf * width..][..width].iter_mut().zip(numbers).for_each(|(sum, x)| *sum += weight * x);
+    }
+    for (sums, all) in sums.chunks_exact_mut(width).zip(all).filter(|(_, all)| *all > 0.0) {
+        sums.iter_mut().for_each(|sum| *sum /= all);
+    }
+    sums
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::trees::Node;

@@ -1,12 +1,13 @@
 //! A forest settled on the rows a router keeps: who is in which leaf, and how rows rank.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::inputs;
 use super::learn::Bag;
-use super::scorer::Scorer;
+use super::scorer::{Scorer, means_of_leaves};
 use super::shrunk::{AllShrunk, Shrunk};
 use super::targets;
 use super::trees::Trees;
@@ -75,89 +76,21 @@ impl Forest {
         if trees.inputs() != inputs::width(table.classes().len(), columns.len()) {
             return Err(Error::Router("the router's trees do not fit its classes and features".into()));
         }
-        let rows = trees.coded(&inputs::of_rows(table, order, columns));
-        let mut dist = vec![0.0; table.classes().len()];
-        // The reducible loss of rows with two labels or more; the others do not say.
-        let reducible: Vec<Option<f64>> =
-            order.iter().map(|&row| targets::split(table, row as usize, &mut dist).map(|[_, r]| r)).collect();
-        let weights: Vec<f64> = order.iter().map(|&row| table.weight(row as usize)).collect();
-        let by_votes = by_votes(table, order);
-        let sample: Vec<u32> = (0..order.len())
-            .step_by(order.len().div_ceil(SAMPLE).max(1))
-            .filter(|&rank| reducible[rank].is_some())
-            .map(|rank| rank as u32)
-            .collect();
+        let coded = trees.coded(&inputs::of_rows(table, order, columns));
+        let ranked = Ranked::of(table, order);
+        let bags: Vec<Bag> = (0..trees.count()).map(|tree| Bag::of(seed, tree)).collect();
         let settle = |tree: usize| {
-            let (first, bag) = (trees.leaves_of(tree).start, Bag::of(seed, tree));
             let mut found = vec![0; order.len()];
-            trees.leaves_of_rows(tree, &rows, &mut found);
-            found.iter_mut().for_each(|leaf| *leaf -= first as u32);
-            let leaves = trees.leaves_of(tree).len();
-            // Rows, and sums over all of them and over those the tree was grown on.
-            let (mut counts, mut sums) = (vec![0_usize; leaves], vec![[0.0; 4]; leaves]);
-            for (rank, &leaf) in found.iter().enumerate() {
-                counts[leaf as usize] += 1;
-                if let Some(reducible) = reducible[rank] {
-                    let (sums, weight) = (&mut sums[leaf as usize], weights[rank]);
-                    sums[0] += weight;
-                    sums[1] += weight * reducible;
-                    if bag.holds(rank as u32) {
-                        sums[2] += weight;
-                        sums[3] += weight * reducible;
-                    }
-                }
-            }
-            let mut next: Vec<usize> =
-                counts.iter().scan(0, |start, n| Some(std::mem::replace(start, *start + n))).collect();
-            let mut rows = vec![0_u32; order.len()];
-            for &rank in &by_votes {
-                let next = &mut next[found[rank as usize] as usize];
-                rows[*next] = rank;
-                *next += 1;
-            }
-            let new = sample.iter().enumerate().filter(|(_, rank)| !bag.holds(**rank));
-            let new = new.map(|(place, &rank)| (place as u32, first as u32 + found[rank as usize])).collect();
-            let mean = |weight: f64, sum: f64| if weight > 0.0 { sum / weight } else { 0.0 };
-            let all: Vec<f64> = sums.iter().map(|s| mean(s[0], s[1])).collect();
-            let grown_on: Vec<f64> = sums.iter().map(|s| mean(s[2], s[3])).collect();
-            Tree { found, rows, counts, all, grown_on, new }
+            trees.leaves_of_rows(tree, &coded, &mut found);
+            Tree::of(&ranked, found, trees.leaves_of(tree), bags[tree])
         };
         let settled: Vec<Tree> = (0..trees.count()).into_par_iter().map(settle).collect();
         if settled.iter().any(|tree| tree.counts.contains(&0)) {
             return Err(Error::Router("a leaf of the router's trees has no rows".into()));
         }
-        let bags: Vec<Bag> = (0..trees.count()).map(|tree| Bag::of(seed, tree)).collect();
-        let score = |rank: usize| {
-            let (mut n, mut sum, mut whole) = (0.0, 0.0, 0.0);
-            for (tree, bag) in settled.iter().zip(&bags) {
-                let leaf = tree.found[rank] as usize;
-                whole += tree.all[leaf];
-                if reducible[rank].is_none() || !bag.holds(rank as u32) {
-                    n += 1.0;
-                    sum += tree.grown_on[leaf];
-                }
-            }
-            // A row that every tree was grown on has no other score than the one of a query.
-            if n > 0.0 { sum / n } else { whole / settled.len() as f64 }
-        };
-        let scores = (0..order.len()).into_par_iter().with_min_len(256).map(score).collect();
-        let grown_on = |(rank, reducible): (usize, &Option<f64>)| reducible.map(|_| rank as u32);
-        let ranks = reducible.iter().enumerate().map(grown_on).collect();
-        let rows = Vec::with_capacity(order.len() * settled.len());
-        let (of_rows, new) = (Vec::with_capacity(settled.len()), Vec::with_capacity(settled.len()));
-        let mut leaves = LeafRows { rows, starts: vec![0], of_rows, runs: None, shrunk: None, ranks, sample, new };
-        let mut all = Vec::with_capacity(trees.leaves());
-        for (i, mut tree) in settled.into_iter().enumerate() {
-            let first = trees.leaves_of(i).start as u32;
-            tree.found.iter_mut().for_each(|leaf| *leaf += first);
-            leaves.of_rows.push(tree.found);
-            for count in tree.counts {
-                leaves.starts.push(leaves.starts[leaves.starts.len() - 1] + count);
-            }
-            leaves.rows.extend(tree.rows);
-            leaves.new.push(tree.new);
-            all.extend(tree.all);
-        }
+        let scores = ranked.scores(&settled, &bags);
+        let all = settled.iter().flat_map(|tree| tree.all.iter().copied()).collect();
+        let leaves = LeafRows::put_together(ranked, settled);
         Ok(Settled { forest: Arc::new(Self { scorer: Scorer::new(trees, 1, all)?, seed }), leaves, scores })
     }
 
@@ -179,9 +112,58 @@ impl Forest {
     }
 }
 
+/// What settling needs to know of rows, by their rank.
+struct Ranked {
+    /// The reducible loss of rows with two labels or more; the others do not say.
+    reducible: Vec<Option<f64>>,
+    weights: Vec<f64>,
+    /// The ranks, those with the same votes together.
+    by_votes: Vec<u32>,
+    /// As in [`LeafRows`].
+    sample: Vec<u32>,
+}
+
+impl Ranked {
+    fn of(table: &Table, order: &[u32]) -> Self {
+        let mut dist = vec![0.0; table.classes().len()];
+        let reducible: Vec<Option<f64>> =
+            order.iter().map(|&row| targets::split(table, row as usize, &mut dist).map(|[_, r]| r)).collect();
+        let some = (0..order.len()).step_by(order.len().div_ceil(SAMPLE).max(1));
+        let sample = some.filter(|&rank| reducible[rank].is_some()).map(|rank| rank as u32).collect();
+        let weights = order.iter().map(|&row| table.weight(row as usize)).collect();
+        Self { reducible, weights, by_votes: by_votes(table, order), sample }
+    }
+
+    /// The mean reducible loss of the rows in each of a tree's leaves that count.
+    fn means(&self, found: &[u32], leaves: usize, counts: impl Fn(u32) -> bool) -> Vec<f64> {
+        let rows = (0..found.len()).filter(|&rank| self.reducible[rank].is_some() && counts(rank as u32));
+        let of_row = |rank: usize| (found[rank], self.weights[rank], self.reducible[rank].as_slice());
+        means_of_leaves(leaves, 1, rows.map(of_row))
+    }
+
+    /// The score of each row by the trees that were not grown on it.
+    fn scores(&self, settled: &[Tree], bags: &[Bag]) -> Vec<f64> {
+        let score = |rank: usize| {
+            let (mut n, mut sum, mut whole) = (0.0, 0.0, 0.0);
+            for (tree, bag) in settled.iter().zip(bags) {
+                let leaf = tree.found[rank] as usize - tree.first;
+                whole += tree.all[leaf];
+                if self.reducible[rank].is_none() || !bag.holds(rank as u32) {
+                    n += 1.0;
+                    sum += tree.grown_on[leaf];
+                }
+            }
+            // A row that every tree was grown on has no other score than the one of a query.
+            if n > 0.0 { sum / n } else { whole / settled.len() as f64 }
+        };
+        (0..self.weights.len()).into_par_iter().with_min_len(256).map(score).collect()
+    }
+}
+
 /// One tree with the rows in it.
 struct Tree {
-    /// Each row's leaf.
+    /// Its first leaf, and each row's, counted through all trees.
+    first: usize,
     found: Vec<u32>,
     /// The rows, leaf by leaf, and how many each leaf has.
     rows: Vec<u32>,
@@ -191,6 +173,30 @@ struct Tree {
     grown_on: Vec<f64>,
     /// As in [`LeafRows`].
     new: Vec<(u32, u32)>,
+}
+
+impl Tree {
+    /// The tree of a bag, whose rows were found in so many leaves.
+    fn of(ranked: &Ranked, mut found: Vec<u32>, leaves: Range<usize>, bag: Bag) -> Self {
+        let (first, leaves) = (leaves.start, leaves.len());
+        found.iter_mut().for_each(|leaf| *leaf -= first as u32);
+        let all = ranked.means(&found, leaves, |_| true);
+        let grown_on = ranked.means(&found, leaves, |rank| bag.holds(rank));
+        let mut counts = vec![0_usize; leaves];
+        found.iter().for_each(|&leaf| counts[leaf as usize] += 1);
+        let mut next: Vec<usize> =
+            counts.iter().scan(0, |start, n| Some(std::mem::replace(start, *start + n))).collect();
+        let mut rows = vec![0_u32; found.len()];
+        for &rank in &ranked.by_votes {
+            let next = &mut next[found[rank as usize] as usize];
+            rows[*next] = rank;
+            *next += 1;
+        }
+        found.iter_mut().for_each(|leaf| *leaf += first as u32);
+        let new = ranked.sample.iter().enumerate().filter(|(_, rank)| !bag.holds(**rank));
+        let new = new.map(|(place, &rank)| (place as u32, found[rank as usize])).collect();
+        Self { first, found, rows, counts, all, grown_on, new }
+    }
 }
 
 /// The ranks of rows, those with the same votes together, in the order in which votes are first met.
@@ -207,6 +213,24 @@ fn by_votes(table: &Table, order: &[u32]) -> Vec<u32> {
 }
 
 impl LeafRows {
+    fn put_together(ranked: Ranked, settled: Vec<Tree>) -> Self {
+        let grown_on = |(rank, reducible): (usize, &Option<f64>)| reducible.map(|_| rank as u32);
+        let ranks = ranked.reducible.iter().enumerate().map(grown_on).collect();
+        let rows = Vec::with_capacity(ranked.weights.len() * settled.len());
+        let (of_rows, new) = (Vec::with_capacity(settled.len()), Vec::with_capacity(settled.len()));
+        let (starts, sample) = (vec![0], ranked.sample);
+        let mut leaves = Self { rows, starts, of_rows, runs: None, shrunk: None, ranks, sample, new };
+        for tree in settled {
+            for count in tree.counts {
+                leaves.starts.push(leaves.starts[leaves.starts.len() - 1] + count);
+            }
+            leaves.rows.extend(tree.rows);
+            leaves.of_rows.push(tree.found);
+            leaves.new.push(tree.new);
+        }
+        leaves
+    }
+
     /// How many leaves all trees have together.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
