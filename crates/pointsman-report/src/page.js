@@ -144,7 +144,7 @@
     if (grid.always_route[state.route] !== null) always.push("always-route " + num(grid.always_route[state.route]));
     if (grid.always_abstain[state.abstain] !== null) always.push("always-abstain " + num(grid.always_abstain[state.abstain]));
     $("money").textContent = "At these prices: " + pct(grid.predicted[here]) + " predicted, " + pct(grid.routed[here]) + " routed, " + pct(grid.abstained[here]) +
-      " abstained; cost a query " + num(grid.router[here]) + " " + unit + ", against " + always.join(", ") + ".";
+      " abstained; " + (grid.corrected ? "corrected " : "") + "cost a query " + num(grid.router[here]) + " " + unit + ", against " + always.join(", ") + ".";
     const prices = "Loss " + short(name, 60) + "; routing to " + short(grid.route, 40) + ": " + price(grid.route_prices[state.route]) + "; abstaining: " + price(grid.abstain_prices[state.abstain]) + " (" + unit + ").";
     $("task").textContent = prices;
     $("prices").textContent = prices;
@@ -285,7 +285,7 @@
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 
-  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + ". " + data.router.rows + " calibration rows in " +
+  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs are corrected for their being few, curves and gains are by the labels as they are" : "") + ". " + data.router.rows + " calibration rows in " +
     data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ". Standard error of the router’s cost: " + num(data.standard_error.router, 2) + ".";
   $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
   const error = data.calibration_error;

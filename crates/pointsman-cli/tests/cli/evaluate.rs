@@ -70,6 +70,29 @@ fn humans_read_the_money_line() {
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 120), "{}", run.stdout);
 }
 
+/// What is concluded is concluded from the costs that few labels do not flatter.
+#[test]
+fn conclusions_are_drawn_from_the_corrected_costs() {
+    let folder = workshop();
+    let evaluate = format!("evaluate router.safetensors heldout.csv {TASK}");
+    let report = line(folder.path(), &format!("{evaluate} --json -o out")).ok().json();
+    let at = |value: &serde_json::Value| format!("{:.4}", value.as_f64().unwrap());
+    let told = line(folder.path(), &evaluate).ok().stdout.replace("\n  ", " ");
+    let [router, always] = ["router", "always-route:expert"].map(|name| at(&report["corrected_cost"][name]));
+    assert_ne!(always, at(&report["mean_cost"]["always-route:expert"]));
+    let number = |text: &str| text.trim_end_matches('0').to_owned();
+    assert!(told.contains(&format!("corrected cost a query {}", number(&router))), "{router} in {told}");
+    assert!(told.contains(&format!("always-route:expert {}", number(&always))), "{always} in {told}");
+    let regret = at(&report["corrected_regret"]["cell-optimal"]);
+    assert!(told.contains(&format!("Regret: {regret} above the best action a cell")), "{regret} in {told}");
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains(&format!("corrected cost a query {}", number(&router))));
+    let grid = &report["losses"][0]["grid"];
+    let own = grid["own"][0].as_u64().unwrap() * grid["abstain_prices"].as_array().unwrap().len() as u64
+        + grid["own"][1].as_u64().unwrap();
+    assert_eq!(at(&grid["router"][own as usize]), router, "what the sliders of the page begin at");
+}
+
 #[test]
 fn a_report_is_written_into_a_new_folder() {
     let folder = workshop();

@@ -1,7 +1,7 @@
 //! Evaluation on held-out rows: every number by hand on a small example, then what must hold on any.
 
 use pointsman::{
-    Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Sweep, SweepAxis, Table, Task, Ties,
+    CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Sweep, SweepAxis, Table, Task, Ties,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -444,5 +444,26 @@ fn corrected_costs_are_near_the_truth() {
         let corrected = votes.corrected_cost.as_ref().unwrap().get("always-route:expert").unwrap();
         assert!((corrected - wanted).abs() < 0.02, "{loss}: corrected {corrected}, true {wanted}");
         assert!(wanted - plain > 0.1, "{loss}: plain {plain}, true {wanted}");
+        // All that is concluded: what it costs, what two actions cost, and what is regretted.
+        assert!(votes.is_corrected() && !truth.is_corrected());
+        for (name, cost) in votes.best_costs().iter() {
+            let wanted = truth.mean_cost.get(name).unwrap();
+            assert!((cost - wanted).abs() < 0.02, "{loss}, {name}: corrected {cost}, true {wanted}");
+        }
+        for (name, cost) in votes.best_two_way().iter() {
+            let wanted = truth.two_way.get(name).unwrap();
+            assert!((cost - wanted).abs() < 0.02, "{loss}, {name}: corrected {cost}, true {wanted}");
+        }
+        let regret = |evaluation: &Evaluation| *evaluation.best_regret().get("cell-optimal").unwrap();
+        assert!((regret(&votes) - regret(&truth)).abs() < 0.01, "{loss}: {} {}", regret(&votes), regret(&truth));
+        // At these prices the bias changes what is best under the first loss only.
+        let by_labels = votes.regret.get("cell-optimal").unwrap() - regret(&truth);
+        assert!(by_labels > 0.02 || loss != "brier", "{loss}: {:?}", votes.regret);
+        let replay = policy.replay(&held_out).unwrap();
+        let swept = replay.sweep(&policy, &"abstain=0.9:0.9:1".parse().unwrap()).unwrap();
+        assert_eq!(swept[0].best_costs().get("router"), votes.best_costs().get("router"));
+        let grid = replay.price_grid(&policy, &[CellId(0)], 4).unwrap();
+        let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
+        assert!(grid.corrected && Some(&grid.router[own]) == votes.best_costs().get("router"));
     }
 }
