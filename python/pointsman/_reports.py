@@ -119,8 +119,8 @@ class Report:
         return dict(self.data["mean_cost"])
 
     @property
-    def standard_error(self) -> dict[str, float]:
-        """Standard errors of the mean costs."""
+    def standard_error(self) -> dict[str, float | None]:
+        """Standard errors of the mean costs; one row has none."""
         return dict(self.data["standard_error"])
 
     @property

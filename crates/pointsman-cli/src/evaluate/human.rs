@@ -54,7 +54,7 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     grid = grid.number(if corrected { "corrected" } else { "" }).text("");
     let by_row = report.router.decides_by_row();
     for (name, &cost) in evaluation.mean_cost.iter().filter(|(name, _)| !by_row || *name != "cell-optimal") {
-        let error = evaluation.standard_error.get(name).copied().unwrap_or(f64::NAN);
+        let error = evaluation.standard_error.get(name).copied().flatten();
         let (style, remark) = match name {
             "router" => (GOOD.bold(), ""),
             "cell-optimal" => (PLAIN, "the best action in each cell, known in hindsight"),
@@ -64,7 +64,7 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         grid.row([
             (name.to_owned(), style),
             (fixed(cost, digits), style),
-            (fixed(error, digits), DIM),
+            (maybe(error, digits), DIM),
             (correction(evaluation.best_costs().get(name)), style),
             (remark.to_owned(), DIM),
         ]);

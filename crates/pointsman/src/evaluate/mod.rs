@@ -138,8 +138,8 @@ pub struct Evaluation {
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
     pub mean_cost: Named<f64>,
-    /// Standard errors of the mean costs.
-    pub standard_error: Named<f64>,
+    /// Standard errors of the mean costs; one row has none.
+    pub standard_error: Named<Option<f64>>,
     /// The mean costs with the bias of few labels taken out. A truth of few labels agrees with itself too well, so that
     /// routing looks cheaper in `mean_cost` than it is. Unknown where items carry one label each.
     pub corrected_cost: Option<Named<f64>>,
@@ -497,12 +497,13 @@ impl Replay {
         policy.cost_of(action, self.total[row], self.irreducible[row], |place| self.oracles.columns()[place][row])
     }
 
-    /// Weighted mean and its standard error.
-    fn mean(&self, value: &dyn Fn(usize) -> f64) -> (f64, f64) {
+    /// Weighted mean and its standard error, which one row does not tell.
+    fn mean(&self, value: &dyn Fn(usize) -> f64) -> (f64, Option<f64>) {
         let weight = sum(self.weights.iter().copied());
         let mean = sum(self.weights.iter().enumerate().map(|(row, w)| w * value(row))) / weight;
         let squares: f64 = self.weights.iter().enumerate().map(|(row, w)| (w * (value(row) - mean)).powi(2)).sum();
-        (mean, squares.sqrt() / weight)
+        let several = self.weights.iter().filter(|&&weight| weight > 0.0).nth(1).is_some();
+        (mean, several.then(|| squares.sqrt() / weight))
     }
 
     /// The share of the rows in groups of which something holds.

@@ -72,7 +72,7 @@ fn a_small_example_by_hand() {
     all_close(&evaluation.two_way, &[("predict/route", 0.3125), ("predict/abstain", 0.6)]);
     // Deviations of 0.175 four times: √(4 · 0.175²)/4; predicting deviates by 0.375, 0.125, 0.375, 0.625.
     let predicting = (2.0 * 0.375_f64.powi(2) + 0.125_f64.powi(2) + 0.625_f64.powi(2)).sqrt() / 4.0;
-    let error = |name: &str| *evaluation.standard_error.get(name).unwrap();
+    let error = |name: &str| evaluation.standard_error.get(name).unwrap().unwrap();
     assert!((error("router") - 0.0875).abs() <= 1e-15 && (error("always-predict") - predicting).abs() <= 1e-15);
     assert_eq!(error("always-abstain"), 0.0);
     assert_eq!(names(&evaluation.standard_error), names(&evaluation.mean_cost));
@@ -399,7 +399,7 @@ fn policies_and_cells_are_compared_on_the_same_rows() {
     let difference = replay.difference(&policy, &two_way).unwrap();
     let two_way = evaluation.two_way.get("predict/route").unwrap();
     assert!((difference.mean - (cost.mean - two_way)).abs() < 1e-15);
-    assert_eq!(replay.difference(&policy, &policy).unwrap().standard_error, 0.0);
+    assert_eq!(replay.difference(&policy, &policy).unwrap().standard_error, Some(0.0));
     let other = router().policy(&Task::new(Loss::zero_one())).unwrap();
     assert!(replay.cost_of(&other).is_err() && replay.difference(&policy, &other).is_err());
 
@@ -411,6 +411,16 @@ fn policies_and_cells_are_compared_on_the_same_rows() {
     // Two points are always on a line.
     assert!((correlations.cells.unwrap() - 1.0).abs() < 1e-12);
     assert!((correlations.irreducible_cells.unwrap() + 1.0).abs() < 1e-12);
+}
+
+/// One row tells no error, which is not an error of zero.
+#[test]
+fn one_row_has_no_standard_error() {
+    let policy = router().policy(&task()).unwrap();
+    let replay = policy.replay(&table(2, &[NO.to_vec()], &[vec![1, 3]])).unwrap();
+    let evaluation = replay.evaluate(&policy).unwrap();
+    assert!(evaluation.standard_error.iter().all(|(_, error)| error.is_none()), "{:?}", evaluation.standard_error);
+    assert_eq!(replay.cost_of(&policy).unwrap().standard_error, None);
 }
 
 /// With three labels a row the truth made of them flatters routing; the corrected costs do not.
