@@ -14,6 +14,10 @@ use crate::render::style::{BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
 
+/// Why some costs are dashes.
+const ONE_LABEL: &str = "Held-out rows carry one label each, which does not tell noise from error: what an oracle who knows the truth \
+                         would lose, and what routing to it costs or saves, is not known (–).";
+
 pub(super) fn print(
     args: &EvaluateArgs,
     report: &Report,
@@ -63,13 +67,14 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         };
         grid.row([
             (name.to_owned(), style),
-            (fixed(cost, digits), style),
-            (maybe(error, digits), DIM),
+            (maybe(Some(cost).filter(|_| evaluation.is_identified(name)), digits), style),
+            (maybe(error.filter(|_| evaluation.is_identified(name)), digits), DIM),
             (correction(evaluation.best_costs().get(name)), style),
             (remark.to_owned(), DIM),
         ]);
     }
-    for (name, &cost) in evaluation.two_way.iter() {
+    let routed_tells = |name: &str| name == "predict/abstain" || evaluation.is_identified("cell-optimal");
+    for (name, &cost) in evaluation.two_way.iter().filter(|(name, _)| routed_tells(name)) {
         let remark = "the same router allowed these two only";
         grid.row([
             (name.to_owned(), PLAIN),
@@ -87,6 +92,10 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         paragraph(&mut *out, 2, text)?;
         writeln!(out)?;
     }
+    if !evaluation.unidentified.is_empty() {
+        paragraph(&mut *out, 2, &format!("{WARN}{ONE_LABEL}{WARN:#}"))?;
+        writeln!(out)?;
+    }
     paragraph(&mut *out, 2, &report.money_line())?;
     paragraph(&mut *out, 2, &regret(report, digits))?;
     let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
@@ -100,13 +109,18 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 fn regret(report: &Report, digits: usize) -> String {
     let evaluation = &report.evaluation;
-    let of = |costs: &Named<f64>, name| fixed(costs.get(name).copied().unwrap_or(f64::NAN), digits);
+    let tells = |name| ["router", name].into_iter().all(|name| evaluation.is_identified(name));
+    let of = |costs: &Named<f64>, name| maybe(costs.get(name).copied().filter(|_| tells(name)), digits);
     let of_cell = format!("{} above the best action a cell, ", of(evaluation.best_regret(), "cell-optimal"));
     // A forest decides row by row, and may well do better than any action a cell.
     let of_cell = if report.router.decides_by_row() { "" } else { &of_cell };
     let of_row = of(&evaluation.regret, "pointwise-optimal");
     let by = if evaluation.is_corrected() { ", by the labels as they are" } else { "" };
-    format!("Regret: {of_cell}{of_row} above the best action a row{by}.")
+    let limit = match evaluation.regret_ignores_limit {
+        true => " Always routing and the best in hindsight do not keep to the limit: part of the regret is its price.",
+        false => "",
+    };
+    format!("Regret: {of_cell}{of_row} above the best action a row{by}.{limit}")
 }
 
 fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -125,11 +139,14 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
         grid.row([(name.to_owned(), style), (maybe(gain, 4), style), (remark.to_owned(), DIM)]);
     }
     grid.write(&mut *out)?;
-    if evaluation.gain.iter().all(|(_, gain)| gain.is_none()) {
+    if !evaluation.unidentified.is_empty() {
+        let text = "One label an item does not tell in which order routing gains most. The curves take each label for the truth.";
+        paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
+    } else if evaluation.gain.iter().all(|(_, gain)| gain.is_none()) {
         writeln!(out, "  {DIM}No row's loss is reducible here: routing gains nothing in any order.{DIM:#}")?;
     }
     if evaluation.is_corrected() {
-        let text = "Gains and curves are by the labels as they are, which few labels flatter alike.";
+        let text = "Gains and curves are by the labels as they are.";
         paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     }
     if let Some(correlation) = evaluation.correlation {

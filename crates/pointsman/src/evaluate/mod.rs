@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, Piles, RowLosses};
+use crate::oracle::Oracle;
 use crate::partition::CellId;
 use crate::policy::{Decisions, Policy, Surcharge};
 use crate::router::Mixture;
@@ -143,9 +144,15 @@ pub struct Evaluation {
     /// The mean costs with the bias of few labels taken out. A truth of few labels agrees with itself too well, so that
     /// routing looks cheaper in `mean_cost` than it is. Unknown where items carry one label each.
     pub corrected_cost: Option<Named<f64>>,
+    /// The mean costs that the labels do not tell: with one label an item nobody knows what an oracle who knows the truth would
+    /// lose. They are then as if each label were the whole truth, and so are regrets and curves; gains are unknown.
+    pub unidentified: Vec<String>,
     /// Cost above the best action a cell and above the best action a row. A forest decides row by row and may be below the
     /// first.
     pub regret: Named<f64>,
+    /// There if the task limits routing: always routing and the best in hindsight do not keep to the limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub regret_ignores_limit: bool,
     /// Cost above the best action a cell, both with the bias of few labels taken out; unknown where that cannot be.
     pub corrected_regret: Option<Named<f64>>,
     /// Share of the rows that each action gets.
@@ -155,11 +162,13 @@ pub struct Evaluation {
     pub two_way: Named<f64>,
     /// The same with the bias of few labels taken out; unknown where that cannot be.
     pub corrected_two_way: Option<Named<f64>>,
-    /// Normalised gain of each ranking: 0 random, 1 point-wise optimal; unknown if routing gains nothing.
+    /// Normalised gain of each ranking: 0 random, 1 point-wise optimal; unknown if routing gains nothing, or if items carry one
+    /// label each.
     pub gain: Named<Option<f64>>,
     /// Mean loss when the first 0 %, 1 %, … 100 % of each ranking are routed, prices left out.
     pub curves: Named<Vec<f64>>,
-    /// Correlation of reducible and total loss over the rows: near 1, ranking by total uncertainty is as good.
+    /// Correlation of reducible and total loss over the rows: near 1, ranking by total uncertainty is as good. Unknown if items
+    /// carry one label each.
     pub correlation: Option<f64>,
     /// Share of the rows whose own cell is empty, and of those whose cell is sparse.
     pub support: Named<f64>,
@@ -202,6 +211,12 @@ impl Evaluation {
     #[must_use]
     pub fn is_corrected(&self) -> bool {
         self.truth == "votes" && self.corrected_cost.is_some()
+    }
+
+    /// Whether the labels tell a cost.
+    #[must_use]
+    pub fn is_identified(&self, name: &str) -> bool {
+        !self.unidentified.iter().any(|other| other == name)
     }
 
     /// The costs to conclude from: the corrected ones if there are any, else the mean costs.
@@ -337,14 +352,16 @@ impl Replay {
             mean_cost: Named::new(),
             standard_error: Named::new(),
             corrected_cost: None,
+            unidentified: self.unidentified(policy, &names),
             regret: Named::new(),
+            regret_ignores_limit: task.limit().is_some(),
             corrected_regret: None,
             shares: Named::new(),
             two_way: self.two_way(policy, task, By::Table)?,
             corrected_two_way: None,
             gain: Named::new(),
             curves: Named::new(),
-            correlation: self.correlation(),
+            correlation: self.correlation().filter(|_| self.tells_noise()),
             support: Named::new(),
         };
         let acts = self.acts(policy);
@@ -438,6 +455,31 @@ impl Replay {
     /// Whether the bias of few labels can be taken out of every group.
     fn is_correctable(&self) -> bool {
         self.groups.iter().all(|group| group.corrected.is_some())
+    }
+
+    /// Whether the labels of at least half of the rows tell noise from error.
+    fn tells_noise(&self) -> bool {
+        self.share(|group| group.corrected.is_some()) >= 0.5
+    }
+
+    /// The mean costs that the labels do not tell.
+    fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
+        if self.tells_noise() {
+            return Vec::new();
+        }
+        // One label judges a prediction, that of a measured oracle too, but not one who knows the truth.
+        let routes = policy.task().routes();
+        let unknown = |action: usize| {
+            action > 0 && routes.get(action - 1).is_some_and(|route| *route.oracle() != Oracle::Measured)
+        };
+        let always =
+            (0..names.len()).filter(|&action| unknown(action)).map(|action| format!("always-{}", names[action]));
+        let always: Vec<String> = always.collect();
+        let router = self.acts(policy).share_of(unknown) > 0.0;
+        let by_cell = !always.is_empty();
+        let named = |name: &str, unknown: bool| unknown.then(|| name.to_owned());
+        let optima = named("cell-optimal", by_cell).into_iter().chain(named("pointwise-optimal", true));
+        named("router", router).into_iter().chain(always).chain(optima).collect()
     }
 
     /// What conclusions are drawn by.
@@ -562,7 +604,8 @@ impl Replay {
         let ranked: Vec<(&str, Ranking)> = rankings.par_iter().map(|(name, scores)| (*name, rank(scores))).collect();
         let (best, random) = (ranked[3].1.area(), ranked[4].1.area());
         for (name, ranking) in &ranked {
-            let gain = (random - best > step).then(|| (random - ranking.area()) / (random - best));
+            let gain =
+                (random - best > step && self.tells_noise()).then(|| (random - ranking.area()) / (random - best));
             evaluation.gain.push(*name, gain);
             evaluation.curves.push(*name, ranking.percentiles());
         }

@@ -423,6 +423,38 @@ fn one_row_has_no_standard_error() {
     assert_eq!(replay.cost_of(&policy).unwrap().standard_error, None);
 }
 
+/// What one label an item does not tell is named, and has no gain; what it tells stays.
+#[test]
+fn one_label_does_not_tell_what_an_oracle_loses() {
+    let asked = task().route("gpt", Oracle::measured(), 0.1).unwrap();
+    let answers = [NO, YES].repeat(2).concat();
+    let with_answers = |table: Table| {
+        let rows = table.rows();
+        table.with_oracle("gpt", answers[..2 * rows].to_vec()).unwrap()
+    };
+    let calibration = with_answers(table(2, &[NO.to_vec(), YES.to_vec()], &[vec![2, 2], vec![4, 0]]));
+    let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
+    let rows = [NO.to_vec(), YES.to_vec(), NO.to_vec(), YES.to_vec()];
+    let held_out = |votes: [Vec<u32>; 4]| with_answers(table(2, &rows, &votes));
+    let single = held_out([vec![1, 0], vec![0, 1], vec![0, 1], vec![1, 0]]);
+    let policy = router.policy(&asked).unwrap();
+    let evaluation = policy.replay(&single).unwrap().evaluate(&policy).unwrap();
+    assert!(evaluation.corrected_cost.is_none() && !evaluation.regret_ignores_limit);
+    for name in ["always-route:expert", "cell-optimal", "pointwise-optimal"] {
+        assert!(!evaluation.is_identified(name), "{name}: {:?}", evaluation.unidentified);
+    }
+    for name in ["always-predict", "always-route:gpt", "always-abstain"] {
+        assert!(evaluation.is_identified(name), "{name}: {:?}", evaluation.unidentified);
+    }
+    assert!(evaluation.gain.iter().all(|(_, gain)| gain.is_none()) && evaluation.correlation.is_none());
+    // A router that only predicts or abstains costs what the labels say.
+    let plain = router.policy(&Task::new(Loss::brier()).abstain(0.6).unwrap()).unwrap();
+    let evaluation = plain.replay(&single).unwrap().evaluate(&plain).unwrap();
+    assert_eq!(evaluation.unidentified, ["pointwise-optimal"]);
+    let several = held_out([vec![2, 0], vec![0, 2], vec![1, 1], vec![1, 1]]);
+    assert!(policy.replay(&several).unwrap().evaluate(&policy).unwrap().unidentified.is_empty());
+}
+
 /// With three labels a row the truth made of them flatters routing; the corrected costs do not.
 #[test]
 fn corrected_costs_are_near_the_truth() {
