@@ -4,14 +4,14 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Votes};
+use pointsman::{Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Unanimity, Votes};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
 use crate::args::{TableArgs, TaskArgs, VotesArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
-use crate::render::number::{counted, percent, short};
+use crate::render::number::{count, counted, percent, short};
 
 /// The task the flags or the task file describe.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -171,6 +171,14 @@ pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Res
                 if fewer == 1 { "keeps" } else { "keep" }
             ));
         }
+    }
+    if let Some(found) = Unanimity::of(table)? {
+        render::warn(format!(
+            "the labels of every row agree, though {} of {} rows contradict the others of like prediction: either nothing is ambiguous \
+             here, or each label was copied; copies hide all noise, so count each independent label once",
+            count(found.contradicting),
+            count(found.rows)
+        ));
     }
     let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(()) };
     let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
