@@ -99,7 +99,8 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     paragraph(&mut *out, 2, &report.money_line())?;
     paragraph(&mut *out, 2, &regret(report, digits))?;
     let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
-    if support("sparse") + support("empty") > 0.0 {
+    // The costs of a forest do not rest on its cells.
+    if support("sparse") + support("empty") > 0.0 && !by_row {
         let (sparse, empty) = (percent(support("sparse")), percent(support("empty")));
         let text = format!("{DIM}{sparse} of the rows fell into sparse cells, {empty} into empty ones.{DIM:#}");
         paragraph(out, 2, &text)?;

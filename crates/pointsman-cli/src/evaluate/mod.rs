@@ -49,6 +49,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     }
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(plan::divided_rows(table));
+    plan::warn_if_votes_are_ignored(&frame);
     plan::warn_about_labels(table, &args.votes)?;
     warn(table, &report);
     if args.json {

@@ -149,8 +149,8 @@ pub struct Bounds {
 pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn() + Sync) -> Result<Diagnosis> {
     if table.rows() < 4 {
         return Err(Error::Table(format!(
-            "{} rows cannot be diagnosed: give at least 4, better hundreds",
-            table.rows()
+            "{} cannot be diagnosed: give at least 4, better hundreds",
+            if table.rows() == 1 { "1 row".to_owned() } else { format!("{} rows", table.rows()) }
         )));
     }
     let ordered = Ordered::of(table)?;
