@@ -2,7 +2,11 @@
 //!
 //! What depends on a row alone is worked out once; a leaf only adds it up, and evaluates the entropy of its shrunk points. Where these
 //! points are does not depend on the loss: if all items have as many labels, it is kept. The numbers are those of
-//! [`Decomposition`](super::Decomposition), up to rounding.
+//! [`Decomposition`](super::Decomposition), up to rounding, but for one thing. Where chance makes a variance negative, a cell has none,
+//! and the entropy of its mean for its irreducible loss: no mixture has more. Leaves are small, so that this is frequent, and only
+//! averages of many of them are used: cut off on one side, these would be too low. A leaf's loss is then as much above the entropy of
+//! its mean as a variance of the other sign would put it below. For the Brier loss that is the estimate without bias, unless the
+//! variance is more negative than that of the labels is positive.
 
 use std::borrow::Cow;
 
@@ -241,12 +245,11 @@ impl<'a> PerRow<'a> {
             return ([total, certain_loss(loss, centre), loss.entropy(centre)], means);
         }
         let irreducible = if estimator == Estimator::Shrink {
-            let factor = |votes: u32| match variance {
-                0.0 => 0.0,
-                _ => (variance / (variance + noise / labels(votes))).sqrt(),
-            };
+            let size = variance.abs();
+            let factor = |votes: u32| if size > 0.0 { (size / (size + noise / labels(votes))).sqrt() } else { 0.0 };
             let points = self.entropy_of_points(runs, centre, factor, loss, &mut room.point);
-            (points / weight).min(loss.entropy(centre))
+            let ceiling = loss.entropy(centre);
+            on_its_side(variance, (points / weight).min(ceiling), || ceiling)
         } else {
             self.entropy_of(runs) / weight
         };
@@ -261,18 +264,20 @@ impl<'a> PerRow<'a> {
         &Of { sums, loss, estimator, .. }: &Of<'_>,
         room: &mut Room,
     ) -> ([f64; 3], Means) {
-        let Shrunk { weight, factor, centre, .. } = *shrunk;
+        let Shrunk { weight, centre, .. } = *shrunk;
+        let near = Shrunk { factor: shrunk.factor.abs(), ..*shrunk };
         let entropy = self.entropy_of(runs.clone());
         // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs.
         let irreducible = if estimator == Estimator::Shrink {
             let room_of_logs = (&mut room.weights, &mut room.logs);
-            let by_logs = loss.floor().and_then(|floor| self.by_logs(floor, shrunk, runs.clone(), room_of_logs));
-            by_logs.unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| factor, loss, &mut room.point))
+            let by_logs = loss.floor().and_then(|floor| self.by_logs(floor, &near, runs.clone(), room_of_logs));
+            let points =
+                by_logs.unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| near.factor, loss, &mut room.point));
+            on_its_side(shrunk.factor, points / weight, || loss.entropy(centre))
         } else {
-            entropy
+            entropy / weight
         };
         let [total, served] = sums.map(|sum| sum / weight);
-        let irreducible = irreducible / weight;
         let means = Means { weight, entropy: entropy / weight, paired: [total, served], served };
         ([total, irreducible, irreducible], means)
     }
@@ -350,6 +355,12 @@ impl<'a> PerRow<'a> {
     }
 }
 
+/// The entropy of points that lie as far from their mean as a variance of this size puts them: below the mean's own, or as much above
+/// it if the variance is negative.
+fn on_its_side(variance: f64, points: f64, ceiling: impl FnOnce() -> f64) -> f64 {
+    if variance < 0.0 { 2.0 * ceiling() - points } else { points }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -369,6 +380,7 @@ mod tests {
             |i: u32| [1, u32::from(i == 7), 0],
             |i: u32| [u32::MAX - i, i, u32::MAX],
         ];
+        let mut cut_off = 0;
         for (labels, is_weighted) in labels.into_iter().flat_map(|labels| [(labels, false), (labels, true)]) {
             let votes = (0..n).flat_map(labels).collect();
             let table = Table::new(["a", "b", "c"], Vec::clone(&probs)).and_then(|table| table.with_votes(votes));
@@ -383,7 +395,15 @@ mod tests {
                         let mixture = Mixture::of_rows(&table, &rows);
                         let (none, piles) = (RowLosses::default(), &mut scratch.piles);
                         let d = Decomposition::of(mixture, &loss, estimator, None, &none, piles).unwrap();
-                        let expected = [d.total, d.irreducible_low, d.irreducible_high];
+                        let mut expected = [d.total, d.irreducible_low, d.irreducible_high];
+                        let ceiling = loss.entropy(&d.centroid);
+                        let is_cut_off = (d.irreducible_low - ceiling).abs() < 1e-12 && found[1] > ceiling;
+                        if estimator == Estimator::Shrink && is_cut_off {
+                            // Cut off in a cell, not in a leaf.
+                            cut_off += 1;
+                            assert_eq!(found[1], found[2]);
+                            expected[1..].copy_from_slice(&found[1..]);
+                        }
                         for (found, expected) in found.into_iter().zip(expected) {
                             assert!((found - expected).abs() < 1e-9, "{loss} {estimator}: {found} and {expected}");
                         }
@@ -391,6 +411,31 @@ mod tests {
                 }
             }
         }
+        assert!(cut_off > 0);
+    }
+
+    #[test]
+    fn the_brier_loss_of_a_leaf_has_no_bias() {
+        // Rows of four labels: two of a row differ by chance more often than two of any; less often; never.
+        let kinds: [[[u32; 2]; 6]; 3] = [
+            [[2, 2], [1, 3], [3, 1], [2, 2], [1, 3], [3, 1]],
+            [[2, 2], [4, 0], [2, 2], [0, 4], [1, 3], [1, 3]],
+            [[4, 0], [4, 0], [0, 4], [0, 4], [4, 0], [0, 4]],
+        ];
+        let loss = Loss::brier();
+        let mut above = 0;
+        for votes in kinds {
+            // How often two different labels of a row differ.
+            let differ = |&[a, b]: &[u32; 2]| f64::from(2 * a * b) / f64::from((a + b) * (a + b - 1));
+            let expected = votes.iter().map(differ).sum::<f64>() / 6.0;
+            let table = Table::new(["a", "b"], vec![0.5; 12]).and_then(|t| t.with_votes(votes.concat())).unwrap();
+            let per_row = PerRow::of(&table, &loss);
+            let [_, low, high] = per_row.losses(&[0, 1, 2, 3, 4, 5], &loss, Estimator::Shrink, &mut Scratch::default());
+            assert_eq!(low, high);
+            assert!((low - expected).abs() < 1e-12, "{low} and {expected}");
+            above += u32::from(low > 0.5);
+        }
+        assert_eq!(above, 1);
     }
 
     #[test]

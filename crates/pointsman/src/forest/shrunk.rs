@@ -104,16 +104,18 @@ pub(crate) struct Sums<'a> {
     /// The weight of those with two labels, and how often two of their labels differ.
     pub(crate) pair_weight: f64,
     pub(crate) noise: f64,
-    /// The variance of the rows' label distributions, and of the means of their labels.
+    /// The variance of the rows' label distributions, estimated without bias: below zero where two labels of a row happen to differ
+    /// more often than two labels of any rows. That of the means of their labels.
     pub(crate) variance: f64,
     spread: f64,
     pub(crate) centre: &'a [f64],
 }
 
 impl Sums<'_> {
-    /// How near points are to their votes, if these are as many.
+    /// How near points are to their votes, if these are as many; with the sign of the variance.
     pub(crate) fn factor(&self) -> f64 {
-        if self.spread > 0.0 { (self.variance / self.spread).min(1.0).sqrt() } else { 0.0 }
+        let part = if self.spread > 0.0 { self.variance / self.spread } else { 0.0 };
+        part.abs().min(1.0).sqrt().copysign(part)
     }
 }
 
@@ -179,7 +181,7 @@ impl<'a> PerBallot<'a> {
         let pair_weight = sums[PAIRED];
         let noise = if pair_weight > 0.0 { sums[NOISE] / pair_weight } else { 0.0 };
         let square = dot(centre, centre);
-        let (variance, spread) = ((1.0 - square - noise).max(0.0), sums[SQUARE] / weight - square);
+        let (variance, spread) = (1.0 - square - noise, sums[SQUARE] / weight - square);
         Sums { weight, pair_weight, noise, variance, spread, centre }
     }
 }

@@ -82,13 +82,10 @@ impl<'a> Values<'a> {
         scratch: &mut Scratch,
         out: &mut [f64],
     ) -> Means {
-        if self.oracles.columns().is_empty() {
-            let (losses, means) = self.per_row.of_leaf(leaves, leaf, sums, self.loss, self.estimator, scratch);
-            out.copy_from_slice(&losses);
-            return means;
-        }
-        self.write(leaves.of(leaf), scratch, out);
-        self.per_row.means(leaves.of(leaf))
+        let (losses, means) = self.per_row.of_leaf(leaves, leaf, sums, self.loss, self.estimator, scratch);
+        out[..3].copy_from_slice(&losses);
+        self.write_oracles(leaves.of(leaf), scratch, &mut out[3..]);
+        means
     }
 
     /// Writes the losses of some rows; false if there are none.
@@ -96,18 +93,21 @@ impl<'a> Values<'a> {
         if rows.is_empty() {
             return false;
         }
-        if self.oracles.columns().is_empty() {
-            out.copy_from_slice(&self.per_row.losses(rows, self.loss, self.estimator, scratch));
-            return true;
+        out[..3].copy_from_slice(&self.per_row.losses(rows, self.loss, self.estimator, scratch));
+        self.write_oracles(rows, scratch, &mut out[3..]);
+        true
+    }
+
+    /// Writes what oracles lose that are not Bayesian, if there are any.
+    fn write_oracles(&self, rows: &[u32], scratch: &mut Scratch, out: &mut [f64]) {
+        if out.is_empty() {
+            return;
         }
         let mixture = Mixture::of_rows(self.table, rows);
-        let Some(d) = Decomposition::of(mixture, self.loss, self.estimator, None, self.oracles, &mut scratch.piles)
-        else {
-            return false;
-        };
-        out[..3].copy_from_slice(&[d.total, d.irreducible_low, d.irreducible_high]);
-        out[3..].copy_from_slice(d.oracles.as_flattened());
-        true
+        let d = Decomposition::of(mixture, self.loss, self.estimator, None, self.oracles, &mut scratch.piles);
+        if let Some(d) = d {
+            out.copy_from_slice(d.oracles.as_flattened());
+        }
     }
 }
 

@@ -246,6 +246,44 @@ fn a_measured_oracle_is_drawn_together_by_its_own_leaves() {
     }
 }
 
+/// Leaves are small and labels few: what is cut off at one side in each would be missing on average.
+#[test]
+fn the_irreducible_loss_of_a_forest_has_hardly_a_bias() {
+    let mut rng = Rng::new(31);
+    let (mut probs, mut votes, mut features, mut truth) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..3_000 {
+        let x = [rng.uniform(), rng.uniform()];
+        let wave = (6.0 * x[0]).sin();
+        let p = 0.5 + if x[1] > 0.5 { 0.45 * wave } else { 0.0 };
+        probs.extend([0.5 + 0.4 * wave, 0.5 - 0.4 * wave]);
+        votes.extend(rng.votes(&[p, 1.0 - p], 2));
+        truth.extend([p, 1.0 - p]);
+        features.extend(x);
+    }
+    let table = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
+    let table = table.with_features(["x", "y"], features).unwrap().with_truth(truth).unwrap();
+    let rows = table.rows() as f64;
+    let router = Router::calibrate(&table, &Partition::forest(50)).unwrap();
+    let mean = |loss: Loss, oracle: Option<Oracle>| {
+        let mut task = Task::new(loss).route("expert", Oracle::bayes(), 0.0).unwrap();
+        if let Some(oracle) = oracle {
+            task = task.route("another", oracle, 0.0).unwrap();
+        }
+        let policy = router.policy(&task).unwrap();
+        let decided = policy.decide_batch(&table).unwrap();
+        (0..table.rows()).map(|row| policy.row(&decided, row).costs()[1]).sum::<f64>() / rows
+    };
+    // Two labels of a row differ so often: without bias, from the same labels.
+    let differ = (0..table.rows()).filter(|&row| table.votes(row).unwrap().counts() == [1, 1]).count() as f64 / rows;
+    let brier = mean(Loss::brier(), None);
+    assert!((brier - differ).abs() < 0.004, "{brier} and {differ}");
+    close(mean(Loss::brier(), Some(Oracle::panel(3, Aggregate::Mean).unwrap())), brier, 1e-12, "beside a panel");
+    let entropy = |row: usize| Loss::cross_entropy().entropy(table.truth(row).unwrap());
+    let expected = (0..table.rows()).map(entropy).sum::<f64>() / rows;
+    let found = mean(Loss::cross_entropy(), None);
+    assert!((found - expected).abs() < 0.025, "{found} and {expected}");
+}
+
 /// More experts than anyone asks, more of them than labels: once a row, not once a leaf.
 #[test]
 fn large_panels_are_valued_on_a_forest() {
