@@ -124,6 +124,17 @@ class Report:
         return dict(self.data["standard_error"])
 
     @property
+    def corrected_cost(self) -> dict[str, float] | None:
+        """The mean costs with the bias of few labels taken out: conclude from these if there are any."""
+        corrected = self.data["corrected_cost"]
+        return None if corrected is None else dict(corrected)
+
+    @property
+    def unidentified(self) -> list[str]:
+        """The mean costs that one label an item does not tell; empty otherwise."""
+        return list(self.data["unidentified"])
+
+    @property
     def regret(self) -> dict[str, float]:
         """Cost above the best action a cell, and above the best a row."""
         return dict(self.data["regret"])
