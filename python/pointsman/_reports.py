@@ -119,9 +119,20 @@ class Report:
         return dict(self.data["mean_cost"])
 
     @property
-    def standard_error(self) -> dict[str, float]:
-        """Standard errors of the mean costs."""
+    def standard_error(self) -> dict[str, float | None]:
+        """Standard errors of the mean costs; one row has none."""
         return dict(self.data["standard_error"])
+
+    @property
+    def corrected_cost(self) -> dict[str, float] | None:
+        """The mean costs with the bias of few labels taken out: conclude from these if there are any."""
+        corrected = self.data["corrected_cost"]
+        return None if corrected is None else dict(corrected)
+
+    @property
+    def unidentified(self) -> list[str]:
+        """The mean costs that one label an item does not tell; empty otherwise."""
+        return list(self.data["unidentified"])
 
     @property
     def regret(self) -> dict[str, float]:

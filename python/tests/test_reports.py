@@ -22,6 +22,9 @@ def test_evaluation(world: World, queries: World, tmp_path: Path) -> None:
     assert sum(report.shares.values()) == pytest.approx(1)
     assert set(report.gain) and all(len(curve) == 101 for curve in report.curves.values())
     assert report.regret["cell-optimal"] == pytest.approx(costs["router"] - costs["cell-optimal"])
+    corrected = report.corrected_cost
+    assert corrected is not None and corrected["always-route:<b>"] > costs["always-route:<b>"]
+    assert report.unidentified == []
     shown = report._repr_html_()
     assert "mean cost" in shown and "<b>:" not in shown and "&lt;b&gt;" in shown and "always-abstain" in shown
     assert "400 rows" in repr(report)

@@ -32,7 +32,8 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     let inputs: Vec<_> = inputs.into_iter().flatten().collect();
     plan::refuse_to_overwrite(&args.output, &inputs)?;
     let like = args.like.as_deref().map(plan::load_router).transpose()?;
-    let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
+    let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
+    options.classes = like.as_ref().map(|like| like.classes().to_vec());
     let frame = plan::read_frame(&args.table, &options)?;
     let table = &frame.table;
     let (mut router, choice) = if let Some(like) = &like {
@@ -44,8 +45,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     };
     if args.recalibrate {
         if let [Factor::Forest { .. }] = router.partition().factors() {
+            let chosen = if choice.is_some() { format!("auto chose {}: ", router.partition()) } else { String::new() };
             bail!(
-                "--recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use \
+                "{chosen}--recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use \
                  honest-forest:T or tree"
             );
         }
@@ -58,6 +60,10 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     let learned = Learned::of(&router);
     warn(table, &router, &learned);
+    plan::warn_if_votes_are_ignored(&frame);
+    if like.is_none() && router.partition().factors().iter().any(Factor::learns) {
+        note_features_left_out(table, &router);
+    }
     if let Some(like) = like.filter(|like| like.partition().factors().iter().any(Factor::learns)) {
         warn_of_repeats(table, &like);
     }
@@ -208,6 +214,19 @@ fn warn_of_repeats(table: &Table, like: &Router) {
     }
 }
 
+/// Trees never ask for a feature that is constant, or missing in all rows: the router does without it.
+fn note_features_left_out(table: &Table, router: &Router) {
+    let left = table.feature_names().iter().filter(|name| !router.cells().features().contains(name));
+    let names: Vec<String> = left.map(|name| format!("x_{name}")).collect();
+    if !names.is_empty() {
+        render::warn(format!(
+            "{} {} left out, being the same or missing in all rows: decisions do without",
+            names.join(", "),
+            if names.len() == 1 { "is" } else { "are" }
+        ));
+    }
+}
+
 fn warn(table: &Table, router: &Router, learned: &Learned) {
     plan::warn_if_divided(plan::divided_rows(table));
     if learned.labels[2] == 1 {
@@ -217,9 +236,7 @@ fn warn(table: &Table, router: &Router, learned: &Learned) {
              cross-entropy to ±0.04 nats (binary)",
         );
     }
-    // The costs of a forest do not rest on its cells.
-    let forest = matches!(router.partition().factors(), [Factor::Forest { .. }]);
-    if learned.sparse + learned.empty > 0 && !forest {
+    if learned.sparse + learned.empty > 0 && !is_forest(router) {
         let share = (learned.sparse + learned.empty) as f64 / learned.cells as f64;
         render::warn(format!(
             "{} of the cells have fewer than {SPARSE} calibration rows: use fewer bins or more rows (an empty cell \
@@ -227,6 +244,11 @@ fn warn(table: &Table, router: &Router, learned: &Learned) {
             percent(share)
         ));
     }
+}
+
+/// Whether costs do not rest on cells.
+fn is_forest(router: &Router) -> bool {
+    matches!(router.partition().factors(), [Factor::Forest { .. }])
 }
 
 fn print(
@@ -273,7 +295,8 @@ pub(crate) fn describe(out: &mut impl Write, router: &Router, learned: &Learned)
     line("classes", format!("{} ({shown}{more})", classes.len()))?;
     line("labels", learned.labels_in_words())?;
     line("partition", router.partition().to_string())?;
-    line("cells", learned.cells_in_words())?;
+    let own = if is_forest(router) { "; costs are each query's own, not its cell's" } else { "" };
+    line("cells", learned.cells_in_words() + own)?;
     let served = if router.is_recalibrated() { "each cell's mean label distribution" } else { "the weak prediction" };
     line("serves", served.to_owned())
 }

@@ -193,7 +193,9 @@ impl Certified {
         if empty > 0 {
             remark(format!("{} without calibration rows: nothing is certain there.", counted(empty, "cell", "cells")))?;
         }
-        let sweeping: Vec<&AllLosses> = self.all_losses.iter().flatten().collect();
+        // A bound of the most that a loss can be says nothing.
+        let tells = |bound: &&AllLosses| bound.irreducible_below.max(bound.irreducible_above) < 1.0;
+        let sweeping: Vec<&AllLosses> = self.all_losses.iter().flatten().filter(tells).collect();
         if !sweeping.is_empty() {
             let worst = |side: fn(&AllLosses) -> f64| sweeping.iter().map(|bound| side(bound)).fold(0.0, f64::max);
             remark(format!(

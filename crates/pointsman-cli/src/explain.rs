@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::{DecideArgs, ShowArgs};
 use crate::certified::{Certified, certain, range};
-use crate::render::number::{counted, decimals, fixed, percent, short};
+use crate::render::number::{counted, decimals, fixed, maybe, percent, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{paragraph, printable};
@@ -72,6 +72,9 @@ struct Query {
 struct Priced {
     action: String,
     cost: Option<f64>,
+    /// Between what the cost lies, where one label an item bounds it only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds: Option<[f64; 2]>,
     interval: Option<Interval>,
 }
 
@@ -193,6 +196,7 @@ fn explain(
     let priced = |(i, (action, cost)): (usize, (String, f64))| Priced {
         action,
         cost: json::known(cost),
+        bounds: json::known(cost).is_none().then(|| [decision.costs()[i], decision.costs_high()[i]]),
         interval: intervals.as_ref().map(|intervals| intervals[i]),
     };
     let judged = certified_cell.map(|certified| &certified.judgement.cells[cell.index()]);
@@ -311,9 +315,10 @@ fn largest(classes: &[String], shares: &[f64]) -> String {
 
 /// Every action's cost, cheapest first.
 fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
-    let digits = decimals(it.actions.iter().filter_map(|priced| priced.cost));
+    let most = |priced: &Priced| priced.cost.or(priced.bounds.map(|[_, high]| high)).unwrap_or(f64::INFINITY);
+    let digits = decimals(it.actions.iter().map(most));
     let mut order: Vec<&Priced> = it.actions.iter().collect();
-    order.sort_by(|a, b| a.cost.unwrap_or(f64::INFINITY).total_cmp(&b.cost.unwrap_or(f64::INFINITY)));
+    order.sort_by(|a, b| most(a).total_cmp(&most(b)));
     let within = it.confidence.map_or("interval".to_owned(), |c| format!("with {} confidence", percent(c)));
     let mut grid = Grid::new().text("action").number("cost").number(within).text("");
     for priced in order {
@@ -326,12 +331,20 @@ fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
         };
         grid.row([
             (priced.action.clone(), style::action_named(&priced.action)),
-            (fixed(priced.cost.unwrap_or(f64::NAN), digits), PLAIN),
+            (cost(priced, digits), PLAIN),
             (priced.interval.map_or("–".to_owned(), |interval| range(interval, digits)), PLAIN),
             (taken.to_owned(), BOLD),
         ]);
     }
     grid.write(out)
+}
+
+/// A cost, or what it lies between.
+fn cost(priced: &Priced, digits: usize) -> String {
+    match (priced.cost, priced.bounds) {
+        (None, Some([low, high])) => format!("{}…{}", fixed(low, digits), fixed(high, digits)),
+        (cost, _) => maybe(cost, digits),
+    }
 }
 
 /// What decides, how surely, and what would change it.
@@ -349,7 +362,9 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
     match (&it.runner_up, it.margin) {
         (Some(next), Some(margin)) => {
             let action = style::action_named(&it.action);
-            said.push(format!("{action}{}{action:#} beats {next} by {}.", it.action, short(margin)));
+            // Bounds tell the least that it can be.
+            let by = if it.actions.iter().any(|priced| priced.bounds.is_some()) { "by at least" } else { "by" };
+            said.push(format!("{action}{}{action:#} beats {next} {by} {}.", it.action, short(margin)));
         }
         _ if it.action == "undetermined" => {
             said.push("One label an item bounds the costs only, and the bounds overlap: no action is the best.".into());

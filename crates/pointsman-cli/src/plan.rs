@@ -4,14 +4,16 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Votes};
+use pointsman::{
+    CellId, Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Unanimity, Votes,
+};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
 use crate::args::{TableArgs, TaskArgs, VotesArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
-use crate::render::number::{counted, percent, short};
+use crate::render::number::{count, counted, percent, plain, short};
 
 /// The task the flags or the task file describe.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -76,6 +78,12 @@ pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
         String::new()
     };
     let (share, loss) = (percent(found.share), short(found.loss));
+    // Where one label an item bounds the losses only, their dearer ends were counted.
+    let mut cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
+    let loss = match cells.all(|decision| decision.is_known()) {
+        true => loss,
+        false => format!("at most {loss} if undetermined queries are predicted"),
+    };
     Some(format!(
         "{asked}: {price}; {share} are routed, and the expected loss is {loss}, prices of routing left out.{lots}"
     ))
@@ -118,10 +126,10 @@ pub(crate) fn task_flags(args: &TaskArgs) -> String {
     for route in &args.route {
         let name = if route.name == "oracle" { String::new() } else { format!("{}=", route.name) };
         let kind = if route.oracle == Oracle::Bayes { String::new() } else { format!(",{}", route.oracle) };
-        push("route", shell_quoted_text(&format!("{name}{}{kind}", route.cost)));
+        push("route", shell_quoted_text(&format!("{name}{}{kind}", plain(route.cost))));
     }
     if let Some(price) = args.abstain {
-        push("abstain", price.to_string());
+        push("abstain", plain(price));
     }
     if let Some(share) = args.budget {
         push("budget", share.to_string());
@@ -158,6 +166,13 @@ pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<F
     Ok(pointsman_table::read_frame(path, options)?)
 }
 
+/// Says so if annotations took the place of votes in the table.
+pub(crate) fn warn_if_votes_are_ignored(frame: &Frame) {
+    if frame.ignored_votes {
+        render::warn("the table has votes or labels of its own, which --annotations takes the place of");
+    }
+}
+
 /// Says so if rows have fewer labels than were asked for, or if their number depends on what they say.
 pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<()> {
     let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
@@ -171,6 +186,14 @@ pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Res
                 if fewer == 1 { "keeps" } else { "keep" }
             ));
         }
+    }
+    if let Some(found) = Unanimity::of(table)? {
+        render::warn(format!(
+            "the labels of every row agree, though {} of {} rows contradict the others of like prediction: either nothing is ambiguous \
+             here, or each label was copied; copies hide all noise, so count each independent label once",
+            count(found.contradicting),
+            count(found.rows)
+        ));
     }
     let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(()) };
     let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
@@ -249,10 +272,13 @@ pub(crate) fn one_from_stdin<'a>(inputs: impl IntoIterator<Item = Option<&'a Pat
     Ok(())
 }
 
-/// Refuses standard output where a folder of files is written.
+/// Refuses standard output, or a file, where a folder of files is written.
 pub(crate) fn refuse_stdout(folder: &Path) -> anyhow::Result<()> {
     if is_stream(folder) {
         bail!("-o - is not possible: a folder of files is written; give its path");
+    }
+    if folder.is_file() {
+        bail!("{}: is a file, and -o takes a folder to write the report into; give another name", folder.display());
     }
     Ok(())
 }

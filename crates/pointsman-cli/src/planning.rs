@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anyhow::bail;
 use pointsman::{CellPlan, Plan, Router};
 use serde::Serialize;
 
@@ -50,6 +51,9 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     let router = plan::load_router(&args.router)?;
     let fits = task.loss().check_classes(router.classes().len());
     fits.map_err(|error| plan::of_task(error, args.task.task.first(), anyhow::Error::from))?;
+    if task.action_names().len() < 2 {
+        bail!("plan needs a task that leaves a choice: add --route COST or --abstain COST");
+    }
     let spinner = Progress::spinner("trying out labels".to_owned());
     let found = plan::label_plan(&router, &task, args.confidence, &args.router)?;
     drop(spinner);
@@ -59,9 +63,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     }
     let mut out = io::BufWriter::new(anstream::stdout().lock());
     print(&mut out, &router, &found, unit)?;
-    out.flush()?;
-    plan::warn_if_no_choice(&task);
-    Ok(())
+    Ok(out.flush()?)
 }
 
 fn report(router: &Router, found: &Plan, unit: &'static str) -> Report {
@@ -124,7 +126,7 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str) -> io:
             (fixed(plan.at_stake, at_stake), PLAIN),
             (about(plan.more_labels), PLAIN),
             (about(plan.more_items), PLAIN),
-            plan.labels.map_or(("not by labels".to_owned(), DIM), |labels| (format!("~{}", count(labels)), PLAIN)),
+            plan.labels.map_or(("out of reach".to_owned(), DIM), |labels| (format!("~{}", count(labels)), PLAIN)),
         ]);
     }
     grid.write(&mut *out)?;
@@ -134,7 +136,11 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str) -> io:
     line("at stake", "what its action may cost a thousand queries more than the best, at worst")?;
     line("labels an item", "about how many more on each of its items settle it more often than not")?;
     line("or items", "about how many more items of the cell, with as many labels as now")?;
-    line("labels", "in all, by the cheaper of the two; – and not by labels: the actions cost nearly the same")?;
+    line("labels", "in all, by the cheaper of the two")?;
+    if found.cells.iter().any(|plan| plan.labels.is_none()) {
+        let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
+        line("out of reach", &format!("not within {labels} labels an item or {times} times the items"))?;
+    }
     let (first, labels, worth) = found.begin_with(3);
     if !first.is_empty() {
         let which: Vec<String> = first.iter().map(ToString::to_string).collect();

@@ -123,10 +123,11 @@ fn nice(x: f64) -> f64 {
 fn curves(report: &Report) -> Option<Chart> {
     let (_, loss) = own(report)?;
     let mut chart = Chart::new("Routing curves", "share of the queries routed", format!("mean loss ({})", loss.unit))
-        .caption(
-            "Mean held-out loss when the first x % of each ranking go to the oracle, prices left out. Lower is better: \
+        .caption(format!(
+            "Mean held-out loss when the first x % of each ranking go to the oracle, prices left out{}. Lower is better: \
              the closer to the best order, the more a routed query saves.",
-        )
+            if loss.grid.corrected { ", by the labels as they are" } else { "" }
+        ))
         .x_range(0.0, 1.0)
         .x_percent();
     let mut lowest = f64::INFINITY;
@@ -189,10 +190,11 @@ fn sweep(report: &Report) -> Option<Chart> {
         format!("price of abstaining ({})", loss.unit),
         format!("cost a query ({})", loss.unit),
     )
-    .caption(
-        "Mean held-out cost as abstaining becomes dearer, the route's price being the task's. The three-way router should \
+    .caption(format!(
+        "Mean held-out cost as abstaining becomes dearer, the route's price being the task's{}. The three-way router should \
          lie on or below both two-way ones; where it is below both, all three actions earn their keep.",
-    )
+        if grid.corrected { "; the bias of few labels is taken out" } else { "" }
+    ))
     .line(Line::new("predict / route / abstain", colour::BLUE, line(&|i| at(own, i))).width(3.2))
     .line(Line::new("predict / route", colour::ORANGE, line(&|_| at(own, never_abstain))).dashed())
     .line(Line::new("predict / abstain", colour::PURPLE, line(&|i| at(never_route, i))).dashed());

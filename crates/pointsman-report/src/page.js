@@ -8,6 +8,8 @@
   const ACTION = { p: ["predict", "predict", "p"], r: ["route", "route", "r"], a: ["abstain", "abstain", "a"],
     "?": ["undetermined", "other", "u"], "-": ["empty: falls back", "other", "u"] };
   const STRATEGY = { "higher-order": "predict", "total-uncertainty": "red", "cell-optimal": "green", "pointwise-optimal": "ink", random: "other" };
+  // Costs that one label an item does not tell are dashes.
+  const untold = data.unidentified, oracleTold = !untold.some((name) => name.startsWith("always-route"));
   // A forest decides row by row: the best its cells allow is no measure for it.
   const byRow = data.router.partition.startsWith("forest"), told = (name) => !byRow || name !== "cell-optimal";
   const DASH = { "cell-optimal": "8 5", "pointwise-optimal": "8 5", random: "2 5" };
@@ -141,10 +143,10 @@
   function money() {
     const { grid, unit, loss: name } = loss(), here = at(state.route, state.abstain);
     const always = ["always-predict " + num(grid.always_predict)];
-    if (grid.always_route[state.route] !== null) always.push("always-route " + num(grid.always_route[state.route]));
+    if (grid.always_route[state.route] !== null) always.push("always-route " + num(oracleTold ? grid.always_route[state.route] : null));
     if (grid.always_abstain[state.abstain] !== null) always.push("always-abstain " + num(grid.always_abstain[state.abstain]));
     $("money").textContent = "At these prices: " + pct(grid.predicted[here]) + " predicted, " + pct(grid.routed[here]) + " routed, " + pct(grid.abstained[here]) +
-      " abstained; cost a query " + num(grid.router[here]) + " " + unit + ", against " + always.join(", ") + ".";
+      " abstained; " + (grid.corrected ? "corrected " : "") + "cost a query " + num(oracleTold || grid.routed[here] === 0 ? grid.router[here] : null) + " " + unit + ", against " + always.join(", ") + ".";
     const prices = "Loss " + short(name, 60) + "; routing to " + short(grid.route, 40) + ": " + price(grid.route_prices[state.route]) + "; abstaining: " + price(grid.abstain_prices[state.abstain]) + " (" + unit + ").";
     $("task").textContent = prices;
     $("prices").textContent = prices;
@@ -156,8 +158,8 @@
     }
     if (bar.lastChild) bar.lastChild.style.flex = "1";
     $("shares").replaceChildren(bar);
-    const rows = [["router", grid.router[here], "predict"], ...(byRow ? [] : [["best in hindsight", grid.cell_optimal[here], "green"]]), ["always predict", grid.always_predict, "other"],
-      ["always route", grid.always_route[state.route], "other"], ["always abstain", grid.always_abstain[state.abstain], "other"]].filter((r) => r[1] !== null);
+    const rows = [["router", oracleTold || grid.routed[here] === 0 ? grid.router[here] : null, "predict"], ...(byRow || !oracleTold ? [] : [["best in hindsight", grid.cell_optimal[here], "green"]]), ["always predict", grid.always_predict, "other"],
+      ["always route", oracleTold ? grid.always_route[state.route] : null, "other"], ["always abstain", grid.always_abstain[state.abstain], "other"]].filter((r) => r[1] !== null);
     bars("costs", "Costs", rows.map((r) => [r[0], r[1], css(r[2])]));
   }
 
@@ -285,8 +287,8 @@
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 
-  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + ". " + data.router.rows + " calibration rows in " +
-    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ". Standard error of the router’s cost: " + num(data.standard_error.router, 2) + ".";
+  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs are corrected for their being few, curves and gains are by the labels as they are" : "") + (untold.length ? ": one label an item, which does not tell what routing saves; curves and sweeps take each label for the truth" : "") + ". " + data.router.rows + " calibration rows in " +
+    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ". Standard error of the router’s cost: " + num(untold.includes("router") ? null : data.standard_error.router, 2) + ".";
   $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
   const error = data.calibration_error;
   if (error) {

@@ -21,16 +21,18 @@ impl Report {
         };
         let shares: Vec<String> =
             evaluation.shares.iter().map(|(name, &share)| format!("{} {}", percent(share), verb(name))).collect();
-        let always: Vec<String> = evaluation
-            .mean_cost
+        let costs = evaluation.best_costs();
+        let told = |name: &str, cost: f64| if evaluation.is_identified(name) { cost } else { f64::NAN };
+        let always: Vec<String> = costs
             .iter()
             .filter(|(name, _)| name.starts_with("always-"))
-            .map(|(name, &cost)| format!("{} {}", label(name, NAME), number(cost, 4)))
+            .map(|(name, &cost)| format!("{} {}", label(name, NAME), number(told(name, cost), 4)))
             .collect();
-        let router = evaluation.mean_cost.get("router").copied().unwrap_or(f64::NAN);
+        let router = costs.get("router").map_or(f64::NAN, |&cost| told("router", cost));
         format!(
-            "At these prices: {}; cost a query {} {}, against {}.",
+            "At these prices: {}; {}cost a query {} {}, against {}.",
             shares.join(", "),
+            if evaluation.is_corrected() { "corrected " } else { "" },
             number(router, 4),
             evaluation.unit,
             always.join(", ")

@@ -15,6 +15,8 @@ pub struct Frame {
     pub ids: Option<Vec<String>>,
     /// Each row's place in the file: data rows counted from one, before any filter.
     pub rows: Vec<u64>,
+    /// Whether the file has votes or labels of its own that annotations took the place of.
+    pub ignored_votes: bool,
     /// The file as messages name it.
     file: String,
     /// Each row's line in formats that have lines.
@@ -110,7 +112,8 @@ impl Raw {
         for ((name, _), probs) in layout.oracles.iter().zip(oracles) {
             table = table.with_oracle(name.as_str(), probs).map_err(|e| at.error(e))?;
         }
-        Ok(Frame { table, ids: layout.id.map(|_| ids), rows, file: file.to_owned(), lines })
+        let ignored_votes = layout.ignored_votes;
+        Ok(Frame { table, ids: layout.id.map(|_| ids), rows, ignored_votes, file: file.to_owned(), lines })
     }
 }
 

@@ -49,6 +49,13 @@ impl Read for Counted {
     }
 }
 
+/// Whether bytes begin as a safetensors file does: the length of a header, and a JSON object.
+fn is_safetensors(start: &[u8]) -> bool {
+    let Some((length, header)) = start.split_first_chunk() else { return false };
+    // A text's first eight letters would be a length beyond any file's.
+    header.starts_with(b"{\"") && u64::from_le_bytes(*length) < 1 << 40
+}
+
 /// All bytes of a file; `-` is standard input.
 pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -83,6 +90,10 @@ impl Input {
         }
         if start.starts_with(&[0x1f, 0x8b]) {
             return Err(Error::file(&name, "is compressed with gzip: decompress it first"));
+        }
+        if is_safetensors(&start) {
+            let reason = "is a router file (safetensors), not a table: give the table of predictions in its place";
+            return Err(Error::file(&name, reason));
         }
         let told = format.or_else(|| Format::of_path(path));
         if told.is_none() && start.trim_ascii_start().starts_with(b"[") {

@@ -124,6 +124,8 @@ pub(crate) struct Layout {
     pub(crate) names: Vec<String>,
     /// Whether the ids of rows that no filter kept are wanted, to check annotations against.
     pub(crate) dropped_ids: bool,
+    /// Whether votes or labels stand in the file and annotations take their place.
+    pub(crate) ignored_votes: bool,
 }
 
 impl Layout {
@@ -228,11 +230,11 @@ impl Finder<'_> {
     fn layout(&self, options: &ReadOptions) -> Result<Layout> {
         let columns = self.columns;
         let mut probs = self.probs()?;
-        if let (At::Keyed(_), Some(order)) = (&probs.at, &options.classes) {
-            // A map has no order of its own.
+        if let (At::Keyed(_) | At::Wide(_), Some(order)) = (&probs.at, &options.classes) {
+            // What is found by name may stand in any order; a list's order is its own.
             let same = order.len() == probs.keys.len() && order.iter().all(|class| probs.keys.contains(class));
             if same {
-                probs.keys.clone_from(order);
+                probs = self.fit(probs, order)?;
             }
         }
         let classes = probs.keys.clone();
@@ -311,6 +313,7 @@ impl Finder<'_> {
             filters: options.filters.iter().map(|f| self.filter(f.column())).collect::<Result<_>>()?,
             names: self.fields.iter().map(|f| f.name.clone()).collect(),
             dropped_ids: options.annotations.is_some() && !options.filters.is_empty(),
+            ignored_votes: labelled && options.annotations.is_some() && self.has_votes(),
             classes,
         };
         self.asked_for(&layout, options)?;
@@ -361,6 +364,12 @@ impl Finder<'_> {
 
     fn semicolons(&self) -> bool {
         self.fields.len() == 1 && self.fields[0].name.contains(';')
+    }
+
+    fn has_votes(&self) -> bool {
+        let (votes, labels) = (&self.columns.votes, &self.columns.labels);
+        let counts = |name: &str| name == votes.field || name.starts_with(&votes.prefix) || name == labels;
+        self.fields.iter().any(|field| counts(&field.name))
     }
 
     /// Votes or truth: for exactly the classes there are.

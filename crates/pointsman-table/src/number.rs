@@ -44,7 +44,13 @@ pub(crate) fn real_from_text(bytes: &[u8]) -> Result<f64, String> {
 
 /// A feature from text: nothing means that it is missing.
 pub(crate) fn feature_from_text(bytes: &[u8]) -> Result<f64, String> {
-    if bytes.trim_ascii().is_empty() { Ok(f64::NAN) } else { real_from_text(bytes) }
+    if bytes.trim_ascii().is_empty() {
+        return Ok(f64::NAN);
+    }
+    real_from_text(bytes).map_err(|reason| {
+        let is_word = !bytes.iter().any(u8::is_ascii_digit);
+        if is_word { format!("{reason}: if the value is missing, leave it empty") } else { reason }
+    })
 }
 
 /// A count of votes from text; what is wrong with it otherwise.

@@ -29,7 +29,8 @@ pub struct ReadOptions {
     /// The features wanted, without the prefix of wide columns: each must be there, others are left alone. By default
     /// all that are there.
     pub features: Option<Vec<String>>,
-    /// The order of the classes where the file gives none: in maps of probabilities by class. By default that of the first row.
+    /// The order of the classes where they are found by name, in columns or maps of probabilities: if these are the table's classes,
+    /// they are put in this order. By default that of the columns, or of the first row's map.
     pub classes: Option<Vec<String>>,
     /// How many rows a batch has.
     pub batch_rows: usize,

@@ -52,8 +52,8 @@ mod wasserstein;
 
 pub use certificate::{AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan};
 pub use diagnose::{
-    Advice, Agreement, AtLimit, Bounds, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis, Enough, Estimate,
-    Recommendation, Stopping, SuspectRow, WeakModel, Worth, diagnose, halves,
+    Advice, Agreement, AtLimit, Bounds, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis, Enough, Estimate, LeftOut,
+    Recommendation, Stopping, SuspectRow, Unanimity, WeakModel, Worth, diagnose, halves,
 };
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};

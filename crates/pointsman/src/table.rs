@@ -359,6 +359,19 @@ impl Table {
         }
     }
 
+    /// The table without features that are the same in all rows, or missing in all; `None` if there are none such. A feature that is
+    /// missing in some rows tells these from the others.
+    pub(crate) fn with_telling_features(&self) -> Option<Self> {
+        let tells = |&column: &usize| {
+            let mut values = (0..self.rows()).map(|row| self.features(row)[column]);
+            let first = values.next().unwrap_or(f64::NAN);
+            values.any(|value| value != first && !(value.is_nan() && first.is_nan()))
+        };
+        let columns: Vec<usize> = (0..self.feature_names.len()).filter(tells).collect();
+        let rows = || (0..self.rows() as u32).collect::<Vec<u32>>();
+        (columns.len() < self.feature_names.len()).then(|| self.select(&rows(), &columns))
+    }
+
     /// Adds the rows of another table of the same classes, features and oracles, in whatever order these are. Rows without a weight
     /// weigh one; truth is forgotten. A table without rows takes the other's columns.
     ///

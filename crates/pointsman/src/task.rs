@@ -297,6 +297,7 @@ fn checked_price(what: &str, price: f64) -> Result<f64> {
         // A negative zero would print as one.
         Ok(price.abs())
     } else {
+        let price = if price.abs() < 1e15 { price.to_string() } else { format!("{price:e}") };
         Err(Error::Task(format!("{what}: {price} is not a price; give a number from 0 to {MAX_COST:e}")))
     }
 }

@@ -235,7 +235,22 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
             (by.map_or(String::new(), |by| between(&by, digits)), DIM),
         ]);
     }
-    grid.write(out)
+    grid.write(&mut *out)?;
+    let named = |reason: &str| {
+        let features = enough.features_left_out.iter().filter(|left| left.reason == reason);
+        features.map(|left| format!("x_{}", left.feature)).collect::<Vec<_>>().join(", ")
+    };
+    for (reason, why) in [
+        ("constant", "the same or missing in every row"),
+        ("gaps", "values are missing, which bins cannot place; trees and forests can"),
+        ("many", "only the first few features are tried"),
+    ] {
+        let names = named(reason);
+        if !names.is_empty() {
+            paragraph(&mut *out, 2, &format!("{DIM}Bins not tried: {names} ({why}).{DIM:#}"))?;
+        }
+    }
+    Ok(())
 }
 
 fn agreement(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
@@ -296,7 +311,7 @@ fn last_line(out: &mut impl Write, args: &DiagnoseArgs, diagnosis: &Diagnosis) -
         return Ok(());
     }
     let table = shell_quoted(&args.table);
-    let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.partition);
+    let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.verdict.partition);
     let flags = plan::task_flags(&args.task);
     let commands = [
         format!("pointsman calibrate {table} --partition {} -o router.safetensors", shell_quoted_text(partition)),

@@ -27,6 +27,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     name_rows(&mut diagnosis, &frame);
     let page = args.output.as_ref().map(|folder| write(&diagnosis, &frame.table, &task, args, folder)).transpose()?;
     plan::warn_if_divided(plan::divided_rows(&frame.table));
+    plan::warn_if_votes_are_ignored(&frame);
     plan::warn_about_labels(&frame.table, &args.votes)?;
     if args.json { json::print(&diagnosis) } else { Ok(human::print(args, &diagnosis, page.as_deref())?) }
 }

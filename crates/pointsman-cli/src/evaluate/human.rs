@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::CalibrationError;
+use pointsman::{CalibrationError, Named};
 use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;
@@ -13,6 +13,10 @@ use crate::render::plot::{self, Curve, SIGNS};
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
+
+/// Why some costs are dashes.
+const ONE_LABEL: &str = "Held-out rows carry one label each, which does not tell noise from error: what an oracle who knows the truth \
+                         would lose, and what routing to it costs or saves, is not known (–).";
 
 pub(super) fn print(
     args: &EvaluateArgs,
@@ -48,15 +52,13 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let evaluation = &report.evaluation;
     heading(out, &format!("Cost a query, in {} ({})", evaluation.unit, evaluation.loss))?;
     let digits = decimals(evaluation.mean_cost.iter().map(|(_, &cost)| cost));
-    // With the truth known there is nothing to correct.
-    let corrected = evaluation.corrected_cost.as_ref().filter(|_| evaluation.truth == "votes");
-    let correction =
-        |name: &str| corrected.and_then(|costs| costs.get(name)).map_or(String::new(), |&cost| fixed(cost, digits));
+    let corrected = evaluation.is_corrected();
+    let correction = |cost: Option<&f64>| cost.filter(|_| corrected).map_or(String::new(), |&cost| fixed(cost, digits));
     let mut grid = Grid::new().text("").number("mean").number("± s.e.");
-    grid = grid.number(if corrected.is_some() { "corrected" } else { "" }).text("");
+    grid = grid.number(if corrected { "corrected" } else { "" }).text("");
     let by_row = report.router.decides_by_row();
     for (name, &cost) in evaluation.mean_cost.iter().filter(|(name, _)| !by_row || *name != "cell-optimal") {
-        let error = evaluation.standard_error.get(name).copied().unwrap_or(f64::NAN);
+        let error = evaluation.standard_error.get(name).copied().flatten();
         let (style, remark) = match name {
             "router" => (GOOD.bold(), ""),
             "cell-optimal" => (PLAIN, "the best action in each cell, known in hindsight"),
@@ -65,44 +67,61 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         };
         grid.row([
             (name.to_owned(), style),
-            (fixed(cost, digits), style),
-            (fixed(error, digits), DIM),
-            (correction(name), style),
+            (maybe(Some(cost).filter(|_| evaluation.is_identified(name)), digits), style),
+            (maybe(error.filter(|_| evaluation.is_identified(name)), digits), DIM),
+            (correction(evaluation.best_costs().get(name)), style),
             (remark.to_owned(), DIM),
         ]);
     }
-    for (name, &cost) in evaluation.two_way.iter() {
+    let routed_tells = |name: &str| name == "predict/abstain" || evaluation.is_identified("cell-optimal");
+    for (name, &cost) in evaluation.two_way.iter().filter(|(name, _)| routed_tells(name)) {
         let remark = "the same router allowed these two only";
         grid.row([
             (name.to_owned(), PLAIN),
             (fixed(cost, digits), PLAIN),
             (String::new(), DIM),
-            (String::new(), DIM),
+            (correction(evaluation.best_two_way().get(name)), PLAIN),
             (remark.to_owned(), DIM),
         ]);
     }
     grid.write(&mut *out)?;
     writeln!(out)?;
-    if corrected.is_some() {
+    if corrected {
         let text = "Few labels agree with themselves too well: a truth made of them lets routing look cheaper than it is. \
-                    The corrected column takes that out.";
+                    The corrected column takes that out, and what follows is concluded from it.";
         paragraph(&mut *out, 2, text)?;
         writeln!(out)?;
     }
+    if !evaluation.unidentified.is_empty() {
+        paragraph(&mut *out, 2, &format!("{WARN}{ONE_LABEL}{WARN:#}"))?;
+        writeln!(out)?;
+    }
     paragraph(&mut *out, 2, &report.money_line())?;
-    let regret = |name| evaluation.regret.get(name).copied().unwrap_or(f64::NAN);
-    let of_cell = format!("{} above the best action a cell, ", fixed(regret("cell-optimal"), digits));
-    // A forest decides row by row, and may well do better than any action a cell.
-    let of_cell = if by_row { "" } else { &of_cell };
-    let of_row = fixed(regret("pointwise-optimal"), digits);
-    paragraph(&mut *out, 2, &format!("Regret: {of_cell}{of_row} above the best action a row."))?;
+    paragraph(&mut *out, 2, &regret(report, digits))?;
     let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
-    if support("sparse") + support("empty") > 0.0 {
+    // The costs of a forest do not rest on its cells.
+    if support("sparse") + support("empty") > 0.0 && !by_row {
         let (sparse, empty) = (percent(support("sparse")), percent(support("empty")));
         let text = format!("{DIM}{sparse} of the rows fell into sparse cells, {empty} into empty ones.{DIM:#}");
         paragraph(out, 2, &text)?;
     }
     Ok(())
+}
+
+fn regret(report: &Report, digits: usize) -> String {
+    let evaluation = &report.evaluation;
+    let tells = |name| ["router", name].into_iter().all(|name| evaluation.is_identified(name));
+    let of = |costs: &Named<f64>, name| maybe(costs.get(name).copied().filter(|_| tells(name)), digits);
+    let of_cell = format!("{} above the best action a cell, ", of(evaluation.best_regret(), "cell-optimal"));
+    // A forest decides row by row, and may well do better than any action a cell.
+    let of_cell = if report.router.decides_by_row() { "" } else { &of_cell };
+    let of_row = of(&evaluation.regret, "pointwise-optimal");
+    let by = if evaluation.is_corrected() { ", by the labels as they are" } else { "" };
+    let limit = match evaluation.regret_ignores_limit {
+        true => " Always routing and the best in hindsight do not keep to the limit: part of the regret is its price.",
+        false => "",
+    };
+    format!("Regret: {of_cell}{of_row} above the best action a row{by}.{limit}")
 }
 
 fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -121,8 +140,15 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
         grid.row([(name.to_owned(), style), (maybe(gain, 4), style), (remark.to_owned(), DIM)]);
     }
     grid.write(&mut *out)?;
-    if evaluation.gain.iter().all(|(_, gain)| gain.is_none()) {
+    if !evaluation.unidentified.is_empty() {
+        let text = "One label an item does not tell in which order routing gains most. The curves take each label for the truth.";
+        paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
+    } else if evaluation.gain.iter().all(|(_, gain)| gain.is_none()) {
         writeln!(out, "  {DIM}No row's loss is reducible here: routing gains nothing in any order.{DIM:#}")?;
+    }
+    if evaluation.is_corrected() {
+        let text = "Gains and curves are by the labels as they are.";
+        paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     }
     if let Some(correlation) = evaluation.correlation {
         let at = fixed(correlation, 2);
@@ -176,17 +202,17 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::R
     let Some(fullest) = sweep.points.iter().max_by_key(|point| point.mean_cost.iter().count()) else { return Ok(()) };
     // Constant actions do not depend on the router; the JSON has them.
     let shown = |name: &&str| !(name.starts_with("always-") || by_row && *name == "cell-optimal");
-    let others = fullest.mean_cost.iter().map(|(name, _)| name).filter(|name| shown(name) && *name != "router");
+    let others = fullest.best_costs().iter().map(|(name, _)| name).filter(|name| shown(name) && *name != "router");
     let costs: Vec<&str> = ["router"].into_iter().chain(others).collect();
     let shares: Vec<&str> = fullest.shares.iter().map(|(name, _)| name).collect();
-    let digits = decimals(sweep.points.iter().flat_map(|p| p.mean_cost.iter().map(|(_, &cost)| cost)));
+    let digits = decimals(sweep.points.iter().flat_map(|p| p.best_costs().iter().map(|(_, &cost)| cost)));
     let out_of_reach = sweep.points.iter().any(|point| point.least_loss.is_some());
     let mut grid = Grid::new().number("price").numbers(costs.iter().copied());
     grid = grid.numbers(shares.iter().map(|name| format!("% {name}")));
     grid = grid.numbers(out_of_reach.then_some("least loss"));
     for point in &sweep.points {
         let mut row = vec![(point.price.to_string(), BOLD)];
-        let cost = |name: &&str| match point.mean_cost.get(name) {
+        let cost = |name: &&str| match point.best_costs().get(name) {
             Some(&cost) => (fixed(cost, digits), if *name == "router" { GOOD } else { PLAIN }),
             None if *name == "router" => ("infeasible".to_owned(), WARN),
             None => ("–".to_owned(), DIM),
@@ -198,6 +224,9 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::R
         grid.row(row);
     }
     grid.write(&mut *out)?;
+    if fullest.corrected_cost.is_some() {
+        paragraph(&mut *out, 2, &format!("{DIM}Costs are corrected for few labels, as above.{DIM:#}"))?;
+    }
     if out_of_reach {
         let remark = "Infeasible: at that price no routing reaches the target loss; the least loss that can be asked for stands at the end.";
         paragraph(out, 2, &format!("{DIM}{remark}{DIM:#}"))?;

@@ -3,7 +3,7 @@
 mod human;
 pub(crate) mod write;
 
-use pointsman::{CalibrationError, Router, Table};
+use pointsman::{CalibrationError, Evaluation, Router, Table};
 use pointsman_report::{Inputs, Report};
 use pointsman_table::Need;
 
@@ -49,6 +49,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     }
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(plan::divided_rows(table));
+    plan::warn_if_votes_are_ignored(&frame);
     plan::warn_about_labels(table, &args.votes)?;
     warn(table, &report);
     if args.json {
@@ -75,15 +76,24 @@ fn calibration_error(
     Ok(Some(router.calibration_error(table, policy, pointsman::DEFAULT_SPLITS, args.seed, || progress.step())?))
 }
 
+/// Whether few labels make some cost look other than it is: under some losses they do not, and never for measured oracles.
+fn is_biased(evaluation: &Evaluation) -> bool {
+    let Some(corrected) = &evaluation.corrected_cost else { return true };
+    let differs = |(name, cost): (&str, &f64)| {
+        name.starts_with("always-") && corrected.get(name).is_none_or(|other| (other - cost).abs() > 1e-9 * cost.abs())
+    };
+    evaluation.mean_cost.iter().any(differs)
+}
+
 fn warn(table: &Table, report: &Report) {
     let [_, median, most] = calibrate::labels(table);
     match report.evaluation.truth {
         "true" => {}
         _ if most == 1 => render::warn(
             "each held-out row carries one label, taken as its truth: the irreducible loss of such a truth is zero, so \
-             routing looks as if it removed all loss; trust the cost of predicting and of abstaining only",
+             routing looks as if it removed all loss; trust the cost of predicting, of abstaining and of measured oracles only",
         ),
-        _ if median < FEW_LABELS => render::warn(format!(
+        _ if median < FEW_LABELS && is_biased(&report.evaluation) => render::warn(format!(
             "truth is the mean of {median} labels a row: so few understate the irreducible loss, and routing looks \
              cheaper here than it is; see the corrected costs"
         )),

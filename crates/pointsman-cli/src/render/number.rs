@@ -1,5 +1,8 @@
 //! Numbers for humans: four significant digits, thousands apart.
 
+/// From here on numbers are written with an exponent.
+const LARGE: f64 = 1e15;
+
 /// Digits after the point that show the largest of these with four significant digits.
 ///
 /// A column shares them, so that its points are below each other.
@@ -21,13 +24,18 @@ pub(crate) fn fixed(x: f64, decimals: usize) -> String {
     if x.is_infinite() {
         return if x > 0.0 { "∞" } else { "−∞" }.into();
     }
-    let text = format!("{x:.decimals$}");
+    let text = if x.abs() < LARGE { format!("{x:.decimals$}") } else { format!("{x:.3e}") };
     // No minus before a zero.
     match text.strip_prefix('-') {
         Some(rest) if rest.chars().any(|c| c.is_ascii_digit() && c != '0') => format!("−{rest}"),
         Some(rest) => rest.to_owned(),
         None => text,
     }
+}
+
+/// A number as one would type it: with all its digits, but never hundreds of zeros.
+pub(crate) fn plain(x: f64) -> String {
+    if x != 0.0 && !(1e-9..LARGE).contains(&x.abs()) { format!("{x:e}") } else { x.to_string() }
 }
 
 /// One number by itself, with four significant digits.
@@ -81,12 +89,14 @@ mod tests {
             (9.99999, "10.00"),
             (0.0, "0.0000"),
             (-0.5, "−0.5000"),
+            (1e308, "1.000e308"),
             (f64::NAN, "–"),
             (f64::INFINITY, "∞"),
         ] {
             assert_eq!(short(x), text, "{x}");
         }
         assert_eq!(fixed(-0.00001, 4), "0.0000");
+        assert_eq!([plain(0.05), plain(2.0), plain(1e308), plain(0.0)], ["0.05", "2", "1e308", "0"]);
         assert_eq!(decimals([0.5, 0.001, f64::NAN]), 4);
     }
 

@@ -16,7 +16,7 @@ fn every_bad_input_is_refused_in_one_line() {
     write("novotes.csv", "prob_cat,prob_dog,prob_owl\n0.2,0.3,0.5\n");
     write("zero.csv", "prob_a,prob_b,votes_a,votes_b\n0.5,0.5,0,0\n");
     write("other.csv", "prob_a,prob_b,votes_a,votes_b\n0.5,0.5,1,1\n");
-    write("order.csv", "prob_dog,prob_cat,prob_owl,votes_dog,votes_cat,votes_owl\n0.2,0.3,0.5,1,1,1\n");
+    write("na.csv", "prob_a,prob_b,votes_a,votes_b,x_size\n0.5,0.5,1,1,NA\n");
     write("array.json", "[\n{\"probs\": [0.5, 0.5], \"votes\": [1, 1]}\n]\n");
     write("task.toml", "loss = \"brier\"\nabstain = -1\n");
     write("odd.toml", "loss = \"brier\"\nabstian = 0.3\n");
@@ -75,7 +75,11 @@ fn every_bad_input_is_refused_in_one_line() {
         ("show router.safetensors --task task.toml --abstain 0.1", "--task"),
         ("decide router.safetensors missing.csv -o out.csv", "missing.csv"),
         ("decide router.safetensors sum.csv -o out.csv", "classes"),
-        ("decide router.safetensors order.csv -o out.csv", "order"),
+        ("calibrate router.safetensors -o out.safetensors", "is a router file"),
+        ("decide router.safetensors router.safetensors -o out.csv", "is a router file"),
+        ("evaluate router.safetensors heldout.csv -o heldout.csv", "is a file, and -o takes a folder"),
+        ("calibrate na.csv -o out.safetensors", "leave it empty"),
+        ("diagnose other.csv", "1 row cannot"),
         ("decide router.safetensors heldout.csv -o out.xls", "format"),
         ("decide router.safetensors heldout.csv -o heldout.csv", "overwritten"),
         ("decide router.safetensors heldout.csv -o nowhere/out.csv", "nowhere"),

@@ -4,6 +4,35 @@ use std::fs;
 
 use crate::{command, finish, line, line_with_input, workshop, world};
 
+/// Annotations that take the place of votes do so in words.
+#[test]
+fn votes_that_are_not_used_are_warned_of() {
+    let folder = workshop();
+    let path = folder.path();
+    let labels: String = (0..300).map(|row| format!("q{row},cat\nq{row},dog\n")).collect();
+    fs::write(path.join("labels.csv"), format!("id,label\n{labels}")).unwrap();
+    let run = line(path, "calibrate calibration.csv --annotations labels.csv -o r.st").ok();
+    assert!(run.stderr.contains("--annotations takes the place of"), "{run:?}");
+}
+
+/// One label written down five times is not five labels.
+#[test]
+fn labels_that_never_differ_are_warned_of() {
+    let folder = workshop();
+    let path = folder.path();
+    let mut rows = world::rows(300, 7).with_one_label();
+    rows.write_csv(&path.join("one.csv"));
+    rows.votes.iter_mut().flatten().for_each(|n| *n *= 5);
+    rows.write_csv(&path.join("copied.csv"));
+    let warned = |table: &str| {
+        let run = line(path, &format!("calibrate {table} -o r.st")).ok();
+        run.stderr.contains("each label was copied")
+    };
+    assert!(warned("copied.csv") && !warned("one.csv") && !warned("calibration.csv"));
+    let found = line(path, "diagnose copied.csv --route 0.05 --json").ok().json();
+    assert_eq!(found["verdict"]["advice"], "mend-labels");
+}
+
 #[test]
 fn it_says_what_was_learned_and_what_to_do_next() {
     let folder = workshop();

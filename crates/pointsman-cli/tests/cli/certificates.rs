@@ -207,7 +207,58 @@ fn one_label_an_item_is_certified_and_planned() {
     let certain = shown["cells"].as_array().unwrap().iter().filter(|cell| cell["certain"] == true).count();
     let plan = line(path, "plan one.st --route 0.05 --confidence 0.9 --json").ok().json();
     assert_eq!(plan["cells"].as_array().unwrap().len(), 3 - certain);
-    line(path, "show one.st --route 0.05 --explain 1").ok();
+    // What is not decided is no action; costs that are bounded are shown as bounds.
+    let shown = line(path, "show one.st --route 0.3 --json").ok().json();
+    let plan = line(path, "plan one.st --route 0.3 --confidence 0.9 --json").ok().json();
+    let mut undetermined = 0;
+    for cell in plan["cells"].as_array().unwrap() {
+        let action = &shown["cells"][cell["cell"].as_u64().unwrap() as usize]["action"];
+        assert_eq!(cell["action"], *action, "{plan}");
+        undetermined += usize::from(action == "undetermined");
+    }
+    assert!(undetermined > 0, "{plan}");
+    let explained = line(path, "show one.st --route 0.05 --explain 1").ok().stdout;
+    assert!(explained.lines().any(|line| line.contains("route:oracle") && line.contains("0.0500…")), "{explained}");
+    let explained = line(path, "show one.st --route 0.05 --explain 1 --json").ok().json();
+    assert_eq!(explained["actions"][1]["bounds"][0], 0.05, "{explained}");
+    let decided = line(path, "show one.st --route 0.9 --explain 1").ok().stdout;
+    assert!(decided.contains("predict beats route:oracle by at least"), "{decided}");
+    // A limit promises no more than the dearer end of the bounds.
+    let limited = line(path, "show one.st --route 0.05 --budget 0.2").ok().stdout.replace('\n', " ");
+    assert!(limited.contains("the expected loss is at most"), "{limited}");
+    let limited = line(path, "show router.safetensors --route 0.05 --budget 0.2").ok().stdout.replace('\n', " ");
+    assert!(limited.contains("the expected loss is 0."), "{limited}");
+}
+
+/// A plan is about a choice; what its search did not reach is said to be out of its reach.
+#[test]
+fn plans_say_how_far_they_have_looked() {
+    let folder = workshop();
+    let path = folder.path();
+    for task in ["", " --loss zero-one"] {
+        let run = line(path, &format!("plan router.safetensors{task}"));
+        assert!(run.code == 2 && run.stderr.contains("add --route COST or --abstain COST"), "{run:?}");
+    }
+    let plan = line(path, &format!("plan router.safetensors {TASK} --json")).ok().json();
+    let run = line(path, &format!("plan router.safetensors {TASK}")).ok();
+    let unsettled = plan["cells"].as_array().unwrap().iter().any(|cell| cell["labels"].is_null());
+    assert_eq!(run.stdout.contains("not within 200 labels an item or 32 times the items"), unsettled, "{run:?}");
+    assert!(!run.stdout.contains("cost nearly the same"), "{run:?}");
+}
+
+/// A bound of all that a loss can be is none.
+#[test]
+fn bounds_for_all_losses_that_say_nothing_are_left_out() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path();
+    let row = |i: usize| format!("{},{},{},{}\n", 0.7, 0.3, 1 - i % 2, i % 2);
+    for (rows, tells) in [(10, false), (1200, true)] {
+        let rows: String = (0..rows).map(row).collect();
+        fs::write(path.join("one.csv"), format!("prob_a,prob_b,votes_a,votes_b\n{rows}")).unwrap();
+        line(path, "calibrate one.csv -o one.st --partition confidence:1").ok();
+        let run = line(path, "show one.st --abstain 0.3 --confidence 0.95").ok();
+        assert_eq!(run.stdout.contains("Whatever the loss"), tells, "{run:?}");
+    }
 }
 
 /// Two tasks at once are each a little less sure than alone, and no more is shown of either.

@@ -6,6 +6,23 @@ use crate::{command, finish, line, line_with_input, parse_csv, workshop, world};
 
 const TASK: &str = "--route expert=0.05 --route big=0.1 --abstain 0.3";
 
+/// Columns that are found by name may stand in any order.
+#[test]
+fn classes_are_found_by_name() {
+    let folder = workshop();
+    let path = folder.path();
+    let (header, rows) = parse_csv(&world::rows(200, 2).to_csv());
+    // id, three probabilities, three counts of votes.
+    let turned = |row: &[String]| [0, 3, 1, 2, 5, 6, 4].map(|column| row[column].clone()).join(",");
+    let text: Vec<String> = [&header].into_iter().chain(&rows).map(|row| turned(row)).collect();
+    fs::write(path.join("turned.csv"), text.join("\n")).unwrap();
+    let task = "--route expert=0.05 --abstain 0.3";
+    let decide = |table: &str| line(path, &format!("decide router.safetensors {table} {task}")).ok().stdout;
+    assert_eq!(decide("turned.csv"), decide("heldout.csv"));
+    let evaluate = |table: &str| line(path, &format!("evaluate router.safetensors {table} {task} --json")).ok().json();
+    assert_eq!(evaluate("turned.csv")["mean_cost"], evaluate("heldout.csv")["mean_cost"]);
+}
+
 #[test]
 fn columns_are_a_contract() {
     let folder = workshop();

@@ -70,6 +70,29 @@ fn humans_read_the_money_line() {
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 120), "{}", run.stdout);
 }
 
+/// What is concluded is concluded from the costs that few labels do not flatter.
+#[test]
+fn conclusions_are_drawn_from_the_corrected_costs() {
+    let folder = workshop();
+    let evaluate = format!("evaluate router.safetensors heldout.csv {TASK}");
+    let report = line(folder.path(), &format!("{evaluate} --json -o out")).ok().json();
+    let at = |value: &serde_json::Value| format!("{:.4}", value.as_f64().unwrap());
+    let told = line(folder.path(), &evaluate).ok().stdout.replace("\n  ", " ");
+    let [router, always] = ["router", "always-route:expert"].map(|name| at(&report["corrected_cost"][name]));
+    assert_ne!(always, at(&report["mean_cost"]["always-route:expert"]));
+    let number = |text: &str| text.trim_end_matches('0').to_owned();
+    assert!(told.contains(&format!("corrected cost a query {}", number(&router))), "{router} in {told}");
+    assert!(told.contains(&format!("always-route:expert {}", number(&always))), "{always} in {told}");
+    let regret = at(&report["corrected_regret"]["cell-optimal"]);
+    assert!(told.contains(&format!("Regret: {regret} above the best action a cell")), "{regret} in {told}");
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains(&format!("corrected cost a query {}", number(&router))));
+    let grid = &report["losses"][0]["grid"];
+    let own = grid["own"][0].as_u64().unwrap() * grid["abstain_prices"].as_array().unwrap().len() as u64
+        + grid["own"][1].as_u64().unwrap();
+    assert_eq!(at(&grid["router"][own as usize]), router, "what the sliders of the page begin at");
+}
+
 #[test]
 fn a_report_is_written_into_a_new_folder() {
     let folder = workshop();
@@ -145,7 +168,48 @@ fn it_warns_of_single_labels() {
     world::rows(100, 4).with_one_label().write_csv(&folder.path().join("one.csv"));
     let run = line(folder.path(), &format!("evaluate router.safetensors one.csv {TASK}")).ok();
     assert!(run.stderr.contains("each held-out row carries one label"), "{run:?}");
+    // What is not known is a dash, and said to be unknown.
+    let told = run.stdout.replace("\n  ", " ");
+    for part in ["is not known (–)", "always-route:expert –", "Regret: – above the best action a cell, – above"]
+    {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let report = line(folder.path(), &format!("evaluate router.safetensors one.csv {TASK} --json")).ok().json();
+    assert!(report["unidentified"].as_array().unwrap().contains(&"always-route:expert".into()), "{report}");
+    assert!(report["gain"]["higher-order"].is_null() && report["mean_cost"]["always-predict"].is_number());
     assert!(run.stderr.contains("calibration rows carry 5.0 labels on average, held-out rows 1.0"), "{run:?}");
+}
+
+/// Few labels say without bias what a measured oracle loses: nothing is warned of.
+#[test]
+fn few_labels_are_warned_of_only_where_they_flatter() {
+    let folder = workshop();
+    let path = folder.path();
+    for (file, seed) in [("calibration", 1), ("heldout", 2)] {
+        let text = world::rows(200, seed).to_csv();
+        let answered = |(i, line): (usize, &str)| {
+            format!("{line},{}", if i == 0 { "oracle_gpt_cat,oracle_gpt_dog,oracle_gpt_owl" } else { "0.5,0.25,0.25" })
+        };
+        let lines: Vec<String> = text.lines().enumerate().map(answered).collect();
+        fs::write(path.join(format!("{file}.csv")), lines.join("\n")).unwrap();
+    }
+    line(path, "calibrate calibration.csv -o asked.safetensors --partition top-class:2").ok();
+    let run = line(path, "evaluate asked.safetensors heldout.csv --route gpt=0.05,measured --abstain 0.3").ok();
+    assert!(!run.stderr.contains("truth is the mean of 5 labels"), "{run:?}");
+    let run = line(path, &format!("evaluate asked.safetensors heldout.csv {TASK}")).ok();
+    assert!(run.stderr.contains("truth is the mean of 5 labels"), "{run:?}");
+}
+
+/// The best in hindsight do not keep to a budget: the regret says so.
+#[test]
+fn the_regret_says_that_it_ignores_the_limit() {
+    let folder = workshop();
+    let evaluate = "evaluate router.safetensors heldout.csv --route expert=0.02 --budget 0.2";
+    let told = line(folder.path(), evaluate).ok().stdout.replace("\n  ", " ");
+    assert!(told.contains("the best in hindsight do not keep to the limit"), "{told}");
+    assert_eq!(line(folder.path(), &format!("{evaluate} --json")).ok().json()["regret_ignores_limit"], true);
+    let free = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json")).ok().json();
+    assert!(free.get("regret_ignores_limit").is_none());
 }
 
 #[test]

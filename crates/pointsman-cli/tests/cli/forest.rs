@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::line;
+use crate::{line, world};
 
 fn demo() -> TempDir {
     let folder = TempDir::new().unwrap();
@@ -27,6 +27,25 @@ fn rewrite(folder: &Path, from: &str, to: &str, column: &str, drop: bool) {
         cells.join(",") + "\n"
     };
     fs::write(folder.join(to), text.lines().enumerate().map(row).collect::<String>()).unwrap();
+}
+
+/// Features that can tell nothing are not asked of queries, which is said; cells of a forest are not what its costs rest on.
+#[test]
+fn features_that_tell_nothing_are_left_out() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let add = |text: String, values: &str| -> String {
+        let lines = text.lines().enumerate();
+        lines.map(|(i, line)| format!("{line},{}\n", if i == 0 { "x_flat,x_gone" } else { values })).collect()
+    };
+    fs::write(path.join("calibration.csv"), add(world::rows(120, 1).to_csv(), "7,")).unwrap();
+    world::rows(50, 2).write_csv(&path.join("queries.csv"));
+    for partition in ["forest:5", "honest-forest:5", "tree"] {
+        let run = line(path, &format!("calibrate calibration.csv -o r.st --partition {partition}")).ok();
+        assert!(run.stderr.contains("x_flat, x_gone are left out"), "{run:?}");
+        assert_eq!(run.stdout.contains("costs are each query's own"), partition == "forest:5", "{run:?}");
+        line(path, "decide r.st queries.csv --route 0.05 -o out.csv").ok();
+    }
 }
 
 #[test]

@@ -6,6 +6,18 @@ use crate::{command, finish, has_keys, keys, line, workshop};
 
 const TASK: &str = "--loss brier --route expert=0.05 --abstain 0.3";
 
+/// Prices beyond all reason are written with an exponent.
+#[test]
+fn large_prices_are_short() {
+    let folder = workshop();
+    for command in ["show router.safetensors", "evaluate router.safetensors heldout.csv"] {
+        let run = line(folder.path(), &format!("{command} --route 1e99 --abstain 1e99")).ok();
+        assert!(run.stdout.contains("e99") && !run.stdout.contains("00000000000000000000"), "{run:?}");
+    }
+    let run = line(folder.path(), "show router.safetensors --route 1e308");
+    assert!(run.code == 2 && run.stderr.contains("1e308 is not a price"), "{run:?}");
+}
+
 #[test]
 fn json_keys_are_a_contract() {
     let folder = workshop();

@@ -51,7 +51,7 @@ fn sweep(policy: &Policy, replay: &Replay, prices: &[f64]) -> Result<Value> {
         // The better of the two is the one the three-way router is furthest above.
         let worst = above.iter().max_by(|a, b| a.mean.total_cmp(&b.mean));
         excess.push(worst.map(|worst| worst.mean));
-        standard_error.push(worst.map(|worst| worst.standard_error));
+        standard_error.push(worst.and_then(|worst| worst.standard_error));
         standard_error_cost.push(replay.cost_of(&three)?.standard_error);
     }
     Ok(json!({

@@ -50,7 +50,8 @@ pub fn number(x: f64, digits: usize) -> String {
     }
     let rounded: f64 = format!("{:.*e}", digits.saturating_sub(1), x).parse().unwrap_or(x);
     // A negative zero would print as one.
-    (rounded + 0.0).to_string()
+    let rounded = rounded + 0.0;
+    if rounded.abs() < 1e15 { rounded.to_string() } else { format!("{rounded:e}") }
 }
 
 #[cfg(test)]

@@ -197,15 +197,19 @@ fn the_grid_agrees_with_the_evaluation() {
             assert!((a - b).abs() < 1e-12, "{name}: {a} and {b}");
         };
         let evaluation = &report.evaluation;
-        close(grid.router[own], "router", &evaluation.mean_cost);
-        close(grid.cell_optimal[own], "cell-optimal", &evaluation.mean_cost);
-        close(grid.always_predict, "always-predict", &evaluation.mean_cost);
-        close(grid.always_route[grid.own[0]].unwrap(), "always-route:expert", &evaluation.mean_cost);
+        close(grid.router[own], "router", evaluation.best_costs());
+        close(grid.cell_optimal[own], "cell-optimal", evaluation.best_costs());
+        close(grid.always_predict, "always-predict", evaluation.best_costs());
+        close(grid.always_route[grid.own[0]].unwrap(), "always-route:expert", evaluation.best_costs());
         close(grid.predicted[own], "predict", &evaluation.shares);
         close(grid.routed[own], "route:expert", &evaluation.shares);
         close(grid.abstained[own], "abstain", &evaluation.shares);
-        close(grid.router[grid.own[0] * n + n - 1], "predict/route", &evaluation.two_way);
-        close(grid.router[(grid.route_prices.len() - 1) * n + grid.own[1]], "predict/abstain", &evaluation.two_way);
+        close(grid.router[grid.own[0] * n + n - 1], "predict/route", evaluation.best_two_way());
+        close(
+            grid.router[(grid.route_prices.len() - 1) * n + grid.own[1]],
+            "predict/abstain",
+            evaluation.best_two_way(),
+        );
         let letters: String =
             report.cells.iter().map(|cell| cell.action.as_deref().map_or('-', |a| a.chars().next().unwrap())).collect();
         assert_eq!(grid.actions[own], letters);
@@ -224,8 +228,8 @@ fn the_grid_is_the_task_at_its_own_prices() {
     assert!(losses.len() > 4 && losses.iter().all(|loss| loss.loss != "cross-entropy"));
     let (grid, evaluation) = (&losses[0].grid, &report.evaluation);
     let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
-    assert!(!grid.bayes && (grid.router[own] - evaluation.mean_cost.get("router").unwrap()).abs() < 1e-12);
-    assert!((grid.cell_optimal[own] - evaluation.mean_cost.get("cell-optimal").unwrap()).abs() < 1e-12);
+    assert!(!grid.bayes && (grid.router[own] - evaluation.best_costs().get("router").unwrap()).abs() < 1e-12);
+    assert!((grid.cell_optimal[own] - evaluation.best_costs().get("cell-optimal").unwrap()).abs() < 1e-12);
     let routed: f64 =
         evaluation.shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
     assert!((grid.routed[own] - routed).abs() < 1e-12);

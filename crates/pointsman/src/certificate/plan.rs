@@ -24,12 +24,6 @@ use crate::policy::{Decision, Policy};
 use crate::router::Router;
 use crate::task::Task;
 
-/// More labels an item than this are not asked for.
-const MOST_LABELS: usize = 200;
-
-/// Nor more items than so many times the present ones.
-const MOST_TIMES: usize = 32;
-
 /// How often labels are drawn, and how often the cell must be settled by them.
 const TRIALS: u64 = 9;
 const SETTLED: usize = 7;
@@ -55,9 +49,9 @@ pub struct CellPlan {
     pub cell: CellId,
     /// Its share of the calibration rows, by weight.
     pub share: f64,
-    /// What is done for now.
+    /// What is done for now; `undetermined` if labels only bound the costs, and the bounds overlap.
     pub action: String,
-    /// What might be better.
+    /// What might be better than it or, where that is undetermined, than the cheapest action of known cost.
     pub rival: String,
     /// By how much the action beats the rival, as far as is known; not known if labels bound the costs only.
     pub margin: Option<f64>,
@@ -65,15 +59,22 @@ pub struct CellPlan {
     pub at_stake: f64,
     /// What knowing better is expected to save a thousand queries of all cells.
     pub worth: f64,
-    /// About how many more labels an item would settle it; `None` if none would.
+    /// About how many more labels an item would settle it; `None` if [`Plan::MOST_LABELS`] would not.
     pub more_labels: Option<usize>,
-    /// About how many more items of this cell, with as many labels as now, would settle it; `None` if none would.
+    /// About how many more items of this cell, with as many labels as now, would settle it; `None` if [`Plan::MOST_TIMES`] as many
+    /// would not.
     pub more_items: Option<usize>,
     /// The labels to collect in all, the cheaper of the two ways.
     pub labels: Option<usize>,
 }
 
 impl Plan {
+    /// More labels an item than this are not asked for.
+    pub const MOST_LABELS: usize = 200;
+
+    /// Nor more items than so many times the present ones.
+    pub const MOST_TIMES: usize = 32;
+
     /// The first cells of the plan that labels settle, at most so many: which they are, the labels they take in all, and
     /// what that is worth a thousand queries.
     #[must_use]
@@ -142,7 +143,7 @@ impl Study<'_> {
         let items = &self.items;
         let rivals: Vec<Rival> = self.rivals(found, taken);
         let more_labels = self.more_labels();
-        let most = MOST_TIMES * items.len();
+        let most = Plan::MOST_TIMES * items.len();
         let more_items = least(most, |more| {
             let shrink = (items.len() as f64 / (items.len() + more) as f64).sqrt();
             rivals.iter().all(|rival| rival.chance(shrink) >= LIKELY)
@@ -158,7 +159,7 @@ impl Study<'_> {
         CellPlan {
             cell: self.cell,
             share,
-            action: names[taken].clone(),
+            action: policy.code(self.cell.0).map_or("undetermined".to_owned(), |_| names[taken].clone()),
             rival: rival.map(|rival| names[rival].clone()).unwrap_or_default(),
             margin: rival.filter(|_| decision.estimate().is_known()).map(|rival| middle(rival) - middle(taken)),
             at_stake: 1000.0 * share * regret,
@@ -210,7 +211,7 @@ impl Study<'_> {
             let trial = |seed: &u64| self.settles(&with_more_labels(&self.items, &guesses, more, *seed));
             (0..TRIALS).filter(trial).take(SETTLED).count() == SETTLED
         };
-        least(MOST_LABELS, settles)
+        least(Plan::MOST_LABELS, settles)
     }
 }
 

@@ -16,7 +16,7 @@ const UNDECIDED: f64 = 0.05;
 const FEWEST_ROWS: usize = 2 * SPARSE;
 
 /// What to do about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
     /// Decomposition pays here.
@@ -26,25 +26,78 @@ pub enum Advice {
     /// Items carry one label each: noise and error cannot be told apart.
     OneLabel,
     /// The data does not decide.
+    #[default]
     MoreData,
     /// The labels must be mended first: no estimate from them can be believed.
     MendLabels,
 }
 
 /// The verdict and the reasons for it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Recommendation {
     /// In a word.
     pub advice: Advice,
     /// In a sentence.
     pub sentence: String,
+    /// The partition it is about: the one asked for or, if that does not pay and another surely does, that one.
+    pub partition: String,
     /// What speaks against relying on it, or what to do about it.
     pub remarks: Vec<String>,
 }
 
 pub(super) fn recommend(diagnosis: &Diagnosis) -> Recommendation {
-    let (advice, sentence) = verdict(diagnosis);
-    Recommendation { advice, sentence, remarks: remarks(diagnosis, advice) }
+    let (mut advice, mut sentence) = verdict(diagnosis);
+    let mut partition = diagnosis.partition.clone();
+    if matches!(advice, Advice::NoNeed | Advice::MoreData)
+        && let Some((other, reason)) = elsewhere(diagnosis)
+    {
+        (advice, sentence) = (Advice::UseIt, reason);
+        partition = other;
+    }
+    let remarks = remarks(diagnosis, advice, &partition);
+    Recommendation { advice, sentence, partition, remarks }
+}
+
+/// A partition that pays where the one asked for does not, and what is said of it. Several are compared and the best of them is
+/// lucky: its own saving must be beyond three standard errors.
+fn elsewhere(diagnosis: &Diagnosis) -> Option<(String, String)> {
+    let worth = diagnosis.worth.as_ref().filter(|_| diagnosis.rows_used >= FEWEST_ROWS)?;
+    // The best simpler rule is the same for every partition.
+    let target = diagnosis.task.target_loss.zip(worth.limit.as_ref());
+    let ends = |named: &Named<super::Estimate>| {
+        let least =
+            named.iter().filter(|(name, _)| *name != "router").min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+        least.map(|(name, value)| (spoken(name), value.estimate))
+    };
+    let rival = match (target, &worth.costs) {
+        (Some((_, limit)), Some(_)) => ends(&limit.routed),
+        (_, Some(costs)) => ends(costs),
+        _ => Some((String::new(), 1.0)),
+    };
+    let (rule, scale) = rival.filter(|(_, scale)| *scale > 0.0)?;
+    let pays = |saves: &super::Estimate| saves.low > saves.estimate / 3.0 && saves.estimate >= MATERIAL * scale;
+    let others = diagnosis.enough.partitions.iter().skip(1).filter_map(|other| Some((other, other.saves?)));
+    let (other, saves) =
+        others.filter(|(_, saves)| pays(saves)).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate))?;
+    let (name, own) = (&other.partition, &diagnosis.partition);
+    let within = |unit: f64, decimals: usize, sign: &str| {
+        let [estimate, low, high] = [saves.estimate, saves.low, saves.high].map(|x| number(x * unit, decimals) + sign);
+        format!("{estimate} (between {low} and {high})")
+    };
+    let what = match (target, &worth.costs) {
+        (Some((loss, _)), Some(_)) => {
+            let (spared, loss) = (within(100.0, 1, " %"), plain(loss));
+            format!(
+                "to lose no more than {loss} it routes {spared} of the queries less than the best simpler rule, {rule}"
+            )
+        }
+        (_, Some(_)) => {
+            let saved = within(100.0 / scale, 1, " %");
+            format!("at these prices it saves {saved} of the cost of the best simpler rule, {rule}")
+        }
+        _ => format!("ranking by its reducible loss gains {} over ranking by total uncertainty", within(1.0, 3, "")),
+    };
+    Some((name.clone(), format!("Use it, with {name}: {what}. With {own} it does not, or not surely.")))
 }
 
 fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
@@ -64,6 +117,16 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
         let text = format!(
             "Mend the labels first: all counts are multiples of {copies}, so labels are copies of one another and count \
              for more than they are."
+        );
+        return (Advice::MendLabels, text);
+    }
+    if let Some(found) = diagnosis.unanimity {
+        let text = format!(
+            "Look at the labels first: on every one of the {} rows with several labels they all agree, and yet {} of these rows \
+             contradict the others of like prediction. Either nothing here is ambiguous to anybody, and a threshold on total \
+             uncertainty does as well; or one label was copied, and then noise and error cannot be told apart: count each \
+             independent label once.",
+            found.rows, found.contradicting
         );
         return (Advice::MendLabels, text);
     }
@@ -190,7 +253,7 @@ fn number(x: f64, decimals: usize) -> String {
     format!("{x:.decimals$}").replace('-', "−")
 }
 
-fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
+fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(stopping) =
         diagnosis.stopping.filter(|stopping| stopping.is_suspicious() && advice != Advice::MendLabels)
@@ -205,6 +268,7 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
     let gain = |name: &str| diagnosis.worth.as_ref().and_then(|worth| worth.gain.get(name).copied().flatten());
     if let (Advice::UseIt, Some(ours), Some(usual)) = (advice, gain("higher-order"), gain("recalibrated-uncertainty"))
         && usual > ours - MATERIAL
+        && partition == diagnosis.partition
     {
         remarks.push(format!(
             "It is calibration that pays more than decomposition: the uncertainty of the re-calibrated prediction ranks as well, \
@@ -233,7 +297,7 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
             100.0 * enough.rows_in_sparse_cells
         ));
     }
-    if let Some(better) = enough.better_partition() {
+    if let Some(better) = enough.better_partition().filter(|better| *better != partition) {
         remarks.push(format!("The partition {better} does better on this table."));
     }
     let model = &diagnosis.weak_model;

@@ -37,6 +37,41 @@ pub struct Enough {
     pub stability: Option<f64>,
     /// Partitions beside the one asked for, which comes first.
     pub partitions: Vec<Compared>,
+    /// Features whose bins were not among them, and why.
+    pub features_left_out: Vec<LeftOut>,
+}
+
+/// A feature whose bins were not tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Its name, without `x_`.
+    pub feature: String,
+    /// Why: `constant`, `gaps` (bins need a value in every row; trees do not) or `many` (only the first few others are tried).
+    pub reason: &'static str,
+}
+
+impl LeftOut {
+    /// The features of a table that are not tried, if so many at most are.
+    pub(super) fn of(rows: &Table, most: usize) -> Vec<Self> {
+        let mut tried = 0;
+        let mut left_out = Vec::new();
+        for (column, name) in rows.feature_names().iter().enumerate() {
+            let values = || (0..rows.rows()).map(|row| rows.features(row)[column]);
+            let first = values().find(|value| !value.is_nan());
+            let reason = if values().all(|value| value.is_nan() || Some(value) == first) {
+                "constant"
+            } else if values().any(f64::is_nan) {
+                "gaps"
+            } else if tried == most {
+                "many"
+            } else {
+                tried += 1;
+                continue;
+            };
+            left_out.push(Self { feature: name.clone(), reason });
+        }
+        left_out
+    }
 }
 
 /// How a partition does.
@@ -51,6 +86,8 @@ pub struct Compared {
     /// The share it routes to keep to the task's budget or target loss; unknown without one, or if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routed: Option<f64>,
+    /// What it saves over the best simpler rule, in the same unit as the next; unknown if it does not keep to the task's limit.
+    pub saves: Option<Estimate>,
     /// What it saves over the one asked for: queries routed if there is a target loss, money if there are prices, otherwise gain.
     pub better_by: Option<Estimate>,
 }
@@ -65,6 +102,7 @@ impl Enough {
         let best = self.partitions.iter().filter(sure).max_by(|a, b| by(a).total_cmp(&by(b)));
         best.map(|other| other.partition.as_str())
     }
+
     /// What can be said without judging any router.
     pub(super) fn of(rows: &Table, router: &Router, task: &Task) -> Result<Self> {
         let mut labels: Vec<u64> = (0..rows.rows()).map(|row| rows.votes(row).map_or(0, Votes::k)).collect();
@@ -88,6 +126,7 @@ impl Enough {
             rows_in_sparse_cells: sparse_rows as f64 / rows.rows() as f64,
             stability: None,
             partitions: Vec::new(),
+            features_left_out: Vec::new(),
         })
     }
 }

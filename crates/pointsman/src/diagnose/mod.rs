@@ -15,6 +15,7 @@ mod interval;
 mod limited;
 mod stopping;
 mod threshold;
+mod unanimity;
 mod weak_model;
 
 use serde::Serialize;
@@ -32,12 +33,13 @@ pub use advice::{Advice, Recommendation};
 pub use agreement::{Agreement, SuspectRow};
 use correlation::correlation;
 use crossfit::{Crossfit, Plan};
-pub use enough::{Compared, Enough};
+pub use enough::{Compared, Enough, LeftOut};
 use halves::Ordered;
 pub use halves::halves;
 use interval::Average;
 pub use interval::Estimate;
 pub use stopping::Stopping;
+pub use unanimity::Unanimity;
 pub use weak_model::{ConfidenceBin, WeakModel};
 
 /// How often `done` of [`diagnose`] is called.
@@ -81,6 +83,8 @@ pub struct Diagnosis {
     pub enough: Enough,
     /// Whether the number of labels depends on the labels; unknown if it does not vary.
     pub stopping: Option<Stopping>,
+    /// There if every row's labels agree although rows differ: labels may be copies.
+    pub unanimity: Option<Unanimity>,
     /// Whether votes look independent.
     pub agreement: Agreement,
 }
@@ -145,14 +149,15 @@ pub struct Bounds {
 pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn() + Sync) -> Result<Diagnosis> {
     if table.rows() < 4 {
         return Err(Error::Table(format!(
-            "{} rows cannot be diagnosed: give at least 4, better hundreds",
-            table.rows()
+            "{} cannot be diagnosed: give at least 4, better hundreds",
+            if table.rows() == 1 { "1 row".to_owned() } else { format!("{} rows", table.rows()) }
         )));
     }
     let ordered = Ordered::of(table)?;
     let in_table = |error: Error| error.map_row(|row| ordered.origin[row] as usize);
     let router = Router::calibrate(&ordered.rows, partition).map_err(in_table)?;
-    let plans = plans(&ordered.rows, partition);
+    let left_out = LeftOut::of(&ordered.rows, FEATURES_TRIED);
+    let plans = plans(&ordered.rows, partition, &left_out);
     let crossfit = Crossfit::of(&ordered, task, &plans, done)?;
     if task.limit().is_some() && crossfit.is_some() {
         // What the whole table cannot keep to is refused with what it can.
@@ -168,14 +173,16 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
         task: task.into(),
         partition: partition.to_string(),
         splits: crossfit::SPLITS,
-        verdict: Recommendation { advice: Advice::MoreData, sentence: String::new(), remarks: Vec::new() },
+        verdict: Recommendation::default(),
         worth: None,
         bounds: None,
         weak_model: WeakModel::of(&ordered.rows)?,
         enough: Enough::of(&ordered.rows, &router, &unlimited)?,
         stopping: Stopping::of(table)?,
+        unanimity: Unanimity::of(table)?,
         agreement: Agreement::of(&ordered, &crossfit::measure(&ordered.rows))?,
     };
+    diagnosis.enough.features_left_out = left_out;
     match crossfit {
         Some(crossfit) => {
             diagnosis.judge(&crossfit, &plans, choice, best_area(&ordered.rows, task.loss())?);
@@ -190,8 +197,9 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
 }
 
 /// The partition asked for, with its centroids, and others to compare it with.
-fn plans(rows: &Table, partition: &Partition) -> Vec<Plan> {
-    let features = rows.feature_names().iter().take(FEATURES_TRIED);
+fn plans(rows: &Table, partition: &Partition, left_out: &[LeftOut]) -> Vec<Plan> {
+    let is_tried = |name: &&String| left_out.iter().all(|left| left.feature != **name);
+    let features = rows.feature_names().iter().filter(is_tried);
     let with_feature = |name: &String| Partition::top_class(5).times(Partition::features([(name.clone(), 4)]));
     let forest = (rows.rows() >= FOREST.1).then(|| Partition::forest(FOREST.0));
     let others = PARTITIONS.iter().filter_map(|text| text.parse().ok()).chain(features.map(with_feature)).chain(forest);
@@ -227,7 +235,7 @@ impl Diagnosis {
         let always = self.always_allowed(crossfit);
         let rules = always.iter().map(|(name, cost, routed)| (name.as_str(), *cost, routed));
         let usual = (rival.missed == 0).then_some(("total-uncertainty", &rival.cost, &rival.routed));
-        for (name, cost, routed) in rules.chain(usual) {
+        for (name, cost, routed) in rules.clone().chain(usual) {
             costs.push(name, cost.interval(weights));
             savings.push(name, cost.minus(&own.cost).interval(weights));
             limit.routed.push(name, routed.interval(weights));
@@ -266,11 +274,23 @@ impl Diagnosis {
             } else {
                 gain(1.0).map(|scale| outcome.won.minus(&own.won).interval(weights).scaled(scale))
             };
+            let saves = if kept {
+                let over = |(_, cost, routed): (&str, &Average, &Average)| {
+                    let saved = if targeted { routed.minus(&outcome.routed) } else { cost.minus(&outcome.cost) };
+                    saved.interval(weights)
+                };
+                rules.clone().chain(usual).map(over).min_by(|a, b| a.estimate.total_cmp(&b.estimate))
+            } else if priced {
+                None
+            } else {
+                gain(1.0).map(|scale| outcome.won.minus(&rival.won).interval(weights).scaled(scale))
+            };
             self.enough.partitions.push(Compared {
                 partition: plan.partition.to_string(),
                 gain: gain(outcome.won.mean(weights)),
                 cost: kept.then(|| outcome.cost.mean(weights)),
                 routed: (kept && self.task.is_limited()).then(|| outcome.routed.mean(weights)),
+                saves,
                 better_by: better.filter(|_| !self.enough.partitions.is_empty()),
             });
         }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Replay, sum};
+use super::{By, Replay, sum};
 use crate::policy::{Course, Policy};
 
 /// One course a group or, where a forest gives every row costs of its own, one a row.
@@ -35,29 +35,20 @@ impl Acts<'_> {
         act.mean(|action| self.replay.cost(self.policy, row, action))
     }
 
-    /// Mean cost a query.
-    pub(super) fn mean_cost(&self) -> f64 {
-        if self.by_row {
-            return self.mean(|unit| self.cost(unit));
-        }
-        let groups = &self.replay.groups;
-        self.mean(|unit| self.acts[unit].1.mean(|action| groups[unit].cost(self.policy, action)))
-    }
-
-    /// Mean cost a query with the bias of few labels taken out. A row has the bias of its cell.
-    pub(super) fn corrected_cost(&self) -> f64 {
-        let corrected = |unit: usize, action: usize| {
-            let places = &self.replay.places;
-            let group = &self.replay.groups[if self.by_row { places[unit].group as usize } else { unit }];
-            let cost = group.corrected_cost(self.policy, action);
-            let own = if self.by_row {
-                self.replay.cost(self.policy, unit, action) - group.cost(self.policy, action)
-            } else {
-                0.0
-            };
-            cost + own
+    /// Mean cost a query. Corrected, a row has the bias of its cell.
+    pub(super) fn mean_cost(&self, by: By) -> f64 {
+        let cost = |unit: usize, action: usize| {
+            if !self.by_row {
+                return self.replay.groups[unit].cost(self.policy, action, by);
+            }
+            let own = self.replay.cost(self.policy, unit, action);
+            if by == By::Table {
+                return own;
+            }
+            let group = &self.replay.groups[self.replay.places[unit].group as usize];
+            own + (group.cost(self.policy, action, by) - group.cost(self.policy, action, By::Table))
         };
-        self.mean(|unit| self.acts[unit].1.mean(|action| corrected(unit, action)))
+        self.mean(|unit| self.acts[unit].1.mean(|action| cost(unit, action)))
     }
 
     /// The share of the rows whose action, done or counted, is one of those.

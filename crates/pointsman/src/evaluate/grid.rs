@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Group, Replay, sum};
+use super::{By, Group, Replay, sum};
 use crate::error::Result;
 use crate::estimate::Column;
 use crate::loss::MAX_COST;
@@ -23,6 +23,8 @@ pub struct PriceGrid {
     /// Whether every route's oracle loses the irreducible loss, so that the actions are regions of the plane of irreducible
     /// and reducible loss.
     pub bayes: bool,
+    /// Whether the bias of few labels is taken out of all costs: it is where it can be.
+    pub corrected: bool,
     /// Prices of the route, ascending, "never" last.
     pub route_prices: Vec<Option<f64>>,
     /// Prices of abstaining, ascending, "never" last.
@@ -63,16 +65,16 @@ impl Replay {
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn price_grid(&self, policy: &Policy, cells: &[CellId], steps: usize) -> Result<PriceGrid> {
         self.check(policy)?;
-        let groups = &self.groups;
+        let (groups, by) = (&self.groups, self.best_basis());
         let mean = |value: &dyn Fn(&Group) -> f64| sum(groups.iter().map(|group| group.share * value(group)));
         let total = mean(&|group| group.total);
 
         let task = policy.task();
-        let loss = |route: usize| mean(&|group| group.at(policy.column(route)));
+        let loss = |route: usize| mean(&|group| group.at(policy.column(route), by));
         let costs = task.routes().iter().enumerate().map(|(place, route)| (place, loss(place) + route.price()));
         let main = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
         let column = main.map_or(Column::Irreducible, |place| policy.column(place));
-        let lost = mean(&|group| group.at(column));
+        let lost = mean(&|group| group.at(column, by));
         let main = main.map(|place| &task.routes()[place]);
         let own = (main.map(Route::price), task.abstain_price());
         let estimates = || groups.iter().map(|group| policy.estimate(group.source));
@@ -88,6 +90,7 @@ impl Replay {
             own: [own_route, own_abstain],
             route: main.map_or("oracle", Route::name).to_owned(),
             bayes: policy.asked().is_empty(),
+            corrected: by == By::Corrected,
             route_prices,
             abstain_prices,
             actions: Vec::new(),
@@ -152,11 +155,9 @@ impl PriceGrid {
             Some(_) => policy.code(cell.0).map_or('?', |action| ['p', 'r', 'a'][kind(action)]),
         };
         self.actions.push(cells.iter().map(letter).collect());
-        let actions = 1 + routes + usize::from(policy.task().abstain_price().is_some());
-        let best = |group: &Group| (0..actions).map(|action| group.cost(policy, action)).fold(f64::INFINITY, f64::min);
-        let acts = replay.acts(policy);
-        self.router.push(acts.mean_cost());
-        self.cell_optimal.push(replay.groups.iter().map(|group| group.share * best(group)).sum());
+        let (acts, by) = (replay.acts(policy), replay.best_basis());
+        self.router.push(acts.mean_cost(by));
+        self.cell_optimal.push(replay.cell_optimal(policy, by));
         for (wanted, shares) in
             [(PREDICT, &mut self.predicted), (ROUTE, &mut self.routed), (ABSTAIN, &mut self.abstained)]
         {

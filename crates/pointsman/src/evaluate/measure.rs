@@ -24,8 +24,8 @@ pub struct RoutingCurve {
 pub struct Mean {
     /// The weighted mean.
     pub mean: f64,
-    /// Its standard error.
-    pub standard_error: f64,
+    /// Its standard error; one row has none.
+    pub standard_error: Option<f64>,
 }
 
 /// Held-out losses of one cell's rows.

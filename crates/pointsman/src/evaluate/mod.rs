@@ -16,8 +16,9 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, Piles, RowLosses};
+use crate::oracle::Oracle;
 use crate::partition::CellId;
-use crate::policy::{Course, Decisions, Policy, Surcharge};
+use crate::policy::{Decisions, Policy, Surcharge};
 use crate::router::Mixture;
 use crate::simplex::dot;
 use crate::table::Table;
@@ -83,23 +84,34 @@ struct Group {
     corrected: Option<(f64, Vec<f64>)>,
 }
 
+/// What costs are worked out by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The truth as the table has it.
+    Table,
+    /// The same with the bias of few labels taken out, as far as it can be.
+    Corrected,
+}
+
 impl Group {
+    /// What the oracles lose: the Bayes-optimal one, and the others.
+    fn losses(&self, by: By) -> (f64, &[f64]) {
+        match &self.corrected {
+            Some((irreducible, oracles)) if by == By::Corrected => (*irreducible, oracles),
+            _ => (self.irreducible, &self.oracles),
+        }
+    }
+
     /// What an oracle loses.
-    fn at(&self, column: Column) -> f64 {
-        column.of(self.irreducible, |place| self.oracles[place])
+    fn at(&self, column: Column, by: By) -> f64 {
+        let (irreducible, oracles) = self.losses(by);
+        column.of(irreducible, |place| oracles[place])
     }
 
     /// What an action costs.
-    fn cost(&self, policy: &Policy, action: usize) -> f64 {
-        policy.cost_of(action, self.total, self.irreducible, |place| self.oracles[place])
-    }
-
-    /// The same with the bias of few labels taken out, as far as it can be.
-    fn corrected_cost(&self, policy: &Policy, action: usize) -> f64 {
-        match &self.corrected {
-            Some((irreducible, oracles)) => policy.cost_of(action, self.total, *irreducible, |place| oracles[place]),
-            None => self.cost(policy, action),
-        }
+    fn cost(&self, policy: &Policy, action: usize, by: By) -> f64 {
+        let (irreducible, oracles) = self.losses(by);
+        policy.cost_of(action, self.total, irreducible, |place| oracles[place])
     }
 }
 
@@ -127,24 +139,36 @@ pub struct Evaluation {
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
     pub mean_cost: Named<f64>,
-    /// Standard errors of the mean costs.
-    pub standard_error: Named<f64>,
+    /// Standard errors of the mean costs; one row has none.
+    pub standard_error: Named<Option<f64>>,
     /// The mean costs with the bias of few labels taken out. A truth of few labels agrees with itself too well, so that
     /// routing looks cheaper in `mean_cost` than it is. Unknown where items carry one label each.
     pub corrected_cost: Option<Named<f64>>,
+    /// The mean costs that the labels do not tell: with one label an item nobody knows what an oracle who knows the truth would
+    /// lose. They are then as if each label were the whole truth, and so are regrets and curves; gains are unknown.
+    pub unidentified: Vec<String>,
     /// Cost above the best action a cell and above the best action a row. A forest decides row by row and may be below the
     /// first.
     pub regret: Named<f64>,
+    /// There if the task limits routing: always routing and the best in hindsight do not keep to the limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub regret_ignores_limit: bool,
+    /// Cost above the best action a cell, both with the bias of few labels taken out; unknown where that cannot be.
+    pub corrected_regret: Option<Named<f64>>,
     /// Share of the rows that each action gets.
     pub shares: Named<f64>,
     /// Mean cost of the same router when it may only predict or route, or only predict or abstain; left out where a target loss
     /// cannot be reached so.
     pub two_way: Named<f64>,
-    /// Normalised gain of each ranking: 0 random, 1 point-wise optimal; unknown if routing gains nothing.
+    /// The same with the bias of few labels taken out; unknown where that cannot be.
+    pub corrected_two_way: Option<Named<f64>>,
+    /// Normalised gain of each ranking: 0 random, 1 point-wise optimal; unknown if routing gains nothing, or if items carry one
+    /// label each.
     pub gain: Named<Option<f64>>,
     /// Mean loss when the first 0 %, 1 %, … 100 % of each ranking are routed, prices left out.
     pub curves: Named<Vec<f64>>,
-    /// Correlation of reducible and total loss over the rows: near 1, ranking by total uncertainty is as good.
+    /// Correlation of reducible and total loss over the rows: near 1, ranking by total uncertainty is as good. Unknown if items
+    /// carry one label each.
     pub correlation: Option<f64>,
     /// Share of the rows whose own cell is empty, and of those whose cell is sparse.
     pub support: Named<f64>,
@@ -180,6 +204,38 @@ pub struct RouteSummary {
     pub kind: String,
     /// Its price.
     pub cost: f64,
+}
+
+impl Evaluation {
+    /// Whether what is concluded is concluded from corrected costs: with the truth known there is nothing to correct.
+    #[must_use]
+    pub fn is_corrected(&self) -> bool {
+        self.truth == "votes" && self.corrected_cost.is_some()
+    }
+
+    /// Whether the labels tell a cost.
+    #[must_use]
+    pub fn is_identified(&self, name: &str) -> bool {
+        !self.unidentified.iter().any(|other| other == name)
+    }
+
+    /// The costs to conclude from: the corrected ones if there are any, else the mean costs.
+    #[must_use]
+    pub fn best_costs(&self) -> &Named<f64> {
+        self.corrected_cost.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.mean_cost)
+    }
+
+    /// The same of the regrets.
+    #[must_use]
+    pub fn best_regret(&self) -> &Named<f64> {
+        self.corrected_regret.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.regret)
+    }
+
+    /// The same of the costs of two actions only.
+    #[must_use]
+    pub fn best_two_way(&self) -> &Named<f64> {
+        self.corrected_two_way.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.two_way)
+    }
 }
 
 impl TaskSummary {
@@ -295,13 +351,17 @@ impl Replay {
             surcharge: policy.surcharge(),
             mean_cost: Named::new(),
             standard_error: Named::new(),
-            corrected_cost: self.corrected(policy, &names),
+            corrected_cost: None,
+            unidentified: self.unidentified(policy, &names),
             regret: Named::new(),
+            regret_ignores_limit: task.limit().is_some(),
+            corrected_regret: None,
             shares: Named::new(),
-            two_way: Named::new(),
+            two_way: self.two_way(policy, task, By::Table)?,
+            corrected_two_way: None,
             gain: Named::new(),
             curves: Named::new(),
-            correlation: self.correlation(),
+            correlation: self.correlation().filter(|_| self.tells_noise()),
             support: Named::new(),
         };
         let acts = self.acts(policy);
@@ -310,14 +370,14 @@ impl Replay {
             evaluation.standard_error.push(name, self.mean(cost).1);
         };
         // Means by groups where there is one action a group, as everywhere; rows are needed for the standard errors only.
-        let router = acts.mean_cost();
+        let router = acts.mean_cost(By::Table);
         add("router".into(), router, &|row| acts.cost(row));
         for (action, name) in names.iter().enumerate() {
-            let mean = self.mean_by_group(policy, |_| Course::always(action));
+            let mean = self.always(policy, action, By::Table);
             add(format!("always-{name}"), mean, &|row| self.cost(policy, row, action));
         }
-        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action));
-        let by_cell = self.mean_by_group(policy, |group| Course::always(in_hindsight(group)));
+        let by_cell = self.cell_optimal(policy, By::Table);
+        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, By::Table));
         let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
         let group_of = |row: usize| self.places[row].group as usize;
         add("cell-optimal".into(), by_cell, &|row| self.cost(policy, row, actions[group_of(row)]));
@@ -327,16 +387,18 @@ impl Replay {
         evaluation.regret.push("cell-optimal", router - by_cell);
         evaluation.regret.push("pointwise-optimal", router - pointwise);
 
-        evaluation.shares = self.shares(policy, &names);
-        for (name, task) in
-            [("predict/route", task.clone().without_abstaining()), ("predict/abstain", task.clone().without_routes())]
-        {
-            // A target loss may be out of reach with two actions only.
-            match policy.reprice(&task) {
-                Err(Error::OutOfReach { .. }) => {}
-                allowed => evaluation.two_way.push(name, self.mean_cost(&allowed?)),
-            }
+        if self.is_correctable() {
+            let router = acts.mean_cost(By::Corrected);
+            let mut costs = Named::new();
+            costs.push("router", router);
+            self.compare(policy, &names, By::Corrected, &mut costs);
+            let mut regret = Named::new();
+            regret.push("cell-optimal", router - self.cell_optimal(policy, By::Corrected));
+            evaluation.corrected_cost = Some(costs);
+            evaluation.corrected_regret = Some(regret);
+            evaluation.corrected_two_way = Some(self.two_way(policy, task, By::Corrected)?);
         }
+        evaluation.shares = self.shares(policy, &names);
         self.rank(policy, &mut evaluation);
         for support in [crate::Support::Enough, crate::Support::Sparse, crate::Support::Empty] {
             let share = self.share(|group| policy.support(CellId(group.cell)) == support);
@@ -390,35 +452,73 @@ impl Replay {
         Ok(())
     }
 
-    /// Mean costs with the bias of few labels taken out, if every group allows it.
-    fn corrected(&self, policy: &Policy, names: &[String]) -> Option<Named<f64>> {
-        if self.groups.iter().any(|group| group.corrected.is_none()) {
-            return None;
+    /// Whether the bias of few labels can be taken out of every group.
+    fn is_correctable(&self) -> bool {
+        self.groups.iter().all(|group| group.corrected.is_some())
+    }
+
+    /// Whether the labels of at least half of the rows tell noise from error.
+    fn tells_noise(&self) -> bool {
+        self.share(|group| group.corrected.is_some()) >= 0.5
+    }
+
+    /// The mean costs that the labels do not tell.
+    fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
+        if self.tells_noise() {
+            return Vec::new();
         }
-        let mean = |course: &dyn Fn(&Group) -> Course| {
-            let cost = |group: &Group| course(group).mean(|action| group.corrected_cost(policy, action));
-            sum(self.groups.iter().map(|group| group.share * cost(group)))
+        // One label judges a prediction, that of a measured oracle too, but not one who knows the truth.
+        let routes = policy.task().routes();
+        let unknown = |action: usize| {
+            action > 0 && routes.get(action - 1).is_some_and(|route| *route.oracle() != Oracle::Measured)
         };
-        let mut costs = Named::new();
-        costs.push("router", self.acts(policy).corrected_cost());
+        let always =
+            (0..names.len()).filter(|&action| unknown(action)).map(|action| format!("always-{}", names[action]));
+        let always: Vec<String> = always.collect();
+        let router = self.acts(policy).share_of(unknown) > 0.0;
+        let by_cell = !always.is_empty();
+        let named = |name: &str, unknown: bool| unknown.then(|| name.to_owned());
+        let optima = named("cell-optimal", by_cell).into_iter().chain(named("pointwise-optimal", true));
+        named("router", router).into_iter().chain(always).chain(optima).collect()
+    }
+
+    /// What conclusions are drawn by.
+    fn best_basis(&self) -> By {
+        if self.is_correctable() && !self.truth_known { By::Corrected } else { By::Table }
+    }
+
+    /// Mean cost of one action always.
+    fn always(&self, policy: &Policy, action: usize, by: By) -> f64 {
+        sum(self.groups.iter().map(|group| group.share * group.cost(policy, action, by)))
+    }
+
+    /// Mean cost of the best action a group, known in hindsight.
+    fn cell_optimal(&self, policy: &Policy, by: By) -> f64 {
+        let actions = policy.task().actions();
+        let least = |group: &Group| group.cost(policy, best(actions, |action| group.cost(policy, action, by)), by);
+        sum(self.groups.iter().map(|group| group.share * least(group)))
+    }
+
+    /// Adds the costs of always doing the same and of the best action a cell.
+    fn compare(&self, policy: &Policy, names: &[String], by: By, costs: &mut Named<f64>) {
         for (action, name) in names.iter().enumerate() {
-            costs.push(format!("always-{name}"), mean(&|_| Course::always(action)));
+            costs.push(format!("always-{name}"), self.always(policy, action, by));
         }
-        let hindsight =
-            |group: &Group| Course::always(best(names.len(), |action| group.corrected_cost(policy, action)));
-        costs.push("cell-optimal", mean(&hindsight));
-        Some(costs)
+        costs.push("cell-optimal", self.cell_optimal(policy, by));
     }
 
-    /// Mean cost of a policy's decisions.
-    pub(crate) fn mean_cost(&self, policy: &Policy) -> f64 {
-        self.acts(policy).mean_cost()
-    }
-
-    /// Mean cost of one course a group.
-    fn mean_by_group(&self, policy: &Policy, course: impl Fn(&Group) -> Course) -> f64 {
-        let cost = |group: &Group| course(group).mean(|action| group.cost(policy, action));
-        sum(self.groups.iter().map(|group| group.share * cost(group)))
+    /// Mean costs of the same router allowed two actions only, as far as they reach a target loss.
+    fn two_way(&self, policy: &Policy, task: &Task, by: By) -> Result<Named<f64>> {
+        let mut costs = Named::new();
+        for (name, task) in
+            [("predict/route", task.clone().without_abstaining()), ("predict/abstain", task.clone().without_routes())]
+        {
+            match policy.reprice(&task) {
+                Err(Error::OutOfReach { .. }) => {}
+                allowed => costs.push(name, self.acts(&allowed?).mean_cost(by)),
+            }
+        }
+        Ok(costs)
     }
 
     /// The share of the rows that each action gets; `undetermined` only if there are any.
@@ -439,12 +539,13 @@ impl Replay {
         policy.cost_of(action, self.total[row], self.irreducible[row], |place| self.oracles.columns()[place][row])
     }
 
-    /// Weighted mean and its standard error.
-    fn mean(&self, value: &dyn Fn(usize) -> f64) -> (f64, f64) {
+    /// Weighted mean and its standard error, which one row does not tell.
+    fn mean(&self, value: &dyn Fn(usize) -> f64) -> (f64, Option<f64>) {
         let weight = sum(self.weights.iter().copied());
         let mean = sum(self.weights.iter().enumerate().map(|(row, w)| w * value(row))) / weight;
         let squares: f64 = self.weights.iter().enumerate().map(|(row, w)| (w * (value(row) - mean)).powi(2)).sum();
-        (mean, squares.sqrt() / weight)
+        let several = self.weights.iter().filter(|&&weight| weight > 0.0).nth(1).is_some();
+        (mean, several.then(|| squares.sqrt() / weight))
     }
 
     /// The share of the rows in groups of which something holds.
@@ -503,7 +604,8 @@ impl Replay {
         let ranked: Vec<(&str, Ranking)> = rankings.par_iter().map(|(name, scores)| (*name, rank(scores))).collect();
         let (best, random) = (ranked[3].1.area(), ranked[4].1.area());
         for (name, ranking) in &ranked {
-            let gain = (random - best > step).then(|| (random - ranking.area()) / (random - best));
+            let gain =
+                (random - best > step && self.tells_noise()).then(|| (random - ranking.area()) / (random - best));
             evaluation.gain.push(*name, gain);
             evaluation.curves.push(*name, ranking.percentiles());
         }

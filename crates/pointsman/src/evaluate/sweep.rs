@@ -5,9 +5,9 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Group, Named, Replay, best, sum};
+use super::{By, Named, Replay, sum};
 use crate::error::{Error, Result};
-use crate::policy::{Course, Policy};
+use crate::policy::Policy;
 use crate::task::Task;
 
 /// The most prices a sweep may have.
@@ -39,11 +39,22 @@ pub struct SweepPoint {
     /// Mean cost of `router`, its two-way restrictions, the constant actions and the two optima. Routers that cannot reach the
     /// task's target loss at this price are left out.
     pub mean_cost: Named<f64>,
+    /// The same, but for the best action a row, with the bias of few labels taken out; none where that cannot be or the truth
+    /// is known.
+    pub corrected_cost: Option<Named<f64>>,
     /// Share of the rows that each action gets; none if the router is left out.
     pub shares: Named<f64>,
     /// The least loss that the router can reach at this price, if it cannot reach the task's target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_loss: Option<f64>,
+}
+
+impl SweepPoint {
+    /// The costs to conclude from.
+    #[must_use]
+    pub fn best_costs(&self) -> &Named<f64> {
+        self.corrected_cost.as_ref().unwrap_or(&self.mean_cost)
+    }
 }
 
 impl Replay {
@@ -60,32 +71,31 @@ impl Replay {
         let task = axis.apply(policy.task().clone(), price)?;
         let policy = policy.reprice(&task.clone().without_limit())?;
         let names = task.action_names();
-        let (mut mean_cost, mut shares, mut least_loss) = (Named::new(), Named::new(), None);
+        let (mut shares, mut least_loss, mut router) = (Named::new(), None, None);
         match policy.reprice(&task) {
-            Ok(router) => {
-                mean_cost.push("router", self.mean_cost(&router));
-                shares = self.shares(&router, &names);
+            Ok(limited) => {
+                shares = self.shares(&limited, &names);
+                router = Some(limited);
             }
             Err(Error::OutOfReach { least, .. }) => least_loss = Some(least),
             Err(error) => return Err(error),
         }
-        let two_way =
-            [("predict/route", task.clone().without_abstaining()), ("predict/abstain", task.clone().without_routes())];
-        for (name, task) in two_way {
-            match policy.reprice(&task) {
-                Ok(restricted) => mean_cost.push(name, self.mean_cost(&restricted)),
-                Err(Error::OutOfReach { .. }) => {}
-                Err(error) => return Err(error),
+        let costs = |by: By| {
+            let mut costs = Named::new();
+            if let Some(router) = &router {
+                costs.push("router", self.acts(router).mean_cost(by));
             }
-        }
-        for (action, name) in names.iter().enumerate() {
-            mean_cost.push(format!("always-{name}"), self.mean_by_group(&policy, |_| Course::always(action)));
-        }
-        let cell_optimal = |group: &Group| Course::always(best(names.len(), |action| group.cost(&policy, action)));
-        mean_cost.push("cell-optimal", self.mean_by_group(&policy, cell_optimal));
+            for (name, &cost) in self.two_way(&policy, &task, by)?.iter() {
+                costs.push(name, cost);
+            }
+            self.compare(&policy, &names, by, &mut costs);
+            Ok(costs)
+        };
+        let corrected_cost = (self.best_basis() == By::Corrected).then(|| costs(By::Corrected)).transpose()?;
+        let mut mean_cost = costs(By::Table)?;
         let least = (0..self.places.len()).map(|row| self.weights[row] * self.least_cost(&policy, row, names.len()));
         mean_cost.push("pointwise-optimal", sum(least) / sum(self.weights.iter().copied()));
-        Ok(SweepPoint { price, mean_cost, shares, least_loss })
+        Ok(SweepPoint { price, mean_cost, corrected_cost, shares, least_loss })
     }
 }
 

@@ -64,6 +64,9 @@ impl Router {
         }
         partition.check()?;
         super::check_rows(table)?;
+        // What no tree can ever ask for is not asked of queries either.
+        let telling = if partition.factors().iter().any(Factor::learns) { table.with_telling_features() } else { None };
+        let table = telling.as_ref().unwrap_or(table);
         match partition.factors() {
             [Factor::Tree] => {
                 let divide = |divide: &[u32], columns: &[usize]| {

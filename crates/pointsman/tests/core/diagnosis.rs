@@ -1,6 +1,6 @@
 //! The diagnosis on worlds whose answer is known.
 
-use pointsman::{Advice, Diagnosis, Loss, Oracle, Partition, Stopping, Table, Task, diagnose};
+use pointsman::{Advice, Diagnosis, Loss, Oracle, Partition, Stopping, Table, Task, Unanimity, diagnose};
 
 use crate::world::{CLASS_NAMES, Rng, close, table};
 
@@ -93,9 +93,9 @@ pub(crate) fn noise_then_error(rng: &mut Rng, confidence: f64) -> f64 {
     if confidence < 0.7 { confidence } else { f64::from(u8::from(rng.uniform() < confidence)) }
 }
 
-/// Nobody disagrees: all loss is the model's.
+/// Hardly anybody disagrees: nearly all loss is the model's.
 pub(crate) fn error_alone(rng: &mut Rng, confidence: f64) -> f64 {
-    f64::from(u8::from(rng.uniform() < confidence))
+    if rng.uniform() < confidence { 0.99 } else { 0.01 }
 }
 
 fn task(route: f64) -> Task {
@@ -263,6 +263,32 @@ fn too_few_labels_say_nothing_of_dependence() {
     assert!(found.rows_with_fewer == 0 && found.rows > 0, "{found:?}");
 }
 
+/// Five copies of one label look like five labels on which all agree.
+#[test]
+fn labels_that_never_differ_are_not_believed() {
+    let copied = |seed: u64, n: usize, k: u32| {
+        let drawn = world(seed, n, 1, |_, confidence| confidence);
+        let votes = (0..n).flat_map(|row| drawn.votes(row).unwrap().counts().iter().map(move |count| k * count));
+        let probs = (0..n).flat_map(|row| drawn.prediction(row).to_vec()).collect();
+        Table::new(CLASS_NAMES[..2].to_vec(), probs).unwrap().with_votes(votes.collect::<Vec<u32>>()).unwrap()
+    };
+    for k in [2, 5] {
+        let found = look(&copied(1, 400, k), &task(0.1));
+        assert_eq!(found.verdict.advice, Advice::MendLabels, "{:?}", found.verdict);
+        assert!(found.verdict.sentence.contains("every one of the 400 rows"), "{}", found.verdict.sentence);
+        let unanimity = found.unanimity.unwrap();
+        assert!(unanimity.rows == 400 && (60..140).contains(&unanimity.contradicting), "{unanimity:?}");
+    }
+    // Few rows, one label a row, a single row that is contested, or a model that is always right: nothing is said.
+    assert_eq!(Unanimity::of(&copied(1, 50, 5)).unwrap(), None);
+    assert_eq!(Unanimity::of(&copied(1, 400, 1)).unwrap(), None);
+    let right = world(2, 400, 5, |_, _| 1.0);
+    assert_eq!(Unanimity::of(&right).unwrap(), None);
+    for seed in 0..20 {
+        assert_eq!(Unanimity::of(&world(seed, 300, 2, |_, confidence| confidence)).unwrap(), None);
+    }
+}
+
 #[test]
 fn a_stopping_rule_makes_every_estimate_worthless() {
     let mut rng = Rng::new(9);
@@ -306,9 +332,45 @@ fn better_cells_are_named() {
     let table = table(2, &probs, &votes).with_features(["length"], features).unwrap();
     let found = look(&table, &task(0.2));
     assert_eq!(found.enough.better_partition(), Some("top-class:5*features:x_length=4"), "{:?}", found.enough);
+    // The verdict is about what pays, not about the cells that happened to be asked for.
+    let verdict = &found.verdict;
+    assert_eq!(verdict.partition, "top-class:5*features:x_length=4", "{verdict:?}");
+    assert!(
+        verdict.advice == Advice::UseIt && verdict.sentence.starts_with("Use it, with top-class:5*"),
+        "{verdict:?}"
+    );
+    assert!(found.worth.as_ref().unwrap().savings.as_ref().unwrap().get("total-uncertainty").unwrap().low < 0.01);
     // The best order is no worse than any that was tried.
     let gains: Vec<f64> = found.enough.partitions.iter().filter_map(|compared| compared.gain).collect();
     assert!(gains.len() > 3 && gains.iter().all(|gain| *gain <= 1.0 + 1e-12), "{gains:?}");
+}
+
+/// Bins of a feature are tried if they can tell anything; what is not tried is said.
+#[test]
+fn features_that_are_not_tried_are_named() {
+    let names = ["flat", "a", "gone", "gappy", "b", "c", "d", "e"];
+    let mut rng = Rng::new(12);
+    let mut features = Vec::new();
+    for row in 0..200 {
+        let gap = if row % 9 == 0 { f64::NAN } else { rng.uniform() };
+        features.extend([
+            3.0,
+            rng.uniform(),
+            f64::NAN,
+            gap,
+            rng.uniform(),
+            rng.uniform(),
+            rng.uniform(),
+            rng.uniform(),
+        ]);
+    }
+    let table = world(11, 200, 3, noise_then_error).with_features(names, features).unwrap();
+    let found = look(&table, &task(0.2)).enough;
+    let left: Vec<(&str, &str)> =
+        found.features_left_out.iter().map(|left| (left.feature.as_str(), left.reason)).collect();
+    assert_eq!(left, [("flat", "constant"), ("gone", "constant"), ("gappy", "gaps"), ("e", "many")]);
+    let tried = found.partitions.iter().filter(|compared| compared.partition.contains("features")).count();
+    assert_eq!(tried, 4, "{:?}", found.partitions);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Evaluation on held-out rows: every number by hand on a small example, then what must hold on any.
 
 use pointsman::{
-    Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Sweep, SweepAxis, Table, Task, Ties,
+    CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Sweep, SweepAxis, Table, Task, Ties,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -72,7 +72,7 @@ fn a_small_example_by_hand() {
     all_close(&evaluation.two_way, &[("predict/route", 0.3125), ("predict/abstain", 0.6)]);
     // Deviations of 0.175 four times: √(4 · 0.175²)/4; predicting deviates by 0.375, 0.125, 0.375, 0.625.
     let predicting = (2.0 * 0.375_f64.powi(2) + 0.125_f64.powi(2) + 0.625_f64.powi(2)).sqrt() / 4.0;
-    let error = |name: &str| *evaluation.standard_error.get(name).unwrap();
+    let error = |name: &str| evaluation.standard_error.get(name).unwrap().unwrap();
     assert!((error("router") - 0.0875).abs() <= 1e-15 && (error("always-predict") - predicting).abs() <= 1e-15);
     assert_eq!(error("always-abstain"), 0.0);
     assert_eq!(names(&evaluation.standard_error), names(&evaluation.mean_cost));
@@ -399,7 +399,7 @@ fn policies_and_cells_are_compared_on_the_same_rows() {
     let difference = replay.difference(&policy, &two_way).unwrap();
     let two_way = evaluation.two_way.get("predict/route").unwrap();
     assert!((difference.mean - (cost.mean - two_way)).abs() < 1e-15);
-    assert_eq!(replay.difference(&policy, &policy).unwrap().standard_error, 0.0);
+    assert_eq!(replay.difference(&policy, &policy).unwrap().standard_error, Some(0.0));
     let other = router().policy(&Task::new(Loss::zero_one())).unwrap();
     assert!(replay.cost_of(&other).is_err() && replay.difference(&policy, &other).is_err());
 
@@ -411,6 +411,48 @@ fn policies_and_cells_are_compared_on_the_same_rows() {
     // Two points are always on a line.
     assert!((correlations.cells.unwrap() - 1.0).abs() < 1e-12);
     assert!((correlations.irreducible_cells.unwrap() + 1.0).abs() < 1e-12);
+}
+
+/// One row tells no error, which is not an error of zero.
+#[test]
+fn one_row_has_no_standard_error() {
+    let policy = router().policy(&task()).unwrap();
+    let replay = policy.replay(&table(2, &[NO.to_vec()], &[vec![1, 3]])).unwrap();
+    let evaluation = replay.evaluate(&policy).unwrap();
+    assert!(evaluation.standard_error.iter().all(|(_, error)| error.is_none()), "{:?}", evaluation.standard_error);
+    assert_eq!(replay.cost_of(&policy).unwrap().standard_error, None);
+}
+
+/// What one label an item does not tell is named, and has no gain; what it tells stays.
+#[test]
+fn one_label_does_not_tell_what_an_oracle_loses() {
+    let asked = task().route("gpt", Oracle::measured(), 0.1).unwrap();
+    let answers = [NO, YES].repeat(2).concat();
+    let with_answers = |table: Table| {
+        let rows = table.rows();
+        table.with_oracle("gpt", answers[..2 * rows].to_vec()).unwrap()
+    };
+    let calibration = with_answers(table(2, &[NO.to_vec(), YES.to_vec()], &[vec![2, 2], vec![4, 0]]));
+    let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
+    let rows = [NO.to_vec(), YES.to_vec(), NO.to_vec(), YES.to_vec()];
+    let held_out = |votes: [Vec<u32>; 4]| with_answers(table(2, &rows, &votes));
+    let single = held_out([vec![1, 0], vec![0, 1], vec![0, 1], vec![1, 0]]);
+    let policy = router.policy(&asked).unwrap();
+    let evaluation = policy.replay(&single).unwrap().evaluate(&policy).unwrap();
+    assert!(evaluation.corrected_cost.is_none() && !evaluation.regret_ignores_limit);
+    for name in ["always-route:expert", "cell-optimal", "pointwise-optimal"] {
+        assert!(!evaluation.is_identified(name), "{name}: {:?}", evaluation.unidentified);
+    }
+    for name in ["always-predict", "always-route:gpt", "always-abstain"] {
+        assert!(evaluation.is_identified(name), "{name}: {:?}", evaluation.unidentified);
+    }
+    assert!(evaluation.gain.iter().all(|(_, gain)| gain.is_none()) && evaluation.correlation.is_none());
+    // A router that only predicts or abstains costs what the labels say.
+    let plain = router.policy(&Task::new(Loss::brier()).abstain(0.6).unwrap()).unwrap();
+    let evaluation = plain.replay(&single).unwrap().evaluate(&plain).unwrap();
+    assert_eq!(evaluation.unidentified, ["pointwise-optimal"]);
+    let several = held_out([vec![2, 0], vec![0, 2], vec![1, 1], vec![1, 1]]);
+    assert!(policy.replay(&several).unwrap().evaluate(&policy).unwrap().unidentified.is_empty());
 }
 
 /// With three labels a row the truth made of them flatters routing; the corrected costs do not.
@@ -444,5 +486,26 @@ fn corrected_costs_are_near_the_truth() {
         let corrected = votes.corrected_cost.as_ref().unwrap().get("always-route:expert").unwrap();
         assert!((corrected - wanted).abs() < 0.02, "{loss}: corrected {corrected}, true {wanted}");
         assert!(wanted - plain > 0.1, "{loss}: plain {plain}, true {wanted}");
+        // All that is concluded: what it costs, what two actions cost, and what is regretted.
+        assert!(votes.is_corrected() && !truth.is_corrected());
+        for (name, cost) in votes.best_costs().iter() {
+            let wanted = truth.mean_cost.get(name).unwrap();
+            assert!((cost - wanted).abs() < 0.02, "{loss}, {name}: corrected {cost}, true {wanted}");
+        }
+        for (name, cost) in votes.best_two_way().iter() {
+            let wanted = truth.two_way.get(name).unwrap();
+            assert!((cost - wanted).abs() < 0.02, "{loss}, {name}: corrected {cost}, true {wanted}");
+        }
+        let regret = |evaluation: &Evaluation| *evaluation.best_regret().get("cell-optimal").unwrap();
+        assert!((regret(&votes) - regret(&truth)).abs() < 0.01, "{loss}: {} {}", regret(&votes), regret(&truth));
+        // At these prices the bias changes what is best under the first loss only.
+        let by_labels = votes.regret.get("cell-optimal").unwrap() - regret(&truth);
+        assert!(by_labels > 0.02 || loss != "brier", "{loss}: {:?}", votes.regret);
+        let replay = policy.replay(&held_out).unwrap();
+        let swept = replay.sweep(&policy, &"abstain=0.9:0.9:1".parse().unwrap()).unwrap();
+        assert_eq!(swept[0].best_costs().get("router"), votes.best_costs().get("router"));
+        let grid = replay.price_grid(&policy, &[CellId(0)], 4).unwrap();
+        let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
+        assert!(grid.corrected && Some(&grid.router[own]) == votes.best_costs().get("router"));
     }
 }

@@ -162,7 +162,12 @@ fn one_query_a_batch_and_a_replay_agree() {
         assert!(replay.evaluate(&dearer).unwrap().shares.get("predict") >= evaluation.shares.get("predict"));
         let grid = replay.price_grid(&policy, &[CellId(0)], 5).unwrap();
         let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
-        close(grid.router[own], *evaluation.mean_cost.get("router").unwrap(), 1e-12, "the grid at the task's prices");
+        close(
+            grid.router[own],
+            *evaluation.best_costs().get("router").unwrap(),
+            1e-12,
+            "the grid at the task's prices",
+        );
     }
 }
 
@@ -408,14 +413,19 @@ fn missing_values_have_a_way_in_trees_and_none_between_edges() {
     let holes = Table::new(["no", "yes"], vec![0.5, 0.5]).unwrap().with_features(["x"], vec![f64::NAN]).unwrap();
     assert!(message(policy.decide_batch(&holes)).contains("row 0, column x_x"));
     // A feature that is always missing, or always the same, is never asked for.
-    let features = (0..table.rows()).flat_map(|row| [table.features(row)[0], f64::NAN, 1.0]).collect();
+    let xs: Vec<f64> = (0..table.rows()).map(|row| table.features(row)[0]).collect();
+    let features = xs.iter().flat_map(|&x| [x, f64::NAN, 1.0]).collect();
     let empty = Table::new(["no", "yes"], table.predictions().to_vec()).unwrap();
     let empty =
         empty.with_votes((0..400).flat_map(|row| table.votes(row).unwrap().counts()).copied().collect()).unwrap();
     let empty = empty.with_features(["x", "never", "same"], features).unwrap();
-    let router = Router::calibrate(&empty, &Partition::forest(5)).unwrap();
-    let pointsman::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
-    assert!(forest.trees().nodes().all(|node| !matches!(node, Node::Split { input: 4.., .. })));
+    for partition in ["forest:5", "honest-forest:5", "tree"] {
+        let router = Router::calibrate(&empty, &partition.parse().unwrap()).unwrap();
+        assert_eq!(router.cells().features(), ["x"], "{partition}");
+        let alone =
+            Router::calibrate(&empty.clone().with_features(["x"], xs.clone()).unwrap(), &partition.parse().unwrap());
+        assert_eq!(alone.unwrap(), router, "{partition}");
+    }
 }
 
 #[test]
