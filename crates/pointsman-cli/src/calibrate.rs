@@ -99,6 +99,7 @@ struct Summary<'a> {
 struct ChoiceSummary {
     candidates: Vec<CandidateSummary>,
     margin: f64,
+    reason: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -111,7 +112,8 @@ impl From<&Choice> for ChoiceSummary {
     fn from(choice: &Choice) -> Self {
         let candidate =
             |it: &Candidate| CandidateSummary { partition: it.partition.to_string(), explained: it.explained };
-        Self { candidates: choice.candidates.iter().map(candidate).collect(), margin: choice.margin }
+        let candidates = choice.candidates.iter().map(candidate).collect();
+        Self { candidates, margin: choice.margin, reason: choice.reason().to_owned() }
     }
 }
 
@@ -279,11 +281,7 @@ fn print(
 fn why(choice: &Choice) -> String {
     let told = |it: &Candidate| format!("{} {}", it.partition, percent(it.explained.max(0.0)));
     let told: Vec<String> = choice.candidates.iter().map(told).collect();
-    let reason = match choice.candidates.first().map(|it| it.partition.factors()) {
-        Some([Factor::Forest { .. }]) => "clearly better",
-        _ => "a forest is not clearly better",
-    };
-    format!("of what differs between unseen rows, explained: {} ({reason})", told.join(", "))
+    format!("of what differs between unseen rows, explained: {} ({})", told.join(", "), choice.reason())
 }
 
 /// A router in a few lines.

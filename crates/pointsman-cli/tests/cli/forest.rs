@@ -132,6 +132,8 @@ fn auto_says_why() {
     let json = line(folder.path(), "calibrate calibration.csv --partition auto -o r.st --json").ok().json();
     let candidates = json["choice"]["candidates"].as_array().unwrap();
     assert_eq!((candidates.len(), &candidates[0]["partition"]), (3, &json["partition"]));
+    let reason = json["choice"]["reason"].as_str().unwrap();
+    assert!(reason == "clearly better" && run.stdout.contains(reason), "{reason}");
 }
 
 #[test]

@@ -100,8 +100,9 @@ fn too_few(table: &Table, paired: usize, dividing: usize) -> Error {
         format!("at least {SPARSE} of them")
     };
     Error::Partition(if 2 * paired >= rows {
+        let found = if rows == 1 { "one row is".to_owned() } else { format!("{rows} rows are") };
         format!(
-            "{rows} rows are too few to learn a partition from, which needs {needed}; use top-class:10 with fewer bins, or \
+            "{found} too few to learn a partition from, which needs {needed}; use top-class:10 with fewer bins, or \
              collect more rows"
         )
     } else {
