@@ -393,7 +393,9 @@ impl Replay {
             costs.push("router", router);
             self.compare(policy, &names, By::Corrected, &mut costs);
             let mut regret = Named::new();
-            regret.push("cell-optimal", router - self.cell_optimal(policy, By::Corrected));
+            if let Some(by_cell) = costs.get("cell-optimal") {
+                regret.push("cell-optimal", router - by_cell);
+            }
             evaluation.corrected_cost = Some(costs);
             evaluation.corrected_regret = Some(regret);
             evaluation.corrected_two_way = Some(self.two_way(policy, task, By::Corrected)?);
