@@ -247,6 +247,11 @@ impl Table {
         self.votes.as_ref().map(|ballots| ballots.votes(ballots.of_rows()[row]))
     }
 
+    /// The share of a row's labels that are not its top class; zero if it has none.
+    pub(crate) fn top_error(&self, row: usize) -> f64 {
+        self.votes(row).map_or(0.0, |votes| 1.0 - votes.mean(self.peak(row).class as usize))
+    }
+
     /// Whether rows carry votes.
     #[must_use]
     pub fn has_votes(&self) -> bool {

@@ -15,7 +15,7 @@ use wide::f64x4;
 
 use super::{Estimator, Piles, certain_loss};
 use crate::forest::{LeafRows, PerBallot, Run, Shrunk, Sums, Trees, unweighted};
-use crate::loss::Loss;
+use crate::loss::{Account, Loss};
 use crate::router::SPARSE;
 use crate::table::Table;
 
@@ -24,8 +24,7 @@ use crate::table::Table;
 pub(crate) struct PerRow<'a> {
     table: &'a Table,
     told: PerBallot<'a>,
-    /// Loss of the weak prediction, and its entropy: what it expects to lose itself.
-    totals: Vec<[f64; 2]>,
+    totals: Vec<Totals>,
     /// The entropy of each distinct set of votes.
     entropies: Vec<f64>,
     /// For the cross-entropy, if all items have k labels: the number of each count of each class, k + 1 to a class.
@@ -35,31 +34,32 @@ pub(crate) struct PerRow<'a> {
 /// The most slots: beyond it every leaf would spend its time on clearing them.
 const MOST_SLOTS: f64 = 4096.0;
 
+/// The loss of weak predictions and what they are in for: entropy, loss if they are right, if they are wrong.
+pub(crate) type Totals = [f64; 4];
+
+fn account_of(&[_, entropy, right, wrong]: &Totals) -> Account {
+    Account { entropy, right, wrong }
+}
+
 /// What the rows of a leaf have in common.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Means {
     /// The weight of those with two labels, and the mean entropy of their labels.
     pub(super) weight: f64,
     pub(super) entropy: f64,
-    /// The mean loss and the mean entropy of the predictions, of those with two labels; of all if all have them.
-    pub(super) paired: [f64; 2],
-    /// The mean entropy of all predictions.
-    pub(super) served: f64,
+    /// The mean loss of their predictions, and what these are in for.
+    pub(super) total: f64,
+    pub(super) paired: Account,
+    /// What all predictions are in for on average.
+    pub(crate) account: Account,
 }
 
-impl Means {
-    /// The mean entropy of the predictions.
-    pub(crate) fn served(&self) -> f64 {
-        self.served
-    }
-}
-
-/// Rows whose losses are wanted: what their votes tell without a loss, if it is known, and loss and entropy of their predictions
+/// Rows whose losses are wanted: what their votes tell without a loss, if it is known, and what is to be said of their predictions
 /// added up.
 struct Of<'a> {
     rows: &'a [u32],
     shrunk: Option<Shrunk<'a>>,
-    sums: [f64; 2],
+    sums: Totals,
     loss: &'a Loss,
     estimator: Estimator,
 }
@@ -85,7 +85,10 @@ impl<'a> PerRow<'a> {
         let (told, ballots, classes) = (PerBallot::of(table), table.ballots(), table.classes().len());
         let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
             table.dist_into(row, point);
-            table.votes(row).map_or([0.0; 2], |votes| loss.of_votes_and_itself(votes, point, room))
+            table.votes(row).map_or([0.0; 4], |votes| {
+                let (total, Account { entropy, right, wrong }) = loss.of_votes_and_account(votes, point, room);
+                [total, entropy, right, wrong]
+            })
         };
         let room = || (vec![0.0; classes], vec![0.0; classes]);
         let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(room, total).collect();
@@ -104,16 +107,10 @@ impl<'a> PerRow<'a> {
         self.table.weight(row)
     }
 
-    /// The entropy of a row's prediction.
-    #[inline]
-    pub(crate) fn served(&self, row: usize) -> f64 {
-        self.totals[row][1]
-    }
-
-    /// Loss and entropy of the predictions, added up over the rows of each leaf.
-    pub(crate) fn sums(&self, trees: &Trees, leaves: &LeafRows) -> Vec<[f64; 2]> {
-        let weighted: Cow<'_, [[f64; 2]]> = if self.table.has_weights() {
-            let weighted = |(row, totals): (usize, &[f64; 2])| totals.map(|total| self.weight(row) * total);
+    /// What is to be said of the predictions, added up over the rows of each leaf.
+    pub(crate) fn sums(&self, trees: &Trees, leaves: &LeafRows) -> Vec<Totals> {
+        let weighted: Cow<'_, [Totals]> = if self.table.has_weights() {
+            let weighted = |(row, totals): (usize, &Totals)| totals.map(|total| self.weight(row) * total);
             self.totals.iter().enumerate().map(weighted).collect()
         } else {
             Cow::Borrowed(&self.totals)
@@ -121,10 +118,9 @@ impl<'a> PerRow<'a> {
         let of_trees = |first: usize| {
             let last = (first + 1).min(trees.count() - 1);
             let (start, middle) = (trees.leaves_of(first).start, trees.leaves_of(last).start);
-            let mut sums = vec![[0.0; 2]; trees.leaves_of(last).end - start];
-            let mut add = |leaf: u32, own: &[f64; 2]| {
-                let sums = &mut sums[leaf as usize - start];
-                *sums = [sums[0] + own[0], sums[1] + own[1]];
+            let mut sums = vec![Totals::default(); trees.leaves_of(last).end - start];
+            let mut add = |leaf: u32, own: &Totals| {
+                sums[leaf as usize - start].iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             };
             // Two trees in step: while one's sum is under way, so is the other's.
             if middle > start {
@@ -138,47 +134,50 @@ impl<'a> PerRow<'a> {
             sums
         };
         let firsts: Vec<usize> = (0..trees.count()).step_by(2).collect();
-        let sums: Vec<Vec<[f64; 2]>> = firsts.into_par_iter().map(of_trees).collect();
+        let sums: Vec<Vec<Totals>> = firsts.into_par_iter().map(of_trees).collect();
         sums.concat()
     }
 
-    /// A row's loss, the entropy of its labels and that of its prediction.
-    pub(super) fn own(&self, row: usize) -> [f64; 3] {
-        let [total, served] = self.totals[row];
-        [total, self.entropies[self.told.ballots[row] as usize], served]
+    /// A row's loss, the entropy of its labels and what its prediction is in for.
+    pub(super) fn own(&self, row: usize) -> (f64, f64, Account) {
+        (self.totals[row][0], self.entropies[self.told.ballots[row] as usize], self.account(row))
     }
 
-    /// The mean entropy of some rows' predictions.
-    pub(crate) fn mean_served(&self, rows: &[u32]) -> f64 {
-        let (mut weight, mut sum) = (0.0, 0.0);
+    /// What a row's prediction is in for.
+    pub(crate) fn account(&self, row: usize) -> Account {
+        account_of(&self.totals[row])
+    }
+
+    /// What some rows' predictions are in for on average, and the share of labels that are not their top class.
+    pub(crate) fn mean_account(&self, rows: &[u32]) -> (Account, f64) {
+        let (mut weight, mut wrong, mut sums) = (0.0, 0.0, Totals::default());
         for row in rows.iter().map(|&row| row as usize) {
             weight += self.weight(row);
-            sum += self.weight(row) * self.totals[row][1];
+            wrong += self.weight(row) * self.table.top_error(row);
+            sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += self.weight(row) * own);
         }
-        sum / weight
+        (account_of(&sums.map(|sum| sum / weight)), wrong / weight)
     }
 
     /// What some rows have in common.
     pub(crate) fn means(&self, rows: &[u32]) -> Means {
-        let (mut all, mut served, mut weight, mut sums) = (0.0, 0.0, 0.0, [0.0; 3]);
-        for row in rows.iter().map(|&row| row as usize) {
-            let (w, own) = (self.weight(row), self.own(row));
-            all += w;
-            served += w * own[2];
-            if self.told.is_paired(self.told.ballots[row]) {
-                weight += w;
-                sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += w * own);
-            }
+        let (mut weight, mut entropy, mut sums) = (0.0, 0.0, Totals::default());
+        for row in rows.iter().map(|&row| row as usize).filter(|&row| self.told.is_paired(self.told.ballots[row])) {
+            let w = self.weight(row);
+            weight += w;
+            entropy += w * self.entropies[self.told.ballots[row] as usize];
+            sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += w * own);
         }
-        let [total, entropy, own] = sums.map(|sum| if weight > 0.0 { sum / weight } else { 0.0 });
-        Means { weight, entropy, paired: [total, own], served: served / all }
+        let mean = |sum: f64| if weight > 0.0 { sum / weight } else { 0.0 };
+        let (sums, account) = (sums.map(mean), self.mean_account(rows).0);
+        Means { weight, entropy: mean(entropy), total: sums[0], paired: account_of(&sums), account }
     }
 
     /// The total loss of some rows and both ends of their irreducible loss.
     ///
     /// For `shrink` and `plugin` only.
     pub(crate) fn losses(&self, rows: &[u32], loss: &Loss, estimator: Estimator, scratch: &mut Scratch) -> [f64; 3] {
-        let mut sums = [0.0; 2];
+        let mut sums = Totals::default();
         for row in rows.iter().map(|&row| row as usize) {
             sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += self.weight(row) * own);
         }
@@ -187,12 +186,12 @@ impl<'a> PerRow<'a> {
         self.of_runs(runs.iter().copied(), &Of { rows, shrunk: None, sums, loss, estimator }, added, room).0
     }
 
-    /// The same of a leaf, with what its rows have in common. `sums` are its loss and entropy of predictions added up.
+    /// The same of a leaf, with what its rows have in common; `sums` are those of [`Self::sums`].
     pub(crate) fn of_leaf(
         &self,
         leaves: &LeafRows,
         leaf: usize,
-        sums: [f64; 2],
+        sums: Totals,
         loss: &Loss,
         estimator: Estimator,
         scratch: &mut Scratch,
@@ -229,9 +228,10 @@ impl<'a> PerRow<'a> {
             let shrunk = Shrunk { weight, factor: added.factor(), centre, tally: &[] };
             return self.of_shrunk(runs, &shrunk, of, room);
         }
-        let [total, served] = sums.map(|sum| sum / weight);
+        let totals = sums.map(|sum| sum / weight);
+        let total = totals[0];
         let means = if fewest >= 2.0 {
-            Means { weight, entropy: self.entropy_of(runs.clone()) / weight, paired: [total, served], served }
+            means_of_pairs(weight, self.entropy_of(runs.clone()), &totals)
         } else {
             self.means(rows)
         };
@@ -277,9 +277,8 @@ impl<'a> PerRow<'a> {
         } else {
             entropy / weight
         };
-        let [total, served] = sums.map(|sum| sum / weight);
-        let means = Means { weight, entropy: entropy / weight, paired: [total, served], served };
-        ([total, irreducible, irreducible], means)
+        let totals = sums.map(|sum| sum / weight);
+        ([totals[0], irreducible, irreducible], means_of_pairs(weight, entropy, &totals))
     }
 
     /// The entropies of votes, weighted and added up.
@@ -353,6 +352,12 @@ impl<'a> PerRow<'a> {
         }
         Some(-sum)
     }
+}
+
+/// Where all rows have two labels; `entropy` is added up, `totals` are means.
+fn means_of_pairs(weight: f64, entropy: f64, totals: &Totals) -> Means {
+    let account = account_of(totals);
+    Means { weight, entropy: entropy / weight, total: totals[0], paired: account, account }
 }
 
 /// The entropy of points that lie as far from their mean as a variance of this size puts them: below the mean's own, or as much above
@@ -478,8 +483,9 @@ mod tests {
                         let rows = leaves.of(leaf);
                         let expected = per_row.losses(rows, &loss, estimator, &mut scratch);
                         let careful = per_row.means(rows);
-                        let told = |means: Means| {
-                            [means.weight, means.entropy, means.served, means.paired[0], means.paired[1]]
+                        let told = |Means { weight, entropy, total, paired, account }: Means| {
+                            let of = |Account { entropy, right, wrong }: Account| [entropy, right, wrong];
+                            [[weight, entropy, total], of(paired), of(account)].concat()
                         };
                         let found = found.into_iter().chain(told(means));
                         let expected = expected.into_iter().chain(told(careful));

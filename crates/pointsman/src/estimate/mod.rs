@@ -24,12 +24,12 @@ use crate::simplex::dot;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use dirichlet::draw_into;
-pub(crate) use leaves::{Means, PerRow, Scratch};
+pub(crate) use leaves::{Means, PerRow, Scratch, Totals};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 use piles::Pile;
 pub(crate) use piles::Piles;
-pub(crate) use within::slope_within;
+pub(crate) use within::{Slopes, slopes_within};
 
 /// How the irreducible loss is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -43,6 +43,8 @@ pub(crate) struct LeafRows {
     runs: Option<Runs>,
     /// What the votes of each leaf tell together, if that can be told.
     shrunk: Option<AllShrunk>,
+    /// The share of labels in each leaf that are not the top class of their row.
+    errors: Vec<f64>,
     /// The rank by content of each row that trees may be grown on: by it bags are told.
     ranks: Vec<Option<u32>>,
     /// Some rows with two labels or more.
@@ -219,7 +221,8 @@ impl LeafRows {
         let rows = Vec::with_capacity(ranked.weights.len() * settled.len());
         let (of_rows, new) = (Vec::with_capacity(settled.len()), Vec::with_capacity(settled.len()));
         let (starts, sample) = (vec![0], ranked.sample);
-        let mut leaves = Self { rows, starts, of_rows, runs: None, shrunk: None, ranks, sample, new };
+        let (runs, shrunk, errors) = (None, None, Vec::new());
+        let mut leaves = Self { rows, starts, of_rows, runs, shrunk, errors, ranks, sample, new };
         for tree in settled {
             for count in tree.counts {
                 leaves.starts.push(leaves.starts[leaves.starts.len() - 1] + count);
@@ -278,6 +281,19 @@ impl LeafRows {
     /// Keeps what the votes of each leaf tell together, before there is a loss.
     pub(crate) fn keep_shrunk(&mut self, table: &Table) {
         self.shrunk = AllShrunk::of(table, self);
+        let of_row = |row: usize| [table.weight(row), table.weight(row) * table.top_error(row)];
+        let of_rows: Vec<[f64; 2]> = (0..table.rows()).map(of_row).collect();
+        let of_leaf = |leaf: usize| {
+            let add = |sums: [f64; 2], &row: &u32| std::array::from_fn(|i| sums[i] + of_rows[row as usize][i]);
+            let [weight, wrong] = self.of(leaf).iter().fold([0.0; 2], add);
+            wrong / weight
+        };
+        self.errors = (0..self.len()).into_par_iter().with_min_len(64).map(of_leaf).collect();
+    }
+
+    /// The share of labels in a leaf that are not the top class of their row.
+    pub(crate) fn error(&self, leaf: usize) -> f64 {
+        self.errors[leaf]
     }
 
     /// What the votes of a leaf tell together; `None` if items have different numbers of labels, or one.

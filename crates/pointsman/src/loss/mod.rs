@@ -216,20 +216,31 @@ impl Loss {
         })
     }
 
-    /// The same, and the entropy of `q`: what it expects to lose itself.
-    pub(crate) fn of_votes_and_itself(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> [f64; 2] {
-        if let Kind::CrossEntropy(floor) = &self.0 {
-            log::project_into(q, *floor, room);
-            let (mut lost, mut expected, mut k) = (0.0, 0.0, 0.0);
-            for ((a, x), n) in room.iter().zip(q).zip(votes.counts().iter().map(|&n| f64::from(n))) {
-                let log = a.ln();
-                lost -= n * log;
-                expected -= x * log;
-                k += n;
-            }
-            return [lost / k, expected];
+    /// What a prediction is in for, and the losses of all classes in `room`.
+    pub(crate) fn account_into(&self, q: &[f64], room: &mut [f64]) -> Account {
+        self.losses_into(q, room);
+        let top = simplex::top_class(q);
+        let (mut mass, mut lost, mut plain) = (0.0, 0.0, 0.0);
+        for (_, (x, loss)) in q.iter().zip(room.iter()).enumerate().filter(|(class, _)| *class != top) {
+            mass += x;
+            lost += x * loss;
+            plain += loss;
         }
-        [self.of_votes(votes, q, room), self.entropy(q)]
+        let (right, others) = (room[top], (q.len() - 1) as f64);
+        // A prediction that is sure has no proportions of the other classes.
+        let wrong = if mass > 0.0 { lost / mass } else { plain / others };
+        Account { entropy: q[top] * right + lost, right, wrong }
+    }
+
+    /// The same, and the mean of ℓ(y, q) over some labels y.
+    pub(crate) fn of_votes_and_account(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> (f64, Account) {
+        let account = self.account_into(q, room);
+        let (mut lost, mut k) = (0.0, 0.0);
+        for (loss, n) in room.iter().zip(votes.counts().iter().map(|&n| f64::from(n))) {
+            lost += n * loss;
+            k += n;
+        }
+        (lost / k, account)
     }
 
     /// The generalised entropy: the expected loss of predicting the truth.
@@ -394,6 +405,23 @@ pub(crate) enum Shape {
     Lines(Vec<[f64; 2]>),
     /// None of these.
     Other,
+}
+
+/// What a prediction is in for.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Account {
+    /// What it expects to lose itself.
+    pub(crate) entropy: f64,
+    /// What it loses if its top class is the true one; if another is, drawn in the prediction's own proportions.
+    pub(crate) right: f64,
+    pub(crate) wrong: f64,
+}
+
+impl Account {
+    /// What it loses if its top class is wrong so often.
+    pub(crate) fn at(self, error: f64) -> f64 {
+        self.right + error * (self.wrong - self.right)
+    }
 }
 
 /// The mean Brier loss of a prediction, divided by its sum, over votes. Two classes at a time: their sums do not wait for each other.

@@ -8,9 +8,11 @@ use super::limit::content;
 use super::unseen::Unseen;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, Means, PerRow, RowLosses, Scratch, slope_within};
+use crate::estimate::{
+    Column, Decomposition, Estimator, Means, PerRow, RowLosses, Scratch, Slopes, Totals, slopes_within,
+};
 use crate::forest::{Forest, LeafRows, add_up, inputs};
-use crate::loss::Loss;
+use crate::loss::{Account, Loss};
 use crate::partition::{CellId, Edges};
 use crate::predictions::in_its_precision;
 use crate::router::{Mixture, Router};
@@ -21,8 +23,13 @@ use crate::task::Task;
 /// The most actions of a task for a forest: their costs are each query's own and must fit into its decision.
 pub(super) const MAX_ACTIONS: usize = 16;
 
-/// Score, total loss, both ends of the irreducible loss, and of what each other oracle loses.
-const MAX_WIDTH: usize = 4 + 2 * MAX_ACTIONS;
+/// Score, total loss, both ends of the irreducible loss and of what each other oracle loses; the share of errors, if it has no other
+/// place.
+const MAX_WIDTH: usize = 5 + 2 * MAX_ACTIONS;
+
+/// Where the irreducible loss has its ends.
+const LOW: usize = 2;
+const HIGH: usize = 3;
 
 /// The most classes whose entropy a decision looks at, since it allocates nothing.
 const MAX_OWN_CLASSES: usize = 256;
@@ -35,8 +42,11 @@ pub(super) struct Leaves {
     width: usize,
     values: Vec<f64>,
     loss: Loss,
-    /// The part of the entropy of its prediction that is added to a query's total loss, and that leaves have been freed from.
-    pub(super) slope: f64,
+    /// What is added to a query's total loss for its prediction, and what leaves have been freed from.
+    pub(super) slopes: Slopes,
+    /// Where a leaf has its share of labels that are not the top class: in place of the upper end of the irreducible loss if that is
+    /// the lower one in every leaf, behind all others if not.
+    error_at: usize,
     /// The rows of each leaf, and what the task's oracles lose on them.
     pub(super) members: Arc<LeafRows>,
     table: Arc<Table>,
@@ -59,13 +69,14 @@ impl<'a> Values<'a> {
         Self { table, per_row: PerRow::of(table, loss), loss, estimator, oracles }
     }
 
-    /// The entropy of a row's prediction, and its mean over some rows.
-    pub(super) fn served(&self, row: u32) -> f64 {
-        self.per_row.served(row as usize)
+    /// What a row's prediction is in for.
+    pub(super) fn account(&self, row: u32) -> Account {
+        self.per_row.account(row as usize)
     }
 
-    pub(super) fn mean_served(&self, rows: &[u32]) -> f64 {
-        self.per_row.mean_served(rows)
+    /// What those of some rows are in for on average, and the share of labels that are not their top class.
+    pub(super) fn mean_account(&self, rows: &[u32]) -> (Account, f64) {
+        self.per_row.mean_account(rows)
     }
 
     /// How many numbers [`Losses`] are.
@@ -78,7 +89,7 @@ impl<'a> Values<'a> {
         &self,
         leaves: &LeafRows,
         leaf: usize,
-        sums: [f64; 2],
+        sums: Totals,
         scratch: &mut Scratch,
         out: &mut [f64],
     ) -> Means {
@@ -222,7 +233,7 @@ impl Leaves {
         }
         let table = router.shared_rows().clone();
         let write = Values::of(&table, loss, estimator, oracles);
-        let width = 1 + write.width();
+        let mut width = 1 + write.width();
         let mut values = vec![0.0; forest.trees().leaves() * width];
         let mut means = vec![Means::default(); forest.trees().leaves()];
         let sums = write.per_row.sums(forest.trees(), members);
@@ -231,15 +242,27 @@ impl Leaves {
             out[0] = forest.scorer().leaf_scores()[leaf];
             *means = write.write_leaf(members, leaf, sums[leaf], scratch, &mut out[1..]);
         });
-        let mut slope = 0.0;
+        let (mut slopes, mut error_at) = (Slopes::default(), HIGH);
         if router.classes().len() <= MAX_OWN_CLASSES {
-            let noise = |leaf: usize| Some(values[leaf * width + 2]).filter(|low| *low == values[leaf * width + 3]);
-            slope = slope_within(&write.per_row, forest.trees(), members, &means, noise);
-            values.chunks_exact_mut(width).zip(&means).for_each(|(leaf, means)| leaf[1] -= slope * means.served());
+            let noise =
+                |leaf: usize| Some(values[leaf * width + LOW]).filter(|low| *low == values[leaf * width + HIGH]);
+            slopes = slopes_within(&write.per_row, forest.trees(), members, &means, noise);
+        }
+        if !slopes.are_none() {
+            if values.chunks_exact(width).any(|leaf| leaf[LOW] != leaf[HIGH]) {
+                error_at = width;
+                let wider = |leaf: &[f64]| leaf.iter().copied().chain([0.0]).collect::<Vec<_>>();
+                values = values.chunks_exact(width).flat_map(wider).collect();
+                width += 1;
+            }
+            for (leaf, (own, means)) in values.chunks_exact_mut(width).zip(&means).enumerate() {
+                own[error_at] = members.error(leaf);
+                own[1] -= slopes.of(means.account, own[error_at]);
+            }
         }
         let (loss, unseen) = (loss.clone(), OnceLock::new());
         let (forest, edges, members, oracles) = (forest.clone(), edges.clone(), members.clone(), oracles.clone());
-        Ok(Some(Self { forest, edges, width, values, loss, slope, members, table, oracles, unseen }))
+        Ok(Some(Self { forest, edges, width, values, loss, slopes, error_at, members, table, oracles, unseen }))
     }
 
     /// The calibration rows as if they were new.
@@ -282,11 +305,15 @@ impl Leaves {
     fn finish<T: Real>(&self, prediction: &[T], out: &mut [f64]) {
         let trees = self.forest.trees().count() as f64;
         out.iter_mut().for_each(|sum| *sum /= trees);
-        if self.slope != 0.0 {
-            let mut buffer = [0.0; MAX_OWN_CLASSES];
+        if !self.slopes.are_none() {
+            let (mut buffer, mut room) = ([0.0; MAX_OWN_CLASSES], [0.0; MAX_OWN_CLASSES]);
             let served = &mut buffer[..prediction.len()];
             simplex::normalise_into(prediction, served);
-            out[1] = (out[1] + self.slope * self.loss.entropy(served)).max(0.0);
+            let account = self.loss.account_into(served, &mut room[..prediction.len()]);
+            out[1] = (out[1] + self.slopes.of(account, out[self.error_at])).max(0.0);
+            if self.error_at == HIGH {
+                out[HIGH] = out[LOW];
+            }
         }
     }
 

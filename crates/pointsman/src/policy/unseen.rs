@@ -98,9 +98,10 @@ impl Unseen {
                         others.clear();
                         others.extend(inside.iter().filter(|row| parts[**row as usize] != part));
                         if values.write(&others, &mut scratch, &mut losses) {
-                            let freed = losses[0] - leaves.slope * values.mean_served(&others);
+                            let (account, error) = values.mean_account(&others);
+                            let freed = losses[0] - leaves.slopes.of(account, error);
                             for &row in new.iter().skip(part).step_by(PARTS) {
-                                losses[0] = freed + leaves.slope * values.served(row);
+                                losses[0] = freed + leaves.slopes.of(values.account(row), error);
                                 sums.add(row as usize, &losses);
                             }
                         }

@@ -99,6 +99,41 @@ fn a_decision_loss_sees_the_act_a_prediction_leads_to() {
     }
 }
 
+/// Predictions are equally sure of either class, a feature tells how often they are wrong, and being wrong about one class is four
+/// times as dear. Brier losses are symmetric, so that trees do not ask which class it is.
+#[test]
+fn a_prediction_has_its_own_price_for_its_leaf_s_errors() {
+    let error = |x: f64| 0.1 + 0.4 * (6.0 * x).floor() / 5.0;
+    let mut rng = Rng::new(33);
+    let (mut probs, mut votes, mut features) = (vec![], vec![], vec![]);
+    for row in 0..4_000 {
+        let x = rng.uniform();
+        let [wrong, right] = [error(x), 1.0 - error(x)];
+        let (f, p) = if row % 2 == 0 { ([0.9, 0.1], [right, wrong]) } else { ([0.1, 0.9], [wrong, right]) };
+        probs.extend(f);
+        votes.extend(rng.votes(&p, 10));
+        features.push(x);
+    }
+    let table = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
+    let table = table.with_features(["x"], features).unwrap();
+    let router = Router::calibrate(&table, &Partition::forest(50)).unwrap();
+    let policy = router.policy(&Task::new(Loss::asymmetric(4.0).unwrap())).unwrap();
+    // What the oracle saves: nothing where naming the other class is dearer.
+    let truth = |dear: bool, x: f64| if dear { (5.0 * error(x) - 1.0).max(0.0) } else { 0.0 };
+    let queries = || (0..60).map(|step| (f64::from(step) + 0.5) / 60.0).flat_map(|x| [(true, x), (false, x)]);
+    let off: f64 = queries()
+        .map(|(dear, x)| {
+            let f = if dear { [0.9, 0.1] } else { [0.1, 0.9] };
+            let decision = policy.decide_with(&f, &[x]).unwrap();
+            (decision.total() - decision.irreducible().unwrap() - truth(dear, x)).powi(2)
+        })
+        .sum::<f64>()
+        / 120.0;
+    let apart = queries().map(|(dear, x)| truth(dear, x).powi(2)).sum::<f64>() / 120.0;
+    println!("{off} of {apart}");
+    assert!(off < 0.1 * apart, "{off} of {apart}");
+}
+
 #[test]
 fn neither_row_order_nor_threads_matter() {
     let table = world(400, 3, 3);
@@ -548,7 +583,14 @@ fn auto_does_without_a_forest_of_too_many_rows() {
 
 #[test]
 fn companions_are_the_rows_the_costs_rest_on() {
-    let (table, queries) = (world(400, 6, 31), world(20, 6, 32));
+    // Predictions that are all alike say nothing of themselves.
+    let alike = |table: Table| {
+        let (votes, features): (Vec<_>, Vec<_>) =
+            (0..table.rows()).map(|row| (table.votes(row).unwrap().counts(), table.features(row))).unzip();
+        let plain = Table::new(["no", "yes"], [0.3, 0.7].repeat(table.rows())).unwrap();
+        plain.with_votes(votes.concat()).and_then(|t| t.with_features(["x", "z"], features.concat())).unwrap()
+    };
+    let (table, queries) = (alike(world(400, 6, 31)), alike(world(20, 6, 32)));
     let router = Router::calibrate(&table, &Partition::forest(15)).unwrap();
     let policy = router.policy(&Task::new(Loss::brier())).unwrap();
     for row in 0..queries.rows() {
