@@ -20,6 +20,12 @@ const PILOT: usize = 20;
 /// Trees that decide between the size found and its neighbours: errors of 20 trees differ by chance as much as sizes do.
 const SURE: usize = 100;
 
+/// The error of trees that explain nothing: the variance of both standardised targets.
+const NOTHING: f64 = 2.0;
+
+/// Leaves twice as large are taken if they explain this share of what the best size does: the rest is chance.
+const ENOUGH: f64 = 0.998;
+
 /// The share of the rows a tree is grown on.
 const BAG: f64 = 0.6;
 
@@ -187,8 +193,10 @@ pub(crate) fn forest(
         size.grown.extend(plant(PILOT..SURE.min(count), size.leaf));
         size.error = error_of(&size.grown)?;
     }
-    tried.sort_by(|a, b| a.error.total_cmp(&b.error));
-    let Size { leaf, mut grown, .. } = tried.swap_remove(0);
+    let least = tried.iter().map(|size| size.error).fold(f64::INFINITY, f64::min);
+    let is_enough = |size: &Size| NOTHING - size.error >= ENOUGH * (NOTHING - least) || size.error <= least;
+    let chosen = tried.iter().position(is_enough).unwrap_or(0);
+    let Size { leaf, mut grown, .. } = tried.swap_remove(chosen);
     grown.truncate(count);
     grown.extend(plant(grown.len()..count, leaf));
     let found = out_of_bag(&sample, &grown, seed, false)?;

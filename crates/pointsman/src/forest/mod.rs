@@ -4,6 +4,7 @@
 //! loss makes of them is worked out later from the rows in each leaf, by whoever knows the loss.
 
 mod blocks;
+mod crown;
 mod cuts;
 mod divide;
 mod grow;

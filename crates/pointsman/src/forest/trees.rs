@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::crown::{Crown, GROUP};
 use super::cuts::{Cuts, NEVER};
 use super::inputs::{Inputs, SIDE_BY_SIDE};
 use crate::error::{Error, Result};
@@ -16,10 +17,9 @@ const MAX_NODES: usize = 1 << 28;
 const TREES: usize = 16;
 const ROWS: usize = 8;
 
-/// Rows that are led through a tree together; how many steps all go at first, and those who must then.
-const GROUP: usize = 512;
-const FIRST: usize = 10;
-const MORE: usize = 3;
+/// How many steps all rows of a group go beyond the first questions, and those who must then.
+const FIRST: usize = 6;
+const MORE: usize = 2;
 
 /// Queries with no more codes than this are made as long: where the length is known, no step needs a check.
 const SHORT: usize = 64;
@@ -48,6 +48,8 @@ pub struct Trees {
     cuts: Cuts,
     /// The first node of each tree; the nodes of a tree lie together.
     roots: Vec<u32>,
+    /// The first questions of each tree.
+    crowns: Vec<Crown>,
     /// As many as a power of two, so that a mask stands for a check; those beyond the nodes are never reached.
     steps: Vec<Step>,
     /// The number of each node's leaf; of a split, [`NO_LEAF`]. Apart, since only the end of a walk needs it.
@@ -58,8 +60,8 @@ pub struct Trees {
 
 /// A node as it is walked, in eight bytes: the fewer they are, the more of the trees stays in the cache.
 ///
-/// From the lowest bit: the left child (of a leaf, itself: so trees of different depth can be walked in step), the column
-/// of codes that is asked for, and the code from which a query goes right (of a leaf, [`NEVER`]).
+/// From the lowest bit, what is needed first: the column of codes that is asked for, the code from which a query goes right (of a
+/// leaf, [`NEVER`]), and the left child (of a leaf, itself: so trees of different depth can be walked in step).
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step(u64);
 
@@ -67,22 +69,22 @@ const NO_LEAF: u32 = u32::MAX;
 
 impl Step {
     fn new(left: u32, column: u16, code: u16) -> Self {
-        Self(u64::from(left) | u64::from(column) << 32 | u64::from(code) << 48)
+        Self(u64::from(column) | u64::from(code) << 16 | u64::from(left) << 32)
     }
 
     #[inline(always)]
     fn left(self) -> u32 {
-        self.0 as u32
+        (self.0 >> 32) as u32
     }
 
     #[inline(always)]
     fn column(self) -> u16 {
-        (self.0 >> 32) as u16
+        self.0 as u16
     }
 
     #[inline(always)]
     fn code(self) -> u16 {
-        (self.0 >> 48) as u16
+        (self.0 >> 16) as u16
     }
 }
 
@@ -144,8 +146,13 @@ impl Trees {
             }
             first_leaves.push(leaves);
         }
+        let ask = |place: u32| {
+            let step = steps[place as usize];
+            (step.column(), step.code(), step.left())
+        };
+        let crowns = roots.iter().map(|&root| Crown::of(root, ask)).collect();
         steps.resize(steps.len().next_power_of_two(), Step::new(0, 0, NEVER));
-        Ok(Self { cuts, roots, steps, numbers, first_leaves })
+        Ok(Self { cuts, roots, crowns, steps, numbers, first_leaves })
     }
 
     /// How many inputs a query has.
@@ -229,7 +236,14 @@ impl Trees {
         let mut codes = vec![0; inputs.len() / self.inputs() * stride];
         let rows = codes.par_chunks_exact_mut(stride).zip(inputs.par_chunks_exact(self.inputs()));
         rows.with_min_len(1 << 10).for_each(|(codes, inputs)| self.cuts.encode(inputs, codes));
-        Coded { codes, stride }
+        let width = self.cuts.columns();
+        let mut columns = vec![[0; GROUP]; codes.len().div_ceil(GROUP * stride) * width];
+        columns.par_chunks_exact_mut(width).zip(codes.par_chunks(GROUP * stride)).for_each(|(columns, codes)| {
+            for (row, codes) in codes.chunks_exact(stride).enumerate() {
+                columns.iter_mut().zip(codes).for_each(|(column, &code)| column[row] = code);
+            }
+        });
+        Coded { codes, stride, columns, width }
     }
 
     /// The leaves of the first tree for many queries, `inputs` row by row.
@@ -241,27 +255,30 @@ impl Trees {
 
     /// Writes the leaves of one tree for many queries.
     pub(crate) fn leaves_of_rows(&self, tree: usize, rows: &Coded, out: &mut [u32]) {
-        let (root, stride) = (self.roots[tree], rows.stride);
-        for (rows, out) in rows.codes.chunks(GROUP * stride).zip(out.chunks_mut(GROUP)) {
+        let (crown, stride) = (&self.crowns[tree], rows.stride);
+        let groups = rows.codes.chunks(GROUP * stride).zip(rows.columns.chunks_exact(rows.width));
+        let mut ways = [0; GROUP];
+        for ((rows, columns), out) in groups.zip(out.chunks_mut(GROUP)) {
+            crown.enter(columns, &mut ways);
+            out.iter_mut().zip(ways).for_each(|(place, way)| *place = crown.place(way));
             if stride == SHORT {
-                self.lead(root, rows.as_chunks::<SHORT>().0, |row, column| row[column % SHORT], out);
+                self.lead(rows.as_chunks::<SHORT>().0, |row, column| row[column % SHORT], out);
             } else {
                 let rows: Vec<&[u16]> = rows.chunks_exact(stride).collect();
-                self.lead(root, &rows, |row, column| row[column], out);
+                self.lead(&rows, |row, column| row[column], out);
             }
         }
     }
 
-    /// Leads at most [`GROUP`] queries to their leaves: all of them some way, then again and again those that are not yet there, so
-    /// that nobody waits long for the deepest.
+    /// Leads at most [`GROUP`] queries from their places to their leaves: all of them some way, then again and again those that are
+    /// not yet there, so that nobody waits long for the deepest.
     #[inline(always)]
-    fn lead<R>(&self, root: u32, rows: &[R], code: impl Fn(&R, usize) -> u16, out: &mut [u32]) {
+    fn lead<R>(&self, rows: &[R], code: impl Fn(&R, usize) -> u16, out: &mut [u32]) {
         let mask = self.steps.len() - 1;
         let next = |place: u32, row: &R| {
             let step = self.steps[place as usize & mask];
             step.left() + u32::from(code(row, step.column().into()) >= step.code())
         };
-        out.fill(root);
         for (rows, places) in rows.as_chunks::<ROWS>().0.iter().zip(out.as_chunks_mut::<ROWS>().0) {
             let mut own = *places;
             for _ in 0..FIRST {
@@ -269,33 +286,38 @@ impl Trees {
             }
             *places = own;
         }
-        let is_leaf = |place: u32| self.numbers[place as usize] != NO_LEAF;
-        let (mut under_way, mut n) = ([0_u16; GROUP + ROWS], 0);
-        for (row, &place) in out.iter().enumerate() {
-            under_way[n] = row as u16;
-            n += usize::from(!is_leaf(place));
+        // Who is not yet at a leaf, and where; the others have their leaf's number.
+        let (mut rows_left, mut places_left, mut n) = ([0_u16; GROUP + ROWS], [0_u32; GROUP + ROWS], 0);
+        for (row, leaf) in out.iter_mut().enumerate() {
+            let place = std::mem::replace(leaf, self.numbers[*leaf as usize]);
+            (rows_left[n], places_left[n]) = (row as u16, place);
+            n += usize::from(*leaf == NO_LEAF);
         }
         while n > 0 {
             // A group that is not full walks its last query more than once.
             let full = n.next_multiple_of(ROWS);
-            let again = under_way[n - 1];
-            under_way[n..full].fill(again);
-            for lanes in under_way[..full].as_chunks::<ROWS>().0 {
+            let (row, place) = (rows_left[n - 1], places_left[n - 1]);
+            rows_left[n..full].fill(row);
+            places_left[n..full].fill(place);
+            let lanes = rows_left[..full].as_chunks::<ROWS>().0.iter();
+            for (lanes, places) in lanes.zip(places_left[..full].as_chunks_mut::<ROWS>().0) {
                 let rows = lanes.map(|lane| &rows[usize::from(lane)]);
-                let mut places = lanes.map(|lane| out[usize::from(lane)]);
+                let mut own = *places;
                 for _ in 0..MORE {
-                    places.iter_mut().zip(rows).for_each(|(place, row)| *place = next(*place, row));
+                    own.iter_mut().zip(rows).for_each(|(place, row)| *place = next(*place, row));
                 }
-                lanes.iter().zip(places).for_each(|(&lane, place)| out[usize::from(lane)] = place);
+                *places = own;
             }
             let mut left = 0;
             for i in 0..n {
-                under_way[left] = under_way[i];
-                left += usize::from(!is_leaf(out[usize::from(under_way[i])]));
+                let (row, place) = (rows_left[i], places_left[i]);
+                let leaf = self.numbers[place as usize];
+                out[usize::from(row)] = leaf;
+                (rows_left[left], places_left[left]) = (row, place);
+                left += usize::from(leaf == NO_LEAF);
             }
             n = left;
         }
-        out.iter_mut().for_each(|place| *place = self.numbers[*place as usize]);
     }
 
     /// Leads places to their leaves. `code` is that of a lane in a column.
@@ -328,6 +350,9 @@ pub(crate) struct Coded {
     codes: Vec<u16>,
     /// Codes from one query to the next.
     stride: usize,
+    /// The same group by group, so many columns each.
+    columns: Vec<[u16; GROUP]>,
+    width: usize,
 }
 
 #[cfg(test)]
