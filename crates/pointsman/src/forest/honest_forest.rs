@@ -28,7 +28,7 @@ const SAMPLE: usize = 20_000;
 pub struct HonestForest {
     scorer: Scorer,
     shares: Vec<u32>,
-    cells: Trees,
+    cells: Box<Trees>,
 }
 
 impl HonestForest {
@@ -47,7 +47,7 @@ impl HonestForest {
         if !fits || cells.leaves() > CELLS || !shares.is_sorted_by(|a, b| a < b) {
             return Err(Error::Router("the cells of an honest forest do not fit the scores of its trees".into()));
         }
-        Ok(Self { scorer, shares, cells })
+        Ok(Self { scorer, shares, cells: Box::new(cells) })
     }
 
     /// Grows the trees on the rows that divide, then divides by what the trees that were not grown on a row expect of it. Cells in
