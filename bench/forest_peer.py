@@ -1,26 +1,16 @@
-"""The peers of forests, timed on the data that the bench has written: prints seconds as JSON.
+"""The peers of forests, on the data that the bench has written: what it is asked for on a line, it does, and prints the seconds.
 
     forest_peer.py FOLDER TREES LEAF LEAVES
 
-scikit-learn grows a forest of the same size on the same targets; XGBoost predicts as many trees, small and as large as ours. Needs numpy, scikit-learn and xgboost.
+`grow`: scikit-learn grows a forest of the same size on the same targets. `predict`, `predict_as_large`: XGBoost predicts as many trees, small and as large as ours. Needs numpy, scikit-learn and
+xgboost.
 """
 
-import json
 import pathlib
-import statistics
 import sys
 import time
 
 import numpy as np
-
-
-def seconds(run, repeats):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def main():
@@ -30,14 +20,13 @@ def main():
     inputs = read("inputs", "<f4", rows, width)
     targets = read("targets", "<f8", rows, 2)
     asked = read("queries", "<f4", queries, width)
-    out = {}
 
     from sklearn.ensemble import RandomForestRegressor
 
     forest = RandomForestRegressor(
         n_estimators=trees, min_samples_leaf=leaf, max_features=1 / 3, max_samples=0.6, n_jobs=2, random_state=0
     )
-    out["grow"] = seconds(lambda: forest.fit(inputs, targets), 1)
+    tasks = {"grow": lambda: forest.fit(inputs, targets)}
 
     import xgboost
 
@@ -47,8 +36,11 @@ def main():
         booster = xgboost.XGBRegressor(n_estimators=trees, n_jobs=2, tree_method="hist", **size)
         booster = booster.fit(inputs, targets[:, 1]).get_booster()
         # In place: a matrix of XGBoost's own remembers its predictions.
-        out[name] = seconds(lambda: booster.inplace_predict(asked), 5)
-    print(json.dumps(out))
+        tasks[name] = lambda booster=booster: booster.inplace_predict(asked)
+    for line in sys.stdin:
+        start = time.perf_counter()
+        tasks[line.strip()]()
+        print(time.perf_counter() - start, flush=True)
 
 
 if __name__ == "__main__":

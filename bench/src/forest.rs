@@ -4,21 +4,23 @@
 
 use std::error::Error;
 use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use pointsman::{Axis, Loss, Oracle, Partition, Policy, Router, Table, Task};
 use pointsman_lab::Supervised;
 
 use crate::data;
 use crate::lines::Lines;
-use crate::timing::{median, race};
+use crate::timing::{median, middle, race};
 
 const ROWS: usize = 50_000;
 const FEATURES: usize = 20;
 const CLASSES: usize = 3;
 const TREES: usize = 200;
 const QUERIES: usize = 100_000;
+const ROUNDS: usize = 15;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -35,46 +37,74 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
     let leaf = leaf_size(&router);
     let task = |loss: Loss| Task::new(loss).route("expert", Oracle::bayes(), 0.05)?.abstain(0.3);
     let policy = router.policy(&task(Loss::brier())?)?;
-    let together = median(5, || policy.decide_batch(black_box(&queries)).map(|all| drop(black_box(all))))?;
-
     let folder = tempfile::tempdir()?;
-    let peers = match std::env::var_os("POINTSMAN_PYTHON") {
+    let mut peer = match std::env::var_os("POINTSMAN_PYTHON") {
         None => None,
         Some(python) => {
             data::write_inputs(folder.path(), &calibration, &queries)?;
             let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("forest_peer.py");
-            let run = Command::new(python)
-                .arg(script)
-                .arg(folder.path())
-                .args([TREES, leaf, leaves(&router) / TREES].map(|n| n.to_string()))
-                .output()?;
-            if !run.status.success() {
-                return Err(String::from_utf8_lossy(&run.stderr).into());
-            }
-            Some(String::from_utf8(run.stdout)?)
+            let sizes = [TREES, leaf, leaves(&router) / TREES].map(|n| n.to_string());
+            Some(Peer::start(Command::new(python).arg(script).arg(folder.path()).args(sizes))?)
         }
     };
-    let peer = |name: &str| peers.as_ref().and_then(|text| number(text, name));
+    let peer_s = peer.as_mut().map(|peer| peer.seconds("grow")).transpose()?;
     line(
         lines,
         &format!("grow {partition} on {ROWS} × {FEATURES}, its leaf size chosen / scikit-learn, leaf {leaf}"),
         format!("{grown:.1} s"),
-        peer("grow")
-            .map(|peer| (format!("{peer:.1} s"), format!("{:.2} times the peer's time (bar: 2)", grown / peer))),
+        peer_s.map(|peer| (format!("{peer:.1} s"), format!("{:.2} times the peer's time (bar: 2)", grown / peer))),
     );
     for (name, trees) in [("predict", "trees of depth 6"), ("predict_as_large", "trees with as many leaves")] {
+        // In turns: what else the machine does changes from second to second.
+        let (mut own, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            own.push(median(1, || policy.decide_batch(black_box(&queries)).map(|all| drop(black_box(all))))?);
+            if let Some(peer) = &mut peer {
+                peers.push(peer.seconds(name)?);
+                ratios.push(peers[peers.len() - 1] / own[own.len() - 1]);
+            }
+        }
+        let row = |seconds: f64| format!("{:.2} µs/row", seconds / QUERIES as f64 * 1e6);
         line(
             lines,
             &format!("decide {QUERIES} rows together / XGBoost predicts as many {trees}"),
-            format!("{:.2} µs/row", together / QUERIES as f64 * 1e6),
-            peer(name).map(|peer| {
-                let own = peer / QUERIES as f64 * 1e6;
-                (format!("{own:.2} µs/row"), format!("{:.2} of the peer's speed (bar: 1)", peer / together))
-            }),
+            row(middle(own)),
+            peer.is_some().then(|| (row(middle(peers)), format!("{:.2} of the peer's speed (bar: 1)", middle(ratios)))),
         );
     }
+    drop(peer);
     value(lines, &router, &calibration, task)?;
     one(lines, &policy, &queries)
+}
+
+/// A process that times what it is asked for.
+struct Peer {
+    process: Child,
+    asked: Option<ChildStdin>,
+    told: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn start(command: &mut Command) -> Outcome<Self> {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (asked, told) = (process.stdin.take(), process.stdout.take().ok_or("no output")?);
+        Ok(Self { process, asked, told: BufReader::new(told) })
+    }
+
+    fn seconds(&mut self, task: &str) -> Outcome<f64> {
+        writeln!(self.asked.as_mut().ok_or("no input")?, "{task}")?;
+        let mut line = String::new();
+        self.told.read_line(&mut line)?;
+        Ok(line.trim().parse().map_err(|_| format!("the peer does not say how long it took: {line}"))?)
+    }
+}
+
+impl Drop for Peer {
+    /// Without input it ends.
+    fn drop(&mut self) {
+        self.asked = None;
+        let _ = self.process.wait();
+    }
 }
 
 /// Another loss, against training a supervised router for it.
@@ -145,10 +175,4 @@ fn leaves(router: &Router) -> usize {
 fn leaf_size(router: &Router) -> usize {
     let mean = 0.6 * (router.rows().rows() * TREES) as f64 / leaves(router) as f64;
     [250, 120, 60, 30, 15, 8, 4].into_iter().find(|&leaf| leaf as f64 <= mean).unwrap_or(4)
-}
-
-/// A number of a flat JSON object.
-fn number(text: &str, name: &str) -> Option<f64> {
-    let rest = text.split_once(&format!("\"{name}\": "))?.1;
-    rest.split([',', '}']).next()?.trim().parse().ok()
 }

@@ -27,7 +27,8 @@ fn seconds<E>(run: &mut impl FnMut() -> Result<(), E>) -> Result<f64, E> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-fn middle(mut times: Vec<f64>) -> f64 {
+/// The middle one.
+pub(crate) fn middle(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }

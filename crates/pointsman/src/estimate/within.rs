@@ -90,9 +90,16 @@ pub(crate) fn slopes_within(
         let (own_total, own_entropy, account) = per_row.own(row as usize);
         let unlike = (own_total - total) - lack * (own_entropy - entropy);
         let weight = per_row.weight(row as usize);
-        [weight, account.entropy - by_itself, account.at(error) - by_leaf, unlike]
+        [weight, apart(account.entropy, by_itself), apart(account.at(error), by_leaf), unlike]
     });
     Slopes(slopes(&points.collect::<Vec<_>>()))
+}
+
+/// How far two numbers are apart, if by more than rounding: where a loss charges all errors alike, Q is the same for all, and a slope
+/// over its last digits would be as large as they are small.
+fn apart(a: f64, b: f64) -> f64 {
+    let rounding = 1e-9 * (a.abs() + b.abs());
+    if (a - b).abs() > rounding { a - b } else { 0.0 }
 }
 
 /// The slopes of z over x and y through the origin, of points (weight, x, y, z). Slopes that may be chance are drawn towards none,
@@ -102,10 +109,11 @@ fn slopes(points: &[[f64; 4]]) -> [f64; 2] {
     let (xx, yy) = (sum(&|[w, x, _, _]| w * x * x), sum(&|[w, _, y, _]| w * y * y));
     let (xz, yz) = (sum(&|[w, x, _, z]| w * x * z), sum(&|[w, _, y, z]| w * y * z));
     let xy = sum(&|[w, x, y, _]| w * x * y);
-    // The inverse of what x and y have in common: of both, or of one if the other says nothing more.
-    let determinant = xx * yy - xy * xy;
-    let inverse = if determinant > 1e-9 * xx * yy {
-        [yy, -xy, xx].map(|part| part / determinant)
+    // The inverse of what x and y have in common: of both, or of one if the other says nothing more. Products of two sums may be too
+    // large for a number, or too small.
+    let rest = 1.0 - (xy / xx) * (xy / yy);
+    let inverse = if rest > 1e-9 {
+        [1.0 / (xx * rest), -(xy / xx) / (yy * rest), 1.0 / (yy * rest)]
     } else if xx > 0.0 {
         [1.0 / xx, 0.0, 0.0]
     } else if yy > 0.0 {
@@ -140,6 +148,16 @@ mod tests {
         let [b, c] = slopes(&points(&|x, y| 0.7 * x + 0.7 * y + noise(x)));
         assert!((0.6..0.7).contains(&b) && (0.6..0.75).contains(&c), "{b} {c}");
         assert_eq!(slopes(&points(&|x, _| 0.01 * x + noise(x))), [0.0; 2]);
+        // Whatever the unit.
+        for unit in [1e-90, 1e90] {
+            let [b, c] = slopes(
+                &points(&|x, y| 0.7 * x - 0.2 * y)
+                    .into_iter()
+                    .map(|[w, x, y, z]| [w, unit * x, unit * y, z])
+                    .collect::<Vec<_>>(),
+            );
+            assert!((b * unit - 0.7).abs() < 1e-9 && (c * unit + 0.2).abs() < 1e-9, "{unit}: {b} {c}");
+        }
         assert_eq!(slopes(&[]), [0.0; 2]);
         assert_eq!(slopes(&[[1.0, 0.0, 0.0, 1.0]; 5]), [0.0; 2]);
     }
@@ -149,13 +167,13 @@ mod tests {
         let points = |x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64| -> Vec<[f64; 4]> {
             (0..50).map(|i| f64::from(i) - 20.0).map(|t| [1.0, x(t), y(t), t]).collect()
         };
-        for (x, y, [b, c]) in [
+        for (points, what, [b, c]) in [
             (points(&|t| t, &|t| 3.0 * t), "the same", [1.0, 0.0]),
             (points(&|t| t, &|_| 0.0), "nothing", [1.0, 0.0]),
             (points(&|_| 0.0, &|t| 2.0 * t), "alone", [0.0, 0.5]),
         ] {
-            let [found_b, found_c] = slopes(&x);
-            assert!((found_b - b).abs() < 1e-9 && (found_c - c).abs() < 1e-9, "{y}: {found_b} {found_c}");
+            let [found_b, found_c] = slopes(&points);
+            assert!((found_b - b).abs() < 1e-9 && (found_c - c).abs() < 1e-9, "{what}: {found_b} {found_c}");
         }
     }
 }

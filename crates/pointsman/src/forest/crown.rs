@@ -12,7 +12,10 @@ const PLACES: usize = 1 << LEVELS;
 pub(super) const GROUP: usize = 512;
 const BLOCK: usize = 64;
 
-/// Where trees are entered: the questions of the first levels, those below a leaf being its own, and the nodes they lead to.
+/// Fewer queries in a group are better off walking all the way.
+pub(super) const FEW: usize = 32;
+
+/// Where trees are entered: the questions of the first levels (below a leaf, the leaf again) and the nodes they lead to.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Crown {
     columns: [u16; QUESTIONS],
@@ -39,10 +42,11 @@ impl Crown {
         Self { columns, codes, places }
     }
 
-    /// Tells which way each query of a group goes, their codes given column by column.
-    pub(super) fn enter(&self, columns: &[[u16; GROUP]], ways: &mut [u8; GROUP]) {
+    /// Tells which way each query of a group goes, their codes given column by column; nothing of queries beyond so many.
+    pub(super) fn enter(&self, columns: &[[u16; GROUP]], queries: usize, ways: &mut [u8; GROUP]) {
         let mut right = [[0_u8; BLOCK]; QUESTIONS];
-        for (block, ways) in ways.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+        let blocks = ways.as_chunks_mut::<BLOCK>().0.iter_mut().take(queries.div_ceil(BLOCK));
+        for (block, ways) in blocks.enumerate() {
             for ((right, &column), &code) in right.iter_mut().zip(&self.columns).zip(&self.codes) {
                 let queries = &columns[usize::from(column)].as_chunks::<BLOCK>().0[block];
                 right

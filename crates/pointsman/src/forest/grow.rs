@@ -292,6 +292,6 @@ mod tests {
             scan(bins, 0, &all, &Sums::default(), 5, &mut best);
             best.map(|best| best.cut)
         };
-        assert_eq!([0.0, 4.0, 20.0].map(cut), [Some(9), Some(9), Some(0)]);
+        assert_eq!([0.0, 6.0, 20.0].map(cut), [Some(9), Some(9), Some(0)]);
     }
 }

@@ -23,7 +23,7 @@ const SURE: usize = 100;
 /// The error of trees that explain nothing: the variance of both standardised targets.
 const NOTHING: f64 = 2.0;
 
-/// Leaves twice as large are taken if they explain this share of what the best size does: the rest is chance.
+/// The largest of the sizes tried is taken that explains this share of what the best one does: the rest is chance.
 const ENOUGH: f64 = 0.998;
 
 /// The share of the rows a tree is grown on.

@@ -281,6 +281,10 @@ impl LeafRows {
     /// Keeps what the votes of each leaf tell together, before there is a loss.
     pub(crate) fn keep_shrunk(&mut self, table: &Table) {
         self.shrunk = AllShrunk::of(table, self);
+    }
+
+    /// Keeps how often the labels of each leaf are not the top class of their row; `table` has the rows as they are now counted.
+    pub(crate) fn keep_errors(&mut self, table: &Table) {
         let of_row = |row: usize| [table.weight(row), table.weight(row) * table.top_error(row)];
         let of_rows: Vec<[f64; 2]> = (0..table.rows()).map(of_row).collect();
         let of_leaf = |leaf: usize| {

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::crown::{Crown, GROUP};
+use super::crown::{Crown, FEW, GROUP};
 use super::cuts::{Cuts, NEVER};
 use super::inputs::{Inputs, SIDE_BY_SIDE};
 use crate::error::{Error, Result};
@@ -236,8 +236,9 @@ impl Trees {
         let mut codes = vec![0; inputs.len() / self.inputs() * stride];
         let rows = codes.par_chunks_exact_mut(stride).zip(inputs.par_chunks_exact(self.inputs()));
         rows.with_min_len(1 << 10).for_each(|(codes, inputs)| self.cuts.encode(inputs, codes));
-        let width = self.cuts.columns();
-        let mut columns = vec![[0; GROUP]; codes.len().div_ceil(GROUP * stride) * width];
+        let (width, rows) = (self.cuts.columns(), codes.len() / stride);
+        let groups = rows / GROUP + usize::from(rows % GROUP >= FEW);
+        let mut columns = vec![[0; GROUP]; groups * width];
         columns.par_chunks_exact_mut(width).zip(codes.par_chunks(GROUP * stride)).for_each(|(columns, codes)| {
             for (row, codes) in codes.chunks_exact(stride).enumerate() {
                 columns.iter_mut().zip(codes).for_each(|(column, &code)| column[row] = code);
@@ -256,11 +257,15 @@ impl Trees {
     /// Writes the leaves of one tree for many queries.
     pub(crate) fn leaves_of_rows(&self, tree: usize, rows: &Coded, out: &mut [u32]) {
         let (crown, stride) = (&self.crowns[tree], rows.stride);
-        let groups = rows.codes.chunks(GROUP * stride).zip(rows.columns.chunks_exact(rows.width));
+        let mut columns = rows.columns.chunks_exact(rows.width);
         let mut ways = [0; GROUP];
-        for ((rows, columns), out) in groups.zip(out.chunks_mut(GROUP)) {
-            crown.enter(columns, &mut ways);
-            out.iter_mut().zip(ways).for_each(|(place, way)| *place = crown.place(way));
+        for (rows, out) in rows.codes.chunks(GROUP * stride).zip(out.chunks_mut(GROUP)) {
+            if let Some(columns) = columns.next() {
+                crown.enter(columns, out.len(), &mut ways);
+                out.iter_mut().zip(ways).for_each(|(place, way)| *place = crown.place(way));
+            } else {
+                out.fill(self.roots[tree]);
+            }
             if stride == SHORT {
                 self.lead(rows.as_chunks::<SHORT>().0, |row, column| row[column % SHORT], out);
             } else {
@@ -350,7 +355,7 @@ pub(crate) struct Coded {
     codes: Vec<u16>,
     /// Codes from one query to the next.
     stride: usize,
-    /// The same group by group, so many columns each.
+    /// The same group by group, so many columns each; not of a last group of few.
     columns: Vec<[u16; GROUP]>,
     width: usize,
 }
@@ -401,6 +406,31 @@ mod tests {
                 let wanted: Vec<u32> = values.chunks_exact(inputs as usize).map(|row| trees.leaf(0, &row)).collect();
                 assert_eq!(found, wanted);
             }
+        }
+    }
+
+    /// Two different questions side by side on every level, and missing values that go either way.
+    #[test]
+    fn the_first_questions_are_told_apart() {
+        let inputs = 5;
+        let question = |i: u32| Node::Split {
+            input: (i + 1).ilog2() % inputs,
+            threshold: f64::from(30 + i * 37 % 41) / 101.0,
+            left: 2 * i + 1,
+            missing_right: i % 3 == 0,
+        };
+        let nodes: Vec<Node> = (0..63).map(question).chain([Node::Leaf; 64]).collect();
+        let trees = Trees::new(inputs as usize, vec![0], &nodes).unwrap();
+        let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
+        let value = |i: u32| if i % 7 == 3 { f64::NAN } else { share(i) };
+        for rows in [1, FEW as u32 - 1, FEW as u32, 65, 700] {
+            let values: Vec<f64> = (0..rows * inputs).map(value).collect();
+            let mut found = vec![0; rows as usize];
+            trees.leaves_of_rows(0, &trees.coded(&values), &mut found);
+            let wanted: Vec<u32> = values.chunks_exact(inputs as usize).map(|row| trees.leaf(0, &row)).collect();
+            assert_eq!(found, wanted);
+            let leaves = wanted.iter().collect::<std::collections::BTreeSet<_>>().len();
+            assert!(rows < 700 || leaves > 20, "{leaves}");
         }
     }
 

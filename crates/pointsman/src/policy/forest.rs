@@ -33,6 +33,7 @@ const HIGH: usize = 3;
 
 /// The most classes whose entropy a decision looks at, since it allocates nothing.
 const MAX_OWN_CLASSES: usize = 256;
+const FEW_CLASSES: usize = 16;
 
 /// A forest with the losses of each leaf.
 #[derive(Debug)]
@@ -306,15 +307,25 @@ impl Leaves {
         let trees = self.forest.trees().count() as f64;
         out.iter_mut().for_each(|sum| *sum /= trees);
         if !self.slopes.are_none() {
-            let (mut buffer, mut room) = ([0.0; MAX_OWN_CLASSES], [0.0; MAX_OWN_CLASSES]);
-            let served = &mut buffer[..prediction.len()];
-            simplex::normalise_into(prediction, served);
-            let account = self.loss.account_into(served, &mut room[..prediction.len()]);
+            // Most have few classes, and clearing room for many takes its time.
+            let account = if prediction.len() <= FEW_CLASSES {
+                self.account::<FEW_CLASSES>(prediction)
+            } else {
+                self.account::<MAX_OWN_CLASSES>(prediction)
+            };
             out[1] = (out[1] + self.slopes.of(account, out[self.error_at])).max(0.0);
             if self.error_at == HIGH {
                 out[HIGH] = out[LOW];
             }
         }
+    }
+
+    /// What a prediction of at most so many classes is in for.
+    fn account<const MOST: usize>(&self, prediction: &[impl Real]) -> Account {
+        let (mut buffer, mut room) = ([0.0; MOST], [0.0; MOST]);
+        let served = &mut buffer[..prediction.len()];
+        simplex::normalise_into(prediction, served);
+        self.loss.account_into(served, &mut room[..prediction.len()])
     }
 
     fn cell(&self, score: f64) -> CellId {

@@ -99,6 +99,26 @@ fn a_decision_loss_sees_the_act_a_prediction_leads_to() {
     }
 }
 
+/// Where a loss charges all errors alike, what a prediction loses at its leaf's error rate is the same for all, up to rounding.
+#[test]
+fn rounding_has_no_slope() {
+    let table = world(600, 5, 34);
+    let weights = (0..600).map(|i| 0.1 + 0.01 * f64::from(i % 17)).collect();
+    let router = Router::calibrate(&table.with_weights(weights).unwrap(), &Partition::forest(20)).unwrap();
+    let queries = world(50, 5, 35);
+    let totals = |loss: Loss, unit: f64| -> Vec<f64> {
+        let policy = router.policy(&Task::new(loss)).unwrap();
+        let total = |row: usize| policy.decide_with(&queries.prediction(row), queries.features(row)).unwrap().total();
+        (0..queries.rows()).map(|row| total(row) / unit).collect()
+    };
+    let plain = totals(Loss::zero_one(), 1.0);
+    for price in [7.5, 0.3, 1e-3] {
+        for (found, plain) in totals(Loss::fn_fp(price, price).unwrap(), price).into_iter().zip(&plain) {
+            close(found, *plain, 1e-9, "a total loss in units of the price");
+        }
+    }
+}
+
 /// Predictions are equally sure of either class, a feature tells how often they are wrong, and being wrong about one class is four
 /// times as dear. Brier losses are symmetric, so that trees do not ask which class it is.
 #[test]
