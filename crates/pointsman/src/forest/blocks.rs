@@ -7,7 +7,7 @@ use super::trees::Trees;
 use crate::table::Table;
 
 /// Rows taken together: what is known of them stays in the cache while the trees pass by.
-const BLOCK: usize = 4096;
+const BLOCK: usize = 2048;
 
 /// Adds up what the leaves of some rows of a table say, `width` numbers a row, on all cores. `add` adds the leaves of
 /// many rows, tree by tree in order, so that sums are those of one query; `finish` makes of a row's sums what is wanted.

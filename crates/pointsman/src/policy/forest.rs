@@ -356,9 +356,8 @@ impl Policy {
         };
         self.check_table(table, table.rows())?;
         let losses = leaves.of_rows(table, &self.cells.columns_in(table)?);
-        for (slot, row) in verdicts.iter_mut().zip(losses.chunks_exact(leaves.width)) {
-            *slot = Verdict(leaves.cell(row[0]).0);
-        }
+        let rows = verdicts.par_iter_mut().zip(losses.par_chunks_exact(leaves.width)).with_min_len(1 << 12);
+        rows.for_each(|(slot, row)| *slot = Verdict(leaves.cell(row[0]).0));
         let mut decisions = Decisions { verdicts, losses, width: leaves.width };
         if self.surcharge.is_some() {
             let columns = self.cells.columns_in(table)?;
