@@ -417,7 +417,7 @@ mod tests {
             input: (i + 1).ilog2() % inputs,
             threshold: f64::from(30 + i * 37 % 41) / 101.0,
             left: 2 * i + 1,
-            missing_right: i % 3 == 0,
+            missing_right: i.is_multiple_of(3),
         };
         let nodes: Vec<Node> = (0..63).map(question).chain([Node::Leaf; 64]).collect();
         let trees = Trees::new(inputs as usize, vec![0], &nodes).unwrap();
