@@ -1,6 +1,7 @@
 """Long calls leave the interpreter free, end on Ctrl-C, and say how far they are."""
 
 import _thread
+import signal
 import threading
 import time
 from typing import Any
@@ -19,11 +20,14 @@ def long() -> Any:
 
 
 def test_interrupting_ends_the_work(long: Any) -> None:
+    # Python listens to interrupts unless whoever started it does not, as shells do in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     # Minutes of work, were it not interrupted.
     router = Router("forest:2000")
     threading.Timer(0.5, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
         router.fit(long.probs, long.votes, features=long.features)
+    signal.signal(signal.SIGINT, before)
     assert not hasattr(router, "router_")
     # What was at work has stopped: the machine is free for the next.
     assert Router("forest:2").fit(long.probs[:500], long.votes[:500]).n_rows_ == 500
