@@ -99,6 +99,33 @@ fn a_decision_loss_sees_the_act_a_prediction_leads_to() {
     }
 }
 
+/// Where one leaf's labels do not tell the irreducible loss, the share of errors has a column of its own: both ends stay what they are,
+/// and the total loss follows the prediction all the same.
+#[test]
+fn errors_have_room_beside_bounds() {
+    let mut rng = Rng::new(36);
+    let (mut probs, mut votes, mut features) = (vec![], vec![], vec![]);
+    for row in 0..1_200 {
+        let (x, f) = (rng.uniform(), 0.05 + 0.4 * rng.uniform());
+        let [p, q] =
+            [f, if x < 0.5 { f } else { 0.02 }].map(|f| if row % 2 == 0 { [1.0 - f, f] } else { [f, 1.0 - f] });
+        probs.extend(p);
+        // Where labels are noisy, most items have one.
+        votes.extend(rng.votes(&q, if x < 0.5 && row % 20 > 1 { 1 } else { 5 }));
+        features.push(x);
+    }
+    let table = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
+    let router = Router::calibrate(&table.with_features(["x"], features).unwrap(), &Partition::forest(30)).unwrap();
+    let policy = router.policy(&Task::new(Loss::asymmetric(4.0).unwrap())).unwrap();
+    let decide = |f: [f64; 2], x: f64| policy.decide_with(&f, &[x]).unwrap();
+    let [low, high] = decide([0.9, 0.1], 0.1).irreducible_bounds();
+    assert!(low < high && high < 1.0, "{low} to {high}");
+    let [low, high] = decide([0.9, 0.1], 0.9).irreducible_bounds();
+    assert!(high - low < 0.05, "{low} to {high}");
+    let [dear, cheap] = [[0.9, 0.1], [0.1, 0.9]].map(|f| decide(f, 0.1).total());
+    assert!(dear > 1.5 * cheap, "{dear} and {cheap}");
+}
+
 /// Where a loss charges all errors alike, what a prediction loses at its leaf's error rate is the same for all, up to rounding.
 #[test]
 fn rounding_has_no_slope() {
