@@ -8,12 +8,10 @@
 //! its mean as a variance of the other sign would put it below. For the Brier loss that is the estimate without bias, unless the
 //! variance is more negative than that of the labels is positive.
 
-use std::borrow::Cow;
-
 use rayon::prelude::*;
 use wide::f64x4;
 
-use super::{Estimator, Piles, certain_loss};
+use super::{Estimator, Piles, Slopes, certain_loss};
 use crate::forest::{LeafRows, PerBallot, Run, Shrunk, Sums, Trees, unweighted};
 use crate::loss::{Account, Loss};
 use crate::router::SPARSE;
@@ -35,33 +33,10 @@ pub(crate) struct PerRow<'a> {
 const MOST_SLOTS: f64 = 4096.0;
 
 /// The loss of weak predictions and what they are in for: entropy, loss if they are right, if they are wrong.
-pub(crate) type Totals = [f64; 4];
+type Totals = [f64; 4];
 
 fn account_of(&[_, entropy, right, wrong]: &Totals) -> Account {
     Account { entropy, right, wrong }
-}
-
-/// What the rows of a leaf have in common.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Means {
-    /// The weight of those with two labels, and the mean entropy of their labels.
-    pub(super) weight: f64,
-    pub(super) entropy: f64,
-    /// The mean loss of their predictions, and what these are in for.
-    pub(super) total: f64,
-    pub(super) paired: Account,
-    /// What all predictions are in for on average.
-    pub(crate) account: Account,
-}
-
-/// Rows whose losses are wanted: what their votes tell without a loss, if it is known, and what is to be said of their predictions
-/// added up.
-struct Of<'a> {
-    rows: &'a [u32],
-    shrunk: Option<Shrunk<'a>>,
-    sums: Totals,
-    loss: &'a Loss,
-    estimator: Estimator,
 }
 
 /// Room that one leaf leaves to the next.
@@ -107,35 +82,30 @@ impl<'a> PerRow<'a> {
         self.table.weight(row)
     }
 
-    /// What is to be said of the predictions, added up over the rows of each leaf.
-    pub(crate) fn sums(&self, trees: &Trees, leaves: &LeafRows) -> Vec<Totals> {
-        let weighted: Cow<'_, [Totals]> = if self.table.has_weights() {
-            let weighted = |(row, totals): (usize, &Totals)| totals.map(|total| self.weight(row) * total);
-            self.totals.iter().enumerate().map(weighted).collect()
-        } else {
-            Cow::Borrowed(&self.totals)
+    /// What rows with two labels tell of their leaves: their weight; times it, the entropy of their labels, the loss of their prediction
+    /// and what it is in for.
+    pub(super) fn of_pairs(&self) -> Vec<[f64; 6]> {
+        let of_row = |row: usize| {
+            let votes = self.told.ballots[row];
+            let [total, entropy, right, wrong] = self.totals[row];
+            let own = [1.0, self.entropies[votes as usize], total, entropy, right, wrong];
+            if self.told.is_paired(votes) { own.map(|x| self.weight(row) * x) } else { [0.0; 6] }
         };
-        let of_trees = |first: usize| {
-            let last = (first + 1).min(trees.count() - 1);
-            let (start, middle) = (trees.leaves_of(first).start, trees.leaves_of(last).start);
-            let mut sums = vec![Totals::default(); trees.leaves_of(last).end - start];
-            let mut add = |leaf: u32, own: &Totals| {
-                sums[leaf as usize - start].iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
-            };
-            // Two trees in step: while one's sum is under way, so is the other's.
-            if middle > start {
-                for ((&a, &b), own) in leaves.of_rows(first).iter().zip(leaves.of_rows(last)).zip(weighted.iter()) {
-                    add(a, own);
-                    add(b, own);
-                }
-            } else {
-                leaves.of_rows(first).iter().zip(weighted.iter()).for_each(|(&leaf, own)| add(leaf, own));
-            }
-            sums
+        (0..self.table.rows()).map(of_row).collect()
+    }
+
+    /// The mean loss of the predictions in each leaf, freed from what they have for their own part.
+    pub(crate) fn freed(&self, slopes: Slopes, trees: &Trees, leaves: &LeafRows) -> Vec<f64> {
+        // Linear in the share of errors, which is the same for all rows of a leaf.
+        let of_row = |row: usize| {
+            let account = self.account(row);
+            let [if_right, if_wrong] = [0.0, 1.0].map(|error| slopes.of(account, error));
+            [self.totals[row][0] - if_right, if_wrong - if_right].map(|x| self.weight(row) * x)
         };
-        let firsts: Vec<usize> = (0..trees.count()).step_by(2).collect();
-        let sums: Vec<Vec<Totals>> = firsts.into_par_iter().map(of_trees).collect();
-        sums.concat()
+        let of_rows: Vec<[f64; 2]> = (0..self.table.rows()).map(of_row).collect();
+        leaves.add_up(trees, 0..trees.count(), &of_rows, |leaf, [if_right, more]| {
+            (if_right - leaves.error(leaf) * more) / leaves.weight(leaf)
+        })
     }
 
     /// A row's loss, the entropy of its labels and what its prediction is in for.
@@ -159,65 +129,53 @@ impl<'a> PerRow<'a> {
         (account_of(&sums.map(|sum| sum / weight)), wrong / weight)
     }
 
-    /// What some rows have in common.
-    pub(crate) fn means(&self, rows: &[u32]) -> Means {
-        let (mut weight, mut entropy, mut sums) = (0.0, 0.0, Totals::default());
-        for row in rows.iter().map(|&row| row as usize).filter(|&row| self.told.is_paired(self.told.ballots[row])) {
-            let w = self.weight(row);
-            weight += w;
-            entropy += w * self.entropies[self.told.ballots[row] as usize];
-            sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += w * own);
-        }
-        let mean = |sum: f64| if weight > 0.0 { sum / weight } else { 0.0 };
-        let (sums, account) = (sums.map(mean), self.mean_account(rows).0);
-        Means { weight, entropy: mean(entropy), total: sums[0], paired: account_of(&sums), account }
-    }
-
     /// The total loss of some rows and both ends of their irreducible loss.
     ///
     /// For `shrink` and `plugin` only.
     pub(crate) fn losses(&self, rows: &[u32], loss: &Loss, estimator: Estimator, scratch: &mut Scratch) -> [f64; 3] {
-        let mut sums = Totals::default();
+        let (mut weight, mut total) = (0.0, 0.0);
         for row in rows.iter().map(|&row| row as usize) {
-            sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += self.weight(row) * own);
+            weight += self.weight(row);
+            total += self.weight(row) * self.totals[row][0];
         }
         let Scratch { runs, added, room, .. } = scratch;
         self.told.find_runs(rows, runs);
-        self.of_runs(runs.iter().copied(), &Of { rows, shrunk: None, sums, loss, estimator }, added, room).0
+        let [low, high] = self.of_runs(runs.iter().copied(), None, loss, estimator, added, room);
+        [total / weight, low, high]
     }
 
-    /// The same of a leaf, with what its rows have in common; `sums` are those of [`Self::sums`].
-    pub(crate) fn of_leaf(
+    /// Both ends of the irreducible loss of a leaf.
+    pub(crate) fn irreducible(
         &self,
         leaves: &LeafRows,
         leaf: usize,
-        sums: Totals,
         loss: &Loss,
         estimator: Estimator,
         scratch: &mut Scratch,
-    ) -> ([f64; 3], Means) {
-        let (rows, Scratch { runs, added, room, .. }) = (leaves.of(leaf), scratch);
-        let of = Of { rows, shrunk: leaves.shrunk(leaf), sums, loss, estimator };
+    ) -> [f64; 2] {
+        let (shrunk, Scratch { runs, added, room, .. }) = (leaves.shrunk(leaf), scratch);
         match leaves.runs(leaf) {
-            Some(kept) => self.of_runs(kept.iter().map(unweighted), &of, added, room),
+            Some(kept) => self.of_runs(kept.iter().map(unweighted), shrunk, loss, estimator, added, room),
             None => {
-                self.told.find_runs(rows, runs);
-                self.of_runs(runs.iter().copied(), &of, added, room)
+                self.told.find_runs(leaves.of(leaf), runs);
+                self.of_runs(runs.iter().copied(), shrunk, loss, estimator, added, room)
             }
         }
     }
 
+    /// Of rows whose votes tell `shrunk` without a loss, if that is known.
     fn of_runs(
         &self,
         runs: impl ExactSizeIterator<Item = Run> + Clone,
-        of: &Of<'_>,
+        shrunk: Option<Shrunk<'_>>,
+        loss: &Loss,
+        estimator: Estimator,
         added: &mut Vec<f64>,
         room: &mut Room,
-    ) -> ([f64; 3], Means) {
-        if let Some(shrunk) = &of.shrunk {
-            return self.of_shrunk(runs, shrunk, of, room);
+    ) -> [f64; 2] {
+        if let Some(shrunk) = &shrunk {
+            return [self.of_shrunk(runs, shrunk, loss, estimator, room); 2];
         }
-        let Of { rows, sums, loss, estimator, .. } = *of;
         let added = self.told.add_up(runs.clone(), added);
         let Sums { weight, pair_weight, noise, variance, centre, .. } = added;
         let labels = |votes: u32| self.told.labels(votes);
@@ -226,15 +184,8 @@ impl<'a> PerRow<'a> {
         });
         if fewest == most && fewest >= 2.0 {
             let shrunk = Shrunk { weight, factor: added.factor(), centre, tally: &[] };
-            return self.of_shrunk(runs, &shrunk, of, room);
+            return [self.of_shrunk(runs, &shrunk, loss, estimator, room); 2];
         }
-        let totals = sums.map(|sum| sum / weight);
-        let total = totals[0];
-        let means = if fewest >= 2.0 {
-            means_of_pairs(weight, self.entropy_of(runs.clone()), &totals)
-        } else {
-            self.means(rows)
-        };
         let identified = pair_weight >= weight / 2.0
             || pair_weight > 0.0 && {
                 let pairs = runs.clone().filter(|(votes, _)| self.told.is_paired(*votes));
@@ -242,7 +193,7 @@ impl<'a> PerRow<'a> {
                 pair_weight * pair_weight >= squares * (SPARSE as f64 - 1e-6)
             };
         if !identified {
-            return ([total, certain_loss(loss, centre), loss.entropy(centre)], means);
+            return [certain_loss(loss, centre), loss.entropy(centre)];
         }
         let irreducible = if estimator == Estimator::Shrink {
             let size = variance.abs();
@@ -253,7 +204,7 @@ impl<'a> PerRow<'a> {
         } else {
             self.entropy_of(runs) / weight
         };
-        ([total, irreducible, irreducible], means)
+        [irreducible; 2]
     }
 
     /// Of rows that have as many labels, two or more.
@@ -261,24 +212,21 @@ impl<'a> PerRow<'a> {
         &self,
         runs: impl ExactSizeIterator<Item = Run> + Clone,
         shrunk: &Shrunk<'_>,
-        &Of { sums, loss, estimator, .. }: &Of<'_>,
+        loss: &Loss,
+        estimator: Estimator,
         room: &mut Room,
-    ) -> ([f64; 3], Means) {
+    ) -> f64 {
         let Shrunk { weight, centre, .. } = *shrunk;
-        let near = Shrunk { factor: shrunk.factor.abs(), ..*shrunk };
-        let entropy = self.entropy_of(runs.clone());
+        if estimator == Estimator::Plugin {
+            return self.entropy_of(runs) / weight;
+        }
         // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs.
-        let irreducible = if estimator == Estimator::Shrink {
-            let room_of_logs = (&mut room.weights, &mut room.logs);
-            let by_logs = loss.floor().and_then(|floor| self.by_logs(floor, &near, runs.clone(), room_of_logs));
-            let points =
-                by_logs.unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| near.factor, loss, &mut room.point));
-            on_its_side(shrunk.factor, points / weight, || loss.entropy(centre))
-        } else {
-            entropy / weight
-        };
-        let totals = sums.map(|sum| sum / weight);
-        ([totals[0], irreducible, irreducible], means_of_pairs(weight, entropy, &totals))
+        let near = Shrunk { factor: shrunk.factor.abs(), ..*shrunk };
+        let room_of_logs = (&mut room.weights, &mut room.logs);
+        let by_logs = loss.floor().and_then(|floor| self.by_logs(floor, &near, runs.clone(), room_of_logs));
+        let points =
+            by_logs.unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| near.factor, loss, &mut room.point));
+        on_its_side(shrunk.factor, points / weight, || loss.entropy(centre))
     }
 
     /// The entropies of votes, weighted and added up.
@@ -352,12 +300,6 @@ impl<'a> PerRow<'a> {
         }
         Some(-sum)
     }
-}
-
-/// Where all rows have two labels; `entropy` is added up, `totals` are means.
-fn means_of_pairs(weight: f64, entropy: f64, totals: &Totals) -> Means {
-    let account = account_of(totals);
-    Means { weight, entropy: entropy / weight, total: totals[0], paired: account, account }
 }
 
 /// The entropy of points that lie as far from their mean as a variance of this size puts them: below the mean's own, or as much above
@@ -473,25 +415,22 @@ mod tests {
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
                     let per_row = PerRow::of(router.rows(), &loss);
-                    let (sums, mut scratch) = (per_row.sums(forest.trees(), leaves), Scratch::default());
-                    for (leaf, &sums) in sums.iter().enumerate() {
+                    let mut scratch = Scratch::default();
+                    let (none, some) = (Slopes::default(), Slopes([0.7, -0.4]));
+                    let [totals, freed] = [none, some].map(|slopes| per_row.freed(slopes, forest.trees(), leaves));
+                    for leaf in 0..leaves.len() {
                         let shrunk = leaves.shrunk(leaf);
                         assert_eq!(shrunk.as_ref().is_some(), is_even);
                         let is_tallied = shrunk.is_some_and(|own| !own.tally.is_empty());
                         assert!(is_tallied != is_weighted || !is_even || k[0] == 40);
-                        let (found, means) = per_row.of_leaf(leaves, leaf, sums, &loss, estimator, &mut scratch);
+                        let [low, high] = per_row.irreducible(leaves, leaf, &loss, estimator, &mut scratch);
                         let rows = leaves.of(leaf);
                         let expected = per_row.losses(rows, &loss, estimator, &mut scratch);
-                        let careful = per_row.means(rows);
-                        let told = |Means { weight, entropy, total, paired, account }: Means| {
-                            let of = |Account { entropy, right, wrong }: Account| [entropy, right, wrong];
-                            [[weight, entropy, total], of(paired), of(account)].concat()
-                        };
-                        let found = found.into_iter().chain(told(means));
-                        let expected = expected.into_iter().chain(told(careful));
-                        for (found, expected) in found.zip(expected) {
+                        let (account, error) = per_row.mean_account(rows);
+                        let expected = expected.into_iter().chain([expected[0] - some.of(account, error)]);
+                        for (found, expected) in [totals[leaf], low, high, freed[leaf]].into_iter().zip(expected) {
                             assert!(
-                                (found - expected).abs() < 1e-12 * (1.0 + expected),
+                                (found - expected).abs() < 1e-12 * (1.0 + expected.abs()),
                                 "{loss}: {found} and {expected}"
                             );
                         }

@@ -24,7 +24,7 @@ use crate::simplex::dot;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use dirichlet::draw_into;
-pub(crate) use leaves::{Means, PerRow, Scratch, Totals};
+pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 use piles::Pile;

@@ -7,18 +7,20 @@
 //! b (G(f) − Ḡ) + c (Q(f) − Q̄) for being unlike their rows. The slopes are the same for all leaves, those of least squares for the
 //! reducible loss of rows judged by trees that were not grown on them; the irreducible loss stays that of the leaves.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
-use super::leaves::{Means, PerRow};
+use super::leaves::PerRow;
 use crate::forest::{LeafRows, Trees};
 use crate::loss::Account;
 
-/// Trees whose rows are added up together: the order of sums does not depend on threads.
-const TOGETHER: usize = 25;
+/// So many rows, each counted once a tree, tell the slopes well enough, in so many trees at least: more would hardly tell more, and
+/// another loss is to cost little.
+const ENOUGH: usize = 1 << 20;
+const FEWEST_TREES: usize = 25;
 
 /// How total losses follow predictions within leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Slopes([f64; 2]);
+pub(crate) struct Slopes(pub(super) [f64; 2]);
 
 impl Slopes {
     /// What a prediction of this account has for its own part where this share of the labels is not the top class. As it is added
@@ -33,56 +35,60 @@ impl Slopes {
     }
 }
 
-/// What some trees say.
-struct Part {
-    /// For each row that tells the slopes, the trees not grown on it, and sums over them of its leaf's mean loss, entropy of labels,
-    /// G, Q and e.
-    sums: Vec<[f64; 6]>,
-    /// The irreducible loss as leaves estimate it, and as the mean entropy of labels, both weighted.
-    noise: [f64; 2],
+/// What rows with two labels have in common in a leaf.
+struct Means {
+    weight: f64,
+    /// The entropy of labels.
+    entropy: f64,
+    /// 1, then what is added up for a row that the leaf's tree was not grown on: mean loss, entropy of labels, G, Q and e.
+    told: [f64; 6],
 }
 
-impl Part {
-    fn new(rows: usize) -> Self {
-        Self { sums: vec![[0.0; 6]; rows], noise: [0.0; 2] }
+impl Means {
+    fn of(&[weight, ref sums @ ..]: &[f64; 6], error: f64) -> Self {
+        let [entropy, total, own, right, wrong] = sums.map(|sum| if weight > 0.0 { sum / weight } else { 0.0 });
+        let account = Account { entropy: own, right, wrong };
+        Self { weight, entropy, told: [1.0, total, entropy, own, account.at(error), error] }
     }
 }
 
-/// Finds the slopes; `means` are those of each leaf, `noise` is its irreducible loss, if its labels tell.
+/// Finds the slopes; `noise` is the irreducible loss of a leaf, if its labels tell.
 pub(crate) fn slopes_within(
     per_row: &PerRow<'_>,
     trees: &Trees,
     leaves: &LeafRows,
-    means: &[Means],
-    noise: impl Fn(usize) -> Option<f64> + Sync,
+    noise: impl Fn(usize) -> Option<f64>,
 ) -> Slopes {
-    let part_of = |first: usize| {
-        let mut part = Part::new(leaves.sample().len());
-        for tree in first..(first + TOGETHER).min(trees.count()) {
-            for leaf in trees.leaves_of(tree) {
-                if let Some(noise) = noise(leaf) {
-                    part.noise[0] += means[leaf].weight * noise;
-                    part.noise[1] += means[leaf].weight * means[leaf].entropy;
-                }
-            }
-            for &(place, leaf) in leaves.new_to(tree) {
-                let (Means { entropy, total, paired, .. }, error) = (means[leaf as usize], leaves.error(leaf as usize));
-                let sums = part.sums[place as usize].iter_mut();
-                let of_leaf = [1.0, total, entropy, paired.entropy, paired.at(error), error];
-                sums.zip(of_leaf).for_each(|(sum, x)| *sum += x);
-            }
-        }
-        part
-    };
-    let firsts: Vec<usize> = (0..trees.count()).step_by(TOGETHER).collect();
-    let parts: Vec<Part> = firsts.into_par_iter().map(part_of).collect();
-    let Part { sums, noise } = parts.iter().fold(Part::new(leaves.sample().len()), |mut all, part| {
-        all.sums.iter_mut().flatten().zip(part.sums.iter().flatten()).for_each(|(sum, one)| *sum += one);
-        all.noise.iter_mut().zip(part.noise).for_each(|(sum, one)| *sum += one);
-        all
-    });
+    let of_rows = per_row.of_pairs();
+    let enough = (ENOUGH / of_rows.len().max(1)).max(FEWEST_TREES);
+    slopes_by(0..trees.count().min(enough), &of_rows, per_row, trees, leaves, noise)
+}
+
+/// Those that some trees tell, the first one among them; `of_rows` are [`PerRow::of_pairs`].
+fn slopes_by(
+    some: Range<usize>,
+    of_rows: &[[f64; 6]],
+    per_row: &PerRow<'_>,
+    trees: &Trees,
+    leaves: &LeafRows,
+    noise: impl Fn(usize) -> Option<f64>,
+) -> Slopes {
+    let means = leaves.add_up(trees, some.clone(), of_rows, |leaf, sums| Means::of(sums, leaves.error(leaf)));
     // Few labels have too little entropy, all in the proportion that the leaves say.
-    let lack = if noise[1] > 0.0 { noise[0] / noise[1] } else { 1.0 };
+    let [mut known, mut entropy] = [0.0; 2];
+    for (leaf, means) in means.iter().enumerate() {
+        if let Some(noise) = noise(leaf) {
+            known += means.weight * noise;
+            entropy += means.weight * means.entropy;
+        }
+    }
+    let lack = if entropy > 0.0 { known / entropy } else { 1.0 };
+    // For each row that tells the slopes, sums over the trees not grown on it.
+    let mut sums = vec![[0.0; 6]; leaves.sample().len()];
+    for &(place, leaf) in some.flat_map(|tree| leaves.new_to(tree)) {
+        let sums = sums[place as usize].iter_mut();
+        sums.zip(means[leaf as usize].told).for_each(|(sum, x)| *sum += x);
+    }
     let told = leaves.sample().iter().zip(&sums).filter(|(_, sums)| sums[0] > 0.0);
     // How a row differs from the mean of its leaves, on average.
     let points = told.map(|(&row, sums)| {
@@ -133,7 +139,9 @@ fn slopes(points: &[[f64; 4]]) -> [f64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::slopes;
+    use super::{slopes, slopes_by};
+    use crate::estimate::{Estimator, PerRow, Scratch};
+    use crate::{Loss, Partition, Router, Table};
 
     #[test]
     fn slopes_are_found_unless_chance_explains_them() {
@@ -175,5 +183,37 @@ mod tests {
             let [found_b, found_c] = slopes(&points);
             assert!((found_b - b).abs() < 1e-9 && (found_c - c).abs() < 1e-9, "{what}: {found_b} {found_c}");
         }
+    }
+
+    #[test]
+    fn few_trees_tell_the_slopes() {
+        let n = 3000_u32;
+        let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
+        let probs = (0..n).flat_map(|i| [share(i), 1.0 - share(i)]).collect();
+        // Labels that a feature decides, and predictions that are right the less often the surer they are.
+        let votes = (0..n).flat_map(|i| {
+            let wrong = 5.0 * share(i + n) * (share(i) - 0.5).abs();
+            let wrong = wrong as u32 + u32::from(share(i + 2 * n) < wrong.fract());
+            if share(i) < 0.5 { [wrong, 5 - wrong] } else { [5 - wrong, wrong] }
+        });
+        let table = Table::new(["a", "b"], probs).and_then(|table| table.with_votes(votes.collect()));
+        let table = table.and_then(|table| table.with_features(["x"], (n..2 * n).map(share).collect())).unwrap();
+        let router = Router::calibrate(&table, &Partition::forest(100)).unwrap();
+        let ((forest, _), leaves) = router.cells().forest().zip(router.leaves()).unwrap();
+        let loss = Loss::cross_entropy();
+        let per_row = PerRow::of(router.rows(), &loss);
+        let noise =
+            |leaf: usize| Some(per_row.irreducible(leaves, leaf, &loss, Estimator::Shrink, &mut Scratch::default())[0]);
+        let by = |trees| slopes_by(0..trees, &per_row.of_pairs(), &per_row, forest.trees(), leaves, noise);
+        let (all, few) = (by(100), by(25));
+        // What a prediction has for its own part, not the slopes: what G and Q have in common may go to either.
+        let spread = |of: &dyn Fn(usize) -> f64| {
+            let parts: Vec<f64> = (0..n as usize).map(of).collect();
+            let mean = parts.iter().sum::<f64>() / f64::from(n);
+            (parts.iter().map(|part| (part - mean).powi(2)).sum::<f64>() / f64::from(n)).sqrt()
+        };
+        let of_all = spread(&|row| all.of(per_row.account(row), 0.3));
+        let apart = spread(&|row| all.of(per_row.account(row), 0.3) - few.of(per_row.account(row), 0.3));
+        assert!(of_all > 0.05 && apart < 0.2 * of_all, "{of_all} by all trees, {apart} less by few");
     }
 }

@@ -18,6 +18,9 @@ use crate::table::Table;
 /// cost little.
 const SAMPLE: usize = 10_000;
 
+/// Trees whose sums are added up in step: while one's is under way, so are the others'.
+const IN_STEP: usize = 4;
+
 /// How many rows a leaf has for each set of votes if it is worth to keep these.
 const WORTH: usize = 4;
 
@@ -43,8 +46,8 @@ pub(crate) struct LeafRows {
     runs: Option<Runs>,
     /// What the votes of each leaf tell together, if that can be told.
     shrunk: Option<AllShrunk>,
-    /// The share of labels in each leaf that are not the top class of their row.
-    errors: Vec<f64>,
+    /// The weight of each leaf's rows, and the share of their labels that are not the top class of their row.
+    errors: Vec<[f64; 2]>,
     /// The rank by content of each row that trees may be grown on: by it bags are told.
     ranks: Vec<Option<u32>>,
     /// Some rows with two labels or more.
@@ -249,11 +252,6 @@ impl LeafRows {
         &self.rows[self.starts[leaf]..self.starts[leaf + 1]]
     }
 
-    /// The leaf of each row in a tree.
-    pub(crate) fn of_rows(&self, tree: usize) -> &[u32] {
-        &self.of_rows[tree]
-    }
-
     /// The votes of a leaf's rows, by their number in the table, and how many rows have them; `None` if they are not kept.
     pub(crate) fn runs(&self, leaf: usize) -> Option<&[(u32, u32)]> {
         self.runs.as_ref().map(|runs| &runs.list[runs.starts[leaf]..runs.starts[leaf + 1]])
@@ -290,14 +288,51 @@ impl LeafRows {
         let of_leaf = |leaf: usize| {
             let add = |sums: [f64; 2], &row: &u32| std::array::from_fn(|i| sums[i] + of_rows[row as usize][i]);
             let [weight, wrong] = self.of(leaf).iter().fold([0.0; 2], add);
-            wrong / weight
+            [weight, wrong / weight]
         };
         self.errors = (0..self.len()).into_par_iter().with_min_len(64).map(of_leaf).collect();
     }
 
     /// The share of labels in a leaf that are not the top class of their row.
     pub(crate) fn error(&self, leaf: usize) -> f64 {
-        self.errors[leaf]
+        self.errors[leaf][1]
+    }
+
+    /// What the rows of a leaf weigh.
+    pub(crate) fn weight(&self, leaf: usize) -> f64 {
+        self.errors[leaf][0]
+    }
+
+    /// Adds up numbers of each row over the rows of each leaf of some trees; `made_of` are a leaf's sums.
+    pub(crate) fn add_up<const N: usize, T: Send>(
+        &self,
+        trees: &Trees,
+        some: Range<usize>,
+        of_rows: &[[f64; N]],
+        made_of: impl Fn(usize, &[f64; N]) -> T + Sync,
+    ) -> Vec<T> {
+        let of_some = |first: usize| {
+            let last = (first + IN_STEP).min(some.end);
+            let start = trees.leaves_of(first).start;
+            let mut sums = vec![[0.0; N]; trees.leaves_of(last - 1).end - start];
+            let mut add = |leaf: u32, own: &[f64; N]| {
+                let sum = &mut sums[leaf as usize - start];
+                // All at once, not one after the other.
+                *sum = std::array::from_fn(|i| sum[i] + own[i]);
+            };
+            if let [a, b, c, d] = &self.of_rows[first..last] {
+                for ((((&a, &b), &c), &d), own) in a.iter().zip(b).zip(c).zip(d).zip(of_rows) {
+                    [a, b, c, d].into_iter().for_each(|leaf| add(leaf, own));
+                }
+            } else {
+                let rows = self.of_rows[first..last].iter().flat_map(|leaves| leaves.iter().zip(of_rows));
+                rows.for_each(|(&leaf, own)| add(leaf, own));
+            }
+            (start..).zip(&sums).map(|(leaf, sums)| made_of(leaf, sums)).collect()
+        };
+        let firsts: Vec<usize> = some.clone().step_by(IN_STEP).collect();
+        let made: Vec<Vec<T>> = firsts.into_par_iter().map(of_some).collect();
+        made.into_iter().flatten().collect()
     }
 
     /// What the votes of a leaf tell together; `None` if items have different numbers of labels, or one.

@@ -8,9 +8,7 @@ use super::limit::content;
 use super::unseen::Unseen;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
-use crate::estimate::{
-    Column, Decomposition, Estimator, Means, PerRow, RowLosses, Scratch, Slopes, Totals, slopes_within,
-};
+use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Slopes, slopes_within};
 use crate::forest::{Forest, LeafRows, add_up, inputs};
 use crate::loss::{Account, Loss};
 use crate::partition::{CellId, Edges};
@@ -85,19 +83,10 @@ impl<'a> Values<'a> {
         3 + 2 * self.oracles.columns().len()
     }
 
-    /// Writes the losses of a leaf and tells what its rows have in common; `sums` are those of [`PerRow::sums`].
-    fn write_leaf(
-        &self,
-        leaves: &LeafRows,
-        leaf: usize,
-        sums: Totals,
-        scratch: &mut Scratch,
-        out: &mut [f64],
-    ) -> Means {
-        let (losses, means) = self.per_row.of_leaf(leaves, leaf, sums, self.loss, self.estimator, scratch);
-        out[..3].copy_from_slice(&losses);
+    /// Writes the losses of a leaf but for the total.
+    fn write_leaf(&self, leaves: &LeafRows, leaf: usize, scratch: &mut Scratch, out: &mut [f64]) {
+        out[1..3].copy_from_slice(&self.per_row.irreducible(leaves, leaf, self.loss, self.estimator, scratch));
         self.write_oracles(leaves.of(leaf), scratch, &mut out[3..]);
-        means
     }
 
     /// Writes the losses of some rows; false if there are none.
@@ -236,18 +225,16 @@ impl Leaves {
         let write = Values::of(&table, loss, estimator, oracles);
         let mut width = 1 + write.width();
         let mut values = vec![0.0; forest.trees().leaves() * width];
-        let mut means = vec![Means::default(); forest.trees().leaves()];
-        let sums = write.per_row.sums(forest.trees(), members);
-        let slots = values.par_chunks_exact_mut(width).zip(&mut means).enumerate();
-        slots.for_each_init(Scratch::default, |scratch, (leaf, (out, means))| {
+        let slots = values.par_chunks_exact_mut(width).enumerate();
+        slots.for_each_init(Scratch::default, |scratch, (leaf, out)| {
             out[0] = forest.scorer().leaf_scores()[leaf];
-            *means = write.write_leaf(members, leaf, sums[leaf], scratch, &mut out[1..]);
+            write.write_leaf(members, leaf, scratch, &mut out[1..]);
         });
         let (mut slopes, mut error_at) = (Slopes::default(), HIGH);
         if router.classes().len() <= MAX_OWN_CLASSES {
             let noise =
                 |leaf: usize| Some(values[leaf * width + LOW]).filter(|low| *low == values[leaf * width + HIGH]);
-            slopes = slopes_within(&write.per_row, forest.trees(), members, &means, noise);
+            slopes = slopes_within(&write.per_row, forest.trees(), members, noise);
         }
         if !slopes.are_none() {
             if values.chunks_exact(width).any(|leaf| leaf[LOW] != leaf[HIGH]) {
@@ -256,11 +243,11 @@ impl Leaves {
                 values = values.chunks_exact(width).flat_map(wider).collect();
                 width += 1;
             }
-            for (leaf, (own, means)) in values.chunks_exact_mut(width).zip(&means).enumerate() {
-                own[error_at] = members.error(leaf);
-                own[1] -= slopes.of(means.account, own[error_at]);
-            }
+            let own = values.chunks_exact_mut(width).enumerate();
+            own.for_each(|(leaf, own)| own[error_at] = members.error(leaf));
         }
+        let freed = write.per_row.freed(slopes, forest.trees(), members);
+        values.chunks_exact_mut(width).zip(freed).for_each(|(own, freed)| own[1] = freed);
         let (loss, unseen) = (loss.clone(), OnceLock::new());
         let (forest, edges, members, oracles) = (forest.clone(), edges.clone(), members.clone(), oracles.clone());
         Ok(Some(Self { forest, edges, width, values, loss, slopes, error_at, members, table, oracles, unseen }))
@@ -295,7 +282,8 @@ impl Leaves {
         if self.width == 4 {
             let values = self.values.as_chunks::<4>().0;
             for (out, &leaf) in out.as_chunks_mut::<4>().0.iter_mut().zip(leaves) {
-                out.iter_mut().zip(values[leaf as usize]).for_each(|(sum, value)| *sum += value);
+                let leaf = values[leaf as usize];
+                *out = std::array::from_fn(|i| out[i] + leaf[i]);
             }
         } else {
             out.chunks_exact_mut(self.width).zip(leaves).for_each(|(out, &leaf)| self.add(leaf, out));
