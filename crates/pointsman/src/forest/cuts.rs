@@ -9,6 +9,9 @@ pub(super) const NEVER: u16 = u16::MAX;
 /// The code of a missing value in the column where it goes right; where it goes left it is zero.
 const MISSING: u16 = NEVER - 1;
 
+/// Queries whose codes are looked for in step.
+const IN_STEP: usize = 8;
+
 /// The distinct thresholds of each input, in order.
 ///
 /// Each input has two columns of codes, alike but for missing values: they go left in the first and right in the second.
@@ -81,12 +84,48 @@ impl Cuts {
     /// Writes the codes of a query.
     #[inline]
     pub(super) fn encode(&self, inputs: &[f64], out: &mut [u16]) {
-        for ((&x, ends), out) in inputs.iter().zip(self.starts.windows(2)).zip(out.chunks_exact_mut(2)) {
-            let cuts = &self.values[ends[0] as usize..ends[1] as usize];
-            let code = cuts.partition_point(|&cut| cut <= x) as u16;
-            out.copy_from_slice(&if x.is_nan() { [0, MISSING] } else { [code; 2] });
+        for ((input, &x), out) in inputs.iter().enumerate().zip(out.chunks_exact_mut(2)) {
+            out.copy_from_slice(&codes_of(x, self.of_input(input).partition_point(|&cut| cut <= x)));
         }
     }
+
+    /// Writes the codes of many queries, so many to each: input by input, some queries in step, so that one's wait is another's work.
+    pub(super) fn encode_all(&self, inputs: &[f64], stride: usize, out: &mut [u16]) {
+        let width = self.inputs();
+        for input in 0..width {
+            let cuts = self.of_input(input);
+            for (rows, out) in inputs.chunks(IN_STEP * width).zip(out.chunks_mut(IN_STEP * stride)) {
+                let mut values = [f64::NAN; IN_STEP];
+                values.iter_mut().zip(rows.chunks_exact(width)).for_each(|(x, row)| *x = row[input]);
+                let found = count_up_to(cuts, values);
+                for ((out, x), found) in out.chunks_exact_mut(stride).zip(values).zip(found) {
+                    out[2 * input..][..2].copy_from_slice(&codes_of(x, found));
+                }
+            }
+        }
+    }
+}
+
+/// Both codes of a value with so many cuts up to it.
+#[inline(always)]
+fn codes_of(x: f64, cuts: usize) -> [u16; 2] {
+    if x.is_nan() { [0, MISSING] } else { [cuts as u16; 2] }
+}
+
+/// How many cuts, in order, are no greater than each of some values.
+#[inline(always)]
+fn count_up_to<const N: usize>(cuts: &[f64], values: [f64; N]) -> [usize; N] {
+    // Of each value it is known that so many cuts are, and it is not known of so many others.
+    let (mut known, mut open) = ([0; N], cuts.len());
+    while open > 0 {
+        let half = open.div_ceil(2);
+        for (known, x) in known.iter_mut().zip(values) {
+            let next = *known + half;
+            *known = std::hint::select_unpredictable(cuts[next - 1] <= x, next, *known);
+        }
+        open -= half;
+    }
+    known
 }
 
 #[cfg(test)]

@@ -78,10 +78,7 @@ impl Scorer {
 
     /// As [`Scorer::of_table`], of the given rows.
     pub(crate) fn of_rows(&self, table: &Table, rows: &[u32], columns: &[usize]) -> Vec<f64> {
-        let add = |leaves: &[u32], sums: &mut [f64]| {
-            sums.chunks_exact_mut(self.width).zip(leaves).for_each(|(sums, &leaf)| self.add(leaf, sums));
-        };
-        add_up(&self.trees, table, rows, columns, self.width, add, |_, sums| self.finish(sums))
+        add_up(&self.trees, (&self.scores, self.width), table, rows, columns, |_, sums| self.finish(sums))
     }
 
     #[inline(always)]

@@ -234,8 +234,8 @@ impl Trees {
     pub(crate) fn coded(&self, inputs: &[f64]) -> Coded {
         let stride = self.cuts.columns().max(SHORT);
         let mut codes = vec![0; inputs.len() / self.inputs() * stride];
-        let rows = codes.par_chunks_exact_mut(stride).zip(inputs.par_chunks_exact(self.inputs()));
-        rows.with_min_len(1 << 10).for_each(|(codes, inputs)| self.cuts.encode(inputs, codes));
+        let rows = codes.par_chunks_mut(GROUP * stride).zip(inputs.par_chunks(GROUP * self.inputs()));
+        rows.for_each(|(codes, inputs)| self.cuts.encode_all(inputs, stride, codes));
         let (width, rows) = (self.cuts.columns(), codes.len() / stride);
         let groups = rows / GROUP + usize::from(rows % GROUP >= FEW);
         let mut columns = vec![[0; GROUP]; groups * width];

@@ -276,20 +276,6 @@ impl Leaves {
         out.iter_mut().zip(leaf).for_each(|(sum, value)| *sum += value);
     }
 
-    /// Adds a leaf to each of many rows.
-    fn add_all(&self, leaves: &[u32], out: &mut [f64]) {
-        // As wide as with Bayesian oracles alone: where the width is known, a row is added at once.
-        if self.width == 4 {
-            let values = self.values.as_chunks::<4>().0;
-            for (out, &leaf) in out.as_chunks_mut::<4>().0.iter_mut().zip(leaves) {
-                let leaf = values[leaf as usize];
-                *out = std::array::from_fn(|i| out[i] + leaf[i]);
-            }
-        } else {
-            out.chunks_exact_mut(self.width).zip(leaves).for_each(|(out, &leaf)| self.add(leaf, out));
-        }
-    }
-
     /// Divides what was added up, and adds what the prediction says of itself.
     fn finish<T: Real>(&self, prediction: &[T], out: &mut [f64]) {
         let trees = self.forest.trees().count() as f64;
@@ -322,12 +308,11 @@ impl Leaves {
 
     /// The scores and losses of many rows of a table, row by row.
     fn of_rows(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
-        let add = |leaves: &[u32], out: &mut [f64]| self.add_all(leaves, out);
         let finish = |row: usize, out: &mut [f64]| {
             in_its_precision!(table.given(row), prediction => self.finish(prediction, out));
         };
         let rows: Vec<u32> = (0..table.rows() as u32).collect();
-        add_up(self.forest.trees(), table, &rows, columns, self.width, add, finish)
+        add_up(self.forest.trees(), (&self.values, self.width), table, &rows, columns, finish)
     }
 }
 
