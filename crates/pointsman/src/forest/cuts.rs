@@ -159,6 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn many_queries_have_the_codes_that_one_has() {
+        for thresholds in 0..70_u32 {
+            let nodes: Vec<Node> = (0..thresholds).map(|i| split(1, f64::from(i * i))).collect();
+            let cuts = Cuts::of(3, &nodes).unwrap();
+            let value = |i: u32| if i % 11 == 4 { f64::NAN } else { f64::from(i * 37 % 5000) - 2.0 };
+            let (rows, stride) = (3 * IN_STEP as u32 + 5, 7);
+            let inputs: Vec<f64> = (0..3 * rows).map(value).collect();
+            let mut codes = vec![0; rows as usize * stride];
+            cuts.encode_all(&inputs, stride, &mut codes);
+            for (inputs, codes) in inputs.chunks_exact(3).zip(codes.chunks_exact(stride)) {
+                let mut own = vec![0; stride];
+                cuts.encode(inputs, &mut own);
+                assert_eq!(codes, own, "{inputs:?}");
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_numbered_is_refused() {
         assert!(Cuts::of(1 << 15, &[]).is_err());
         assert!(Cuts::of((1 << 15) - 1, &[]).is_ok());

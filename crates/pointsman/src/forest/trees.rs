@@ -15,7 +15,7 @@ const MAX_NODES: usize = 1 << 28;
 
 /// Trees of one query, and rows of one tree, that are walked together, so that one's wait for memory is another's work.
 const TREES: usize = 16;
-const ROWS: usize = 8;
+const ROWS: usize = 16;
 
 /// How many steps all rows of a group go beyond the first questions, and those who must then.
 const FIRST: usize = 6;
@@ -52,7 +52,7 @@ pub struct Trees {
     crowns: Vec<Crown>,
     /// As many as a power of two, so that a mask stands for a check; those beyond the nodes are never reached.
     steps: Vec<Step>,
-    /// The number of each node's leaf; of a split, [`NO_LEAF`]. Apart, since only the end of a walk needs it.
+    /// The number of each node's leaf; of a split, its place, marked. Apart, since only the end of a walk needs it.
     numbers: Vec<u32>,
     /// Leaves of the trees before each tree, and of all.
     first_leaves: Vec<u32>,
@@ -60,31 +60,39 @@ pub struct Trees {
 
 /// A node as it is walked, in eight bytes: the fewer they are, the more of the trees stays in the cache.
 ///
-/// From the lowest bit, what is needed first: the column of codes that is asked for, the code from which a query goes right (of a
-/// leaf, [`NEVER`]), and the left child (of a leaf, itself: so trees of different depth can be walked in step).
+/// From the lowest bit: the code from which a query goes right (of a leaf, [`NEVER`]); the left child (of a leaf, itself: so trees of
+/// different depth can be walked in step); the column of codes that is asked for, the low bits of which are on top: they are all of
+/// it where queries are short, and one shift tells them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step(u64);
 
-const NO_LEAF: u32 = u32::MAX;
+/// Marks the place of a split among the numbers of leaves: higher than either can be.
+const SPLIT: u32 = 1 << 31;
 
 impl Step {
     fn new(left: u32, column: u16, code: u16) -> Self {
-        Self(u64::from(column) | u64::from(code) << 16 | u64::from(left) << 32)
+        Self(u64::from(code) | u64::from(left) << 16 | u64::from(column.rotate_right(SHORT.ilog2())) << 48)
     }
 
     #[inline(always)]
     fn left(self) -> u32 {
-        (self.0 >> 32) as u32
+        (self.0 >> 16) as u32
     }
 
     #[inline(always)]
     fn column(self) -> u16 {
-        self.0 as u16
+        ((self.0 >> 48) as u16).rotate_left(SHORT.ilog2())
+    }
+
+    /// The column if all are below [`SHORT`], which it is for certain.
+    #[inline(always)]
+    fn short_column(self) -> usize {
+        (self.0 >> (64 - SHORT.ilog2())) as usize
     }
 
     #[inline(always)]
     fn code(self) -> u16 {
-        (self.0 >> 16) as u16
+        self.0 as u16
     }
 }
 
@@ -140,7 +148,7 @@ impl Trees {
                         }
                         let (column, code) = cuts.code(input, threshold, missing_right);
                         steps.push(Step::new(left, column, code));
-                        numbers.push(NO_LEAF);
+                        numbers.push(SPLIT | place as u32);
                     }
                 }
             }
@@ -225,7 +233,11 @@ impl Trees {
         for roots in self.roots.chunks(TREES) {
             let mut places = [roots[0]; TREES];
             places[..roots.len()].copy_from_slice(roots);
-            self.walk(&mut places, |_, column| codes[column % CODES]);
+            if let (true, Some(short)) = (self.cuts.columns() <= SHORT, codes.first_chunk::<SHORT>()) {
+                self.walk(&mut places, |step| short[step.short_column()]);
+            } else {
+                self.walk(&mut places, |step| codes[usize::from(step.column()) % CODES]);
+            }
             places[..roots.len()].iter().for_each(|&place| visit(self.numbers[place as usize]));
         }
     }
@@ -267,10 +279,10 @@ impl Trees {
                 out.fill(self.roots[tree]);
             }
             if stride == SHORT {
-                self.lead(rows.as_chunks::<SHORT>().0, |row, column| row[column % SHORT], out);
+                self.lead(rows.as_chunks::<SHORT>().0, |row, step| row[step.short_column()], out);
             } else {
                 let rows: Vec<&[u16]> = rows.chunks_exact(stride).collect();
-                self.lead(&rows, |row, column| row[column], out);
+                self.lead(&rows, |row, step| row[usize::from(step.column())], out);
             }
         }
     }
@@ -278,69 +290,65 @@ impl Trees {
     /// Leads at most [`GROUP`] queries from their places to their leaves: all of them some way, then again and again those that are
     /// not yet there, so that nobody waits long for the deepest.
     #[inline(always)]
-    fn lead<R>(&self, rows: &[R], code: impl Fn(&R, usize) -> u16, out: &mut [u32]) {
+    fn lead<R>(&self, rows: &[R], code: impl Fn(&R, Step) -> u16, out: &mut [u32]) {
         let mask = self.steps.len() - 1;
         let next = |place: u32, row: &R| {
             let step = self.steps[place as usize & mask];
-            step.left() + u32::from(code(row, step.column().into()) >= step.code())
+            step.left() + u32::from(code(row, step) >= step.code())
         };
         for (rows, places) in rows.as_chunks::<ROWS>().0.iter().zip(out.as_chunks_mut::<ROWS>().0) {
+            // One address: what is known of its origin would make the compiler put it together at every step.
+            let rows = std::hint::black_box(rows);
             let mut own = *places;
             for _ in 0..FIRST {
                 own.iter_mut().zip(rows).for_each(|(place, row)| *place = next(*place, row));
             }
             *places = own;
         }
-        // Who is not yet at a leaf, and where; the others have their leaf's number.
-        let (mut rows_left, mut places_left, mut n) = ([0_u16; GROUP + ROWS], [0_u32; GROUP + ROWS], 0);
-        for (row, leaf) in out.iter_mut().enumerate() {
-            let place = std::mem::replace(leaf, self.numbers[*leaf as usize]);
-            (rows_left[n], places_left[n]) = (row as u16, place);
-            n += usize::from(*leaf == NO_LEAF);
+        // Who is not yet at a leaf.
+        let (mut left, mut n) = ([0_u16; GROUP + ROWS], 0);
+        for (row, place) in out.iter_mut().enumerate() {
+            *place = self.numbers[*place as usize];
+            left[n] = row as u16;
+            n += usize::from(*place >= SPLIT);
         }
         while n > 0 {
             // A group that is not full walks its last query more than once.
             let full = n.next_multiple_of(ROWS);
-            let (row, place) = (rows_left[n - 1], places_left[n - 1]);
-            rows_left[n..full].fill(row);
-            places_left[n..full].fill(place);
-            let lanes = rows_left[..full].as_chunks::<ROWS>().0.iter();
-            for (lanes, places) in lanes.zip(places_left[..full].as_chunks_mut::<ROWS>().0) {
+            let last = left[n - 1];
+            left[n..full].fill(last);
+            for lanes in left[..full].as_chunks::<ROWS>().0 {
                 let rows = lanes.map(|lane| &rows[usize::from(lane)]);
-                let mut own = *places;
+                let mut own = lanes.map(|lane| out[usize::from(lane)] & !SPLIT);
                 for _ in 0..MORE {
                     own.iter_mut().zip(rows).for_each(|(place, row)| *place = next(*place, row));
                 }
-                *places = own;
+                lanes.iter().zip(own).for_each(|(&lane, place)| out[usize::from(lane)] = self.numbers[place as usize]);
             }
-            let mut left = 0;
+            let mut still = 0;
             for i in 0..n {
-                let (row, place) = (rows_left[i], places_left[i]);
-                let leaf = self.numbers[place as usize];
-                out[usize::from(row)] = leaf;
-                (rows_left[left], places_left[left]) = (row, place);
-                left += usize::from(leaf == NO_LEAF);
+                let row = left[i];
+                left[still] = row;
+                still += usize::from(out[usize::from(row)] >= SPLIT);
             }
-            n = left;
+            n = still;
         }
     }
 
-    /// Leads places to their leaves. `code` is that of a lane in a column.
+    /// Leads places to their leaves. `code` is what a query answers.
     #[inline(always)]
-    fn walk<const LANES: usize>(&self, places: &mut [u32; LANES], code: impl Fn(usize, usize) -> u16) {
+    fn walk<const LANES: usize>(&self, places: &mut [u32; LANES], code: impl Fn(Step) -> u16) {
         let mask = self.steps.len() - 1;
-        let next = |lane: usize, place: u32| {
+        let next = |place: u32| {
             let step = self.steps[place as usize & mask];
-            step.left() + u32::from(code(lane, step.column().into()) >= step.code())
+            step.left() + u32::from(code(step) >= step.code())
         };
         loop {
             // Who has moved is asked at every second step only.
-            for (lane, place) in places.iter_mut().enumerate() {
-                *place = next(lane, *place);
-            }
+            places.iter_mut().for_each(|place| *place = next(*place));
             let mut moved = 0;
-            for (lane, place) in places.iter_mut().enumerate() {
-                let from = std::mem::replace(place, next(lane, *place));
+            for place in places.iter_mut() {
+                let from = std::mem::replace(place, next(*place));
                 moved |= from ^ *place;
             }
             if moved == 0 {
