@@ -7,6 +7,8 @@ use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use pointsman::{Axis, Loss, Oracle, Partition, Policy, Router, Table, Task};
 use pointsman_lab::Supervised;
@@ -21,6 +23,7 @@ const CLASSES: usize = 3;
 const TREES: usize = 200;
 const QUERIES: usize = 100_000;
 const ROUNDS: usize = 15;
+const REST: Duration = Duration::from_millis(20);
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -58,8 +61,11 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
         // In turns: what else the machine does changes from second to second.
         let (mut own, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
+            // Threads may spin for a while after their turn: each begins when the other's have come to rest.
+            thread::sleep(REST);
             own.push(median(1, || policy.decide_batch(black_box(&queries)).map(|all| drop(black_box(all))))?);
             if let Some(peer) = &mut peer {
+                thread::sleep(REST);
                 peers.push(peer.seconds(name)?);
                 ratios.push(peers[peers.len() - 1] / own[own.len() - 1]);
             }

@@ -208,7 +208,7 @@ impl Router {
         let rows = Arc::new(table.select(&stored, &columns));
         leaves.keep_runs(&rows);
         leaves.keep_shrunk(&rows);
-        leaves.keep_errors(&rows);
+        leaves.keep_shares(&rows);
         let (cells, backoff, leaves) = (Arc::new(cells), Arc::new(backoff), Some(Arc::new(leaves)));
         Ok(Self { partition, cells, backoff, recalibrated: false, rows, starts, leaves })
     }

@@ -91,19 +91,18 @@ impl<'a> PerRow<'a> {
             let own = [1.0, self.entropies[votes as usize], total, entropy, right, wrong];
             if self.told.is_paired(votes) { own.map(|x| self.weight(row) * x) } else { [0.0; 6] }
         };
-        (0..self.table.rows()).map(of_row).collect()
+        (0..self.table.rows()).into_par_iter().with_min_len(1 << 12).map(of_row).collect()
     }
 
     /// The mean loss of the predictions in each leaf, freed from what they have for their own part.
     pub(crate) fn freed(&self, slopes: Slopes, trees: &Trees, leaves: &LeafRows) -> Vec<f64> {
-        // Linear in the share of errors, which is the same for all rows of a leaf.
+        // What they have is linear in the share of errors, which all rows of a leaf have in common.
         let of_row = |row: usize| {
-            let account = self.account(row);
-            let [if_right, if_wrong] = [0.0, 1.0].map(|error| slopes.of(account, error));
-            [self.totals[row][0] - if_right, if_wrong - if_right].map(|x| self.weight(row) * x)
+            let [if_right, more] = slopes.parts(self.account(row));
+            [self.totals[row][0] - if_right, more].map(|x| self.weight(row) * x)
         };
-        let of_rows: Vec<[f64; 2]> = (0..self.table.rows()).map(of_row).collect();
-        leaves.add_up(trees, 0..trees.count(), &of_rows, |leaf, [if_right, more]| {
+        let of_rows: Vec<[f64; 2]> = (0..self.table.rows()).into_par_iter().with_min_len(1 << 12).map(of_row).collect();
+        leaves.add_up(trees, trees.count(), &of_rows, |leaf, [if_right, more]| {
             (if_right - leaves.error(leaf) * more) / leaves.weight(leaf)
         })
     }
@@ -163,7 +162,7 @@ impl<'a> PerRow<'a> {
         }
     }
 
-    /// Of rows whose votes tell `shrunk` without a loss, if that is known.
+    /// Both ends of the irreducible loss of rows; their votes tell `shrunk` without a loss, if that is known.
     fn of_runs(
         &self,
         runs: impl ExactSizeIterator<Item = Run> + Clone,
@@ -207,7 +206,7 @@ impl<'a> PerRow<'a> {
         [irreducible; 2]
     }
 
-    /// Of rows that have as many labels, two or more.
+    /// The irreducible loss of rows that have as many labels, two or more.
     fn of_shrunk(
         &self,
         runs: impl ExactSizeIterator<Item = Run> + Clone,

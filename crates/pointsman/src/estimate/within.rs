@@ -5,16 +5,15 @@
 //! top classes are there, and it loses Q(f) = (1 − e) ℓ(top, f) + e ℓ(other, f): e is the leaf's share of labels that are not the
 //! top class, and the other one is drawn in the proportions of f. A query's total loss is therefore the mean of its leaves' and
 //! b (G(f) − Ḡ) + c (Q(f) − Q̄) for being unlike their rows. The slopes are the same for all leaves, those of least squares for the
-//! reducible loss of rows judged by trees that were not grown on them; the irreducible loss stays that of the leaves.
-
-use std::ops::Range;
+//! reducible loss of rows judged by some of the trees that were not grown on them; the irreducible loss stays that of the leaves.
 
 use super::leaves::PerRow;
 use crate::forest::{LeafRows, Trees};
 use crate::loss::Account;
 
-/// So many rows, each counted once a tree, tell the slopes well enough, in so many trees at least: more would hardly tell more, and
-/// another loss is to cost little.
+/// So many rows with two labels, each counted once a tree, tell the slopes well enough, in so many trees at least: another loss is to
+/// cost little. A row is then compared with the mean of fewer leaves, which differs more from row to row; on the real data sets, whose
+/// tables are small enough for all trees, so few would change gains by a thousandth or two.
 const ENOUGH: usize = 1 << 20;
 const FEWEST_TREES: usize = 25;
 
@@ -26,7 +25,13 @@ impl Slopes {
     /// What a prediction of this account has for its own part where this share of the labels is not the top class. As it is added
     /// to a query, it is taken from a leaf whose predictions have this account on average.
     pub(crate) fn of(self, account: Account, error: f64) -> f64 {
-        self.0[0] * account.entropy + self.0[1] * account.at(error)
+        let [if_right, more] = self.parts(account);
+        if_right + error * more
+    }
+
+    /// The same where all labels are the top class, and how much more it is where none is.
+    pub(super) fn parts(self, Account { entropy, right, wrong }: Account) -> [f64; 2] {
+        [self.0[0] * entropy + self.0[1] * right, self.0[1] * (wrong - right)]
     }
 
     /// Whether predictions say nothing.
@@ -35,20 +40,18 @@ impl Slopes {
     }
 }
 
-/// What rows with two labels have in common in a leaf.
+/// What rows with two labels have in common in a leaf: their weight, and what is added up for a row that the leaf's tree was not grown
+/// on: 1, then mean loss, entropy of labels, G, Q and e.
 struct Means {
     weight: f64,
-    /// The entropy of labels.
-    entropy: f64,
-    /// 1, then what is added up for a row that the leaf's tree was not grown on: mean loss, entropy of labels, G, Q and e.
     told: [f64; 6],
 }
 
 impl Means {
     fn of(&[weight, ref sums @ ..]: &[f64; 6], error: f64) -> Self {
-        let [entropy, total, own, right, wrong] = sums.map(|sum| if weight > 0.0 { sum / weight } else { 0.0 });
-        let account = Account { entropy: own, right, wrong };
-        Self { weight, entropy, told: [1.0, total, entropy, own, account.at(error), error] }
+        let [labels, total, entropy, right, wrong] = sums.map(|sum| if weight > 0.0 { sum / weight } else { 0.0 });
+        let account = Account { entropy, right, wrong };
+        Self { weight, told: [1.0, total, labels, entropy, account.at(error), error] }
     }
 }
 
@@ -60,32 +63,37 @@ pub(crate) fn slopes_within(
     noise: impl Fn(usize) -> Option<f64>,
 ) -> Slopes {
     let of_rows = per_row.of_pairs();
-    let enough = (ENOUGH / of_rows.len().max(1)).max(FEWEST_TREES);
-    slopes_by(0..trees.count().min(enough), &of_rows, per_row, trees, leaves, noise)
+    let pairs = of_rows.iter().filter(|[weight, ..]| *weight > 0.0).count();
+    slopes_by(enough(pairs, trees.count()), &of_rows, per_row, trees, leaves, noise)
 }
 
-/// Those that some trees tell, the first one among them; `of_rows` are [`PerRow::of_pairs`].
+/// How many of the trees are asked.
+fn enough(pairs: usize, trees: usize) -> usize {
+    trees.min((ENOUGH / pairs.max(1)).max(FEWEST_TREES))
+}
+
+/// The slopes that the first trees tell; `of_rows` are [`PerRow::of_pairs`].
 fn slopes_by(
-    some: Range<usize>,
+    first: usize,
     of_rows: &[[f64; 6]],
     per_row: &PerRow<'_>,
     trees: &Trees,
     leaves: &LeafRows,
     noise: impl Fn(usize) -> Option<f64>,
 ) -> Slopes {
-    let means = leaves.add_up(trees, some.clone(), of_rows, |leaf, sums| Means::of(sums, leaves.error(leaf)));
+    let means = leaves.add_up(trees, first, of_rows, |leaf, sums| Means::of(sums, leaves.error(leaf)));
     // Few labels have too little entropy, all in the proportion that the leaves say.
     let [mut known, mut entropy] = [0.0; 2];
-    for (leaf, means) in means.iter().enumerate() {
+    for (leaf, Means { weight, told }) in means.iter().enumerate() {
         if let Some(noise) = noise(leaf) {
-            known += means.weight * noise;
-            entropy += means.weight * means.entropy;
+            known += weight * noise;
+            entropy += weight * told[2];
         }
     }
     let lack = if entropy > 0.0 { known / entropy } else { 1.0 };
     // For each row that tells the slopes, sums over the trees not grown on it.
     let mut sums = vec![[0.0; 6]; leaves.sample().len()];
-    for &(place, leaf) in some.flat_map(|tree| leaves.new_to(tree)) {
+    for &(place, leaf) in (0..first).flat_map(|tree| leaves.new_to(tree)) {
         let sums = sums[place as usize].iter_mut();
         sums.zip(means[leaf as usize].told).for_each(|(sum, x)| *sum += x);
     }
@@ -139,7 +147,7 @@ fn slopes(points: &[[f64; 4]]) -> [f64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::{slopes, slopes_by};
+    use super::{enough, slopes, slopes_by};
     use crate::estimate::{Estimator, PerRow, Scratch};
     use crate::{Loss, Partition, Router, Table};
 
@@ -186,6 +194,13 @@ mod tests {
     }
 
     #[test]
+    fn many_rows_need_fewer_trees() {
+        let rows = [0, 1, 5_000, 10_000, 50_000, 1 << 30];
+        assert_eq!(rows.map(|rows| enough(rows, 200)), [200, 200, 200, 104, 25, 25]);
+        assert_eq!(rows.map(|rows| enough(rows, 1)), [1; 6]);
+    }
+
+    #[test]
     fn few_trees_tell_the_slopes() {
         let n = 3000_u32;
         let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
@@ -204,7 +219,7 @@ mod tests {
         let per_row = PerRow::of(router.rows(), &loss);
         let noise =
             |leaf: usize| Some(per_row.irreducible(leaves, leaf, &loss, Estimator::Shrink, &mut Scratch::default())[0]);
-        let by = |trees| slopes_by(0..trees, &per_row.of_pairs(), &per_row, forest.trees(), leaves, noise);
+        let by = |trees| slopes_by(trees, &per_row.of_pairs(), &per_row, forest.trees(), leaves, noise);
         let (all, few) = (by(100), by(25));
         // What a prediction has for its own part, not the slopes: what G and Q have in common may go to either.
         let spread = |of: &dyn Fn(usize) -> f64| {

@@ -37,7 +37,7 @@ pub(crate) fn add_up(
 
 /// Adds the values of a leaf to each row's sums.
 fn add(values: &[f64], width: usize, leaves: &[u32], out: &mut [f64]) {
-    // So many if all oracles are Bayesian: where the number is known, a row is added at once.
+    // The most frequent: where the number is known, a row is added at once.
     if width == 4 {
         let values = values.as_chunks::<4>().0;
         for (out, &leaf) in out.as_chunks_mut::<4>().0.iter_mut().zip(leaves) {
@@ -45,9 +45,13 @@ fn add(values: &[f64], width: usize, leaves: &[u32], out: &mut [f64]) {
             *out = std::array::from_fn(|i| out[i] + leaf[i]);
         }
     } else {
-        for (out, &leaf) in out.chunks_exact_mut(width).zip(leaves) {
-            let leaf = &values[leaf as usize * width..][..width];
-            out.iter_mut().zip(leaf).for_each(|(sum, value)| *sum += value);
-        }
+        out.chunks_exact_mut(width).zip(leaves).for_each(|(out, &leaf)| add_leaf(values, leaf, out));
     }
+}
+
+/// Adds the values of a leaf, as many as there are sums.
+#[inline(always)]
+pub(crate) fn add_leaf(values: &[f64], leaf: u32, sums: &mut [f64]) {
+    let leaf = &values[leaf as usize * sums.len()..][..sums.len()];
+    sums.iter_mut().zip(leaf).for_each(|(sum, value)| *sum += value);
 }

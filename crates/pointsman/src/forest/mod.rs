@@ -18,7 +18,7 @@ mod shrunk;
 mod targets;
 mod trees;
 
-pub(crate) use blocks::add_up;
+pub(crate) use blocks::{add_leaf, add_up};
 pub(crate) use honest::{Halves, tree};
 pub use honest_forest::HonestForest;
 pub(crate) use learn::{Bag, Learned, errors_of_cells, forest, steps, weights_of_pairs};

@@ -1,6 +1,6 @@
 //! Trees with a few numbers a leaf: what a forest expects of a query.
 
-use super::blocks::add_up;
+use super::blocks::{add_leaf, add_up};
 use super::inputs;
 use super::trees::Trees;
 use crate::error::{Error, Result};
@@ -66,7 +66,8 @@ impl Scorer {
     #[inline]
     pub(crate) fn scores<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> [f64; MAX_SCORES] {
         let mut sums = [0.0; MAX_SCORES];
-        inputs::leaves_for(&self.trees, prediction, peak, features, |leaf| self.add(leaf, &mut sums));
+        let own = &mut sums[..self.width];
+        inputs::leaves_for(&self.trees, prediction, peak, features, |leaf| add_leaf(&self.scores, leaf, own));
         self.finish(&mut sums);
         sums
     }
@@ -79,12 +80,6 @@ impl Scorer {
     /// As [`Scorer::of_table`], of the given rows.
     pub(crate) fn of_rows(&self, table: &Table, rows: &[u32], columns: &[usize]) -> Vec<f64> {
         add_up(&self.trees, (&self.scores, self.width), table, rows, columns, |_, sums| self.finish(sums))
-    }
-
-    #[inline(always)]
-    fn add(&self, leaf: u32, sums: &mut [f64]) {
-        let scores = &self.scores[leaf as usize * self.width..][..self.width];
-        sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
     }
 
     #[inline(always)]

@@ -46,8 +46,8 @@ pub(crate) struct LeafRows {
     runs: Option<Runs>,
     /// What the votes of each leaf tell together, if that can be told.
     shrunk: Option<AllShrunk>,
-    /// The weight of each leaf's rows, and the share of their labels that are not the top class of their row.
-    errors: Vec<[f64; 2]>,
+    /// What the rows of each leaf weigh, and the share of their labels that are not the top class of their row.
+    shares: Vec<[f64; 2]>,
     /// The rank by content of each row that trees may be grown on: by it bags are told.
     ranks: Vec<Option<u32>>,
     /// Some rows with two labels or more.
@@ -224,8 +224,8 @@ impl LeafRows {
         let rows = Vec::with_capacity(ranked.weights.len() * settled.len());
         let (of_rows, new) = (Vec::with_capacity(settled.len()), Vec::with_capacity(settled.len()));
         let (starts, sample) = (vec![0], ranked.sample);
-        let (runs, shrunk, errors) = (None, None, Vec::new());
-        let mut leaves = Self { rows, starts, of_rows, runs, shrunk, errors, ranks, sample, new };
+        let (runs, shrunk, shares) = (None, None, Vec::new());
+        let mut leaves = Self { rows, starts, of_rows, runs, shrunk, shares, ranks, sample, new };
         for tree in settled {
             for count in tree.counts {
                 leaves.starts.push(leaves.starts[leaves.starts.len() - 1] + count);
@@ -281,8 +281,9 @@ impl LeafRows {
         self.shrunk = AllShrunk::of(table, self);
     }
 
-    /// Keeps how often the labels of each leaf are not the top class of their row; `table` has the rows as they are now counted.
-    pub(crate) fn keep_errors(&mut self, table: &Table) {
+    /// Keeps what the rows of each leaf weigh and how often their labels are not their top class; `table` has the rows as they are now
+    /// counted.
+    pub(crate) fn keep_shares(&mut self, table: &Table) {
         let of_row = |row: usize| [table.weight(row), table.weight(row) * table.top_error(row)];
         let of_rows: Vec<[f64; 2]> = (0..table.rows()).map(of_row).collect();
         let of_leaf = |leaf: usize| {
@@ -290,29 +291,29 @@ impl LeafRows {
             let [weight, wrong] = self.of(leaf).iter().fold([0.0; 2], add);
             [weight, wrong / weight]
         };
-        self.errors = (0..self.len()).into_par_iter().with_min_len(64).map(of_leaf).collect();
+        self.shares = (0..self.len()).into_par_iter().with_min_len(64).map(of_leaf).collect();
     }
 
     /// The share of labels in a leaf that are not the top class of their row.
     pub(crate) fn error(&self, leaf: usize) -> f64 {
-        self.errors[leaf][1]
+        self.shares[leaf][1]
     }
 
     /// What the rows of a leaf weigh.
     pub(crate) fn weight(&self, leaf: usize) -> f64 {
-        self.errors[leaf][0]
+        self.shares[leaf][0]
     }
 
-    /// Adds up numbers of each row over the rows of each leaf of some trees; `made_of` are a leaf's sums.
+    /// Adds up numbers of each row over the rows of each leaf of the first trees, and makes of a leaf's sums what is wanted.
     pub(crate) fn add_up<const N: usize, T: Send>(
         &self,
         trees: &Trees,
-        some: Range<usize>,
+        count: usize,
         of_rows: &[[f64; N]],
-        made_of: impl Fn(usize, &[f64; N]) -> T + Sync,
+        make: impl Fn(usize, &[f64; N]) -> T + Sync,
     ) -> Vec<T> {
         let of_some = |first: usize| {
-            let last = (first + IN_STEP).min(some.end);
+            let last = (first + IN_STEP).min(count);
             let start = trees.leaves_of(first).start;
             let mut sums = vec![[0.0; N]; trees.leaves_of(last - 1).end - start];
             let mut add = |leaf: u32, own: &[f64; N]| {
@@ -320,7 +321,7 @@ impl LeafRows {
                 // All at once, not one after the other.
                 *sum = std::array::from_fn(|i| sum[i] + own[i]);
             };
-            if let [a, b, c, d] = &self.of_rows[first..last] {
+            if let Some([a, b, c, d]) = self.of_rows[first..last].first_chunk::<IN_STEP>() {
                 for ((((&a, &b), &c), &d), own) in a.iter().zip(b).zip(c).zip(d).zip(of_rows) {
                     [a, b, c, d].into_iter().for_each(|leaf| add(leaf, own));
                 }
@@ -328,9 +329,9 @@ impl LeafRows {
                 let rows = self.of_rows[first..last].iter().flat_map(|leaves| leaves.iter().zip(of_rows));
                 rows.for_each(|(&leaf, own)| add(leaf, own));
             }
-            (start..).zip(&sums).map(|(leaf, sums)| made_of(leaf, sums)).collect()
+            (start..).zip(&sums).map(|(leaf, sums)| make(leaf, sums)).collect()
         };
-        let firsts: Vec<usize> = some.clone().step_by(IN_STEP).collect();
+        let firsts: Vec<usize> = (0..count).step_by(IN_STEP).collect();
         let made: Vec<Vec<T>> = firsts.into_par_iter().map(of_some).collect();
         made.into_iter().flatten().collect()
     }

@@ -84,7 +84,7 @@ impl Step {
         ((self.0 >> 48) as u16).rotate_left(SHORT.ilog2())
     }
 
-    /// The column if all are below [`SHORT`], which it is for certain.
+    /// The column, if all columns are below [`SHORT`]. Whatever they are, this is.
     #[inline(always)]
     fn short_column(self) -> usize {
         (self.0 >> (64 - SHORT.ilog2())) as usize
@@ -230,10 +230,11 @@ impl Trees {
         const CODES: usize = 2 * SIDE_BY_SIDE;
         let mut codes = [0; CODES];
         self.cuts.encode(inputs, &mut codes);
+        let (short, is_short) = (codes.as_chunks::<SHORT>().0[0], self.cuts.columns() <= SHORT);
         for roots in self.roots.chunks(TREES) {
             let mut places = [roots[0]; TREES];
             places[..roots.len()].copy_from_slice(roots);
-            if let (true, Some(short)) = (self.cuts.columns() <= SHORT, codes.first_chunk::<SHORT>()) {
+            if is_short {
                 self.walk(&mut places, |step| short[step.short_column()]);
             } else {
                 self.walk(&mut places, |step| codes[usize::from(step.column()) % CODES]);
@@ -306,7 +307,7 @@ impl Trees {
             *places = own;
         }
         // Who is not yet at a leaf.
-        let (mut left, mut n) = ([0_u16; GROUP + ROWS], 0);
+        let (mut left, mut n) = ([0_u16; GROUP], 0);
         for (row, place) in out.iter_mut().enumerate() {
             *place = self.numbers[*place as usize];
             left[n] = row as u16;
@@ -406,13 +407,29 @@ mod tests {
             }
             nodes.extend([Node::Leaf; 2]);
             let trees = Trees::new(inputs as usize, vec![0], &nodes).unwrap();
+            assert_eq!(trees.nodes().collect::<Vec<_>>(), nodes);
             let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
-            for rows in [1, 7, 8, 9, GROUP as u32, 2 * GROUP as u32 + 3] {
+            let (together, group) = (ROWS as u32, GROUP as u32);
+            for rows in [1, together - 1, together, together + 1, group, 2 * group + 3] {
                 let values: Vec<f64> = (0..rows * inputs).map(share).collect();
                 let mut found = vec![0; rows as usize];
                 trees.leaves_of_rows(0, &trees.coded(&values), &mut found);
                 let wanted: Vec<u32> = values.chunks_exact(inputs as usize).map(|row| trees.leaf(0, &row)).collect();
                 assert_eq!(found, wanted);
+                for (row, leaf) in values.chunks_exact(inputs as usize).zip(wanted) {
+                    trees.leaves_for(row, |found| assert_eq!(found, leaf));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_keep_what_they_are_told() {
+        for column in [0, 1, 63, 64, 1023, 1024, u16::MAX - 1] {
+            for (left, code) in [(0, 1), (MAX_NODES as u32 - 1, NEVER), (12_345, 54_321)] {
+                let step = Step::new(left, column, code);
+                assert_eq!((step.left(), step.column(), step.code()), (left, column, code));
+                assert_eq!(step.short_column(), usize::from(column) % SHORT);
             }
         }
     }

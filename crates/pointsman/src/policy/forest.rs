@@ -9,7 +9,7 @@ use super::unseen::Unseen;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Slopes, slopes_within};
-use crate::forest::{Forest, LeafRows, add_up, inputs};
+use crate::forest::{Forest, LeafRows, add_leaf, add_up, inputs};
 use crate::loss::{Account, Loss};
 use crate::partition::{CellId, Edges};
 use crate::predictions::in_its_precision;
@@ -266,14 +266,10 @@ impl Leaves {
     /// Adds up a query's leaves into `out` and divides: the score, then the losses.
     #[inline]
     fn average<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64], out: &mut [f64]) {
-        inputs::leaves_for(self.forest.trees(), prediction, peak, features, |leaf| self.add(leaf, out));
+        inputs::leaves_for(self.forest.trees(), prediction, peak, features, |leaf| {
+            add_leaf(&self.values, leaf, out);
+        });
         self.finish(prediction, out);
-    }
-
-    #[inline(always)]
-    fn add(&self, leaf: u32, out: &mut [f64]) {
-        let leaf = &self.values[leaf as usize * self.width..][..self.width];
-        out.iter_mut().zip(leaf).for_each(|(sum, value)| *sum += value);
     }
 
     /// Divides what was added up, and adds what the prediction says of itself.

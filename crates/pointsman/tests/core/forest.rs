@@ -187,17 +187,18 @@ fn neither_row_order_nor_threads_matter() {
     let mut order: Vec<usize> = (0..table.rows()).collect();
     Rng::new(4).shuffle(&mut order);
     let shuffled = reordered(&table, &order);
-    for partition in [Partition::tree(), Partition::honest_forest(12), Partition::forest(12), Partition::auto()] {
+    let pools = [1, 2].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+    for partition in [Partition::tree(), Partition::honest_forest(13), Partition::forest(13), Partition::auto()] {
         let learn = |table: &Table, threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| Router::learn(table, &partition, 7, &|| ()).unwrap())
+            pools[threads - 1].install(|| Router::learn(table, &partition, 7, &|| ()).unwrap())
         };
         let (router, choice) = learn(&table, 2);
         assert_eq!((&router, &choice), (&learn(&shuffled, 1).0, &learn(&shuffled, 1).1), "{partition}");
         let same = learn(&shuffled, 1).0;
         let acts = Task::new(Loss::zero_one()).route("expert", Oracle::bayes(), 0.05).unwrap();
         for task in [task(), acts] {
-            let (a, b) = (router.policy(&task).unwrap(), same.policy(&task).unwrap());
+            let a = pools[1].install(|| router.policy(&task).unwrap());
+            let b = pools[0].install(|| same.policy(&task).unwrap());
             for row in 0..50 {
                 let decide = |policy: &pointsman::Policy| {
                     let features: &[f64] = if policy.cells().features().is_empty() { &[] } else { table.features(row) };
