@@ -97,7 +97,7 @@ def calibration(rows=1_000_000):
     ]
 
 
-def another_loss(rows=50_000, queries=100_000, repeats=3):
+def another_loss(rows=50_000, queries=100_000, repeats=7):
     """A loss nobody has asked for yet: valuing what was learned against training a booster for it; then deciding."""
     probs, votes, features = arrays.featured(rows, 6)
     test, _, test_features = arrays.featured(queries, 7)

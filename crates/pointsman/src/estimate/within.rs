@@ -42,6 +42,7 @@ impl Slopes {
 
 /// What rows with two labels have in common in a leaf: their weight, and what is added up for a row that the leaf's tree was not grown
 /// on: 1, then mean loss, entropy of labels, G, Q and e.
+#[derive(Clone, Copy)]
 struct Means {
     weight: f64,
     told: [f64; 6],

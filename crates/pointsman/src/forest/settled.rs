@@ -305,7 +305,7 @@ impl LeafRows {
     }
 
     /// Adds up numbers of each row over the rows of each leaf of the first trees, and makes of a leaf's sums what is wanted.
-    pub(crate) fn add_up<const N: usize, T: Send>(
+    pub(crate) fn add_up<const N: usize, T: Copy + Send>(
         &self,
         trees: &Trees,
         count: usize,
@@ -333,7 +333,7 @@ impl LeafRows {
         };
         let firsts: Vec<usize> = (0..count).step_by(IN_STEP).collect();
         let made: Vec<Vec<T>> = firsts.into_par_iter().map(of_some).collect();
-        made.into_iter().flatten().collect()
+        made.concat()
     }
 
     /// What the votes of a leaf tell together; `None` if items have different numbers of labels, or one.

@@ -236,18 +236,19 @@ impl Leaves {
                 |leaf: usize| Some(values[leaf * width + LOW]).filter(|low| *low == values[leaf * width + HIGH]);
             slopes = slopes_within(&write.per_row, forest.trees(), members, noise);
         }
-        if !slopes.are_none() {
-            if values.chunks_exact(width).any(|leaf| leaf[LOW] != leaf[HIGH]) {
-                error_at = width;
-                let wider = |leaf: &[f64]| leaf.iter().copied().chain([0.0]).collect::<Vec<_>>();
-                values = values.chunks_exact(width).flat_map(wider).collect();
-                width += 1;
-            }
-            let own = values.chunks_exact_mut(width).enumerate();
-            own.for_each(|(leaf, own)| own[error_at] = members.error(leaf));
+        if !slopes.are_none() && values.chunks_exact(width).any(|leaf| leaf[LOW] != leaf[HIGH]) {
+            error_at = width;
+            let wider = |leaf: &[f64]| leaf.iter().copied().chain([0.0]).collect::<Vec<_>>();
+            values = values.chunks_exact(width).flat_map(wider).collect();
+            width += 1;
         }
         let freed = write.per_row.freed(slopes, forest.trees(), members);
-        values.chunks_exact_mut(width).zip(freed).for_each(|(own, freed)| own[1] = freed);
+        for (leaf, (own, freed)) in values.chunks_exact_mut(width).zip(freed).enumerate() {
+            own[1] = freed;
+            if !slopes.are_none() {
+                own[error_at] = members.error(leaf);
+            }
+        }
         let (loss, unseen) = (loss.clone(), OnceLock::new());
         let (forest, edges, members, oracles) = (forest.clone(), edges.clone(), members.clone(), oracles.clone());
         Ok(Some(Self { forest, edges, width, values, loss, slopes, error_at, members, table, oracles, unseen }))
