@@ -10,7 +10,7 @@ pub(super) const NEVER: u16 = u16::MAX;
 const MISSING: u16 = NEVER - 1;
 
 /// Queries whose codes are looked for in step.
-const IN_STEP: usize = 8;
+pub(super) const IN_STEP: usize = 8;
 
 /// The distinct thresholds of each input, in order.
 ///
@@ -89,14 +89,15 @@ impl Cuts {
         }
     }
 
-    /// Writes the codes of many queries, so many to each: some queries in step, so that one's wait is another's work.
+    /// Writes the codes of many queries, so many to each: input by input, some queries in step, so that one's wait is another's work.
     pub(super) fn encode_all(&self, inputs: &[f64], stride: usize, out: &mut [u16]) {
         let width = self.inputs();
-        for (rows, out) in inputs.chunks(IN_STEP * width).zip(out.chunks_mut(IN_STEP * stride)) {
-            for input in 0..width {
+        for input in 0..width {
+            let cuts = self.of_input(input);
+            for (rows, out) in inputs.chunks(IN_STEP * width).zip(out.chunks_mut(IN_STEP * stride)) {
                 let mut values = [f64::NAN; IN_STEP];
                 values.iter_mut().zip(rows.chunks_exact(width)).for_each(|(x, row)| *x = row[input]);
-                let found = count_up_to(self.of_input(input), values);
+                let found = count_up_to(cuts, values);
                 for ((out, x), found) in out.chunks_exact_mut(stride).zip(values).zip(found) {
                     out[2 * input..][..2].copy_from_slice(&codes_of(x, found));
                 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::crown::{Crown, FEW, GROUP};
-use super::cuts::{Cuts, NEVER};
+use super::cuts::{Cuts, IN_STEP, NEVER};
 use super::inputs::{Inputs, SIDE_BY_SIDE};
 use crate::error::{Error, Result};
 
@@ -247,8 +247,10 @@ impl Trees {
     pub(crate) fn coded(&self, inputs: &[f64]) -> Coded {
         let stride = self.cuts.columns().max(SHORT);
         let mut codes = vec![0; inputs.len() / self.inputs() * stride];
-        let rows = codes.par_chunks_mut(GROUP * stride).zip(inputs.par_chunks(GROUP * self.inputs()));
-        rows.for_each(|(codes, inputs)| self.cuts.encode_all(inputs, stride, codes));
+        // Queries with many codes lie too far apart to be taken together.
+        let together = if stride == SHORT { GROUP } else { IN_STEP };
+        let rows = codes.par_chunks_mut(together * stride).zip(inputs.par_chunks(together * self.inputs()));
+        rows.with_min_len(GROUP / together).for_each(|(codes, inputs)| self.cuts.encode_all(inputs, stride, codes));
         let (width, rows) = (self.cuts.columns(), codes.len() / stride);
         let groups = rows / GROUP + usize::from(rows % GROUP >= FEW);
         let mut columns = vec![[0; GROUP]; groups * width];
