@@ -395,7 +395,8 @@ pub(crate) struct DiagnoseArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Experiments: routing, losses, three-way, correlation, cells, labels and rows are the paper's; forest,
-oracles and budgets go beyond it; all.
+oracles and budgets go beyond it; numbers simulates how far what Pointsman prints is from the truth
+(numbers:TOPIC for one topic); all.
 
 Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
 DIR/figures. A run that was stopped continues where it was when the same command is given again.

@@ -30,7 +30,10 @@ pub(crate) use with_lab::run;
 mod with_lab {
     use std::sync::Mutex;
 
-    use pointsman_lab::{Error, Experiment, Monitor, Settings, draw, load_results, publish, reproduce};
+    use pointsman_lab::{
+        Error, Experiment, Monitor, NUMBERS, Settings, draw, load_results, measure_numbers, numbers_topics, publish,
+        reproduce,
+    };
 
     use super::ReproduceArgs;
     use crate::failure::Hint;
@@ -66,12 +69,19 @@ mod with_lab {
     }
 
     pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
-        let experiments = Experiment::named(&args.experiment)?;
+        let topics = numbers_topics(if args.experiment == "all" { NUMBERS } else { &args.experiment })?;
+        let about_numbers_only = topics.is_some() && args.experiment != "all";
+        let experiments = if about_numbers_only { Vec::new() } else { Experiment::named(&args.experiment)? };
         let mut settings = if args.quick { Settings::quick(&args.output) } else { Settings::full(&args.output) };
         settings.seeds = args.seeds.unwrap_or(settings.seeds);
         settings.data.clone_from(&args.data);
         let bars = Bars { bar: Mutex::new(None), writing: Writing::start() };
-        let outcome = reproduce(&experiments, &settings, &bars);
+        let outcome = reproduce(&experiments, &settings, &bars).and_then(|mut outcome| {
+            if let Some(topics) = &topics {
+                outcome.files.extend(measure_numbers(topics, &settings, &bars)?.files);
+            }
+            Ok(outcome)
+        });
         drop(bars);
         let outcome = match outcome {
             Err(Error::MissingData(message)) => {

@@ -145,6 +145,11 @@ impl Settings {
         Self { seeds: 2, test_rows: 50_000, ..Self::full(output) }
     }
 
+    /// Whether the run is a quick one: fewer test rows than the paper's.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.test_rows < Self::full("").test_rows
+    }
+
     /// Checks that every size is usable.
     ///
     /// # Errors

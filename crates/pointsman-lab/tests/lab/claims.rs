@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use pointsman_lab::{
-    DATA_VARIABLE, DataFolder, Dataset, Experiment, Settings, Silent, Verdict, beyond_page, claims, draw, load_results,
-    paper_page, reproduce, shown_figures,
+    DATA_VARIABLE, DataFolder, Dataset, Experiment, Settings, Silent, Verdict, beyond_page, claims, draw, load_numbers,
+    load_results, missing_numbers, numbers_page, paper_page, reproduce, shown_figures,
 };
 use serde_json::Value;
 
@@ -162,6 +162,13 @@ fn the_pages_in_docs_are_what_the_results_say() {
     assert!(page == paper_page(&published), "docs/paper.md is not what docs/results give: publish them again");
     let page = std::fs::read_to_string(docs.join("beyond.md")).unwrap();
     assert!(page == beyond_page(&published), "docs/beyond.md is not what docs/results give: publish them again");
+    let numbers = load_numbers(&docs.join("results")).unwrap();
+    assert!(missing_numbers(&numbers).is_empty(), "no published results of {:?}", missing_numbers(&numbers));
+    let page = std::fs::read_to_string(docs.join("numbers.md")).unwrap();
+    assert!(
+        page == numbers_page(&numbers),
+        "docs/numbers.md is not what docs/results/numbers give: publish them again"
+    );
     for name in shown_figures(&published) {
         assert!(docs.join("figures").join(format!("{name}.svg")).is_file(), "docs/figures/{name}.svg is not there");
     }

@@ -1,0 +1,143 @@
+//! The page "What the numbers mean, and how we know": simulations in worlds of known truth, one file per topic.
+//!
+//! A [`Topic`] measures how far numbers that users see are from the truth, and writes the section of the page that reports it.
+//! Results are kept per topic, so that one topic can be measured again without the others:
+//! `pointsman reproduce numbers:costs -o DIR --publish docs`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::run::{Outcome, write_json};
+use crate::settings::{Monitor, Settings};
+
+/// What the command line calls all topics together.
+pub const NUMBERS: &str = "numbers";
+
+/// Worlds are divided by this in a quick run.
+const QUICK_DIVISOR: usize = 10;
+
+/// One section of the page: a simulation, and what to say about its results.
+struct Topic {
+    /// The name of its results file and on the command line.
+    name: &'static str,
+    /// Raised when its numbers get another meaning, so that old results are not taken for new ones.
+    version: u64,
+    /// How many worlds a full run draws per setting.
+    worlds: usize,
+    /// Simulates so many worlds per setting, from fixed seeds.
+    measure: fn(usize) -> Result<Value>,
+    /// The section of the page, as Markdown that begins with a heading of the second level.
+    section: fn(&Value) -> String,
+}
+
+/// All topics, in the order of the page.
+const TOPICS: &[Topic] = &[];
+
+/// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.
+///
+/// # Errors
+/// If there is no topic of that name.
+pub fn numbers_topics(text: &str) -> Result<Option<Vec<&'static str>>> {
+    let Some(rest) = text.strip_prefix(NUMBERS) else { return Ok(None) };
+    let all = || TOPICS.iter().map(|topic| topic.name);
+    match rest.strip_prefix(':') {
+        None if rest.is_empty() => Ok(Some(all().collect())),
+        Some(name) => match all().find(|topic| *topic == name) {
+            Some(topic) => Ok(Some(vec![topic])),
+            None => {
+                let known = all().collect::<Vec<_>>().join(", ");
+                Err(Error::Setting(format!("unknown topic {name:?} of the numbers: use one of {known}")))
+            }
+        },
+        None => Ok(None),
+    }
+}
+
+/// Measures topics, leaving out those that the output folder has already. A run of few seeds is a quick one: a tenth of the worlds.
+///
+/// # Errors
+/// If a simulation fails, the folder cannot be written, or the monitor says stop. Topics finished before stay.
+pub fn measure_numbers(topics: &[&str], settings: &Settings, monitor: &dyn Monitor) -> Result<Outcome> {
+    let folder = settings.output.join(NUMBERS);
+    fs::create_dir_all(&folder).map_err(|source| Error::folder(&folder, source))?;
+    let wanted: Vec<&Topic> = TOPICS.iter().filter(|topic| topics.contains(&topic.name)).collect();
+    monitor.begin("numbers", wanted.len() as u64);
+    let mut outcome = Outcome { files: Vec::new(), missing: None, measured: 0, kept: 0 };
+    for topic in wanted {
+        if !monitor.keep_going() {
+            return Err(Error::Interrupted);
+        }
+        let worlds = if settings.is_quick() { topic.worlds.div_ceil(QUICK_DIVISOR) } else { topic.worlds };
+        let parameters = json!({ "version": topic.version, "worlds": worlds });
+        let path = folder.join(format!("{}.json", topic.name));
+        if read(&path).is_some_and(|kept| kept["parameters"] == parameters) {
+            outcome.kept += 1;
+        } else {
+            let numbers = (topic.measure)(worlds)?;
+            write_json(&path, &json!({ "topic": topic.name, "parameters": parameters, "numbers": numbers }))?;
+            outcome.measured += 1;
+        }
+        outcome.files.push(path);
+        monitor.step();
+    }
+    Ok(outcome)
+}
+
+fn read(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Reads the results of all topics in a folder: topic → file.
+///
+/// # Errors
+/// If a file is there and is not a topic's results.
+pub fn load_numbers(folder: &Path) -> Result<BTreeMap<&'static str, Value>> {
+    let mut out = BTreeMap::new();
+    for topic in TOPICS {
+        let path = folder.join(NUMBERS).join(format!("{}.json", topic.name));
+        if !path.exists() {
+            continue;
+        }
+        let value = read(&path).filter(|value| value["topic"] == topic.name);
+        out.insert(
+            topic.name,
+            value.ok_or_else(|| Error::results(&path, format!("not the results of {}", topic.name)))?,
+        );
+    }
+    Ok(out)
+}
+
+/// The topics that results are missing of.
+#[must_use]
+pub fn missing_numbers(results: &BTreeMap<&'static str, Value>) -> Vec<&'static str> {
+    TOPICS.iter().map(|topic| topic.name).filter(|name| !results.contains_key(name)).collect()
+}
+
+const INTRODUCTION: &str = "\
+# What the numbers mean, and how we know
+
+<!-- Written by `pointsman reproduce numbers` from docs/results/numbers: do not edit by hand. -->
+
+Every number that Pointsman prints is an estimate from finitely many rows with finitely many labels. This page says what each of them
+estimates, and how far it was from the truth in simulated worlds whose truth is known. Seeds are fixed, so that
+`pointsman reproduce numbers` gives the same figures again. Bias is the mean of estimate minus truth over worlds; coverage is the share of
+worlds whose truth lies within 1.96 standard errors of the estimate (nominal: 0.95).
+
+";
+
+/// The page `docs/numbers.md`, from the results of every topic.
+#[must_use]
+pub fn numbers_page(results: &BTreeMap<&'static str, Value>) -> String {
+    let mut page = String::from(INTRODUCTION);
+    for topic in TOPICS {
+        if let Some(file) = results.get(topic.name) {
+            page += (topic.section)(&file["numbers"]).trim();
+            page += "\n\n";
+        }
+    }
+    page.trim_end().to_owned() + "\n"
+}
