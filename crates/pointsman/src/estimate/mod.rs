@@ -7,6 +7,7 @@
 
 mod between;
 mod dirichlet;
+mod enclosure;
 mod leaves;
 mod moments;
 mod npmle;
@@ -24,6 +25,7 @@ use crate::simplex::dot;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use dirichlet::draw_into;
+pub(crate) use enclosure::Enclosure;
 pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
