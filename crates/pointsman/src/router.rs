@@ -4,6 +4,7 @@
 //! answered later; a task never changes it.
 
 mod exact;
+pub(crate) mod label_free;
 mod learn;
 mod partial;
 
@@ -189,7 +190,7 @@ impl Router {
         }
         check_size(table.rows(), trees.count())?;
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let order = canonical_order(table, &columns);
+        let order = label_free::order_of_table(table, 0);
         let settled = Forest::settle(trees, seed, table, &order, &columns)?;
         let edges = Edges::quantiles(settled.scores.iter().copied(), SCORE_BINS, double);
         let found: Vec<CellId> = settled.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
@@ -492,17 +493,6 @@ fn starts_of(found: &[CellId], cells: usize) -> (Vec<u32>, Vec<u32>) {
     found.iter().for_each(|cell| starts[cell.index() + 1] += 1);
     (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
     (starts.clone(), starts)
-}
-
-/// The rows in order of confidence and content: the same whatever the order of the table.
-fn canonical_order(table: &Table, columns: &[usize]) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..table.rows() as u32).collect();
-    order.par_sort_unstable_by(|&a, &b| {
-        let (a, b) = (a as usize, b as usize);
-        let by_confidence = table.peak(a).key().total_cmp(&table.peak(b).key());
-        by_confidence.then_with(|| compare_content(table, columns, a, b))
-    });
-    order
 }
 
 fn check_rows(table: &Table) -> Result<()> {

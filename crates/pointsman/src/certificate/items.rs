@@ -1,21 +1,17 @@
 //! A cell's rows in the order in which they are bet on.
 //!
-//! Bets are fair only if the order tells nothing about the labels, and results must not depend on the order of the table.
-//! The rows of a cell are stored in an order that only depends on *which* rows there are. A random permutation of these
-//! places, drawn independently of the labels, makes the sequence of rows one of independent draws again: given which rows
-//! there are, independent draws come in every order equally often. It is drawn from a hash of the seed, the cell
-//! and the predictions in it, so that each table has a permutation of its own and no label enters.
+//! Bets are fair only if the order tells nothing about the labels, and results must not depend on the order of the table:
+//! [`label_free::order`] gives such an order. Given which rows there are, independent draws come in every order equally
+//! often, so the rows in a random order drawn without their labels are independent draws again.
 //!
 //! Sorting by a hash of each row would not do: rows of equal predictions would come together, and then one row says what to
 //! expect of the next.
 
-use rand_pcg::Pcg64;
-use rand_pcg::rand_core::SeedableRng;
-
-use crate::mix::{mix, shuffle};
 use crate::partition::CellId;
-use crate::router::Router;
+use crate::router::{Router, label_free};
 use crate::votes::Votes;
+
+const BETTING_SEED: u64 = 0x5EED;
 
 /// Rows in betting order: what statistics are made of.
 #[derive(Debug, Clone)]
@@ -96,15 +92,8 @@ impl Items {
 /// are not. One row for each edge is left out, the first in betting order where several have its value.
 fn order(router: &Router, cell: CellId) -> (Vec<u32>, usize) {
     let (table, cells) = (router.rows(), router.cells());
-    let mixture = router.mixture(cell);
-    let mut hash = mix(0x5EED ^ u64::from(cell.0), 0);
-    let mut rows: Vec<u32> = mixture.rows().map(|row| row as u32).collect();
-    for &row in &rows {
-        for x in &*table.prediction(row as usize) {
-            hash = mix(hash, x.to_bits());
-        }
-    }
-    shuffle(&mut rows, &mut Pcg64::seed_from_u64(hash));
+    let rows = router.mixture(cell).rows().map(|row| row as u32);
+    let mut rows = label_free::order(table, rows, BETTING_SEED ^ u64::from(cell.0));
     let mut left_out = vec![false; cells.axes().len()];
     let before = rows.len();
     rows.retain(|&row| {

@@ -1,11 +1,11 @@
-//! Halves of a table, drawn by content: the order of the rows does not matter.
+//! Halves of a table, drawn by what is known of its rows but their votes: neither these nor the order of the rows matter.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
 use crate::error::{Error, Result};
 use crate::mix::shuffle;
-use crate::router::compare_content;
+use crate::router::label_free;
 use crate::table::Table;
 
 /// More rows than this are sampled: the answers would not change, the time would.
@@ -22,22 +22,17 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    /// Sorts a table by content, and samples it if it is very long.
+    /// Brings a table into an order that depends on neither votes nor the order given, and samples it if it is very long.
     pub(super) fn of(table: &Table) -> Result<Self> {
         if !table.has_votes() {
             return Err(Error::Table("a diagnosis needs votes: columns votes_<class>, labels or annotations".into()));
         }
-        let rows = u32::try_from(table.rows())
-            .map_err(|_| Error::Table(format!("{} rows are too many: sample the table", table.rows())))?;
-        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let mut origin: Vec<u32> = (0..rows).collect();
-        let by_content = |a: &u32, b: &u32| compare_content(table, &columns, *a as usize, *b as usize);
-        origin.sort_by(by_content);
-        if origin.len() > MOST_ROWS {
-            shuffle(&mut origin, &mut Pcg64::seed_from_u64(SEED));
-            origin.truncate(MOST_ROWS);
-            origin.sort_by(by_content);
+        if u32::try_from(table.rows()).is_err() {
+            return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
         }
+        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+        let mut origin = label_free::order_of_table(table, SEED);
+        origin.truncate(MOST_ROWS);
         Ok(Self { rows: table.select(&origin, &columns), origin })
     }
 
@@ -54,8 +49,8 @@ impl Ordered {
     }
 }
 
-/// Two random halves of a table with votes, one to calibrate on and one to prove it on. Content draws them: the order of the
-/// rows does not matter. Very long tables are sampled.
+/// Two random halves of a table with votes, one to calibrate on and one to prove it on. Which row is in which half depends on
+/// neither the votes nor the order of the rows. Very long tables are sampled.
 ///
 /// # Errors
 /// If the table has no votes or fewer than two rows.

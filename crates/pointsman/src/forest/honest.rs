@@ -13,14 +13,14 @@ use crate::table::Table;
 /// Folds of the cross-validation that chooses the leaf size.
 const FOLDS: u64 = 4;
 
-/// The rows of a table that divide and those that are kept, each in canonical order.
+/// The rows of a table that divide and those that are kept, each in label-free order.
 pub(crate) struct Halves {
     pub(crate) divide: Vec<u32>,
     pub(crate) kept: Vec<u32>,
 }
 
 impl Halves {
-    /// A row's half is told by its rank in the canonical order: those whose hashes are above the median divide. Of an odd number
+    /// A row's half is drawn by its rank in the label-free order: ranks whose hashes are above the median divide. Of an odd number
     /// of rows one more is kept.
     pub(crate) fn of(order: &[u32], seed: u64) -> Self {
         let hash = |rank: usize| nth(seed, rank as u64);
@@ -40,7 +40,7 @@ impl Halves {
 /// given: they are as good as new to the leaves, and a leaf may have few of them.
 pub(crate) fn tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) -> Result<Trees> {
     let sample = Sample::of(table, divide, columns)?;
-    let fold = |row: usize| nth(nth(seed, 1), row as u64) % FOLDS;
+    let fold = |row: usize| nth(nth(seed, 1), u64::from(sample.ranks[row])) % FOLDS;
     let rule = |leaf: usize| Rule { leaf, share: 1.0 };
     let errors_of = |&leaf: &usize| -> Result<Vec<f64>> {
         let mut errors = vec![0.0; sample.len()];

@@ -37,7 +37,7 @@ const FEW_INPUTS: usize = 3;
 
 /// Rows with two labels or more, ready to grow trees on.
 pub(super) struct Sample {
-    /// Places in the canonical order.
+    /// Places in the label-free order.
     pub(super) ranks: Vec<u32>,
     pub(super) values: Vec<f64>,
     pub(super) width: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Learned {
 }
 
 impl Sample {
-    /// The rows of a table, in canonical order, that carry two labels or more.
+    /// The rows of a table, in label-free order, that carry two labels or more.
     pub(super) fn of(table: &Table, order: &[u32], columns: &[usize]) -> Result<Self> {
         let paired = |row: usize| table.votes(row).is_some_and(|votes| votes.k() >= 2);
         let ranks: Vec<u32> = (0..order.len() as u32).filter(|&rank| paired(order[rank as usize] as usize)).collect();
@@ -151,7 +151,7 @@ pub(super) fn join(width: usize, grown: &[Grown]) -> Result<Trees> {
     Trees::new(width, roots, &nodes)
 }
 
-/// Grows a forest on a table's rows, taken in canonical order. `step` is called as trees are done.
+/// Grows a forest on a table's rows, taken in label-free order. `step` is called as trees are done.
 pub(crate) fn forest(
     table: &Table,
     order: &[u32],
@@ -251,7 +251,7 @@ pub(crate) fn steps(trees: usize) -> u64 {
     (LEAVES.len() * PILOT + surer + trees.saturating_sub(PILOT)) as u64
 }
 
-/// The rows with two labels, in canonical order.
+/// The rows with two labels, in label-free order.
 fn pairs(table: &Table, order: &[u32]) -> Vec<u32> {
     let paired = |row: &&u32| table.votes(**row as usize).is_some_and(|votes| votes.k() >= 2);
     order.iter().filter(paired).copied().collect()
@@ -262,7 +262,7 @@ pub(crate) fn weights_of_pairs(table: &Table, order: &[u32]) -> Vec<f64> {
     pairs(table, order).into_iter().map(|row| table.weight(row as usize)).collect()
 }
 
-/// The squared error of each row with two labels, in canonical order, by the mean of the others in its cell; by that of all
+/// The squared error of each row with two labels, in label-free order, by the mean of the others in its cell; by that of all
 /// others if it is alone there.
 pub(crate) fn errors_of_cells(table: &Table, order: &[u32], cells: &[u32], count: usize) -> Vec<f64> {
     let rows = pairs(table, order);

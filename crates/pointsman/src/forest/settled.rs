@@ -48,7 +48,7 @@ pub(crate) struct LeafRows {
     shrunk: Option<AllShrunk>,
     /// What the rows of each leaf weigh, and the share of their labels that are not the top class of their row.
     shares: Vec<[f64; 2]>,
-    /// The rank by content of each row that trees may be grown on: by it bags are told.
+    /// The rank in the label-free order of each row that trees may be grown on: bags are drawn by it.
     ranks: Vec<Option<u32>>,
     /// Some rows with two labels or more.
     sample: Vec<u32>,
@@ -73,7 +73,7 @@ pub(crate) struct Settled {
 }
 
 impl Forest {
-    /// Drops a table's rows, taken in canonical order, down the trees.
+    /// Drops a table's rows, taken in label-free order, down the trees.
     ///
     /// # Errors
     /// If the trees do not fit the table, or a leaf stays without rows.

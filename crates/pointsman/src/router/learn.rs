@@ -1,6 +1,6 @@
 //! From a table to a router, also by partitions that learn.
 
-use super::{BACKOFF_BINS, Router, canonical_order, cells_of};
+use super::{BACKOFF_BINS, Router, cells_of, label_free};
 use crate::error::{Error, Result};
 use crate::forest::{self, Halves, HonestForest, Learned};
 use crate::partition::{Axis, Cells, Factor, Partition, TREES};
@@ -119,7 +119,7 @@ impl Router {
         divide: impl FnOnce(&[u32], &[usize]) -> Result<Axis>,
     ) -> Result<Self> {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let halves = Halves::of(&canonical_order(table, &columns), seed);
+        let halves = Halves::of(&label_free::order_of_table(table, 0), seed);
         let kept = table.select(&halves.kept, &columns);
         let axes = vec![divide(&halves.divide, &columns)?];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
@@ -129,8 +129,7 @@ impl Router {
 
     /// The partition of a few that tells unseen rows apart best; a forest must be clearly better to be worth its size.
     fn choose(table: &Table, seed: u64, step: &(dyn Fn() + Sync)) -> Result<(Self, Option<Choice>)> {
-        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-        let order = canonical_order(table, &columns);
+        let order = label_free::order_of_table(table, 0);
         // Nobody asked for so many trees, so that nobody can use fewer.
         let too_large = super::check_size(table.rows(), TREES).is_err();
         let learned = if too_large { None } else { Some(grow(table, TREES, seed, step)?) };
@@ -181,7 +180,7 @@ impl Router {
 fn grow(table: &Table, trees: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Result<Learned> {
     super::check_size(table.rows(), trees)?;
     let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-    forest::forest(table, &canonical_order(table, &columns), &columns, trees, seed, step)
+    forest::forest(table, &label_free::order_of_table(table, 0), &columns, trees, seed, step)
 }
 
 /// The mean of what is known, by weight, and its standard error.

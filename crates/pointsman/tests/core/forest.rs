@@ -474,7 +474,8 @@ fn one_tree_has_a_leaf_size_of_its_own() {
         let pointsman::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
         forest.trees().nodes().collect()
     };
-    let (one, many) = (nodes(1), nodes(25));
+    // As many as look for the leaf size.
+    let (one, many) = (nodes(1), nodes(20));
     assert_eq!(one, many[..one.len()]);
     assert!(one.iter().filter(|node| **node == Node::Leaf).count() > 4, "leaves of 250 rows were not chosen");
 }
@@ -662,8 +663,8 @@ fn companions_are_the_rows_the_costs_rest_on() {
 
 #[test]
 fn weights_count_as_rows() {
-    let table = world(600, 3, 19);
-    let weights = (0..600).map(|i| if i % 3 == 0 { 5.0 } else { 0.5 }).collect();
+    let table = world(1_200, 3, 19);
+    let weights = (0..1_200).map(|i| if i % 3 == 0 { 5.0 } else { 0.5 }).collect();
     let heavy = table.clone().with_weights(weights).unwrap();
     for partition in [Partition::tree(), Partition::honest_forest(5), Partition::forest(5)] {
         let (a, b) = (Router::calibrate(&table, &partition).unwrap(), Router::calibrate(&heavy, &partition).unwrap());

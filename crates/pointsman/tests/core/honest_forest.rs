@@ -246,7 +246,7 @@ fn cells_are_not_picked_by_their_own_noise() {
     let loss = Loss::brier();
     // By how much the reducible loss of the uppermost cell is above the truth.
     let mut off = [vec![], vec![]];
-    for draw in 0..80 {
+    for draw in 0..160 {
         let (table, fresh) = (world(500, 2, 3, 100 + draw), world(2_000, 2, 3, 500 + draw));
         let honest = Router::calibrate(&table, &Partition::honest_forest(4)).unwrap();
         let last = CellId(honest.cells().count() as u32 - 1);

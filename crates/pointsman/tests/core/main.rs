@@ -11,6 +11,7 @@ mod evaluation;
 mod forest;
 mod golden;
 mod honest_forest;
+mod honest_splits;
 mod invariance;
 mod layering;
 mod limits;

@@ -1,0 +1,191 @@
+//! An order of rows that tells nothing about their labels: halves, bags, folds and bets are drawn by it.
+//!
+//! Results must not depend on the order of the table, so the order has to come from the rows themselves. Sorting them by
+//! content, votes included, and drawing by rank is not independent of the votes: where predictions tie, the row with
+//! more votes for one class always has the higher rank, and whatever is drawn by rank favours it in the same way in every
+//! table.
+//!
+//! Here rows are sorted by a hash of everything but their votes, and then shuffled, with a seed made of the same hashes. A
+//! row that has no equal is therefore placed without a look at any vote. Rows that are equal up to votes and weight
+//! trade places by a shuffle of their own. Its seed also holds the set of their votes: a seed without it would repeat one
+//! permutation of the sorted votes whenever the same items are labelled again, and with it the same error. Given the
+//! set, every assignment of votes to places is equally likely, which is all that independence from the votes asks.
+//!
+//! Content is hashed in single precision: the same table as `f32`, `f64` or decimal text is divided alike.
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+use rayon::prelude::*;
+
+use super::compare_content;
+use crate::mix::{mix, shuffle};
+use crate::predictions::in_its_precision;
+use crate::simplex::Real;
+use crate::table::Table;
+use crate::votes::Votes;
+
+/// The given rows of a table in a random order that depends on neither their votes nor their order. Another seed gives
+/// another order.
+pub(crate) fn order(table: &Table, rows: impl IntoIterator<Item = u32>, seed: u64) -> Vec<u32> {
+    let mut keyed: Vec<(u64, u32)> = rows.into_iter().map(|row| (0, row)).collect();
+    keyed.par_iter_mut().with_min_len(1 << 10).for_each(|(key, row)| *key = content_hash(table, *row as usize));
+    let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+    keyed.par_sort_unstable_by(|(a_key, a), (b_key, b)| {
+        let by_content = || compare_content(table, &columns, *a as usize, *b as usize);
+        a_key.cmp(b_key).then_with(by_content).then(a.cmp(b))
+    });
+    let sum = keyed.iter().fold(0_u64, |sum, (key, _)| sum.wrapping_add(*key));
+    let seed = mix(mix(seed, keyed.len() as u64), sum);
+    let mut order: Vec<u32> = Vec::with_capacity(keyed.len());
+    for tied in keyed.chunk_by(|(a, _), (b, _)| a == b) {
+        let start = order.len();
+        order.extend(tied.iter().map(|(_, row)| row));
+        if tied.len() > 1 {
+            shuffle_tied(table, &mut order[start..], mix(seed, tied[0].0));
+        }
+    }
+    shuffle(&mut order, &mut Pcg64::seed_from_u64(seed));
+    order
+}
+
+/// All rows of a table in such an order.
+pub(crate) fn order_of_table(table: &Table, seed: u64) -> Vec<u32> {
+    order(table, 0..table.rows() as u32, seed)
+}
+
+/// The fold of each row of a table, from 0 to `folds` − 1: folds differ in size by one row at most.
+pub(crate) fn folds(table: &Table, folds: usize, seed: u64) -> Vec<u32> {
+    let mut fold_of_row = vec![0; table.rows()];
+    for (place, row) in order_of_table(table, seed).into_iter().enumerate() {
+        fold_of_row[row as usize] = (place % folds.max(1)) as u32;
+    }
+    fold_of_row
+}
+
+/// Lets rows that are equal up to their votes, sorted by these, trade places.
+fn shuffle_tied(table: &Table, tied: &mut [u32], seed: u64) {
+    let votes = tied.iter().filter_map(|&row| table.votes(row as usize)).flat_map(Votes::counts);
+    let seed = votes.fold(seed, |hash, &count| mix(hash, u64::from(count)));
+    shuffle(tied, &mut Pcg64::seed_from_u64(seed));
+}
+
+/// A hash of all that is known of a row but its votes, its truth and its weight: twice the weight of all rows changes nothing.
+fn content_hash(table: &Table, row: usize) -> u64 {
+    // Adding zero makes the two zeros one.
+    let add = |hash: u64, x: f64| mix(hash, u64::from((x as f32 + 0.0).to_bits()));
+    let classes = table.classes().len();
+    let mut hash =
+        in_its_precision!(table.given(row), prediction => prediction.iter().fold(0, |hash, x| add(hash, x.to_f64())));
+    hash = table.features(row).iter().copied().fold(hash, add);
+    for (_, answers) in table.oracles() {
+        hash = answers[row * classes..][..classes].iter().copied().fold(hash, add);
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forest::{Bag, Halves};
+    use crate::mix::{nth, uniform};
+
+    /// Nine predictions, a thousand items, three labels each; the same items in every world if `design` is the same.
+    fn tied(design: u64, world: u64) -> Table {
+        let (mut probs, mut votes) = (Vec::new(), Vec::new());
+        for row in 0..1000 {
+            let yes = (1 + nth(design, row) % 9) as f64 / 10.0;
+            probs.extend([1.0 - yes, yes]);
+            let label = |place: u64| u32::from(uniform(nth(world, 4 * row + place)) < 0.3 + 0.4 * yes);
+            let yeses = (0..3).map(label).sum::<u32>();
+            votes.extend([3 - yeses, yeses]);
+        }
+        Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap()
+    }
+
+    /// How far the mean share of yes among the rows drawn is above that of all rows of the same predictions, in standard
+    /// deviations of a random draw of as many rows of each prediction.
+    fn deviation(table: &Table, drawn: &[bool]) -> f64 {
+        let (mut above, mut variance) = (0.0, 0.0);
+        for value in 1..=9 {
+            let is_in = |row: &usize| (table.prediction(*row)[1] - f64::from(value) / 10.0).abs() < 1e-9;
+            let share = |row: usize| table.votes(row).map_or(0.0, |votes| votes.mean(1));
+            let group: Vec<(f64, bool)> = (0..table.rows()).filter(is_in).map(|row| (share(row), drawn[row])).collect();
+            let n = group.len() as f64;
+            let mean = group.iter().map(|(x, _)| x).sum::<f64>() / n;
+            let spread = group.iter().map(|(x, _)| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            let taken: Vec<f64> = group.iter().filter(|(_, drawn)| *drawn).map(|(x, _)| x - mean).collect();
+            above += taken.iter().sum::<f64>();
+            variance += taken.len() as f64 * (1.0 - taken.len() as f64 / n) * spread;
+        }
+        above / variance.sqrt()
+    }
+
+    /// Mean and standard deviation of deviations over worlds are those of chance: 0 and 1, each within four standard errors.
+    #[track_caller]
+    fn is_chance(deviations: &[f64]) {
+        let n = deviations.len() as f64;
+        let mean = deviations.iter().sum::<f64>() / n;
+        let sd = (deviations.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        assert!(mean.abs() < 4.0 / n.sqrt(), "mean {mean:.3} of {n}");
+        assert!((sd - 1.0).abs() < 4.0 / (2.0 * n).sqrt(), "standard deviation {sd:.3} of {n}");
+    }
+
+    fn marked(rows: impl IntoIterator<Item = u32>) -> Vec<bool> {
+        let mut marks = vec![false; 1000];
+        rows.into_iter().for_each(|row| marks[row as usize] = true);
+        marks
+    }
+
+    #[test]
+    fn halves_bags_and_folds_do_not_depend_on_votes() {
+        const WORLDS: u64 = 200;
+        for same_items in [false, true] {
+            let (mut halves, mut bags, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+            for world in 0..WORLDS {
+                let design = if same_items { 0 } else { world };
+                let table = tied(mix(1, design), mix(2, world));
+                let order = order_of_table(&table, 0);
+                halves.push(deviation(&table, &marked(Halves::of(&order, 0).kept)));
+                let in_bag = (0..1000).filter(|&rank| Bag::of(0, 3).holds(rank));
+                bags.push(deviation(&table, &marked(in_bag.map(|rank| order[rank as usize]))));
+                let fold = folds(&table, 5, 7);
+                parts.push(deviation(&table, &fold.iter().map(|&fold| fold == 2).collect::<Vec<_>>()));
+            }
+            is_chance(&halves);
+            is_chance(&bags);
+            is_chance(&parts);
+        }
+    }
+
+    #[test]
+    fn rows_without_equals_are_placed_without_their_votes() {
+        let table = |flip: bool| {
+            let yes = |row: u64| 0.001 * (row as f64 + 0.5);
+            let probs = (0..1000).flat_map(|row| [1.0 - yes(row), yes(row)]).collect();
+            let votes = (0..1000_u64).flat_map(|row| if (nth(1, row) % 2 == 0) == flip { [3, 0] } else { [1, 2] });
+            Table::new(["no", "yes"], probs).unwrap().with_votes(votes.collect()).unwrap()
+        };
+        let orders = [false, true].map(|flip| order_of_table(&table(flip), 0));
+        assert_eq!(orders[0], orders[1]);
+        assert_ne!(orders[0], order_of_table(&table(false), 1));
+    }
+
+    #[test]
+    fn folds_are_even_and_of_the_row_not_of_its_place() {
+        let table = tied(1, 2);
+        let fold = folds(&table, 7, 0);
+        for wanted in 0..7 {
+            assert!((142..=143).contains(&fold.iter().filter(|fold| **fold == wanted).count()));
+        }
+        let turned: Vec<u32> = (0..1000).rev().collect();
+        let other = folds(&table.select(&turned, &[]), 7, 0);
+        let content = |table: &Table, fold: &[u32]| {
+            let of_row =
+                |row: usize| (table.prediction(row)[1].to_bits(), table.votes(row).unwrap().counts()[1], fold[row]);
+            let mut all: Vec<_> = (0..1000).map(of_row).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(content(&table, &fold), content(&table.select(&turned, &[]), &other));
+    }
+}
