@@ -65,7 +65,7 @@ pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{Action, Decision, Decisions, Flip, Level, Policy, Surcharge, Tally, TallySummary, Verdict};
+pub use policy::{Action, Decision, Decisions, Flip, Level, Policy, Promise, Surcharge, Tally, TallySummary, Verdict};
 pub use router::{Candidate, Cap, Choice, Mixture, Partial, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};

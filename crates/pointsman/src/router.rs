@@ -219,11 +219,6 @@ impl Router {
         self.leaves.as_ref()
     }
 
-    /// The calibration rows, for those who keep them longer than the router.
-    pub(crate) fn shared_rows(&self) -> &Arc<Table> {
-        &self.rows
-    }
-
     /// The classes, in order.
     #[must_use]
     pub fn classes(&self) -> &[String] {

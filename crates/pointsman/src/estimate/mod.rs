@@ -13,6 +13,7 @@ mod moments;
 mod npmle;
 mod oracles;
 mod piles;
+mod row_losses;
 mod within;
 
 use std::fmt;
@@ -31,6 +32,7 @@ use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 use piles::Pile;
 pub(crate) use piles::Piles;
+pub(crate) use row_losses::LabelLosses;
 pub(crate) use within::{Slopes, slopes_within};
 
 /// How the irreducible loss is estimated.

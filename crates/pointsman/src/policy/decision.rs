@@ -90,7 +90,7 @@ impl<'p> Decision<'p> {
     #[must_use]
     pub fn lots(&self) -> Option<f64> {
         match &self.own {
-            Some(own) => self.policy.surcharge.filter(|_| own.code != own.kept).map(|surcharge| surcharge.marginal),
+            Some(own) => self.policy.stop.filter(|_| own.code != own.kept).map(|stop| stop.marginal),
             None => self.policy.lots(self.source),
         }
     }

@@ -1,11 +1,10 @@
 //! What a task makes of a forest: losses a leaf, averaged over the trees for each query.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::limit::content;
-use super::unseen::Unseen;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Slopes, slopes_within};
@@ -46,12 +45,8 @@ pub(super) struct Leaves {
     /// Where a leaf has its share of labels that are not the top class: in place of the upper end of the irreducible loss if that is
     /// the lower one in every leaf, behind all others if not.
     error_at: usize,
-    /// The rows of each leaf, and what the task's oracles lose on them.
+    /// The rows of each leaf.
     pub(super) members: Arc<LeafRows>,
-    table: Arc<Table>,
-    oracles: RowLosses,
-    /// The losses of the calibration rows as if they were new: worked out when first asked for, not while deciding.
-    unseen: OnceLock<Unseen>,
 }
 
 /// What values mixtures of the calibration rows for a task.
@@ -64,7 +59,7 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn of(table: &'a Table, loss: &'a Loss, estimator: Estimator, oracles: &'a RowLosses) -> Self {
+    pub(super) fn of(table: &'a Table, loss: &'a Loss, estimator: Estimator, oracles: &'a RowLosses) -> Self {
         Self { table, per_row: PerRow::of(table, loss), loss, estimator, oracles }
     }
 
@@ -187,7 +182,7 @@ impl Decisions {
 
     /// Draws the lots at the margin of a limit by the rows' ids instead of their content.
     pub fn draw_by_ids(&mut self, policy: &Policy, ids: &[String]) {
-        if policy.surcharge().is_none() {
+        if policy.stop.is_none() {
             return;
         }
         for (row, id) in ids.iter().enumerate().take(self.len()) {
@@ -221,8 +216,7 @@ impl Leaves {
                 "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or calibrate by honest-forest:T"
             )));
         }
-        let table = router.shared_rows().clone();
-        let write = Values::of(&table, loss, estimator, oracles);
+        let write = Values::of(router.rows(), loss, estimator, oracles);
         let mut width = 1 + write.width();
         let mut values = vec![0.0; forest.trees().leaves() * width];
         let slots = values.par_chunks_exact_mut(width).enumerate();
@@ -249,19 +243,8 @@ impl Leaves {
                 own[error_at] = members.error(leaf);
             }
         }
-        let (loss, unseen) = (loss.clone(), OnceLock::new());
-        let (forest, edges, members, oracles) = (forest.clone(), edges.clone(), members.clone(), oracles.clone());
-        Ok(Some(Self { forest, edges, width, values, loss, slopes, error_at, members, table, oracles, unseen }))
-    }
-
-    /// The calibration rows as if they were new.
-    pub(super) fn unseen(&self, estimator: Estimator) -> &Unseen {
-        if let Some(unseen) = self.unseen.get() {
-            return unseen;
-        }
-        // Not under the lock: all cores work on it, and one that waits could take on work that waits for the lock.
-        let unseen = Unseen::of(self, &Values::of(&self.table, &self.loss, estimator, &self.oracles));
-        self.unseen.get_or_init(|| unseen)
+        let (forest, edges, members, loss) = (forest.clone(), edges.clone(), members.clone(), loss.clone());
+        Ok(Some(Self { forest, edges, width, values, loss, slopes, error_at, members }))
     }
 
     /// Adds up a query's leaves into `out` and divides: the score, then the losses.
@@ -329,7 +312,7 @@ impl Policy {
         let rows = verdicts.par_iter_mut().zip(losses.par_chunks_exact(leaves.width)).with_min_len(1 << 12);
         rows.for_each(|(slot, row)| *slot = Verdict(leaves.cell(row[0]).0));
         let mut decisions = Decisions { verdicts, losses, width: leaves.width };
-        if self.surcharge.is_some() {
+        if self.stop.is_some() {
             let columns = self.cells.columns_in(table)?;
             let mut features = Vec::with_capacity(columns.len());
             for row in 0..table.rows() {
@@ -377,7 +360,7 @@ impl Policy {
         let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
         let actions = self.actions();
         let (code, kept, margin) = self.price_into(losses, &mut low[..actions], &mut high[..actions]);
-        if self.surcharge.is_some() {
+        if self.stop.is_some() {
             // Decided with the limit as prices, shown at the task's own.
             self.fill_own(&self.task, losses, &mut low[..actions], &mut high[..actions]);
         }
@@ -402,7 +385,7 @@ impl Policy {
         match self.price_into(losses, low, high) {
             (UNDETERMINED, ..) => (false, Course::always(super::cheapest_known(low, high))),
             (code, kept, _) => {
-                let part = self.surcharge.map_or(1.0, |surcharge| surcharge.marginal);
+                let part = self.stop.map_or(1.0, |stop| stop.marginal);
                 (true, Course::by_lot(code.into(), kept.into(), part))
             }
         }

@@ -32,23 +32,43 @@ pub(crate) struct Unit {
     pub(crate) kept: f64,
     /// Loss if routed, the price left out.
     pub(crate) routed: f64,
+    /// The two courses: the best action that is no route, and the best route.
+    pub(crate) actions: [usize; 2],
 }
 
 /// The price that does what a limit asks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Surcharge {
     /// With a budget, what is added to the price of every route; with a target loss, what every route counts with instead of its
     /// own price.
     pub price: f64,
     /// Which part of the queries at the margin is routed: those for which routing and not routing then cost the same.
     pub marginal: f64,
-    /// The share of the calibration rows that is routed.
+    /// The share of queries like the calibration rows that is routed.
     pub share: f64,
-    /// Their expected loss, prices of routes left out; abstaining loses its price.
+    /// Its standard error.
+    pub share_standard_error: f64,
+    /// Their expected loss, prices of routes left out; abstaining loses its price. It is told by rows that the decisions have not
+    /// seen, as in [`Promise`](super::Promise).
     pub loss: f64,
+    /// Its standard error.
+    pub loss_standard_error: f64,
 }
 
-impl Surcharge {
+/// Where routing in the order of gaps stops.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Stop {
+    /// λ.
+    pub(crate) price: f64,
+    /// Which part of the units at the margin is routed.
+    pub(crate) marginal: f64,
+    /// The share of the units that is routed, and what all of them lose.
+    pub(crate) share: f64,
+    pub(crate) loss: f64,
+}
+
+impl Stop {
     /// Finds the price.
     ///
     /// Units are routed in the order of their gaps until the limit is reached. What is not worth routing at λ = 0 never is: a budget
@@ -99,6 +119,15 @@ impl Surcharge {
             _ => Ok(found),
         }
     }
+
+    /// Which part of a unit is routed.
+    pub(crate) fn part_of(&self, unit: &Unit, tie: f64) -> f64 {
+        match unit.gap - self.price {
+            over if over > tie => 1.0,
+            over if over < -tie || !unit.worth => 0.0,
+            _ => self.marginal,
+        }
+    }
 }
 
 impl Policy {
@@ -111,36 +140,73 @@ impl Policy {
         }
         let largest = self.high.iter().copied().fold(0.0, f64::max);
         self.tie = TIE * self.task.loss().rounding().max(largest);
-        self.priced = Some(self.task.clone().with_limit_as_price(0.0));
-        let units: Vec<Unit> = match &self.estimates.leaves {
-            // The costs of a forest are each row's own, and so is what is routed.
-            Some(leaves) => self.units_of(leaves)?,
-            None => {
-                let cells = (0..self.cells.count()).filter_map(|cell| {
-                    let (low, high) = self.priced_costs(cell)?;
-                    let weight = self.estimates.sources[cell].as_ref()?.weight;
-                    Some(self.unit(weight, [&low, &high], &high))
-                });
-                cells.collect()
-            }
-        };
-        let found = Surcharge::find(limit, &units, self.tie)?;
+        let found = self.find_stop(limit)?;
         self.priced = Some(self.task.clone().with_limit_as_price(found.price));
-        self.surcharge = Some(found);
+        self.stop = Some(found);
         self.kept.resize(self.codes.len(), UNDETERMINED);
         for source in 0..self.codes.len() {
-            if let Some((low, high)) = self.priced_costs(source) {
+            if let Some((low, high)) = self.costs_at(self.priced(), source) {
                 (self.codes[source], self.kept[source], self.margins[source]) = self.settle(&low, &high);
             }
         }
         Ok(())
     }
 
-    /// The costs of a source with the limit as prices; `None` if it has no rows.
-    fn priced_costs(&self, source: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    /// Finds how much is routed, and at which price.
+    ///
+    /// Which share of traffic a cell has does not depend on labels, so the cells themselves tell what a budget comes to. What is
+    /// lost does: rows left out tell which share must be routed to reach a target. Rows of a forest are always left out, since
+    /// what is done with them depends on their own labels otherwise.
+    fn find_stop(&self, limit: Limit) -> Result<Stop> {
+        let task = self.at_no_price();
+        let find = |limit: Limit, units: &[Unit]| Stop::find(limit, units, self.tie);
+        if self.has_forest() {
+            let units = self.all_held_out_units(&task).ok_or_else(|| {
+                Error::Task(
+                    "every tree was grown on every calibration row, so that none tells what a limit on routing comes to: grow \
+                     more trees"
+                        .into(),
+                )
+            })?;
+            return find(limit, &units);
+        }
+        let cells = (0..self.cells.count()).filter_map(|cell| {
+            let (low, high) = self.costs_at(&task, cell)?;
+            let weight = self.estimates.sources[cell].as_ref()?.weight;
+            Some(self.unit(&task, weight, [&low, &high], &high))
+        });
+        let cells: Vec<Unit> = cells.collect();
+        match limit {
+            Limit::Budget(_) => find(limit, &cells),
+            Limit::TargetLoss(_) => match self.all_held_out_units(&task) {
+                None => find(limit, &cells),
+                Some(units) => {
+                    // What is worth routing by the cells' own estimates is all that can be routed.
+                    let most = find(Limit::Budget(1.0), &cells)?.share;
+                    let within = find(Limit::Budget(most), &units)?;
+                    let divided = |unit: &Unit| {
+                        let part = within.part_of(unit, self.tie);
+                        let rest = Unit { weight: (1.0 - part) * unit.weight, worth: false, ..*unit };
+                        [Unit { weight: part * unit.weight, ..*unit }, rest]
+                    };
+                    let units: Vec<Unit> = units.iter().flat_map(divided).filter(|unit| unit.weight > 0.0).collect();
+                    let Stop { share, loss, .. } = find(limit, &units)?;
+                    Ok(Stop { loss, ..find(Limit::Budget(share), &cells)? })
+                }
+            },
+        }
+    }
+
+    /// The task with its limit as a price of zero.
+    pub(super) fn at_no_price(&self) -> Task {
+        self.task.clone().with_limit_as_price(0.0)
+    }
+
+    /// The costs of a source at a task's prices; `None` if it has no rows.
+    fn costs_at(&self, task: &Task, source: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         let estimate = self.estimates.sources[source].as_ref()?;
         let (mut low, mut high) = (vec![0.0; self.actions()], vec![0.0; self.actions()]);
-        self.fill(self.priced(), estimate.total, |column| estimate.at(column), &mut low, &mut high);
+        self.fill(task, estimate.total, |column| estimate.at(column), &mut low, &mut high);
         Some((low, high))
     }
 
@@ -159,12 +225,13 @@ impl Policy {
         [if abstains { last } else { 0 }, route]
     }
 
-    /// Queries that are decided by these costs, at λ = 0, and really have those.
-    pub(super) fn unit(&self, weight: f64, [low, high]: [&[f64]; 2], real: &[f64]) -> Unit {
-        let [kept, route] = self.courses(high);
+    /// Queries that are decided by these costs, at the prices of `task` with λ = 0, and really have those.
+    pub(super) fn unit(&self, task: &Task, weight: f64, [low, high]: [&[f64]; 2], real: &[f64]) -> Unit {
+        let actions = self.courses(high);
+        let [kept, route] = actions;
         let gap = high[kept] - high[route];
-        let worth = gap > self.tie || gap >= -self.tie && self.is_free_route(choose(low, high, self.priced()).0);
-        Unit { weight, gap, worth, kept: real[kept], routed: real[route] - self.priced().routes()[route - 1].price() }
+        let worth = gap > self.tie || gap >= -self.tie && self.is_free_route(choose(low, high, task).0);
+        Unit { weight, gap, worth, kept: real[kept], routed: real[route] - task.routes()[route - 1].price(), actions }
     }
 
     /// Whether a tie at λ = 0 is won by a route. A target loss pays for nothing that saves nothing.
@@ -178,13 +245,13 @@ impl Policy {
     #[inline]
     pub(super) fn settle(&self, low: &[f64], high: &[f64]) -> (u8, u8, f64) {
         let (code, margin) = choose(low, high, self.priced());
-        match &self.surcharge {
+        match &self.stop {
             None => (code, code, margin),
-            Some(surcharge) => self.within(surcharge, high, code, margin),
+            Some(stop) => self.within(stop, high, code, margin),
         }
     }
 
-    fn within(&self, surcharge: &Surcharge, costs: &[f64], code: u8, margin: f64) -> (u8, u8, f64) {
+    fn within(&self, stop: &Stop, costs: &[f64], code: u8, margin: f64) -> (u8, u8, f64) {
         let [kept, route] = self.courses(costs);
         let over = costs[kept] - costs[route];
         let alone = |action: usize| {
@@ -193,7 +260,7 @@ impl Policy {
             (action as u8, action as u8, lead)
         };
         // Where nothing may be routed, not even a query that gains more than any calibration row is.
-        if surcharge.share == 0.0 && surcharge.marginal == 0.0 {
+        if stop.share == 0.0 && stop.marginal == 0.0 {
             return alone(kept);
         }
         if over > self.tie {
@@ -203,11 +270,11 @@ impl Policy {
         if over < -self.tie {
             return (code, code, margin);
         }
-        if surcharge.price == 0.0 && !self.is_free_route(code) {
+        if stop.price == 0.0 && !self.is_free_route(code) {
             return if code == UNDETERMINED { (code, code, margin) } else { alone(kept) };
         }
         // A lot that is never, or always, drawn is none.
-        match surcharge.marginal {
+        match stop.marginal {
             0.0 => (kept as u8, kept as u8, 0.0),
             1.0 => (route as u8, route as u8, 0.0),
             _ => (route as u8, kept as u8, 0.0),
@@ -223,7 +290,13 @@ impl Policy {
     /// The price that the task's limit on routing comes to, if it has one.
     #[must_use]
     pub fn surcharge(&self) -> Option<Surcharge> {
-        self.surcharge
+        let Stop { price, marginal, share, loss } = self.stop?;
+        let judged = self.judge_rows();
+        let told = judged.as_ref().map(|judged| [judged.loss.mean(), judged.loss.standard_error()]);
+        let [loss, loss_standard_error] = told.unwrap_or([loss, f64::NAN]);
+        let rows = judged.map_or(f64::NAN, |judged| judged.loss.effective_rows());
+        let share_standard_error = (share * (1.0 - share) / rows).max(0.0).sqrt();
+        Some(Surcharge { price, marginal, share, share_standard_error, loss, loss_standard_error })
     }
 
     /// The task with its limit as prices: every route at what it counts with, and no limit.
@@ -235,14 +308,14 @@ impl Policy {
     /// Which part of the queries of a source is routed where a lot decides; `None` where none does.
     pub(super) fn lots(&self, source: u32) -> Option<f64> {
         let at = source as usize;
-        let marginal = self.surcharge.as_ref()?.marginal;
+        let marginal = self.stop.as_ref()?.marginal;
         (self.kept[at] != self.codes[at]).then_some(marginal)
     }
 
     /// Draws the lot of a query at the margin of a limit by its content.
     #[inline]
     pub(super) fn draw<T: Real>(&self, verdict: Verdict, prediction: &[T], features: &[f64]) -> Verdict {
-        if self.surcharge.is_none() {
+        if self.stop.is_none() {
             return verdict;
         }
         self.settle_lot(verdict, content(prediction, features))
@@ -264,7 +337,7 @@ impl Policy {
 
     /// Whether the lot of a query with costs of its own falls against routing, if it has one.
     pub(super) fn own_lot_falls(&self, own: &Own, bits: impl Iterator<Item = u64>) -> bool {
-        own.code != own.kept && self.surcharge.is_some_and(|surcharge| lot(bits) >= surcharge.marginal)
+        own.code != own.kept && self.stop.is_some_and(|stop| lot(bits) >= stop.marginal)
     }
 }
 
@@ -323,7 +396,7 @@ mod tests {
 
     fn unit(weight: f64, kept: f64, routed: f64, price: f64) -> Unit {
         let gap = kept - routed - price;
-        Unit { weight, gap, worth: gap > 1e-12, kept, routed }
+        Unit { weight, gap, worth: gap > 1e-12, kept, routed, actions: [0, 1] }
     }
 
     fn world(price: f64) -> Vec<Unit> {
@@ -331,19 +404,15 @@ mod tests {
     }
 
     /// What units amount to if those above the price are routed, and of those at it the part.
-    fn replay(found: &Surcharge, units: &[Unit]) -> [f64; 2] {
-        let part = |unit: &Unit| match unit.gap - found.price {
-            over if over > 1e-12 => 1.0,
-            over if over < -1e-12 || !unit.worth => 0.0,
-            _ => found.marginal,
-        };
+    fn replay(found: &Stop, units: &[Unit]) -> [f64; 2] {
+        let part = |unit: &Unit| found.part_of(unit, 1e-12);
         let all: f64 = units.iter().map(|unit| unit.weight).sum();
         let mean = |value: &dyn Fn(&Unit) -> f64| units.iter().map(|unit| unit.weight * value(unit)).sum::<f64>() / all;
         [mean(&part), mean(&|unit| part(unit) * unit.routed + (1.0 - part(unit)) * unit.kept)]
     }
 
-    fn check(limit: Limit, units: &[Unit]) -> Surcharge {
-        let found = Surcharge::find(limit, units, 1e-12).unwrap();
+    fn check(limit: Limit, units: &[Unit]) -> Stop {
+        let found = Stop::find(limit, units, 1e-12).unwrap();
         let [share, loss] = replay(&found, units);
         assert!(
             (found.share - share).abs() < 1e-9 && (found.loss - loss).abs() < 1e-9,
@@ -387,7 +456,7 @@ mod tests {
             assert!((found.share - share).abs() < 1e-9, "{target}: {found:?}");
             assert!(found.loss <= target + 1e-9, "{found:?}");
         }
-        let error = Surcharge::find(Limit::TargetLoss(0.05), &world(0.0), 1e-12).unwrap_err().to_string();
+        let error = Stop::find(Limit::TargetLoss(0.05), &world(0.0), 1e-12).unwrap_err().to_string();
         assert!(error.contains("100.0 %") && error.contains("0.100000"), "{error}");
     }
 

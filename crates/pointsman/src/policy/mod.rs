@@ -4,22 +4,24 @@ mod batch;
 mod choose;
 mod decision;
 mod flips;
+mod folds;
 mod forest;
+mod held_out;
 mod limit;
+mod promise;
 mod realised;
+mod sources;
 mod tally;
 mod unseen;
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
-use crate::estimate::{self, Asked, Column, Decomposition, Estimator, Piles, RowLosses};
+use crate::estimate::{Asked, Column, Decomposition, Estimator, RowLosses};
 use crate::evaluate::Named;
 use crate::loss::Loss;
-use crate::partition::{Axis, CellId, Cells};
-use crate::router::{Mixture, Router, Support};
+use crate::partition::{CellId, Cells};
+use crate::router::{Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::task::{Route, Task};
 use choose::{TIE, UNDETERMINED, cheapest_known, choose};
@@ -28,8 +30,12 @@ pub use decision::{Action, Decision, Level, Verdict};
 pub use flips::Flip;
 pub use forest::Decisions;
 use forest::Leaves;
+use held_out::HeldOut;
 pub(crate) use limit::Course;
+use limit::Stop;
 pub use limit::Surcharge;
+pub use promise::Promise;
+use sources::Valuation;
 pub use tally::{Tally, TallySummary};
 
 /// The most costs, about a gigabyte with both of their ends.
@@ -62,7 +68,7 @@ pub struct Policy {
     codes: Vec<u8>,
     margins: Vec<f64>,
     /// The price that a limit on routing comes to, if there is one, and the task with it.
-    surcharge: Option<Surcharge>,
+    stop: Option<Stop>,
     priced: Option<Task>,
     /// With a limit, what is done with a query whose lot falls against routing: another action than above for the sources at the
     /// margin, the same for all others.
@@ -86,6 +92,11 @@ struct Estimates {
     empty: Vec<u32>,
     /// The losses of a forest's leaves: queries have their own then, and a source is their cell as a whole.
     leaves: Option<Leaves>,
+    /// The calibration rows and what other oracles lose on them: what is promised is told by rows left out.
+    router: Router,
+    oracles: RowLosses,
+    /// Worked out when first asked for, not while deciding.
+    held_out: OnceLock<HeldOut>,
 }
 
 impl Router {
@@ -104,27 +115,13 @@ impl Router {
         if let Some(((forest, _), rows)) = self.cells().forest().zip(self.leaves()) {
             oracles = oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| rows.of(leaf), loss, estimator);
         }
-        let estimate = |piles: &mut Piles, mixture: Mixture<'_>| {
-            let served = if self.is_recalibrated() { mixture.centroid() } else { None };
-            Decomposition::of(mixture, loss, estimator, served.as_deref(), &oracles, piles)
-        };
         let leaves = Leaves::of(self, loss, estimator, &oracles)?;
-        let cells = self.cells().count();
-        let mut sources: Vec<Option<Decomposition>> = (0..cells as u32)
-            .into_par_iter()
-            .map_init(Piles::default, |piles, cell| estimate(piles, self.mixture(CellId(cell))))
-            .collect();
-        if let [Axis::Tree { .. }] = self.cells().axes() {
-            let mixtures: Vec<Mixture<'_>> = (0..cells as u32).map(|cell| self.mixture(CellId(cell))).collect();
-            estimate::shrink_leaves(&mut sources, &mixtures, loss, self.is_recalibrated(), &oracles);
-        }
-        let empty: Vec<u32> = (0..cells as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
+        let valuation = Valuation { router: self, loss, estimator, oracles: &oracles };
+        let mut sources = valuation.cells(&valuation.all_cells());
+        let empty: Vec<u32> = (0..sources.len() as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
         // What only queries of empty cells need is worked out only if there are any.
         if !empty.is_empty() {
-            let groups = self.rows_by_confidence();
-            let of_group = |piles: &mut Piles, rows: &Vec<u32>| estimate(piles, Mixture::of_rows(self.rows(), rows));
-            sources.par_extend(groups.par_iter().map_init(Piles::default, of_group));
-            sources.push(estimate(&mut Piles::default(), self.all_rows()));
+            sources.extend(valuation.fall_backs(&self.rows_by_confidence(), |_| true));
         }
         let estimates = Estimates {
             classes: self.classes().to_vec(),
@@ -135,6 +132,9 @@ impl Router {
             sources,
             empty,
             leaves,
+            router: self.clone(),
+            oracles,
+            held_out: OnceLock::new(),
         };
         Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
     }
@@ -162,7 +162,7 @@ impl Policy {
             high: Vec::with_capacity(sources * actions),
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
-            surcharge: None,
+            stop: None,
             priced: None,
             kept: Vec::new(),
             tie: 0.0,
@@ -386,8 +386,15 @@ impl Policy {
             let actions = self.actions();
             let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
             // A limit is not used up by what is not known to be worth it.
-            if self.surcharge.is_some() { self.courses(high)[0] } else { cheapest_known(low, high) }
+            if self.stop.is_some() { self.courses(high)[0] } else { cheapest_known(low, high) }
         }))
+    }
+
+    /// The costs of all actions by the estimates of a source; `None` if they are only bounded.
+    fn costs_of(&self, source: u32) -> Option<&[f64]> {
+        let actions = self.actions();
+        let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
+        (low == high).then_some(low)
     }
 
     /// Writes the costs of all actions at a task's prices, lower and upper ends, where predicting loses `total` and an oracle

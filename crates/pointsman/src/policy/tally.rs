@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::held_out::Sums;
 use super::{Decision, Decisions, Policy, Verdict};
 use crate::evaluate::Named;
 use crate::router::Support;
@@ -33,8 +34,11 @@ pub struct TallySummary {
     pub rows: u64,
     /// The share that each action gets; `undetermined` is listed only if there are any.
     pub shares: Named<f64>,
-    /// Expected cost a query of `router` and of each `always-<action>`; `None` if one label an item gives only bounds.
+    /// Expected cost per query of `router` and of each `always-<action>`, told by calibration rows that decisions alike have not
+    /// seen ([`Promise`](super::Promise)) in the cells of these queries; `None` if labels give only bounds.
     pub expected_cost: Option<Named<f64>>,
+    /// The standard error of the router's; not a number if there is one calibration row.
+    pub standard_error: Option<f64>,
     /// How many fell into cells of so much support.
     pub support: Named<u64>,
 }
@@ -82,7 +86,7 @@ impl Tally {
         };
         let all = self.rows as f64;
         let names = policy.task().action_names();
-        let (mut shares, mut costs, mut support) = (Named::new(), Named::new(), Named::new());
+        let (mut shares, mut support) = (Named::new(), Named::new());
         let share = |code: Option<usize>| match &self.own {
             None => mean(&|d| f64::from(u8::from(d.code() == code))),
             Some(own) => own.taken[code.unwrap_or(names.len())] as f64 / all,
@@ -94,20 +98,83 @@ impl Tally {
         if undetermined > 0.0 {
             shares.push("undetermined", undetermined);
         }
-        let router = self.own.as_ref().map(|own| own.router / all);
-        costs.push("router", router.unwrap_or_else(|| mean(&|d| d.costs()[d.code().unwrap_or(0)])));
-        for (action, name) in names.iter().enumerate() {
-            let always = self.own.as_ref().map(|own| own.always[action] / all);
-            costs.push(format!("always-{name}"), always.unwrap_or_else(|| mean(&|d| d.costs()[action])));
-        }
         for wanted in [Support::Enough, Support::Sparse, Support::Empty] {
             let with = self.counts.iter().filter(|(verdict, _)| policy.decision(**verdict).support() == wanted);
             support.push(wanted.name(), with.map(|(_, n)| n).sum());
         }
-        let known = match &self.own {
-            None => self.counts.keys().all(|&verdict| policy.decision(verdict).is_known()),
-            Some(own) => own.known,
+        let expected = match &self.own {
+            Some(own) => own.expected(policy, all),
+            None => self.expected(policy),
         };
-        TallySummary { rows: self.rows, shares, expected_cost: known.then_some(costs), support }
+        let (mut costs, mut standard_error) = (None, None);
+        if let Some(Expected { router, always, error }) = expected {
+            let named = names.iter().map(|name| format!("always-{name}")).zip(always);
+            costs = Some([("router".to_owned(), router)].into_iter().chain(named).collect());
+            standard_error = Some(error);
+        }
+        TallySummary { rows: self.rows, shares, expected_cost: costs, standard_error, support }
+    }
+
+    /// By the rows of each cell that decisions on it have not seen; `None` if costs are only bounded.
+    fn expected(&self, policy: &Policy) -> Option<Expected> {
+        let (judged, all) = (policy.judge_sources(), self.rows as f64);
+        let mut expected = Expected { router: 0.0, always: vec![0.0; policy.actions()], error: 0.0 };
+        // Lots do not matter here: how many fall is part of what is judged.
+        let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
+        for (&verdict, &n) in &self.counts {
+            *shares.entry(policy.unfold(verdict).1).or_default() += n as f64 / all;
+        }
+        for (&source, share) in &shares {
+            match &judged[source as usize] {
+                Some(judged) if !judged.known => return None,
+                Some(judged) => {
+                    expected.router += share * judged.cost.mean();
+                    let always = expected.always.iter_mut().zip(&judged.always);
+                    always.for_each(|(sum, cost)| *sum += share * cost.mean());
+                }
+                // No row is new to it.
+                None => {
+                    let costs = policy.costs_of(source)?;
+                    expected.router += share * policy.taken(source).mean(|action| costs[action]);
+                    expected.always.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += share * cost);
+                }
+            }
+        }
+        let spread = |(source, share): (&u32, &f64)| {
+            let Some(judged) = &judged[*source as usize] else { return f64::NAN };
+            let own = judged.cost.standard_error();
+            // One row by itself has no spread of its own.
+            (share * if own.is_nan() { judged.cost.mean() - expected.router } else { own }).powi(2)
+        };
+        expected.error = shares.iter().map(spread).sum::<f64>().sqrt();
+        Some(expected)
+    }
+}
+
+/// What queries are expected to cost: as decided, and by each action always.
+struct Expected {
+    router: f64,
+    always: Vec<f64>,
+    error: f64,
+}
+
+impl OwnCosts {
+    /// The queries' own costs, which rest on all calibration rows, moved by what such costs are off on rows that trees have not
+    /// seen; `None` if costs are only bounded.
+    fn expected(&self, policy: &Policy, all: f64) -> Option<Expected> {
+        if !self.known {
+            return None;
+        }
+        let Some(judged) = policy.judge_rows() else {
+            let always = self.always.iter().map(|sum| sum / all).collect();
+            return Some(Expected { router: self.router / all, always, error: f64::NAN });
+        };
+        let off = |told: &Sums, expected: f64| told.mean() - expected / told.weight;
+        let always = self.always.iter().zip(judged.always.iter().zip(&judged.expected_always));
+        Some(Expected {
+            router: self.router / all + off(&judged.cost, judged.expected),
+            always: always.map(|(sum, (told, expected))| sum / all + off(told, *expected)).collect(),
+            error: judged.cost.standard_error(),
+        })
     }
 }

@@ -5,19 +5,18 @@
 //! it. These are some two in five of the trees, and a mean of fewer trees varies more: by how much is known from the trees
 //! themselves, and the rows are drawn together by as much.
 //!
-//! Rows are decided by such losses, as queries are. What a limit promises is told by the rows' own labels instead, since the losses
-//! of small leaves are too low: rows alike in reducible loss are a mixture, whose losses are those of a cell.
+//! Rows are decided by such losses, as queries are, and judged by their own labels (`held_out`).
 
 use rayon::prelude::*;
 
 use super::Policy;
-use super::forest::{Leaves, Losses, MAX_ACTIONS, Values};
-use super::limit::Unit;
-use crate::error::{Error, Result};
-use crate::estimate::Scratch;
+use super::forest::{Leaves, Values};
+use super::held_out::HeldOut;
+use super::sources::Valuation;
+use crate::estimate::{LabelLosses, Scratch};
 use crate::evaluate::Named;
 use crate::forest::Bag;
-use crate::router::SPARSE;
+use crate::partition::CellId;
 
 /// A leaf's rows that are new to its tree are left out of it in so many parts at most: nearly one by one where leaves are small,
 /// without valuing large ones very often.
@@ -25,20 +24,6 @@ const PARTS: usize = 4;
 
 /// Sums over the trees are split in so many, whatever the number of threads.
 const STRANDS: usize = 8;
-
-/// The most mixtures that tell what is lost.
-const BINS: usize = 25;
-
-/// Losses of the calibration rows, side by side as in [`Losses`]. Rows that every tree was grown on are not among them.
-#[derive(Debug)]
-pub(super) struct Unseen {
-    width: usize,
-    weights: Vec<f64>,
-    /// What the rows are decided by.
-    expected: Vec<f64>,
-    /// What they lose: right on average where they are alike.
-    promised: Vec<f64>,
-}
 
 /// Sums of losses over trees. The middle of two ends counts as one number where squares are concerned.
 struct Sums {
@@ -76,9 +61,29 @@ impl Sums {
     }
 }
 
-impl Unseen {
-    pub(super) fn of(leaves: &Leaves, values: &Values<'_>) -> Self {
+impl Leaves {
+    /// The calibration rows, each decided by the trees that were not grown on it. Rows that every tree was grown on are left out.
+    pub(super) fn out_of_bag(&self, valuation: Valuation<'_>) -> HeldOut {
+        let Valuation { router, loss, estimator, oracles } = valuation;
+        let (valued, expected) = self.values_out_of_bag(&Values::of(router.rows(), loss, estimator, oracles));
+        let losses = LabelLosses::of(router.rows(), loss, oracles);
+        let mut held_out = HeldOut::new(router.cells().count(), losses.oracles.len());
+        let width = expected.len() / valued.len().max(1);
+        let mut cells = (0..router.cells().count() as u32)
+            .flat_map(|cell| router.mixture(CellId(cell)).rows().map(move |row| (row, cell)));
+        for (&row, expected) in valued.iter().zip(expected.chunks_exact(width.max(1))) {
+            let row = row as usize;
+            // Rows are stored in the order of cells.
+            let cell = cells.find(|(other, _)| *other == row).map_or(0, |(_, cell)| cell);
+            held_out.add_alone(cell, router.rows().weight(row), row, expected, &losses);
+        }
+        held_out
+    }
+
+    /// Which rows can be valued without themselves, and their losses side by side.
+    fn values_out_of_bag(&self, values: &Values<'_>) -> (Vec<u32>, Vec<f64>) {
         let (rows, width) = (values.table.rows(), values.width());
+        let leaves = self;
         let trees = leaves.forest.trees();
         let strand = |first: usize| {
             let (mut sums, mut scratch) = (Sums::new(rows, width), Scratch::default());
@@ -120,8 +125,7 @@ impl Unseen {
             expected.extend(sums.losses[row * width..][..width].iter().map(|sum| sum / sums.trees[row]));
         }
         draw_together(&mut expected, &weights, &valued, &sums, trees.count() as f64);
-        let promised = told_by_labels(&expected, &weights, &valued, values);
-        Self { width, weights, expected, promised }
+        (valued, expected)
     }
 }
 
@@ -151,78 +155,30 @@ fn draw_together(losses: &mut [f64], weights: &[f64], valued: &[u32], sums: &Sum
     }
 }
 
-/// The same losses, moved together where rows are alike so that their mean is what the rows' own labels say.
-fn told_by_labels(losses: &[f64], weights: &[f64], valued: &[u32], values: &Values<'_>) -> Vec<f64> {
-    let width = values.width();
-    let reducible = |place: usize| {
-        let row = &losses[place * width..][..width];
-        row[0] - middle(row, 1)
-    };
-    let mut order: Vec<usize> = (0..valued.len()).collect();
-    order.sort_by(|&a, &b| reducible(a).total_cmp(&reducible(b)));
-    let bins = (valued.len() / SPARSE).clamp(1, BINS);
-    let (mut moved, mut scratch) = (losses.to_vec(), Scratch::default());
-    for bin in 0..bins {
-        let alike = &order[bin * order.len() / bins..(bin + 1) * order.len() / bins];
-        let rows: Vec<u32> = alike.iter().map(|&place| valued[place]).collect();
-        let mut told = vec![0.0; width];
-        if !values.write(&rows, &mut scratch, &mut told) {
-            continue;
-        }
-        let all: f64 = alike.iter().map(|&place| weights[place]).sum();
-        for (column, told) in told.iter().enumerate() {
-            let sum: f64 = alike.iter().map(|&place| weights[place] * losses[place * width + column]).sum();
-            alike.iter().for_each(|&place| moved[place * width + column] += told - sum / all);
-        }
-    }
-    moved
-}
-
 impl Policy {
-    fn unseen<'a>(&self, leaves: &'a Leaves) -> &'a Unseen {
-        leaves.unseen(self.estimates.estimator)
-    }
-
-    /// The calibration rows, each by itself: what a limit on routing is found by.
-    pub(super) fn units_of(&self, leaves: &Leaves) -> Result<Vec<Unit>> {
-        let (rows, actions) = (self.unseen(leaves), self.actions());
-        let unit = |((expected, promised), &weight): ((&[f64], &[f64]), &f64)| {
-            let (mut low, mut high, mut real) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
-            let (low, high, real) = (&mut low[..actions], &mut high[..actions], &mut real[..actions]);
-            self.fill_own(self.priced(), Losses(promised), low, real);
-            self.fill_own(self.priced(), Losses(expected), low, high);
-            self.unit(weight, [low, high], real)
-        };
-        let losses = rows.expected.chunks_exact(rows.width).zip(rows.promised.chunks_exact(rows.width));
-        let units: Vec<Unit> = losses.zip(&rows.weights).map(unit).collect();
-        if units.is_empty() {
-            return Err(Error::Task(
-                "every tree was grown on every calibration row, so that none tells what a limit on routing comes to: grow more \
-                 trees"
-                    .into(),
-            ));
-        }
-        Ok(units)
-    }
-
     /// Which share of the calibration rows each action would get if they were new; `None` if rows have no costs of their own.
     pub(super) fn shares_of_rows(&self) -> Option<Named<f64>> {
-        let rows = self.unseen(self.estimates.leaves.as_ref()?);
-        let all: f64 = rows.weights.iter().sum();
-        let (mut parts, mut open) = (vec![0.0; self.actions()], 0.0);
-        for (losses, weight) in rows.expected.chunks_exact(rows.width).zip(&rows.weights) {
-            let (decided, course) = self.act_on(Losses(losses));
+        if !self.has_forest() {
+            return None;
+        }
+        let held_out = self.held_out();
+        let parts = held_out.parts();
+        let weight = |part: usize| held_out.rows(part).map(|(weight, _)| weight).sum::<f64>();
+        let all: f64 = parts.iter().map(|&part| weight(part)).sum();
+        let (mut shares, mut open) = (vec![0.0; self.actions()], 0.0);
+        for &part in &parts {
+            let (decided, course) = self.act_on(held_out.expected(part));
             if decided {
-                let parts = parts.iter_mut().enumerate();
-                parts.for_each(|(action, part)| *part += weight * course.part_of(action) / all);
+                let shares = shares.iter_mut().enumerate();
+                shares.for_each(|(action, share)| *share += weight(part) * course.part_of(action) / all);
             } else {
-                open += weight / all;
+                open += weight(part) / all;
             }
         }
-        let mut shares: Named<f64> = self.task.action_names().into_iter().zip(parts).collect();
+        let mut shares: Named<f64> = self.task.action_names().into_iter().zip(shares).collect();
         if open > 0.0 {
             shares.push("undetermined", open);
         }
-        (!rows.weights.is_empty()).then_some(shares)
+        (!parts.is_empty()).then_some(shares)
     }
 }

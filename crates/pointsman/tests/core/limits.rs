@@ -1,5 +1,5 @@
-//! Budgets and target losses: the promise is kept on the calibration rows exactly, on other rows within sampling error, and at
-//! the least cost.
+//! Budgets and target losses: the share is kept on the calibration rows exactly, share and loss on other rows within sampling
+//! error, and at the least cost.
 
 use pointsman::{Action, CellId, Decision, Limit, Loss, Oracle, Partition, Policy, Router, Table, Task, Ties, Verdict};
 
@@ -163,8 +163,11 @@ fn a_target_loss_is_met_with_no_more_routing_than_needed() {
         close(loss, found.loss, 5.0 * 0.5 * (1.0_f64 / 20_000.0 + 1.0 / 4_000.0).sqrt(), "held-out loss");
         assert!((0.0..1e3).contains(&policy.priced_task().routes()[0].price()));
     }
+    // The least is granted, and where rows left out say that routing the last ones saves nothing it is less than routing all.
     let error = router.policy(&task().target_loss(0.9 * floor).unwrap()).unwrap_err().to_string();
-    close(nearest(&error), floor, 1e-6, "the least that can be asked for");
+    assert!(nearest(&error) <= floor + 1e-6, "{error}");
+    let granted = router.policy(&task().target_loss(nearest(&error)).unwrap()).unwrap();
+    close(granted.surcharge().unwrap().loss, nearest(&error), 2e-6, "the least that can be asked for");
 }
 
 #[test]
@@ -225,9 +228,9 @@ fn cells(policy: &Policy) -> impl Iterator<Item = Decision<'_>> {
     (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)))
 }
 
-/// Which share of the calibration rows is routed, and what is lost, if every cell is decided as the policy says.
-fn replayed(policy: &Policy) -> [f64; 2] {
-    let (mut all, mut share, mut loss) = (0.0, 0.0, 0.0);
+/// Which share of the calibration rows is routed if every cell is decided as the policy says.
+fn routed_share(policy: &Policy) -> f64 {
+    let (mut all, mut share) = (0.0, 0.0);
     for decision in cells(policy) {
         let weight = decision.estimate().weight;
         let part = decision.lots().unwrap_or(1.0);
@@ -235,19 +238,18 @@ fn replayed(policy: &Policy) -> [f64; 2] {
             let Some(at) = action.and_then(|action| position(policy, action)) else { continue };
             let route = policy.task().routes().get(at.wrapping_sub(1));
             share += weight * part * f64::from(u8::from(route.is_some()));
-            loss += weight * part * (decision.costs()[at] - route.map_or(0.0, |route| route.price()));
         }
         all += weight;
     }
-    [share / all, loss / all]
+    share / all
 }
 
 /// The limit is kept by what is done, and what is done is the best by every other action's priced cost.
 fn check(policy: &Policy, what: &str) {
     let found = policy.surcharge().unwrap();
-    let [share, loss] = replayed(policy);
-    close(share, found.share, 1e-9, &format!("share, {what}"));
-    close(loss, found.loss, 1e-9, &format!("loss, {what}"));
+    close(routed_share(policy), found.share, 1e-9, &format!("share, {what}"));
+    // The loss is not that of the rows that decide: `promises` holds it to new ones.
+    close(policy.promise().unwrap().loss, found.loss, 1e-12, &format!("loss, {what}"));
     let priced = policy.priced_task();
     let prices = policy.task().routes().iter().zip(priced.routes());
     let extra: Vec<f64> = prices.map(|(own, priced)| priced.price() - own.price()).collect();
@@ -274,36 +276,24 @@ fn with_several_routes_a_target_is_met_by_the_least_routing() {
     let router = router();
     for loss in [Loss::zero_one(), Loss::fn_fp(1.0, 3.0).unwrap()] {
         for task in [two_routes(loss.clone()), two_routes(loss.clone()).abstain(0.3).unwrap()] {
-            // What a query may save is by the oracle that loses least, whatever it costs.
-            let free = router.policy(&task).unwrap();
-            let mut savings: Vec<[f64; 2]> = cells(&free)
-                .map(|d| {
-                    let costs = d.costs();
-                    let kept = costs.get(3).map_or(costs[0], |abstain| abstain.min(costs[0]));
-                    [d.estimate().weight / 4_000.0, kept - costs[1].min(costs[2] - 0.5)]
-                })
-                .filter(|[_, saving]| *saving > 1e-12)
-                .collect();
-            savings.sort_by(|a, b| b[1].total_cmp(&a[1]));
-            let base = router.policy(&task.clone().budget(0.0).unwrap()).unwrap().surcharge().unwrap().loss;
-            let floor = base - savings.iter().map(|[weight, saving]| weight * saving).sum::<f64>();
-            let third = base - savings[..3].iter().map(|[weight, saving]| weight * saving).sum::<f64>();
-            for target in [base, third, 0.3 * base + 0.7 * floor, 0.9 * base + 0.1 * floor, floor] {
+            // A query goes to the oracle that loses least, whatever it costs: as if all were free.
+            let free = task.clone().reprice_route("expert", 0.0).unwrap();
+            let within = |share: f64| router.policy(&free.clone().budget(share).unwrap()).unwrap().surcharge().unwrap();
+            let (base, floor) = (within(0.0).loss, within(1.0).loss);
+            for part in [0.0, 0.3, 0.7, 0.9] {
+                let target = base + part * (floor - base);
                 let what = format!("{loss} to {target}");
                 let policy = router.policy(&task.clone().target_loss(target).unwrap()).unwrap();
-                let (mut left, mut share) = (base - target, 0.0);
-                for [weight, saving] in &savings {
-                    let part = (left / (weight * saving)).clamp(0.0, 1.0);
-                    share += part * weight;
-                    left -= part * weight * saving;
-                }
                 let found = policy.surcharge().unwrap();
-                close(found.share, share, 1e-7, &what);
                 close(found.loss, target, 1e-7, &what);
+                close(within(found.share).loss, target, 1e-7, &what);
+                for less in [0.999, 0.9, 0.5].map(|part| part * found.share).into_iter().filter(|_| found.share > 0.0) {
+                    assert!(within(less).loss > target, "{what}: routing {less} is enough");
+                }
                 check(&policy, &what);
             }
-            let error = router.policy(&task.clone().target_loss(0.9 * floor).unwrap()).unwrap_err().to_string();
-            close(nearest(&error), floor, 1e-6, "the least that can be asked for");
+            let error = router.policy(&task.clone().target_loss(0.8 * floor).unwrap()).unwrap_err().to_string();
+            assert!(nearest(&error) <= floor + 1e-6, "{error}");
             assert!(router.policy(&task.target_loss(nearest(&error)).unwrap()).is_ok(), "{error}");
         }
     }

@@ -20,6 +20,7 @@ mod oracles;
 mod partials;
 mod plans;
 mod prices;
+mod promises;
 mod regressions;
 mod stability;
 mod theorems;

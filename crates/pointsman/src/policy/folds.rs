@@ -1,0 +1,122 @@
+//! Calibration rows in folds, each valued by the rows outside its own.
+//!
+//! A cell's estimates rest on the labels of its rows. The action that looks cheapest by them is the one they flatter most, so the
+//! same rows cannot say what it costs (the winner's curse). Every fold is therefore decided by estimates of the other folds, made
+//! and drawn together exactly as a policy's own, and judged by its own labels. Cells do not depend on labels and stay as they are.
+
+use rayon::prelude::*;
+
+use super::held_out::{HeldOut, Part};
+use super::sources::Valuation;
+use crate::estimate::{Decomposition, LabelLosses};
+use crate::partition::CellId;
+use crate::router::{Mixture, Router, label_free};
+
+/// The seed by which rows are put into folds.
+const FOLDS: u64 = 0xF01D;
+
+/// How many folds: decisions made without a fold are a little worse than a policy's own, the less so the fewer rows a fold
+/// takes away; with many rows that matters less than the time.
+fn fold_count(rows: usize) -> usize {
+    match rows {
+        0..2_000 => 20,
+        2_000..50_000 => 10,
+        _ => 5,
+    }
+}
+
+/// The fold of each row, as many rows of each cell in each fold as can be; labels have no say in it.
+fn folds_within_cells(router: &Router, folds: usize) -> Vec<u32> {
+    let mut next = Vec::with_capacity(router.rows().rows());
+    let mut cell_of_row = vec![0; router.rows().rows()];
+    for cell in 0..router.cells().count() {
+        let rows = router.mixture(CellId(cell as u32)).rows();
+        // Cells begin where the one before ended, so that folds are equally large.
+        next.push(rows.clone().next().unwrap_or(0) % folds);
+        rows.for_each(|row| cell_of_row[row] = cell);
+    }
+    let mut fold_of_row = vec![0; cell_of_row.len()];
+    for row in label_free::order_of_table(router.rows(), FOLDS) {
+        let next = &mut next[cell_of_row[row as usize]];
+        fold_of_row[row as usize] = *next as u32;
+        *next = (*next + 1) % folds;
+    }
+    fold_of_row
+}
+
+impl HeldOut {
+    /// The rows of a router with cells. `fall_backs` says whether queries may fall back, so that this is judged as well.
+    pub(super) fn in_folds(valuation: Valuation<'_>, fall_backs: bool) -> Self {
+        let router = valuation.router;
+        let folds = fold_count(router.rows().rows());
+        let split = Split {
+            valuation,
+            fold_of_row: folds_within_cells(router, folds),
+            by_confidence: router.rows_by_confidence(),
+            fall_backs,
+        };
+        let losses = LabelLosses::of(router.rows(), valuation.loss, valuation.oracles);
+        let parts: Vec<Vec<Part>> = (0..folds as u32).into_par_iter().map(|fold| split.parts(fold)).collect();
+        let mut held_out = Self::new(router.cells().count(), losses.oracles.len());
+        for part in parts.iter().flatten() {
+            held_out.add(part, valuation, &losses);
+        }
+        held_out
+    }
+}
+
+struct Split<'a> {
+    valuation: Valuation<'a>,
+    fold_of_row: Vec<u32>,
+    by_confidence: Vec<Vec<u32>>,
+    fall_backs: bool,
+}
+
+impl Split<'_> {
+    /// The rows of one fold, source by source, with the estimates that decide them.
+    fn parts(&self, fold: u32) -> Vec<Part> {
+        let router = self.valuation.router;
+        let is_inside = |row: u32| self.fold_of_row[row as usize] == fold;
+        let divided =
+            |rows: &mut dyn Iterator<Item = u32>| -> (Vec<u32>, Vec<u32>) { rows.partition(|&row| is_inside(row)) };
+        let (inside, outside): (Vec<Vec<u32>>, Vec<Vec<u32>>) = (0..router.cells().count() as u32)
+            .map(|cell| divided(&mut router.mixture(CellId(cell)).rows().map(|row| row as u32)))
+            .unzip();
+        let mixtures: Vec<Mixture<'_>> = outside.iter().map(|rows| Mixture::of_rows(router.rows(), rows)).collect();
+        let cells = self.valuation.cells(&mixtures);
+        let emptied = cells.iter().zip(&inside).any(|(cell, rows)| cell.is_none() && !rows.is_empty());
+        let others = match emptied || self.fall_backs {
+            true => self.valuation.fall_backs(&self.by_confidence, |row| !is_inside(row)),
+            false => Vec::new(),
+        };
+        let mut parts = Vec::new();
+        for (source, (cell, rows)) in (0..).zip(cells.into_iter().zip(inside)) {
+            match cell {
+                _ if rows.is_empty() => {}
+                Some(expected) => parts.push(Part { source, expected, rows }),
+                None => parts.extend(self.fall_back(source, &rows, &others)),
+            }
+        }
+        if self.fall_backs {
+            let all: Vec<u32> = (0..self.fold_of_row.len() as u32).collect();
+            let groups = self.by_confidence.iter().chain([&all]);
+            for (source, (expected, rows)) in (router.cells().count() as u32..).zip(others.into_iter().zip(groups)) {
+                let rows: Vec<u32> = rows.iter().copied().filter(|&row| is_inside(row)).collect();
+                if let Some(expected) = expected.filter(|_| !rows.is_empty()) {
+                    parts.push(Part { source, expected, rows });
+                }
+            }
+        }
+        parts
+    }
+
+    /// Rows whose cell has no others: decided as queries of an empty cell are, by rows of the same confidence, else by all.
+    fn fall_back(&self, source: u32, rows: &[u32], others: &[Option<Decomposition>]) -> Vec<Part> {
+        let bin = |row: u32| self.by_confidence.iter().position(|rows| rows.binary_search(&row).is_ok());
+        let found = |&row: &u32| {
+            let expected = bin(row).and_then(|bin| others[bin].clone()).or_else(|| others.last()?.clone())?;
+            Some(Part { source, expected, rows: vec![row] })
+        };
+        rows.iter().filter_map(found).collect()
+    }
+}

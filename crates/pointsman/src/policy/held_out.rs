@@ -1,0 +1,231 @@
+//! Calibration rows as if they were new: decided by estimates that have not seen their labels, judged by these labels.
+//!
+//! For cells the estimates are those of the other folds (`folds`), for a forest those of the trees not grown on the row
+//! (`unseen`). No price enters, so all policies that differ in prices share them.
+
+use std::ops::Range;
+
+use super::forest::Losses;
+use super::limit::Unit;
+use super::sources::Valuation;
+use super::{Course, Policy, UNDETERMINED, cheapest_known, choose};
+use crate::estimate::{Decomposition, LabelLosses};
+use crate::simplex::dot;
+use crate::task::Task;
+
+/// Rows of one source that are decided alike.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) source: u32,
+    /// What they are decided by.
+    pub(super) expected: Decomposition,
+    pub(super) rows: Vec<u32>,
+}
+
+/// All parts: what they are decided by, and what each of their rows loses.
+#[derive(Debug)]
+pub(super) struct HeldOut {
+    /// The parts of sources from here on are those of fall-backs, whose rows are in cells as well.
+    cells: usize,
+    oracles: usize,
+    sources: Vec<u32>,
+    /// Losses of each part, side by side as in [`Losses`].
+    expected: Vec<f64>,
+    /// Where the rows of each part end.
+    ends: Vec<usize>,
+    weights: Vec<f64>,
+    /// What each row loses, side by side: in total, to noise, by each other oracle.
+    losses: Vec<f64>,
+}
+
+/// The mean of what rows say, and its standard error.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    pub(super) weight: f64,
+    pub(super) sum: f64,
+    squares: f64,
+    squared_weights: f64,
+    crossed: f64,
+}
+
+impl Sums {
+    pub(super) fn add(&mut self, weight: f64, value: f64) {
+        self.weight += weight;
+        self.sum += weight * value;
+        self.squares += (weight * value).powi(2);
+        self.squared_weights += weight * weight;
+        self.crossed += weight * weight * value;
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        self.sum / self.weight
+    }
+
+    /// What the rows amount to with their weights: (Σw)²/Σw².
+    pub(super) fn effective_rows(&self) -> f64 {
+        self.weight * self.weight / self.squared_weights
+    }
+
+    /// √(Σ w² (x − x̄)²) / Σw, with the factor n/(n − 1) for n = (Σw)²/Σw² rows; not a number for one row.
+    pub(super) fn standard_error(&self) -> f64 {
+        let mean = self.mean();
+        let spread = (self.squares - 2.0 * mean * self.crossed + mean * mean * self.squared_weights).max(0.0);
+        let rows = self.effective_rows();
+        if rows < 1.5 { f64::NAN } else { (spread * rows / (rows - 1.0)).sqrt() / self.weight }
+    }
+}
+
+impl HeldOut {
+    pub(super) fn new(cells: usize, oracles: usize) -> Self {
+        let (sources, expected, ends, weights, losses) = Default::default();
+        Self { cells, oracles, sources, expected, ends, weights, losses }
+    }
+
+    /// Adds rows that estimates have not seen.
+    pub(super) fn add(&mut self, part: &Part, valuation: Valuation<'_>, losses: &LabelLosses) {
+        let Part { source, expected, rows } = part;
+        let (table, classes) = (valuation.router.rows(), valuation.router.classes().len());
+        let mut served = Vec::new();
+        if valuation.router.is_recalibrated() {
+            served.resize(classes, 0.0);
+            valuation.loss.losses_into(&expected.centroid, &mut served);
+        }
+        let mut mean = vec![0.0; classes];
+        for row in rows.iter().map(|&row| row as usize) {
+            let own = match table.votes(row) {
+                Some(votes) if !served.is_empty() => {
+                    votes.mean_into(&mut mean);
+                    dot(&mean, &served)
+                }
+                _ => losses.total[row],
+            };
+            self.add_row(
+                table.weight(row),
+                own,
+                row,
+                losses,
+                [expected.irreducible_low, expected.irreducible_high],
+                &expected.oracles,
+            );
+        }
+        let ends = [expected.total, expected.irreducible_low, expected.irreducible_high];
+        self.expected.extend(ends.iter().chain(expected.oracles.as_flattened()));
+        self.sources.push(*source);
+        self.ends.push(self.weights.len());
+    }
+
+    /// Adds a row that is decided by losses of its own, side by side as in [`Losses`].
+    pub(super) fn add_alone(&mut self, source: u32, weight: f64, row: usize, expected: &[f64], losses: &LabelLosses) {
+        let oracles: Vec<[f64; 2]> = expected[3..].as_chunks::<2>().0.to_vec();
+        self.add_row(weight, losses.total[row], row, losses, [expected[1], expected[2]], &oracles);
+        self.expected.extend_from_slice(expected);
+        self.sources.push(source);
+        self.ends.push(self.weights.len());
+    }
+
+    /// Adds what a row loses. Where labels do not tell, the dearer end of the estimates counts.
+    fn add_row(
+        &mut self,
+        weight: f64,
+        total: f64,
+        row: usize,
+        losses: &LabelLosses,
+        irreducible: [f64; 2],
+        oracles: &[[f64; 2]],
+    ) {
+        let told = |own: f64, [low, high]: [f64; 2]| if low == high && own.is_finite() { own } else { high };
+        self.weights.push(weight);
+        self.losses.extend([total, told(losses.irreducible[row], irreducible)]);
+        self.losses.extend(losses.oracles.iter().zip(oracles).map(|(own, &ends)| told(own[row], ends)));
+    }
+
+    fn width(&self) -> usize {
+        3 + 2 * self.oracles
+    }
+
+    /// The parts that make up the calibration rows, each row once.
+    pub(super) fn parts(&self) -> Vec<usize> {
+        (0..self.sources.len()).filter(|&part| (self.sources[part] as usize) < self.cells).collect()
+    }
+
+    pub(super) fn all_parts(&self) -> Range<usize> {
+        0..self.sources.len()
+    }
+
+    pub(super) fn source(&self, part: usize) -> u32 {
+        self.sources[part]
+    }
+
+    /// What a part is decided by.
+    pub(super) fn expected(&self, part: usize) -> Losses<'_> {
+        Losses(&self.expected[part * self.width()..][..self.width()])
+    }
+
+    /// Weight and losses of each row of a part: in total, to noise, by other oracles.
+    pub(super) fn rows(&self, part: usize) -> impl Iterator<Item = (f64, &[f64])> {
+        let start = if part == 0 { 0 } else { self.ends[part - 1] };
+        let (rows, width) = (start..self.ends[part], 2 + self.oracles);
+        let losses = self.losses[rows.start * width..rows.end * width].chunks_exact(width);
+        self.weights[rows].iter().copied().zip(losses)
+    }
+
+    /// The weight of a part and the mean losses of its rows, side by side as in [`Losses`].
+    fn mean(&self, part: usize) -> (f64, Vec<f64>) {
+        let (mut weight, mut sums) = (0.0, vec![0.0; 2 + self.oracles]);
+        for (own, losses) in self.rows(part) {
+            weight += own;
+            sums.iter_mut().zip(losses).for_each(|(sum, loss)| *sum += own * loss);
+        }
+        sums.iter_mut().for_each(|sum| *sum /= weight);
+        let both = sums[1..].iter().flat_map(|&loss| [loss, loss]);
+        (weight, [sums[0]].into_iter().chain(both).collect())
+    }
+}
+
+impl Policy {
+    /// The calibration rows as if they were new.
+    pub(super) fn held_out(&self) -> &HeldOut {
+        let estimates = &*self.estimates;
+        if let Some(found) = estimates.held_out.get() {
+            return found;
+        }
+        let (router, oracles) = (&estimates.router, &estimates.oracles);
+        let valuation = Valuation { router, loss: &estimates.loss, estimator: estimates.estimator, oracles };
+        // Not under the lock: all cores work on it, and one that waits could take on work that waits for the lock.
+        let found = match &estimates.leaves {
+            Some(leaves) => leaves.out_of_bag(valuation),
+            None => HeldOut::in_folds(valuation, !estimates.empty.is_empty()),
+        };
+        estimates.held_out.get_or_init(|| found)
+    }
+
+    /// All calibration rows as units of traffic at a task's prices; `None` if estimates have seen all of them.
+    pub(super) fn all_held_out_units(&self, task: &Task) -> Option<Vec<Unit>> {
+        let parts = self.held_out().parts();
+        (!parts.is_empty()).then(|| self.held_out_units(task, &parts))
+    }
+
+    /// Some parts as units of traffic at a task's prices.
+    pub(super) fn held_out_units(&self, task: &Task, parts: &[usize]) -> Vec<Unit> {
+        let (held_out, actions) = (self.held_out(), self.actions());
+        let [mut low, mut high, mut real] = [(); 3].map(|()| vec![0.0; actions]);
+        let unit = |&part: &usize| {
+            let (weight, losses) = held_out.mean(part);
+            self.fill_own(task, Losses(&losses), &mut low, &mut real);
+            self.fill_own(task, held_out.expected(part), &mut low, &mut high);
+            self.unit(task, weight, [&low, &high], &real)
+        };
+        parts.iter().map(unit).collect()
+    }
+
+    /// What is done with a part where no limit is set, and whether its costs are known and not only bounded.
+    pub(super) fn course_of(&self, losses: Losses<'_>) -> (bool, Course) {
+        let [mut low, mut high] = [(); 2].map(|()| vec![0.0; self.actions()]);
+        self.fill_own(&self.task, losses, &mut low, &mut high);
+        let action = match choose(&low, &high, &self.task).0 {
+            UNDETERMINED => cheapest_known(&low, &high),
+            code => code.into(),
+        };
+        (low == high, Course::always(action))
+    }
+}

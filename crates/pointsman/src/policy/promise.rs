@@ -1,0 +1,143 @@
+//! What a policy is promised to do on new queries like the calibration rows.
+
+use serde::Serialize;
+
+use super::held_out::Sums;
+use super::limit::{Stop, Unit};
+use super::{Course, Policy};
+use crate::evaluate::Named;
+use crate::task::Limit;
+
+/// What a policy costs and loses on new queries like the calibration rows, told by rows that its decisions have not seen: cells by
+/// cross-fitting, forests out of bag.
+///
+/// The costs of single decisions ([`Decision::costs`](super::Decision::costs)) are estimates from all rows. The cheapest of several
+/// estimates is too cheap on average, so their mean is not what to expect; this is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Promise {
+    /// Expected cost per query.
+    pub cost: f64,
+    /// Its standard error; not a number if there is one row.
+    pub standard_error: f64,
+    /// Expected loss per query, prices of routes left out; abstaining loses its price.
+    pub loss: f64,
+    /// Its standard error.
+    pub loss_standard_error: f64,
+    /// The share of the queries that each action gets; `undetermined` is listed only if there are any.
+    pub shares: Named<f64>,
+    /// Expected cost per query of each action taken always.
+    pub always: Named<f64>,
+}
+
+/// The rows of one source, or all, under a policy: what is done costs, what it loses, and what each action costs.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    pub(super) cost: Sums,
+    pub(super) loss: Sums,
+    pub(super) always: Vec<Sums>,
+    /// What estimates made without the rows say that it costs, and that each action does.
+    pub(super) expected: f64,
+    pub(super) expected_always: Vec<f64>,
+    /// Whether all of that is known and not only bounded.
+    pub(super) known: bool,
+}
+
+impl Judged {
+    fn new(actions: usize) -> Self {
+        let (cost, loss, always) = (Sums::default(), Sums::default(), vec![Sums::default(); actions]);
+        Self { cost, loss, always, expected: 0.0, expected_always: vec![0.0; actions], known: true }
+    }
+}
+
+impl Policy {
+    /// What the policy is expected to cost on new queries like the calibration rows, with standard errors; `None` if labels do not
+    /// tell: one label per item, or a single row.
+    ///
+    /// The first call estimates every cell several times, each time without some of the rows; later ones, also of policies
+    /// repriced from this one, only decide and add up.
+    ///
+    /// ```
+    /// use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
+    /// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.7, 0.3])?.with_votes(vec![5, 0, 2, 3, 3, 2])?;
+    /// let router = Router::calibrate(&table, &Partition::top_class(1))?;
+    /// let policy = router.policy(&Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?)?;
+    /// let promise = policy.promise().expect("several labels per item");
+    /// println!("{:.3} ± {:.3} per query", promise.cost, promise.standard_error);
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    #[must_use]
+    pub fn promise(&self) -> Option<Promise> {
+        let judged = self.judge_rows().filter(|judged| judged.known)?;
+        let always = self.task.action_names().into_iter().zip(judged.always.iter().map(Sums::mean)).collect();
+        Some(Promise {
+            cost: judged.cost.mean(),
+            standard_error: judged.cost.standard_error(),
+            loss: judged.loss.mean(),
+            loss_standard_error: judged.loss.standard_error(),
+            shares: self.shares(),
+            always,
+        })
+    }
+
+    /// What the calibration rows cost and lose as if they were new; `None` if estimates have seen all of them.
+    pub(super) fn judge_rows(&self) -> Option<Judged> {
+        self.judge(&self.held_out().parts(), |_| 0).pop()
+    }
+
+    /// What the rows of each source cost and lose, whether they are cells or what these fall back to; sources without rows that
+    /// estimates have not seen are `None`.
+    pub(super) fn judge_sources(&self) -> Vec<Option<Judged>> {
+        let held_out = self.held_out();
+        let parts: Vec<usize> = held_out.all_parts().collect();
+        let mut judged = self.judge(&parts, |part| held_out.source(part) as usize);
+        judged.resize_with(self.codes.len(), || Judged::new(self.actions()));
+        judged.into_iter().map(|judged| (judged.cost.weight > 0.0).then_some(judged)).collect()
+    }
+
+    /// Decides parts as new queries and judges them by their labels, group by group.
+    fn judge(&self, parts: &[usize], group: impl Fn(usize) -> usize) -> Vec<Judged> {
+        let (held_out, actions) = (self.held_out(), self.actions());
+        let courses = self.courses_of(parts);
+        let mut judged: Vec<Judged> = Vec::new();
+        let [mut low, mut high] = [(); 2].map(|()| vec![0.0; actions]);
+        for (&part, (known, course)) in parts.iter().zip(courses) {
+            let at = group(part);
+            if judged.len() <= at {
+                judged.resize_with(at + 1, || Judged::new(actions));
+            }
+            let judged = &mut judged[at];
+            judged.known &= known;
+            self.fill_own(&self.task, held_out.expected(part), &mut low, &mut high);
+            for (weight, losses) in held_out.rows(part) {
+                let cost = |action: usize| self.cost_of(action, losses[0], losses[1], |place| losses[2 + place]);
+                let paid = |action: usize| self.task.routes().get(action.wrapping_sub(1)).map_or(0.0, |r| r.price());
+                judged.cost.add(weight, course.mean(cost));
+                judged.loss.add(weight, course.mean(|action| cost(action) - paid(action)));
+                judged.expected += weight * course.mean(|action| high[action]);
+                for action in 0..actions {
+                    judged.always[action].add(weight, cost(action));
+                    judged.expected_always[action] += weight * high[action];
+                }
+            }
+        }
+        judged
+    }
+
+    /// What is done with each part, and whether its costs are known. With a limit as much is routed as the policy does.
+    fn courses_of(&self, parts: &[usize]) -> Vec<(bool, Course)> {
+        let held_out = self.held_out();
+        let free = |&part: &usize| self.course_of(held_out.expected(part));
+        let Some(found) = self.stop else { return parts.iter().map(free).collect() };
+        let task = self.at_no_price();
+        let all = self.all_held_out_units(&task);
+        // A budget is always within reach.
+        let at = all.and_then(|all| Stop::find(Limit::Budget(found.share), &all, self.tie).ok()).unwrap_or(found);
+        let units = self.held_out_units(&task, parts);
+        let routed = |(part, unit): (&usize, &Unit)| {
+            let [kept, route] = unit.actions;
+            (free(part).0, Course::by_lot(route, kept, at.part_of(unit, self.tie)))
+        };
+        parts.iter().zip(&units).map(routed).collect()
+    }
+}

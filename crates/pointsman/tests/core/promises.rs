@@ -1,0 +1,102 @@
+//! What is promised comes true on average on new rows of worlds whose truth is known: the expected cost of a policy, and the loss
+//! at a limit. The cheapest of several estimates is too cheap, so estimates made from the same rows would not do.
+
+use pointsman::{CellId, Loss, Oracle, Partition, Policy, Router, Table, Task};
+
+use crate::world::{Rng, normalised};
+
+/// Three classes. The model sees how clear an item is; that some of the unclear ones are clear to others it does not.
+fn draw(rows: usize, k: usize, rng: &mut Rng) -> Table {
+    let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let scale = 0.3 + 2.5 * rng.uniform();
+        let f = normalised((0..3).map(|_| (scale * (2.0 * rng.uniform() - 1.0) * 1.5).exp()).collect());
+        let top = (0..3).fold(0, |best, class| if f[class] > f[best] { class } else { best });
+        let hidden = [0.2, 0.5, 0.8][top];
+        let p = if rng.uniform() < hidden {
+            let class = rng.votes(&f, 1).iter().position(|&n| n == 1).unwrap();
+            (0..3).map(|c| if c == class { 0.9 } else { 0.05 }).collect()
+        } else {
+            let other = rng.dist(3);
+            f.iter().zip(&other).map(|(f, o)| 0.7 * f + 0.3 * o).collect::<Vec<_>>()
+        };
+        probs.extend(f);
+        votes.extend(rng.votes(&p, k));
+        truth.extend(p);
+    }
+    Table::new(["a", "b", "c"], probs).unwrap().with_votes(votes).unwrap().with_truth(truth).unwrap()
+}
+
+fn task(loss: &Loss) -> Task {
+    let (price, abstain) = match loss.to_string().as_str() {
+        "cross-entropy" => (0.15, 0.8),
+        "zero-one" => (0.1, 0.4),
+        _ => (0.1, 0.5),
+    };
+    Task::new(loss.clone()).route("expert", Oracle::bayes(), price).unwrap().abstain(abstain).unwrap()
+}
+
+/// The mean of the cells' own estimates of the cost of what is done: what was promised before.
+fn by_the_same_rows(policy: &Policy) -> f64 {
+    let (mut sum, mut all) = (0.0, 0.0);
+    for decision in (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))) {
+        let weight = decision.estimate().weight;
+        sum += weight * decision.costs()[decision.code().unwrap()];
+        all += weight;
+    }
+    sum / all
+}
+
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    (mean, (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt())
+}
+
+/// What is promised less what new rows cost, over many worlds: by the rows that decide, and by rows left out.
+fn errors(loss: &Loss, rows: usize, k: usize, worlds: u64) -> [Vec<f64>; 2] {
+    let new = draw(5_000, 2, &mut Rng::new(1));
+    let mut errors = [Vec::new(), Vec::new()];
+    for world in 0..worlds {
+        let table = draw(rows, k, &mut Rng::new(1_000 + world));
+        let policy = Router::calibrate(&table, &Partition::top_class(10)).unwrap().policy(&task(loss)).unwrap();
+        let cost = *policy.replay(&new).unwrap().evaluate(&policy).unwrap().mean_cost.get("router").unwrap();
+        errors[0].push(by_the_same_rows(&policy) - cost);
+        errors[1].push(policy.promise().unwrap().cost - cost);
+    }
+    errors
+}
+
+/// Cells of ten rows: the means of their own estimates are too low by a seventh, what is promised is not.
+#[test]
+fn the_expected_cost_comes_true_on_new_rows() {
+    for k in [2, 5] {
+        let errors = errors(&Loss::brier(), 300, k, 120);
+        let [(same, _), (bias, error)] = errors.each_ref().map(|errors| mean_and_error(errors));
+        println!("k = {k}: {same:+.4} by the same rows, {bias:+.4} ± {error:.4} promised");
+        assert!(same < -0.02, "{same}");
+        // Half of a percent of the loss, and three standard errors of the mean over worlds.
+        assert!(bias.abs() < 0.005 + 3.0 * error, "k = {k}: {bias:.4} ± {error:.4}");
+    }
+}
+
+/// A target halfway between never and always routing is met on average.
+#[test]
+fn a_target_loss_is_not_exceeded_on_new_rows() {
+    let new = draw(5_000, 2, &mut Rng::new(1));
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.0).unwrap();
+    let mut exceeded = Vec::new();
+    for world in 0..80 {
+        let table = draw(300, 2, &mut Rng::new(1_000 + world));
+        let policy = Router::calibrate(&table, &Partition::top_class(10)).unwrap().policy(&task).unwrap();
+        let replay = policy.replay(&new).unwrap();
+        let lost = |policy: &Policy| *replay.evaluate(policy).unwrap().mean_cost.get("router").unwrap();
+        let [never, all] = [0.0, 1.0].map(|share| lost(&policy.reprice(&task.clone().budget(share).unwrap()).unwrap()));
+        let target = 0.5 * (never + all);
+        let limited = policy.reprice(&task.clone().target_loss(target).unwrap()).unwrap();
+        exceeded.push(lost(&limited) - target);
+    }
+    let (mean, error) = mean_and_error(&exceeded);
+    println!("exceeded by {mean:+.4} ± {error:.4}");
+    assert!(mean < 0.005 + 3.0 * error, "{mean:.4} ± {error:.4}");
+}
