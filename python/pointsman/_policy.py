@@ -76,6 +76,14 @@ class Policy:
         """The price that a budget or a target loss comes to."""
         return self._policy.surcharge
 
+    def promise(self) -> dict[str, Any] | None:
+        """What new queries like the calibration rows are expected to cost, with standard errors.
+
+        Decisions are made without the rows that judge them, so that the cheapest of several estimates is not taken at its word.
+        ``None`` if labels give only bounds.
+        """
+        return self._policy.promise()
+
     def cells(self) -> list[dict[str, Any]]:
         """Every cell: what lies in it, its rows, losses, costs and action."""
         return self._policy.cells()

@@ -73,6 +73,13 @@ def test_limits_draw_lots_by_id(world: World, queries: World) -> None:
     assert len(set(policy.decide(same).action)) == 1
 
 
+def test_the_expected_cost_has_an_error(world: World) -> None:
+    policy = Router("top-class:3").fit(world.probs, world.votes).policy(routes={"expert": 0.05}, abstain=0.4)
+    promise = policy.promise()
+    assert promise is not None and 0 < promise["standard_error"] < promise["cost"]
+    assert promise["shares"] == policy.shares and set(promise["always"]) == set(policy.actions)
+
+
 def test_certainty_is_asked_for(world: World, queries: World) -> None:
     router = Router("top-class:2").fit(*(lambda w: (w.probs, w.votes))(make_world(5000, seed=5)))
     policy = router.policy(routes={"expert": 1.5}, confidence=0.9)

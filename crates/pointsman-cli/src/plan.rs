@@ -13,7 +13,7 @@ use crate::args::{TableArgs, TaskArgs, VotesArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
-use crate::render::number::{count, counted, percent, plain, short};
+use crate::render::number::{count, counted, decimals, fixed, percent, plain, short};
 
 /// The task the flags or the task file describe.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -52,6 +52,28 @@ pub(crate) fn tasks(args: &TaskArgs) -> anyhow::Result<Vec<(Task, String)>> {
     args.task.iter().map(read).collect()
 }
 
+/// What new queries are expected to cost, in a sentence; nothing if labels give only bounds.
+pub(crate) fn promise_in_words(policy: &Policy) -> Option<String> {
+    let promise = policy.promise()?;
+    let always: Vec<String> =
+        promise.always.iter().map(|(name, &cost)| format!("always {name} {}", short(cost))).collect();
+    Some(format!(
+        "Expected cost per query, by rows left out: {} {}; {}",
+        with_error(promise.cost, promise.standard_error),
+        policy.task().loss().unit(),
+        always.join(", ")
+    ))
+}
+
+/// A number and its standard error, if it has one.
+pub(crate) fn with_error(value: f64, standard_error: f64) -> String {
+    if !standard_error.is_finite() {
+        return short(value);
+    }
+    let digits = decimals([value]);
+    format!("{} ± {}", fixed(value, digits), fixed(standard_error, digits))
+}
+
 /// What a limit on routing comes to, in a sentence or two; nothing if there is none.
 pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
     let (limit, found) = policy.task().limit().zip(policy.surcharge())?;
@@ -77,7 +99,9 @@ pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
     } else {
         String::new()
     };
-    let (share, loss) = (percent(found.share), short(found.loss));
+    let error = Some(found.share_standard_error).filter(|error| error.is_finite() && *error > 0.0);
+    let share = percent(found.share) + &error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
+    let loss = with_error(found.loss, found.loss_standard_error);
     // Where one label an item bounds the losses only, their dearer ends were counted.
     let mut cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
     let loss = match cells.all(|decision| decision.is_known()) {

@@ -32,6 +32,9 @@ struct Report {
     /// What a limit on routing comes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     surcharge: Option<Surcharge>,
+    /// What new queries are expected to cost; null if labels give only bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promise: Option<Option<pointsman::Promise>>,
     #[serde(flatten)]
     certified: Option<Promise>,
     cells: Vec<Cell>,
@@ -191,6 +194,7 @@ fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified
         task: policy.map(|policy| policy.task().into()),
         unit: policy.map(|policy| policy.task().loss().unit()),
         surcharge: policy.and_then(Policy::surcharge),
+        promise: policy.map(Policy::promise),
         certified: certified.map(Certified::promise),
         cells: order.iter().map(cell).collect(),
     }
@@ -379,5 +383,8 @@ pub(crate) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<
         .collect();
     writeln!(out)?;
     paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {}", text.join(", ")))?;
+    if let Some(text) = plan::promise_in_words(policy) {
+        paragraph(&mut *out, 2, &text)?;
+    }
     plan::limit_in_words(policy).map_or(Ok(()), |text| paragraph(out, 2, &text))
 }

@@ -165,12 +165,34 @@ impl Policy {
     fn surcharge<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(found) = self.policy.surcharge() else { return Ok(None) };
         let surcharge = PyDict::new(py);
-        for (name, value) in
-            [("price", found.price), ("marginal", found.marginal), ("share", found.share), ("loss", found.loss)]
-        {
+        for (name, value) in [
+            ("price", found.price),
+            ("marginal", found.marginal),
+            ("share", found.share),
+            ("share_standard_error", found.share_standard_error),
+            ("loss", found.loss),
+            ("loss_standard_error", found.loss_standard_error),
+        ] {
             surcharge.set_item(name, value)?;
         }
         Ok(Some(surcharge))
+    }
+
+    /// What new queries are expected to cost, by rows left out; `None` if labels give only bounds.
+    fn promise<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(promise) = py.detach(|| self.policy.promise()) else { return Ok(None) };
+        let found = PyDict::new(py);
+        for (name, value) in [
+            ("cost", promise.cost),
+            ("standard_error", promise.standard_error),
+            ("loss", promise.loss),
+            ("loss_standard_error", promise.loss_standard_error),
+        ] {
+            found.set_item(name, value)?;
+        }
+        found.set_item("shares", named(py, &promise.shares)?)?;
+        found.set_item("always", named(py, &promise.always)?)?;
+        Ok(Some(found))
     }
 
     /// Every cell: what lies in it, its rows, its losses, costs and action. What is not known is `None`.

@@ -29,7 +29,8 @@ pub(super) fn write(out: &mut impl Write, tally: &Tally, policy: &Policy) -> io:
                 .collect();
             let router = costs.get("router").copied().unwrap_or(f64::NAN);
             let (unit, always) = (policy.task().loss().unit(), always.join(", "));
-            writeln!(out, "expected cost a query {BOLD}{}{BOLD:#} {unit}; {always}", short(router))?;
+            let router = plan::with_error(router, summary.standard_error.unwrap_or(f64::NAN));
+            writeln!(out, "expected cost per query {BOLD}{router}{BOLD:#} {unit}; {always}")?;
         }
     }
     if let Some(text) = plan::limit_in_words(policy) {

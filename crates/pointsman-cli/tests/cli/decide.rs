@@ -38,7 +38,7 @@ fn columns_are_a_contract() {
         let top = (0..3).max_by(|&a, &b| probs[a].total_cmp(&probs[b])).unwrap();
         assert_eq!(row[4], world::CLASSES[top]);
     }
-    assert!(run.stderr.contains("200 queries") && run.stderr.contains("expected cost a query"), "{run:?}");
+    assert!(run.stderr.contains("200 queries") && run.stderr.contains("expected cost per query"), "{run:?}");
     assert!(run.stderr.contains("pointsman evaluate"), "{run:?}");
 }
 

@@ -27,6 +27,9 @@ fn json_keys_are_a_contract() {
     assert_eq!(shown["rows"], 300);
     assert_eq!(shown["partition"], "top-class:3");
     assert_eq!(shown["recalibrated"], false);
+    let promise = &shown["promise"];
+    assert_eq!(keys(promise), ["always", "cost", "loss", "loss_standard_error", "shares", "standard_error"]);
+    assert_eq!(keys(&promise["always"]), ["abstain", "predict", "route:expert"]);
     let cells = shown["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 9);
     for (i, cell) in cells.iter().enumerate() {
@@ -53,6 +56,22 @@ fn json_keys_are_a_contract() {
         assert!(number("margin") >= 0.0);
         assert!(["predict", "route:expert", "abstain"].contains(&cell["action"].as_str().unwrap()));
     }
+}
+
+/// The expected cost and its standard error are the same wherever they are shown.
+#[test]
+fn the_expected_cost_is_promised_with_its_error() {
+    let folder = workshop();
+    let task = "--route expert=0.02";
+    let shown = line(folder.path(), &format!("show router.safetensors {task} --json")).ok().json();
+    let number = |key: &str| shown["promise"][key].as_f64().unwrap();
+    assert!(number("standard_error") > 0.0 && number("loss") < number("cost"), "{}", shown["promise"]);
+    let said = line(folder.path(), &format!("show router.safetensors {task}")).ok().stdout;
+    let promised = format!("{:.4} ± {:.4}", number("cost"), number("standard_error"));
+    assert!(said.contains("Expected cost per query") && said.contains(&promised), "{promised}: {said}");
+    // The calibration rows themselves, decided as queries.
+    let decided = line(folder.path(), &format!("decide router.safetensors calibration.csv {task}")).ok().stderr;
+    assert!(decided.contains(&format!("{:.4} ± ", number("cost"))), "{promised}: {decided}");
 }
 
 #[test]

@@ -69,7 +69,9 @@ impl Sums {
     /// √(Σ w² (x − x̄)²) / Σw, with the factor n/(n − 1) for n = (Σw)²/Σw² rows; not a number for one row.
     pub(super) fn standard_error(&self) -> f64 {
         let mean = self.mean();
-        let spread = (self.squares - 2.0 * mean * self.crossed + mean * mean * self.squared_weights).max(0.0);
+        let spread = self.squares - 2.0 * mean * self.crossed + mean * mean * self.squared_weights;
+        // What is left of equal values is rounding.
+        let spread = if spread > 1e-12 * self.squares { spread } else { 0.0 };
         let rows = self.effective_rows();
         if rows < 1.5 { f64::NAN } else { (spread * rows / (rows - 1.0)).sqrt() / self.weight }
     }
