@@ -59,7 +59,8 @@ pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
     CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, HeldOutCell, Mean,
-    MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Sweep, SweepAxis, SweepPoint, TaskSummary,
+    MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Saving, Sweep, SweepAxis, SweepPoint,
+    TaskSummary,
 };
 pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
 pub use loss::{LOG_FLOOR, Loss, MAX_COST};

@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use super::halves::Ordered;
 use super::interval::Average;
 use super::limited::{Held, Quantiles, Ranked, Rows, spans};
-use super::threshold::Thresholds;
+
 use crate::error::Result;
-use crate::evaluate::RowCosts;
+use crate::evaluate::{RowCosts, Thresholds};
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::router::Router;
@@ -185,7 +185,7 @@ impl Split {
             let mut judged = blank();
             for half in [0, 1] {
                 let policy = &policies[1 - half];
-                let replay = policy.replay(&halves[half].1)?;
+                let replay = policy.replay_as_given(&halves[half].1)?;
                 let (truth, rows, loss) = (&truths[half], &halves[half].0, replay.total_losses());
                 let held = match task.limit() {
                     None => {

@@ -14,7 +14,6 @@ mod halves;
 mod interval;
 mod limited;
 mod stopping;
-mod threshold;
 mod unanimity;
 mod weak_model;
 

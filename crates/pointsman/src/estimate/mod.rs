@@ -6,6 +6,7 @@
 //! too few items carry two labels nothing separates noise from error, and only bounds are given.
 
 mod between;
+mod by_row;
 mod dirichlet;
 mod enclosure;
 mod leaves;
@@ -25,6 +26,7 @@ use crate::router::Mixture;
 use crate::simplex::dot;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
+pub(crate) use by_row::RowEstimates;
 pub(crate) use dirichlet::draw_into;
 pub(crate) use enclosure::Enclosure;
 pub(crate) use leaves::{PerRow, Scratch};

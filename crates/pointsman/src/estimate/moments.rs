@@ -5,6 +5,10 @@ use crate::router::{Mixture, SPARSE};
 use crate::simplex::dot;
 use crate::votes::Votes;
 
+/// The range of concentrations: from labels that nearly agree within each item to items that are all alike.
+const LEAST_CONCENTRATION: f64 = 0.02;
+const MOST_CONCENTRATION: f64 = 3000.0;
+
 /// What two labels an item tell about the law of p*: its mean p̄ and its total variance τ².
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Moments {
@@ -17,7 +21,7 @@ pub(super) struct Moments {
     /// single pair would speak for a whole cell.
     pub(super) identified: bool,
     /// S: the mean of 1 − ‖p*‖², unbiased from pairs of labels.
-    noise: f64,
+    pub(super) noise: f64,
     /// τ² = 1 − ‖p̄‖² − S, at least zero.
     variance: f64,
     /// The common factor λ when every item has the same number of labels.
@@ -82,6 +86,27 @@ impl Moments {
     /// Whether every item has the same number of labels.
     pub(super) fn is_common(&self) -> bool {
         self.common.is_some()
+    }
+
+    /// The concentration A of the Dirichlet law with this mean and variance: τ² = (1 − ‖p̄‖²)/(A + 1).
+    pub(super) fn concentration(&self) -> f64 {
+        let largest = 1.0 - dot(&self.mean, &self.mean);
+        if self.variance > 0.0 {
+            (largest / self.variance - 1.0).clamp(LEAST_CONCENTRATION, MOST_CONCENTRATION)
+        } else {
+            MOST_CONCENTRATION
+        }
+    }
+
+    /// The same if noise is told from error; otherwise with the other's concentration around this mean.
+    pub(super) fn or_varying_like(mut self, other: &Self) -> Self {
+        if !self.identified {
+            let largest = 1.0 - dot(&self.mean, &self.mean);
+            self.variance = largest / (other.concentration() + 1.0);
+            self.noise = largest - self.variance;
+            self.common = None;
+        }
+        self
     }
 
     /// λ for an item with these votes.

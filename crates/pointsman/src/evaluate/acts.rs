@@ -30,23 +30,19 @@ impl Replay {
 
 impl Acts<'_> {
     /// What is done with a row really costs.
-    pub(super) fn cost(&self, row: usize) -> f64 {
+    pub(super) fn cost(&self, row: usize, by: By) -> f64 {
         let act = self.acts[if self.by_row { row } else { self.replay.places[row].group as usize }].1;
-        act.mean(|action| self.replay.cost(self.policy, row, action))
+        act.mean(|action| self.replay.cost(self.policy, row, action, by))
     }
 
-    /// Mean cost a query. Corrected, a row has the bias of its cell.
+    /// Mean cost per query.
     pub(super) fn mean_cost(&self, by: By) -> f64 {
         let cost = |unit: usize, action: usize| {
-            if !self.by_row {
-                return self.replay.groups[unit].cost(self.policy, action, by);
+            if self.by_row {
+                self.replay.cost(self.policy, unit, action, by)
+            } else {
+                self.replay.groups[unit].cost(self.policy, action, by)
             }
-            let own = self.replay.cost(self.policy, unit, action);
-            if by == By::Table {
-                return own;
-            }
-            let group = &self.replay.groups[self.replay.places[unit].group as usize];
-            own + (group.cost(self.policy, action, by) - group.cost(self.policy, action, By::Table))
         };
         self.mean(|unit| self.acts[unit].1.mean(|action| cost(unit, action)))
     }

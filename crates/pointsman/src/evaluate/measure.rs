@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Replay;
 use super::curve::Ranking;
+use super::{By, Replay};
 use crate::error::{Error, Result};
 use crate::partition::CellId;
 use crate::policy::Policy;
@@ -90,7 +90,7 @@ impl Replay {
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
         let acts = self.acts(policy);
-        let (mean, standard_error) = self.mean(&|row| acts.cost(row));
+        let (mean, standard_error) = self.mean(&|row| acts.cost(row, By::Table));
         Ok(Mean { mean, standard_error })
     }
 
@@ -102,7 +102,7 @@ impl Replay {
         self.check(first)?;
         self.check(second)?;
         let (one, two) = (self.acts(first), self.acts(second));
-        let (mean, standard_error) = self.mean(&|row| one.cost(row) - two.cost(row));
+        let (mean, standard_error) = self.mean(&|row| one.cost(row, By::Table) - two.cost(row, By::Table));
         Ok(Mean { mean, standard_error })
     }
 

@@ -1,6 +1,6 @@
 //! Held-out rows one by one, for averages over several replays.
 
-use super::{Group, Place, Replay};
+use super::{By, Place, Replay};
 use crate::policy::{Decisions, Policy};
 
 /// What each row really loses and costs, the bias of few labels taken out.
@@ -10,30 +10,6 @@ pub(crate) struct RowCosts {
     pub(crate) irreducible: Vec<f64>,
     /// A list a row, one cost an action.
     pub(crate) actions: Vec<Vec<f64>>,
-}
-
-/// What the rows of a group lack: a factor of the irreducible loss, or what is added where that is zero, and what is added to
-/// the losses of other oracles.
-struct Lacking {
-    factor: f64,
-    more: f64,
-    oracles: Vec<f64>,
-}
-
-impl Lacking {
-    fn of(group: &Group, ratio: f64) -> Self {
-        let (irreducible, oracles) = match &group.corrected {
-            Some((irreducible, oracles)) => {
-                (*irreducible, oracles.iter().zip(&group.oracles).map(|(a, b)| a - b).collect())
-            }
-            None => (ratio * group.total, vec![0.0; group.oracles.len()]),
-        };
-        let (factor, more) = match group.irreducible {
-            found if found > 1e-9 * irreducible => (irreducible / found, 0.0),
-            found => (1.0, irreducible - found),
-        };
-        Self { factor, more, oracles }
-    }
 }
 
 impl Replay {
@@ -52,36 +28,18 @@ impl Replay {
         &self.uncertainty
     }
 
-    /// The rows' losses with the bias of few labels taken out group by group. `None` if most rows are in groups whose labels do
-    /// not tell noise from error; the others then get the same share of their total loss.
-    ///
-    /// Labels that all agree hide no noise and labels that are divided hide most, so each row's irreducible loss is multiplied by
-    /// what its group lacks: under the Brier loss by k/(k − 1), exactly the unbiased estimate.
+    /// The rows' losses with the bias of few labels taken out row by row. `None` if the labels of most rows do not tell noise from
+    /// error.
     pub(crate) fn corrected_rows(&self, policy: &Policy) -> Option<RowCosts> {
-        let (mut known, mut total, mut irreducible) = (0.0, 0.0, 0.0);
-        for group in &self.groups {
-            if let Some((corrected, _)) = group.corrected {
-                known += group.share;
-                total += group.share * group.total;
-                irreducible += group.share * corrected;
-            }
-        }
-        if known < 0.5 {
+        if !self.tells_noise() {
             return None;
         }
-        let ratio = if total > 0.0 { irreducible / total } else { 0.0 };
-        let lacking: Vec<Lacking> = self.groups.iter().map(|group| Lacking::of(group, ratio)).collect();
-        let names = policy.task().actions();
-        let mut rows = RowCosts { irreducible: Vec::new(), actions: Vec::new() };
-        for (row, place) in self.places.iter().enumerate() {
-            let lacking = &lacking[place.group as usize];
-            let irreducible = lacking.factor * self.irreducible[row] + lacking.more;
-            let own = |oracle: usize| self.oracles.columns()[oracle][row] + lacking.oracles[oracle];
-            let cost = |action: usize| policy.cost_of(action, self.total[row], irreducible, own);
-            rows.actions.push((0..names).map(cost).collect());
-            rows.irreducible.push(irreducible);
-        }
-        Some(rows)
+        let actions = policy.task().actions();
+        let cost = |row: usize| (0..actions).map(|action| self.cost(policy, row, action, By::Corrected)).collect();
+        Some(RowCosts {
+            irreducible: (0..self.places.len()).map(|row| self.irreducible_at(row, By::Corrected)).collect(),
+            actions: (0..self.places.len()).map(cost).collect(),
+        })
     }
 
     /// Which action the policy takes on each row, as a place among the task's; at the margin of a limit, the route.

@@ -3,6 +3,7 @@
 mod arrays;
 mod cells;
 mod certificates;
+mod corrections;
 mod decisions;
 mod diagnosis;
 mod diagnosis_limits;

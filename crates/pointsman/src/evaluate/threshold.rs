@@ -5,7 +5,7 @@ const CUTS: usize = 100;
 
 /// An action below each of two thresholds and one above both.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Thresholds {
+pub(crate) struct Thresholds {
     cuts: [f64; 2],
     actions: [usize; 3],
 }
@@ -13,7 +13,7 @@ pub(super) struct Thresholds {
 impl Thresholds {
     /// The rule of least cost on the rows given: `costs` has a list a row, one cost an action. Below the first threshold
     /// is predicted, above it never: the others share what is less certain among them, in whichever order is cheaper.
-    pub(super) fn fit(scores: &[f64], costs: &[Vec<f64>], weights: &[f64]) -> Self {
+    pub(crate) fn fit(scores: &[f64], costs: &[Vec<f64>], weights: &[f64]) -> Self {
         let actions = costs.first().map_or(1, Vec::len);
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
@@ -58,7 +58,7 @@ impl Thresholds {
         best.1
     }
 
-    pub(super) fn action(&self, score: f64) -> usize {
+    pub(crate) fn action(&self, score: f64) -> usize {
         self.actions[self.cuts.iter().filter(|&&cut| score > cut).count()]
     }
 }

@@ -1,0 +1,449 @@
+//! The irreducible loss of each row, from its own labels: right on average over any rows chosen without their labels.
+//!
+//! A correction of a group's mean is right for the group and wrong for the part of it that a router routes. So every row gets
+//! a value of its own. Under the Brier loss it is Û = k/(k − 1)·(1 − ‖ȳ‖²), unbiased whatever p* is. No other loss has an unbiased
+//! estimate. There the entropy of the snapshot mean is too small by b(p*) = G(p*) − E G(ȳ), and b is approximated by a polynomial
+//! Σ_j β_j (1 − Σ_c p_c^j), j ≤ min(k, 4), which has an unbiased estimate from k labels:
+//!
+//! v = G(ȳ) + β_0 + Σ_j β_j (1 − Σ_c N_c(N_c − 1)…(N_c − j + 1) / (k(k − 1)…(k − j + 1))).
+//!
+//! The β are those of least squares under the law of p* among rows of like confidence: Dirichlet around their mean votes, classes taken
+//! in the order of each row's prediction, updated by each row's votes. Whatever rows are chosen, what the polynomial explains is right
+//! for each of them; only what is left of b can be wrong, and over the group its mean is zero.
+//!
+//! Cost matrices have kinks, at which two or three labels say nothing: there G(ȳ) is multiplied by what it lacks in the group
+//! (the entropy of the shrunken snapshots over that of the snapshots), which is nearer the truth than a polynomial of degree two or three.
+//! The other of the two corrections is kept as well: how far they differ shows how much the labels leave open.
+
+use std::collections::BTreeMap;
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+
+use super::dirichlet::draw_into;
+use super::moments::Moments;
+use super::piles::Pile;
+use crate::loss::{Loss, Shape};
+use crate::mix::{class_at, mix, uniform};
+use crate::table::Table;
+use crate::votes::Votes;
+
+/// Rows of like confidence that make up a group.
+const ROWS_PER_GROUP: usize = 60;
+
+/// The most groups, of all rows or of those that share their top class.
+const MAX_GROUPS: usize = 10;
+
+/// The highest degree of the polynomial: higher ones add variance and little else.
+const MAX_DEGREE: usize = 4;
+
+/// Draws from the law of a group, and the fewest for each number of labels where that varies.
+const DRAWS: usize = 4000;
+const FEWEST_DRAWS: usize = 500;
+
+/// Labels drawn for one draw from the law, in all repetitions together; never more repetitions than the second.
+const LABELS_DRAWN: u64 = 20;
+const MAX_REPETITIONS: u64 = 4;
+
+/// With more labels than this the bias is too small for a polynomial to matter.
+const MANY_LABELS: u64 = 100;
+
+/// With so few labels a polynomial does not follow a kink.
+const FEW_LABELS_AT_KINKS: u64 = 3;
+
+/// Below this part of its own size a column is a combination of those before it.
+const COLLINEAR: f64 = 1e-8;
+
+/// What each row of a table loses to noise.
+#[derive(Debug, Clone)]
+pub(crate) struct RowEstimates {
+    /// The irreducible loss: of one row mostly noise, of a mean of rows chosen without their labels right.
+    pub(crate) irreducible: Vec<f64>,
+    /// The same by the other correction. Means by both differ by what the labels leave open.
+    pub(crate) alternative: Vec<f64>,
+    /// Whether the labels of every group tell noise from error; otherwise some groups have borrowed what the others tell.
+    pub(crate) all_identified: bool,
+    groups: Vec<Group>,
+    group_of_row: Vec<u32>,
+}
+
+/// Rows of like confidence.
+#[derive(Debug, Clone)]
+struct Group {
+    /// Classes in the order of each row's prediction.
+    moments: Moments,
+}
+
+/// Rows of a group with the same votes and the same ranking of classes.
+struct Item {
+    counts: Vec<u32>,
+    /// Mean votes of the group, in the item's order of classes.
+    centre: Vec<f64>,
+    k: u64,
+    weight: f64,
+    /// G of the snapshot mean, and of the shrunken one.
+    entropy: f64,
+    shrunken: f64,
+}
+
+impl RowEstimates {
+    /// `None` if the table has no votes, or the labels of most rows do not tell noise from error.
+    pub(crate) fn of(table: &Table, loss: &Loss) -> Option<Self> {
+        if !table.has_votes() || table.rows() == 0 {
+            return None;
+        }
+        let ranks = ranks_of_classes(table);
+        let (group_of_row, count) = groups_of_rows(table, !treats_classes_alike(loss));
+        let mut members = vec![Vec::new(); count];
+        for (row, &group) in group_of_row.iter().enumerate() {
+            members[group as usize].push(row as u32);
+        }
+        let groups = groups_of_members(table, &ranks, &members)?;
+        let found: Vec<Vec<[f64; 2]>> =
+            members.par_iter().zip(&groups).map(|(rows, group)| group.values(table, &ranks, rows, loss)).collect();
+        let mut estimates = Self {
+            irreducible: vec![0.0; table.rows()],
+            alternative: vec![0.0; table.rows()],
+            all_identified: groups.iter().all(|group| group.moments.identified),
+            groups,
+            group_of_row,
+        };
+        for (rows, values) in members.iter().zip(found) {
+            for (&row, [value, alternative]) in rows.iter().zip(values) {
+                estimates.irreducible[row as usize] = value;
+                estimates.alternative[row as usize] = alternative;
+            }
+        }
+        Some(estimates)
+    }
+
+    /// Writes a row's snapshot mean, shrunk until those of its group vary as the true distributions do. The table must be the same.
+    pub(crate) fn point_into(&self, table: &Table, row: usize, out: &mut [f64]) {
+        let moments = &self.groups[self.group_of_row[row] as usize].moments;
+        let (Some(votes), mut prediction) = (table.votes(row), vec![0.0; out.len()]) else { return };
+        table.dist_into(row, &mut prediction);
+        let factor = moments.factor(votes);
+        for (rank, &class) in ranking(&prediction).iter().enumerate() {
+            let centre = moments.mean[rank];
+            out[class as usize] = centre + factor * (votes.mean(class as usize) - centre);
+        }
+    }
+}
+
+/// Whether exchanging classes leaves the entropy as it is.
+fn treats_classes_alike(loss: &Loss) -> bool {
+    !matches!(loss.shape(), Shape::Lines(_))
+}
+
+/// Whether the entropy has kinks.
+fn has_kinks(loss: &Loss) -> bool {
+    matches!(loss.shape(), Shape::Lines(_) | Shape::Largest)
+}
+
+/// The classes from the most to the least probable, the first of equals first.
+fn ranking(prediction: &[f64]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..prediction.len() as u32).collect();
+    order.sort_by(|&a, &b| prediction[b as usize].total_cmp(&prediction[a as usize]));
+    order
+}
+
+/// Each row's ranking, side by side.
+fn ranks_of_classes(table: &Table) -> Vec<u32> {
+    let classes = table.classes().len();
+    let mut ranks = vec![0; table.rows() * classes];
+    ranks.par_chunks_exact_mut(classes).enumerate().for_each_init(
+        || vec![0.0; classes],
+        |prediction, (row, out)| {
+            table.dist_into(row, prediction);
+            out.copy_from_slice(&ranking(prediction));
+        },
+    );
+    ranks
+}
+
+/// The group of each row, and how many there are: rows of like confidence, of one top class each if asked for and there are enough.
+fn groups_of_rows(table: &Table, by_class: bool) -> (Vec<u32>, usize) {
+    let classes = table.classes().len();
+    let mut rows_of_class = vec![0_usize; classes];
+    table.peaks().iter().for_each(|peak| rows_of_class[peak.class as usize] += 1);
+    // Classes with few rows share the last set.
+    let set = |class: u32| {
+        let own = by_class && rows_of_class[class as usize] >= ROWS_PER_GROUP;
+        if own { class as usize } else { classes }
+    };
+    let mut confidences = vec![Vec::new(); classes + 1];
+    table.peaks().iter().for_each(|peak| confidences[set(peak.class)].push(peak.confidence));
+    let (mut edges, mut first, mut count) = (Vec::new(), Vec::new(), 0);
+    for confidences in &mut confidences {
+        confidences.sort_by(f64::total_cmp);
+        let n = confidences.len();
+        let bins = (n / ROWS_PER_GROUP).clamp(1, MAX_GROUPS);
+        let mut inner: Vec<f64> = (1..bins).map(|bin| confidences[bin * n / bins]).collect();
+        inner.dedup();
+        inner.retain(|edge| confidences.first().is_some_and(|least| edge > least));
+        first.push(count);
+        count += if n > 0 { inner.len() + 1 } else { 0 };
+        edges.push(inner);
+    }
+    let group = |peak: &crate::simplex::Peak| {
+        let set = set(peak.class);
+        (first[set] + edges[set].partition_point(|&edge| edge <= peak.confidence)) as u32
+    };
+    (table.peaks().iter().map(group).collect(), count)
+}
+
+/// The groups' moments; those whose labels do not tell noise from error borrow how items vary from all rows. `None` if most do.
+fn groups_of_members(table: &Table, ranks: &[u32], members: &[Vec<u32>]) -> Option<Vec<Group>> {
+    let all: Vec<u32> = (0..table.rows() as u32).collect();
+    let whole = ranked_moments(table, ranks, &all)?;
+    let found: Vec<Moments> =
+        members.par_iter().map(|rows| ranked_moments(table, ranks, rows).unwrap_or_else(|| whole.clone())).collect();
+    let known: f64 = found.iter().filter(|moments| moments.identified).map(|moments| moments.weight).sum();
+    if known < 0.5 * whole.weight {
+        return None;
+    }
+    let group = |moments: Moments| Group { moments: moments.or_varying_like(&whole) };
+    Some(found.into_iter().map(group).collect())
+}
+
+/// Moments of rows, classes in the order of each row's prediction. `None` if the rows weigh nothing.
+fn ranked_moments(table: &Table, ranks: &[u32], rows: &[u32]) -> Option<Moments> {
+    let classes = table.classes().len();
+    let counts: Vec<u32> = rows.iter().flat_map(|&row| ranked_counts(table, ranks, row as usize)).collect();
+    let piles = rows.iter().zip(counts.chunks_exact(classes)).map(|(&row, counts)| {
+        let weight = table.weight(row as usize);
+        Pile { votes: Votes::new(counts), weight, squares: weight * weight, rows: 1 }
+    });
+    Moments::of_piles(classes, piles)
+}
+
+/// A row's votes, those of its most probable class first.
+fn ranked_counts<'a>(table: &'a Table, ranks: &'a [u32], row: usize) -> impl Iterator<Item = u32> + 'a {
+    let classes = table.classes().len();
+    let counts = table.votes(row).map_or(&[][..], Votes::counts);
+    ranks[row * classes..][..classes].iter().map(move |&class| counts.get(class as usize).copied().unwrap_or(0))
+}
+
+impl Group {
+    /// The value of each row, and the other correction's.
+    fn values(&self, table: &Table, ranks: &[u32], rows: &[u32], loss: &Loss) -> Vec<[f64; 2]> {
+        let (items, item_of_row) = self.items(table, ranks, rows, loss);
+        let values = if matches!(loss.shape(), Shape::Brier) {
+            let mean = self.moments.noise;
+            let unbiased = |item: &Item| Votes::new(&item.counts).disagreement().unwrap_or(mean);
+            items.iter().map(|item| [unbiased(item); 2]).collect()
+        } else {
+            self.corrected(&items, loss)
+        };
+        item_of_row.into_iter().map(|item| values[item]).collect()
+    }
+
+    /// The distinct items of rows, in the order of their content, and which one each row is. If the loss treats classes alike they are
+    /// taken in the order of the prediction, so that fewer differ.
+    fn items(&self, table: &Table, ranks: &[u32], rows: &[u32], loss: &Loss) -> (Vec<Item>, Vec<usize>) {
+        let (alike, classes) = (treats_classes_alike(loss), table.classes().len());
+        let key = |row: usize| -> Vec<u32> {
+            if alike {
+                ranked_counts(table, ranks, row).collect()
+            } else {
+                let counts = table.votes(row).map_or(&[][..], Votes::counts);
+                counts.iter().chain(&ranks[row * classes..][..classes]).copied().collect()
+            }
+        };
+        let keys: Vec<Vec<u32>> = rows.iter().map(|&row| key(row as usize)).collect();
+        let mut weights = BTreeMap::<&[u32], f64>::new();
+        for (key, &row) in keys.iter().zip(rows) {
+            *weights.entry(key).or_default() += table.weight(row as usize);
+        }
+        let places: BTreeMap<&[u32], usize> = weights.keys().enumerate().map(|(place, key)| (*key, place)).collect();
+        let item = |(key, &weight): (&&[u32], &f64)| {
+            let mut centre = self.moments.mean.clone();
+            for (rank, &class) in key[classes..].iter().enumerate() {
+                centre[class as usize] = self.moments.mean[rank];
+            }
+            self.item(key[..classes].to_vec(), centre, weight, loss)
+        };
+        (weights.iter().map(item).collect(), keys.iter().map(|key| places[key.as_slice()]).collect())
+    }
+
+    fn item(&self, counts: Vec<u32>, centre: Vec<f64>, weight: f64, loss: &Loss) -> Item {
+        let votes = Votes::new(&counts);
+        let mut mean = vec![0.0; counts.len()];
+        votes.mean_into(&mut mean);
+        let (entropy, factor) = (loss.entropy(&mean), self.moments.factor(votes));
+        mean.iter_mut().zip(&centre).for_each(|(y, centre)| *y = centre + factor * (*y - centre));
+        Item { k: votes.k(), entropy, shrunken: loss.entropy(&mean), counts, centre, weight }
+    }
+
+    /// Both corrections of each item, the better one first.
+    fn corrected(&self, items: &[Item], loss: &Loss) -> Vec<[f64; 2]> {
+        let mut numbers: Vec<u64> = items.iter().map(|item| item.k).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let draws = (DRAWS / numbers.len().max(1)).max(FEWEST_DRAWS);
+        let mut values = vec![[0.0; 2]; items.len()];
+        for k in numbers {
+            let scaled = Scaled::of(items.iter().filter(|item| item.k == k));
+            let polynomial = (k <= MANY_LABELS).then(|| self.polynomial(items, k, draws, loss));
+            for (item, value) in items.iter().zip(&mut values).filter(|(item, _)| item.k == k) {
+                let by_factor = scaled.value(item);
+                let by_polynomial = polynomial.as_ref().map_or(by_factor, |it| item.entropy + it.estimate(item));
+                let kinked = has_kinks(loss) && (2..=FEW_LABELS_AT_KINKS).contains(&k);
+                *value = if kinked { [by_factor, by_polynomial] } else { [by_polynomial, by_factor] };
+            }
+        }
+        values
+    }
+
+    /// The polynomial that is nearest to the bias of G(ȳ) from k labels, under the law of the group.
+    fn polynomial(&self, items: &[Item], k: u64, draws: usize, loss: &Loss) -> Polynomial {
+        let concentration = self.moments.concentration();
+        let classes = self.moments.mean.len();
+        let degree = MAX_DEGREE.min(k as usize);
+        let all: f64 = items.iter().map(|item| item.weight).sum();
+        let repetitions = (LABELS_DRAWN / k).clamp(1, MAX_REPETITIONS);
+        let mut fit = LeastSquares::new(degree);
+        let (mut posterior, mut p, mut snapshot) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        for item in items.iter().filter(|item| item.weight > 0.0) {
+            let seed = item.counts.iter().chain(&[k as u32]).fold(0xB1A5, |seed, &n| mix(seed, u64::from(n)));
+            let mut random = Pcg64::seed_from_u64(seed);
+            for ((slot, share), &n) in posterior.iter_mut().zip(&item.centre).zip(&item.counts) {
+                *slot = concentration * share + f64::from(n);
+            }
+            let times = (draws as f64 * item.weight / all).ceil().max(1.0);
+            for _ in 0..times as usize {
+                draw_into(&posterior, &mut random, &mut p);
+                let mut found = 0.0;
+                for _ in 0..repetitions {
+                    snapshot.fill(0.0);
+                    (0..k).for_each(|_| snapshot[class_at(&p, uniform(random.next_u64()))] += 1.0 / k as f64);
+                    found += loss.entropy(&snapshot) / repetitions as f64;
+                }
+                fit.add(item.weight / times, &diversities(&p, degree), loss.entropy(&p) - found);
+            }
+        }
+        fit.solve()
+    }
+}
+
+/// 1 − Σ_c p_c^j for j from 2 to a degree, the others zero.
+fn diversities(p: &[f64], degree: usize) -> [f64; MAX_DEGREE - 1] {
+    let mut found = [0.0; MAX_DEGREE - 1];
+    for (j, slot) in (2..=degree as i32).zip(&mut found) {
+        *slot = 1.0 - p.iter().map(|x| x.powi(j)).sum::<f64>();
+    }
+    found
+}
+
+/// The same from counts, without bias: j labels drawn from the item's own are not all alike.
+fn unbiased_diversities(counts: &[u32], k: u64, degree: usize) -> [f64; MAX_DEGREE - 1] {
+    let mut found = [0.0; MAX_DEGREE - 1];
+    for (j, slot) in (2..=degree).zip(&mut found) {
+        let alike = |n: f64| (0..j).map(|i| (n - i as f64).max(0.0) / (k as f64 - i as f64)).product::<f64>();
+        *slot = 1.0 - counts.iter().map(|&n| alike(f64::from(n))).sum::<f64>();
+    }
+    found
+}
+
+/// G(ȳ) times what it lacks in a group; a constant where every snapshot is free of entropy.
+struct Scaled {
+    factor: f64,
+    constant: f64,
+}
+
+impl Scaled {
+    fn of<'a>(items: impl Iterator<Item = &'a Item>) -> Self {
+        let (mut weight, mut found, mut wanted) = (0.0, 0.0, 0.0);
+        for item in items {
+            weight += item.weight;
+            found += item.weight * item.entropy;
+            wanted += item.weight * item.shrunken;
+        }
+        if found > 1e-9 * wanted {
+            Self { factor: wanted / found, constant: 0.0 }
+        } else {
+            Self { factor: 0.0, constant: if weight > 0.0 { wanted / weight } else { 0.0 } }
+        }
+    }
+
+    fn value(&self, item: &Item) -> f64 {
+        self.factor * item.entropy + self.constant
+    }
+}
+
+/// β_0 + Σ_j β_j (1 − Σ_c p_c^j).
+struct Polynomial {
+    degree: usize,
+    constant: f64,
+    slopes: [f64; MAX_DEGREE - 1],
+}
+
+impl Polynomial {
+    /// Unbiased for the polynomial at the item's p*.
+    fn estimate(&self, item: &Item) -> f64 {
+        let found = unbiased_diversities(&item.counts, item.k, self.degree);
+        self.constant + found.iter().zip(&self.slopes).map(|(x, slope)| slope * x).sum::<f64>()
+    }
+}
+
+/// Weighted sums of products of up to [`MAX_DEGREE`] − 1 columns and a target.
+struct LeastSquares {
+    degree: usize,
+    weight: f64,
+    means: [f64; MAX_DEGREE],
+    products: [[f64; MAX_DEGREE]; MAX_DEGREE],
+}
+
+impl LeastSquares {
+    fn new(degree: usize) -> Self {
+        Self { degree, weight: 0.0, means: [0.0; MAX_DEGREE], products: [[0.0; MAX_DEGREE]; MAX_DEGREE] }
+    }
+
+    fn add(&mut self, weight: f64, columns: &[f64; MAX_DEGREE - 1], target: f64) {
+        let mut row = [0.0; MAX_DEGREE];
+        row[..MAX_DEGREE - 1].copy_from_slice(columns);
+        row[MAX_DEGREE - 1] = target;
+        self.weight += weight;
+        for (i, x) in row.iter().enumerate() {
+            self.means[i] += weight * x;
+            row.iter().zip(&mut self.products[i]).for_each(|(y, sum)| *sum += weight * x * y);
+        }
+    }
+
+    /// Elimination around the means; a column that others make up gets no part.
+    fn solve(mut self) -> Polynomial {
+        const TARGET: usize = MAX_DEGREE - 1;
+        let mut found = Polynomial { degree: self.degree, constant: 0.0, slopes: [0.0; MAX_DEGREE - 1] };
+        if self.weight <= 0.0 {
+            return found;
+        }
+        self.means.iter_mut().for_each(|mean| *mean /= self.weight);
+        let mut centred = self.products;
+        for (i, row) in centred.iter_mut().enumerate() {
+            row.iter_mut().zip(&self.means).for_each(|(x, mean)| *x = *x / self.weight - self.means[i] * mean);
+        }
+        let sizes: Vec<f64> = (0..TARGET).map(|i| centred[i][i]).collect();
+        let columns: Vec<usize> = (0..self.degree.saturating_sub(1)).collect();
+        let mut used = Vec::new();
+        for &i in &columns {
+            if centred[i][i] <= COLLINEAR * sizes[i] || sizes[i] <= f64::MIN_POSITIVE {
+                continue;
+            }
+            used.push(i);
+            for j in (i + 1)..TARGET {
+                let part = centred[j][i] / centred[i][i];
+                for l in i..MAX_DEGREE {
+                    centred[j][l] -= part * centred[i][l];
+                }
+            }
+        }
+        for &i in used.iter().rev() {
+            let known: f64 = used.iter().filter(|&&j| j > i).map(|&j| centred[i][j] * found.slopes[j]).sum();
+            found.slopes[i] = (centred[i][TARGET] - known) / centred[i][i];
+        }
+        found.constant =
+            self.means[TARGET] - found.slopes.iter().zip(&self.means).map(|(slope, mean)| slope * mean).sum::<f64>();
+        found
+    }
+}

@@ -1,0 +1,90 @@
+//! What a router saves against simple rules, on held-out rows.
+
+use serde::Serialize;
+
+use super::acts::Acts;
+use super::{By, Replay, Thresholds, minus};
+use crate::policy::Policy;
+
+/// What the router saves per query against another rule. Standard errors are those of the paired differences; one row has none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Saving {
+    /// The other rule's cost less the router's, in the loss's unit.
+    pub estimate: f64,
+    /// Its standard error.
+    pub standard_error: Option<f64>,
+    /// The same as a part of the other rule's cost; unknown if that is nothing.
+    pub share: Option<f64>,
+    /// The standard error of that part.
+    pub share_standard_error: Option<f64>,
+}
+
+impl Saving {
+    /// From the costs of each row, corrected and by the other correction.
+    pub(super) fn of(replay: &Replay, other: &[Vec<f64>; 2], router: &[Vec<f64>; 2]) -> Self {
+        let saved = minus(other, router);
+        let (estimate, standard_error) = replay.mean_and_error(&saved);
+        let cost = replay.mean(&|row| other[0][row]).0;
+        let share = (cost > replay.negligible()).then(|| estimate / cost);
+        let share_standard_error = share.and_then(|share| {
+            // The part that rows save beyond their share of the cost.
+            let beyond =
+                |by: usize| saved[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
+            replay.mean_and_error(&[beyond(0), beyond(1)]).1.map(|error| error / cost)
+        });
+        Self { estimate, standard_error, share, share_standard_error }
+    }
+}
+
+impl Replay {
+    /// What the best thresholds on the uncertainty of the prediction cost on each row: chosen by the corrected costs of the other
+    /// folds. Under a limit the rule routes as much as the router does, the least certain rows first. `None` if there is nothing to choose.
+    pub(super) fn best_threshold(&self, policy: &Policy, acts: &Acts<'_>) -> Option<[Vec<f64>; 2]> {
+        let task = policy.task();
+        if task.actions() < 2 || self.folds.is_empty() {
+            return None;
+        }
+        if task.limit().is_some() {
+            return Some(self.least_certain_routed(policy, acts.share_of(|action| self.is_route(policy, action))));
+        }
+        let costs: Vec<Vec<f64>> = (0..self.places.len())
+            .map(|row| (0..task.actions()).map(|action| self.cost(policy, row, action, By::Corrected)).collect())
+            .collect();
+        let folds = self.folds.iter().max().map_or(0, |last| last + 1);
+        let rules: Vec<Thresholds> = (0..folds)
+            .map(|fold| {
+                let others: Vec<usize> = (0..costs.len()).filter(|&row| self.folds[row] != fold).collect();
+                let pick = |values: &[f64]| others.iter().map(|&row| values[row]).collect::<Vec<f64>>();
+                let chosen: Vec<Vec<f64>> = others.iter().map(|&row| costs[row].clone()).collect();
+                Thresholds::fit(&pick(&self.uncertainty), &chosen, &pick(&self.weights))
+            })
+            .collect();
+        let action = |row: usize| rules[self.folds[row] as usize].action(self.uncertainty[row]);
+        Some(self.each_row(&|row, by| self.cost(policy, row, action(row), by)))
+    }
+
+    fn is_route(&self, policy: &Policy, action: usize) -> bool {
+        (1..=policy.task().routes().len()).contains(&action)
+    }
+
+    /// What routing this share of the rows costs, the least certain first, to the route that costs the least on average.
+    fn least_certain_routed(&self, policy: &Policy, share: f64) -> [Vec<f64>; 2] {
+        let mean = |action: usize| self.always(policy, action, By::Corrected);
+        let routes = 1..=policy.task().routes().len();
+        let route = routes.min_by(|&a, &b| mean(a).total_cmp(&mean(b))).unwrap_or(0);
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        order.sort_by(|&a, &b| self.uncertainty[b].total_cmp(&self.uncertainty[a]));
+        let mut left = share * self.weights.iter().sum::<f64>();
+        let mut parts = vec![0.0; order.len()];
+        for tied in order.chunk_by(|&a, &b| self.uncertainty[a] == self.uncertainty[b]) {
+            let weight: f64 = tied.iter().map(|&row| self.weights[row]).sum();
+            let part = if weight > 0.0 { (left / weight).clamp(0.0, 1.0) } else { 0.0 };
+            tied.iter().for_each(|&row| parts[row] = part);
+            left -= part * weight;
+        }
+        self.each_row(&|row, by| {
+            let cost = |action: usize| self.cost(policy, row, action, by);
+            parts[row] * cost(route) + (1.0 - parts[row]) * cost(0)
+        })
+    }
+}
