@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{AllLosses, CellId, Certificate, Interval, Judgement, Named, Policy, Router, Task};
+use pointsman::{AllLosses, CellId, Certificate, Interval, Judgement, Named, Policy, Router, Task, Together};
 use serde::Serialize;
 
 use crate::args::ShowArgs;
@@ -82,9 +82,7 @@ impl Certified {
         path: &Path,
     ) -> anyhow::Result<Vec<Self>> {
         let tasks: Vec<Task> = policies.iter().map(|policy| policy.task().clone()).collect();
-        let certificates = plan::certificates(router, &tasks, confidence, path)?;
-        let bound = |cell| router.all_losses(CellId(cell), confidence).ok();
-        let all_losses: Vec<Option<AllLosses>> = (0..router.cells().count() as u32).map(bound).collect();
+        let Together { certificates, all_losses } = plan::certify_together(router, &tasks, confidence, path)?;
         let judge = |(certificate, policy): (Certificate, &Policy)| {
             let judgement = certificate.judge(policy)?;
             Ok(Self { certificate, judgement, tasks: tasks.len(), all_losses: all_losses.clone() })
@@ -199,8 +197,9 @@ impl Certified {
         if !sweeping.is_empty() {
             let worst = |side: fn(&AllLosses) -> f64| sweeping.iter().map(|bound| side(bound)).fold(0.0, f64::max);
             remark(format!(
-                "Whatever the loss, asked for or not, and as confidently: in {} of {} the irreducible loss is at most {} below the \
-                 plug-in estimate and {} above it, times the most that the loss can be.",
+                "Whatever the loss, asked for or not: in {} of {} the irreducible loss is at most {} below the plug-in estimate and {} \
+                 above it, times the most that the loss can be. This holds together with all of the above: of the failures that the \
+                 confidence allows, nine tenths are spent on the intervals and a tenth on this.",
                 sweeping.len(),
                 counted(cells.len(), "cell", "cells"),
                 short(worst(|bound| bound.irreducible_below)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::{
-    CellId, Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Unanimity, Votes,
+    CellId, Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Together, Unanimity, Votes,
 };
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
@@ -331,14 +331,14 @@ pub(crate) fn certificate(router: &Router, task: &Task, confidence: f64, path: &
     router.certificate(task, confidence).map_err(|error| of_file(error, path))
 }
 
-/// Intervals for several tasks that hold all at once.
-pub(crate) fn certificates(
+/// Intervals for several tasks and bounds for all losses that hold all at once.
+pub(crate) fn certify_together(
     router: &Router,
     tasks: &[Task],
     confidence: f64,
     path: &Path,
-) -> anyhow::Result<Vec<Certificate>> {
-    router.certificates(tasks, confidence).map_err(|error| of_file(error, path))
+) -> anyhow::Result<Together> {
+    router.certify_together(tasks, confidence).map_err(|error| of_file(error, path))
 }
 
 /// Which labels would settle a task; what the router lacks is said of its file.

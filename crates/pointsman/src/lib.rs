@@ -50,7 +50,9 @@ mod task;
 mod votes;
 mod wasserstein;
 
-pub use certificate::{AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan};
+pub use certificate::{
+    AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan, Together,
+};
 pub use diagnose::{
     Advice, Agreement, AtLimit, Bounds, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis, Enough, Estimate, LeftOut,
     Recommendation, Stopping, SuspectRow, Unanimity, WeakModel, Worth, diagnose, halves,

@@ -33,6 +33,9 @@ use crate::task::{Route, Task};
 /// The part of δ that is spent on the shares of the cells.
 const FOR_SHARES: f64 = 0.1;
 
+/// The part of δ that is spent on the bounds for all losses where they are given together with certificates.
+const FOR_ALL_LOSSES: f64 = 0.1;
+
 /// How much heavier than the mean a row may be: beyond that one row would decide.
 const HEAVIEST: f64 = 20.0;
 
@@ -73,6 +76,15 @@ pub struct Certificate {
     share_error: f64,
     /// The largest share that cells without rows may have.
     unseen: f64,
+}
+
+/// Certificates and bounds for all losses that hold all at once.
+#[derive(Debug, Clone)]
+pub struct Together {
+    /// One certificate per task.
+    pub certificates: Vec<Certificate>,
+    /// One bound per cell, where it says something.
+    pub all_losses: Vec<Option<AllLosses>>,
 }
 
 /// One cell's intervals. A cell without rows has them too: they say nothing.
@@ -125,7 +137,7 @@ impl Router {
     /// If the confidence is not between 0 and 1, the loss does not fit the classes, some rows weigh too much, or the router has no
     /// predictions of a measured oracle.
     pub fn certificate(&self, task: &Task, confidence: f64) -> Result<Certificate> {
-        self.certify(task, confidence, 1)
+        self.certify(task, confidence, 1, 1.0)
     }
 
     /// Certificates for several tasks that hold all at once: slightly wider than each by itself.
@@ -133,7 +145,27 @@ impl Router {
     /// # Errors
     /// As [`Router::certificate`].
     pub fn certificates(&self, tasks: &[Task], confidence: f64) -> Result<Vec<Certificate>> {
-        tasks.iter().map(|task| self.certify(task, confidence, tasks.len())).collect()
+        tasks.iter().map(|task| self.certify(task, confidence, tasks.len(), 1.0)).collect()
+    }
+
+    /// As [`Router::certificates`], with bounds for every proper loss in the cells where [`Router::all_losses`] has them:
+    /// certificates and bounds hold all at once.
+    ///
+    /// Nine tenths of the failures that the confidence allows are spent on the certificates and a tenth on the bounds; if
+    /// no cell can have a bound, which does not depend on labels, the certificates have all of it.
+    ///
+    /// # Errors
+    /// As [`Router::certificate`].
+    pub fn certify_together(&self, tasks: &[Task], confidence: f64) -> Result<Together> {
+        check(self, confidence)?;
+        let cells = || (0..self.cells().count() as u32).map(CellId);
+        let bounded = cells().any(|cell| self.check_all_losses(cell).is_ok());
+        let part = if bounded { 1.0 - FOR_ALL_LOSSES } else { 1.0 };
+        let certify = |task: &Task| self.certify(task, confidence, tasks.len(), part);
+        let certificates = tasks.iter().map(certify).collect::<Result<_>>()?;
+        let rest = 1.0 - FOR_ALL_LOSSES * (1.0 - confidence);
+        let all_losses = cells().map(|cell| self.all_losses(cell, rest).ok()).collect();
+        Ok(Together { certificates, all_losses })
     }
 
     /// Whether the router's cells were found without the labels of its rows: not if they are a forest's.
@@ -142,8 +174,11 @@ impl Router {
         self.cells().forest().is_none()
     }
 
-    fn certify(&self, task: &Task, confidence: f64, tasks: usize) -> Result<Certificate> {
-        let rules = Rules::new(self, task, confidence, tasks)?;
+    /// One of several tasks, with so large a part of the failures that the confidence allows.
+    fn certify(&self, task: &Task, confidence: f64, tasks: usize, part: f64) -> Result<Certificate> {
+        check(self, confidence)?;
+        let delta = part * (1.0 - confidence);
+        let rules = Rules::new(self, task, delta, tasks)?;
         let cells = self.cells().count();
         let (all, heaviest) = self.weights();
         let relative = heaviest * self.rows().rows() as f64 / all;
@@ -163,7 +198,7 @@ impl Router {
         // The union over all sets of cells; half of the failures for each of the two claims. Between quantiles of the rows
         // themselves the share of a set is beta distributed, with tails no heavier than those of counting.
         let n = self.rows().rows() as f64;
-        let doubt = cells.len() as f64 * 2_f64.ln() - (FOR_SHARES / 2.0 * (1.0 - confidence)).ln();
+        let doubt = cells.len() as f64 * 2_f64.ln() - (FOR_SHARES / 2.0 * delta).ln();
         Ok(Certificate {
             confidence,
             rules,
@@ -201,8 +236,8 @@ fn weight(mixture: Mixture<'_>) -> f64 {
 }
 
 impl Rules {
-    fn new(router: &Router, task: &Task, confidence: f64, tasks: usize) -> Result<Self> {
-        check(router, confidence)?;
+    /// `delta` is how often something may fail.
+    fn new(router: &Router, task: &Task, delta: f64, tasks: usize) -> Result<Self> {
         let classes = router.classes().len();
         task.loss().check_classes(classes)?;
         let asked = Asked::of(task);
@@ -217,7 +252,7 @@ impl Rules {
         }
         let pairs = if answers <= PAIRED { answers * (answers - 1) / 2 } else { answers - 1 };
         let intervals = (answers + pairs) * cells * tasks.max(1);
-        let alpha = (1.0 - FOR_SHARES) * (1.0 - confidence) / intervals as f64 / 2.0;
+        let alpha = (1.0 - FOR_SHARES) * delta / intervals as f64 / 2.0;
         Ok(Self { loss: task.loss().certified(classes), asked, alpha })
     }
 

@@ -39,21 +39,11 @@ impl Router {
     /// and fewer than 1,000 rows, with weights, or without rows.
     pub fn all_losses(&self, cell: CellId, confidence: f64) -> Result<AllLosses> {
         super::check(self, confidence)?;
-        if cell.index() >= self.cells().count() {
-            return Err(Error::Router(format!("no cell {cell}: there are {}", self.cells().count())));
-        }
+        self.check_all_losses(cell)?;
         let items = Items::of(self, cell, 1.0, &[]);
         let (n, classes) = (items.len(), items.classes);
-        let refuse =
-            |reason: String| Err(Error::Table(format!("no bound for all losses at once in cell {cell}: {reason}")));
         if n == 0 {
-            return refuse("it has no rows".into());
-        }
-        if self.rows().has_weights() {
-            return refuse("rows carry weights".into());
-        }
-        if classes > 2 && n < ENOUGH {
-            return refuse(format!("{classes} classes need {ENOUGH} rows, it has {n}: declare the losses instead"));
+            return refuse(cell, "its only rows gave its edges");
         }
         // Half of δ for the sampling error, half for U.
         let share = (1.0 - confidence) / self.cells().count() as f64;
@@ -77,6 +67,31 @@ impl Router {
             irreducible_above: error + 0.5 * (classes as f64 * noise * inverse).sqrt(),
         })
     }
+}
+
+impl Router {
+    /// Refuses cells in which the bound for all losses would say nothing. Labels do not matter.
+    pub(super) fn check_all_losses(&self, cell: CellId) -> Result<()> {
+        if cell.index() >= self.cells().count() {
+            return Err(Error::Router(format!("no cell {cell}: there are {}", self.cells().count())));
+        }
+        let (n, classes) = (self.mixture(cell).len(), self.classes().len());
+        if n == 0 {
+            return refuse(cell, "it has no rows");
+        }
+        if self.rows().has_weights() {
+            return refuse(cell, "rows carry weights");
+        }
+        if classes > 2 && n < ENOUGH {
+            let reason = format!("{classes} classes need {ENOUGH} rows, it has {n}: declare the losses instead");
+            return refuse(cell, &reason);
+        }
+        Ok(())
+    }
+}
+
+fn refuse<T>(cell: CellId, reason: &str) -> Result<T> {
+    Err(Error::Table(format!("no bound for all losses at once in cell {cell}: {reason}")))
 }
 
 /// A bound on W1 between the stored snapshot means and their law: the mean distance of two halves is above that of

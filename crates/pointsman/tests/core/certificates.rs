@@ -2,7 +2,7 @@
 
 use pointsman::{CellId, Certificate, Judgement, Loss, Oracle, Partition, Router, Table, Task};
 
-use crate::world::{Rng, table};
+use crate::world::{Rng, close, table};
 
 /// Two classes; the confidence is uniform, the truth one of three distributions, whose odds and places depend on the
 /// confidence. Everything about a range of confidences is an integral over it.
@@ -398,6 +398,44 @@ fn the_bound_for_all_losses_holds() {
         let off = irreducible - decision.irreducible().unwrap();
         assert!((-b * bound.irreducible_below..=b * bound.irreducible_above).contains(&off), "{loss}: {off}");
     }
+}
+
+/// What is given together spends what may fail once: the parts of the certificates and of the bounds add up to it.
+#[test]
+fn certificates_and_bounds_for_all_losses_share_their_failures() {
+    let mut rng = Rng::new(73);
+    let router = Router::calibrate(&World::draw(&mut rng, 2000, 3), &Partition::confidence(4)).unwrap();
+    let tasks = [task(&Loss::brier(), 0.1, Some(0.4)), task(&Loss::zero_one(), 0.1, None)];
+    for confidence in [0.8, 0.95] {
+        let together = router.certify_together(&tasks, confidence).unwrap();
+        let delta = 1.0 - confidence;
+        // Nine tenths of the failures to the certificates, shares included, and the confidence asked for is the one named.
+        let alone = router.certificates(&tasks, 1.0 - 0.9 * delta).unwrap();
+        let whole = router.certificates(&tasks, confidence).unwrap();
+        for (((found, wanted), whole), task) in together.certificates.iter().zip(&alone).zip(&whole).zip(&tasks) {
+            assert_eq!(found.confidence(), confidence);
+            for ((found, wanted), whole) in found.cells().iter().zip(wanted.cells()).zip(whole.cells()) {
+                close(found.reducible().high, wanted.reducible().high, 1e-9, "reducible");
+                close(found.total().low, wanted.total().low, 1e-9, "total");
+                assert!(found.total().low < whole.total().low, "the whole of the failures is not there");
+            }
+            let bounds = [found, wanted].map(|certificate| judged(&router, certificate, task).regret_bound);
+            close(bounds[0], bounds[1], 1e-9, "regret bound");
+        }
+        // One tenth to the bounds.
+        for cell in (0..4).map(CellId) {
+            let wanted = router.all_losses(cell, 1.0 - 0.1 * delta).unwrap();
+            let found = together.all_losses[cell.index()].unwrap();
+            close(found.irreducible_above, wanted.irreducible_above, 1e-9, "above");
+            assert!(found.irreducible_below > router.all_losses(cell, confidence).unwrap().irreducible_below);
+        }
+    }
+    // Weights leave no bound, and then nothing is spent on it.
+    let weighted = World::draw(&mut rng, 2000, 3).with_weights(vec![1.0; 2000]).unwrap();
+    let router = Router::calibrate(&weighted, &Partition::confidence(4)).unwrap();
+    let together = router.certify_together(&tasks[..1], 0.9).unwrap();
+    assert!(together.all_losses.iter().all(Option::is_none));
+    assert_eq!(together.certificates[0].cells(), router.certificate(&tasks[0], 0.9).unwrap().cells());
 }
 
 #[test]
