@@ -39,6 +39,33 @@ impl Report {
         )
     }
 
+    /// What the router saves against each simple rule, with intervals of 95 %. `None` if that is not known.
+    #[must_use]
+    pub fn savings_line(&self) -> Option<String> {
+        let evaluation = &self.evaluation;
+        let name_of = |name: &str| match name.strip_prefix("always-") {
+            Some("predict") => "always predicting".to_owned(),
+            Some("abstain") => "always abstaining".to_owned(),
+            Some(action) => format!("always asking {}", label(action.trim_start_matches("route:"), NAME)),
+            None => "the best confidence threshold".to_owned(),
+        };
+        let known = |name: &str| evaluation.is_identified("router") && evaluation.is_identified(name);
+        let savings = evaluation.savings.as_ref()?;
+        let is_always = |name: &str| name.starts_with("always-");
+        let hardest_first = savings
+            .iter()
+            .filter(|(name, _)| !is_always(name))
+            .chain(savings.iter().filter(|(name, _)| is_always(name)));
+        let told: Vec<String> = hardest_first
+            .filter(|(name, _)| known(name))
+            .filter_map(|(name, saving)| {
+                let (share, error) = (saving.share?, saving.share_standard_error?);
+                Some(format!("{:.1} % ± {:.1} % against {}", 100.0 * share, 196.0 * error, name_of(name)))
+            })
+            .collect();
+        (!told.is_empty()).then(|| format!("Saves {} (95 % intervals).", told.join(", ")))
+    }
+
     /// The task in a sentence.
     #[must_use]
     pub fn task_line(&self) -> String {

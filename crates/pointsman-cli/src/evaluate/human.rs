@@ -51,14 +51,13 @@ fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
 fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let evaluation = &report.evaluation;
     heading(out, &format!("Cost a query, in {} ({})", evaluation.unit, evaluation.loss))?;
-    let digits = decimals(evaluation.mean_cost.iter().map(|(_, &cost)| cost));
+    let costs = evaluation.best_costs();
+    let digits = decimals(costs.iter().map(|(_, &cost)| cost));
     let corrected = evaluation.is_corrected();
-    let correction = |cost: Option<&f64>| cost.filter(|_| corrected).map_or(String::new(), |&cost| fixed(cost, digits));
-    let mut grid = Grid::new().text("").number("mean").number("± s.e.");
-    grid = grid.number(if corrected { "corrected" } else { "" }).text("");
+    let mut grid = Grid::new().text("").number("mean").number("± s.e.").text("");
     let by_row = report.router.decides_by_row();
-    for (name, &cost) in evaluation.mean_cost.iter().filter(|(name, _)| !by_row || *name != "cell-optimal") {
-        let error = evaluation.standard_error.get(name).copied().flatten();
+    for (name, &cost) in costs.iter().filter(|(name, _)| !by_row || *name != "cell-optimal") {
+        let error = evaluation.best_standard_error().get(name).copied().flatten();
         let (style, remark) = match name {
             "router" => (GOOD.bold(), ""),
             "cell-optimal" => (PLAIN, "the best action in each cell, known in hindsight"),
@@ -69,18 +68,16 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
             (name.to_owned(), style),
             (maybe(Some(cost).filter(|_| evaluation.is_identified(name)), digits), style),
             (maybe(error.filter(|_| evaluation.is_identified(name)), digits), DIM),
-            (correction(evaluation.best_costs().get(name)), style),
             (remark.to_owned(), DIM),
         ]);
     }
     let routed_tells = |name: &str| name == "predict/abstain" || evaluation.is_identified("cell-optimal");
-    for (name, &cost) in evaluation.two_way.iter().filter(|(name, _)| routed_tells(name)) {
+    for (name, &cost) in evaluation.best_two_way().iter().filter(|(name, _)| routed_tells(name)) {
         let remark = "the same router allowed these two only";
         grid.row([
             (name.to_owned(), PLAIN),
             (fixed(cost, digits), PLAIN),
             (String::new(), DIM),
-            (correction(evaluation.best_two_way().get(name)), PLAIN),
             (remark.to_owned(), DIM),
         ]);
     }
@@ -88,7 +85,7 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out)?;
     if corrected {
         let text = "Few labels agree with themselves too well: a truth made of them lets routing look cheaper than it is. \
-                    The corrected column takes that out, and what follows is concluded from it.";
+                    All costs here are corrected for that, row by row; mean_cost in --json has those by the labels as they are.";
         paragraph(&mut *out, 2, text)?;
         writeln!(out)?;
     }
@@ -97,6 +94,9 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(out)?;
     }
     paragraph(&mut *out, 2, &report.money_line())?;
+    if let Some(text) = report.savings_line() {
+        paragraph(&mut *out, 2, &text)?;
+    }
     paragraph(&mut *out, 2, &regret(report, digits))?;
     let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
     // The costs of a forest do not rest on its cells.
@@ -110,25 +110,29 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 fn regret(report: &Report, digits: usize) -> String {
     let evaluation = &report.evaluation;
-    let tells = |name| ["router", name].into_iter().all(|name| evaluation.is_identified(name));
-    let of = |costs: &Named<f64>, name| maybe(costs.get(name).copied().filter(|_| tells(name)), digits);
-    let of_cell = format!("{} above the best action a cell, ", of(evaluation.best_regret(), "cell-optimal"));
-    // A forest decides row by row, and may well do better than any action a cell.
+    let tells = |name: &str| ["router", name].into_iter().all(|name| evaluation.is_identified(name));
+    let errors = evaluation.corrected_regret_standard_error.as_ref();
+    let of = |name: &str| {
+        let known = evaluation.best_regret().get(name).copied().filter(|_| tells(name));
+        let error = errors.and_then(|errors| errors.get(name).copied().flatten()).filter(|_| known.is_some());
+        maybe(known, digits) + &error.map_or(String::new(), |error| format!(" ± {}", fixed(error, digits)))
+    };
+    let of_cell = format!("{} above the best action per cell, ", of("cell-optimal"));
+    // A forest decides row by row, and may well do better than any action per cell.
     let of_cell = if report.router.decides_by_row() { "" } else { &of_cell };
-    let of_row = of(&evaluation.regret, "pointwise-optimal");
-    let by = if evaluation.is_corrected() { ", by the labels as they are" } else { "" };
     let limit = match evaluation.regret_ignores_limit {
         true => " Always routing and the best in hindsight do not keep to the limit: part of the regret is its price.",
         false => "",
     };
-    format!("Regret: {of_cell}{of_row} above the best action a row{by}.{limit}")
+    format!("Regret: {of_cell}{} above the best action per row.{limit}", of("pointwise-optimal"))
 }
 
 fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let evaluation = &report.evaluation;
     heading(out, "Routing gain: 0 is routing at random, 1 the best possible order")?;
-    let mut grid = Grid::new().text("").number("").text("");
-    for (name, &gain) in evaluation.gain.iter() {
+    let mut grid = Grid::new().text("").number("").number("± s.e.").text("");
+    let errors = evaluation.corrected_gain_standard_error.as_ref();
+    for (name, &gain) in evaluation.best_gain().iter() {
         let (style, remark) = match name {
             "higher-order" => (GOOD.bold(), "most reducible loss first: this router"),
             "total-uncertainty" => (PLAIN, "least certain prediction first: the usual rule"),
@@ -137,17 +141,19 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
             }
             _ => continue,
         };
-        grid.row([(name.to_owned(), style), (maybe(gain, 4), style), (remark.to_owned(), DIM)]);
+        let error = errors.and_then(|errors| errors.get(name).copied().flatten());
+        let error = error.map_or(String::new(), |error| fixed(error, 3));
+        grid.row([(name.to_owned(), style), (maybe(gain, 3), style), (error, DIM), (remark.to_owned(), DIM)]);
     }
     grid.write(&mut *out)?;
     if !evaluation.unidentified.is_empty() {
         let text = "One label an item does not tell in which order routing gains most. The curves take each label for the truth.";
         paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
-    } else if evaluation.gain.iter().all(|(_, gain)| gain.is_none()) {
+    } else if evaluation.best_gain().iter().all(|(_, gain)| gain.is_none()) {
         writeln!(out, "  {DIM}No row's loss is reducible here: routing gains nothing in any order.{DIM:#}")?;
     }
     if evaluation.is_corrected() {
-        let text = "Gains and curves are by the labels as they are.";
+        let text = "Gains and curves are corrected for few labels, as the costs are.";
         paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     }
     if let Some(correlation) = evaluation.correlation {
@@ -162,7 +168,7 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
         .iter()
         .zip(SIGNS)
         .filter_map(|(&name, (sign, style))| {
-            Some(Curve { name: name.to_owned(), sign, style, values: evaluation.curves.get(name)? })
+            Some(Curve { name: name.to_owned(), sign, style, values: evaluation.best_curves().get(name)? })
         })
         .collect();
     plot::write(out, &curves, "routed", &format!("mean loss, {}, prices left out", evaluation.unit))
@@ -238,7 +244,7 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::R
 fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
     let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
     let evaluation = &report.evaluation;
-    let gain = |name| evaluation.gain.get(name).copied().flatten();
+    let gain = |name| evaluation.best_gain().get(name).copied().flatten();
     let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
     let (remark, command) = if usual_is_better {
         let cells = match report.router.decides_by_row() {

@@ -80,11 +80,19 @@ fn conclusions_are_drawn_from_the_corrected_costs() {
     let told = line(folder.path(), &evaluate).ok().stdout.replace("\n  ", " ");
     let [router, always] = ["router", "always-route:expert"].map(|name| at(&report["corrected_cost"][name]));
     assert_ne!(always, at(&report["mean_cost"]["always-route:expert"]));
+    let share = 100.0 * report["savings"]["best-threshold"]["share"].as_f64().unwrap();
+    assert!(
+        told.contains(&format!("{share:.1} % ± ")) && told.contains("against the best confidence threshold"),
+        "{told}"
+    );
     let number = |text: &str| text.trim_end_matches('0').to_owned();
     assert!(told.contains(&format!("corrected cost a query {}", number(&router))), "{router} in {told}");
     assert!(told.contains(&format!("always-route:expert {}", number(&always))), "{always} in {told}");
     let regret = at(&report["corrected_regret"]["cell-optimal"]);
-    assert!(told.contains(&format!("Regret: {regret} above the best action a cell")), "{regret} in {told}");
+    assert!(
+        told.contains(&format!("Regret: {regret} ± ")) && told.contains("above the best action per cell"),
+        "{regret} in {told}"
+    );
     let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains(&format!("corrected cost a query {}", number(&router))));
     let grid = &report["losses"][0]["grid"];
@@ -170,7 +178,7 @@ fn it_warns_of_single_labels() {
     assert!(run.stderr.contains("each held-out row carries one label"), "{run:?}");
     // What is not known is a dash, and said to be unknown.
     let told = run.stdout.replace("\n  ", " ");
-    for part in ["is not known (–)", "always-route:expert –", "Regret: – above the best action a cell, – above"]
+    for part in ["is not known (–)", "always-route:expert –", "Regret: – above the best action per cell, – above"]
     {
         assert!(told.contains(part), "{part} in {told}");
     }

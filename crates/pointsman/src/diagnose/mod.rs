@@ -20,7 +20,7 @@ mod weak_model;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::estimate::shrunk_points;
+use crate::estimate::RowEstimates;
 use crate::evaluate::{Named, TaskSummary};
 use crate::loss::Loss;
 use crate::partition::{CellId, Partition};
@@ -184,7 +184,7 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
     diagnosis.enough.features_left_out = left_out;
     match crossfit {
         Some(crossfit) => {
-            diagnosis.judge(&crossfit, &plans, choice, best_area(&ordered.rows, task.loss())?);
+            diagnosis.judge(&crossfit, &plans, choice, best_area(&ordered.rows, task.loss()));
             if let Some(worth) = &mut diagnosis.worth {
                 worth.correlation = correlation(&ordered, &router, &unlimited)?;
             }
@@ -313,25 +313,23 @@ impl Diagnosis {
 }
 
 /// The area that the best order of all wins over a random one: from snapshot means shrunk until they vary as the truth does.
-fn best_area(rows: &Table, loss: &Loss) -> Result<f64> {
-    let router = Router::calibrate(rows, &crossfit::measure(rows))?;
+fn best_area(rows: &Table, loss: &Loss) -> f64 {
+    let Some(estimates) = RowEstimates::of(rows, loss) else { return 0.0 };
     let classes = rows.classes().len();
-    let (mut reducible, mut weights) = (Vec::new(), Vec::new());
-    let (mut served, mut losses) = (vec![0.0; classes], vec![0.0; classes]);
-    for cell in 0..router.cells().count() as u32 {
-        let mixture = router.mixture(CellId(cell));
-        let Some(points) = shrunk_points(mixture) else { continue };
-        for (row, point) in mixture.rows().zip(points.chunks_exact(classes)) {
-            mixture.table().dist_into(row, &mut served);
+    let (mut point, mut served, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+    let reducible: Vec<f64> = (0..rows.rows())
+        .map(|row| {
+            estimates.point_into(rows, row, &mut point);
+            rows.dist_into(row, &mut served);
             loss.losses_into(&served, &mut losses);
-            reducible.push(dot(point, &losses) - loss.entropy(point));
-            weights.push(mixture.table().weight(row));
-        }
-    }
+            dot(&point, &losses) - loss.entropy(&point)
+        })
+        .collect();
+    let weights: Vec<f64> = (0..rows.rows()).map(|row| rows.weight(row)).collect();
     let ranks = crossfit::ranks(&reducible, &weights);
     let won: Vec<f64> = reducible.iter().zip(&ranks).map(|(r, rank)| r * (0.5 - rank)).collect();
-    let area = if won.is_empty() { 0.0 } else { interval::mean(&won, &weights) };
-    Ok(if area > 1e-12 * loss.rounding() { area } else { 0.0 })
+    let area = interval::mean(&won, &weights);
+    if area > 1e-12 * loss.rounding() { area } else { 0.0 }
 }
 
 fn bounds(router: &Router, task: &Task) -> Result<Bounds> {

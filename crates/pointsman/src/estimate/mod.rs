@@ -190,11 +190,6 @@ pub(crate) fn points(mixture: Mixture<'_>, estimator: Estimator) -> Option<Vec<f
     }
 }
 
-/// The snapshot means shrunk until they vary as the true distributions do, row by row; `None` if labels do not tell.
-pub(crate) fn shrunk_points(mixture: Mixture<'_>) -> Option<Vec<f64>> {
-    points_of(mixture, &Moments::of(mixture)?, true)
-}
-
 fn points_of(mixture: Mixture<'_>, moments: &Moments, shrinks: bool) -> Option<Vec<f64>> {
     if !moments.identified {
         return None;
