@@ -132,8 +132,8 @@ pub(super) fn section(numbers: &Value) -> String {
          Û = k/(k − 1)·(1 − ‖ȳ‖²), which is unbiased for every row, under other losses by a polynomial in the row's labels that \
          follows the bias of its group; there a part of the bias stays. `corrected_standard_error` is that of the rows and, where no \
          unbiased estimate exists, of how far two corrections differ. `corrected_gain` is what rankings are compared by. `savings` compares \
-         with thresholds that were chosen on other held-out rows: such thresholds cost a little more than the best there are, and the saving \
-         is larger by as much.\n\n\
+         with the mean of the best thresholds chosen on the rows themselves, which look too cheap, and chosen on other held-out rows, \
+         which are too dear by about as much.\n\n\
          {} worlds of three classes, {} calibration and {} held-out rows, in which a feature tells items that are ambiguous for everybody \
          from items that the model gets wrong.\n\n\
          | loss | partition | labels | true cost | bias by the labels | bias corrected | coverage | gain: bias by the labels | corrected | coverage | \

@@ -38,7 +38,7 @@ struct Topic {
 
 /// All topics, in the order of the page.
 const TOPICS: &[Topic] =
-    &[Topic { name: "costs", version: 1, worlds: 60, measure: costs::measure, section: costs::section }];
+    &[Topic { name: "costs", version: 2, worlds: 60, measure: costs::measure, section: costs::section }];
 
 /// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.
 ///

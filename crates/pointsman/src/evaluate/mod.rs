@@ -168,7 +168,7 @@ pub struct Evaluation {
     /// corrections differ. One row has none.
     pub corrected_standard_error: Option<Named<Option<f64>>>,
     /// What the router saves per query against each simple rule: `always-<action>`, and `best-threshold`, the best thresholds on the
-    /// uncertainty of the prediction, chosen on other held-out rows than those they are judged on. From corrected costs; unknown
+    /// uncertainty of the prediction, halfway between those chosen on these rows and those chosen on others. From corrected costs; unknown
     /// where these are.
     pub savings: Option<Named<Saving>>,
     /// The mean costs that the labels do not tell: with one label an item nobody knows what an oracle who knows the truth would

@@ -37,8 +37,8 @@ impl Saving {
 }
 
 impl Replay {
-    /// What the best thresholds on the uncertainty of the prediction cost on each row: chosen by the corrected costs of the other
-    /// folds. Under a limit the rule routes as much as the router does, the least certain rows first. `None` if there is nothing to choose.
+    /// What the best thresholds on the uncertainty of the prediction cost on each row, by the corrected costs: halfway between those
+    /// chosen on all rows and those chosen on the other folds. Under a limit the rule routes as much as the router does, the least certain rows first. `None` if there is nothing to choose.
     pub(super) fn best_threshold(&self, policy: &Policy, acts: &Acts<'_>) -> Option<[Vec<f64>; 2]> {
         let task = policy.task();
         if task.actions() < 2 || self.folds.is_empty() {
@@ -50,17 +50,21 @@ impl Replay {
         let costs: Vec<Vec<f64>> = (0..self.places.len())
             .map(|row| (0..task.actions()).map(|action| self.cost(policy, row, action, By::Corrected)).collect())
             .collect();
+        let fit = |rows: &[usize]| {
+            let pick = |values: &[f64]| rows.iter().map(|&row| values[row]).collect::<Vec<f64>>();
+            let chosen: Vec<Vec<f64>> = rows.iter().map(|&row| costs[row].clone()).collect();
+            Thresholds::fit(&pick(&self.uncertainty), &chosen, &pick(&self.weights))
+        };
         let folds = self.folds.iter().max().map_or(0, |last| last + 1);
-        let rules: Vec<Thresholds> = (0..folds)
-            .map(|fold| {
-                let others: Vec<usize> = (0..costs.len()).filter(|&row| self.folds[row] != fold).collect();
-                let pick = |values: &[f64]| others.iter().map(|&row| values[row]).collect::<Vec<f64>>();
-                let chosen: Vec<Vec<f64>> = others.iter().map(|&row| costs[row].clone()).collect();
-                Thresholds::fit(&pick(&self.uncertainty), &chosen, &pick(&self.weights))
-            })
-            .collect();
-        let action = |row: usize| rules[self.folds[row] as usize].action(self.uncertainty[row]);
-        Some(self.each_row(&|row, by| self.cost(policy, row, action(row), by)))
+        let without = |fold: u32| (0..costs.len()).filter(|&row| self.folds[row] != fold).collect::<Vec<usize>>();
+        let others: Vec<Thresholds> = (0..folds).map(|fold| fit(&without(fold))).collect();
+        let own = fit(&(0..costs.len()).collect::<Vec<usize>>());
+        // Chosen on the rows it is judged on, a threshold looks cheaper than the best there is, and chosen on other rows it is dearer, each
+        // by about as much.
+        Some(self.each_row(&|row, by| {
+            let of = |rule: &Thresholds| self.cost(policy, row, rule.action(self.uncertainty[row]), by);
+            f64::midpoint(of(&own), of(&others[self.folds[row] as usize]))
+        }))
     }
 
     fn is_route(&self, policy: &Policy, action: usize) -> bool {
