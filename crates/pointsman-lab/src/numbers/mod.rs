@@ -5,6 +5,7 @@
 //! `pointsman reproduce numbers:costs -o DIR --publish docs`.
 
 mod costs;
+mod promises;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,8 +38,10 @@ struct Topic {
 }
 
 /// All topics, in the order of the page.
-const TOPICS: &[Topic] =
-    &[Topic { name: "costs", version: 2, worlds: 60, measure: costs::measure, section: costs::section }];
+const TOPICS: &[Topic] = &[
+    Topic { name: "costs", version: 2, worlds: 60, measure: costs::measure, section: costs::section },
+    Topic { name: "promises", version: 1, worlds: 100, measure: promises::measure, section: promises::section },
+];
 
 /// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.
 ///

@@ -13,33 +13,36 @@ use crate::partition::CellId;
 use crate::router::{Mixture, Router, label_free};
 
 /// The seed by which rows are put into folds.
-const FOLDS: u64 = 0xF01D;
+const SEED: u64 = 0xF01D;
 
-/// How many folds: decisions made without a fold are a little worse than a policy's own, the less so the fewer rows a fold
-/// takes away; with many rows that matters less than the time.
-fn fold_count(rows: usize) -> usize {
+/// Folds per round. Decisions made without a fifth of the rows are a little worse than a policy's own: at 300 rows and two labels
+/// that adds 0.002 to the promised cost. Smaller folds add less and vary more, since a single row then tips many decisions.
+const FOLDS: usize = 5;
+
+/// How often the rows are put into folds anew: averaging makes the promise steadier, and with many rows it is steady already.
+fn round_count(rows: usize) -> usize {
     match rows {
-        0..2_000 => 20,
-        2_000..50_000 => 10,
-        _ => 5,
+        0..2_000 => 4,
+        2_000..50_000 => 2,
+        _ => 1,
     }
 }
 
 /// The fold of each row, as many rows of each cell in each fold as can be; labels have no say in it.
-fn folds_within_cells(router: &Router, folds: usize) -> Vec<u32> {
+fn folds_within_cells(router: &Router, round: u64) -> Vec<u32> {
     let mut next = Vec::with_capacity(router.rows().rows());
     let mut cell_of_row = vec![0; router.rows().rows()];
     for cell in 0..router.cells().count() {
         let rows = router.mixture(CellId(cell as u32)).rows();
         // Cells begin where the one before ended, so that folds are equally large.
-        next.push(rows.clone().next().unwrap_or(0) % folds);
+        next.push(rows.clone().next().unwrap_or(0) % FOLDS);
         rows.for_each(|row| cell_of_row[row] = cell);
     }
     let mut fold_of_row = vec![0; cell_of_row.len()];
-    for row in label_free::order_of_table(router.rows(), FOLDS) {
+    for row in label_free::order_of_table(router.rows(), SEED + round) {
         let next = &mut next[cell_of_row[row as usize]];
         fold_of_row[row as usize] = *next as u32;
-        *next = (*next + 1) % folds;
+        *next = (*next + 1) % FOLDS;
     }
     fold_of_row
 }
@@ -48,15 +51,20 @@ impl HeldOut {
     /// The rows of a router with cells. `fall_backs` says whether queries may fall back, so that this is judged as well.
     pub(super) fn in_folds(valuation: Valuation<'_>, fall_backs: bool) -> Self {
         let router = valuation.router;
-        let folds = fold_count(router.rows().rows());
-        let split = Split {
+        let rounds = round_count(router.rows().rows());
+        let by_confidence = router.rows_by_confidence();
+        let split = |round: usize| Split {
             valuation,
-            fold_of_row: folds_within_cells(router, folds),
-            by_confidence: router.rows_by_confidence(),
+            fold_of_row: folds_within_cells(router, round as u64),
+            by_confidence: &by_confidence,
             fall_backs,
         };
+        let splits: Vec<Split<'_>> = (0..rounds).map(split).collect();
         let losses = LabelLosses::of(router.rows(), valuation.loss, valuation.oracles);
-        let parts: Vec<Vec<Part>> = (0..folds as u32).into_par_iter().map(|fold| split.parts(fold)).collect();
+        let parts: Vec<Vec<Part>> = (0..rounds * FOLDS)
+            .into_par_iter()
+            .map(|place| splits[place / FOLDS].parts((place % FOLDS) as u32))
+            .collect();
         let mut held_out = Self::new(router.cells().count(), losses.oracles.len());
         for part in parts.iter().flatten() {
             held_out.add(part, valuation, &losses);
@@ -68,7 +76,7 @@ impl HeldOut {
 struct Split<'a> {
     valuation: Valuation<'a>,
     fold_of_row: Vec<u32>,
-    by_confidence: Vec<Vec<u32>>,
+    by_confidence: &'a [Vec<u32>],
     fall_backs: bool,
 }
 
@@ -86,7 +94,7 @@ impl Split<'_> {
         let cells = self.valuation.cells(&mixtures);
         let emptied = cells.iter().zip(&inside).any(|(cell, rows)| cell.is_none() && !rows.is_empty());
         let others = match emptied || self.fall_backs {
-            true => self.valuation.fall_backs(&self.by_confidence, |row| !is_inside(row)),
+            true => self.valuation.fall_backs(self.by_confidence, |row| !is_inside(row)),
             false => Vec::new(),
         };
         let mut parts = Vec::new();

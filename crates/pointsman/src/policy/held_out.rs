@@ -33,6 +33,8 @@ pub(super) struct HeldOut {
     expected: Vec<f64>,
     /// Where the rows of each part end.
     ends: Vec<usize>,
+    /// Which row of the router each row is; it may be decided several times, by estimates of different rows.
+    rows: Vec<u32>,
     weights: Vec<f64>,
     /// What each row loses, side by side: in total, to noise, by each other oracle.
     losses: Vec<f64>,
@@ -79,8 +81,8 @@ impl Sums {
 
 impl HeldOut {
     pub(super) fn new(cells: usize, oracles: usize) -> Self {
-        let (sources, expected, ends, weights, losses) = Default::default();
-        Self { cells, oracles, sources, expected, ends, weights, losses }
+        let (sources, expected, ends, rows, weights, losses) = Default::default();
+        Self { cells, oracles, sources, expected, ends, rows, weights, losses }
     }
 
     /// Adds rows that estimates have not seen.
@@ -136,6 +138,7 @@ impl HeldOut {
         oracles: &[[f64; 2]],
     ) {
         let told = |own: f64, [low, high]: [f64; 2]| if low == high && own.is_finite() { own } else { high };
+        self.rows.push(row as u32);
         self.weights.push(weight);
         self.losses.extend([total, told(losses.irreducible[row], irreducible)]);
         self.losses.extend(losses.oracles.iter().zip(oracles).map(|(own, &ends)| told(own[row], ends)));
@@ -165,10 +168,19 @@ impl HeldOut {
 
     /// Weight and losses of each row of a part: in total, to noise, by other oracles.
     pub(super) fn rows(&self, part: usize) -> impl Iterator<Item = (f64, &[f64])> {
-        let start = if part == 0 { 0 } else { self.ends[part - 1] };
-        let (rows, width) = (start..self.ends[part], 2 + self.oracles);
+        let (rows, width) = (self.range(part), 2 + self.oracles);
         let losses = self.losses[rows.start * width..rows.end * width].chunks_exact(width);
         self.weights[rows].iter().copied().zip(losses)
+    }
+
+    /// Which rows of the router a part has, in the same order.
+    pub(super) fn numbers(&self, part: usize) -> &[u32] {
+        &self.rows[self.range(part)]
+    }
+
+    fn range(&self, part: usize) -> Range<usize> {
+        let start = if part == 0 { 0 } else { self.ends[part - 1] };
+        start..self.ends[part]
     }
 
     /// The weight of a part and the mean losses of its rows, side by side as in [`Losses`].

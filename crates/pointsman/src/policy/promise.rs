@@ -48,6 +48,16 @@ impl Judged {
         let (cost, loss, always) = (Sums::default(), Sums::default(), vec![Sums::default(); actions]);
         Self { cost, loss, always, expected: 0.0, expected_always: vec![0.0; actions], known: true }
     }
+
+    /// Adds a row: what it costs and loses, what each action costs, and what estimates said of both costs.
+    fn add(&mut self, weight: f64, values: &[f64]) {
+        let (own, expected) = values.split_at(2 + self.always.len());
+        self.cost.add(weight, own[0]);
+        self.loss.add(weight, own[1]);
+        self.always.iter_mut().zip(&own[2..]).for_each(|(sums, cost)| sums.add(weight, *cost));
+        self.expected += weight * expected[0];
+        self.expected_always.iter_mut().zip(&expected[1..]).for_each(|(sum, cost)| *sum += weight * cost);
+    }
 }
 
 impl Policy {
@@ -100,26 +110,37 @@ impl Policy {
         let (held_out, actions) = (self.held_out(), self.actions());
         let courses = self.courses_of(parts);
         let mut judged: Vec<Judged> = Vec::new();
+        // What a row costs and loses, then what each action does, then the same of estimates.
+        let width = 3 + 2 * actions;
+        let (mut values, mut places) = (Vec::new(), Vec::new());
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; actions]);
         for (&part, (known, course)) in parts.iter().zip(courses) {
             let at = group(part);
             if judged.len() <= at {
                 judged.resize_with(at + 1, || Judged::new(actions));
             }
-            let judged = &mut judged[at];
-            judged.known &= known;
+            judged[at].known &= known;
             self.fill_own(&self.task, held_out.expected(part), &mut low, &mut high);
-            for (weight, losses) in held_out.rows(part) {
+            for (&row, (weight, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
                 let cost = |action: usize| self.cost_of(action, losses[0], losses[1], |place| losses[2 + place]);
                 let paid = |action: usize| self.task.routes().get(action.wrapping_sub(1)).map_or(0.0, |r| r.price());
-                judged.cost.add(weight, course.mean(cost));
-                judged.loss.add(weight, course.mean(|action| cost(action) - paid(action)));
-                judged.expected += weight * course.mean(|action| high[action]);
-                for action in 0..actions {
-                    judged.always[action].add(weight, cost(action));
-                    judged.expected_always[action] += weight * high[action];
-                }
+                places.push((at, row, weight, values.len()));
+                values.extend([course.mean(cost), course.mean(|action| cost(action) - paid(action))]);
+                values.extend((0..actions).map(cost));
+                values.push(course.mean(|action| high[action]));
+                values.extend_from_slice(&high);
             }
+        }
+        // A row that was decided several times counts once, with the mean.
+        places.sort_by_key(|&(at, row, ..)| (at, row));
+        let mut mean = vec![0.0; width];
+        for times in places.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            mean.fill(0.0);
+            for &(.., start) in times {
+                mean.iter_mut().zip(&values[start..]).for_each(|(sum, value)| *sum += value / times.len() as f64);
+            }
+            let (at, _, weight, _) = times[0];
+            judged[at].add(weight, &mean);
         }
         judged
     }
