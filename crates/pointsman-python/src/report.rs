@@ -32,10 +32,9 @@ impl Judged {
         Inputs { router: &self.router, policy: &self.policy, table: &self.table, replay: &self.replay }
     }
 
-    /// The report with what figures and the page need. Sliders are of prices: a limit is shown as the price it comes to.
+    /// The report with what figures and the page need.
     fn detailed(&self, of: Option<&pointsman_report::Report>) -> pointsman::Result<pointsman_report::Report> {
-        let priced = self.policy.reprice(&self.policy.priced_task())?;
-        let inputs = Inputs { policy: &priced, ..self.inputs() };
+        let inputs = self.inputs();
         let error = of.and_then(|report| report.calibration_error.clone());
         pointsman_report::Report::new(&inputs, &[], error)?.detailed(&inputs, || ())
     }

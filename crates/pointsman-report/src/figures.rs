@@ -59,7 +59,7 @@ fn landscape(report: &Report) -> Option<Chart> {
     let (detail, loss) = own(report)?;
     let shares: Vec<f64> = detail.drawn.iter().map(|&cell| report.cells[cell as usize].share).collect();
     let known = || loss.cells.iter().filter_map(|cell| Some((cell.irreducible?, cell.reducible?)));
-    let (price, decline) = (loss.grid.route_prices[loss.grid.own[0]], loss.grid.abstain_prices[loss.grid.own[1]]);
+    let (price, decline) = (loss.grid.decision_prices[place(loss)], loss.grid.abstain_prices[loss.grid.own[1]]);
     let span = |values: &mut dyn Iterator<Item = f64>| nice(1.12 * values.fold(1e-6, f64::max));
     let width = span(&mut known().map(|cell| cell.0).chain(decline));
     let height = span(&mut known().map(|cell| cell.1).chain(price));
@@ -82,7 +82,7 @@ fn landscape(report: &Report) -> Option<Chart> {
         }
     }
     let letters: Vec<char> = loss.grid.actions[place(loss)].chars().collect();
-    for (letter, action) in [('p', "predict"), ('r', "route"), ('a', "abstain"), ('?', "?")] {
+    for action in ["predict", "route", "abstain", "?"] {
         // The regions' names are the circles' too.
         let name = match action {
             "?" => "undetermined",
@@ -92,7 +92,8 @@ fn landscape(report: &Report) -> Option<Chart> {
         let mut points = Vec::new();
         let mut radii = Vec::new();
         for (i, cell) in loss.cells.iter().enumerate() {
-            if let (true, Some(x), Some(y)) = (letters.get(i) == Some(&letter), cell.irreducible, cell.reducible) {
+            let drawn = letters.get(i).is_some_and(|&letter| action_of(letter) == action);
+            if let (true, Some(x), Some(y)) = (drawn, cell.irreducible, cell.reducible) {
                 points.push((x, y));
                 radii.push((RADIUS * shares[i].sqrt()).clamp(2.5, LARGEST));
             }
@@ -102,6 +103,17 @@ fn landscape(report: &Report) -> Option<Chart> {
         }
     }
     Some(chart)
+}
+
+/// The action that a letter of the grid stands for; a digit is a route.
+fn action_of(letter: char) -> &'static str {
+    match letter {
+        'p' => "predict",
+        'a' => "abstain",
+        'r' | '0'..='9' => "route",
+        '?' => "?",
+        _ => "",
+    }
 }
 
 /// Where the task's own prices are in the lists over the grid.
@@ -181,8 +193,8 @@ fn sweep(report: &Report) -> Option<Chart> {
     let (never_route, never_abstain) = (grid.route_prices.len() - 1, grid.abstain_prices.len() - 1);
     let at = |route: usize, abstain: usize| grid.router[route * grid.abstain_prices.len() + abstain];
     let own = grid.own[0];
-    let line = |cost: &dyn Fn(usize) -> f64| {
-        let point = |(i, price): (usize, &Option<f64>)| Some(((*price)?, cost(i)));
+    let line = |cost: &dyn Fn(usize) -> Option<f64>| {
+        let point = |(i, price): (usize, &Option<f64>)| Some(((*price)?, cost(i)?));
         grid.abstain_prices.iter().enumerate().filter_map(point).collect::<Vec<_>>()
     };
     let mut chart = Chart::new(
@@ -192,19 +204,19 @@ fn sweep(report: &Report) -> Option<Chart> {
     )
     .caption(format!(
         "Mean held-out cost as abstaining becomes dearer, the route's price being the task's{}. The three-way router should \
-         lie on or below both two-way ones; where it is below both, all three actions earn their keep.",
-        if grid.corrected { "; the bias of few labels is taken out" } else { "" }
+         lie on or below both two-way ones; where it is below both, all three actions earn their keep.{}",
+        if grid.corrected { "; the bias of few labels is taken out" } else { "" },
+        if report.evaluation.task.is_limited() { " Routing keeps to the task's limit." } else { "" }
     ))
     .line(Line::new("predict / route / abstain", colour::BLUE, line(&|i| at(own, i))).width(3.2))
     .line(Line::new("predict / route", colour::ORANGE, line(&|_| at(own, never_abstain))).dashed())
     .line(Line::new("predict / abstain", colour::PURPLE, line(&|i| at(never_route, i))).dashed());
     if !report.router.decides_by_row() {
-        let best = line(&|i| grid.cell_optimal[own * grid.abstain_prices.len() + i]);
+        let best = line(&|i| Some(grid.cell_optimal[own * grid.abstain_prices.len() + i]));
         chart = chart.line(Line::new("best action a cell", colour::GREEN, best).dotted());
     }
-    if let Some(price) = grid.abstain_prices[grid.own[1]] {
-        chart = chart
-            .points(Points::new("the task's price", colour::INK, vec![(price, at(own, grid.own[1]))]).radii(vec![6.0]));
+    if let Some(here) = grid.abstain_prices[grid.own[1]].zip(at(own, grid.own[1])) {
+        chart = chart.points(Points::new("the task's price", colour::INK, vec![here]).radii(vec![6.0]));
     }
     Some(chart)
 }
@@ -213,16 +225,25 @@ fn sweep(report: &Report) -> Option<Chart> {
 fn actions(report: &Report) -> Option<Chart> {
     let (_, loss) = own(report)?;
     let grid = &loss.grid;
-    let mut edges = [Vec::new(), Vec::new(), Vec::new()];
-    for (i, price) in grid.abstain_prices.iter().enumerate() {
-        let Some(price) = *price else { continue };
-        let at = grid.own[0] * grid.abstain_prices.len() + i;
-        let (first, second) = (grid.predicted[at], grid.predicted[at] + grid.routed[at]);
-        edges[0].push((price, 0.0, first));
-        edges[1].push((price, first, second));
-        edges[2].push((price, second, 1.0));
+    let several = grid.routes.len() > 1;
+    let named = |name: &str| if several { format!("routed to {}", label(name, 20)) } else { "routed".to_owned() };
+    let mut bands: Vec<(String, &str, f64, &[Option<f64>])> =
+        vec![("predicted".into(), "predict", 0.75, &grid.predicted)];
+    for (place, route) in grid.routes.iter().enumerate() {
+        // Routes share a colour: the first is the darkest.
+        let opacity = 0.75 * 0.7_f64.powi(place as i32);
+        bands.push((named(&route.name), "route", opacity, &route.shares));
     }
-    let last = edges[0].last().map_or(1.0, |edge| edge.0);
+    if grid.routes.is_empty() {
+        bands.push(("routed".into(), "route", 0.75, &grid.routed));
+    }
+    bands.push(("abstained".into(), "abstain", 0.75, &grid.abstained));
+    let entries = grid.abstain_prices.iter().enumerate();
+    let reached: Vec<(usize, f64)> = entries
+        .filter_map(|(i, price)| Some((grid.own[0] * grid.abstain_prices.len() + i, (*price)?)))
+        .filter(|(at, _)| grid.router[*at].is_some())
+        .collect();
+    let last = reached.last().map_or(1.0, |(_, price)| *price);
     let mut chart =
         Chart::new("Action shares", format!("price of abstaining ({})", loss.unit), "share of the held-out queries")
             .caption(
@@ -231,10 +252,15 @@ fn actions(report: &Report) -> Option<Chart> {
             .x_range(0.0, last.max(1e-6))
             .y_range(0.0, 1.0)
             .y_percent();
-    for ((name, action), edges) in
-        [("predicted", "predict"), ("routed", "route"), ("abstained", "abstain")].into_iter().zip(edges)
-    {
-        chart = chart.area(Area::new(name, colour::action(action), edges).opacity(0.75));
+    let mut below = vec![0.0; reached.len()];
+    for (name, action, opacity, shares) in bands {
+        let mut edges = Vec::new();
+        for ((at, price), below) in reached.iter().zip(&mut below) {
+            let above = (*below + shares[*at].unwrap_or(0.0)).min(1.0);
+            edges.push((*price, *below, above));
+            *below = above;
+        }
+        chart = chart.area(Area::new(name, colour::action(action), edges).opacity(opacity));
     }
     if let Some(price) = grid.abstain_prices[grid.own[1]] {
         chart = chart.line(Line::new("the task's price", colour::INK, vec![(price, 0.0), (price, 1.0)]).dashed());

@@ -6,8 +6,9 @@ use crate::report::LossReport;
 /// The three regions at given prices, within a box. The corners come from the report; here they are only joined.
 pub(crate) fn regions(loss: &LossReport, [route, abstain]: [usize; 2], width: f64, height: f64) -> Vec<Area> {
     let grid = &loss.grid;
-    let (price, decline) = (grid.route_prices[route], grid.abstain_prices[abstain]);
-    let corner = grid.corners[route * grid.abstain_prices.len() + abstain];
+    let place = route * grid.abstain_prices.len() + abstain;
+    let (price, decline) = (grid.decision_prices[place], grid.abstain_prices[abstain]);
+    let corner = grid.corners[place];
     let area = |name: &str, action: &str, edges: Vec<(f64, f64, f64)>| {
         Area::new(name, colour::action(action), clip(&edges, width, height)).opacity(0.14)
     };

@@ -7,6 +7,9 @@
   const NS = "http://www.w3.org/2000/svg";
   const ACTION = { p: ["predict", "predict", "p"], r: ["route", "route", "r"], a: ["abstain", "abstain", "a"],
     "?": ["undetermined", "other", "u"], "-": ["empty: falls back", "other", "u"] };
+  // Of several routes each has a digit, its place in the task.
+  const several = data.task.routes.length > 1;
+  const action = (letter) => /[0-9]/.test(letter) ? ["route: " + short(data.task.routes[Number(letter)].name, 24), "route", "r"] : ACTION[letter];
   const STRATEGY = { "higher-order": "predict", "total-uncertainty": "red", "cell-optimal": "green", "pointwise-optimal": "ink", random: "other" };
   // Costs that one label an item does not tell are dashes.
   const untold = data.unidentified, oracleTold = !untold.some((name) => name.startsWith("always-route"));
@@ -77,9 +80,10 @@
   }
 
   function landscape() {
-    const { grid, cells, unit } = loss(), own = (prices, i) => prices[i];
-    const alpha = own(grid.route_prices, state.route), beta = own(grid.abstain_prices, state.abstain);
-    const own0 = [own(grid.route_prices, grid.own[0]), own(grid.abstain_prices, grid.own[1])];
+    const { grid, cells, unit } = loss();
+    // Regions are those of decisions: a limit counts with the price it comes to.
+    const alpha = grid.decision_prices[at(state.route, state.abstain)], beta = grid.abstain_prices[state.abstain];
+    const own0 = [grid.decision_prices[at(...grid.own)], grid.abstain_prices[grid.own[1]]];
     const box = { x: [0, reach(cells.map((c) => c.irreducible).concat(own0[1]), 1e-6)], y: [0, reach(cells.map((c) => c.reducible).concat(own0[0]), 1e-6)] };
     const f = frame("landscape", "Decision landscape", box, "irreducible loss (" + unit + ")", "reducible loss (" + unit + ")");
     // The regions: corners are looked up and joined; what leaves the frame is clipped.
@@ -101,16 +105,16 @@
       polygon([[bend, top], [bend, roof], [wall, roof], [wall, 0], [beta, 0]], "abstain");
     }
     f.root.append(clip, group);
-    const action = letters();
+    const taken = letters();
     // Large circles first, so that small ones stay within reach.
     const order = cells.map((_, i) => i).sort((a, b) => cellOf[b].share - cellOf[a].share);
     for (const i of order) {
       const c = cells[i];
       if (c.irreducible === null || c.reducible === null) continue;
-      const colour = css(ACTION[action[i]][1]);
+      const colour = css(action(taken[i])[1]);
       const dot = svg("circle", { class: "cell" + (i === state.cell ? " on" : ""), cx: f.x(c.irreducible), cy: f.y(c.reducible),
         r: Math.min(24, Math.max(3, 58 * Math.sqrt(cellOf[i].share))), fill: colour, stroke: colour, "data-cell": i });
-      dot.append(svg("title", {}, short(cellOf[i].name, 80) + ": " + ACTION[action[i]][0]));
+      dot.append(svg("title", {}, short(cellOf[i].name, 80) + ": " + action(taken[i])[0]));
       f.root.append(dot);
     }
     key("landscape-key", [["predict", css("predict"), "dot"], ["route", css("route"), "dot"], ["abstain", css("abstain"), "dot"]]);
@@ -123,7 +127,7 @@
     const list = html("dl");
     const line = (name, ...value) => list.append(html("dt", {}, name), html("dd", {}, ...value));
     line("cell", short(c.name, 200));
-    line("action", html("span", { class: "tag " + ACTION[letter][2] }, ACTION[letter][0]));
+    line("action", html("span", { class: "tag " + action(letter)[2] }, action(letter)[0]));
     line("rows", c.rows + " stored (" + c.support + "), " + c.held_out.rows + " held out, " + pct(c.share) + " of the traffic");
     line("irreducible", est(l.irreducible));
     line("reducible", est(l.reducible));
@@ -140,26 +144,44 @@
     $("mixture-caption").textContent = "Shaded: what the cell remembers. Line: what came. Mass in the middle is disagreement among people; mass at both ends is what an oracle resolves.";
   }
 
+  // What a limit on routing does at these prices, in a sentence.
+  function limit(grid, here) {
+    const { budget, target_loss: target } = data.task, price = grid.surcharge[here];
+    if (target !== undefined && state.loss > 0) return " The target loss is in the unit of the task’s loss: here there is none.";
+    if (budget === undefined && target === undefined || grid.route_prices[state.route] === null) return "";
+    if (price === null) return " The target loss of " + num(target) + " cannot be reached at these prices.";
+    return budget !== undefined ? " Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed, as if routing cost " + num(price) + " more; that is not paid."
+      : " Target: the least routing that keeps the expected loss at " + num(target) + ", as if every route cost " + num(price) + "; its own price is paid.";
+  }
+
   function money() {
-    const { grid, unit, loss: name } = loss(), here = at(state.route, state.abstain);
-    const always = ["always-predict " + num(grid.always_predict)];
-    if (grid.always_route[state.route] !== null) always.push("always-route " + num(oracleTold ? grid.always_route[state.route] : null));
-    if (grid.always_abstain[state.abstain] !== null) always.push("always-abstain " + num(grid.always_abstain[state.abstain]));
-    $("money").textContent = "At these prices: " + pct(grid.predicted[here]) + " predicted, " + pct(grid.routed[here]) + " routed, " + pct(grid.abstained[here]) +
-      " abstained; " + (grid.corrected ? "corrected " : "") + "cost a query " + num(oracleTold || grid.routed[here] === 0 ? grid.router[here] : null) + " " + unit + ", against " + always.join(", ") + ".";
-    const prices = "Loss " + short(name, 60) + "; routing to " + short(grid.route, 40) + ": " + price(grid.route_prices[state.route]) + "; abstaining: " + price(grid.abstain_prices[state.abstain]) + " (" + unit + ").";
+    const { grid, unit, loss: name } = loss(), here = at(state.route, state.abstain), reached = grid.router[here] !== null;
+    const routed = (route) => several ? "routed to " + short(route.name, 40) : "routed";
+    const told = (value) => oracleTold ? value : null, router = oracleTold || grid.routed[here] === 0 ? grid.router[here] : null;
+    const always = [["always-predict", grid.always_predict]];
+    for (const route of grid.routes) if (route.always[state.route] !== null) always.push(["always-route:" + short(route.name, 40), told(route.always[state.route])]);
+    if (!grid.routes.length && grid.always_route[state.route] !== null) always.push(["always-route", told(grid.always_route[state.route])]);
+    if (grid.always_abstain[state.abstain] !== null) always.push(["always-abstain", grid.always_abstain[state.abstain]]);
+    const shares = [["p", "predicted", grid.predicted[here]]];
+    grid.routes.forEach((route, i) => shares.push([several && i < 10 ? String(i) : "r", routed(route), route.shares[here]]));
+    if (!grid.routes.length) shares.push(["r", "routed", grid.routed[here]]);
+    shares.push(["a", "abstained", grid.abstained[here]]);
+    $("money").textContent = "At these prices: " + (reached ? shares.map(([, verb, share]) => pct(share) + " " + verb).join(", ") + "; " + (grid.corrected ? "corrected " : "") + "cost a query " + num(router) + " " + unit
+      : "the target loss cannot be reached") + ", against " + always.map(([name, cost]) => name + " " + num(cost)).join(", ") + ".";
+    const asked = grid.routes.length ? grid.routes.map((route) => "routing to " + short(route.name, 40) + ": " + price(route.prices[state.route])).join("; ") : "routing: " + price(grid.route_prices[state.route]);
+    const prices = "Loss " + short(name, 60) + "; " + asked + "; abstaining: " + price(grid.abstain_prices[state.abstain]) + " (" + unit + ")." + limit(grid, here);
     $("task").textContent = prices;
     $("prices").textContent = prices;
     const bar = html("div", { class: "bar", role: "img", "aria-label": "Shares of the actions" });
-    for (const [letter, share] of [["p", grid.predicted[here]], ["r", grid.routed[here]], ["a", grid.abstained[here]]]) {
-      const part = html("span", { class: letter, title: ACTION[letter][0] + " " + pct(share) }, share > 0.12 ? ACTION[letter][0] + " " + pct(share) : "");
+    for (const [letter, , share] of reached ? shares : []) {
+      const [text, , style] = action(letter), part = html("span", { class: style, title: text + " " + pct(share) }, share > 0.12 ? text + " " + pct(share) : "");
       part.style.width = 100 * share + "%";
       if (share > 0) bar.append(part);
     }
     if (bar.lastChild) bar.lastChild.style.flex = "1";
     $("shares").replaceChildren(bar);
-    const rows = [["router", oracleTold || grid.routed[here] === 0 ? grid.router[here] : null, "predict"], ...(byRow || !oracleTold ? [] : [["best in hindsight", grid.cell_optimal[here], "green"]]), ["always predict", grid.always_predict, "other"],
-      ["always route", oracleTold ? grid.always_route[state.route] : null, "other"], ["always abstain", grid.always_abstain[state.abstain], "other"]].filter((r) => r[1] !== null);
+    const hindsight = byRow || !oracleTold ? [] : [["best in hindsight" + (data.task.budget !== undefined || data.task.target_loss !== undefined ? ", no limit" : ""), grid.cell_optimal[here], "green"]];
+    const rows = [["router", router, "predict"], ...hindsight, ...always.map(([name, cost]) => [name.replace("-", " "), cost, "other"])].filter((r) => r[1] !== null);
     bars("costs", "Costs", rows.map((r) => [r[0], r[1], css(r[2])]));
   }
 
@@ -181,10 +203,10 @@
     const xs = grid.abstain_prices.slice(0, n);
     const lines = [["predict / route / abstain", (j) => grid.router[at(state.route, j)], "predict", ""], ["predict / route", () => grid.router[at(state.route, n)], "route", "8 5"],
       ["predict / abstain", (j) => grid.router[at(never, j)], "abstain", "8 5"], ...(byRow ? [] : [["best action a cell", (j) => grid.cell_optimal[at(state.route, j)], "green", "2 5"]])];
-    const all = lines.flatMap((l) => xs.map((_, j) => l[1](j)));
+    const all = lines.flatMap((l) => xs.map((_, j) => l[1](j))).filter((v) => v !== null);
     const f = frame("sweep", "Cost against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, reach(all, 1e-6)] }, "price of abstaining (" + unit + ")", "cost a query (" + unit + ")");
-    lines.forEach(([, cost, colour, dash]) => f.path(xs.map((x, j) => [x, cost(j)]), css(colour), { "stroke-dasharray": dash }));
-    if (state.abstain < n) f.root.append(svg("circle", { cx: f.x(xs[state.abstain]), cy: f.y(grid.router[at(state.route, state.abstain)]), r: 6, fill: css("ink") }));
+    lines.forEach(([, cost, colour, dash]) => f.path(xs.map((x, j) => [x, cost(j)]).filter((p) => p[1] !== null), css(colour), { "stroke-dasharray": dash }));
+    if (state.abstain < n && grid.router[at(state.route, state.abstain)] !== null) f.root.append(svg("circle", { cx: f.x(xs[state.abstain]), cy: f.y(grid.router[at(state.route, state.abstain)]), r: 6, fill: css("ink") }));
     key("sweep-key", lines.map(([text, , colour, dash]) => [text, css(colour), dash ? "dashed" : "solid"]).concat([["these prices", css("ink"), "dot"]]));
   }
 
@@ -192,11 +214,14 @@
     const { grid, unit } = loss(), n = grid.abstain_prices.length - 1, xs = grid.abstain_prices.slice(0, n);
     const f = frame("actions", "Shares of the actions against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, 1], height: 290 },
       "price of abstaining (" + unit + ")", "share of the queries", num, (v) => Math.round(100 * v) + " %");
-    const edge = [() => 0, (j) => grid.predicted[at(state.route, j)], (j) => 1 - grid.abstained[at(state.route, j)], () => 1];
-    ["predict", "route", "abstain"].forEach((name, k) => {
-      const points = xs.map((x, j) => [x, edge[k + 1](j)]).concat(xs.map((x, j) => [x, edge[k](j)]).reverse());
-      f.root.append(svg("polygon", { fill: css(name), "fill-opacity": 0.75, points: points.map((p) => f.x(p[0]) + "," + f.y(p[1])).join(" ") }));
-    });
+    const reached = xs.map((_, j) => j).filter((j) => grid.router[at(state.route, j)] !== null), below = reached.map(() => 0);
+    const bands = [["predict", grid.predicted, 0.75], ...(grid.routes.length ? grid.routes.map((route, i) => ["route", route.shares, 0.75 * Math.pow(0.7, i)]) : [["route", grid.routed, 0.75]]), ["abstain", grid.abstained, 0.75]];
+    for (const [name, shares, opacity] of bands) {
+      const low = reached.map((j, i) => [xs[j], below[i]]);
+      reached.forEach((j, i) => { below[i] = Math.min(1, below[i] + shares[at(state.route, j)]); });
+      const points = low.concat(reached.map((j, i) => [xs[j], below[i]]).reverse());
+      f.root.append(svg("polygon", { fill: css(name), "fill-opacity": opacity, points: points.map((p) => f.x(p[0]) + "," + f.y(p[1])).join(" ") }));
+    }
     if (state.abstain < n) f.path([[xs[state.abstain], 0], [xs[state.abstain], 1]], css("ink"), { "stroke-dasharray": "6 4", "stroke-width": 2 });
   }
 
@@ -234,7 +259,7 @@
     }));
     const body = order.map((i) => html("tr", { "data-cell": i, class: i === state.cell ? "on" : "" }, ...COLUMNS.map(([name, value, text]) => {
       const v = value(i);
-      if (name === "action") return html("td", {}, html("span", { class: "tag " + ACTION[v][2] }, ACTION[v][0]));
+      if (name === "action") return html("td", {}, html("span", { class: "tag " + action(v)[2] }, action(v)[0]));
       return html("td", name === "name" ? { title: v } : {}, text ? text(v) : String(v));
     })));
     $("cells").replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));

@@ -1,7 +1,7 @@
 //! The report as data.
 
 use pointsman::{
-    CalibrationError, CellId, CellSummary, Evaluation, Loss, MixtureHistogram, Named, Policy, PriceGrid, Replay,
+    CalibrationError, CellId, CellSummary, Evaluation, Limit, Loss, MixtureHistogram, Named, Policy, PriceGrid, Replay,
     Result, Router, Sweep, SweepAxis, SweepPoint, Table, Task,
 };
 use serde::Serialize;
@@ -206,15 +206,19 @@ impl LossReport {
     }
 }
 
-/// The same task with another loss; prices keep their numbers.
+/// The same task with another loss; prices keep their numbers, and a budget stays. A target loss is in the task's own unit and does
+/// not.
 fn with_loss(task: &Task, loss: Loss) -> Result<Task> {
     let mut other = Task::new(loss).estimator(task.chosen_estimator()).ties(task.chosen_ties());
     for route in task.routes() {
         other = other.route(route.name(), route.oracle().clone(), route.price())?;
     }
-    match task.abstain_price() {
-        Some(price) => other.abstain(price),
-        None => Ok(other),
+    if let Some(price) = task.abstain_price() {
+        other = other.abstain(price)?;
+    }
+    match task.limit() {
+        Some(Limit::Budget(share)) => other.budget(share),
+        _ => Ok(other),
     }
 }
 

@@ -74,7 +74,28 @@ impl Report {
         let abstain =
             task.abstain.map_or("abstaining is not allowed".to_owned(), |p| format!("abstaining {}", number(p, 4)));
         let prices: Vec<String> = routes.chain([abstain]).collect();
-        format!("Loss {} in {}; {}.", label(&task.loss, 80), self.evaluation.unit, prices.join(", "))
+        let limit = self.limit_line().map_or(String::new(), |limit| format!(" {limit}"));
+        format!("Loss {} in {}; {}.{limit}", label(&task.loss, 80), self.evaluation.unit, prices.join(", "))
+    }
+
+    /// The task's limit on routing in a sentence, if there is one.
+    #[must_use]
+    pub fn limit_line(&self) -> Option<String> {
+        let evaluation = &self.evaluation;
+        let surcharge = number(evaluation.surcharge?.price, 4);
+        Some(match (evaluation.task.budget, evaluation.task.target_loss) {
+            (Some(share), _) => format!(
+                "Budget: at most {} of traffic like the calibration rows is routed, as if routing cost {surcharge} more; that \
+                 is not paid.",
+                percent(share)
+            ),
+            (_, Some(loss)) => format!(
+                "Target: the least routing that keeps the expected loss at {}, as if every route cost {surcharge}; its own price \
+                 is paid.",
+                number(loss, 4)
+            ),
+            _ => return None,
+        })
     }
 }
 

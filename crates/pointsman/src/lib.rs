@@ -60,7 +60,7 @@ pub use diagnose::{
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
-    CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, HeldOutCell, Mean,
+    CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, GridRoute, HeldOutCell, Mean,
     MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Saving, Sweep, SweepAxis, SweepPoint,
     TaskSummary,
 };

@@ -52,8 +52,7 @@ fn write(
     let [calibration, held_out] = pointsman::halves(table)?;
     let router = Router::calibrate(&calibration, &args.partition)?;
     let policy = match router.policy(task) {
-        // The page has sliders for prices: a limit is shown as the price it comes to.
-        Ok(policy) => policy.reprice(&policy.priced_task())?,
+        Ok(policy) => policy,
         Err(error) if task.limit().is_some() => {
             render::warn(format!(
                 "the report leaves the limit out, since one half by itself cannot keep to it: {error}"

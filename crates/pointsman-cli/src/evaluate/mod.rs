@@ -36,16 +36,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     report.calibration_error = calibration_error(args, &router, table, &policy)?;
     let mut written = None;
     if let Some(folder) = &args.output {
-        // The page has sliders for prices: a limit is shown as the price it comes to.
-        let priced = policy.reprice(&policy.priced_task())?;
-        let inputs = Inputs { policy: &priced, ..inputs };
-        let mut priced_report = Report::new(&inputs, &args.sweep, None)?;
-        priced_report.calibration_error.clone_from(&report.calibration_error);
-        let (detailed, page) = write::all(priced_report, &inputs, folder)?;
-        written = Some(page);
-        if task.limit().is_none() {
-            report = detailed;
-        }
+        let (detailed, page) = write::all(report, &inputs, folder)?;
+        (report, written) = (detailed, Some(page));
     }
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(plan::divided_rows(table));

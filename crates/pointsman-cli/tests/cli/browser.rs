@@ -1,7 +1,7 @@
 //! The report's page in a real browser: sliders moved, another loss chosen, a cell pointed at.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -37,7 +37,7 @@ addEventListener("load", () => {
 </script></body>"##;
 
 /// A browser, if there is one. Says loudly if there is not.
-fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("CHROME").map(PathBuf::from);
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -51,6 +51,24 @@ fn browser() -> Option<PathBuf> {
     browser
 }
 
+/// Loads a page whose script writes JSON into an element `result`, and gives that.
+pub(crate) fn text_after(browser: &Path, folder: &Path, page: &str) -> Value {
+    let tried = folder.join("tried.html");
+    fs::write(&tried, page).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"])
+        .args(["--disable-component-update", "--disable-sync", "--disable-quic", "--virtual-time-budget=10000"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", tried.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let result = dom.split("<pre id=\"result\">").nth(1).unwrap_or_else(|| panic!("the page stopped: {dom:.2000}"));
+    let text = result.split("</pre>").next().unwrap().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    serde_json::from_str(&text).unwrap()
+}
+
 #[test]
 fn the_page_answers_at_once() {
     let Some(browser) = browser() else { return };
@@ -58,20 +76,7 @@ fn the_page_answers_at_once() {
     line(folder.path(), "demo -o world --rows 2000").ok();
     let page = fs::read_to_string(folder.path().join("world/report.html")).unwrap();
     assert_eq!(page.matches("</body>").count(), 1);
-    let tried = folder.path().join("tried.html");
-    fs::write(&tried, page.replace("</body>", READER)).unwrap();
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"])
-        .args(["--disable-component-update", "--disable-sync", "--disable-quic", "--virtual-time-budget=10000"])
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", tried.display()))
-        .output()
-        .unwrap();
-    let dom = String::from_utf8_lossy(&output.stdout);
-    let result = dom.split("<pre id=\"result\">").nth(1).unwrap_or_else(|| panic!("the page stopped: {dom:.2000}"));
-    let text = result.split("</pre>").next().unwrap().replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">");
-    let result: Value = serde_json::from_str(&text).unwrap();
+    let result = text_after(&browser, folder.path(), &page.replace("</body>", READER));
     assert_eq!(result["complaints"], Value::Array(Vec::new()));
     let seen = |step: &str, what: &str| result["seen"][step][what].clone();
     assert!(seen("start", "money").as_str().unwrap().contains("predicted"), "{result}");

@@ -17,6 +17,7 @@ mod interrupt;
 mod licences;
 mod oracles;
 mod readme;
+mod report_page;
 mod reproduce;
 mod show;
 mod world;

@@ -53,8 +53,8 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<S
                 fail(format!("more than {rule} items"));
             }
             "pattern" => {
-                assert_eq!(rule, "^[pra?-]*$", "the only pattern known here");
-                if !value.as_str().unwrap_or("x").chars().all(|c| "pra?-".contains(c)) {
+                assert_eq!(rule, "^[pra0-9?-]*$", "the only pattern known here");
+                if !value.as_str().unwrap_or("x").chars().all(|c| "pra0123456789?-".contains(c)) {
                     fail(format!("{value} does not match"));
                 }
             }
@@ -119,6 +119,8 @@ fn reports_satisfy_the_schema() {
         (&["no", "yes"], 5, cheap),
         (&["no", "yes"], 5, matrix),
         (&["no", "yes"], 5, juries()),
+        (&["no", "yes"], 5, juries().budget(0.2).unwrap()),
+        (&["no", "yes"], 5, brier().target_loss(0.36).unwrap()),
         (&["cat", "dog", "owl"], 1, juries()),
     ] {
         let mut report = report_of(classes, k, &task);
@@ -197,19 +199,16 @@ fn the_grid_agrees_with_the_evaluation() {
             assert!((a - b).abs() < 1e-12, "{name}: {a} and {b}");
         };
         let evaluation = &report.evaluation;
-        close(grid.router[own], "router", evaluation.best_costs());
+        close(grid.router[own].unwrap(), "router", evaluation.best_costs());
         close(grid.cell_optimal[own], "cell-optimal", evaluation.best_costs());
         close(grid.always_predict, "always-predict", evaluation.best_costs());
         close(grid.always_route[grid.own[0]].unwrap(), "always-route:expert", evaluation.best_costs());
-        close(grid.predicted[own], "predict", &evaluation.shares);
-        close(grid.routed[own], "route:expert", &evaluation.shares);
-        close(grid.abstained[own], "abstain", &evaluation.shares);
-        close(grid.router[grid.own[0] * n + n - 1], "predict/route", evaluation.best_two_way());
-        close(
-            grid.router[(grid.route_prices.len() - 1) * n + grid.own[1]],
-            "predict/abstain",
-            evaluation.best_two_way(),
-        );
+        close(grid.predicted[own].unwrap(), "predict", &evaluation.shares);
+        close(grid.routed[own].unwrap(), "route:expert", &evaluation.shares);
+        close(grid.abstained[own].unwrap(), "abstain", &evaluation.shares);
+        close(grid.router[grid.own[0] * n + n - 1].unwrap(), "predict/route", evaluation.best_two_way());
+        let never = (grid.route_prices.len() - 1) * n + grid.own[1];
+        close(grid.router[never].unwrap(), "predict/abstain", evaluation.best_two_way());
         let letters: String =
             report.cells.iter().map(|cell| cell.action.as_deref().map_or('-', |a| a.chars().next().unwrap())).collect();
         assert_eq!(grid.actions[own], letters);
@@ -228,13 +227,59 @@ fn the_grid_is_the_task_at_its_own_prices() {
     assert!(losses.len() > 4 && losses.iter().all(|loss| loss.loss != "cross-entropy"));
     let (grid, evaluation) = (&losses[0].grid, &report.evaluation);
     let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
-    assert!(!grid.bayes && (grid.router[own] - evaluation.best_costs().get("router").unwrap()).abs() < 1e-12);
+    assert!(!grid.bayes && (grid.router[own].unwrap() - evaluation.best_costs().get("router").unwrap()).abs() < 1e-12);
     assert!((grid.cell_optimal[own] - evaluation.best_costs().get("cell-optimal").unwrap()).abs() < 1e-12);
     let routed: f64 =
         evaluation.shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
-    assert!((grid.routed[own] - routed).abs() < 1e-12);
+    assert!((grid.routed[own].unwrap() - routed).abs() < 1e-12);
     for (cell, cost) in report.cells.iter().zip(&grid.route_costs[grid.own[0]]) {
         let routes = cell.costs.iter().filter(|(name, _)| name.starts_with("route:"));
         assert_eq!(routes.filter_map(|(_, cost)| *cost).reduce(f64::min), *cost);
     }
+}
+
+/// With one route and several, with a budget and with a target loss: at the task's own prices the page's numbers are the evaluation's.
+#[test]
+fn limits_and_every_route_are_in_the_grid() {
+    let one = || Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap();
+    let three = || one().route("gpt", Oracle::measured(), 0.01).unwrap().route("slow", Oracle::bayes(), 0.02).unwrap();
+    for task in [one(), three(), one().abstain(0.4).unwrap(), three().abstain(0.4).unwrap()] {
+        let budget = report_of(&["no", "yes"], 5, &task.clone().budget(0.15).unwrap());
+        let target = budget.evaluation.surcharge.unwrap().loss;
+        let target = report_of(&["no", "yes"], 5, &task.clone().target_loss(target).unwrap());
+        for report in [report_of(&["no", "yes"], 5, &task), budget, target] {
+            agrees_with_the_evaluation(&report);
+        }
+    }
+}
+
+fn agrees_with_the_evaluation(report: &pointsman_report::Report) {
+    let (evaluation, losses) = (&report.evaluation, &report.detail.as_ref().unwrap().losses);
+    let grid = &losses[0].grid;
+    let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
+    let close = |a: Option<f64>, b: Option<&f64>, what: &str| {
+        assert!((a.unwrap() - b.unwrap()).abs() < 1e-12, "{what}: {a:?} and {b:?} of {:?}", evaluation.task);
+    };
+    close(grid.router[own], evaluation.best_costs().get("router"), "router");
+    close(grid.predicted[own], evaluation.shares.get("predict"), "predicted");
+    assert_eq!(grid.routes.len(), evaluation.task.routes.len());
+    for (route, asked) in grid.routes.iter().zip(&evaluation.task.routes) {
+        assert_eq!(route.prices[grid.own[0]], Some(asked.cost));
+        close(route.shares[own], evaluation.shares.get(&format!("route:{}", route.name)), &route.name);
+        let always = evaluation.best_costs().get(&format!("always-route:{}", route.name));
+        close(route.always[grid.own[0]], always, &route.name);
+    }
+    assert_eq!(grid.surcharge[own], evaluation.surcharge.map(|surcharge| surcharge.price));
+    // The price that decides has the surcharge in it; what is paid has not.
+    let price = grid.route_prices[grid.own[0]].unwrap();
+    let counted = match (evaluation.task.budget, evaluation.surcharge) {
+        (Some(_), Some(found)) => price + found.price,
+        (None, Some(found)) => found.price,
+        _ => price,
+    };
+    close(grid.decision_prices[own], Some(&counted), "decision price");
+    assert_eq!(report.limit_line().is_some(), evaluation.task.is_limited());
+    // A budget is a share of the queries under any loss; a target loss is in the unit of one.
+    let kept = |loss: &pointsman_report::LossReport| loss.grid.surcharge.iter().any(Option::is_some);
+    assert!(losses[1..].iter().all(|loss| kept(loss) == evaluation.task.budget.is_some()), "{:?}", evaluation.task);
 }

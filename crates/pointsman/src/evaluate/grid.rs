@@ -3,19 +3,20 @@
 use serde::Serialize;
 
 use super::{By, Group, Replay, sum};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::estimate::Column;
 use crate::loss::MAX_COST;
 use crate::oracle::Oracle;
 use crate::partition::CellId;
 use crate::policy::Policy;
-use crate::task::{Route, Task};
+use crate::task::{Limit, Route, Task};
 
 /// Actions and held-out costs for a grid of route prices × abstention prices; `None` is "never".
 ///
 /// The grid is about the route of the task that costs the least on the held-out rows, loss and price together. The prices of all
 /// others change in proportion, so that at the task's own price the grid is the task. Lists over the grid run through the
-/// abstention prices first: entry `r · abstain_prices.len() + a`.
+/// abstention prices first: entry `r · abstain_prices.len() + a`. A limit of the task is kept at all prices but "never": its surcharge
+/// is found anew at each, decides, and is not paid.
 #[derive(Debug, Clone, Serialize)]
 pub struct PriceGrid {
     /// The name of the route.
@@ -31,7 +32,15 @@ pub struct PriceGrid {
     pub abstain_prices: Vec<Option<f64>>,
     /// Where the task's own prices are: places in the two lists.
     pub own: [usize; 2],
-    /// One character a cell: `p`, `r`, `a`, `?` undetermined, `-` empty.
+    /// Each route of the task: its prices, and who gets how much.
+    pub routes: Vec<GridRoute>,
+    /// What the task's limit adds to every route's price or, with a target loss, puts in its place; none without a limit, and where a
+    /// target loss cannot be reached.
+    pub surcharge: Vec<Option<f64>>,
+    /// What the route that the grid is about counts with in decisions: its price with the limit's surcharge.
+    pub decision_prices: Vec<Option<f64>>,
+    /// One character per cell: `p`, `r` or, of several routes, the place of the route (`0` to `9`), `a`, `?` undetermined, `-` empty or
+    /// out of reach.
     pub actions: Vec<String>,
     /// Estimated cost of routing each cell to the oracle that is the cheapest there, for each route price; unknown where labels
     /// give only bounds.
@@ -39,22 +48,36 @@ pub struct PriceGrid {
     /// The irreducible loss beyond which routing costs more than abstaining; none if one of the two is never done, or if not
     /// all is `bayes`.
     pub corners: Vec<Option<f64>>,
-    /// Mean held-out cost of the router.
-    pub router: Vec<f64>,
+    /// Mean held-out cost of the router; none where the task's target loss cannot be reached.
+    pub router: Vec<Option<f64>>,
     /// Mean held-out cost of the best action a cell, known in hindsight.
     pub cell_optimal: Vec<f64>,
-    /// Share of the held-out rows predicted; undetermined ones count as the cheapest action of known cost.
-    pub predicted: Vec<f64>,
+    /// Share of the held-out rows predicted; undetermined ones count as the cheapest action of known cost. None, as the other shares,
+    /// where the task's target loss cannot be reached.
+    pub predicted: Vec<Option<f64>>,
     /// Share routed.
-    pub routed: Vec<f64>,
+    pub routed: Vec<Option<f64>>,
     /// Share abstained.
-    pub abstained: Vec<f64>,
+    pub abstained: Vec<Option<f64>>,
     /// Mean held-out cost of always predicting.
     pub always_predict: f64,
     /// Mean held-out cost of always asking the route that the grid is about, for each of its prices.
     pub always_route: Vec<Option<f64>>,
     /// Cost of always abstaining, for each abstention price.
     pub always_abstain: Vec<Option<f64>>,
+}
+
+/// One route in a [`PriceGrid`].
+#[derive(Debug, Clone, Serialize)]
+pub struct GridRoute {
+    /// Its name.
+    pub name: String,
+    /// Its price at each price of the route that the grid is about.
+    pub prices: Vec<Option<f64>>,
+    /// Mean held-out cost of always asking it, at each of these prices.
+    pub always: Vec<Option<f64>>,
+    /// Share of the held-out rows it gets, over the grid; none where the task's target loss cannot be reached.
+    pub shares: Vec<Option<f64>>,
 }
 
 impl Replay {
@@ -75,6 +98,7 @@ impl Replay {
         let main = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
         let column = main.map_or(Column::Irreducible, |place| policy.column(place));
         let lost = mean(&|group| group.at(column, by));
+        let lost_by_route: Vec<f64> = (0..task.routes().len()).map(loss).collect();
         let main = main.map(|place| &task.routes()[place]);
         let own = (main.map(Route::price), task.abstain_price());
         let estimates = || groups.iter().map(|group| policy.estimate(group.source));
@@ -83,38 +107,55 @@ impl Replay {
         let (route_prices, own_route) = axis(most_saved, own.0, steps);
         let (abstain_prices, own_abstain) = axis(dearest, own.1, steps);
 
-        let mut grid = PriceGrid {
-            always_route: route_prices.iter().map(|price| price.map(|price| lost + price)).collect(),
-            always_abstain: abstain_prices.clone(),
-            always_predict: total,
-            own: [own_route, own_abstain],
-            route: main.map_or("oracle", Route::name).to_owned(),
-            bayes: policy.asked().is_empty(),
-            corrected: by == By::Corrected,
-            route_prices,
-            abstain_prices,
-            actions: Vec::new(),
-            route_costs: Vec::new(),
-            corners: Vec::new(),
-            router: Vec::new(),
-            cell_optimal: Vec::new(),
-            predicted: Vec::new(),
-            routed: Vec::new(),
-            abstained: Vec::new(),
-        };
+        let mut grid = PriceGrid::new(task, main, route_prices, abstain_prices);
+        grid.always_route = grid.route_prices.iter().map(|price| price.map(|price| lost + price)).collect();
+        grid.always_predict = total;
+        grid.own = [own_route, own_abstain];
+        grid.bayes = policy.asked().is_empty();
+        grid.corrected = by == By::Corrected;
+        for (route, lost) in grid.routes.iter_mut().zip(lost_by_route) {
+            route.always = route.prices.iter().map(|price| price.map(|price| lost + price)).collect();
+        }
         for route in grid.route_prices.clone() {
             let priced = policy.reprice(&at_price(task, main, route)?)?;
             grid.route_costs.push(cells.iter().map(|&cell| least_route(&priced, cell)).collect());
             for abstain in grid.abstain_prices.clone() {
                 let task = priced.task().clone();
                 let task = abstain.map_or(Ok(task.clone()), |price| task.abstain(price))?;
-                let bend = route.zip(abstain).filter(|_| grid.bayes);
+                let unlimited = priced.reprice(&task)?;
+                let limited = match policy.task().limit().filter(|_| route.is_some()) {
+                    None => Some(unlimited.clone()),
+                    Some(limit) => match unlimited.reprice(&limited_by(task, limit)?) {
+                        Err(Error::OutOfReach { .. }) => None,
+                        found => Some(found?),
+                    },
+                };
+                grid.cell_optimal.push(self.cell_optimal(&unlimited, by));
+                grid.add(self, limited.as_ref(), cells);
+                let counted = grid.decision_prices.last().copied().flatten();
+                let bend = counted.zip(abstain).filter(|_| grid.bayes);
                 grid.corners.push(bend.map(|(route, abstain)| (abstain - route).max(0.0)));
-                grid.add(self, &priced.reprice(&task)?, cells);
             }
         }
         Ok(grid)
     }
+}
+
+/// The task under a limit.
+fn limited_by(task: Task, limit: Limit) -> Result<Task> {
+    match limit {
+        Limit::Budget(share) => task.budget(share),
+        Limit::TargetLoss(loss) => task.target_loss(loss),
+    }
+}
+
+/// What a route costs where the main one costs so much: the prices of others change in proportion.
+fn price_beside(main: &Route, price: f64, route: &Route) -> f64 {
+    if route == main {
+        return price;
+    }
+    let own = route.price();
+    if main.price() > 0.0 { own * (price / main.price()) } else { own + price }.min(MAX_COST)
 }
 
 /// The task without abstention where its main route has this price and the others change in proportion. Without a price nobody
@@ -123,10 +164,8 @@ fn at_price(task: &Task, main: Option<&Route>, price: Option<f64>) -> Result<Tas
     let bare = task.clone().without_routes().without_abstaining();
     let Some(price) = price else { return Ok(bare) };
     let Some(main) = main else { return bare.route("oracle", Oracle::bayes(), price) };
-    let other = |own: f64| if main.price() > 0.0 { own * (price / main.price()) } else { own + price };
     task.routes().iter().try_fold(bare, |bare, route| {
-        let price = if route == main { price } else { other(route.price()).min(MAX_COST) };
-        bare.route(route.name(), route.oracle().clone(), price)
+        bare.route(route.name(), route.oracle().clone(), price_beside(main, price, route))
     })
 }
 
@@ -140,30 +179,78 @@ fn least_route(policy: &Policy, cell: CellId) -> Option<f64> {
 }
 
 impl PriceGrid {
-    fn add(&mut self, replay: &Replay, policy: &Policy, cells: &[CellId]) {
-        const PREDICT: usize = 0;
-        const ROUTE: usize = 1;
-        const ABSTAIN: usize = 2;
-        let routes = policy.task().routes().len();
-        let kind = |action: usize| match action {
-            0 => PREDICT,
-            action if action <= routes => ROUTE,
-            _ => ABSTAIN,
+    /// A grid over prices, nothing worked out yet.
+    fn new(
+        task: &Task,
+        main: Option<&Route>,
+        route_prices: Vec<Option<f64>>,
+        abstain_prices: Vec<Option<f64>>,
+    ) -> Self {
+        let of = |route: &Route| GridRoute {
+            name: route.name().to_owned(),
+            prices: route_prices.iter().map(|price| Some(price_beside(main?, (*price)?, route))).collect(),
+            always: Vec::new(),
+            shares: Vec::new(),
         };
-        let letter = |cell: &CellId| match policy.cell(*cell) {
-            None => '-',
-            Some(_) => policy.code(cell.0).map_or('?', |action| ['p', 'r', 'a'][kind(action)]),
-        };
-        self.actions.push(cells.iter().map(letter).collect());
-        let (acts, by) = (replay.acts(policy), replay.best_basis());
-        self.router.push(acts.mean_cost(by));
-        self.cell_optimal.push(replay.cell_optimal(policy, by));
-        for (wanted, shares) in
-            [(PREDICT, &mut self.predicted), (ROUTE, &mut self.routed), (ABSTAIN, &mut self.abstained)]
-        {
-            shares.push(acts.share_of(|action| kind(action) == wanted));
+        Self {
+            route: main.map_or("oracle", Route::name).to_owned(),
+            bayes: false,
+            corrected: false,
+            routes: task.routes().iter().map(of).collect(),
+            always_abstain: abstain_prices.clone(),
+            route_prices,
+            abstain_prices,
+            own: [0; 2],
+            surcharge: Vec::new(),
+            decision_prices: Vec::new(),
+            actions: Vec::new(),
+            route_costs: Vec::new(),
+            corners: Vec::new(),
+            router: Vec::new(),
+            cell_optimal: Vec::new(),
+            predicted: Vec::new(),
+            routed: Vec::new(),
+            abstained: Vec::new(),
+            always_predict: 0.0,
+            always_route: Vec::new(),
         }
     }
+
+    /// Adds what a policy does and costs; none if the task's target loss is out of reach.
+    fn add(&mut self, replay: &Replay, policy: Option<&Policy>, cells: &[CellId]) {
+        let routes = policy.map_or(0, |policy| policy.task().routes().len());
+        let letter = |cell: &CellId| match policy.filter(|policy| policy.cell(*cell).is_some()) {
+            None => '-',
+            Some(policy) => match policy.code(cell.0) {
+                None => '?',
+                Some(0) => 'p',
+                Some(action) if action <= routes => route_letter(action - 1, routes),
+                Some(_) => 'a',
+            },
+        };
+        self.actions.push(cells.iter().map(letter).collect());
+        let acts = policy.map(|policy| replay.acts(policy));
+        let share = |wanted: &dyn Fn(usize) -> bool| acts.as_ref().map(|acts| acts.share_of(wanted));
+        self.router.push(acts.as_ref().map(|acts| acts.mean_cost(replay.best_basis())));
+        self.predicted.push(share(&|action| action == 0));
+        self.routed.push(share(&|action| (1..=routes).contains(&action)));
+        self.abstained.push(share(&|action| action > routes));
+        self.surcharge.push(policy.and_then(Policy::surcharge).map(|surcharge| surcharge.price));
+        let counted = policy.and_then(|policy| {
+            let task = policy.priced_task();
+            task.routes().iter().find(|route| route.name() == self.route).map(Route::price)
+        });
+        self.decision_prices.push(counted);
+        for (place, route) in self.routes.iter_mut().enumerate() {
+            route.shares.push(share(&|action| action == place + 1 && action <= routes));
+        }
+    }
+}
+
+/// How a route is written in [`PriceGrid::actions`].
+fn route_letter(place: usize, routes: usize) -> char {
+    let digit = u32::try_from(place).ok().and_then(|place| char::from_digit(place, 10));
+    digit.filter(|_| routes > 1).unwrap_or('r')
 }
 
 /// Prices from 0 to about `top` in round steps, `own` among them and "never" last; and the place of `own`.

@@ -33,7 +33,7 @@ pub use cells::{CellSummary, HeldOutCell};
 use corrected::Corrected;
 use curve::Ranking;
 use gain::Won;
-pub use grid::PriceGrid;
+pub use grid::{GridRoute, PriceGrid};
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use mixtures::MixtureHistogram;
 pub use named::Named;
