@@ -138,14 +138,14 @@ fn curves(report: &Report) -> Option<Chart> {
         .caption(format!(
             "Mean held-out loss when the first x % of each ranking go to the oracle, prices left out{}. Lower is better: \
              the closer to the best order, the more a routed query saves.",
-            if loss.grid.corrected { ", by the labels as they are" } else { "" }
+            if loss.grid.corrected { ", corrected for few labels" } else { "" }
         ))
         .x_range(0.0, 1.0)
         .x_percent();
     let mut lowest = f64::INFINITY;
     let mut highest = f64::NEG_INFINITY;
     let cells_tell = !report.router.decides_by_row();
-    for (name, values) in loss.curves.iter().filter(|(name, _)| cells_tell || *name != "cell-optimal") {
+    for (name, values) in loss.best_curves().iter().filter(|(name, _)| cells_tell || *name != "cell-optimal") {
         let points: Vec<(f64, f64)> =
             values.iter().enumerate().map(|(percent, &y)| (percent as f64 / 100.0, y)).collect();
         lowest = values.iter().copied().fold(lowest, f64::min);
@@ -163,7 +163,7 @@ fn curves(report: &Report) -> Option<Chart> {
 
 /// The gain of each ranking under every loss, from one router.
 fn losses(report: &Report) -> Option<Picture> {
-    let (detail, _) = own(report)?;
+    let (detail, own) = own(report)?;
     let names = detail.losses.iter().map(|loss| label(&loss.loss, 18)).collect();
     let mut bars = Bars::new(names);
     let strategies = ["higher-order", "total-uncertainty", "cell-optimal"];
@@ -172,14 +172,15 @@ fn losses(report: &Report) -> Option<Picture> {
         false => (&strategies[..], "The same stored cells answer every loss without retraining."),
     };
     for &strategy in strategies {
-        let gain = |loss: &LossReport| loss.gain.get(strategy).copied().flatten().unwrap_or(0.0);
+        let gain = |loss: &LossReport| loss.best_gain().get(strategy).copied().flatten().unwrap_or(0.0);
         bars = bars.series(strategy, colour::strategy(strategy), detail.losses.iter().map(gain).collect());
     }
     let chart = Chart::new("One router, every loss", "", "routing gain: 0 random, 1 the best possible order")
         .caption(format!(
-            "{about} Blue: this router; red: least certain prediction first, the usual rule{}. No bar: routing gains nothing \
+            "{about} Blue: this router; red: least certain prediction first, the usual rule{}{}. No bar: routing gains nothing \
              under this loss.",
-            if strategies.len() > 2 { "; green: the best these cells allow" } else { "" }
+            if strategies.len() > 2 { "; green: the best these cells allow" } else { "" },
+            if own.grid.corrected { "; all corrected for few labels" } else { "" }
         ))
         .size(1080.0, 460.0)
         .bars(bars);

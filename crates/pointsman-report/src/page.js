@@ -171,6 +171,8 @@
     const asked = grid.routes.length ? grid.routes.map((route) => "routing to " + short(route.name, 40) + ": " + price(route.prices[state.route])).join("; ") : "routing: " + price(grid.route_prices[state.route]);
     const prices = "Loss " + short(name, 60) + "; " + asked + "; abstaining: " + price(grid.abstain_prices[state.abstain]) + " (" + unit + ")." + limit(grid, here);
     $("task").textContent = prices;
+    // Savings are known at the task's own prices and loss.
+    $("savings").hidden = state.loss > 0 || here !== at(...grid.own);
     $("prices").textContent = prices;
     const bar = html("div", { class: "bar", role: "img", "aria-label": "Shares of the actions" });
     for (const [letter, , share] of reached ? shares : []) {
@@ -226,7 +228,7 @@
   }
 
   function curves() {
-    const { curves, unit } = loss(), names = Object.keys(curves).filter(told), all = names.flatMap((n) => curves[n]);
+    const { unit } = loss(), curves = loss().corrected_curves || loss().curves, names = Object.keys(curves).filter(told), all = names.flatMap((n) => curves[n]);
     const low = Math.min(...all), high = Math.max(...all), room = Math.max(0.06 * (high - low), 1e-6);
     const f = frame("curves", "Routing curves", { x: [0, 1], y: [low - room, high + room] }, "share of the queries routed", "mean loss (" + unit + ")", (v) => Math.round(100 * v) + " %");
     names.forEach((n) => f.path(curves[n].map((y, i) => [i / 100, y]), css(STRATEGY[n] || "other"), { "stroke-dasharray": DASH[n] || "", "stroke-width": n === "higher-order" ? 3.2 : 2 }));
@@ -235,7 +237,7 @@
 
   function gains() {
     const names = ["higher-order", "total-uncertainty", "cell-optimal"].filter(told);
-    bars("gains", "Routing gain under every loss", data.losses.flatMap((l) => names.map((n, i) => [i ? "" : l.loss, l.gain[n] === undefined ? null : l.gain[n], css(STRATEGY[n])])), 3);
+    bars("gains", "Routing gain under every loss", data.losses.flatMap((l) => names.map((n, i) => [i ? "" : l.loss, (l.corrected_gain || l.gain)[n] ?? null, css(STRATEGY[n])])), 3);
     key("gains-key", names.map((n) => [n, css(STRATEGY[n]), "dot"]));
   }
 
@@ -312,8 +314,8 @@
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 
-  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs are corrected for their being few, curves and gains are by the labels as they are" : "") + (untold.length ? ": one label an item, which does not tell what routing saves; curves and sweeps take each label for the truth" : "") + ". " + data.router.rows + " calibration rows in " +
-    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ". Standard error of the router’s cost: " + num(untold.includes("router") ? null : data.standard_error.router, 2) + ".";
+  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for their being few" : "") + (untold.length ? ": one label an item, which does not tell what routing saves; curves and sweeps take each label for the truth" : "") + ". " + data.router.rows + " calibration rows in " +
+    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ". Standard error of the router’s cost: " + num(untold.includes("router") ? null : (loss().grid.corrected ? data.corrected_standard_error : data.standard_error).router, 2) + ".";
   $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
   const error = data.calibration_error;
   if (error) {

@@ -29,6 +29,7 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
             "script" => page.push_str(SCRIPT),
             "data" => page.push_str(&inert(&serde_json::to_string(&data)?)),
             "money" => page.push_str(&escaped(&report.money_line())),
+            "savings" => page.push_str(&escaped(&report.savings_line().unwrap_or_default())),
             "task" => page.push_str(&escaped(&report.task_line())),
             _ => {}
         }

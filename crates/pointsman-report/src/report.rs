@@ -100,10 +100,14 @@ pub struct LossReport {
     pub unit: &'static str,
     /// Estimates of the cells drawn.
     pub cells: Vec<LossCell>,
-    /// Normalised gain of each ranking.
+    /// Normalised gain of each ranking, by the labels as they are.
     pub gain: Named<Option<f64>>,
-    /// Routing curve of each ranking: mean loss at 0 %, 1 %, … 100 % routed.
+    /// The same with the bias of few labels taken out: what is drawn. None where that cannot be.
+    pub corrected_gain: Option<Named<Option<f64>>>,
+    /// Routing curve of each ranking: mean loss at 0 %, 1 %, … 100 % routed, by the labels as they are.
     pub curves: Named<Vec<f64>>,
+    /// The same with the bias of few labels taken out: what is drawn. None where that cannot be.
+    pub corrected_curves: Option<Named<Vec<f64>>>,
     /// Correlation of reducible and total loss over the rows.
     pub correlation: Option<f64>,
     /// Actions and costs for many prices.
@@ -184,6 +188,18 @@ impl Report {
 }
 
 impl LossReport {
+    /// The gains to draw: corrected for few labels where that can be.
+    #[must_use]
+    pub fn best_gain(&self) -> &Named<Option<f64>> {
+        self.corrected_gain.as_ref().unwrap_or(&self.gain)
+    }
+
+    /// The routing curves to draw: corrected for few labels where that can be.
+    #[must_use]
+    pub fn best_curves(&self) -> &Named<Vec<f64>> {
+        self.corrected_curves.as_ref().unwrap_or(&self.curves)
+    }
+
     fn new(policy: &Policy, replay: &Replay, cells: &[CellId]) -> Result<Self> {
         let evaluation = replay.evaluate(policy)?;
         let estimates = |&cell: &CellId| {
@@ -199,7 +215,9 @@ impl LossReport {
             unit: evaluation.unit,
             cells: cells.iter().map(estimates).collect(),
             gain: evaluation.gain,
+            corrected_gain: evaluation.corrected_gain,
             curves: evaluation.curves,
+            corrected_curves: evaluation.corrected_curves,
             correlation: evaluation.correlation,
             grid: replay.price_grid(policy, cells, STEPS)?,
         })

@@ -49,7 +49,9 @@ impl Report {
             Some(action) => format!("always asking {}", label(action.trim_start_matches("route:"), NAME)),
             None => "the best confidence threshold".to_owned(),
         };
-        let known = |name: &str| evaluation.is_identified("router") && evaluation.is_identified(name);
+        // Always routing does not keep to a limit, so that it is no rule to compare with.
+        let keeps = |name: &str| !(evaluation.task.is_limited() && name.starts_with("always-route"));
+        let known = |name: &str| keeps(name) && evaluation.is_identified("router") && evaluation.is_identified(name);
         let savings = evaluation.savings.as_ref()?;
         let is_always = |name: &str| name.starts_with("always-");
         let hardest_first = savings

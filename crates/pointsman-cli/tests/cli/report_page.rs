@@ -87,7 +87,9 @@ fn page_shows_the_terminals_numbers_and_names_the_limit() {
             let share = &printed["shares"][format!("route:{name}")];
             let before = if task.contains("jury") { format!(" % routed to {name}") } else { " % routed".to_owned() };
             let shown = money.split(&before).next().unwrap().rsplit(' ').next().unwrap();
-            close(shown.parse::<f64>().unwrap() / 100.0, share, &before);
+            // A tenth of a per cent is shown.
+            let (shown, share) = (shown.parse::<f64>().unwrap() / 100.0, share.as_f64().unwrap());
+            assert!((shown - share).abs() < 6e-4, "{task}: {share} are routed to {name}, in {money:?}");
         }
         let limit = if task.contains("--budget") { "at most 20.0 %" } else { "keeps the expected loss at" };
         assert!(prices.contains(limit), "{prices}");
