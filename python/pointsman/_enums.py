@@ -4,8 +4,9 @@ from enum import StrEnum
 
 
 class Estimator(StrEnum):
-    """How the irreducible loss is estimated."""
+    """How the irreducible loss is estimated; ``AUTO`` takes the best of the others for each cell."""
 
+    AUTO = "auto"
     SHRINK = "shrink"
     PLUGIN = "plugin"
     NPMLE = "npmle"

@@ -94,7 +94,7 @@ class Task:
         abstain: float | None = None,
         budget: float | None = None,
         target_loss: float | None = None,
-        estimator: str = "shrink",
+        estimator: str = "auto",
         ties: str = "frugal",
     ) -> None: ...
     @staticmethod

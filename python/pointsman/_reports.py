@@ -358,7 +358,7 @@ def diagnose(
     abstain: float | None = None,
     budget: float | None = None,
     target_loss: float | None = None,
-    estimator: str = "shrink",
+    estimator: str = "auto",
     progress: bool = False,
 ) -> Diagnosis:
     """Looks at a table before anyone relies on it: does decomposition help here, are labels, rows and cells enough?
@@ -392,7 +392,7 @@ def decompose(
     votes: Any,
     *,
     loss: str | _native.Loss = "brier",
-    estimator: str = "shrink",
+    estimator: str = "auto",
     partition: str = "top-class:10",
     features: MatrixLike | None = None,
     sample_weight: Any = None,

@@ -181,7 +181,7 @@ class Router(Parameters):
         abstain: float | None = None,
         budget: float | None = None,
         target_loss: float | None = None,
-        estimator: str = "shrink",
+        estimator: str = "auto",
         ties: str = "frugal",
         confidence: float | None = None,
         task: _native.Task | None = None,
@@ -232,7 +232,7 @@ class Router(Parameters):
             raise PointsmanError("a task has its own loss, prices and limits: give either task=… or those")
         return Policy(router, router.policy(task), self.feature_names_, confidence)
 
-    def decompose(self, loss: str | _native.Loss = "brier", *, estimator: str = "shrink") -> Decomposition:
+    def decompose(self, loss: str | _native.Loss = "brier", *, estimator: str = "auto") -> Decomposition:
         """Irreducible and reducible loss of every cell.
 
         >>> import numpy as np, pointsman

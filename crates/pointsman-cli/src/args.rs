@@ -88,7 +88,7 @@ pub(crate) struct TaskArgs {
     /// Route as little as keeps the expected loss at this; the routes' own prices then only rank them
     #[arg(long, value_name = "LOSS", allow_negative_numbers = true, conflicts_with = "budget")]
     pub(crate) target_loss: Option<f64>,
-    /// How the irreducible loss is estimated: shrink, plugin, npmle or dirichlet [default: shrink]
+    /// How the irreducible loss is estimated: auto, shrink, plugin, npmle or dirichlet [default: auto]
     #[arg(long, value_name = "E")]
     pub(crate) estimator: Option<Estimator>,
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]

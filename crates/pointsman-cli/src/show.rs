@@ -68,6 +68,9 @@ struct Priced {
     otherwise: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lots: Option<f64>,
+    /// What the labels identify of the irreducible loss, however many rows there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    irreducible_identified: Option<[f64; 2]>,
     /// Bounds where one label an item leaves only those.
     #[serde(skip_serializing_if = "Option::is_none")]
     irreducible_bounds: Option<[f64; 2]>,
@@ -173,6 +176,7 @@ fn order(router: &Router, policy: Option<&Policy>, key: SortKey) -> Vec<CellId> 
 
 fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified>, order: &[CellId]) -> Report {
     let names = policy.map(|policy| policy.task().action_names()).unwrap_or_default();
+    let identified = policy.map(|policy| identified(router, policy)).unwrap_or_default();
     let cell = |&cell: &CellId| {
         let mixture = router.mixture(cell);
         Cell {
@@ -181,7 +185,10 @@ fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified
             rows: mixture.len(),
             support: mixture.support().name(),
             centroid: mixture.centroid(),
-            priced: policy.map(|policy| priced(policy.cell(cell).as_ref(), &names)),
+            priced: policy.map(|policy| Priced {
+                irreducible_identified: identified.get(cell.index()).copied().flatten(),
+                ..priced(policy.cell(cell).as_ref(), &names)
+            }),
             certified: certified.zip(policy).map(|(certified, policy)| certified.cell(cell, policy)),
         }
     };
@@ -216,11 +223,18 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
         otherwise: decision.and_then(Decision::otherwise).map(|action| action.to_string()),
         lots: decision.and_then(Decision::lots),
+        irreducible_identified: None,
         irreducible_bounds: bounded.map(bounds),
         reducible_bounds: bounded.map(|decision| decision.estimate().reducible_bounds()),
         costs_low: bounded.map(|d| named(Some(d.costs().to_vec()))),
         costs_high: bounded.map(|d| named(Some(d.costs_high().to_vec()))),
     }
+}
+
+/// What the labels of each cell identify of its irreducible loss; nothing of the cells of a forest, whose queries have losses of their own.
+fn identified(router: &Router, policy: &Policy) -> Vec<Option<[f64; 2]>> {
+    let of_queries = matches!(router.partition().factors(), [Factor::Forest { .. }]);
+    if of_queries { Vec::new() } else { policy.identified(router).unwrap_or_default() }
 }
 
 fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Router, order: &[CellId]) -> io::Result<()> {
@@ -279,8 +293,15 @@ fn print_policy(
     print_title(out, &path, router, policy)?;
     let decisions: Vec<Option<Decision<'_>>> = order.iter().map(|&cell| policy.cell(cell)).collect();
     let digits = decimals(decisions.iter().flatten().flat_map(|d| d.costs_high().iter().copied()));
+    let identified = identified(router, policy);
+    // Narrower than the digits shown, an interval says nothing; bounds of one label are shown as the estimate.
+    let worth_showing = |[low, high]: [f64; 2]| high - low >= 10_f64.powi(-(digits as i32));
+    let known = |cell: &CellId| policy.cell(*cell).is_some_and(|decision| decision.estimate().is_known());
+    let open = |cell: &CellId| identified.get(cell.index()).copied().flatten().filter(|ends| worth_showing(*ends));
+    let any_open = order.iter().any(|cell| known(cell) && open(cell).is_some());
     let mut grid = Grid::new().number("cell").text("what lies in it").number("rows").text("support");
-    grid = grid.numbers(["irreducible", "reducible"]).numbers(&names).text("action").number("margin");
+    grid = grid.numbers(["irreducible"]).numbers(any_open.then_some("identified")).numbers(["reducible"]);
+    grid = grid.numbers(&names).text("action").number("margin");
     for (&cell, decision) in order.iter().zip(&decisions) {
         let support = policy.support(cell);
         let mut row = vec![
@@ -290,9 +311,17 @@ fn print_policy(
             (support.name().to_owned(), style::support(support)),
         ];
         match decision {
-            Some(decision) => row.extend(decision_cells(decision, digits)),
+            Some(decision) => {
+                let mut cells = decision_cells(decision, digits);
+                if any_open {
+                    let range = |[low, high]: [f64; 2]| format!("{}…{}", fixed(low, digits), fixed(high, digits));
+                    let text = open(&cell).filter(|_| known(&cell)).map_or("–".to_owned(), range);
+                    cells.insert(1, (text, DIM));
+                }
+                row.extend(cells);
+            }
             None => {
-                row.extend((0..2 + names.len()).map(|_| ("–".to_owned(), DIM)));
+                row.extend((0..2 + usize::from(any_open) + names.len()).map(|_| ("–".to_owned(), DIM)));
                 row.push(("falls back".to_owned(), DIM));
             }
         }
@@ -300,7 +329,7 @@ fn print_policy(
     }
     grid.write(&mut *out)?;
     writeln!(out)?;
-    print_legend(out, policy, router.partition().factors())?;
+    print_legend(out, policy, router.partition().factors(), any_open)?;
     print_shares(out, policy)?;
     let flags = plan::task_flags(&args.task);
     let decide = format!("pointsman decide {path} queries.csv{flags} -o decisions.csv");
@@ -340,13 +369,19 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
     cells
 }
 
-fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor]) -> io::Result<()> {
+fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], identified: bool) -> io::Result<()> {
     let mut line = |name: &str, text: &str| {
         let text = format!("{DIM}{name:<11} {text}{DIM:#}");
         // One line each, where there is room for it.
         if render::columns().is_none() { writeln!(out, "  {text}") } else { paragraph(&mut *out, 2, &text) }
     };
     line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
+    if identified {
+        line(
+            "identified",
+            "what so many labels per item can tell of the irreducible loss, however many rows there are",
+        )?;
+    }
     line("reducible", "what an oracle would save: the cheap model's own error")?;
     let asked = if policy.task().routes().iter().all(|route| *route.oracle() == Oracle::Bayes) {
         "a route costs irreducible + its price"

@@ -203,7 +203,7 @@ pub(crate) struct Task(pub(crate) pointsman::Task);
 #[pymethods]
 impl Task {
     #[new]
-    #[pyo3(signature = (loss = None, routes = None, *, abstain = None, budget = None, target_loss = None, estimator = "shrink", ties = "frugal"))]
+    #[pyo3(signature = (loss = None, routes = None, *, abstain = None, budget = None, target_loss = None, estimator = "auto", ties = "frugal"))]
     fn new(
         loss: Option<&Bound<'_, PyAny>>,
         routes: Option<&Bound<'_, PyAny>>,

@@ -39,6 +39,7 @@ fn json_keys_are_a_contract() {
             "centroid",
             "costs",
             "irreducible",
+            "irreducible_identified",
             "margin",
             "name",
             "reducible",
@@ -54,6 +55,9 @@ fn json_keys_are_a_contract() {
         assert_eq!(cell["costs"]["predict"], cell["total"]);
         assert!((number("irreducible") + 0.05 - cell["costs"]["route:expert"].as_f64().unwrap()).abs() < 1e-12);
         assert!(number("margin") >= 0.0);
+        // Two labels identify the Brier loss.
+        let ends = cell["irreducible_identified"].as_array().unwrap();
+        assert!(ends.len() == 2 && ends.iter().all(|end| (end.as_f64().unwrap() - number("irreducible")).abs() < 1e-9));
         assert!(["predict", "route:expert", "abstain"].contains(&cell["action"].as_str().unwrap()));
     }
 }
@@ -72,6 +76,29 @@ fn the_expected_cost_is_promised_with_its_error() {
     // The calibration rows themselves, decided as queries.
     let decided = line(folder.path(), &format!("decide router.safetensors calibration.csv {task}")).ok().stderr;
     assert!(decided.contains(&format!("{:.4} ± ", number("cost"))), "{promised}: {decided}");
+}
+
+/// Where labels leave the irreducible loss open, the interval stands beside the estimate.
+#[test]
+fn what_labels_identify_is_shown() {
+    let folder = workshop();
+    let task = "--loss cross-entropy --route expert=0.05";
+    let shown = line(folder.path(), &format!("show router.safetensors {task} --json")).ok().json();
+    let mut widest: f64 = 0.0;
+    for cell in shown["cells"].as_array().unwrap() {
+        let ends: Vec<f64> =
+            cell["irreducible_identified"].as_array().unwrap().iter().filter_map(|x| x.as_f64()).collect();
+        let estimate = cell["irreducible"].as_f64().unwrap();
+        assert!(ends.len() == 2 && ends[0] <= estimate && estimate <= ends[1], "{cell}");
+        widest = widest.max(ends[1] - ends[0]);
+    }
+    assert!(widest > 1e-3, "{widest}");
+    let run = line(folder.path(), &format!("show router.safetensors {task}")).ok();
+    assert!(run.stdout.contains("identified") && run.stdout.contains("however many rows"), "{run:?}");
+    let brier = line(folder.path(), &format!("show router.safetensors {TASK}")).ok();
+    assert!(!brier.stdout.contains("identified"), "{brier:?}");
+    let refused = line(folder.path(), "show router.safetensors --estimator magic");
+    assert!(refused.stderr.contains("auto"), "{refused:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod routing;
 mod rows;
 mod three_way;
 
-use pointsman::{Evaluation, Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::{Estimator, Evaluation, Loss, Oracle, Partition, Router, Table, Task};
 use serde_json::{Map, Value, json};
 
 use crate::datasets::Dataset;
@@ -72,9 +72,9 @@ fn variants(table: &Table, partition: &Partition) -> Result<[(&'static str, Rout
     Ok([("raw", router.clone()), ("recalibrated", router.recalibrated())])
 }
 
-/// Predict or route at the paper's price.
+/// Predict or route at the paper's price, by one estimator for all losses.
 fn two_way(loss: &Loss) -> Result<Task> {
-    Ok(Task::new(loss.clone()).route("oracle", Oracle::bayes(), ROUTE_PRICE)?)
+    Ok(Task::new(loss.clone()).estimator(Estimator::Shrink).route("oracle", Oracle::bayes(), ROUTE_PRICE)?)
 }
 
 /// The gains of an evaluation's rankings, random and point-wise optimal left out: they are 0 and 1.

@@ -11,34 +11,36 @@ use statrs::function::beta::beta_reg;
 use statrs::function::gamma::{digamma, gamma_lr, ln_gamma};
 
 use crate::loss::{Loss, Shape};
-use crate::router::Mixture;
+use crate::votes::Votes;
 
 /// Concentrations tried: from labels that nearly agree within each item to items that are all alike.
 const LOWEST: f64 = 0.02;
 const HIGHEST: f64 = 3000.0;
 const STEPS: u32 = 120;
 
-/// Draws an item where G has no closed expectation.
-const DRAWS: u32 = 200;
+/// Draws per cell where G has no closed expectation, shared by its distinct votes according to their weight.
+const DRAWS: f64 = 40_000.0;
+const MIN_DRAWS_PER_VOTES: f64 = 16.0;
 
 /// Labels of an item that are counted one by one; what is beyond has a closed form, as good for so many.
 ///
 /// A count is a number in a file, up to 2³²: neither memory nor time may follow it.
 const COUNTED: usize = 1000;
 
-/// Steps of the integral of the largest share.
+/// Steps of the integral of the largest share, and the most evaluations spent on it in one cell.
 const STRIPS: u32 = 128;
+const MAX_INTEGRAND_EVALUATIONS: usize = 200_000;
 
 /// The likeliest concentration A of Dirichlet(A p̄).
 ///
 /// Σ_c Σ_{j<N_c} ln(A p̄_c + j) − Σ_{j<k} ln(A + j), summed over items, depends on the items only through how many have
 /// more than j labels, so that a concentration costs as much as one item.
-pub(super) fn concentration(mixture: Mixture<'_>, mean: &[f64]) -> f64 {
+pub(super) fn concentration(groups: &[(&[u32], f64)], mean: &[f64]) -> f64 {
     let mut above = vec![Vec::<f64>::new(); mean.len() + 1];
     let mut beyond = vec![Vec::<(f64, f64)>::new(); mean.len() + 1];
-    for row in mixture.rows() {
-        let (votes, weight) = (mixture.votes(row), mixture.table().weight(row));
-        let counts = votes.counts().iter().map(|&n| u64::from(n)).chain([votes.k()]);
+    for &(counts, weight) in groups {
+        let labels = Votes::new(counts).k();
+        let counts = counts.iter().map(|&n| u64::from(n)).chain([labels]);
         for ((above, beyond), count) in above.iter_mut().zip(&mut beyond).zip(counts) {
             let n = count.min(COUNTED as u64) as usize;
             if count > n as u64 {
@@ -65,35 +67,36 @@ pub(super) fn concentration(mixture: Mixture<'_>, mean: &[f64]) -> f64 {
 }
 
 /// The mean over the items of E G(p*) under their posteriors.
-pub(super) fn irreducible(mixture: Mixture<'_>, mean: &[f64], loss: &Loss) -> f64 {
-    let concentration = concentration(mixture, mean);
+pub(super) fn irreducible(groups: &[(&[u32], f64)], mean: &[f64], loss: &Loss) -> f64 {
+    let concentration = concentration(groups, mean);
+    let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
+    let integrate = groups.len() * mean.len() * STRIPS as usize <= MAX_INTEGRAND_EVALUATIONS;
     let mut random = Pcg64::seed_from_u64(0x5EED);
-    let (mut sum, mut weights, mut posterior) = (0.0, 0.0, vec![0.0; mean.len()]);
-    for row in mixture.rows() {
-        let weight = mixture.table().weight(row);
-        let counts = mixture.votes(row).counts();
+    let (mut sum, mut posterior) = (0.0, vec![0.0; mean.len()]);
+    for &(counts, weight) in groups {
         for ((slot, share), &n) in posterior.iter_mut().zip(mean).zip(counts) {
             *slot = concentration * share + f64::from(n);
         }
-        sum += weight * expected_entropy(&posterior, loss, &mut random);
-        weights += weight;
+        let expected = closed_form(&posterior, loss, integrate);
+        let draws = (DRAWS * weight / all).max(MIN_DRAWS_PER_VOTES) as u32;
+        sum += weight * expected.unwrap_or_else(|| sampled(&posterior, loss, draws, &mut random));
     }
-    sum / weights
+    sum / all
 }
 
-/// E G(p) for p ∼ Dirichlet(a); a class of parameter zero never occurs.
-fn expected_entropy(a: &[f64], loss: &Loss, random: &mut Pcg64) -> f64 {
+/// E G(p) for p ∼ Dirichlet(a), if it can be had without sampling; a class of parameter zero never occurs.
+fn closed_form(a: &[f64], loss: &Loss, integrate: bool) -> Option<f64> {
     let sum: f64 = a.iter().sum();
-    match loss.shape() {
+    Some(match loss.shape() {
         Shape::Brier => 1.0 - a.iter().map(|x| x * (x + 1.0)).sum::<f64>() / (sum * (sum + 1.0)),
         Shape::Log => {
             digamma(sum + 1.0) - a.iter().filter(|x| **x > 0.0).map(|x| x / sum * digamma(x + 1.0)).sum::<f64>()
         }
         Shape::Lines(lines) if a.len() == 2 => expected_envelope(&lines, a[0], a[1]),
         Shape::Largest if a.len() == 2 => expected_envelope(&[[0.0, 1.0], [1.0, 0.0]], a[0], a[1]),
-        Shape::Largest => 1.0 - expected_largest(a, sum),
-        _ => sampled(a, loss, random),
-    }
+        Shape::Largest if integrate => 1.0 - expected_largest(a, sum),
+        _ => return None,
+    })
 }
 
 /// E min over lines (at class 0, at class 1) for p₁ ∼ Beta(b, a).
@@ -167,15 +170,15 @@ fn expected_largest(a: &[f64], sum: f64) -> f64 {
 }
 
 /// E G(p) by seeded draws.
-fn sampled(a: &[f64], loss: &Loss, random: &mut Pcg64) -> f64 {
+fn sampled(a: &[f64], loss: &Loss, draws: u32, random: &mut Pcg64) -> f64 {
     let mut point = vec![0.0; a.len()];
-    let total: f64 = (0..DRAWS)
+    let total: f64 = (0..draws)
         .map(|_| {
             draw_into(a, random, &mut point);
             loss.entropy(&point)
         })
         .sum();
-    total / f64::from(DRAWS)
+    total / f64::from(draws)
 }
 
 /// Draws from Dirichlet(a).
@@ -196,6 +199,7 @@ pub(crate) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::piles::distinct_votes;
     use crate::{Estimator, Oracle, Partition, Router, Table, Task};
 
     fn router(votes: Vec<u32>) -> Router {
@@ -221,7 +225,7 @@ mod tests {
         };
         let candidates = (0..=STEPS).map(|s| LOWEST * (HIGHEST / LOWEST).powf(f64::from(s) / f64::from(STEPS)));
         let best = candidates.max_by(|x, y| likelihood(*x).total_cmp(&likelihood(*y))).unwrap();
-        assert_eq!(concentration(mixture, &mean), best);
+        assert_eq!(concentration(&distinct_votes(mixture), &mean), best);
     }
 
     /// Found by fuzzing: a count of 2³² took 32 GB.
@@ -260,7 +264,7 @@ mod tests {
                 }
                 let mean = values.iter().sum::<f64>() / draws as f64;
                 let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / draws as f64;
-                let found = expected_entropy(a, &loss, &mut random);
+                let found = closed_form(a, &loss, true).unwrap();
                 let error = 5.0 * (variance / draws as f64).sqrt() + 1e-5;
                 assert!((found - mean).abs() < error, "{name} {a:?}: {found}, sampled {mean} ± {error}");
             }

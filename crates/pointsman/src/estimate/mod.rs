@@ -2,14 +2,17 @@
 //!
 //! The total loss is always the mean of Σ_c ȳ_c ℓ(c, f): unbiased for every number of labels. The
 //! irreducible loss E G(p*) is not: G is concave, so the mean of G(ȳ) is too small and a router built on it
-//! routes too much. [`Estimator::Shrink`] corrects that; [`Estimator::Plugin`] is the paper's mean. Where
+//! routes too much. [`Estimator::Shrink`] and others correct that; [`Estimator::Plugin`] is the paper's mean. Where
 //! too few items carry two labels nothing separates noise from error, and only bounds are given.
 
 mod between;
 mod by_row;
+mod choice;
 mod dirichlet;
 mod enclosure;
+mod identified;
 mod leaves;
+mod linear;
 mod moments;
 mod npmle;
 mod oracles;
@@ -29,11 +32,12 @@ pub(crate) use between::shrink_leaves;
 pub(crate) use by_row::RowEstimates;
 pub(crate) use dirichlet::draw_into;
 pub(crate) use enclosure::Enclosure;
+pub(crate) use identified::identified;
 pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
-use piles::Pile;
 pub(crate) use piles::Piles;
+use piles::{Pile, distinct_votes};
 pub(crate) use row_losses::LabelLosses;
 pub(crate) use within::{Slopes, slopes_within};
 
@@ -41,16 +45,19 @@ pub(crate) use within::{Slopes, slopes_within};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Estimator {
+    /// The one of the others with the least error for the loss, the number of classes, the labels per item and the rows of a
+    /// cell; `shrink` in the leaves of a forest.
+    #[default]
+    Auto,
     /// Snapshot means shrunk towards their centroid until their variance is that of the true distributions;
     /// for the Brier loss equal to the exact U-statistic.
-    #[default]
     Shrink,
     /// The mean of G over the snapshot means, as in the paper: too small when labels are few.
     Plugin,
-    /// The likeliest law of the true distributions, whatever its form: for two or three classes, four labels an item and
-    /// cells of 200 rows; the best for cost matrices there.
+    /// The likeliest law of the true distributions, whatever its form: for two or three classes. `auto` stops on the way to it where
+    /// labels are few, and takes it class by class, for any number of them, under the cross-entropy.
     Npmle,
-    /// The posterior mean of G under a Dirichlet law fitted to the cell: for the cross-entropy with many classes.
+    /// The posterior mean of G under a Dirichlet law fitted to the cell.
     Dirichlet,
 }
 
@@ -126,6 +133,8 @@ impl Decomposition {
         let (table, classes) = (mixture.table(), mixture.table().classes().len());
         let piles = piles.of(mixture);
         let moments = Moments::of_piles(classes, piles.clone())?;
+        let stops_early = estimator == Estimator::Auto;
+        let estimator = estimator.in_mixture(loss, &moments);
         let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
         let mut total = 0.0;
         if let Some(served) = served {
@@ -150,7 +159,7 @@ impl Decomposition {
                         loss.entropy(&point)
                     }
                     // These look at all rows at once, below.
-                    Estimator::Npmle | Estimator::Dirichlet => 0.0,
+                    Estimator::Auto | Estimator::Npmle | Estimator::Dirichlet => 0.0,
                 };
         }
         let total = total / moments.weight;
@@ -159,9 +168,19 @@ impl Decomposition {
         let (low, high) = match estimator {
             _ if !moments.identified => (certain_loss(loss, &moments.mean), ceiling),
             Estimator::Plugin => known(irreducible / moments.weight),
-            Estimator::Shrink => known((irreducible / moments.weight).min(ceiling)),
-            Estimator::Npmle => known(npmle::irreducible(mixture, &moments.mean, loss).min(ceiling)),
-            Estimator::Dirichlet => known(dirichlet::irreducible(mixture, &moments.mean, loss).min(ceiling)),
+            Estimator::Auto | Estimator::Shrink => known((irreducible / moments.weight).min(ceiling)),
+            Estimator::Npmle => {
+                let groups = distinct_votes(mixture);
+                let found = if stops_early {
+                    npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss)
+                } else {
+                    npmle::irreducible(&groups, mixture.len(), &moments.mean, loss)
+                };
+                known(found.min(ceiling))
+            }
+            Estimator::Dirichlet => {
+                known(dirichlet::irreducible(&distinct_votes(mixture), &moments.mean, loss).min(ceiling))
+            }
         };
         let oracles = oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]);
         let effective_rows = moments.effective_rows;
@@ -181,9 +200,9 @@ impl Decomposition {
 
 /// The points whose mean entropy is the irreducible loss and whose mean is the centroid, row by row; `None` if the estimator
 /// does not decide by such a mixture: with `shrink` and labels varying by row the mean moves.
-pub(crate) fn points(mixture: Mixture<'_>, estimator: Estimator) -> Option<Vec<f64>> {
+pub(crate) fn points(mixture: Mixture<'_>, loss: &Loss, estimator: Estimator) -> Option<Vec<f64>> {
     let moments = Moments::of(mixture)?;
-    match estimator {
+    match estimator.in_mixture(loss, &moments) {
         Estimator::Plugin => points_of(mixture, &moments, false),
         Estimator::Shrink if moments.is_common() => points_of(mixture, &moments, true),
         _ => None,
@@ -266,11 +285,12 @@ impl FromStr for Estimator {
 
     fn from_str(text: &str) -> Result<Self> {
         match text {
+            "auto" => Ok(Self::Auto),
             "shrink" => Ok(Self::Shrink),
             "plugin" => Ok(Self::Plugin),
             "npmle" => Ok(Self::Npmle),
             "dirichlet" => Ok(Self::Dirichlet),
-            _ => Err(Error::Task(format!("unknown estimator {text:?}: use shrink, plugin, npmle or dirichlet"))),
+            _ => Err(Error::Task(format!("unknown estimator {text:?}: use auto, shrink, plugin, npmle or dirichlet"))),
         }
     }
 }
@@ -278,6 +298,7 @@ impl FromStr for Estimator {
 impl fmt::Display for Estimator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Auto => "auto",
             Self::Shrink => "shrink",
             Self::Plugin => "plugin",
             Self::Npmle => "npmle",

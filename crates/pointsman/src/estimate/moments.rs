@@ -23,7 +23,7 @@ pub(super) struct Moments {
     /// S: the mean of 1 − ‖p*‖², unbiased from pairs of labels.
     pub(super) noise: f64,
     /// τ² = 1 − ‖p̄‖² − S, at least zero.
-    variance: f64,
+    pub(super) variance: f64,
     /// The common factor λ when every item has the same number of labels.
     common: Option<f64>,
 }

@@ -2,7 +2,10 @@
 //!
 //! Expectation maximisation over the weights of fixed atoms, started near the fitted Dirichlet: in directions that k labels
 //! cannot identify the start is what remains, so it matters. Two classes have a fine grid of atoms; three have atoms
-//! drawn from the items' posteriors, the vertices and the mean. With more classes atoms are too sparse: use another estimator.
+//! drawn from the items' posteriors, the vertices and the mean. With more classes such atoms are too sparse.
+//!
+//! The entropy of the cross-entropy is a sum over classes of −p_c ln p_c, and the law of one p_c is that of two classes: there any
+//! number of classes will do.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +14,10 @@ use rand_pcg::rand_core::SeedableRng;
 use statrs::function::beta::beta_reg;
 
 use super::dirichlet::{concentration, draw_into};
-use crate::loss::Loss;
-use crate::router::Mixture;
+use crate::loss::{Loss, Shape};
+use crate::votes::Votes;
 
-/// The most classes this is good for.
+/// The most classes this is good for, but for the cross-entropy.
 pub(super) const MAX_CLASSES: usize = 3;
 
 /// Intervals of the grid for two classes.
@@ -23,30 +26,105 @@ const GRID: usize = 100;
 /// Atoms drawn for three classes.
 const ATOMS: usize = 400;
 
-/// Steps of the maximisation. Each fits the counts more closely, noise included: atoms drawn for few rows are left near
-/// their start.
-const STEPS: usize = 300;
+/// Steps of the maximisation. Each fits the counts more closely, noise included: atoms drawn for few rows are left near their start.
+pub(super) const STEPS: usize = 300;
 const FEWEST_STEPS: usize = 5;
-const ROWS_A_STEP: usize = 10;
+const ROWS_PER_STEP_OF_DRAWN_ATOMS: usize = 10;
 
-/// The likeliest law: its atoms and their weights.
-pub(super) fn law(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
-    let two = mean.len() == 2;
-    let (atoms, start) = if two { grid(mixture, mean) } else { drawn(mixture, mean) };
-    let steps = if two { STEPS } else { (mixture.len() / ROWS_A_STEP).clamp(FEWEST_STEPS, STEPS) };
-    let weights = maximise(mixture, &atoms, start, steps);
-    (atoms, weights)
+/// Stopped early, a law of two classes takes one step for so many labels.
+const LABELS_PER_STEP: f64 = 50.0;
+
+/// How much of the start is spread evenly over the grid, so that no atom is out of reach.
+const EVEN_SHARE: f64 = 0.1;
+const EVEN_SHARE_OF_ONE_CLASS: f64 = 0.01;
+
+/// A discrete law of p*: its atoms and their weights.
+#[derive(Debug)]
+pub(super) struct Law {
+    pub(super) atoms: Vec<Vec<f64>>,
+    pub(super) weights: Vec<f64>,
+}
+
+impl Law {
+    /// The likeliest law behind distinct votes and their weights, of so many rows with this mean.
+    pub(super) fn fit(groups: &[(&[u32], f64)], rows: usize, mean: &[f64]) -> Self {
+        if mean.len() == 2 {
+            return Self::of_two_classes(groups, mean, STEPS);
+        }
+        let (atoms, start) = drawn(groups, mean);
+        let steps = (rows / ROWS_PER_STEP_OF_DRAWN_ATOMS).clamp(FEWEST_STEPS, STEPS);
+        let weights = maximise(groups, &atoms, start, steps);
+        Self { atoms, weights }
+    }
+
+    fn of_two_classes(groups: &[(&[u32], f64)], mean: &[f64], steps: usize) -> Self {
+        let (atoms, start) = grid(groups, mean, |x| x, EVEN_SHARE);
+        let weights = maximise(groups, &atoms, start, steps);
+        Self { atoms, weights }
+    }
+
+    /// The likeliest law of the share p_c of one class, with atoms (1 − p_c, p_c), the closer the nearer to 0 and 1.
+    pub(super) fn of_class(groups: &[(&[u32], f64)], class: usize, share: f64, steps: usize) -> Self {
+        let counts = counts_of_class(groups, class);
+        let pairs: Vec<(&[u32], f64)> = counts.iter().map(|(counts, weight)| (counts.as_slice(), *weight)).collect();
+        let arcsine = |x: f64| (std::f64::consts::FRAC_PI_2 * x).sin().powi(2);
+        let (atoms, start) = grid(&pairs, &[1.0 - share, share], arcsine, EVEN_SHARE_OF_ONE_CLASS);
+        let weights = maximise(&pairs, &atoms, start, steps);
+        Self { atoms, weights }
+    }
+
+    /// E g(p*) under this law.
+    pub(super) fn expected(&self, value: impl Fn(&[f64]) -> f64) -> f64 {
+        self.atoms.iter().zip(&self.weights).map(|(atom, weight)| weight * value(atom)).sum()
+    }
 }
 
 /// E G(p*) under the likeliest law.
-pub(super) fn irreducible(mixture: Mixture<'_>, mean: &[f64], loss: &Loss) -> f64 {
-    let (atoms, weights) = law(mixture, mean);
-    atoms.iter().zip(&weights).map(|(atom, weight)| weight * loss.entropy(atom)).sum()
+pub(super) fn irreducible(groups: &[(&[u32], f64)], rows: usize, mean: &[f64], loss: &Loss) -> f64 {
+    Law::fit(groups, rows, mean).expected(|atom| loss.entropy(atom))
 }
 
-/// A grid over p₁ with nine tenths of the fitted Beta's mass and one tenth spread evenly.
-fn grid(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
-    let a = concentration(mixture, mean);
+/// E G(p*) under a law between the fitted Dirichlet and the likeliest one, the nearer to the latter the more labels there are;
+/// for the cross-entropy class by class.
+pub(super) fn stopped_early(groups: &[(&[u32], f64)], effective_rows: f64, mean: &[f64], loss: &Loss) -> f64 {
+    let (labels, all) = groups.iter().fold((0.0, 0.0), |(labels, all), &(counts, weight)| {
+        (labels + weight * Votes::new(counts).k() as f64, all + weight)
+    });
+    let steps = ((effective_rows * labels / all / LABELS_PER_STEP) as usize).clamp(FEWEST_STEPS, STEPS);
+    match loss.shape() {
+        Shape::Log => {
+            let classes = mean.iter().enumerate().filter(|(_, share)| **share > 0.0);
+            let law = |(class, &share): (usize, &f64)| Law::of_class(groups, class, share, steps);
+            classes.map(|class| law(class).expected(|p| entropy_term(p[1]))).sum()
+        }
+        _ if mean.len() == 2 => Law::of_two_classes(groups, mean, steps).expected(|atom| loss.entropy(atom)),
+        _ => irreducible(groups, effective_rows as usize, mean, loss),
+    }
+}
+
+/// −x ln x.
+pub(super) fn entropy_term(x: f64) -> f64 {
+    if x > 0.0 { -x * x.ln() } else { 0.0 }
+}
+
+/// How many labels of each item are of other classes and of this one, and the weight of such items.
+fn counts_of_class(groups: &[(&[u32], f64)], class: usize) -> BTreeMap<[u32; 2], f64> {
+    let mut pairs = BTreeMap::<[u32; 2], f64>::new();
+    for &(counts, weight) in groups {
+        let others = Votes::new(counts).k() - u64::from(counts[class]);
+        *pairs.entry([u32::try_from(others).unwrap_or(u32::MAX), counts[class]]).or_default() += weight;
+    }
+    pairs
+}
+
+/// Atoms over p₁ at `place` of an even grid, with the mass that the fitted Beta has around each; some of it spread evenly.
+fn grid(
+    groups: &[(&[u32], f64)],
+    mean: &[f64],
+    place: impl Fn(f64) -> f64,
+    even_share: f64,
+) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let a = concentration(groups, mean);
     let (one, zero) = (a * mean[1], a * mean[0]);
     let below = |edge: f64| match edge {
         x if x <= 0.0 => 0.0,
@@ -55,36 +133,29 @@ fn grid(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
         x if one == 0.0 || zero == 0.0 => f64::from(u8::from(x >= mean[1])),
         x => beta_reg(one, zero, x),
     };
-    let point = |j: usize| j as f64 / GRID as f64;
+    let point = |j: usize| place(j as f64 / GRID as f64);
     let atoms = (0..=GRID).map(|j| vec![1.0 - point(j), point(j)]).collect();
-    let half = 0.5 / GRID as f64;
-    let mass = |j: usize| {
-        let low = if j == 0 { 0.0 } else { below(point(j) - half) };
-        below(point(j) + half) - low
-    };
-    (atoms, (0..=GRID).map(|j| 0.9 * mass(j) + 0.1 / (GRID + 1) as f64).collect())
+    let until = |j: usize| if j == GRID { 1.0 } else { below(place((j as f64 + 0.5) / GRID as f64)) };
+    let mass = |j: usize| until(j) - if j == 0 { 0.0 } else { until(j - 1) };
+    (atoms, (0..=GRID).map(|j| (1.0 - even_share) * mass(j) + even_share / (GRID + 1) as f64).collect())
 }
 
 /// Atoms from the items' posteriors, the vertices and the mean, all alike at the start.
-fn drawn(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
-    let a = concentration(mixture, mean);
-    let weight = |row: usize| mixture.table().weight(row);
-    let all: f64 = mixture.rows().map(weight).sum();
-    let mut rows = mixture.rows().scan(0.0, |sum, row| {
-        *sum += weight(row);
-        Some((row, *sum))
-    });
-    let mut next = rows.next();
+fn drawn(groups: &[(&[u32], f64)], mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let a = concentration(groups, mean);
+    let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
     let mut random = Pcg64::seed_from_u64(0xA7035);
     let mut atoms: Vec<Vec<f64>> = Vec::with_capacity(ATOMS + mean.len() + 1);
     let mut posterior = vec![0.0; mean.len()];
-    for atom in 0..ATOMS {
-        // Each row as often as it weighs, and not by chance.
-        while next.is_some_and(|(_, until)| until <= atom as f64 * all / ATOMS as f64) {
-            next = rows.next().or(next.map(|(row, _)| (row, f64::INFINITY)));
+    let (mut group, mut until) = (0, groups.first().map_or(0.0, |(_, weight)| *weight));
+    for place in 0..ATOMS {
+        // Votes as often as they weigh, and not by chance.
+        while until <= place as f64 * all / ATOMS as f64 && group + 1 < groups.len() {
+            group += 1;
+            until += groups[group].1;
         }
-        let Some((row, _)) = next else { break };
-        for ((slot, share), &n) in posterior.iter_mut().zip(mean).zip(mixture.votes(row).counts()) {
+        let Some((counts, _)) = groups.get(group) else { break };
+        for ((slot, share), &n) in posterior.iter_mut().zip(mean).zip(*counts) {
             *slot = a * share + f64::from(n);
         }
         let mut atom = vec![0.0; mean.len()];
@@ -100,17 +171,11 @@ fn drawn(mixture: Mixture<'_>, mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
 }
 
 /// The weights that make the counts likeliest, by expectation maximisation.
-fn maximise(mixture: Mixture<'_>, atoms: &[Vec<f64>], mut weights: Vec<f64>, steps: usize) -> Vec<f64> {
-    let mut groups = BTreeMap::<&[u32], f64>::new();
-    let mut all = 0.0;
-    for row in mixture.rows() {
-        let weight = mixture.table().weight(row);
-        *groups.entry(mixture.votes(row).counts()).or_default() += weight;
-        all += weight;
-    }
+fn maximise(groups: &[(&[u32], f64)], atoms: &[Vec<f64>], mut weights: Vec<f64>, steps: usize) -> Vec<f64> {
+    let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
     let likelihood = likelihood(atoms);
     let groups: Vec<(f64, Vec<f64>)> =
-        groups.into_iter().map(|(counts, weight)| (weight / all, likelihood(counts))).collect();
+        groups.iter().map(|(counts, weight)| (weight / all, likelihood(counts))).collect();
     let mut next = vec![0.0; atoms.len()];
     for _ in 0..steps {
         next.fill(0.0);
@@ -145,6 +210,8 @@ pub(super) fn likelihood(atoms: &[Vec<f64>]) -> impl Fn(&[u32]) -> Vec<f64> + Sy
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::piles::distinct_votes;
+    use crate::router::Mixture;
     use crate::table::Table;
 
     #[test]
@@ -161,7 +228,7 @@ mod tests {
         let weighted = once.with_weights(rows.iter().map(|&i| f64::from(times(i))).collect()).unwrap();
         let [repeated, weighted] = [&repeated, &weighted].map(|table| {
             let mixture = Mixture::all_rows_of(table);
-            drawn(mixture, &mixture.centroid().unwrap()).0
+            drawn(&distinct_votes(mixture), &mixture.centroid().unwrap()).0
         });
         for (a, b) in repeated.iter().zip(&weighted) {
             assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6), "{a:?} {b:?}");

@@ -7,6 +7,7 @@
 use rayon::prelude::*;
 
 use super::moments::Moments;
+use super::piles::distinct_votes;
 use super::{Estimator, dirichlet, npmle};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -288,20 +289,24 @@ fn integrated(
     };
     match estimator {
         Estimator::Plugin => each(&|votes| Urn::law(&mean_of(votes))),
-        Estimator::Shrink => each(&|votes| {
+        Estimator::Auto | Estimator::Shrink => each(&|votes| {
             let mut point = vec![0.0; moments.mean.len()];
             moments.shrink_into(votes, &mean_of(votes), &mut point);
             Urn::law(&point)
         }),
+        // With many classes `auto` takes the likeliest law class by class, which is no law of label distributions.
+        Estimator::Npmle if moments.mean.len() > npmle::MAX_CLASSES => {
+            integrated(needed, cost, mixture, moments, Estimator::Dirichlet)
+        }
         Estimator::Dirichlet => {
-            let concentration = dirichlet::concentration(mixture, &moments.mean);
+            let concentration = dirichlet::concentration(&distinct_votes(mixture), &moments.mean);
             each(&|votes| {
                 let posterior = moments.mean.iter().zip(votes.counts());
                 Urn::dirichlet(&posterior.map(|(p, &n)| concentration * p + f64::from(n)).collect::<Vec<_>>())
             })
         }
         Estimator::Npmle => {
-            let (atoms, weights) = npmle::law(mixture, &moments.mean);
+            let npmle::Law { atoms, weights } = npmle::Law::fit(&distinct_votes(mixture), mixture.len(), &moments.mean);
             let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::law(atom))).collect();
             // Over all rows of a cell what their labels say of each is the law itself; over some of them it is not.
             if mixture.rows().all(|row| mixture.votes(row).k() < needed) {

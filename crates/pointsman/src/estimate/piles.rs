@@ -1,5 +1,7 @@
 //! The rows of a mixture, put together where they share their votes.
 
+use std::collections::BTreeMap;
+
 use crate::ballots::Ballots;
 use crate::router::Mixture;
 use crate::votes::Votes;
@@ -21,6 +23,15 @@ pub(super) struct Pile<'a> {
     /// Sum of the squared weights.
     pub(super) squares: f64,
     pub(super) rows: usize,
+}
+
+/// The distinct votes of a mixture in the order of their counts, and what the rows with them weigh together.
+pub(super) fn distinct_votes(mixture: Mixture<'_>) -> Vec<(&[u32], f64)> {
+    let mut weights = BTreeMap::<&[u32], f64>::new();
+    for row in mixture.rows() {
+        *weights.entry(mixture.votes(row).counts()).or_default() += mixture.table().weight(row);
+    }
+    weights.into_iter().collect()
 }
 
 impl Piles {

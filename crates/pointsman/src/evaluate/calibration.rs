@@ -158,7 +158,7 @@ impl Router {
         // The leaves of a tree are decided by more than their own mixtures.
         let by_mixture = !matches!(self.cells().axes(), [Axis::Tree { .. }]);
         let epsilon = if self.is_recalibrated() && exact && by_mixture {
-            let points = estimate::points(stored, policy.task().chosen_estimator());
+            let points = estimate::points(stored, loss, policy.task().chosen_estimator());
             points.map(|points| Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance)).transpose()?
         } else {
             None

@@ -211,6 +211,7 @@ impl Leaves {
                     .into(),
             ));
         }
+        let estimator = estimator.in_leaves();
         if !matches!(estimator, Estimator::Shrink | Estimator::Plugin) {
             return Err(Error::Task(format!(
                 "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or calibrate by honest-forest:T"

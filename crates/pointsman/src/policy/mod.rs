@@ -16,8 +16,10 @@ mod unseen;
 
 use std::sync::{Arc, OnceLock};
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
-use crate::estimate::{Asked, Column, Decomposition, Estimator, RowLosses};
+use crate::estimate::{self, Asked, Column, Decomposition, Estimator, RowLosses};
 use crate::evaluate::Named;
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells};
@@ -109,7 +111,10 @@ impl Router {
         task.loss().check_classes(self.classes().len())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
         check_size(self.cells().count(), task)?;
-        let (loss, estimator) = (task.loss(), task.chosen_estimator());
+        let (loss, mut estimator) = (task.loss(), task.chosen_estimator());
+        if self.leaves().is_some() {
+            estimator = estimator.in_leaves();
+        }
         let asked = Asked::of(task);
         let mut oracles = RowLosses::of(self.rows(), loss, &asked)?;
         if let Some(((forest, _), rows)) = self.cells().forest().zip(self.leaves()) {
@@ -201,7 +206,7 @@ impl Policy {
     /// # Errors
     /// If the task has another loss or estimator, or asks oracles that this one does not: compile it with [`Router::policy`].
     pub fn reprice(&self, task: &Task) -> Result<Self> {
-        if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.estimates.estimator {
+        if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.task.chosen_estimator() {
             return Err(Error::Task("another loss or estimator needs a policy of its own: Router::policy".into()));
         }
         Self::price(task.clone(), self.cells.clone(), self.backoff.clone(), self.estimates.clone())
@@ -360,6 +365,25 @@ impl Policy {
     pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
         self.estimates.sources[..self.cells.count()].get(cell.index())?.as_ref()?;
         Some(Decision { policy: self, cell, source: cell.0, kept: false, own: None })
+    }
+
+    /// Between what the irreducible loss of each cell lies as far as its labels identify it, however many rows there are; the
+    /// estimate is always within. A point for the Brier loss and two labels per item; `None` for empty cells.
+    ///
+    /// It takes milliseconds per cell: it is not part of compiling a policy.
+    ///
+    /// # Errors
+    /// If the policy was not made from this router.
+    pub fn identified(&self, router: &Router) -> Result<Vec<Option<[f64; 2]>>> {
+        if !self.is_of(router) {
+            return Err(Error::Task("the policy was not made from this router: compile it with Router::policy".into()));
+        }
+        let of_cell = |cell: u32| {
+            let estimate = self.estimates.sources[cell as usize].as_ref()?;
+            let [low, high] = estimate::identified(router.mixture(CellId(cell)), self.task.loss())?;
+            Some([low.min(estimate.irreducible_low), high.max(estimate.irreducible_high)])
+        };
+        Ok((0..self.cells.count() as u32).into_par_iter().map(of_cell).collect())
     }
 
     /// The support of a cell.

@@ -7,6 +7,7 @@ mod corrections;
 mod decisions;
 mod diagnosis;
 mod diagnosis_limits;
+mod estimator_choice;
 mod estimators;
 mod evaluation;
 mod forest;

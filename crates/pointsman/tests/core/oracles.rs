@@ -414,7 +414,8 @@ fn the_regret_bound_holds_for_every_oracle() {
         let router = Router::calibrate(&draw(seed, 300, &[k], false), &Partition::top_class(2)).unwrap().recalibrated();
         let held_out = draw(seed + 10, 300, &[k], false);
         for (loss, aggregate) in [("zero-one", Aggregate::Plurality), ("brier", Aggregate::Laplace(0.5))] {
-            let task = Task::new(loss.parse().unwrap()).route("jury", panel(5, aggregate), 0.0).unwrap();
+            let task = Task::new(loss.parse().unwrap()).estimator(Estimator::Shrink);
+            let task = task.route("jury", panel(5, aggregate), 0.0).unwrap();
             let task = task.route("seer", Oracle::measured(), 0.0).unwrap().abstain(0.5).unwrap();
             let policy = router.policy(&task).unwrap();
             let replay = policy.replay(&held_out).unwrap();

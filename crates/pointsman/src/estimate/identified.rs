@@ -1,0 +1,190 @@
+//! What finitely many labels per item identify of the irreducible loss.
+//!
+//! k labels per item show the law of the votes and with it the moments of p* up to order k, however many items there are. Laws of p* that
+//! agree in these may differ in E G(p*): the irreducible loss is identified up to an interval. For the Brier loss that is a point from
+//! two labels on. Otherwise it is enclosed, by whichever of these applies and is tighter:
+//!
+//! * T⁻ ≤ IL ≤ T⁺: the entropy of the votes' mean, and the loss of predicting one label from the item's others (MATHS §3);
+//! * for the cross-entropy, the polynomial [`Enclosure`], and the sum over classes of the linear programs below;
+//! * for two classes, the least and largest E G(p*) among all laws with the same law of votes, by a linear program;
+//! * for the zero-one and the spherical loss, what the mean of ‖p*‖² leaves open.
+//!
+//! The interval is that of ever more items like these: it says nothing about the error that comes of few of them.
+
+use super::moments::Moments;
+use super::npmle::{Law, STEPS, entropy_term};
+use super::piles::distinct_votes;
+use super::{Enclosure, certain_loss, linear};
+use crate::loss::{Loss, Shape};
+use crate::router::Mixture;
+use crate::votes::Votes;
+
+/// The most labels whose law enters a linear program: with more, its interval is hardly narrower.
+const MAX_LABELS: usize = 20;
+
+/// Intervals of the grid of shares that a linear program puts mass on.
+const GRID: usize = 100;
+
+/// Distinct votes and the weight of the rows with them.
+type Groups<'a> = [(&'a [u32], f64)];
+
+/// Between what the irreducible loss of a mixture lies as far as its labels identify it; `None` if it has no rows.
+pub(crate) fn identified(mixture: Mixture<'_>, loss: &Loss) -> Option<[f64; 2]> {
+    let moments = Moments::of(mixture)?;
+    let ceiling = loss.entropy(&moments.mean);
+    if !moments.identified {
+        return Some([certain_loss(loss, &moments.mean), ceiling]);
+    }
+    let groups = distinct_votes(mixture);
+    let classes = moments.mean.len();
+    let mut found = vec![[entropy_of_votes(&groups, loss), ceiling]];
+    match loss.shape() {
+        Shape::Brier => return Some([moments.noise.min(ceiling); 2]),
+        _ if classes == 2 => {
+            let law = Law::fit(&groups, mixture.len(), &moments.mean);
+            found.extend(by_law_of_votes(&law, common_labels(&groups), &loss_kinks(loss), |p| loss.entropy(p)));
+        }
+        Shape::Log => {
+            found.extend(by_polynomial(&groups, classes, loss.floor().unwrap_or(0.0)));
+            found.extend(class_by_class(&groups, &moments.mean, loss.floor().unwrap_or(0.0)));
+        }
+        Shape::Largest => found.push(zero_one_of_brier(moments.noise, classes)),
+        Shape::Lines(_) => {}
+        Shape::Other => found.push(spherical_of_brier(moments.noise, classes)),
+    }
+    found.push([f64::NEG_INFINITY, loss_of_one_left_out(&groups, &moments, loss)]);
+    let low = found.iter().map(|ends| ends[0]).fold(f64::NEG_INFINITY, f64::max);
+    let high = found.iter().map(|ends| ends[1]).fold(f64::INFINITY, f64::min);
+    // Each is estimated: with few rows the ends may cross.
+    Some(if low <= high { [low, high] } else { [low.midpoint(high); 2] })
+}
+
+/// T⁻: the mean entropy of the snapshot means.
+fn entropy_of_votes(groups: &Groups<'_>, loss: &Loss) -> f64 {
+    let mut mean = vec![0.0; groups.first().map_or(0, |(counts, _)| counts.len())];
+    weighted_mean(groups, |counts| {
+        Votes::new(counts).mean_into(&mut mean);
+        loss.entropy(&mean)
+    })
+}
+
+/// T⁺: the mean loss of the best linear prediction of one label from the others of its item.
+fn loss_of_one_left_out(groups: &Groups<'_>, moments: &Moments, loss: &Loss) -> f64 {
+    // How many labels the mean of all items counts for: infinitely many if items are alike.
+    let prior = if moments.variance > 0.0 { (moments.noise / moments.variance).clamp(1e-9, 1e9) } else { 1e9 };
+    let (mut guess, mut losses) = (moments.mean.clone(), moments.mean.clone());
+    weighted_mean(groups, |counts| {
+        let labels = Votes::new(counts).k() as f64;
+        let left_out = |class: usize| {
+            for (other, slot) in guess.iter_mut().enumerate() {
+                let known = f64::from(counts[other]) - f64::from(u8::from(other == class));
+                *slot = (known + prior * moments.mean[other]) / (labels - 1.0 + prior);
+            }
+            loss.losses_into(&guess, &mut losses);
+            f64::from(counts[class]) / labels * losses[class]
+        };
+        (0..counts.len()).filter(|&class| counts[class] > 0).map(left_out).sum()
+    })
+}
+
+/// The polynomial enclosure of the cross-entropy, from the items with two labels or more.
+fn by_polynomial(groups: &Groups<'_>, classes: usize, floor: f64) -> Option<[f64; 2]> {
+    let mut sums = [0.0; 3];
+    for &(counts, weight) in groups {
+        let votes = Votes::new(counts);
+        let Some(enclosure) = Enclosure::for_labels(votes.k()) else { continue };
+        let (q, [below, above]) = (enclosure.statistic(votes), enclosure.errors(classes, floor));
+        sums = [sums[0] + weight * (q - below), sums[1] + weight * (q + above), sums[2] + weight];
+    }
+    (sums[2] > 0.0).then(|| [sums[0] / sums[2], sums[1] / sums[2]])
+}
+
+/// The cross-entropy as a sum over classes of E[−p_c ln p_c], each bounded by the law of that class's votes.
+fn class_by_class(groups: &Groups<'_>, mean: &[f64], floor: f64) -> Option<[f64; 2]> {
+    let mut ends = [0.0, -(1.0 - (mean.len() as f64 - 1.0) * floor).ln()];
+    for (class, &share) in mean.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+        let law = Law::of_class(groups, class, share, STEPS);
+        let [low, high] = by_law_of_votes(&law, common_labels(groups), &[], |p| entropy_term(p[1]))?;
+        ends = [ends[0] + low, ends[1] + high];
+    }
+    Some(ends)
+}
+
+/// The least and largest E g(p*) among the laws of a share p₁ that give so many labels the law they have under this one.
+///
+/// `None` if the linear programs were not solved.
+fn by_law_of_votes(law: &Law, labels: usize, kinks: &[f64], value: impl Fn(&[f64]) -> f64) -> Option<[f64; 2]> {
+    let mut sums = vec![0.0; labels + 1];
+    for (atom, weight) in law.atoms.iter().zip(&law.weights) {
+        sums.iter_mut().zip(binomial_law(labels, atom[1])).for_each(|(sum, chance)| *sum += weight * chance);
+    }
+    // The law's own atoms make the programs feasible; near 0 and 1 the cross-entropy is steep.
+    let own = law.atoms.iter().map(|atom| atom[1]);
+    let even = (0..=GRID).map(|i| i as f64 / GRID as f64);
+    let fine = [1e-4, 5e-4, 1e-3, 2e-3].into_iter().flat_map(|share| [share, 1.0 - share]);
+    let shares: Vec<f64> = own.chain(even).chain(fine).chain(kinks.iter().copied()).collect();
+    let columns: Vec<Vec<f64>> = shares.iter().map(|&share| binomial_law(labels, share)).collect();
+    let values: Vec<f64> = shares.iter().map(|&share| value(&[1.0 - share, share])).collect();
+    let negated: Vec<f64> = values.iter().map(|value| -value).collect();
+    let own = law.expected(&value);
+    let low = linear::minimum(&columns, &sums, &values)?.min(own);
+    let high = (-linear::minimum(&columns, &sums, &negated)?).max(own);
+    Some([low, high])
+}
+
+/// The number of labels that at least half of the items have, by weight; at most [`MAX_LABELS`].
+fn common_labels(groups: &Groups<'_>) -> usize {
+    let mut labels: Vec<(u64, f64)> = groups.iter().map(|(counts, weight)| (Votes::new(counts).k(), *weight)).collect();
+    labels.sort_by_key(|(k, _)| std::cmp::Reverse(*k));
+    let half = labels.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0;
+    let mut sum = 0.0;
+    let reached = labels.iter().find(|(_, weight)| {
+        sum += weight;
+        sum >= half
+    });
+    reached.map_or(1, |(k, _)| (*k).min(MAX_LABELS as u64) as usize)
+}
+
+/// Binom(s; labels, share) for s = 0 … labels.
+fn binomial_law(labels: usize, share: f64) -> Vec<f64> {
+    let mut law = vec![1.0];
+    for _ in 0..labels {
+        let mut next = vec![0.0; law.len() + 1];
+        for (hits, chance) in law.iter().enumerate() {
+            next[hits] += chance * (1.0 - share);
+            next[hits + 1] += chance * share;
+        }
+        law = next;
+    }
+    law
+}
+
+/// Where the entropy of a cost matrix over two classes may have kinks: where two of its lines cross.
+fn loss_kinks(loss: &Loss) -> Vec<f64> {
+    let Shape::Lines(lines) = loss.shape() else { return Vec::new() };
+    let crossing = |one: &[f64; 2], two: &[f64; 2]| (two[0] - one[0]) / ((one[1] - one[0]) - (two[1] - two[0]));
+    let pairs = lines.iter().enumerate().flat_map(|(i, one)| lines[..i].iter().map(move |two| crossing(one, two)));
+    pairs.filter(|share| *share > 0.0 && *share < 1.0).collect()
+}
+
+/// 1 − max p lies between ψ(u) and u for u = 1 − ‖p‖², where ψ, the case of all other classes alike, is convex.
+fn zero_one_of_brier(brier: f64, classes: usize) -> [f64; 2] {
+    let c = classes as f64;
+    let largest = (1.0 + ((c - 1.0) * (c * (1.0 - brier) - 1.0)).max(0.0).sqrt()) / c;
+    [1.0 - largest, brier]
+}
+
+/// 1 − ‖p‖ is convex in u = 1 − ‖p‖²: between its value at the mean and the chord to the uniform distribution.
+fn spherical_of_brier(brier: f64, classes: usize) -> [f64; 2] {
+    let most = 1.0 - 1.0 / classes as f64;
+    [1.0 - (1.0 - brier).max(0.0).sqrt(), brier * (1.0 - (1.0 - most).sqrt()) / most]
+}
+
+fn weighted_mean(groups: &Groups<'_>, mut value: impl FnMut(&[u32]) -> f64) -> f64 {
+    let (mut sum, mut all) = (0.0, 0.0);
+    for &(counts, weight) in groups {
+        sum += weight * value(counts);
+        all += weight;
+    }
+    sum / all
+}
