@@ -56,6 +56,12 @@ class Decisions:
         names = np.array([*self.action_names, "undetermined"], dtype=object)
         return names[self.action_codes]
 
+    @property
+    def capped(self) -> npt.NDArray[Any] | None:
+        """The action that a cap did not allow, by name; ``None`` where none did. ``None`` altogether without caps."""
+        codes = self._decisions.wanted()
+        return None if codes is None else np.array([*self.action_names, None], dtype=object)[codes]
+
     @cached_property
     def cell(self) -> npt.NDArray[np.uint32]:
         """Each row's cell."""
@@ -176,6 +182,8 @@ class Decisions:
             frame["act"] = pandas.Categorical(act)
         if self._policy.confidence is not None:
             frame["certain"] = self.certain
+        if (capped := self.capped) is not None:
+            frame["capped"] = pandas.Categorical(capped, list(self.action_names))
         return pandas.DataFrame(frame)
 
     def __repr__(self) -> str:

@@ -118,6 +118,7 @@ class Policy:
         features: MatrixLike | None = None,
         ids: Iterable[Any] | None = None,
         labels: bool = True,
+        caps: Mapping[str, int | str] | None = None,
     ) -> Decisions:
         """Decides queries.
 
@@ -134,11 +135,22 @@ class Policy:
             One id a row. At the margin of a budget, lots are drawn by it instead of by the row's content.
         labels:
             Whether to work out which class predicting would answer. Without it, deciding is faster.
+        caps:
+            How many of these queries each route may get, as ``{"expert": 500}`` or ``{"expert": "5%"}``: kept exactly and spent
+            where it saves most. Other queries take their next-best action; ``Decisions.capped`` says which.
+
+        >>> import numpy as np, pointsman
+        >>> router = pointsman.Router().fit([[0.9, 0.1], [0.3, 0.7]], np.array([[1, 1], [1, 3]]))
+        >>> policy = router.policy(routes={"expert": 0.01})
+        >>> policy.decide([[0.8, 0.2], [0.9, 0.1], [0.7, 0.3]]).counts
+        {'predict': 0, 'route:expert': 3}
+        >>> policy.decide([[0.8, 0.2], [0.9, 0.1], [0.7, 0.3]], caps={"expert": 1}).counts
+        {'predict': 2, 'route:expert': 1}
         """
         matrix, _ = _inputs.probs(probs, self.classes)
         wanted = _inputs.wanted_features(features, self.features, self._feature_names)
         named = None if ids is None else _inputs.ids(ids, _inputs.shape(matrix)[0])
-        return Decisions(self, self._policy.decide(matrix, wanted, named, labels=labels))
+        return Decisions(self, self._policy.decide(matrix, wanted, named, labels=labels, caps=caps))
 
     def decide_batches(self, batches: Any) -> Iterator[Any]:
         """Decides Arrow batches one by one: what any engine that maps Arrow batches can run. A table is its batches.

@@ -145,6 +145,11 @@ class Report:
         return dict(self.data["shares"])
 
     @property
+    def traffic(self) -> dict[str, Any]:
+        """How the rows spread over cells and confidences beside the calibration rows; ``traffic["moved"]`` if they differ."""
+        return dict(self.data["traffic"])
+
+    @property
     def gain(self) -> dict[str, float | None]:
         """Normalised gain of each ranking: 0 random, 1 the best possible."""
         return dict(self.data["gain"])

@@ -197,7 +197,8 @@ class Router(Parameters):
         abstain:
             The price of declining; left out, declining is not allowed.
         budget:
-            Route at most this share of the queries.
+            Route at most this share of traffic like the calibration rows: a price is found that does it. A hard limit on the
+            queries at hand is ``caps`` of :meth:`Policy.decide`.
         target_loss:
             Route as few queries as keep the expected loss at this.
         estimator, ties:

@@ -1,5 +1,6 @@
 """Decisions: their arrays agree with each other and with their tables."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -205,3 +206,45 @@ def test_tasks_and_losses_are_values() -> None:
         assert len({loss, pickle.loads(pickle.dumps(loss))}) == 1
     assert Loss("cross-entropy").unit == "nats" or Loss("cross-entropy").unit
     assert Oracle("panel:m=3,aggregate=mean") == Oracle.panel(3)
+
+
+def test_cost_matrices_are_bound_to_class_names() -> None:
+    cost, acts = [[0, 3], [1, 0]], ["ship", "hold"]
+    named = Loss.matrix(cost, acts=acts, classes=["no", "yes"])
+    turned = Loss.matrix([[3, 0], [0, 1]], acts=acts, classes=["yes", "no"])
+    frame = Loss.matrix(pd.DataFrame([[3, 0], [0, 1]], columns=["yes", "no"]), acts=acts)
+    assert named.classes == ["no", "yes"] and frame == turned
+    router = Router(classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
+    queries = [[0.8, 0.2], [0.4, 0.6]]
+    wanted = router.policy(loss=Loss.matrix(cost, acts=acts), abstain=0.5).decide(queries)
+    for loss in [named, turned, frame]:
+        decisions = router.policy(loss=loss, abstain=0.5).decide(queries)
+        assert decisions.costs.tolist() == wanted.costs.tolist()
+        assert pickle.loads(pickle.dumps(loss)) == loss
+    other = Loss.matrix(cost, acts=acts, classes=["no", "maybe"])
+    with pytest.raises(PointsmanError, match="no, maybe.*no, yes"):
+        router.policy(loss=other)
+
+
+def test_caps_are_kept_exactly() -> None:
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1, 1], 600)
+    votes = rng.multinomial(3, 0.5 * probs + 0.5 * rng.dirichlet([1, 1, 1], 600))
+    policy = Router().fit(probs[:300], votes[:300]).policy(routes={"expert": 0.02}, abstain=0.6)
+    plain = policy.decide(probs[300:])
+    wanting = plain.counts["route:expert"]
+    assert plain.capped is None and wanting > 20
+    for cap, most in [(0, 0), (7, 7), ("5%", 15), (10_000, wanting)]:
+        decisions = policy.decide(probs[300:], caps={"expert": cap})
+        assert decisions.counts["route:expert"] == min(most, wanting)
+        capped = decisions.capped
+        assert capped is not None
+        assert sum(name == "route:expert" for name in capped) == wanting - min(most, wanting)
+        assert [name for name in decisions.to_arrow()["capped"].to_pylist() if name] == [n for n in capped if n]
+        assert "capped" in decisions.to_pandas()
+    order = rng.permutation(300)
+    once = policy.decide(probs[300:], caps={"expert": 7}).action
+    assert (policy.decide(probs[300:][order], caps={"expert": 7}).action == once[order]).all()
+    for caps in [{"expert": 1.5}, {"expert": -1}, {"expert": "lots"}, {"nobody": 3}, {}, 3]:
+        with pytest.raises(PointsmanError):
+            policy.decide(probs[300:], caps=caps)  # type: ignore[arg-type]

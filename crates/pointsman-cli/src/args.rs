@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use pointsman::{Error, Estimator, Loss, Oracle, Partition, Sweep, Ties};
+use pointsman::{CapSize, Error, Estimator, Loss, Oracle, Partition, Sweep, Ties};
 use pointsman_table::{Columns, Delimiter, Filter, Format};
+
+use crate::evaluate::fail_if::Condition;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -82,7 +84,8 @@ pub(crate) struct TaskArgs {
     /// What declining to answer costs; left out, it never happens
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     pub(crate) abstain: Option<f64>,
-    /// Route at most this share of the queries: the price that does it is found
+    /// Route this share of traffic like the calibration rows, no more: the price that does it is found. Other traffic is routed
+    /// more or less; a hard limit is decide --cap
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
     /// Route as little as keeps the expected loss at this; the routes' own prices then only rank them
@@ -133,6 +136,24 @@ impl FromStr for RouteArg {
             Error::Task(format!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim()))
         })?;
         Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.trim().parse()? })
+    }
+}
+
+/// `NAME=N` or `NAME=P%`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CapArg {
+    pub(crate) name: String,
+    pub(crate) size: CapSize,
+}
+
+impl FromStr for CapArg {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (name, size) = text.rsplit_once('=').ok_or_else(|| {
+            Error::Task(format!("{text:?} is not a cap: write NAME=N or NAME=P%, as in expert=500 or expert=5%"))
+        })?;
+        Ok(Self { name: name.trim().to_owned(), size: size.parse()? })
     }
 }
 
@@ -259,7 +280,11 @@ pub(crate) enum SortKey {
 
 Columns written: id (if the table has one), cell, support, action, label, irreducible, reducible,
 cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own; certain (true
-or false) with --confidence. Unknown numbers are left empty.
+or false) with --confidence; capped (the action a cap did not allow) with --cap. Unknown numbers are
+left empty.
+
+A budget is a price: it routes the share asked for of traffic like the calibration rows, and more or
+less of other traffic. A cap counts the queries of this table and is never exceeded.
 
 Written to a file, decisions appear whole or not at all; standard output is a stream: rows before
 a bad one are there, and the exit code says so.
@@ -267,6 +292,7 @@ a bad one are there, and the exit code says so.
 Examples:
   pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o out.parquet
   cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,
+  pointsman decide router.safetensors queries.csv --route expert=0.05 --cap expert=500 -o out.csv
   pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 --explain 17"))]
 pub(crate) struct DecideArgs {
     /// The router (- is standard input)
@@ -288,8 +314,12 @@ pub(crate) struct DecideArgs {
     /// Say of each decision whether it is certain with this confidence, as in 0.95
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     pub(crate) confidence: Option<f64>,
+    /// Send at most so many queries of this table to a route, or so many per cent of them: the cap is kept exactly and spent where
+    /// it saves most; other queries take their next-best action. May be given for several routes
+    #[arg(long, value_name = "NAME=N|NAME=P%")]
+    pub(crate) cap: Vec<CapArg>,
     /// Explain the decision on one query, by its id or its row counted from one, instead of writing them all
-    #[arg(long, value_name = "ROW", conflicts_with_all = ["output", "output_format"])]
+    #[arg(long, value_name = "ROW", conflicts_with_all = ["output", "output_format", "cap"])]
     pub(crate) explain: Option<String>,
     /// Print the explanation as JSON
     #[arg(long, requires = "explain")]
@@ -328,10 +358,16 @@ pub(crate) struct PlanArgs {
 
 Truth is the rows' mean label distribution, or true_<class> columns if there are any.
 
+Conditions of --fail-if compare estimates, corrected for few labels, not ends of intervals: saving is
+against always predicting, routing or abstaining or the best confidence threshold, whichever is
+cheapest; regret is against the best action per cell; drift holds if shares of cells have moved (at
+most once in twenty by chance).
+
 Examples:
   pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3
   pointsman evaluate router.safetensors all.npz --where split=1 --loss zero-one \\
-      --route expert=0.1 --sweep route:expert=0:0.3:0.05 --json"))]
+      --route expert=0.1 --sweep route:expert=0:0.3:0.05 --json
+  pointsman evaluate router.safetensors today.csv --route 0.05 --fail-if 'saving<0' --fail-if drift"))]
 pub(crate) struct EvaluateArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -342,6 +378,10 @@ pub(crate) struct EvaluateArgs {
     /// Try a price at many values: abstain=FROM:TO:STEP, route=… or route:NAME=…; may be given several times
     #[arg(long, value_name = "SWEEP")]
     pub(crate) sweep: Vec<Sweep>,
+    /// Exit with code 3 if a condition holds: saving<X (a share of the cost of the best simple rule), cost>X, regret>X or drift;
+    /// may be given several times
+    #[arg(long, value_name = "COND")]
+    pub(crate) fail_if: Vec<Condition>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,6 @@
 //! What went wrong, in one line and an exit code.
 //!
-//! 0: done. 2: the input or the command line cannot be used. 1: the machine failed (disk full, a bug). A reader that
+//! 0: done. 3: a condition of `--fail-if` holds. 2: the input or the command line cannot be used. 1: the machine failed (disk full, a bug). A reader that
 //! goes away (`| head`) is no failure.
 
 use std::io::{self, ErrorKind, Write};
@@ -19,6 +19,18 @@ impl std::fmt::Display for Hint {
         f.write_str(&self.0)
     }
 }
+
+/// Conditions of `--fail-if` that hold.
+#[derive(Debug)]
+pub(crate) struct ConditionHeld(pub(crate) String);
+
+impl std::fmt::Display for ConditionHeld {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConditionHeld {}
 
 /// A failure that is not the user's.
 #[derive(Debug)]
@@ -50,6 +62,11 @@ pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     }
     if error.is::<Interrupted>() {
         return ExitCode::from(130);
+    }
+    if let Some(ConditionHeld(conditions)) = error.downcast_ref() {
+        // If standard error is gone the exit code still says so.
+        let _ = writeln!(anstream::stderr().lock(), "{BAD}failed{BAD:#}{BOLD}:{BOLD:#} {}", printable(conditions));
+        return ExitCode::from(3);
     }
     let hint = error.downcast_ref::<Hint>().cloned();
     // A hint is the outermost context; below it is the message.

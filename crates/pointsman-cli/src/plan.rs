@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::{
-    CellId, Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Stopping, Table, Task, Together, Unanimity, Votes,
+    Caps, CellId, Certificate, Limit, Loss, Named, Oracle, Policy, Replay, Router, Stopping, Table, Task, Together,
+    Traffic, TrafficShift, Unanimity, Votes,
 };
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
-use crate::args::{TableArgs, TaskArgs, VotesArgs};
+use crate::args::{CapArg, TableArgs, TaskArgs, VotesArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
@@ -41,6 +42,20 @@ pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
         task = task.target_loss(loss)?;
     }
     Ok(task)
+}
+
+/// The caps on a task's routes, if there are any.
+pub(crate) fn caps(args: &[CapArg], task: &Task) -> anyhow::Result<Option<Caps>> {
+    if args.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Caps::new(task, args.iter().map(|cap| (&cap.name, cap.size)))?))
+}
+
+/// Caps as one would type them.
+pub(crate) fn cap_flags(args: &[CapArg]) -> String {
+    let flag = |cap: &CapArg| format!(" --cap {}", shell_quoted_text(&format!("{}={}", cap.name, cap.size)));
+    args.iter().map(flag).collect()
 }
 
 /// One task, or each of the task files: with the flags that name it.
@@ -78,7 +93,7 @@ pub(crate) fn with_error(value: f64, standard_error: f64) -> String {
 pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
     let (limit, found) = policy.task().limit().zip(policy.surcharge())?;
     let asked = match limit {
-        Limit::Budget(share) => format!("At most {} of the queries may be routed", percent(share)),
+        Limit::Budget(share) => format!("Budget: {} of traffic like the calibration rows", percent(share)),
         Limit::TargetLoss(loss) => format!("The loss is to be at most {}", short(loss)),
     };
     let price = match limit {
@@ -109,8 +124,46 @@ pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
         false => format!("at most {loss} if undetermined queries are predicted"),
     };
     Some(format!(
-        "{asked}: {price}; {share} are routed, and the expected loss is {loss}, prices of routing left out.{lots}"
+        "{asked}: {price}; {share} of such traffic are routed, and the expected loss is {loss}, prices of routing left out.{lots}"
     ))
+}
+
+/// Which share has moved most against the calibration rows, in a sentence; nothing if none has.
+pub(crate) fn traffic_in_words(traffic: &TrafficShift) -> Option<String> {
+    let share = traffic.shares.first()?;
+    let (now, before, cell) = (percent(share.share), percent(share.calibration), share.cell);
+    let what = match share.confidence {
+        None => {
+            format!("{now} of these rows are in cell {cell} ({}), {before} of the calibration rows were", share.name)
+        }
+        Some([low, high]) => format!(
+            "{now} of these rows in cell {cell} ({}) have a confidence from {} to {}, {before} of the calibration rows there had",
+            share.name,
+            short(low),
+            short(high)
+        ),
+    };
+    let others = match traffic.moved_shares - 1 {
+        0 => String::new(),
+        n => format!("; so have {}", counted(n, "other share", "other shares")),
+    };
+    Some(format!("traffic has moved: {what}{others}"))
+}
+
+/// Says so if a limit on routing routes another share than it promised by more than chance explains.
+pub(crate) fn warn_if_limit_is_missed(policy: &Policy, traffic: &Traffic, shares: &Named<f64>) {
+    let Some((limit, found)) = policy.task().limit().zip(policy.surcharge()) else { return };
+    let routed = shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
+    if !traffic.departs_from(found.share, routed) {
+        return;
+    }
+    let what = if matches!(limit, Limit::Budget(_)) { "budget" } else { "target loss" };
+    render::warn(format!(
+        "{} of these rows are routed, not the {} that the {what} comes to on traffic like the calibration rows: it is a price found on \
+         those, and these differ; decide --cap NAME=N is a hard limit",
+        percent(routed),
+        percent(found.share)
+    ));
 }
 
 /// Says so if the task leaves no choice.

@@ -49,8 +49,8 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     plan::one_from_stdin([Some(&args.router), args.task.task.first()])?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
-    let fits = task.loss().check_classes(router.classes().len());
-    fits.map_err(|error| plan::of_task(error, args.task.task.first(), anyhow::Error::from))?;
+    let task = task.for_classes(router.classes());
+    let task = task.map_err(|error| plan::of_task(error, args.task.task.first(), anyhow::Error::from))?;
     if task.action_names().len() < 2 {
         bail!("plan needs a task that leaves a choice: add --route COST or --abstain COST");
     }

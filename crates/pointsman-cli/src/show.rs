@@ -198,7 +198,7 @@ fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified
         partition: router.partition().to_string(),
         recalibrated: router.is_recalibrated(),
         labels: Learned::of(router).labels.into(),
-        task: policy.map(|policy| policy.task().into()),
+        task: policy.map(Policy::task_summary),
         unit: policy.map(|policy| policy.task().loss().unit()),
         surcharge: policy.and_then(Policy::surcharge),
         promise: policy.map(Policy::promise),
@@ -346,7 +346,8 @@ pub(crate) fn print_title(out: &mut impl Write, path: &str, router: &Router, pol
         counted(router.rows().rows(), "row", "rows"),
         counted(router.cells().count(), "cell", "cells"),
         loss.unit(),
-    )
+    )?;
+    render::matrix::write(out, &policy.task_summary(), router.classes())
 }
 
 fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyle::Style)> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyArray2};
 use pointsman::Decision;
-use pointsman_table::{decision_columns, decision_values, record_batch};
+use pointsman_table::{DecisionExtras, decision_columns, decision_values, record_batch};
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 
@@ -28,6 +28,7 @@ pub(crate) struct Decisions {
     pub(crate) rows: usize,
     pub(crate) ids: Option<Vec<String>>,
     pub(crate) labels: bool,
+    pub(crate) capped: bool,
 }
 
 impl Decisions {
@@ -68,6 +69,16 @@ impl Decisions {
     /// The number of each row's action among the policy's; -1 where labels do not decide.
     fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i16>> {
         PyArray1::from_vec(py, self.each(py, |d| d.code().map_or(-1, |code| code as i16)))
+    }
+
+    /// The number of the action that a cap did not allow; -1 where none did, and `None` if there are no caps.
+    fn wanted<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i16>>> {
+        let names = self.policy.task().action_names();
+        let code = |d: Decision<'_>| {
+            let wanted = d.wanted().map(|action| action.to_string());
+            wanted.and_then(|wanted| names.iter().position(|name| *name == wanted)).map_or(-1, |code| code as i16)
+        };
+        self.capped.then(|| PyArray1::from_vec(py, self.each(py, code)))
     }
 
     fn cells<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
@@ -135,15 +146,16 @@ impl Decisions {
             return Err(refused(Refusal::new("decided without labels: leave labels=False out")));
         }
         let judgement = judgement.map(|judgement| &*judgement.get().0);
-        let names = decision_columns(&self.policy, self.ids.is_some(), judgement.is_some());
+        let extras = DecisionExtras { judgement, capped: self.capped };
+        let names = decision_columns(&self.policy, self.ids.is_some(), extras);
         let batches = py.detach(|| {
             let mut batches = Vec::with_capacity(self.chunks.len());
             for (part, Chunk { decisions, answers }) in self.chunks.iter().enumerate() {
                 let ids = self.ids.as_ref().map(|ids| ids[part * CHUNK..][..decisions.len()].to_vec());
-                batches.push(record_batch(&names, &decision_values(&self.policy, decisions, answers, judgement, ids))?);
+                batches.push(record_batch(&names, &decision_values(&self.policy, decisions, answers, extras, ids))?);
             }
             let empty =
-                || decision_values(&self.policy, &pointsman::Decisions::default(), &[], judgement, self.ids.clone());
+                || decision_values(&self.policy, &pointsman::Decisions::default(), &[], extras, self.ids.clone());
             if batches.is_empty() {
                 batches.push(record_batch(&names, &empty())?);
             }

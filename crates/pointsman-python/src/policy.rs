@@ -12,7 +12,7 @@ use crate::error::{Refusal, refused};
 use crate::report::Report;
 use crate::rows::{Matrix, Numbers};
 use crate::table::Table;
-use crate::task::Task;
+use crate::task::{Task, caps_of};
 use crate::work;
 
 /// A router × a task, compiled.
@@ -33,20 +33,37 @@ impl Policy {
         features: &[f64],
         ids: Option<&[String]>,
         labels: bool,
-    ) -> pointsman::Result<Chunk> {
+        capped: bool,
+    ) -> pointsman::Result<(Chunk, Vec<u64>)> {
         let mut decisions = self.policy.decide_many(predictions, features)?;
         if let Some(ids) = ids {
             decisions.draw_by_ids(&self.policy, ids);
         }
         let answers = if labels { self.policy.answers(&decisions, predictions) } else { Vec::new() };
-        Ok(Chunk { decisions, answers })
+        let keys = if capped { self.policy.cap_keys(predictions, features, ids) } else { Vec::new() };
+        Ok((Chunk { decisions, answers }, keys))
+    }
+
+    /// Caps what was decided; `keys` are those of each chunk's rows.
+    fn cap(&self, caps: &pointsman::Caps, chunks: &mut [Chunk], keys: &[Vec<u64>]) {
+        let rows = chunks.iter().map(|chunk| chunk.decisions.len() as u64).sum();
+        let bids = chunks.iter().zip(keys).flat_map(|(chunk, keys)| self.policy.bids(caps, &chunk.decisions, keys));
+        let bids: Vec<pointsman::Bid> = bids.collect();
+        let scan = |see: &mut dyn FnMut(&pointsman::Bid)| {
+            bids.iter().for_each(see);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(mut rule) = pointsman::CapRule::find(caps, rows, scan);
+        for (chunk, keys) in chunks.iter_mut().zip(keys) {
+            self.policy.apply_caps(&mut rule, &mut chunk.decisions, keys);
+        }
     }
 }
 
 #[pymethods]
 impl Policy {
     /// Decides rows of predictions and of the router's features, in its order.
-    #[pyo3(signature = (probs, features = None, ids = None, *, labels = true))]
+    #[pyo3(signature = (probs, features = None, ids = None, *, labels = true, caps = None))]
     fn decide(
         &self,
         py: Python<'_>,
@@ -54,7 +71,9 @@ impl Policy {
         features: Option<Matrix<'_>>,
         ids: Option<Vec<String>>,
         labels: bool,
+        caps: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Decisions> {
+        let caps = caps.map(|caps| caps_of(caps, self.policy.task())).transpose()?;
         let (rows, classes) = probs.shape();
         let needed = self.policy.cells().features();
         let (found, width) = features.as_ref().map_or((rows, 0), Matrix::shape);
@@ -74,19 +93,25 @@ impl Policy {
         }
         let features = features.map_or(Ok(Vec::new()), |features| features.to_doubles())?;
         let numbers = probs.numbers()?;
-        let mut chunks = Vec::with_capacity(rows.div_ceil(CHUNK));
+        let (mut chunks, mut keys) = (Vec::with_capacity(rows.div_ceil(CHUNK)), Vec::new());
+        let capped = caps.is_some();
         for start in (0..rows).step_by(CHUNK) {
             let end = rows.min(start + CHUNK);
             let (part, features) = (start * classes..end * classes, &features[start * width..end * width]);
             let ids = ids.as_ref().map(|ids| &ids[start..end]);
             let decided = py.detach(|| match numbers {
-                Numbers::Single(values) => self.decide_chunk(&values[part], features, ids, labels),
-                Numbers::Double(values) => self.decide_chunk(&values[part], features, ids, labels),
+                Numbers::Single(values) => self.decide_chunk(&values[part], features, ids, labels, capped),
+                Numbers::Double(values) => self.decide_chunk(&values[part], features, ids, labels, capped),
             });
-            chunks.push(decided.map_err(|error| refused(error.map_row(|row| start + row)))?);
+            let (chunk, own_keys) = decided.map_err(|error| refused(error.map_row(|row| start + row)))?;
+            chunks.push(chunk);
+            keys.push(own_keys);
             py.check_signals()?;
         }
-        Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels })
+        if let Some(caps) = &caps {
+            py.detach(|| self.cap(caps, &mut chunks, &keys));
+        }
+        Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels, capped })
     }
 
     /// The same policy under other prices; what is `...` stays as it is.

@@ -18,6 +18,8 @@ use crate::error::{Refusal, refused};
 /// >>> loss = Loss.matrix([[0, 3], [1, 0], [0.4, 0.4]], acts=["ship", "hold", "ask"])
 /// >>> loss.acts, loss.entropy([0.5, 0.5])
 /// (['ship', 'hold', 'ask'], 0.4)
+/// >>> Loss.matrix([[0, 3], [1, 0]], acts=["ship", "hold"], classes=["fine", "broken"]).classes
+/// ['fine', 'broken']
 #[pyclass(frozen, eq, module = "pointsman")]
 #[derive(PartialEq)]
 pub(crate) struct Loss(pub(crate) pointsman::Loss);
@@ -29,25 +31,39 @@ impl Loss {
         Ok(Self(name.parse().map_err(refused::<pointsman::Error>)?))
     }
 
-    /// A loss of one's own: what each act costs under each class, one row an act, one column a class.
+    /// A loss of one's own: what each act costs under each class, one row per act, one column per class.
+    ///
+    /// `classes` names the columns, in any order: a router finds them by name and refuses a matrix for other classes. A frame whose
+    /// columns have names says so itself. Without names, columns are in the order of the router's classes.
     #[staticmethod]
-    #[pyo3(signature = (cost, acts = None))]
-    fn matrix(cost: &Bound<'_, PyAny>, acts: Option<Vec<String>>) -> PyResult<Self> {
+    #[pyo3(signature = (cost, acts = None, classes = None))]
+    fn matrix(cost: &Bound<'_, PyAny>, acts: Option<Vec<String>>, classes: Option<Vec<String>>) -> PyResult<Self> {
         // Frames are no sequences of their rows.
         let plain = cost.call_method0("to_numpy").unwrap_or_else(|_| cost.clone());
+        let classes = classes.or_else(|| column_names(cost));
         let cost: Vec<Vec<f64>> = plain.extract().map_err(|error| {
             refused(Refusal::new(format!(
                 "cost matrix: give rows of numbers, one row an act, one column a class ({error})"
             )))
         })?;
         let acts = acts.unwrap_or_else(|| (0..cost.len()).map(|act| act.to_string()).collect());
-        Ok(Self(pointsman::Loss::matrix(acts, cost).map_err(refused)?))
+        let loss = pointsman::Loss::matrix(acts, cost).map_err(refused)?;
+        Ok(Self(match classes {
+            Some(classes) => loss.with_classes(classes).map_err(refused)?,
+            None => loss,
+        }))
     }
 
     /// The names of the acts, if the loss has acts of its own.
     #[getter]
     fn acts(&self) -> Option<Vec<String>> {
         self.0.acts().map(<[String]>::to_vec)
+    }
+
+    /// The classes of the columns, if the matrix names them.
+    #[getter]
+    fn classes(&self) -> Option<Vec<String>> {
+        self.0.class_names().map(<[String]>::to_vec)
     }
 
     /// What each act costs under each class.
@@ -87,11 +103,11 @@ impl Loss {
     fn __repr__(&self) -> String {
         match self.text() {
             Some(text) => format!("Loss({text:?})"),
-            None => format!(
-                "Loss.matrix({:?}, acts={:?})",
-                self.cost().unwrap_or_default(),
-                self.acts().unwrap_or_default()
-            ),
+            None => {
+                let classes = self.classes().map(|classes| format!(", classes={classes:?}")).unwrap_or_default();
+                let (cost, acts) = (self.cost().unwrap_or_default(), self.acts().unwrap_or_default());
+                format!("Loss.matrix({cost:?}, acts={acts:?}{classes})")
+            }
         }
     }
 
@@ -104,7 +120,7 @@ impl Loss {
         let class = PyType::new::<Self>(py).into_any();
         match self.text() {
             Some(text) => Ok((class, (text,).into_pyobject(py)?)),
-            None => Ok((class.getattr("matrix")?, (self.cost(), self.acts()).into_pyobject(py)?)),
+            None => Ok((class.getattr("matrix")?, (self.cost(), self.acts(), self.classes()).into_pyobject(py)?)),
         }
     }
 }
@@ -371,6 +387,31 @@ fn loss_of(value: &Bound<'_, PyAny>) -> PyResult<pointsman::Loss> {
             Err(refused(Refusal::new(reason)))
         }
     }
+}
+
+/// Caps as users give them: a whole number of queries, or a share such as `"5%"`, for each route.
+pub(crate) fn caps_of(caps: &Bound<'_, PyAny>, task: &pointsman::Task) -> PyResult<pointsman::Caps> {
+    let wrong = |found: &Bound<'_, PyAny>| {
+        let reason = format!("caps: give {{route: 500}} or {{route: \"5%\"}}, not {}", shown(found));
+        refused(Refusal::new(reason))
+    };
+    let mapping = caps.cast::<PyMapping>().map_err(|_| wrong(caps))?;
+    let mut found = Vec::new();
+    for item in mapping.items()?.iter() {
+        let (name, size) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        let size = match size.extract::<String>() {
+            Ok(text) => text.parse().map_err(refused::<pointsman::Error>)?,
+            Err(_) => pointsman::CapSize::Queries(size.extract().map_err(|_| wrong(&size))?),
+        };
+        found.push((name.str()?.to_string(), size));
+    }
+    pointsman::Caps::new(task, found).map_err(refused)
+}
+
+/// The names of a frame's columns; `None` if it has none, or numbers for names.
+fn column_names(frame: &Bound<'_, PyAny>) -> Option<Vec<String>> {
+    let columns = frame.getattr("columns").ok()?;
+    columns.try_iter().ok()?.map(|name| name.ok()?.extract().ok()).collect()
 }
 
 fn oracle_of(value: &Bound<'_, PyAny>) -> Option<PyResult<pointsman::Oracle>> {

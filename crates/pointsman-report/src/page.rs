@@ -31,12 +31,32 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
             "money" => page.push_str(&escaped(&report.money_line())),
             "savings" => page.push_str(&escaped(&report.savings_line().unwrap_or_default())),
             "task" => page.push_str(&escaped(&report.task_line())),
+            "costs" => page.push_str(&cost_matrix(report)),
             _ => {}
         }
         rest = after;
     }
     page.push_str(rest);
     Ok(page)
+}
+
+/// The cost matrix of the task's loss with the names of acts and classes; nothing if it has none.
+fn cost_matrix(report: &Report) -> String {
+    let Some(matrix) = &report.evaluation.task.cost_matrix else { return String::new() };
+    let acts: String = matrix.acts.iter().map(|act| format!("<th>{}</th>", escaped(act))).collect();
+    let row = |(place, class): (usize, &String)| {
+        let costs: String = matrix.cost.iter().map(|row| format!("<td>{}</td>", row[place])).collect();
+        format!("<tr><th>{}</th>{costs}</tr>", escaped(class))
+    };
+    let rows: String = matrix.classes.iter().enumerate().map(row).collect();
+    let order = match matrix.classes_named {
+        true => "",
+        false => ". The matrix names no classes: its columns were taken in this order",
+    };
+    format!(
+        "<details class=\"cost-matrix\" open><summary>What each act costs under each true class{order}</summary>\
+         <table><tr><th>true class</th>{acts}</tr>{rows}</table></details>"
+    )
 }
 
 /// JSON that no HTML parser finds a tag in, and no script a line end.

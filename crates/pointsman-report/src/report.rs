@@ -2,7 +2,7 @@
 
 use pointsman::{
     CalibrationError, CellId, CellSummary, Evaluation, Limit, Loss, MixtureHistogram, Named, Policy, PriceGrid, Replay,
-    Result, Router, Sweep, SweepAxis, SweepPoint, Table, Task,
+    Result, Router, Sweep, SweepAxis, SweepPoint, Table, Task, TrafficShift,
 };
 use serde::Serialize;
 
@@ -37,6 +37,8 @@ pub struct Report {
     pub evaluation: Evaluation,
     /// Null if it was not wanted or the rows carry no votes.
     pub calibration_error: Option<CalibrationError>,
+    /// How the rows spread over the cells, beside the calibration rows.
+    pub traffic: TrafficShift,
     /// One entry a sweep asked for.
     pub sweep: Vec<SweepReport>,
     /// The router in a few numbers.
@@ -147,6 +149,7 @@ impl Report {
         Ok(Self {
             evaluation: replay.evaluate(policy)?,
             calibration_error,
+            traffic: replay.traffic(router, inputs.table)?.compare(),
             sweep: sweeps.iter().map(sweep).collect::<Result<_>>()?,
             router: RouterSummary {
                 rows: router.rows().rows(),

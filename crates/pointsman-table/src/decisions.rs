@@ -8,9 +8,18 @@ use crate::write::{Column, ColumnKind};
 /// Rows one core turns into text and numbers at a time.
 const CHUNK: usize = 1 << 12;
 
+/// What a table of decisions has beside what every one has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DecisionExtras<'a> {
+    /// Which decisions are certain: the column `certain`.
+    pub judgement: Option<&'a Judgement>,
+    /// Whether caps were applied: the column `capped` names the action that a cap did not allow, and is empty elsewhere.
+    pub capped: bool,
+}
+
 /// The columns' names and kinds: a contract with scripts.
 #[must_use]
-pub fn decision_columns(policy: &Policy, ids: bool, certain: bool) -> Vec<(String, ColumnKind)> {
+pub fn decision_columns(policy: &Policy, ids: bool, extras: DecisionExtras<'_>) -> Vec<(String, ColumnKind)> {
     use ColumnKind::{Count, Real, Text};
     let task = policy.task();
     let mut names = Vec::new();
@@ -22,7 +31,8 @@ pub fn decision_columns(policy: &Policy, ids: bool, certain: bool) -> Vec<(Strin
     names.extend(task.routes().iter().map(|route| (format!("cost_route_{}", route.name()), Real)));
     names.extend(task.abstain_price().map(|_| ("cost_abstain".to_owned(), Real)));
     names.extend(task.loss().acts().map(|_| ("act".to_owned(), Text)));
-    names.extend(certain.then(|| ("certain".to_owned(), Text)));
+    names.extend(extras.judgement.map(|_| ("certain".to_owned(), Text)));
+    names.extend(extras.capped.then(|| ("capped".to_owned(), Text)));
     names
 }
 
@@ -30,14 +40,13 @@ fn own((name, kind): (&str, ColumnKind)) -> (String, ColumnKind) {
     (name.to_owned(), kind)
 }
 
-/// The values of [`decision_columns`]: of a batch, the [answers](Policy::answers) to it and its ids, if there are any; with a
-/// judgement, which of them are certain.
+/// The values of [`decision_columns`]: of a batch, the [answers](Policy::answers) to it and its ids, if there are any.
 #[must_use]
 pub fn decision_values(
     policy: &Policy,
     decisions: &Decisions,
     answers: &[[u32; 2]],
-    judgement: Option<&Judgement>,
+    extras: DecisionExtras<'_>,
     ids: Option<Vec<String>>,
 ) -> Vec<Column> {
     let rows = || (0..decisions.len()).into_par_iter().with_min_len(CHUNK);
@@ -62,6 +71,8 @@ pub fn decision_values(
     let actions = policy.task().action_names().len();
     columns.extend((0..actions).map(|action| real(&|d| d.known_costs().nth(action))));
     columns.extend(policy.task().loss().acts().map(|acts| named(acts, 1)));
-    columns.extend(judgement.map(|judgement| text(&|d| judgement.is_certain(&d).to_string())));
+    columns.extend(extras.judgement.map(|judgement| text(&|d| judgement.is_certain(&d).to_string())));
+    let capped = |d: Decision<'_>| d.wanted().map(|action| action.to_string()).unwrap_or_default();
+    columns.extend(extras.capped.then(|| text(&capped)));
     columns
 }

@@ -71,10 +71,15 @@ pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>> {
 impl Input {
     /// Opens a path (`-` is standard input) and finds its format: as told, by its extension, or by its first bytes.
     pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self> {
+        let name = name_of(path);
+        let from = Self::source(path, &name)?;
+        Self::identify(name, from, format.or_else(|| Format::of_path(path)))
+    }
+
+    /// Finds the format if it is not told.
+    fn identify(name: String, mut from: From, told: Option<Format>) -> Result<Self> {
         // Enough for every magic number, and for a JSON object after some white space.
         const START: u64 = 64;
-        let name = name_of(path);
-        let mut from = Self::source(path, &name)?;
         let mut start = Vec::new();
         match &mut from {
             From::File(file, _) => {
@@ -95,7 +100,6 @@ impl Input {
             let reason = "is a router file (safetensors), not a table: give the table of predictions in its place";
             return Err(Error::file(&name, reason));
         }
-        let told = format.or_else(|| Format::of_path(path));
         if told.is_none() && start.trim_ascii_start().starts_with(b"[") {
             let reason =
                 "is a JSON array: write one object a line, without brackets and commas around them, and call it .jsonl";
@@ -122,6 +126,22 @@ impl Input {
             // A pipe or a terminal.
             Ok(From::Stream(Box::new(file)))
         }
+    }
+
+    /// Opens a file that is open already, from its beginning.
+    pub(crate) fn reopen(name: &str, file: &File, format: Option<Format>) -> Result<Self> {
+        let again = || -> io::Result<From> {
+            let mut file = file.try_clone()?;
+            file.seek(SeekFrom::Start(0))?;
+            let len = file.metadata()?.len();
+            Ok(From::File(file, len))
+        };
+        Self::identify(name.to_owned(), again().map_err(|e| Error::io(name, e))?, format)
+    }
+
+    /// Whether it is a stream that cannot be wound back.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.from, From::Stream(_))
     }
 
     /// The bytes from first to last.

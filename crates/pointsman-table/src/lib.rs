@@ -61,12 +61,12 @@ mod write;
 
 pub use atomic::write_atomically;
 pub use batch::Frame;
-pub use decisions::{decision_columns, decision_values};
+pub use decisions::{DecisionExtras, decision_columns, decision_values};
 pub use error::{Error, Result};
 pub use format::Format;
 pub use options::{Columns, Delimiter, Filter, Need, ReadOptions};
 pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
-pub use read::{Batches, Progress, batches, is_guarded, read, read_frame};
+pub use read::{Batches, Progress, Rereadable, batches, is_guarded, read, read_frame};
 pub use router::{load_router, parse_router, router_bytes, save_router};
 pub use task::{parse_task, read_task};
 pub use write::{Column, ColumnKind, TableWriter, record_batch};

@@ -1,8 +1,9 @@
 //! Reading a file: whole, or batch by batch in bounded memory.
 
 use std::cell::Cell;
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pointsman::Table;
 
@@ -94,8 +95,46 @@ pub fn read_frame(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Frame
 /// # Errors
 /// If the file cannot be opened, or its columns make no table.
 pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches> {
-    let path = path.as_ref();
-    let input = Input::open(path, options.format)?;
+    batches_of(Input::open(path.as_ref(), options.format)?, options)
+}
+
+/// A table that can be read several times: a file, or a copy of a stream in a temporary file.
+#[derive(Debug)]
+pub struct Rereadable {
+    path: PathBuf,
+    /// The name, the format and the bytes of a stream.
+    copy: Option<(String, Format, File)>,
+}
+
+impl Rereadable {
+    /// Opens a path; `-` is standard input. A stream is read to its end.
+    ///
+    /// # Errors
+    /// If it cannot be opened or copied.
+    pub fn open(path: impl Into<PathBuf>, format: Option<Format>) -> Result<Self> {
+        let path = path.into();
+        let input = Input::open(&path, format)?;
+        if !input.is_stream() {
+            return Ok(Self { path, copy: None });
+        }
+        let (name, format) = (input.name.clone(), input.format);
+        let (file, _) = input.file()?;
+        Ok(Self { path, copy: Some((name, format, file)) })
+    }
+
+    /// Reads the table from its beginning; one reading at a time.
+    ///
+    /// # Errors
+    /// As [`batches`].
+    pub fn batches(&self, options: &ReadOptions) -> Result<Batches> {
+        match &self.copy {
+            None => batches(&self.path, options),
+            Some((name, format, file)) => batches_of(Input::reopen(name, file, Some(*format))?, options),
+        }
+    }
+}
+
+fn batches_of(input: Input, options: &ReadOptions) -> Result<Batches> {
     let name = input.name.clone();
     if options.delimiter.is_some() && !matches!(input.format, Format::Csv | Format::Tsv) {
         let reason =

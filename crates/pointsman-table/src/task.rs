@@ -1,5 +1,6 @@
 //! Tasks from TOML files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use pointsman::{Aggregate, Loss, Oracle, Task};
@@ -22,7 +23,7 @@ struct TaskFile {
     route: Vec<RouteFile>,
 }
 
-/// A loss by name, or a cost matrix: one row an act, one column a class.
+/// A loss by name, or a cost matrix: one row per act, one column per class.
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "loss is a name such as \"brier\", or a table with acts and cost")]
 enum LossFile {
@@ -33,8 +34,60 @@ enum LossFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MatrixFile {
+    /// The classes of the columns, in any order.
+    classes: Option<Vec<String>>,
     acts: Vec<String>,
-    cost: Vec<Vec<f64>>,
+    cost: Vec<CostRow>,
+}
+
+/// What one act costs: under the classes in order, or under each class by name.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a row of costs is a list of numbers, or a table of one number per class")]
+enum CostRow {
+    InOrder(Vec<f64>),
+    ByName(BTreeMap<String, f64>),
+}
+
+impl MatrixFile {
+    fn loss(self) -> pointsman::Result<Loss> {
+        let Self { classes, acts, cost } = self;
+        let first_by_name = cost.iter().find_map(|row| match row {
+            CostRow::ByName(row) => Some(row.keys().cloned().collect::<Vec<_>>()),
+            CostRow::InOrder(_) => None,
+        });
+        let by_name = first_by_name.is_some();
+        let classes = classes.or(first_by_name);
+        let row = |(place, row): (usize, CostRow)| {
+            let act = acts.get(place).map_or_else(|| format!("row {}", place + 1), |act| format!("{act:?}"));
+            match (row, &classes) {
+                (CostRow::ByName(row), Some(classes)) => costs_by_name(&act, &row, classes),
+                (CostRow::InOrder(_), _) if by_name => Err(pointsman::Error::Task(format!(
+                    "cost matrix: the costs of {act} name no classes, those of other acts do: write every row as {{class = cost, …}}"
+                ))),
+                (CostRow::InOrder(row), _) => Ok(row),
+                (CostRow::ByName(_), None) => Ok(Vec::new()),
+            }
+        };
+        let cost = cost.into_iter().enumerate().map(row).collect::<pointsman::Result<_>>()?;
+        let loss = Loss::matrix(acts, cost)?;
+        match classes {
+            Some(classes) => loss.with_classes(classes),
+            None => Ok(loss),
+        }
+    }
+}
+
+/// The costs of one act in the order of the classes.
+fn costs_by_name(act: &str, row: &BTreeMap<String, f64>, classes: &[String]) -> pointsman::Result<Vec<f64>> {
+    let found: Option<Vec<f64>> = classes.iter().map(|class| row.get(class).copied()).collect();
+    found.filter(|found| found.len() == row.len()).ok_or_else(|| {
+        let named: Vec<&str> = row.keys().map(String::as_str).collect();
+        pointsman::Error::Task(format!(
+            "cost matrix: the costs of {act} are for {}, the matrix is for {}: give every act one cost per class",
+            named.join(", "),
+            classes.join(", ")
+        ))
+    })
 }
 
 #[derive(Debug, Deserialize)]
@@ -107,7 +160,7 @@ pub fn parse_task(text: &str) -> std::result::Result<Task, String> {
 fn build(file: TaskFile) -> pointsman::Result<Task> {
     let loss = match file.loss {
         LossFile::Name(name) => name.parse()?,
-        LossFile::Matrix(matrix) => Loss::matrix(matrix.acts, matrix.cost)?,
+        LossFile::Matrix(matrix) => matrix.loss()?,
     };
     let mut task = Task::new(loss);
     for route in file.route {

@@ -47,6 +47,7 @@ mod router;
 mod simplex;
 mod table;
 mod task;
+mod traffic;
 mod votes;
 mod wasserstein;
 
@@ -65,13 +66,17 @@ pub use evaluate::{
     TaskSummary,
 };
 pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
-pub use loss::{LOG_FLOOR, Loss, MAX_COST};
+pub use loss::{CostMatrix, LOG_FLOOR, Loss, MAX_COST};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{Action, Decision, Decisions, Flip, Level, Policy, Promise, Surcharge, Tally, TallySummary, Verdict};
+pub use policy::{
+    Action, Bid, CapRule, CapSize, CapUse, CappedSummary, Caps, Decision, Decisions, Flip, Level, MAX_CAPS, Policy,
+    Promise, Surcharge, Tally, TallySummary, Verdict,
+};
 pub use router::{Candidate, Cap, Choice, Mixture, Partial, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};
 pub use task::{Limit, MAX_ROUTES, Route, Task, Ties};
+pub use traffic::{MovedShare, TRAFFIC_DOUBT, TRAFFIC_TOLERANCE, Traffic, TrafficShift, share_limits};
 pub use votes::Votes;
 pub use wasserstein::{Cloud, DEFAULT_SPLITS, Distance, W1, distance, w1};

@@ -33,7 +33,8 @@ pub struct Task {
 /// A limit on routing, met by a price: see [`Surcharge`](crate::Surcharge).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
-    /// At most this share of the queries is routed.
+    /// At most this share of traffic like the calibration rows is routed. It becomes a price, so of other traffic more or less is; a
+    /// hard limit on a table is a [cap](crate::Caps).
     Budget(f64),
     /// As few queries are routed as keep the expected loss at this. A query goes to the route that loses least on it; the routes'
     /// own prices only settle ties.
@@ -121,7 +122,8 @@ impl Task {
         self
     }
 
-    /// Routes at most this share of the queries: the price that does it is found, and the queries at the margin are drawn by lot.
+    /// Routes at most this share of traffic like the calibration rows: the price that does it is found, and the queries at the margin
+    /// are drawn by lot.
     ///
     /// ```
     /// use pointsman::{Loss, Oracle, Task};
@@ -218,6 +220,14 @@ impl Task {
         let route = known.iter().position(|other| *other == name).ok_or_else(unknown)?;
         self.routes[route].price = checked_price(&format!("route {name:?}"), price)?;
         Ok(self)
+    }
+
+    /// The same task for predictions over these classes: see [`Loss::for_classes`].
+    ///
+    /// # Errors
+    /// If the loss is a matrix for other classes, or for another number of them.
+    pub fn for_classes(&self, classes: &[String]) -> Result<Self> {
+        Ok(Self { loss: self.loss.for_classes(classes)?, ..self.clone() })
     }
 
     /// The loss.

@@ -3,17 +3,19 @@
 //! One thread reads batches, one decides them (on all cores), this one writes; the channels between them hold a few
 //! batches. Order is the input's.
 
+mod cap;
 mod preview;
 mod tally;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pointsman::{Decisions, Judgement, Policy, Tally};
-use pointsman_table::{Batches, Column, ColumnKind, Frame, Need, TableWriter};
+use anyhow::bail;
+use pointsman::{CapRule, CapUse, Decisions, Judgement, Policy, Tally, TallySummary, Traffic};
+use pointsman_table::{Batches, Column, ColumnKind, DecisionExtras, Frame, Need, Rereadable, TableWriter};
 
 use crate::args::DecideArgs;
 use crate::certified::Certified;
@@ -40,6 +42,8 @@ type Read = anyhow::Result<(Frame, Option<f64>)>;
 struct Decided {
     columns: Vec<Column>,
     decisions: Decisions,
+    /// What the caps came to so far.
+    caps: Vec<CapUse>,
     /// Rows whose probabilities did not sum to one.
     divided: usize,
     read: Option<f64>,
@@ -55,7 +59,14 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     options.batch_rows = args.batch_rows as usize;
     options.features = Some(router.cells().features().to_vec());
     options.classes = Some(router.classes().to_vec());
-    let batches = pointsman_table::batches(&args.table, &options)?;
+    let caps = plan::caps(&args.cap, &task)?;
+    // Caps are over the whole table, which is read twice for their sake.
+    let table = caps.as_ref().map(|_| Rereadable::open(&args.table, options.format)).transpose()?;
+    let open = || match &table {
+        Some(table) => table.batches(&options),
+        None => pointsman_table::batches(&args.table, &options),
+    };
+    let mut batches = open()?;
     plan::check_classes(&router, batches.classes(), &args.table)?;
     if let Some(wanted) = &args.explain {
         return explain::query(&router, &policy, args, wanted, batches);
@@ -63,27 +74,46 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let certified =
         args.confidence.map(|confidence| Certified::new(&router, &policy, confidence, &args.router)).transpose()?;
     let judgement = certified.map(|certified| Arc::new(certified.judgement));
+    let traffic = Arc::new(Mutex::new(router.traffic()));
     drop(router);
-    let names = pointsman_table::decision_columns(&policy, batches.has_ids(), judgement.is_some());
+    let rule = match &caps {
+        Some(caps) => {
+            let rule = cap::rule(caps, &policy, batches)?;
+            batches = open()?;
+            Some(rule)
+        }
+        None => None,
+    };
+    let extras = DecisionExtras { judgement: judgement.as_deref(), capped: rule.is_some() };
+    let names = pointsman_table::decision_columns(&policy, batches.has_ids(), extras);
 
     let progress = match batches.progress().fraction() {
         Some(_) => Progress::bar("deciding", STEPS),
         None => Progress::rows("deciding"),
     };
-    let pipeline = Pipeline::start(batches, Arc::clone(&policy), judgement);
-    let (tally, divided) = write(&output, &names, &policy, pipeline, progress)?;
+    let pipeline = Pipeline::start(
+        batches,
+        Decider { policy: Arc::clone(&policy), judgement, rule, traffic: Arc::clone(&traffic) },
+    );
+    let Written { tally, divided, caps: uses } = write(&output, &names, &policy, pipeline, progress)?;
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(divided);
+    let summary = tally.summary(&policy);
+    warn_about_traffic(&*traffic.lock().map_err(|_| Bug("counting"))?, &policy, &summary);
     if !render::is_quiet() {
         let mut err = io::BufWriter::new(anstream::stderr().lock());
-        tally::write(&mut err, &tally, &policy)?;
+        tally::write(&mut err, &summary, &policy)?;
+        if let Some(caps) = &caps {
+            cap::describe(&mut err, caps, &uses, &policy, &summary)?;
+        }
         let (router, table) = (shell_quoted(&args.router), shell_quoted(&args.table));
-        let flags = plan::task_flags(&args.task);
+        let flags = format!("{}{}", plan::task_flags(&args.task), plan::cap_flags(&args.cap));
         let (remark, command) = match &output {
             Output::Preview => {
                 ("Next, write them all:", format!("pointsman decide {router} {table}{flags} -o decisions.csv"))
             }
             Output::Table(..) => {
+                let flags = plan::task_flags(&args.task);
                 ("Next, prove it on held-out rows:", format!("pointsman evaluate {router} heldout.csv{flags}"))
             }
         };
@@ -93,6 +123,17 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Says so if the queries are not like the calibration rows, and if a limit on routing is missed for that.
+fn warn_about_traffic(traffic: &Traffic, policy: &Policy, summary: &TallySummary) {
+    if let Some(text) = plan::traffic_in_words(&traffic.compare()) {
+        render::warn(text);
+    }
+    // What a cap leaves is not what the limit asked for.
+    if summary.capped.is_none() {
+        plan::warn_if_limit_is_missed(policy, traffic, &summary.shares);
+    }
+}
+
 /// The threads that read and decide, and where their results arrive.
 #[derive(Debug)]
 struct Pipeline {
@@ -100,14 +141,24 @@ struct Pipeline {
     threads: Vec<(&'static str, JoinHandle<()>)>,
 }
 
+/// What decides batches.
+#[derive(Debug)]
+struct Decider {
+    policy: Arc<Policy>,
+    judgement: Option<Arc<Judgement>>,
+    rule: Option<CapRule>,
+    /// The cells that queries fall into.
+    traffic: Arc<Mutex<Traffic>>,
+}
+
 impl Pipeline {
-    fn start(batches: Batches, policy: Arc<Policy>, judgement: Option<Arc<Judgement>>) -> Self {
+    fn start(batches: Batches, decider: Decider) -> Self {
         let (read, frames) = sync_channel(AHEAD);
         let (decide, decided) = sync_channel(AHEAD);
         // Threads of their own: when this one gives up they may be waiting for input that never comes.
         let threads = vec![
             ("reading", thread::spawn(move || read_all(batches, &read))),
-            ("deciding", thread::spawn(move || decide_all(&policy, judgement.as_deref(), frames, &decide))),
+            ("deciding", thread::spawn(move || decider.decide_all(frames, &decide))),
         ];
         Self { decided, threads }
     }
@@ -142,45 +193,65 @@ fn read_all(mut batches: Batches, read: &SyncSender<Read>) {
     }
 }
 
-fn decide_all(
-    policy: &Policy,
-    judgement: Option<&Judgement>,
-    frames: Receiver<Read>,
-    decide: &SyncSender<anyhow::Result<Decided>>,
-) {
-    for read in frames {
-        let decided = read.and_then(|(frame, read)| {
-            let divided = plan::divided_rows(&frame.table);
-            let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
-            let Frame { table, ids, .. } = frame;
-            if let Some(ids) = &ids {
-                // Queries of the same content at the margin of a limit need not all be decided alike.
-                decisions.draw_by_ids(policy, ids);
+impl Decider {
+    /// Decides until the end, the first error, or nobody listens.
+    fn decide_all(mut self, frames: Receiver<Read>, decide: &SyncSender<anyhow::Result<Decided>>) {
+        for read in frames {
+            let decided = read.and_then(|(frame, read)| self.decide(frame, read));
+            let failed = decided.is_err();
+            if decide.send(decided).is_err() || failed {
+                return;
             }
-            let answers = policy.answers(&decisions, &table.predictions());
-            let columns = pointsman_table::decision_values(policy, &decisions, &answers, judgement, ids);
-            Ok(Decided { columns, decisions, divided, read })
-        });
-        let failed = decided.is_err();
-        if decide.send(decided).is_err() || failed {
-            return;
         }
+    }
+
+    fn decide(&mut self, frame: Frame, read: Option<f64>) -> anyhow::Result<Decided> {
+        let policy = &self.policy;
+        let divided = plan::divided_rows(&frame.table);
+        let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
+        let Frame { table, ids, .. } = frame;
+        if let Some(ids) = &ids {
+            // Queries of the same content at the margin of a limit need not all be decided alike.
+            decisions.draw_by_ids(policy, ids);
+        }
+        self.traffic.lock().map_err(|_| Bug("counting"))?.add(policy, &table, &decisions)?;
+        if let Some(rule) = &mut self.rule {
+            let keys = policy.cap_keys_of_table(&table, ids.as_deref())?;
+            policy.apply_caps(rule, &mut decisions, &keys);
+            if !rule.is_kept() {
+                bail!("the table changed while it was read: --cap reads it twice; decide a copy of it");
+            }
+        }
+        let answers = policy.answers(&decisions, &table.predictions());
+        let extras = DecisionExtras { judgement: self.judgement.as_deref(), capped: self.rule.is_some() };
+        let columns = pointsman_table::decision_values(policy, &decisions, &answers, extras, ids);
+        let caps = self.rule.as_ref().map(CapRule::uses).unwrap_or_default();
+        Ok(Decided { columns, decisions, caps, divided, read })
     }
 }
 
-/// Writes what arrives, in order, and counts it, and the rows whose probabilities did not sum to one.
+/// What was written.
+#[derive(Debug, Default)]
+struct Written {
+    tally: Tally,
+    /// Rows whose probabilities did not sum to one.
+    divided: usize,
+    caps: Vec<CapUse>,
+}
+
+/// Writes what arrives, in order, and counts it.
 fn write(
     output: &Output,
     names: &[(String, ColumnKind)],
     policy: &Policy,
     mut pipeline: Pipeline,
     progress: Progress,
-) -> anyhow::Result<(Tally, usize)> {
+) -> anyhow::Result<Written> {
     let writing = Writing::start();
-    let (mut tally, mut all_divided) = (Tally::default(), 0);
+    let mut written = Written::default();
     let mut preview = Preview::new(names);
     let mut writer = None;
-    while let Some(Decided { columns, decisions, divided, read }) = pipeline.next(&writing)? {
+    while let Some(Decided { columns, decisions, caps, divided, read }) = pipeline.next(&writing)? {
         match output {
             Output::Preview => preview.add(policy, &columns, &decisions),
             Output::Table(path, format) => {
@@ -192,15 +263,16 @@ fn write(
                 writer.write(&columns)?;
             }
         }
-        tally.add(policy, &decisions);
-        all_divided += divided;
-        progress.set(read.map_or(tally.rows(), |share| (share * STEPS as f64) as u64));
+        written.tally.add(policy, &decisions);
+        written.divided += divided;
+        written.caps = caps;
+        progress.set(read.map_or(written.tally.rows(), |share| (share * STEPS as f64) as u64));
     }
     drop(progress);
     match output {
-        Output::Preview => preview.write(&mut anstream::stdout().lock(), tally.rows() as usize)?,
+        Output::Preview => preview.write(&mut anstream::stdout().lock(), written.tally.rows() as usize)?,
         // The reader refuses tables without rows, so there is a writer.
         Output::Table(..) => writer.map_or(Ok(()), TableWriter::finish)?,
     }
-    Ok((tally, all_divided))
+    Ok(written)
 }

@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use pointsman::{Policy, Tally};
+use pointsman::{Policy, TallySummary};
 
 use crate::plan;
 use crate::render::number::{count, counted, percent, short};
-use crate::render::paragraph;
 use crate::render::style::{self, BOLD, DIM};
+use crate::render::{matrix, paragraph};
 
-pub(super) fn write(out: &mut impl Write, tally: &Tally, policy: &Policy) -> io::Result<()> {
-    let summary = tally.summary(policy);
+pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Policy) -> io::Result<()> {
+    matrix::write(&mut *out, &policy.task_summary(), policy.classes())?;
     let share = |(name, &share): (&str, &f64)| {
         let style = style::action_named(name);
         format!("{style}{name}{style:#} {}", percent(share))

@@ -12,7 +12,7 @@ use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
 use crate::render::plot::{self, Curve, SIGNS};
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
-use crate::render::{next_step, paragraph};
+use crate::render::{matrix, next_step, paragraph};
 
 /// Why some costs are dashes.
 const ONE_LABEL: &str = "Held-out rows carry one label each, which does not tell noise from error: what an oracle who knows the truth \
@@ -32,6 +32,10 @@ pub(super) fn print(
     if let Some(text) = limit {
         paragraph(&mut out, 0, text)?;
     }
+    matrix::write(&mut out, &evaluation.task, &report.classes)?;
+    if let Some(text) = plan::traffic_in_words(&report.traffic) {
+        paragraph(&mut out, 0, &format!("{WARN}{}{WARN:#}", sentence(&text)))?;
+    }
     costs(&mut out, report)?;
     gains(&mut out, report)?;
     if let Some(error) = &report.calibration_error {
@@ -42,6 +46,13 @@ pub(super) fn print(
     }
     last_line(&mut out, args, report, written)?;
     out.flush()
+}
+
+/// Text that begins a sentence and ends it.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
 }
 
 fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! `pointsman evaluate`: proof on held-out rows.
 
+pub(crate) mod fail_if;
 mod human;
 pub(crate) mod write;
 
@@ -8,6 +9,7 @@ use pointsman_report::{Inputs, Report};
 use pointsman_table::Need;
 
 use crate::args::EvaluateArgs;
+use crate::failure::ConditionHeld;
 use crate::progress::Progress;
 use crate::{calibrate, json, plan, render};
 
@@ -44,10 +46,18 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     plan::warn_if_votes_are_ignored(&frame);
     plan::warn_about_labels(table, &args.votes)?;
     warn(table, &report);
+    let traffic = replay.traffic(&router, table)?;
+    plan::warn_if_limit_is_missed(&policy, &traffic, &report.evaluation.shares);
+    let failed = fail_if::judge(&args.fail_if, &report)?;
     if args.json {
-        return json::print(&report);
+        json::print(&report)?;
+    } else {
+        human::print(args, &report, plan::limit_in_words(&policy).as_deref(), written.as_deref())?;
     }
-    Ok(human::print(args, &report, plan::limit_in_words(&policy).as_deref(), written.as_deref())?)
+    match failed {
+        Some(conditions) => Err(ConditionHeld(conditions).into()),
+        None => Ok(()),
+    }
 }
 
 /// An error of the operating system that names what it is about.

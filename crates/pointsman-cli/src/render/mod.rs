@@ -1,5 +1,6 @@
 //! Drawing for humans: tables, numbers, plots, colours, remarks.
 
+pub(crate) mod matrix;
 pub(crate) mod number;
 pub(crate) mod plot;
 pub(crate) mod style;

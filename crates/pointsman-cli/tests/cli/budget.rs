@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{line, parse_csv, workshop};
+use crate::{line, line_with_input, parse_csv, workshop, world};
 
 fn routed(csv: &str) -> f64 {
     let (header, rows) = parse_csv(csv);
@@ -73,6 +73,71 @@ fn of_several_routes_the_one_that_reaches_the_target_is_taken() {
     assert!(all.contains("the prices need not change") && !all.contains("by lot"), "{all}");
     line(folder.path(), &format!("decide router.safetensors heldout.csv {routes} --target-loss {least} --explain 1"))
         .ok();
+}
+
+/// The rows of a table of decisions that have an action.
+fn taken(csv: &str, action: &str) -> usize {
+    let (header, rows) = parse_csv(csv);
+    let column = header.iter().position(|name| name == "action").unwrap();
+    rows.iter().filter(|row| row[column] == action).count()
+}
+
+#[test]
+fn caps_are_kept_exactly_and_say_who_was_moved() {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, "calibrate calibration.csv -o forest.safetensors --partition forest:10").ok();
+    for router in ["router", "forest"] {
+        let decide =
+            |flags: &str| line(path, &format!("decide {router}.safetensors heldout.csv --route expert=0.02 {flags}"));
+        let wanting = taken(&decide("--abstain 0.6").ok().stdout, "route:expert");
+        assert!(wanting > 40, "{wanting}");
+        for (cap, most) in [("expert=0", 0), ("expert=37", 37), ("expert=5%", 10), ("expert=1000", wanting)] {
+            // Batches of a few rows: caps are over the whole table.
+            let run = decide(&format!("--abstain 0.6 --cap {cap} --batch-rows 7")).ok();
+            assert_eq!(taken(&run.stdout, "route:expert"), most, "{cap}");
+            let (header, rows) = parse_csv(&run.stdout);
+            assert_eq!(header.last().unwrap(), "capped");
+            let moved = rows.iter().filter(|row| row.last().unwrap() == "route:expert").count();
+            assert_eq!(moved, wanting - most, "{cap}");
+            assert_eq!(run.stderr.contains("next-best action"), moved > 0, "{}", run.stderr);
+        }
+        let capped = decide("--cap expert=25").ok().stdout;
+        // The order of rows does not matter, nor where they come from.
+        world::rows(200, 2).reversed().write_csv(&path.join("reversed.csv"));
+        let reversed = format!("decide {router}.safetensors reversed.csv --route expert=0.02 --cap expert=25");
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&line(path, &reversed).ok().stdout), sorted(&capped));
+        let input = fs::read_to_string(path.join("heldout.csv")).unwrap();
+        let piped = format!("decide {router}.safetensors - --route expert=0.02 --cap expert=25");
+        assert_eq!(line_with_input(path, &piped, &input).ok().stdout, capped);
+    }
+}
+
+#[test]
+fn several_caps_hold_together_and_nonsense_is_refused() {
+    let folder = workshop();
+    let routes = "--route expert=0.02 --route one=0,panel:m=1";
+    let decide = |flags: &str| line(folder.path(), &format!("decide router.safetensors heldout.csv {routes} {flags}"));
+    let run = decide("--cap expert=12 --cap one=4%").ok();
+    assert!(taken(&run.stdout, "route:expert") <= 12 && taken(&run.stdout, "route:one") <= 8, "{}", run.stderr);
+    assert!(run.stderr.contains("Cap on expert: 12") && run.stderr.contains("Cap on one: 8"), "{}", run.stderr);
+    for (flags, word) in [
+        ("--cap 12", "NAME=N"),
+        ("--cap expert=many", "is not a cap"),
+        ("--cap expert=1.5", "is not a cap"),
+        ("--cap expert=101%", "is not a cap"),
+        ("--cap nobody=3", "there are: expert, one"),
+        ("--cap expert=3 --cap expert=4", "two caps"),
+        ("--cap expert=3 --explain 1", "cannot be used with"),
+    ] {
+        let run = decide(flags);
+        assert!(run.code == 2 && run.stderr.contains(word), "{flags}: {run:?}");
+    }
 }
 
 #[test]

@@ -91,6 +91,45 @@ fn losses_with_acts_of_their_own_name_the_act() {
 }
 
 #[test]
+fn cost_matrices_are_bound_to_class_names_and_shown_with_them() {
+    let folder = workshop();
+    let path = folder.path();
+    let write = |name: &str, loss: &str| {
+        let text = format!("abstain = 0.9\n[loss]\nacts = [\"ship\", \"hold\"]\n{loss}\n");
+        fs::write(path.join(name), text).unwrap();
+    };
+    write("named.toml", "classes = [\"cat\", \"dog\", \"owl\"]\ncost = [[0, 3, 1], [1, 0, 2]]");
+    write("reversed.toml", "classes = [\"owl\", \"dog\", \"cat\"]\ncost = [[1, 3, 0], [2, 0, 1]]");
+    write("table.toml", "cost = [{dog = 3, cat = 0, owl = 1}, {owl = 2, cat = 1, dog = 0}]");
+    write("unnamed.toml", "cost = [[0, 3, 1], [1, 0, 2]]");
+    write("other.toml", "classes = [\"cat\", \"dog\", \"cow\"]\ncost = [[0, 3, 1], [1, 0, 2]]");
+    let decided = |task: &str| line(path, &format!("decide router.safetensors heldout.csv --task {task}")).ok();
+    let wanted = decided("named.toml");
+    for task in ["reversed.toml", "table.toml", "unnamed.toml"] {
+        assert_eq!(decided(task).stdout, wanted.stdout, "{task}");
+    }
+    // Whoever reads the output sees which class each cost belongs to, and whether the matrix said so.
+    for task in ["named.toml", "unnamed.toml"] {
+        let warned = task == "unnamed.toml";
+        let shown = line(path, &format!("show router.safetensors --task {task}")).ok().stdout;
+        let evaluated = line(path, &format!("evaluate router.safetensors heldout.csv --task {task}")).ok().stdout;
+        for text in [shown, evaluated, decided(task).stderr] {
+            assert!(text.contains("cost of ship") && text.contains("true class"), "{text}");
+            let owl = text.lines().find(|line| line.trim_start().starts_with("owl")).unwrap();
+            assert_eq!(owl.split_whitespace().collect::<Vec<_>>(), ["owl", "1", "2"], "{text}");
+            assert_eq!(text.contains("names no classes"), warned, "{text}");
+        }
+        let json = line(path, &format!("show router.safetensors --task {task} --json")).ok().json();
+        let matrix = &json["task"]["cost_matrix"];
+        assert_eq!(matrix["classes"], serde_json::json!(["cat", "dog", "owl"]));
+        assert_eq!((matrix["cost"][0][1].as_f64(), matrix["classes_named"].as_bool()), (Some(3.0), Some(!warned)));
+    }
+    let refused = line(path, "decide router.safetensors heldout.csv --task other.toml");
+    assert!(refused.code == 2 && refused.stderr.contains("cat, dog, cow"), "{refused:?}");
+    assert!(refused.stderr.contains("cat, dog, owl"), "{refused:?}");
+}
+
+#[test]
 fn the_label_is_what_predicting_would_name() {
     let folder = workshop();
     let path = folder.path();

@@ -1,6 +1,7 @@
 //! The held-out proof.
 
 use std::fs;
+use std::path::Path;
 
 use crate::{has_keys, keys, line, pointsman, real_data, workshop, world};
 
@@ -286,4 +287,96 @@ fn a_sweep_marks_what_is_infeasible_and_goes_on() {
         points[2]["mean_cost"].get("router").is_none() && points[2]["least_loss"].as_f64().unwrap() > 0.02,
         "{points}"
     );
+}
+
+/// The rows of the world whose least confident half is left out: other traffic than the router was calibrated on.
+fn write_confident_half(path: &Path) {
+    let mut rows = world::rows(600, 3);
+    let top = |probs: &[f64; 3]| probs.iter().copied().fold(0.0, f64::max);
+    let kept: Vec<usize> = (0..rows.ids.len()).filter(|&row| top(&rows.probs[row]) > 0.62).collect();
+    assert!(kept.len() > 100);
+    rows.ids = kept.iter().map(|&row| rows.ids[row].clone()).collect();
+    rows.votes = kept.iter().map(|&row| rows.votes[row]).collect();
+    rows.length = kept.iter().map(|&row| rows.length[row]).collect();
+    rows.probs = kept.iter().map(|&row| rows.probs[row]).collect();
+    rows.write_csv(path);
+}
+
+#[test]
+fn traffic_that_has_moved_is_told_in_one_line() {
+    let folder = workshop();
+    let path = folder.path();
+    write_confident_half(&path.join("moved.csv"));
+    line(path, "calibrate calibration.csv -o forest.safetensors --partition forest:10").ok();
+    for router in ["router", "forest"] {
+        let decide = |table: &str| line(path, &format!("decide {router}.safetensors {table} --route 0.05")).ok().stderr;
+        let told = |text: &str| text.lines().filter(|line| line.contains("traffic has moved: ")).count();
+        assert_eq!((told(&decide("heldout.csv")), told(&decide("moved.csv"))), (0, 1), "{}", decide("moved.csv"));
+        let evaluate = |table: &str, flags: &str| {
+            line(path, &format!("evaluate {router}.safetensors {table} --route 0.05 --no-calibration-error{flags}"))
+        };
+        let report = evaluate("moved.csv", " --json").ok().json();
+        assert_eq!(report["traffic"]["moved"], true);
+        let share = &report["traffic"]["shares"][0];
+        assert!(share["share"].as_f64().unwrap() != share["calibration"].as_f64().unwrap(), "{share}");
+        assert!(evaluate("moved.csv", "").ok().stdout.contains("Traffic has moved: "));
+        assert_eq!(evaluate("heldout.csv", " --json").ok().json()["traffic"]["moved"], false);
+        // For use in continuous integration.
+        let failed = evaluate("moved.csv", " --fail-if drift");
+        assert_eq!((failed.code, failed.stderr.matches("failed: drift").count()), (3, 1), "{failed:?}");
+        assert!(!failed.stdout.is_empty());
+        evaluate("heldout.csv", " --fail-if drift").ok();
+    }
+}
+
+#[test]
+fn conditions_that_hold_end_with_exit_code_three() {
+    let folder = workshop();
+    let evaluate = |flags: &str| {
+        line(
+            folder.path(),
+            &format!("evaluate router.safetensors heldout.csv --route 0.05 --no-calibration-error {flags}"),
+        )
+    };
+    let report = evaluate("--json").ok().json();
+    let cost = |name: &str| report["corrected_cost"][name].as_f64().unwrap();
+    let savings = report["savings"].as_object().unwrap();
+    assert!(savings.contains_key("best-threshold") && savings.contains_key("always-predict"));
+    let least =
+        savings.values().min_by(|a, b| a["estimate"].as_f64().unwrap().total_cmp(&b["estimate"].as_f64().unwrap()));
+    let saving = least.unwrap()["share"].as_f64().unwrap();
+    for (condition, holds) in [
+        (format!("saving<{}", saving + 1e-6), true),
+        (format!("saving<{}", saving - 1e-6), false),
+        (format!("cost>{}", cost("router") - 1e-6), true),
+        (format!("cost>{}", cost("router") + 1e-6), false),
+        ("regret>1".to_owned(), false),
+        ("regret>-1".to_owned(), true),
+    ] {
+        let run = evaluate(&format!("--fail-if {condition}"));
+        assert_eq!(run.code, if holds { 3 } else { 0 }, "{condition}: {run:?}");
+        assert_eq!(run.stderr.contains(&format!("failed: {condition} (")), holds, "{run:?}");
+    }
+    let both = evaluate("--fail-if cost>0 --fail-if saving<1 --json");
+    assert_eq!(both.code, 3);
+    assert!(both.stderr.contains("cost>0 (") && both.stderr.contains("; saving<1 ("), "{both:?}");
+    assert_eq!(both.json(), report);
+    let unknown = evaluate("--fail-if gain<0");
+    assert!(unknown.code == 2 && unknown.stderr.contains("saving<X"), "{unknown:?}");
+}
+
+#[test]
+fn a_budget_that_is_missed_on_other_traffic_is_warned_of() {
+    let folder = workshop();
+    let path = folder.path();
+    write_confident_half(&path.join("moved.csv"));
+    let flags = "--loss zero-one --route 0 --budget 0.3";
+    for command in ["decide router.safetensors", "evaluate --no-calibration-error router.safetensors"] {
+        let run = |table: &str| line(path, &format!("{command} {table} {flags}")).ok().stderr;
+        let missed = "of traffic like the calibration rows";
+        let warned = |text: &str| text.lines().any(|line| line.starts_with("warning: ") && line.contains("hard limit"));
+        assert!(warned(&run("moved.csv")), "{}", run("moved.csv"));
+        assert!(!warned(&run("heldout.csv")), "{}", run("heldout.csv"));
+        assert!(command.starts_with("evaluate") || run("heldout.csv").replace('\n', " ").contains(missed));
+    }
 }

@@ -5,6 +5,7 @@
 //! `pointsman reproduce numbers:costs -o DIR --publish docs`.
 
 mod costs;
+mod limits;
 mod promises;
 
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ struct Topic {
 const TOPICS: &[Topic] = &[
     Topic { name: "costs", version: 2, worlds: 60, measure: costs::measure, section: costs::section },
     Topic { name: "promises", version: 1, worlds: 100, measure: promises::measure, section: promises::section },
+    Topic { name: "limits", version: 1, worlds: 400, measure: limits::measure, section: limits::section },
 ];
 
 /// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.

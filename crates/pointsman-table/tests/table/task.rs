@@ -59,6 +59,21 @@ fn the_whole_format() {
 }
 
 #[test]
+fn a_cost_matrix_names_its_classes_in_either_form() {
+    let cost = vec![vec![0.0, 3.0], vec![1.0, 0.0]];
+    let wanted = Loss::matrix(["ship", "hold"], cost).unwrap().with_classes(["fine", "broken"]).unwrap();
+    let order = ["fine".to_owned(), "broken".to_owned()];
+    for text in [
+        "[loss]\nclasses = [\"fine\", \"broken\"]\nacts = [\"ship\", \"hold\"]\ncost = [[0, 3], [1, 0]]",
+        "[loss]\nacts = [\"ship\", \"hold\"]\ncost = [{fine = 0, broken = 3}, {broken = 0, fine = 1}]",
+        "[loss]\nclasses = [\"broken\", \"fine\"]\nacts = [\"ship\", \"hold\"]\ncost = [{fine = 0, broken = 3}, {broken = 0, fine = 1}]",
+    ] {
+        let task = parse_task(text).unwrap();
+        assert_eq!(task.for_classes(&order).unwrap().loss(), &wanted, "{text}");
+    }
+}
+
+#[test]
 fn what_is_left_out_has_a_default() {
     assert_eq!(parse_task("").unwrap(), Task::new(Loss::brier()));
     assert_eq!(parse_task("loss = \"zero-one\"").unwrap(), Task::new(Loss::zero_one()));
@@ -102,6 +117,14 @@ fn what_makes_no_task_is_refused_in_one_line() {
         ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, -1], [1, 0]]", "has -1"),
         ("[loss]\nacts = [\"a\", \"b\"]\ncost = [[0, nan], [1, 0]]", "has NaN"),
         ("[loss]\nacts = []\ncost = []", "0 acts"),
+        ("[loss]\nacts = [\"a\"]\nclasses = [\"x\"]\ncost = [[0, 1]]", "1 classes (x) but 2 columns"),
+        ("[loss]\nacts = [\"a\"]\nclasses = [\"x\", \"x\"]\ncost = [[0, 1]]", "class \"x\" is empty or given twice"),
+        (
+            "[loss]\nacts = [\"a\", \"b\"]\ncost = [{x = 0, y = 1}, {x = 0, z = 1}]",
+            "\"b\" are for x, z, the matrix is for x, y",
+        ),
+        ("[loss]\nacts = [\"a\", \"b\"]\ncost = [{x = 0, y = 1}, [0, 1]]", "\"b\" name no classes"),
+        ("[loss]\nacts = [\"a\"]\ncost = [{x = 0, y = \"1\"}]", "line 1"),
     ] {
         let reason = parse_task(text).unwrap_err();
         assert!(reason.contains(wanted) && !reason.contains('\n'), "{text:?}: {reason}");

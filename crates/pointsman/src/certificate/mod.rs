@@ -239,7 +239,7 @@ impl Rules {
     /// `delta` is how often something may fail.
     fn new(router: &Router, task: &Task, delta: f64, tasks: usize) -> Result<Self> {
         let classes = router.classes().len();
-        task.loss().check_classes(classes)?;
+        let task = &task.for_classes(router.classes())?;
         let asked = Asked::of(task);
         // Each answer's cost, and differences of pairs.
         let answers = 2 + asked.oracles().count();
@@ -467,7 +467,9 @@ impl Judgement {
     /// Whether no other action is better for a query that was decided so; never if its cell has no rows.
     #[must_use]
     pub fn is_certain(&self, decision: &Decision<'_>) -> bool {
-        decision.level() == Level::Cell && self.cells.get(decision.cell().index()).is_some_and(|cell| cell.certain)
+        // What a cap put in the place of the best action is not the best.
+        let own = decision.level() == Level::Cell && decision.wanted().is_none();
+        own && self.cells.get(decision.cell().index()).is_some_and(|cell| cell.certain)
     }
 }
 

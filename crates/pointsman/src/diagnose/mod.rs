@@ -152,6 +152,7 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
             if table.rows() == 1 { "1 row".to_owned() } else { format!("{} rows", table.rows()) }
         )));
     }
+    let task = &task.for_classes(table.classes())?;
     let ordered = Ordered::of(table)?;
     let in_table = |error: Error| error.map_row(|row| ordered.origin[row] as usize);
     let router = Router::calibrate(&ordered.rows, partition).map_err(in_table)?;
@@ -169,7 +170,7 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
         rows_used: ordered.rows.rows(),
         classes: table.classes().to_vec(),
         unit: task.loss().unit(),
-        task: task.into(),
+        task: TaskSummary::new(task, table.classes()),
         partition: partition.to_string(),
         splits: crossfit::SPLITS,
         verdict: Recommendation::default(),

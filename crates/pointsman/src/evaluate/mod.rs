@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::estimate::{Column, RowLosses};
+use crate::loss::CostMatrix;
 use crate::oracle::Oracle;
 use crate::partition::CellId;
 use crate::policy::{Decisions, Policy, Surcharge};
@@ -216,6 +217,9 @@ pub struct Evaluation {
 pub struct TaskSummary {
     /// The loss.
     pub loss: String,
+    /// What each act costs under each class, if the loss has acts of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_matrix: Option<CostMatrix>,
     /// The estimator of the irreducible loss.
     pub estimator: String,
     /// Which action wins a tie.
@@ -299,10 +303,10 @@ impl TaskSummary {
     pub fn is_limited(&self) -> bool {
         self.budget.is_some() || self.target_loss.is_some()
     }
-}
 
-impl From<&Task> for TaskSummary {
-    fn from(task: &Task) -> Self {
+    /// Describes a task for predictions over these classes.
+    #[must_use]
+    pub fn new(task: &Task, classes: &[String]) -> Self {
         let route = |route: &crate::task::Route| RouteSummary {
             name: route.name().into(),
             kind: route.oracle().to_string(),
@@ -310,6 +314,7 @@ impl From<&Task> for TaskSummary {
         };
         Self {
             loss: task.loss().to_string(),
+            cost_matrix: task.loss().cost_matrix(classes),
             estimator: task.chosen_estimator().to_string(),
             ties: task.chosen_ties().to_string(),
             routes: task.routes().iter().map(route).collect(),
@@ -416,7 +421,7 @@ impl Replay {
             loss: task.loss().to_string(),
             unit: task.loss().unit(),
             truth: if self.truth_known { "true" } else { "votes" },
-            task: task.into(),
+            task: policy.task_summary(),
             surcharge: policy.surcharge(),
             mean_cost: Named::new(),
             standard_error: Named::new(),

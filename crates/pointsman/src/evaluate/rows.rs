@@ -18,6 +18,11 @@ impl Replay {
         &self.total
     }
 
+    /// The policy the rows were located with.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// What the policy has decided on each row.
     pub(crate) fn decisions(&self) -> &Decisions {
         &self.decisions

@@ -1,4 +1,6 @@
-//! Decisions with costs: one row an act, one column a class; the cheapest act is taken.
+//! Decisions with costs: one row per act, one column per class; the cheapest act is taken.
+
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::loss::MAX_COST;
@@ -14,6 +16,21 @@ pub(super) struct Matrix {
     classes: usize,
     cost: Vec<f64>,
     bound: f64,
+    /// The classes of the columns, if the matrix names them.
+    names: Option<Vec<String>>,
+}
+
+/// A cost matrix as a reader needs it: `cost[act][class]` with the names of both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CostMatrix {
+    /// The acts, one per row.
+    pub acts: Vec<String>,
+    /// The classes, one per column.
+    pub classes: Vec<String>,
+    /// What each act costs under each class.
+    pub cost: Vec<Vec<f64>>,
+    /// Whether the matrix itself names its classes. If not, its columns were taken to be in the order of `classes`.
+    pub classes_named: bool,
 }
 
 impl Matrix {
@@ -41,7 +58,57 @@ impl Matrix {
         }
         let cost = cost.concat();
         let bound = cost.iter().fold(0.0, |a: f64, &b| a.max(b));
-        Ok(Self { acts, classes, cost, bound })
+        Ok(Self { acts, classes, cost, bound, names: None })
+    }
+
+    /// The same matrix with a name for each column.
+    pub(super) fn with_names(self, names: Vec<String>) -> Result<Self> {
+        if names.len() != self.classes {
+            return Err(Error::Task(format!(
+                "cost matrix: {} classes ({}) but {} columns of costs: give one column per class",
+                names.len(),
+                names.join(", "),
+                self.classes
+            )));
+        }
+        if let Some((_, name)) =
+            names.iter().enumerate().find(|(i, name)| name.is_empty() || names[..*i].contains(name))
+        {
+            return Err(Error::Task(format!("cost matrix: the class {name:?} is empty or given twice")));
+        }
+        Ok(Self { names: Some(names), ..self })
+    }
+
+    /// The names of the columns, if they were given.
+    pub(super) fn names(&self) -> Option<&[String]> {
+        self.names.as_deref()
+    }
+
+    /// The same matrix with its named columns in the order of `classes`. Columns without names stay as they are.
+    pub(super) fn in_order_of(&self, classes: &[String]) -> Result<Self> {
+        let Some(names) = &self.names else { return Ok(self.clone()) };
+        let places =
+            classes.iter().map(|class| names.iter().position(|name| name == class)).collect::<Option<Vec<_>>>();
+        let Some(places) = places.filter(|places| places.len() == names.len()) else {
+            return Err(Error::Task(format!(
+                "the cost matrix is for the classes {}, the predictions are over {}: give one column for each of those",
+                names.join(", "),
+                classes.join(", ")
+            )));
+        };
+        let rows = self.cost.chunks_exact(self.classes);
+        let cost = rows.flat_map(|row| places.iter().map(|&place| row[place])).collect();
+        Ok(Self { cost, names: Some(classes.to_vec()), ..self.clone() })
+    }
+
+    /// The matrix with the classes that its columns stand for.
+    pub(super) fn describe(&self, classes: &[String]) -> CostMatrix {
+        CostMatrix {
+            acts: self.acts.clone(),
+            classes: classes.to_vec(),
+            cost: self.cost.chunks_exact(self.classes).map(<[f64]>::to_vec).collect(),
+            classes_named: self.names.is_some(),
+        }
     }
 
     /// The paper's loss of three acts.
@@ -51,6 +118,7 @@ impl Matrix {
             classes: 2,
             cost: vec![4.0, 0.0, 0.25, 0.25, 0.0, 1.0],
             bound: 4.0,
+            names: None,
         }
     }
 

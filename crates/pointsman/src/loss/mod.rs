@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::predictions::{Given, in_its_precision};
 use crate::simplex::{self, Real, dot};
 use crate::votes::Votes;
+pub use matrix::CostMatrix;
 use matrix::Matrix;
 
 /// The smallest probability the cross-entropy lets a prediction give to a class.
@@ -122,6 +123,70 @@ impl Loss {
     pub fn matrix<S: Into<String>>(acts: impl IntoIterator<Item = S>, cost: Vec<Vec<f64>>) -> Result<Self> {
         let matrix = Matrix::new(acts.into_iter().map(Into::into).collect(), cost)?;
         Ok(Self(Kind::Matrix(Arc::new(matrix), None)))
+    }
+
+    /// Names the classes of a matrix's columns. A router then finds each column by its class, whatever the order, and refuses a
+    /// matrix for other classes than its own.
+    ///
+    /// ```
+    /// use pointsman::Loss;
+    /// let loss = Loss::matrix(["ship", "hold"], vec![vec![0.0, 3.0], vec![1.0, 0.0]])?.with_classes(["fine", "broken"])?;
+    /// let bound = loss.for_classes(&["broken".into(), "fine".into()])?;
+    /// assert_eq!(bound.costs().unwrap()[0], [3.0, 0.0]);
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the loss is no cost matrix, or there is not one name of its own for each column.
+    pub fn with_classes<S: Into<String>>(self, classes: impl IntoIterator<Item = S>) -> Result<Self> {
+        match self.0 {
+            Kind::Matrix(matrix, None) => {
+                let matrix = Arc::unwrap_or_clone(matrix).with_names(classes.into_iter().map(Into::into).collect())?;
+                Ok(Self(Kind::Matrix(Arc::new(matrix), None)))
+            }
+            _ => Err(Error::Task(format!("the loss {self} is no cost matrix whose columns could be named"))),
+        }
+    }
+
+    /// The names of a matrix's columns, if they were given.
+    #[must_use]
+    pub fn class_names(&self) -> Option<&[String]> {
+        match &self.0 {
+            Kind::Matrix(matrix, _) => matrix.names(),
+            _ => None,
+        }
+    }
+
+    /// The same loss for predictions over these classes, in this order: the named columns of a matrix are put in their order.
+    ///
+    /// # Errors
+    /// If it is a matrix for other classes, or for another number of them.
+    pub fn for_classes(&self, classes: &[String]) -> Result<Self> {
+        match &self.0 {
+            Kind::Matrix(matrix, text) if matrix.names().is_some() => {
+                Ok(Self(Kind::Matrix(Arc::new(matrix.in_order_of(classes)?), text.clone())))
+            }
+            _ => self.check_classes(classes.len()).map(|()| self.clone()),
+        }
+    }
+
+    /// The costs of a loss that has acts of its own, with the names of acts and classes; `classes` are those of the predictions,
+    /// in order.
+    #[must_use]
+    pub fn cost_matrix(&self, classes: &[String]) -> Option<CostMatrix> {
+        match &self.0 {
+            Kind::Matrix(matrix, _) => Some(matrix.describe(classes)),
+            _ => None,
+        }
+    }
+
+    /// The class, by number, whose wrong naming costs another amount than one, and that amount: of `asymmetric:γ` only.
+    #[must_use]
+    pub fn penalised_class(&self) -> Option<(usize, f64)> {
+        match &self.0 {
+            Kind::Asymmetric(penalty) => Some((0, *penalty)),
+            _ => None,
+        }
     }
 
     /// Checks that the loss can judge predictions over so many classes.

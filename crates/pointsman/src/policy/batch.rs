@@ -55,7 +55,7 @@ impl Policy {
         // The first of several, whichever core was first to find one.
         match faults.into_iter().flatten().next() {
             Some(fault) => Err(fault),
-            None => Ok(Decisions { verdicts, losses: Vec::new(), width: 0 }),
+            None => Ok(Decisions { verdicts, ..Decisions::default() }),
         }
     }
 
@@ -66,7 +66,7 @@ impl Policy {
     /// If the batch is of another policy.
     pub fn values<T: Copy>(&self, decisions: &Decisions, value: impl Fn(Decision<'_>) -> T) -> Vec<T> {
         let verdicts = self.cells.count() + self.estimates.empty.len() * self.fall_backs();
-        if decisions.width > 0 || verdicts > decisions.len() {
+        if decisions.width > 0 || decisions.is_capped() || verdicts > decisions.len() {
             return (0..decisions.len()).map(|row| value(self.row(decisions, row))).collect();
         }
         // With and without the mark of a lot.

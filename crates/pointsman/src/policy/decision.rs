@@ -45,6 +45,8 @@ pub struct Decision<'p> {
     pub(super) kept: bool,
     /// The query's own costs, if a forest made them.
     pub(super) own: Option<Own>,
+    /// The action it gets because the cap of its own is used up.
+    pub(super) moved: Option<u8>,
 }
 
 /// The compact form of a decision that batches are made of; [`Policy::decision`] unfolds it.
@@ -72,6 +74,9 @@ impl<'p> Decision<'p> {
 
     #[inline]
     fn raw_code(&self) -> u8 {
+        if let Some(code) = self.moved {
+            return code;
+        }
         match &self.own {
             Some(own) if self.kept => own.kept,
             Some(own) => own.code,
@@ -128,9 +133,12 @@ impl<'p> Decision<'p> {
         &costs[self.source as usize * n..][..n]
     }
 
-    /// By how much the action beats the runner-up; infinite if there is none.
+    /// By how much the action beats the runner-up; infinite if there is none, negative if a cap did not allow the best.
     #[must_use]
     pub fn margin(&self) -> f64 {
+        if self.moved.is_some() {
+            return -self.cost_of_cap();
+        }
         self.own.as_ref().map_or_else(|| self.policy.margins[self.source as usize], |own| own.margin)
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::cap::STAYS;
 use super::limit::content;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
@@ -160,9 +161,22 @@ pub struct Decisions {
     /// The rows' own scores and losses, if the router has a forest.
     pub(super) losses: Vec<f64>,
     pub(super) width: usize,
+    /// The actions of rows that a cap kept from theirs, if caps were applied.
+    pub(super) moved: Vec<u8>,
 }
 
 impl Decisions {
+    /// Whether caps were applied.
+    #[must_use]
+    pub fn is_capped(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    /// The action that a cap gave a row instead of its own.
+    pub(super) fn moved(&self, row: usize) -> Option<u8> {
+        self.moved.get(row).copied().filter(|&code| code != STAYS)
+    }
+
     /// How many rows there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -306,13 +320,13 @@ impl Policy {
         let mut verdicts = vec![Verdict::default(); table.rows()];
         let Some(leaves) = &self.estimates.leaves else {
             self.decide_table(table, &mut verdicts)?;
-            return Ok(Decisions { verdicts, losses: Vec::new(), width: 0 });
+            return Ok(Decisions { verdicts, ..Decisions::default() });
         };
         self.check_table(table, table.rows())?;
         let losses = leaves.of_rows(table, &self.cells.columns_in(table)?);
         let rows = verdicts.par_iter_mut().zip(losses.par_chunks_exact(leaves.width)).with_min_len(1 << 12);
         rows.for_each(|(slot, row)| *slot = Verdict(leaves.cell(row[0]).0));
-        let mut decisions = Decisions { verdicts, losses, width: leaves.width };
+        let mut decisions = Decisions { verdicts, losses, width: leaves.width, moved: Vec::new() };
         if self.stop.is_some() {
             let columns = self.cells.columns_in(table)?;
             let mut features = Vec::with_capacity(columns.len());
@@ -335,7 +349,13 @@ impl Policy {
     #[must_use]
     pub fn row(&self, decisions: &Decisions, row: usize) -> Decision<'_> {
         let decision = self.decision(decisions.verdicts[row]);
-        Decision { own: decisions.losses(row).map(|losses| self.own(losses)), ..decision }
+        let own = decisions.losses(row).map(|losses| self.own(losses));
+        Decision { own, moved: decisions.moved(row), ..decision }
+    }
+
+    /// The cell of a row of a batch.
+    pub(crate) fn cell_of(&self, decisions: &Decisions, row: usize) -> CellId {
+        self.unfold(decisions.verdict(row)).0
     }
 
     /// Decides one query by the forest.

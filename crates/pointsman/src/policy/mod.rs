@@ -1,6 +1,7 @@
 //! A router and a task, compiled: one row of costs and one action a cell.
 
 mod batch;
+mod cap;
 mod choose;
 mod decision;
 mod flips;
@@ -20,12 +21,13 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::estimate::{self, Asked, Column, Decomposition, Estimator, RowLosses};
-use crate::evaluate::Named;
+use crate::evaluate::{Named, TaskSummary};
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
 use crate::simplex::{Peak, Real};
 use crate::task::{Route, Task};
+pub use cap::{Bid, CapRule, CapSize, CapUse, Caps, MAX_CAPS};
 use choose::{TIE, UNDETERMINED, cheapest_known, choose};
 use decision::KEPT;
 pub use decision::{Action, Decision, Level, Verdict};
@@ -38,7 +40,7 @@ use limit::Stop;
 pub use limit::Surcharge;
 pub use promise::Promise;
 use sources::Valuation;
-pub use tally::{Tally, TallySummary};
+pub use tally::{CappedSummary, Tally, TallySummary};
 
 /// The most costs, about a gigabyte with both of their ends.
 const MAX_COSTS: usize = 1 << 26;
@@ -105,10 +107,10 @@ impl Router {
     /// Compiles the router for a task.
     ///
     /// # Errors
-    /// If the loss does not fit the number of classes, the router has no predictions of a measured oracle, or it has a forest
+    /// If the loss does not fit the classes, the router has no predictions of a measured oracle, or it has a forest
     /// and the estimator needs larger cells or the task has too many routes.
     pub fn policy(&self, task: &Task) -> Result<Policy> {
-        task.loss().check_classes(self.classes().len())?;
+        let task = &task.for_classes(self.classes())?;
         task.chosen_estimator().check_classes(self.classes().len())?;
         check_size(self.cells().count(), task)?;
         let (loss, mut estimator) = (task.loss(), task.chosen_estimator());
@@ -206,16 +208,23 @@ impl Policy {
     /// # Errors
     /// If the task has another loss or estimator, or asks oracles that this one does not: compile it with [`Router::policy`].
     pub fn reprice(&self, task: &Task) -> Result<Self> {
+        let task = task.for_classes(self.classes())?;
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.task.chosen_estimator() {
             return Err(Error::Task("another loss or estimator needs a policy of its own: Router::policy".into()));
         }
-        Self::price(task.clone(), self.cells.clone(), self.backoff.clone(), self.estimates.clone())
+        Self::price(task, self.cells.clone(), self.backoff.clone(), self.estimates.clone())
     }
 
-    /// The task.
+    /// The task, its cost matrix in the order of the router's classes.
     #[must_use]
     pub fn task(&self) -> &Task {
         &self.task
+    }
+
+    /// The task in words and numbers, with the classes of a cost matrix.
+    #[must_use]
+    pub fn task_summary(&self) -> TaskSummary {
+        TaskSummary::new(&self.task, self.classes())
     }
 
     /// The fitted partition.
@@ -357,14 +366,14 @@ impl Policy {
             if ((verdict.0 & !KEPT) as usize) < cells + pairs { self.unfold(verdict) } else { (CellId(0), u32::MAX) };
         let known = self.estimates.sources.get(source as usize).is_some_and(Option::is_some);
         assert!(known, "a verdict of another policy");
-        Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0, own: None }
+        Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0, own: None, moved: None }
     }
 
     /// The decision on a cell as a whole; `None` if it is empty, since then each query falls back by itself.
     #[must_use]
     pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
         self.estimates.sources[..self.cells.count()].get(cell.index())?.as_ref()?;
-        Some(Decision { policy: self, cell, source: cell.0, kept: false, own: None })
+        Some(Decision { policy: self, cell, source: cell.0, kept: false, own: None, moved: None })
     }
 
     /// Between what the irreducible loss of each cell lies as far as its labels identify it, however many rows there are; the

@@ -58,6 +58,11 @@ impl Judged {
         self.expected += weight * expected[0];
         self.expected_always.iter_mut().zip(&expected[1..]).for_each(|(sum, cost)| *sum += weight * cost);
     }
+
+    /// What the policy costs or, if a cap put another action in the place of its own, what that action does.
+    pub(super) fn taken(&self, moved: Option<u8>) -> &Sums {
+        moved.and_then(|code| self.always.get(usize::from(code))).unwrap_or(&self.cost)
+    }
 }
 
 impl Policy {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::held_out::Sums;
-use super::{Decision, Decisions, Policy, Verdict};
+use super::{Course, Decision, Decisions, Policy, Verdict};
 use crate::evaluate::Named;
 use crate::router::Support;
 
@@ -11,7 +11,8 @@ use crate::router::Support;
 /// forest, whose costs are each query's own, they are added up in order.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    counts: BTreeMap<Verdict, u64>,
+    /// By verdict, and by the action that a cap put in the place of the verdict's.
+    counts: BTreeMap<(Verdict, Option<u8>), u64>,
     rows: u64,
     own: Option<OwnCosts>,
 }
@@ -25,6 +26,19 @@ struct OwnCosts {
     router: f64,
     always: Vec<f64>,
     known: bool,
+    /// What caps cost.
+    capped: f64,
+}
+
+/// What caps did to the queries counted.
+#[derive(Debug, Clone)]
+pub struct CappedSummary {
+    /// How many queries did not get their own action.
+    pub moved: u64,
+    /// How many of them got each action.
+    pub to: Named<u64>,
+    /// By how much that raises the expected cost per query, over all queries.
+    pub cost: f64,
 }
 
 /// Shares and expected costs of the queries counted.
@@ -41,6 +55,8 @@ pub struct TallySummary {
     pub standard_error: Option<f64>,
     /// How many fell into cells of so much support.
     pub support: Named<u64>,
+    /// What caps did, if there were any that did not suffice.
+    pub capped: Option<CappedSummary>,
 }
 
 impl Tally {
@@ -53,6 +69,7 @@ impl Tally {
                 router: 0.0,
                 always: vec![0.0; actions],
                 known: true,
+                capped: 0.0,
             });
             for row in 0..decisions.len() {
                 let decision = policy.row(decisions, row);
@@ -60,10 +77,12 @@ impl Tally {
                 own.router += decision.costs()[decision.code().unwrap_or(0)];
                 own.always.iter_mut().zip(decision.costs()).for_each(|(sum, cost)| *sum += cost);
                 own.known &= decision.is_known();
+                own.capped += decision.cost_of_cap();
             }
         }
         // Sorted first: one look-up for all that are alike.
-        let mut verdicts = decisions.verdicts.clone();
+        let with_move = |(row, &verdict): (usize, &Verdict)| (verdict, decisions.moved(row));
+        let mut verdicts: Vec<(Verdict, Option<u8>)> = decisions.verdicts.iter().enumerate().map(with_move).collect();
         verdicts.sort_unstable();
         for alike in verdicts.chunk_by(|a, b| a == b) {
             *self.counts.entry(alike[0]).or_default() += alike.len() as u64;
@@ -82,7 +101,7 @@ impl Tally {
     pub fn summary(&self, policy: &Policy) -> TallySummary {
         let mean = |value: &dyn Fn(Decision<'_>) -> f64| -> f64 {
             let all = self.rows as f64;
-            self.counts.iter().map(|(&verdict, &n)| value(policy.decision(verdict)) * (n as f64 / all)).sum()
+            self.counts.iter().map(|(&alike, &n)| value(decided(policy, alike)) * (n as f64 / all)).sum()
         };
         let all = self.rows as f64;
         let names = policy.task().action_names();
@@ -99,7 +118,7 @@ impl Tally {
             shares.push("undetermined", undetermined);
         }
         for wanted in [Support::Enough, Support::Sparse, Support::Empty] {
-            let with = self.counts.iter().filter(|(verdict, _)| policy.decision(**verdict).support() == wanted);
+            let with = self.counts.iter().filter(|(alike, _)| decided(policy, **alike).support() == wanted);
             support.push(wanted.name(), with.map(|(_, n)| n).sum());
         }
         let expected = match &self.own {
@@ -112,7 +131,21 @@ impl Tally {
             costs = Some([("router".to_owned(), router)].into_iter().chain(named).collect());
             standard_error = Some(error);
         }
-        TallySummary { rows: self.rows, shares, expected_cost: costs, standard_error, support }
+        let cost = self.own.as_ref().map_or_else(|| mean(&|d| d.cost_of_cap()), |own| own.capped / all);
+        let capped = self.capped(&names, cost);
+        TallySummary { rows: self.rows, shares, expected_cost: costs, standard_error, support, capped }
+    }
+
+    fn capped(&self, names: &[String], cost: f64) -> Option<CappedSummary> {
+        let mut to = vec![0; names.len()];
+        for ((_, code), n) in &self.counts {
+            if let Some(code) = code {
+                to[usize::from(*code)] += n;
+            }
+        }
+        let moved = to.iter().sum();
+        let to = names.iter().cloned().zip(to).filter(|(_, n)| *n > 0).collect();
+        (moved > 0).then_some(CappedSummary { moved, to, cost })
     }
 
     /// By the rows of each cell that decisions on it have not seen; `None` if costs are only bounded.
@@ -120,31 +153,33 @@ impl Tally {
         let (judged, all) = (policy.judge_sources(), self.rows as f64);
         let mut expected = Expected { router: 0.0, always: vec![0.0; policy.actions()], error: 0.0 };
         // Lots do not matter here: how many fall is part of what is judged.
-        let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
-        for (&verdict, &n) in &self.counts {
-            *shares.entry(policy.unfold(verdict).1).or_default() += n as f64 / all;
+        let mut shares: BTreeMap<(u32, Option<u8>), f64> = BTreeMap::new();
+        for (&(verdict, moved), &n) in &self.counts {
+            *shares.entry((policy.unfold(verdict).1, moved)).or_default() += n as f64 / all;
         }
-        for (&source, share) in &shares {
+        for (&(source, moved), share) in &shares {
             match &judged[source as usize] {
                 Some(judged) if !judged.known => return None,
                 Some(judged) => {
-                    expected.router += share * judged.cost.mean();
+                    expected.router += share * judged.taken(moved).mean();
                     let always = expected.always.iter_mut().zip(&judged.always);
                     always.for_each(|(sum, cost)| *sum += share * cost.mean());
                 }
                 // No row is new to it.
                 None => {
                     let costs = policy.costs_of(source)?;
-                    expected.router += share * policy.taken(source).mean(|action| costs[action]);
+                    let taken = moved.map_or_else(|| policy.taken(source), |code| Course::always(code.into()));
+                    expected.router += share * taken.mean(|action| costs[action]);
                     expected.always.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += share * cost);
                 }
             }
         }
-        let spread = |(source, share): (&u32, &f64)| {
+        let spread = |((source, moved), share): (&(u32, Option<u8>), &f64)| {
             let Some(judged) = &judged[*source as usize] else { return f64::NAN };
-            let own = judged.cost.standard_error();
+            let taken = judged.taken(*moved);
+            let own = taken.standard_error();
             // One row by itself has no spread of its own.
-            (share * if own.is_nan() { judged.cost.mean() - expected.router } else { own }).powi(2)
+            (share * if own.is_nan() { taken.mean() - expected.router } else { own }).powi(2)
         };
         expected.error = shares.iter().map(spread).sum::<f64>().sqrt();
         Some(expected)
@@ -177,4 +212,9 @@ impl OwnCosts {
             error: judged.cost.standard_error(),
         })
     }
+}
+
+/// What queries of one verdict get.
+fn decided(policy: &Policy, (verdict, moved): (Verdict, Option<u8>)) -> Decision<'_> {
+    Decision { moved, ..policy.decision(verdict) }
 }

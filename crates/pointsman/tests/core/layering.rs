@@ -19,7 +19,8 @@ const DATA: [&str; 12] = [
     "votes",
     "wasserstein",
 ];
-const PREFERENCE: [&str; 8] = ["certificate", "diagnose", "estimate", "evaluate", "loss", "oracle", "policy", "task"];
+const PREFERENCE: [&str; 9] =
+    ["certificate", "diagnose", "estimate", "evaluate", "loss", "oracle", "policy", "task", "traffic"];
 
 /// Identifiers and punctuation, without comments and string or character literals.
 fn tokens(source: &str) -> Vec<String> {

@@ -1,9 +1,11 @@
 //! The core's tests that need no files but the golden cases and the sources themselves.
 
 mod arrays;
+mod caps;
 mod cells;
 mod certificates;
 mod corrections;
+mod cost_matrices;
 mod decisions;
 mod diagnosis;
 mod diagnosis_limits;
@@ -26,4 +28,5 @@ mod promises;
 mod regressions;
 mod stability;
 mod theorems;
+mod traffic;
 mod world;

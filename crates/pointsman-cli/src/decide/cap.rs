@@ -1,0 +1,116 @@
+//! Caps over a whole table: a first pass collects the queries that want a capped route, a second one decides.
+//!
+//! What the first pass keeps of a query are a few numbers; beyond some megabytes they go to a temporary file.
+
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+
+use pointsman::{Bid, CapRule, CapUse, Caps, Policy, TallySummary};
+use pointsman_table::Batches;
+use tempfile::SpooledTempFile;
+
+use super::STEPS;
+use crate::interrupt::Writing;
+use crate::plan;
+use crate::progress::Progress;
+use crate::render::number::{count, short};
+use crate::render::paragraph;
+
+/// Bytes of bids that are kept in memory.
+const IN_MEMORY: usize = 64 << 20;
+
+/// Finds out which queries of a table get the capped routes.
+pub(super) fn rule(caps: &Caps, policy: &Policy, mut batches: Batches) -> anyhow::Result<CapRule> {
+    let writing = Writing::start();
+    let progress = match batches.progress().fraction() {
+        Some(_) => Progress::bar("looking who wants what", STEPS),
+        None => Progress::rows("looking who wants what"),
+    };
+    let mut bids = Bids { spool: tempfile::spooled_tempfile(IN_MEMORY), width: caps.count() + 1 };
+    let mut out = BufWriter::with_capacity(1 << 20, &mut bids.spool);
+    let mut rows = 0;
+    while let Some(frame) = batches.next().transpose()? {
+        writing.check()?;
+        let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
+        if let Some(ids) = &frame.ids {
+            decisions.draw_by_ids(policy, ids);
+        }
+        let keys = policy.cap_keys_of_table(&frame.table, frame.ids.as_deref())?;
+        for bid in policy.bids(caps, &decisions, &keys) {
+            write_bid(&mut out, &bid, bids.width)?;
+        }
+        rows += frame.table.rows() as u64;
+        progress.set(batches.progress().fraction().map_or(rows, |share| (share * STEPS as f64) as u64));
+    }
+    out.flush()?;
+    drop(out);
+    CapRule::find(caps, rows, |see| {
+        writing.check()?;
+        bids.scan(see)
+    })
+}
+
+/// Bids on disk, or in memory while they are few.
+struct Bids {
+    spool: SpooledTempFile,
+    /// Costs per bid.
+    width: usize,
+}
+
+impl Bids {
+    fn scan(&mut self, see: &mut dyn FnMut(&Bid)) -> anyhow::Result<()> {
+        self.spool.rewind()?;
+        let mut input = BufReader::with_capacity(1 << 20, &mut self.spool);
+        let mut record = vec![0; 1 + 8 * (1 + self.width)];
+        loop {
+            match input.read_exact(&mut record) {
+                Ok(()) => see(&read_bid(&record)),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn write_bid(out: &mut impl Write, bid: &Bid, width: usize) -> io::Result<()> {
+    out.write_all(&[bid.wanted])?;
+    out.write_all(&bid.key.to_le_bytes())?;
+    bid.costs[..width].iter().try_for_each(|cost| out.write_all(&cost.to_le_bytes()))
+}
+
+fn read_bid(record: &[u8]) -> Bid {
+    let (words, _) = record[1..].as_chunks::<8>();
+    let mut bid = Bid { wanted: record[0], key: u64::from_le_bytes(words[0]), ..Bid::default() };
+    bid.costs.iter_mut().zip(&words[1..]).for_each(|(cost, word)| *cost = f64::from_le_bytes(*word));
+    bid
+}
+
+/// What the caps came to, in a sentence each.
+pub(super) fn describe(
+    out: &mut impl Write,
+    caps: &Caps,
+    uses: &[CapUse],
+    policy: &Policy,
+    summary: &TallySummary,
+) -> io::Result<()> {
+    for (name, cap) in caps.names(policy.task()).into_iter().zip(uses) {
+        let CapUse { most, wanted, granted, price } = *cap;
+        let n = |n: u64| count(n as usize);
+        let further = if price > 0.0 { format!(" One more would save up to {}.", short(price)) } else { String::new() };
+        let text = format!(
+            "Cap on {name}: {} of these queries at most; {} want it, {} get it.{further}",
+            n(most),
+            n(wanted),
+            n(granted)
+        );
+        paragraph(&mut *out, 0, &text)?;
+    }
+    let Some(capped) = &summary.capped else { return Ok(()) };
+    let to: Vec<String> = capped.to.iter().map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
+    let text = format!(
+        "{} take the next-best action instead ({}; column capped), which costs {} more per query over all.",
+        count(capped.moved as usize),
+        to.join(", "),
+        short(capped.cost)
+    );
+    paragraph(out, 0, &text)
+}

@@ -1,0 +1,120 @@
+//! Conditions under which `evaluate` fails, for use in continuous integration.
+
+use std::str::FromStr;
+
+use anyhow::bail;
+use pointsman_report::Report;
+
+use crate::plan;
+use crate::render::number::{percent, short};
+
+/// What a user may write.
+const KNOWN: &str =
+    "saving<X (a share of the cost of the best simple rule, as in saving<0 or saving<0.02), cost>X, regret>X or drift";
+
+/// `saving<0.02`, `cost>X`, `regret>X` or `drift`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Condition {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    SavingBelow(f64),
+    CostAbove(f64),
+    RegretAbove(f64),
+    Drift,
+}
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let unknown = || format!("unknown condition {text:?}: use {KNOWN}");
+        let bound = |prefix: &str| plain.strip_prefix(prefix).map(str::parse::<f64>);
+        let checked = |bound: Result<f64, _>| bound.ok().filter(|bound| bound.is_finite()).ok_or_else(unknown);
+        let kind = if plain == "drift" {
+            Kind::Drift
+        } else if let Some(bound) = bound("saving<") {
+            Kind::SavingBelow(checked(bound)?)
+        } else if let Some(bound) = bound("cost>") {
+            Kind::CostAbove(checked(bound)?)
+        } else if let Some(bound) = bound("regret>") {
+            Kind::RegretAbove(checked(bound)?)
+        } else {
+            return Err(unknown());
+        };
+        Ok(Self { text: plain, kind })
+    }
+}
+
+impl Condition {
+    /// Why the condition holds; `None` if it does not.
+    ///
+    /// # Errors
+    /// If the labels do not tell.
+    fn holds(&self, report: &Report) -> anyhow::Result<Option<String>> {
+        let evaluation = &report.evaluation;
+        let known = |name: &str| match evaluation.best_costs().get(name) {
+            Some(&cost) if evaluation.is_identified(name) => Ok(cost),
+            _ => bail!("--fail-if {}: one label per row does not tell the cost of {name}", self.text),
+        };
+        let (holds, why) = match self.kind {
+            Kind::Drift => (report.traffic.moved, plan::traffic_in_words(&report.traffic).unwrap_or_default()),
+            Kind::CostAbove(bound) => {
+                let cost = known("router")?;
+                (cost > bound, format!("the router costs {} per query", short(cost)))
+            }
+            Kind::RegretAbove(bound) => {
+                known("cell-optimal")?;
+                let regret = evaluation.best_regret().get("cell-optimal").copied().unwrap_or(f64::NAN);
+                (
+                    regret > bound,
+                    format!("the router costs {} more per query than the best action per cell", short(regret)),
+                )
+            }
+            Kind::SavingBelow(bound) => {
+                let (saving, rule) = self.saving(report)?;
+                (saving < bound, format!("the router saves {} against {rule}, the best simple rule", percent(saving)))
+            }
+        };
+        Ok(holds.then(|| format!("{} ({why})", self.text)))
+    }
+
+    /// What the router saves against the simple rule that leaves least to save, as a share of its cost.
+    fn saving(&self, report: &Report) -> anyhow::Result<(f64, String)> {
+        let savings = report.evaluation.savings.iter().flat_map(|savings| savings.iter());
+        match savings.min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) {
+            // Against a rule that costs nothing there is nothing to save.
+            Some((name, saving)) => Ok((saving.share.unwrap_or(saving.estimate.min(0.0)), name.to_owned())),
+            None => bail!("--fail-if {}: one label per row does not tell what the router saves", self.text),
+        }
+    }
+}
+
+/// The conditions that hold, in one line; `None` if none does.
+pub(super) fn judge(conditions: &[Condition], report: &Report) -> anyhow::Result<Option<String>> {
+    let held = conditions.iter().filter_map(|condition| condition.holds(report).transpose());
+    let held = held.collect::<anyhow::Result<Vec<String>>>()?;
+    Ok((!held.is_empty()).then(|| held.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_or_refused_with_the_list() {
+        let kind = |text: &str| text.parse::<Condition>().map(|condition| condition.kind);
+        assert_eq!(kind("saving < 0"), Ok(Kind::SavingBelow(0.0)));
+        assert_eq!(kind("saving<0.02"), Ok(Kind::SavingBelow(0.02)));
+        assert_eq!(kind("cost>0.3"), Ok(Kind::CostAbove(0.3)));
+        assert_eq!(kind("regret>1e-3"), Ok(Kind::RegretAbove(0.001)));
+        assert_eq!(kind("drift"), Ok(Kind::Drift));
+        for text in ["", "saving", "saving>0", "saving<", "saving<nan", "cost<1", "drift>0", "gain<0"] {
+            assert!(kind(text).unwrap_err().contains("use saving<X"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a loss charges each class, with the classes' names: a matrix of costs is only as right as the order of its columns.
+
+use std::io::{self, Write};
+
+use pointsman::{CostMatrix, Loss, TaskSummary, printable};
+
+use super::number::plain;
+use super::paragraph;
+use super::style::{BOLD, DIM, PLAIN, WARN};
+use super::table::Grid;
+
+/// Classes shown of a matrix that names them itself; one that does not is shown whole.
+const SHOWN: usize = 12;
+
+/// Writes the costs by act and class, if the loss depends on which class is which; a blank line follows.
+pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String]) -> io::Result<()> {
+    if let Some((class, penalty)) = task.loss.parse().ok().and_then(|loss: Loss| loss.penalised_class()) {
+        let class = printable(&classes[class]);
+        paragraph(&mut out, 0, &format!("Wrongly answering {class} costs {}, any other error 1.", plain(penalty)))?;
+        return writeln!(out);
+    }
+    let Some(matrix) = &task.cost_matrix else { return Ok(()) };
+    grid(&mut out, matrix)?;
+    // The positive class of fn-fp and three-part is part of their definition.
+    if !matrix.classes_named && task.loss.parse::<Loss>().is_err() {
+        let text = format!(
+            "{WARN}The matrix names no classes: its columns were taken in the router's order, as shown. To bind them, write \
+             classes = [{}] below [loss], in the order of the columns.{WARN:#}",
+            classes.iter().map(|class| format!("{:?}", printable(class))).collect::<Vec<_>>().join(", ")
+        );
+        paragraph(&mut out, 2, &text)?;
+    }
+    writeln!(out)
+}
+
+fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
+    let mut grid = Grid::new().text("true class").numbers(matrix.acts.iter().map(|act| format!("cost of {act}")));
+    let shown = if matrix.classes_named { SHOWN } else { usize::MAX };
+    for (place, class) in matrix.classes.iter().enumerate().take(shown) {
+        let costs = matrix.cost.iter().map(|row| (plain(row[place]), PLAIN));
+        grid.row([(class.clone(), BOLD)].into_iter().chain(costs));
+    }
+    grid.write(&mut *out)?;
+    if matrix.classes.len() > shown {
+        writeln!(out, "  {DIM}… and {} more classes, found by their names{DIM:#}", matrix.classes.len() - shown)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! Hard caps: never exceeded, used up where they are wanted, and spent where they save most.
+
+use pointsman::{Action, Bid, CapRule, CapSize, Caps, Loss, Oracle, Partition, Policy, Router, Table, Tally, Task};
+
+use crate::world::{Rng, table};
+
+/// A task with so many routes to be capped, called a, b, c.
+fn task(routes: usize) -> Task {
+    let priced = [0.02, 0.05, 0.01];
+    (0..routes).fold(Task::new(Loss::brier()), |task, route| {
+        task.route(["a", "b", "c"][route], Oracle::bayes(), priced[route]).unwrap()
+    })
+}
+
+fn caps(task: &Task, most: &[u64]) -> Caps {
+    Caps::new(task, ["a", "b", "c"].into_iter().zip(most.iter().map(|&n| CapSize::Queries(n)))).unwrap()
+}
+
+/// What each bid gets.
+fn given(caps: &Caps, bids: &[Bid]) -> (Vec<usize>, CapRule) {
+    let scan = |see: &mut dyn FnMut(&Bid)| {
+        bids.iter().for_each(see);
+        Ok::<(), std::convert::Infallible>(())
+    };
+    let Ok(mut rule) = CapRule::find(caps, bids.len() as u64, scan);
+    let given = bids.iter().map(|bid| rule.give(bid)).collect();
+    (given, rule)
+}
+
+/// Bids of random costs; with `steps`, of few different ones, so that ties are common.
+fn random_bids(rng: &mut Rng, n: usize, places: usize, steps: Option<usize>) -> Vec<Bid> {
+    let mut draw = || steps.map_or(rng.uniform(), |steps| rng.below(steps) as f64 / 4.0);
+    let mut bids: Vec<Bid> = Vec::new();
+    for _ in 0..n {
+        let mut bid = Bid::default();
+        bid.costs[..=places].iter_mut().for_each(|cost| *cost = draw());
+        // Those who want an action without a cap do not bid.
+        let best = (0..places).min_by(|&a, &b| bid.costs[a].total_cmp(&bid.costs[b])).unwrap();
+        bid.costs[best] = bid.costs[best].min(bid.costs[places]);
+        bid.wanted = best as u8;
+        bids.push(bid);
+    }
+    bids.iter_mut().for_each(|bid| bid.key = rng.next());
+    bids
+}
+
+/// The least total cost of any way to keep the caps.
+fn least_cost(bids: &[Bid], most: &[u64]) -> f64 {
+    let Some((bid, rest)) = bids.split_first() else { return 0.0 };
+    let places = most.len();
+    let mut least = f64::INFINITY;
+    for (place, cost) in bid.costs[..=places].iter().enumerate() {
+        let mut left = most.to_vec();
+        if let Some(left) = left.get_mut(place) {
+            if *left == 0 {
+                continue;
+            }
+            *left -= 1;
+        }
+        least = least.min(cost + least_cost(rest, &left));
+    }
+    least
+}
+
+#[test]
+fn no_other_way_to_keep_the_caps_costs_less() {
+    let mut rng = Rng::new(1);
+    for round in 0..600 {
+        let places = 1 + round % 3;
+        let n = [9, 8, 6][places - 1];
+        let bids = random_bids(&mut rng, n, places, [None, Some(5)][round / 3 % 2]);
+        let most: Vec<u64> = (0..places).map(|_| rng.below(4) as u64).collect();
+        let (given, rule) = given(&caps(&task(places), &most), &bids);
+        let cost: f64 = bids.iter().zip(&given).map(|(bid, &place)| bid.costs[place]).sum();
+        let least = least_cost(&bids, &most);
+        // Both are sums of at most nine costs from 0 to 2: they differ by rounding alone.
+        assert!((cost - least).abs() < 1e-9, "round {round}: {cost} instead of {least} with {most:?}: {bids:?}");
+        for (place, &most) in most.iter().enumerate() {
+            assert!(given.iter().filter(|&&given| given == place).count() as u64 <= most);
+        }
+        assert!(rule.is_kept());
+    }
+}
+
+#[test]
+fn one_cap_goes_to_the_largest_gaps() {
+    let mut rng = Rng::new(2);
+    for most in [0, 1, 37, 999, 1000, 5000] {
+        let bids = random_bids(&mut rng, 1000, 1, None);
+        let (given, rule) = given(&caps(&task(1), &[most]), &bids);
+        let mut gaps: Vec<f64> = bids.iter().map(|bid| bid.costs[1] - bid.costs[0]).collect();
+        gaps.sort_by(|a, b| b.total_cmp(a));
+        let granted = given.iter().filter(|&&given| given == 0).count() as u64;
+        // Some bids are ties: they want the route, and lose nothing without it.
+        let gaining = gaps.iter().filter(|gap| **gap > 0.0).count() as u64;
+        assert!(granted <= most && granted >= most.min(gaining), "{granted} of {most}");
+        let threshold = gaps.get(most as usize).copied().unwrap_or(-1.0);
+        for (bid, given) in bids.iter().zip(&given) {
+            let gap = bid.costs[1] - bid.costs[0];
+            assert!(gap >= threshold - 1e-12 || *given == 1);
+            assert!(gap <= threshold + 1e-12 || *given == 0);
+        }
+        assert_eq!(rule.uses()[0].wanted, 1000);
+    }
+}
+
+#[test]
+fn the_order_of_rows_does_not_matter() {
+    let mut rng = Rng::new(3);
+    for steps in [None, Some(3)] {
+        let bids = random_bids(&mut rng, 500, 2, steps);
+        let caps = caps(&task(2), &[60, 45]);
+        let by_key = |bids: &[Bid]| {
+            let mut found: Vec<(u64, usize)> = bids.iter().map(|bid| bid.key).zip(given(&caps, bids).0).collect();
+            found.sort_unstable();
+            found
+        };
+        let wanted = by_key(&bids);
+        for _ in 0..5 {
+            let mut shuffled = bids.clone();
+            rng.shuffle(&mut shuffled);
+            assert_eq!(by_key(&shuffled), wanted);
+        }
+    }
+}
+
+/// Rows that are alike in everything, keys included, are still counted one by one.
+#[test]
+fn caps_are_exact_among_rows_that_are_alike() {
+    let bid = Bid { costs: [0.1, 0.3, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], key: 7, wanted: 0 };
+    let bids = vec![bid; 100];
+    let (given, rule) = given(&caps(&task(2), &[30, 25]), &bids);
+    let count = |place: usize| given.iter().filter(|&&given| given == place).count();
+    assert_eq!([count(0), count(1), count(2)], [30, 25, 45]);
+    let prices: Vec<f64> = rule.uses().iter().map(|used| used.price).collect();
+    assert!((prices[0] - 0.6).abs() < 1e-9 && (prices[1] - 0.4).abs() < 1e-9, "{prices:?}");
+}
+
+fn world(rows: usize, seed: u64, labels: usize) -> Table {
+    let mut rng = Rng::new(seed);
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let (truth, noise) = (rng.dist(3), rng.dist(3));
+        probs.push((0..3).map(|class| 0.5 * truth[class] + 0.5 * noise[class]).collect());
+        votes.push(rng.votes(&truth, labels));
+    }
+    table(3, &probs, &votes)
+}
+
+/// Decides a table with caps, in batches of so many rows.
+fn decide_capped(policy: &Policy, caps: &Caps, queries: &Table) -> (Vec<String>, Vec<Option<String>>, Tally, CapRule) {
+    let mut decisions = policy.decide_batch(queries).unwrap();
+    let keys = policy.cap_keys_of_table(queries, None).unwrap();
+    let bids = policy.bids(caps, &decisions, &keys);
+    let scan = |see: &mut dyn FnMut(&Bid)| {
+        bids.iter().for_each(see);
+        Ok::<(), std::convert::Infallible>(())
+    };
+    let Ok(mut rule) = CapRule::find(caps, queries.rows() as u64, scan);
+    policy.apply_caps(&mut rule, &mut decisions, &keys);
+    let mut tally = Tally::default();
+    tally.add(policy, &decisions);
+    let rows = || (0..queries.rows()).map(|row| policy.row(&decisions, row));
+    let wanted = rows().map(|d| d.wanted().map(|action| action.to_string())).collect();
+    (rows().map(|d| d.action().to_string()).collect(), wanted, tally, rule)
+}
+
+#[test]
+fn policies_keep_caps_exactly_whatever_decides_and_however_it_is_priced() {
+    let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
+    let few = world(600, 1, 1);
+    let base = || Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.02).unwrap();
+    let two = || base().route("b", Oracle::panel(1, pointsman::Aggregate::Mean).unwrap(), 0.0).unwrap();
+    for (table, partition, task) in [
+        (&calibration, "top-class:4", base().abstain(0.5).unwrap()),
+        (&calibration, "confidence:1", base()),
+        (&calibration, "forest:20", base().abstain(0.5).unwrap()),
+        (&calibration, "forest:20", two().abstain(0.5).unwrap()),
+        (&calibration, "top-class:4", two().budget(0.5).unwrap()),
+        (&calibration, "top-class:4", base().target_loss(0.53).unwrap()),
+        (&few, "top-class:4", base().abstain(0.4).unwrap()),
+    ] {
+        let router = Router::calibrate(table, &partition.parse::<Partition>().unwrap()).unwrap();
+        let policy = router.policy(&task).unwrap();
+        let plain = policy.decide_batch(&queries).unwrap();
+        let asked = |name: &str, row: usize| policy.row(&plain, row).action() == Action::Route(name);
+        let wanting = (0..queries.rows()).filter(|&row| asked("a", row)).count();
+        for most in [0, 1, wanting / 2, wanting, 10_000] {
+            let caps = Caps::new(&task, [("a", CapSize::Queries(most as u64))]).unwrap();
+            let (actions, wanted, tally, rule) = decide_capped(&policy, &caps, &queries);
+            let granted = actions.iter().filter(|action| *action == "route:a").count();
+            assert_eq!(granted, most.min(wanting), "{partition} {task:?}");
+            assert!(rule.is_kept() && rule.uses()[0].granted == granted as u64);
+            for row in 0..queries.rows() {
+                let before = policy.row(&plain, row).action().to_string();
+                // Whoever wants no capped route is left alone, and whoever is moved is told what was wanted.
+                assert!(before == actions[row] || before == "route:a" && wanted[row].as_deref() == Some("route:a"));
+                assert_eq!(wanted[row].is_some(), before != actions[row]);
+            }
+            let summary = tally.summary(&policy);
+            assert_eq!(summary.capped.as_ref().map_or(0, |capped| capped.moved) as usize, wanting - granted);
+            let share = summary.shares.get("route:a").copied().unwrap_or(0.0);
+            assert!((share - granted as f64 / queries.rows() as f64).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn both_of_two_capped_routes_keep_their_caps() {
+    let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
+    let task = Task::new(Loss::brier())
+        .route("a", Oracle::bayes(), 0.05)
+        .and_then(|task| task.route("b", Oracle::panel(2, pointsman::Aggregate::Mean)?, 0.0))
+        .and_then(|task| task.abstain(0.55))
+        .unwrap();
+    for partition in ["top-class:4", "forest:20"] {
+        let router = Router::calibrate(&calibration, &partition.parse::<Partition>().unwrap()).unwrap();
+        let policy = router.policy(&task).unwrap();
+        let caps = Caps::new(&task, [("b", CapSize::Percent(10.0)), ("a", CapSize::Queries(30))]).unwrap();
+        let (actions, _, tally, rule) = decide_capped(&policy, &caps, &queries);
+        let count = |name: &str| actions.iter().filter(|action| *action == name).count();
+        assert!(count("route:a") <= 30 && count("route:b") <= 70, "{partition}");
+        // What is full has a price, what has none is not full.
+        for (used, most) in rule.uses().iter().zip([30, 70]) {
+            assert_eq!(used.most, most);
+            assert!(used.price == 0.0 || used.granted == used.most, "{partition}: {used:?}");
+        }
+        let cost = tally.summary(&policy).expected_cost.unwrap();
+        assert!(cost.get("router") <= cost.get("always-predict"));
+    }
+}
+
+#[test]
+fn percentages_are_rounded_down_and_nonsense_is_refused() {
+    let of = |text: &str, rows: u64| text.parse::<CapSize>().unwrap().of(rows);
+    assert_eq!([of("29%", 100), of("5%", 199), of("0.1 %", 999), of("100%", 7), of("12", 5)], [29, 9, 0, 7, 12]);
+    for text in ["", "-1", "5.5", "101%", "-1%", "nan%", "%", "5 per cent", "1e3"] {
+        let reason = text.parse::<CapSize>().unwrap_err().to_string();
+        assert!(reason.contains("is not a cap"), "{reason}");
+    }
+    let task = task(1);
+    let one = || CapSize::Queries(1);
+    for (given, word) in [
+        (vec![("nobody", one())], "no route is called \"nobody\""),
+        (vec![("a", one()), ("a", one())], "two caps"),
+        (vec![], "from 1 to"),
+    ] {
+        let reason = Caps::new(&task, given).unwrap_err().to_string();
+        assert!(reason.contains(word), "{reason}");
+    }
+}

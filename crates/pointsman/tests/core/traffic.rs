@@ -1,0 +1,143 @@
+//! Traffic that has moved: seen where it matters, and not called so where it has not.
+
+use std::fs;
+use std::path::Path;
+
+use pointsman::{Loss, Oracle, Partition, Router, TRAFFIC_DOUBT, Table, Task, TrafficShift, share_limits};
+use serde_json::Value;
+
+use crate::world::{Rng, table};
+
+#[test]
+fn limits_of_shares_agree_with_the_golden_case() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/production-traffic.json");
+    let golden: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let case = &golden["cases"][0];
+    let counts: Vec<f64> = case["reference"].as_array().unwrap().iter().map(|n| n.as_f64().unwrap()).collect();
+    let rows: f64 = counts.iter().sum();
+    let (delta, tolerance) = (case["delta"].as_f64().unwrap(), 1.0 + case["rho"].as_f64().unwrap());
+    for (cell, &count) in counts.iter().enumerate() {
+        let [low, high] = share_limits(count, rows, delta);
+        let near = |wanted: &Value, found: f64| {
+            let wanted = wanted.as_f64().unwrap();
+            assert!((wanted - found).abs() <= 1e-9 * wanted.abs().max(1.0), "cell {cell}: {found} for {wanted}");
+        };
+        near(&case["limits"][cell][0], low);
+        near(&case["limits"][cell][1], high);
+        near(&case["more_than"][cell], high * tolerance);
+        near(&case["less_than"][cell], low / tolerance);
+    }
+}
+
+/// Predictions of three classes; the first class is on top in a share that can be asked for, else all are alike.
+fn rows(n: usize, first: Option<f64>, rng: &mut Rng) -> Table {
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for _ in 0..n {
+        let mut p = rng.dist(3);
+        p.sort_by(|a, b| b.total_cmp(a));
+        let class = match first {
+            Some(share) if rng.uniform() < share => 0,
+            Some(_) => 1 + rng.below(2),
+            None => rng.below(3),
+        };
+        p.swap(0, class);
+        votes.push(rng.votes(&p, 2));
+        probs.push(p);
+    }
+    table(3, &probs, &votes)
+}
+
+fn shift(router: &Router, queries: &Table) -> TrafficShift {
+    let policy = router.policy(&Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap()).unwrap();
+    let mut traffic = router.traffic();
+    // In two batches, as it comes from a file.
+    traffic.add(&policy, queries, &policy.decide_batch(queries).unwrap()).unwrap();
+    traffic.compare()
+}
+
+#[test]
+fn traffic_like_the_calibration_rows_is_not_called_moved_too_often() {
+    let (runs, mut rng) = (300, Rng::new(1));
+    for (partition, calibration, batch) in [("top-class:4", 300, 1000), ("confidence:20", 1000, 10_000)] {
+        let mut alarms = 0;
+        for _ in 0..runs {
+            let router = Router::calibrate(&rows(calibration, None, &mut rng), &partition.parse().unwrap()).unwrap();
+            alarms += usize::from(shift(&router, &rows(batch, None, &mut rng)).moved);
+        }
+        // Two standard errors of 300 runs beside the doubt allowed; in fact the tolerance leaves far fewer.
+        let allowed = TRAFFIC_DOUBT + 2.0 * (TRAFFIC_DOUBT * (1.0 - TRAFFIC_DOUBT) / runs as f64).sqrt();
+        assert!(alarms as f64 / runs as f64 <= allowed, "{partition}: {alarms} of {runs}");
+    }
+}
+
+#[test]
+fn a_doubled_share_is_seen_and_named() {
+    let (runs, mut rng) = (60, Rng::new(2));
+    let mut seen = 0;
+    for _ in 0..runs {
+        let router = Router::calibrate(&rows(1000, Some(0.1), &mut rng), &Partition::top_class(1)).unwrap();
+        let found = shift(&router, &rows(1000, Some(0.2), &mut rng));
+        seen += usize::from(found.moved);
+        if found.moved {
+            let share = &found.shares[0];
+            assert_eq!((share.cell, share.confidence), (0, None), "{found:?}");
+            assert!(share.share > 1.25 * share.calibration && share.p_value < TRAFFIC_DOUBT);
+            let [low, high] = share.calibration_limits;
+            assert!(low < share.calibration && share.calibration < high);
+        }
+    }
+    // The ratio 2/1.25 of shares of 100 and 200 rows is 3.8 standard errors, of which 2.6 are needed: seen in .9 of the runs; two
+    // standard errors of 60 runs are .08.
+    assert!(seen as f64 / runs as f64 > 0.8, "{seen} of {runs}");
+}
+
+#[test]
+fn a_shift_of_confidence_inside_a_cell_is_seen() {
+    let mut rng = Rng::new(3);
+    let calibration = rows(1000, None, &mut rng);
+    let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
+    let queries = rows(4000, None, &mut rng);
+    // The same classes on top, only the less confident half of the queries.
+    let mut confident: Vec<usize> = (0..queries.rows()).collect();
+    confident.sort_by(|&a, &b| queries.peak(a).confidence.total_cmp(&queries.peak(b).confidence));
+    let kept: Vec<f64> = confident[..2000].iter().flat_map(|&row| queries.prediction(row).to_vec()).collect();
+    let kept = Table::new(queries.classes().to_vec(), kept).unwrap();
+    let found = shift(&router, &kept);
+    assert!(found.moved && found.shares.iter().any(|share| share.confidence.is_some()), "{found:?}");
+}
+
+#[test]
+fn forests_are_compared_by_confidence() {
+    let mut rng = Rng::new(4);
+    let router = Router::calibrate(&rows(600, None, &mut rng), &"forest:20".parse().unwrap()).unwrap();
+    assert!(!shift(&router, &rows(2000, None, &mut rng)).moved);
+    let sure = Table::new(["ant", "bee", "cat"], [0.98, 0.01, 0.01].repeat(500)).unwrap();
+    assert!(shift(&router, &sure).moved);
+}
+
+#[test]
+fn a_limit_is_called_missed_only_on_other_traffic() {
+    let (runs, mut rng) = (200, Rng::new(5));
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.0).unwrap().budget(0.2).unwrap();
+    let mut missed = 0;
+    for run in 0..=runs {
+        let router = Router::calibrate(&rows(500, None, &mut rng), &Partition::top_class(5)).unwrap();
+        let policy = router.policy(&task).unwrap();
+        let mut queries = rows(2000, None, &mut rng);
+        if run == runs {
+            queries = Table::new(["ant", "bee", "cat"], [0.4, 0.3, 0.3].repeat(2000)).unwrap();
+        }
+        let decisions = policy.decide_batch(&queries).unwrap();
+        let mut traffic = router.traffic();
+        traffic.add(&policy, &queries, &decisions).unwrap();
+        let routed = (0..queries.rows()).filter(|&row| policy.row(&decisions, row).code() == Some(1)).count();
+        let differs = traffic.departs_from(policy.surcharge().unwrap().share, routed as f64 / queries.rows() as f64);
+        if run < runs {
+            missed += usize::from(differs);
+        } else {
+            assert!(differs, "{routed} of {} routed", queries.rows());
+        }
+    }
+    // One in a hundred by chance, and two standard errors of 200 runs.
+    assert!(missed as f64 / f64::from(runs) <= 0.01 + 2.0 * (0.01_f64 * 0.99 / f64::from(runs)).sqrt(), "{missed}");
+}
