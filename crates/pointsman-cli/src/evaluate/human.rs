@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{CalibrationError, Named};
+use pointsman::CalibrationError;
 use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;

@@ -506,6 +506,6 @@ fn corrected_costs_are_near_the_truth() {
         assert_eq!(swept[0].best_costs().get("router"), votes.best_costs().get("router"));
         let grid = replay.price_grid(&policy, &[CellId(0)], 4).unwrap();
         let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
-        assert!(grid.corrected && Some(&grid.router[own]) == votes.best_costs().get("router"));
+        assert!(grid.corrected && grid.router[own].as_ref() == votes.best_costs().get("router"));
     }
 }

@@ -246,7 +246,7 @@ fn one_query_a_batch_and_a_replay_agree() {
         let grid = replay.price_grid(&policy, &[CellId(0)], 5).unwrap();
         let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
         close(
-            grid.router[own],
+            grid.router[own].unwrap(),
             *evaluation.best_costs().get("router").unwrap(),
             1e-12,
             "the grid at the task's prices",
