@@ -74,14 +74,14 @@ fn every_pair_of_prices_is_the_repriced_policy() {
             let evaluation = replay.evaluate(&repriced).unwrap();
             let here = r * n + a;
             let close = |found: f64, wanted: Option<&f64>| (found - wanted.copied().unwrap_or(0.0)).abs() < 1e-12;
-            assert!(close(grid.router[here], evaluation.best_costs().get("router")), "{route:?} {abstain:?}");
+            assert!(close(grid.router[here].unwrap(), evaluation.best_costs().get("router")), "{route:?} {abstain:?}");
             assert!(
                 close(grid.cell_optimal[here], evaluation.best_costs().get("cell-optimal")),
                 "{route:?} {abstain:?}"
             );
-            assert!(close(grid.predicted[here], evaluation.shares.get("predict")), "{route:?} {abstain:?}");
-            assert!(close(grid.routed[here], evaluation.shares.get("route:expert")), "{route:?} {abstain:?}");
-            assert!(close(grid.abstained[here], evaluation.shares.get("abstain")), "{route:?} {abstain:?}");
+            assert!(close(grid.predicted[here].unwrap(), evaluation.shares.get("predict")), "{route:?} {abstain:?}");
+            assert!(close(grid.routed[here].unwrap(), evaluation.shares.get("route:expert")), "{route:?} {abstain:?}");
+            assert!(close(grid.abstained[here].unwrap(), evaluation.shares.get("abstain")), "{route:?} {abstain:?}");
             let letter = |cell| repriced.cell(cell).unwrap().action().to_string().chars().next().unwrap();
             assert_eq!(grid.actions[here], CELLS.map(letter).iter().collect::<String>(), "{route:?} {abstain:?}");
         }
