@@ -175,6 +175,7 @@ def read(
     format: str | None = None,
     delimiter: str | None = None,
     first_labels: int | None = None,
+    without: Sequence[str] = (),
 ) -> dict[str, Any]: ...
 
 class Policy:

@@ -1,6 +1,6 @@
 """Files as arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +39,7 @@ def read(
     format: str | None = None,
     delimiter: str | None = None,
     first_labels: int | None = None,
+    without: Sequence[str] = (),
 ) -> Arrays:
     """Reads a table as the command line does: CSV, JSONL, Parquet, Arrow or npz.
 
@@ -59,6 +60,8 @@ def read(
     first_labels:
         Keep only so many labels of every item, the first in the file's order: the cure where labelling went on until annotators
         agreed. For votes given as labels or annotations.
+    without:
+        Names of annotators whose labels are left out, all of them; rows that nobody else labelled are dropped.
 
     Examples
     --------
@@ -83,6 +86,7 @@ def read(
         format=format,
         delimiter=delimiter,
         first_labels=first_labels,
+        without=[without] if isinstance(without, str) else list(without),
     )
     features = None
     if "features" in found:

@@ -111,7 +111,12 @@ def test_files_are_read_under_other_names(tmp_path):
     rows = pointsman.read(table, **named)
     assert (rows.classes, rows.ids, rows.probs.tolist()) == (["no", "yes"], ["q", "r"], [[0.9, 0.1], [0.2, 0.8]])
     assert pointsman.read(table, annotations=labels, first_labels=1, **named).votes.tolist() == [[1, 0], [0, 1]]
+    signed = tmp_path / "signed.csv"
+    signed.write_text("id;label;annotator\nr;yes;ann\nq;no;ann\nr;no;bob\n")
+    assert pointsman.read(table, annotations=signed, without=["ann"], **named).votes.tolist() == [[1, 0]]
+    assert pointsman.read(table, annotations=signed, without="bob", **named).votes.tolist() == [[1, 0], [0, 1]]
     for wrong, message in [
+        ({"annotations": signed, "without": ["cy"]}, "no annotator is called .*there are ann, bob"),
         ({"columns": {"prob": "p"}}, "unknown key"),
         ({"columns": {"probs": ""}}, "no name"),
         ({"columns": {"probs": "q_"}}, "no predictions.*in Python columns={'probs': NAME}"),

@@ -13,7 +13,7 @@ use crate::error::{Refusal, failed, refused};
 /// Reads a table, with labels from a long table if one is given, and only the rows that pass all filters.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
-#[pyo3(signature = (path, *, annotations = None, filters = Vec::new(), columns = Vec::new(), format = None, delimiter = None, first_labels = None))]
+#[pyo3(signature = (path, *, annotations = None, filters = Vec::new(), columns = Vec::new(), format = None, delimiter = None, first_labels = None, without = Vec::new()))]
 pub(crate) fn read<'py>(
     py: Python<'py>,
     path: PathBuf,
@@ -23,6 +23,7 @@ pub(crate) fn read<'py>(
     format: Option<&str>,
     delimiter: Option<&str>,
     first_labels: Option<i64>,
+    without: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let filters = filters.into_iter().map(|(column, value)| Filter::new(column, value)).collect();
     let need = if annotations.is_some() { Need::Votes } else { Need::default() };
@@ -36,8 +37,17 @@ pub(crate) fn read<'py>(
         u32::try_from(k).ok().and_then(NonZeroU32::new).ok_or_else(|| refused(Refusal::new(reason)))
     };
     let first_labels = first_labels.map(count).transpose()?;
-    let options =
-        ReadOptions { annotations, filters, need, columns, format, delimiter, first_labels, ..ReadOptions::default() };
+    let options = ReadOptions {
+        annotations,
+        filters,
+        need,
+        columns,
+        format,
+        delimiter,
+        first_labels,
+        without,
+        ..ReadOptions::default()
+    };
     let frame = py.detach(|| pointsman_table::read_frame(&path, &options)).map_err(failed)?;
     let Frame { table, ids, .. } = frame;
     let (rows, classes) = (table.rows(), table.classes().len());

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ::csv::ByteRecord;
 use arrow_array::RecordBatch;
+use pointsman::Annotations;
 
 use crate::arrow_value;
 use crate::batch::Raw;
@@ -35,6 +36,45 @@ pub(crate) struct Join {
     /// Label counts, item by item.
     counts: Vec<u32>,
     classes: usize,
+    /// Who gave which label, if annotators are named.
+    named: Option<NamedLabels>,
+}
+
+/// The labels of every item in the order of the file, with their annotators.
+struct NamedLabels {
+    annotators: Vec<String>,
+    /// Where each item's labels start, and where the last item's end.
+    starts: Vec<usize>,
+    /// Annotator and class.
+    labels: Vec<(u32, u32)>,
+}
+
+impl NamedLabels {
+    /// Groups labels, each with its item, by item. Annotators without any are forgotten.
+    fn new(mut annotators: Vec<String>, items: usize, given: &[(u32, u32, u32)]) -> Self {
+        let mut has_labels = vec![false; annotators.len()];
+        given.iter().for_each(|(_, annotator, _)| has_labels[*annotator as usize] = true);
+        let number = |annotator: u32| has_labels[..annotator as usize].iter().filter(|has_labels| **has_labels).count();
+        let numbers: Vec<u32> = (0..annotators.len() as u32).map(|annotator| number(annotator) as u32).collect();
+        let mut places = 0..annotators.len();
+        annotators.retain(|_| places.next().is_some_and(|place| has_labels[place]));
+        let mut starts = vec![0; items + 1];
+        given.iter().for_each(|(item, ..)| starts[*item as usize + 1] += 1);
+        for item in 0..items {
+            starts[item + 1] += starts[item];
+        }
+        let (mut next, mut labels) = (starts.clone(), vec![(0, 0); given.len()]);
+        for &(item, annotator, class) in given {
+            let place = &mut next[item as usize];
+            labels[*place] = (numbers[annotator as usize], class);
+            *place += 1;
+        }
+        Self { annotators, starts, labels }
+    }
+
+    fn of_item(&self, item: usize) -> &[(u32, u32)] {
+        &self.labels[self.starts[item]..self.starts[item + 1]]
+    }
 }
 
 /// Names and their numbers, in the order in which they came.
@@ -54,6 +94,13 @@ impl Names {
 
     fn get(&self, name: &str) -> Option<usize> {
         self.0.get(name).map(|&number| number as usize)
+    }
+
+    /// All names in the order of their numbers.
+    fn in_order(self) -> Vec<String> {
+        let mut names: Vec<(String, u32)> = self.0.into_iter().collect();
+        names.sort_unstable_by_key(|(_, number)| *number);
+        names.into_iter().map(|(name, _)| name).collect()
     }
 }
 
@@ -78,6 +125,9 @@ impl Join {
             counts: Vec::new(),
             annotators: Names::default(),
             seen: HashMap::default(),
+            without: &options.without,
+            is_left_out: Vec::new(),
+            labelled: Vec::new(),
         };
         let name = input.name.clone();
         guarded(&name, || match input.format {
@@ -94,13 +144,18 @@ impl Join {
         if counter.items.is_empty() {
             return Err(Error::file(&name, "has no rows: there must be at least one annotation"));
         }
-        let Counter { ids, items, counts, .. } = counter;
-        Ok(Self { name, ids, items, counts, classes: classes.len() })
+        counter.check_left_out(&name)?;
+        let Counter { ids, items, counts, annotators, labelled, .. } = counter;
+        let names = annotators.in_order();
+        let named = (!names.is_empty()).then(|| NamedLabels::new(names, items.len(), &labelled));
+        Ok(Self { name, ids, items, counts, classes: classes.len(), named })
     }
 
-    /// Gives the rows their votes. After the table's `last` rows every annotation must have found its row.
-    pub(crate) fn votes(&mut self, table: &str, raw: &mut Raw, last: bool) -> Result<()> {
+    /// Gives the rows their votes, and drops rows whose only annotators are left out. After the table's `last` rows every annotation
+    /// must have found its row.
+    pub(crate) fn votes(&mut self, table: &str, raw: &mut Raw, last: bool) -> Result<Option<Annotations>> {
         raw.votes.reserve(raw.ids.len() * self.classes);
+        let mut items = Vec::with_capacity(raw.ids.len());
         for (i, id) in raw.ids.iter().enumerate() {
             let at = RowAt { file: table, row: raw.rows[i], line: raw.lines.get(i).copied() };
             let Some(item) = self.ids.get(id) else {
@@ -111,6 +166,7 @@ impl Join {
                 return Err(at.row(format!("id {} is also that of {row}: ids must differ", shown(id))));
             }
             raw.votes.extend_from_slice(&self.counts[item * self.classes..][..self.classes]);
+            items.push(item);
         }
         for id in &raw.dropped_ids {
             // Rows count from one; zero stands for any row that was left out.
@@ -129,7 +185,14 @@ impl Join {
             let at = RowAt { file: &self.name, row: self.items[place].first, line: None };
             return Err(at.value(ID, format!("{} is not an id of {table}", shown(id))));
         }
-        Ok(())
+        let has_labels: Vec<bool> =
+            raw.votes.chunks_exact(self.classes).map(|own| own.iter().any(|&n| n > 0)).collect();
+        raw.keep(&has_labels);
+        let Some(named) = &self.named else { return Ok(None) };
+        let kept = items.iter().zip(&has_labels).filter(|(_, has_labels)| **has_labels);
+        let rows = kept.map(|(&item, _)| named.of_item(item).iter().copied());
+        let annotations = Annotations::new(named.annotators.iter().map(String::as_str), rows);
+        annotations.map(Some).map_err(|error| Error::file(&self.name, error.to_string()))
     }
 }
 
@@ -145,6 +208,11 @@ struct Counter<'a> {
     annotators: Names,
     /// Which annotator labelled which item, with the row: an annotator asked twice is not two independent annotators.
     seen: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
+    /// Names whose labels do not count, and for each annotator whether theirs is among them.
+    without: &'a [String],
+    is_left_out: Vec<bool>,
+    /// Item, annotator and class of every label that counts, if annotators are named.
+    labelled: Vec<(u32, u32, u32)>,
 }
 
 /// Where the three columns stand.
@@ -187,11 +255,17 @@ impl Counter<'_> {
             return Err(at.value(LABEL, format!("label {} is not among the classes ({classes})", shown(&label))));
         };
         let number = self.ids.number(&id);
+        let mut by = None;
         if let Some(annotator) = annotator {
             let Some(annotator) = annotator.text().filter(|name| !name.is_empty()) else {
                 return Err(at.value(ANNOTATOR, "no annotator: name all of them, or drop the column"));
             };
-            if let Some(row) = self.seen.insert((number, self.annotators.number(&annotator)), at.row) {
+            let who = self.annotators.number(&annotator);
+            if who as usize == self.is_left_out.len() {
+                self.is_left_out.push(self.without.iter().any(|name| *name == annotator));
+            }
+            by = Some(who);
+            if let Some(row) = self.seen.insert((number, who), at.row) {
                 let (who, id) = (shown(&annotator), shown(&id));
                 let reason = format!("{who} labelled id {id} already in row {row}: keep one label an annotator");
                 return Err(at.value(ANNOTATOR, reason));
@@ -203,9 +277,34 @@ impl Counter<'_> {
             self.counts.resize(self.counts.len() + classes, 0);
         }
         let item = &mut self.items[place];
-        if item.room > 0 {
-            item.room -= 1;
+        if item.room == 0 {
+            return Ok(());
+        }
+        // Labels left out take their place among the first ones: which labels follow may depend on what the first ones say.
+        item.room -= 1;
+        if by.is_none_or(|who| !self.is_left_out[who as usize]) {
             self.counts[place * classes + class] += 1;
+            self.labelled.extend(by.map(|who| (number, who, class as u32)));
+        }
+        Ok(())
+    }
+
+    /// Everybody who is to be left out must be there, and somebody else too.
+    fn check_left_out(&self, file: &str) -> Result<()> {
+        if self.without.is_empty() {
+            return Ok(());
+        }
+        if self.is_left_out.is_empty() {
+            return Err(Error::file(file, format!("no column {ANNOTATOR}: nobody can be left out by name")));
+        }
+        if let Some(name) = self.without.iter().find(|name| self.annotators.get(name).is_none()) {
+            let mut known: Vec<&String> = self.annotators.0.keys().collect();
+            known.sort_unstable();
+            let known = listed(&known);
+            return Err(Error::file(file, format!("no annotator is called {}: there are {known}", shown(name))));
+        }
+        if self.is_left_out.iter().all(|left_out| *left_out) {
+            return Err(Error::file(file, "all annotators are left out: keep at least one"));
         }
         Ok(())
     }

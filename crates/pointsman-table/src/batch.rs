@@ -1,6 +1,6 @@
 //! The one form every reader turns its file into, and the one place where that becomes a table.
 
-use pointsman::Table;
+use pointsman::{Annotations, Table};
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Part};
@@ -17,6 +17,10 @@ pub struct Frame {
     pub rows: Vec<u64>,
     /// Whether the file has votes or labels of its own that annotations took the place of.
     pub ignored_votes: bool,
+    /// Who gave which label in which order, if annotations say so.
+    pub annotations: Option<Annotations>,
+    /// How many rows were dropped because all their annotators are left out.
+    pub rows_without_labels: usize,
     /// The file as messages name it.
     file: String,
     /// Each row's line in formats that have lines.
@@ -58,6 +62,8 @@ pub(crate) struct Raw {
     pub(crate) ids: Vec<String>,
     /// The ids of rows that a filter dropped, if the layout wants them.
     pub(crate) dropped_ids: Vec<String>,
+    /// How many rows were dropped because all their annotators are left out.
+    pub(crate) without_labels: usize,
 }
 
 impl Raw {
@@ -77,9 +83,23 @@ impl Raw {
         }
     }
 
+    /// Keeps some of the rows and counts the others as rows without labels.
+    pub(crate) fn keep(&mut self, kept: &[bool]) {
+        let dropped = kept.iter().filter(|kept| !**kept).count();
+        if dropped == 0 {
+            return;
+        }
+        let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, .. } = self;
+        oracles.iter_mut().chain([probs, truth, features, weights]).for_each(|values| keep_rows(values, kept));
+        [rows, lines].into_iter().for_each(|values| keep_rows(values, kept));
+        keep_rows(votes, kept);
+        keep_rows(ids, kept);
+        self.without_labels += dropped;
+    }
+
     /// Checks everything and builds the table. Votes are there if the file has them or `joined` brings them.
     pub(crate) fn build(self, file: &str, layout: &Layout, joined: bool) -> Result<Frame> {
-        let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, .. } = self;
+        let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, without_labels, .. } = self;
         let at = Translator { file, layout, rows: &rows, lines: &lines };
         let table = Table::new(layout.classes.iter().map(String::as_str), probs).map_err(|e| at.error(e))?;
         let table = if layout.votes.is_some() || layout.labels.is_some() || joined {
@@ -113,8 +133,24 @@ impl Raw {
             table = table.with_oracle(name.as_str(), probs).map_err(|e| at.error(e))?;
         }
         let ignored_votes = layout.ignored_votes;
-        Ok(Frame { table, ids: layout.id.map(|_| ids), rows, ignored_votes, file: file.to_owned(), lines })
+        Ok(Frame {
+            table,
+            ids: layout.id.map(|_| ids),
+            rows,
+            ignored_votes,
+            annotations: None,
+            rows_without_labels: without_labels,
+            file: file.to_owned(),
+            lines,
+        })
     }
+}
+
+/// Keeps the values of some rows, of which there are equally many per row.
+fn keep_rows<T>(values: &mut Vec<T>, kept: &[bool]) {
+    let width = values.len() / kept.len();
+    let mut places = 0..values.len();
+    values.retain(|_| places.next().is_some_and(|place| kept[place / width]));
 }
 
 /// Says in the file's terms what the core said in its own.

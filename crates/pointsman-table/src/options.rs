@@ -24,6 +24,9 @@ pub struct ReadOptions {
     /// Keep only so many labels of every item, the first in the file's order: the cure where labelling went on until
     /// annotators agreed. Counts have no order, so votes must be given as labels or annotations.
     pub first_labels: Option<NonZeroU32>,
+    /// Annotators whose labels are left out, all of them, by name: so the number of labels falls by who was asked, not by what was
+    /// said. Rows that nobody else labelled are dropped. Annotations must name their annotators.
+    pub without: Vec<String>,
     /// Which columns must be there, and which are left alone.
     pub need: Need,
     /// The features wanted, without the prefix of wide columns: each must be there, others are left alone. By default
@@ -45,6 +48,7 @@ impl Default for ReadOptions {
             columns: Columns::default(),
             annotations: None,
             first_labels: None,
+            without: Vec::new(),
             need: Need::default(),
             features: None,
             classes: None,

@@ -220,31 +220,46 @@ impl Batches {
     }
 
     fn next_frame(&mut self, want: usize) -> Option<Result<Frame>> {
+        loop {
+            let mut raw = match self.next_rows(want) {
+                Ok(raw) => raw,
+                Err(error) => return Some(Err(error)),
+            };
+            let joined = self.join.as_mut().map(|join| join.votes(&self.name, &mut raw, self.done)).transpose();
+            let annotations = match joined {
+                Ok(found) => found.flatten(),
+                Err(error) => return Some(Err(error)),
+            };
+            self.kept += raw.rows.len() as u64;
+            if self.done && self.kept == 0 {
+                return Some(Err(self.nothing(raw.without_labels)));
+            }
+            if !raw.rows.is_empty() {
+                let frame = raw.build(&self.name, self.source.layout(), self.join.is_some());
+                return Some(frame.map(|mut frame| {
+                    frame.annotations = annotations;
+                    frame
+                }));
+            }
+            // A batch may lose all its rows while others are still to come.
+            if self.done {
+                return None;
+            }
+        }
+    }
+
+    /// Reads rows until there are `want`, or the file ends.
+    fn next_rows(&mut self, want: usize) -> Result<Raw> {
         let mut raw = Raw::new(self.source.layout(), self.room(want));
         while raw.rows.len() < want {
             let limit = self.batch_rows.min(want - raw.rows.len());
             let (source, gate) = (&mut self.source, &mut self.gate);
-            match guarded(&self.name, || source.fill(limit, gate, &mut raw)) {
-                Ok(0) => {
-                    self.done = true;
-                    break;
-                }
-                Ok(_) => {}
-                Err(error) => return Some(Err(error)),
+            if guarded(&self.name, || source.fill(limit, gate, &mut raw))? == 0 {
+                self.done = true;
+                break;
             }
         }
-        self.kept += raw.rows.len() as u64;
-        if self.done && self.kept == 0 {
-            return Some(Err(self.nothing()));
-        }
-        let joined = self.join.as_mut().map(|join| join.votes(&self.name, &mut raw, self.done));
-        if let Some(Err(error)) = joined {
-            return Some(Err(error));
-        }
-        if raw.rows.is_empty() {
-            return None;
-        }
-        Some(raw.build(&self.name, self.source.layout(), self.join.is_some()))
+        Ok(raw)
     }
 
     /// Rows to make room for. A file's own word is trusted as far as a byte a value; beyond that, vectors grow.
@@ -259,8 +274,10 @@ impl Batches {
         rows.min(believable).min(want as u64) as usize
     }
 
-    fn nothing(&self) -> Error {
-        if self.source.progress().rows == 0 {
+    fn nothing(&self, without_labels: usize) -> Error {
+        if without_labels > 0 {
+            Error::file(&self.name, "no row has a label left: everybody who labelled these rows is left out")
+        } else if self.source.progress().rows == 0 {
             Error::file(&self.name, "has no rows: there must be at least one below the header")
         } else {
             self.gate.nothing(&self.name)

@@ -29,9 +29,11 @@
 //! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
 //! same bytes, whatever the order of its rows and the number of threads.
 
+mod annotators;
 mod ballots;
 mod certificate;
 mod diagnose;
+mod e_process;
 mod error;
 mod estimate;
 mod evaluate;
@@ -51,6 +53,7 @@ mod traffic;
 mod votes;
 mod wasserstein;
 
+pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
 pub use certificate::{
     AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan, Together,
 };
@@ -58,6 +61,7 @@ pub use diagnose::{
     Advice, Agreement, AtLimit, Bounds, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis, Enough, Estimate, LeftOut,
     Recommendation, Stopping, SuspectRow, Unanimity, WeakModel, Worth, diagnose, halves,
 };
+pub use e_process::EProcess;
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{

@@ -177,3 +177,63 @@ fn the_first_labels_only() {
         assert!(error.contains(part), "{error}");
     }
 }
+
+/// Names and order are kept, and all labels of somebody can be left out.
+#[test]
+fn annotators_keep_their_names_and_may_be_left_out() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let labels = folder.file("labels.csv", LABELS);
+    let read = |without: &[&str], first: u32| {
+        let without = without.iter().map(|&name| name.to_owned()).collect();
+        let first_labels = NonZeroU32::new(first);
+        let options =
+            ReadOptions { annotations: Some(labels.clone()), first_labels, without, ..ReadOptions::default() };
+        read_frame(&table, &options)
+    };
+    let frame = read(&[], 0).unwrap();
+    let annotations = frame.annotations.as_ref().unwrap();
+    assert_eq!(annotations.names(), ["ann", "bob", "cy"]);
+    let given = |row: usize| annotations.labels(row).iter().map(|l| (l.annotator, l.class)).collect::<Vec<_>>();
+    assert_eq!(
+        (0..3).map(given).collect::<Vec<_>>(),
+        [vec![(0, 0), (1, 1)], vec![(0, 0)], vec![(0, 1), (1, 1), (2, 0)]]
+    );
+    assert_eq!((frame.rows_without_labels, annotations.rows()), (0, 3));
+
+    // Row 2 has labels of ann alone.
+    let frame = read(&["ann"], 0).unwrap();
+    assert_eq!((counts(&frame), frame.rows.clone()), (vec![vec![0, 1], vec![1, 1]], vec![1, 3]));
+    let annotations = frame.annotations.as_ref().unwrap();
+    assert_eq!((frame.rows_without_labels, annotations.rows()), (1, 2));
+    assert_eq!(annotations.names(), ["bob", "cy"]);
+    assert_eq!(annotations.labels(1).iter().map(|l| (l.annotator, l.class)).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
+    assert_eq!(frame.ids.as_deref(), Some(&["1".to_owned(), "3".to_owned()][..]));
+    // The first labels are those that were given first, whoever is left out of them.
+    assert_eq!(counts(&read(&["bob"], 2).unwrap()), [[1, 0], [1, 0], [0, 1]]);
+    for (without, part) in [
+        (vec!["dan"], "no annotator is called \"dan\": there are ann, bob, cy"),
+        (vec!["ann", "bob", "cy"], "all annotators are left out"),
+    ] {
+        let error = read(&without, 0).unwrap_err().to_string();
+        assert!(error.contains("labels.csv") && error.contains(part), "{error}");
+    }
+    let unnamed = folder.file("unnamed.csv", "id,label\n1,cat\n2,cat\n3,dog\n");
+    let options = ReadOptions { annotations: Some(unnamed), without: vec!["ann".into()], ..ReadOptions::default() };
+    let error = read_frame(&table, &options).unwrap_err().to_string();
+    assert!(error.contains("unnamed.csv: no column annotator"), "{error}");
+    let only = folder.file("only.csv", "annotator,id,label\nann,1,cat\nann,2,cat\nann,3,dog\nbob,4,cat\n");
+    let more = folder.file("more.csv", format!("{TABLE}4,1,0,c\n"));
+    let options = ReadOptions {
+        annotations: Some(only),
+        without: vec!["ann".into()],
+        filters: vec!["split=a".parse().unwrap()],
+        ..ReadOptions::default()
+    };
+    let error = read_frame(&more, &options).unwrap_err().to_string();
+    assert!(error.contains("no row has a label left"), "{error}");
+    // Batches of which some lose all their rows.
+    let options = ReadOptions { filters: Vec::new(), batch_rows: 1, ..options };
+    let frames: Vec<Frame> = pointsman_table::batches(&more, &options).unwrap().map(Result::unwrap).collect();
+    assert_eq!(frames.iter().map(|frame| frame.rows.clone()).collect::<Vec<_>>(), [[4]]);
+}

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DATA: [&str; 12] = [
+const DATA: [&str; 14] = [
+    "annotators",
     "ballots",
+    "e_process",
     "error",
     "forest",
     "mix",

@@ -1,5 +1,6 @@
 //! The core's tests that need no files but the golden cases and the sources themselves.
 
+mod annotators;
 mod arrays;
 mod caps;
 mod cells;

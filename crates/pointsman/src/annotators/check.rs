@@ -1,0 +1,146 @@
+//! Which annotators' labels should be left out.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::statistics::{AnnotatorStatistics, Suspicion};
+use super::{Annotations, NamedLabel};
+use crate::error::{Error, Result};
+use crate::table::Table;
+
+/// An annotator who labels independently is suspected with this probability at most.
+const FALSE_ALARM: f64 = 0.05;
+
+/// If all label independently, this many of them are suspected in expectation at most.
+const FALSE_ALARMS: f64 = 1.0;
+
+/// Classes with a smaller share of the labels are not looked at one by one.
+const LEAST_CLASS_SHARE: f64 = 0.05;
+
+/// One annotator, beside the others on the same items. The three means are zero, up to chance, if all labels of an item are
+/// independent draws from one law.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Annotator {
+    /// The name.
+    pub annotator: String,
+    /// How many labels were given.
+    pub votes: usize,
+    /// How far the labels agree with those of others more than these do among themselves; unknown without items of three labels.
+    pub agreement: Option<f64>,
+    /// How far the labels agree with the one before more than others agree among themselves; unknown if never after others.
+    pub follows: Option<f64>,
+    /// How far the labels are the model's top class more often than those of others; unknown if always alone.
+    pub model: Option<f64>,
+    /// What chance does not explain: `agreement-low`, `agreement-high`, `follows-high`, `model-high`, `class-<name>-high`,
+    /// `class-<name>-low`.
+    pub flags: Vec<String>,
+}
+
+/// All annotators, and those whose labels should be left out.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AnnotatorCheck {
+    /// In alphabetical order.
+    pub annotators: Vec<Annotator>,
+    /// The names of those to leave out, the clearest case first. Who agrees too much, and nothing else, is not among them.
+    pub left_out: Vec<String>,
+}
+
+/// One annotator's statistics, and what they are suspected of with the logarithm of its e-value.
+struct Examined {
+    statistics: AnnotatorStatistics,
+    suspicions: Vec<(Suspicion, f64)>,
+}
+
+impl AnnotatorCheck {
+    /// Examines the annotators of a table's labels. An annotator who does not label independently also distorts what the others are
+    /// compared with. So the clearest case is left out with all labels, the rest examined anew, and so on until nobody is suspected.
+    /// Each annotator is reported as last examined.
+    ///
+    /// # Errors
+    /// If the annotations are not those of the table's rows and classes.
+    pub fn of(table: &Table, annotations: &Annotations) -> Result<Self> {
+        if annotations.rows() != table.rows() {
+            let (own, rows) = (annotations.rows(), table.rows());
+            return Err(Error::Table(format!("annotations of {own} rows do not fit a table of {rows}")));
+        }
+        let classes = table.classes();
+        if let Some(row) = (0..table.rows())
+            .find(|&row| annotations.labels(row).iter().any(|label| label.class as usize >= classes.len()))
+        {
+            return Err(Error::value(row, "label", format!("is not among the {} classes", classes.len())));
+        }
+        let top_classes: Vec<u32> = (0..table.rows()).map(|row| table.peak(row).class).collect();
+        Ok(Self::examine(annotations, &top_classes, classes))
+    }
+
+    fn examine(annotations: &Annotations, top_classes: &[u32], classes: &[String]) -> Self {
+        let names = annotations.names();
+        let common = common_classes(&annotations.labels, classes.len());
+        // Four statistics and two per class are looked at.
+        let tests = (4 + 2 * common.len()) as f64;
+        let threshold = (tests * (1.0 / FALSE_ALARM).max(names.len() as f64 / FALSE_ALARMS)).ln();
+        let mut is_left_out = vec![false; names.len()];
+        let mut found = Self { annotators: Vec::new(), left_out: Vec::new() };
+        let mut last: Vec<Option<Annotator>> = vec![None; names.len()];
+        loop {
+            let kept = annotations.without(&is_left_out);
+            let places = kept.by_annotator();
+            let examine = |annotator: usize| {
+                let own = places[annotator].iter().copied();
+                let statistics = AnnotatorStatistics::of_places(&kept, own, top_classes, &common);
+                let mut suspicions = statistics.ln_e_values();
+                suspicions.retain(|(_, evidence)| *evidence >= threshold);
+                Examined { statistics, suspicions }
+            };
+            let present: Vec<usize> = (0..names.len()).filter(|&annotator| !is_left_out[annotator]).collect();
+            let examined: Vec<Examined> = present.par_iter().map(|&annotator| examine(annotator)).collect();
+            for (&annotator, result) in present.iter().zip(&examined) {
+                last[annotator] = Some(result.report(&names[annotator], places[annotator].len(), classes));
+            }
+            // Of equal evidence the first in the alphabet counts.
+            let worst =
+                present.iter().zip(&examined).filter_map(|(&annotator, result)| Some((annotator, result.evidence()?)));
+            let Some((worst, _)) = worst.reduce(|a, b| if b.1 > a.1 { b } else { a }) else { break };
+            is_left_out[worst] = true;
+            found.left_out.push(names[worst].clone());
+        }
+        found.annotators = last.into_iter().flatten().collect();
+        found
+    }
+}
+
+impl Examined {
+    /// The strongest evidence that counts against the annotator; agreeing too much does not, by itself.
+    fn evidence(&self) -> Option<f64> {
+        let counts = |(suspicion, _): &&(Suspicion, f64)| *suspicion != Suspicion::AgreementHigh;
+        self.suspicions.iter().filter(counts).map(|(_, evidence)| *evidence).reduce(f64::max)
+    }
+
+    fn report(&self, name: &str, votes: usize, classes: &[String]) -> Annotator {
+        Annotator {
+            annotator: name.to_owned(),
+            votes,
+            agreement: mean(&self.statistics.agreement),
+            follows: mean(&self.statistics.follows),
+            model: mean(&self.statistics.model),
+            flags: self.suspicions.iter().map(|(suspicion, _)| suspicion.name(classes)).collect(),
+        }
+    }
+}
+
+/// The classes with a fair share of all labels.
+fn common_classes(labels: &[NamedLabel], classes: usize) -> Vec<u32> {
+    let mut counts = vec![0_usize; classes];
+    labels.iter().for_each(|label| counts[label.class as usize] += 1);
+    let is_common = |&class: &u32| counts[class as usize] as f64 >= LEAST_CLASS_SHARE * labels.len() as f64;
+    (0..classes as u32).filter(is_common).collect()
+}
+
+/// The mean, summed in order of size so that the order of items does not show; `None` if there are no values.
+fn mean(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| sorted.iter().sum::<f64>() / sorted.len() as f64)
+}

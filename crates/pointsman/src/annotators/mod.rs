@@ -1,0 +1,136 @@
+//! Labels with the names of those who gave them, and whether each annotator labels independently of the others.
+
+mod check;
+mod statistics;
+
+use crate::error::{Error, Result};
+pub use check::{Annotator, AnnotatorCheck};
+pub use statistics::{AnnotatorStatistics, Suspicion};
+
+/// One label of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedLabel {
+    /// Who gave it: a place among [`Annotations::names`].
+    pub annotator: u32,
+    /// The class it names.
+    pub class: u32,
+}
+
+/// The labels of a table's rows in the order in which they were given, and by whom.
+///
+/// ```
+/// use pointsman::Annotations;
+/// let rows = [vec![(0, 1), (1, 1)], vec![(1, 0), (0, 1)]]; // (annotator, class), row by row
+/// let annotations = Annotations::new(["bob", "ann"], rows)?;
+/// assert_eq!(annotations.names(), ["ann", "bob"]);
+/// assert_eq!(annotations.votes_without(&["bob"], 2)?, [0, 1, 0, 1]);
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Annotations {
+    /// In alphabetical order, so that nothing depends on the order in which names come.
+    names: Vec<String>,
+    /// Where each row's labels start, and where the last row's end.
+    starts: Vec<usize>,
+    labels: Vec<NamedLabel>,
+}
+
+impl Annotations {
+    /// Labels of rows: for each row pairs of an annotator's place in `names` and a class, in the order of labelling.
+    ///
+    /// # Errors
+    /// If a name is empty or given twice, an annotator has no name, or labels a row twice.
+    pub fn new<S: Into<String>, R: IntoIterator<Item = (u32, u32)>>(
+        names: impl IntoIterator<Item = S>,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<Self> {
+        let given: Vec<String> = names.into_iter().map(Into::into).collect();
+        let mut names = given.clone();
+        names.sort_unstable();
+        if let Some(name) =
+            names.iter().find(|name| name.is_empty()).or_else(|| names.windows(2).find(|p| p[0] == p[1]).map(|p| &p[0]))
+        {
+            return Err(Error::Table(format!("annotator name {name:?} is empty or given twice")));
+        }
+        let place_of = |name: &String| names.partition_point(|other| other < name) as u32;
+        let places: Vec<u32> = given.iter().map(place_of).collect();
+        let (mut starts, mut labels) = (vec![0], Vec::<NamedLabel>::new());
+        for (row, own) in rows.into_iter().enumerate() {
+            let start = labels.len();
+            for (annotator, class) in own {
+                let Some(&annotator) = places.get(annotator as usize) else {
+                    let reason = format!("annotator {annotator} has no name: there are {} names", names.len());
+                    return Err(Error::value(row, "annotator", reason));
+                };
+                if labels[start..].iter().any(|label| label.annotator == annotator) {
+                    let reason = format!("{:?} labels it twice: keep one label", names[annotator as usize]);
+                    return Err(Error::value(row, "annotator", reason));
+                }
+                labels.push(NamedLabel { annotator, class });
+            }
+            starts.push(labels.len());
+        }
+        Ok(Self { names, starts, labels })
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The annotators' names, in alphabetical order.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// A row's labels in the order in which they were given.
+    #[must_use]
+    pub fn labels(&self, row: usize) -> &[NamedLabel] {
+        &self.labels[self.starts[row]..self.starts[row + 1]]
+    }
+
+    /// Label counts of `classes` classes, row by row, without any label of the annotators named. A row that nobody else labelled has
+    /// counts of zero.
+    ///
+    /// # Errors
+    /// If nobody has such a name.
+    pub fn votes_without<S: AsRef<str>>(&self, left_out: &[S], classes: usize) -> Result<Vec<u32>> {
+        let mut is_left_out = vec![false; self.names.len()];
+        for name in left_out {
+            let found = self.names.binary_search_by(|other| other.as_str().cmp(name.as_ref()));
+            let place = found.map_err(|_| Error::Table(format!("no annotator is called {:?}", name.as_ref())))?;
+            is_left_out[place] = true;
+        }
+        let mut votes = vec![0; self.rows() * classes];
+        for row in 0..self.rows() {
+            let kept = self.labels(row).iter().filter(|label| !is_left_out[label.annotator as usize]);
+            for label in kept.filter(|label| (label.class as usize) < classes) {
+                votes[row * classes + label.class as usize] += 1;
+            }
+        }
+        Ok(votes)
+    }
+
+    /// The same without any label of some annotators; rows may lose all their labels.
+    fn without(&self, is_left_out: &[bool]) -> Self {
+        let mut kept = Self { names: self.names.clone(), starts: vec![0], labels: Vec::new() };
+        for row in 0..self.rows() {
+            kept.labels.extend(self.labels(row).iter().filter(|label| !is_left_out[label.annotator as usize]));
+            kept.starts.push(kept.labels.len());
+        }
+        kept
+    }
+
+    /// Each annotator's labels: the row and the place among its labels.
+    fn by_annotator(&self) -> Vec<Vec<(usize, usize)>> {
+        let mut places = vec![Vec::new(); self.names.len()];
+        for row in 0..self.rows() {
+            for (place, label) in self.labels(row).iter().enumerate() {
+                places[label.annotator as usize].push((row, place));
+            }
+        }
+        places
+    }
+}

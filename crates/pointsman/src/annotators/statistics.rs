@@ -1,0 +1,165 @@
+//! Four statistics of an annotator's labels, each of mean zero if all labels of an item are independent draws from one law.
+//!
+//! Let k be the labels of an item, y the annotator's, M_c the number of others that name c, and
+//! S = Σ_c M_c(M_c − 1) / ((k − 1)(k − 2)) the share of pairs of others that agree:
+//!
+//! | statistic | of an item | needs |
+//! |---|---|---|
+//! | agreement | M_y/(k − 1) − S | k ≥ 3 |
+//! | follows | 1\[y = the label before\] − S | k ≥ 3, not the first label |
+//! | model | 1\[y = top class of the prediction\] − M_top/(k − 1) | k ≥ 2 |
+//! | class c | 1\[y = c\] − M_c/(k − 1) | k ≥ 2 |
+//!
+//! The means are zero whatever the item's law is: no cells and no model of the labels are needed.
+
+use super::{Annotations, NamedLabel};
+use crate::e_process::EProcess;
+
+/// A mean within this distance of zero is not held against an annotator.
+const TOLERANCE: f64 = 0.05;
+
+/// What one annotator's labels are, item by item, beside those of the others.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AnnotatorStatistics {
+    /// How far the label agrees with the others more than these do among themselves.
+    pub agreement: Vec<f64>,
+    /// How far the label agrees with the one before more than others agree among themselves.
+    pub follows: Vec<f64>,
+    /// How far the label is the model's top class more often than those of others.
+    pub model: Vec<f64>,
+    /// How far the label is a class more often than those of others, for each class looked at.
+    pub classes: Vec<(u32, Vec<f64>)>,
+}
+
+/// What an annotator's labels are suspected of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspicion {
+    /// They agree with the others' more than these do among themselves.
+    AgreementHigh,
+    /// They agree less.
+    AgreementLow,
+    /// They repeat the label before.
+    FollowsHigh,
+    /// They repeat the model's top class.
+    ModelHigh,
+    /// They name a class too often.
+    ClassHigh(u32),
+    /// They name a class too seldom.
+    ClassLow(u32),
+}
+
+impl Suspicion {
+    /// In a word, as reports write it: `agreement-low`, `class-spam-high`, …
+    #[must_use]
+    pub fn name(self, classes: &[String]) -> String {
+        let class = |class: u32| classes.get(class as usize).cloned().unwrap_or_else(|| class.to_string());
+        match self {
+            Self::AgreementHigh => "agreement-high".to_owned(),
+            Self::AgreementLow => "agreement-low".to_owned(),
+            Self::FollowsHigh => "follows-high".to_owned(),
+            Self::ModelHigh => "model-high".to_owned(),
+            Self::ClassHigh(c) => format!("class-{}-high", class(c)),
+            Self::ClassLow(c) => format!("class-{}-low", class(c)),
+        }
+    }
+}
+
+impl AnnotatorStatistics {
+    /// The statistics of one annotator, a place among [`Annotations::names`], for some classes; `top_classes` has each row's top class.
+    #[must_use]
+    pub fn of(annotations: &Annotations, annotator: u32, top_classes: &[u32], classes: &[u32]) -> Self {
+        let of_row = |row: usize| {
+            let place = annotations.labels(row).iter().position(|label| label.annotator == annotator)?;
+            Some((row, place))
+        };
+        let rows = 0..annotations.rows().min(top_classes.len());
+        Self::of_places(annotations, rows.filter_map(of_row), top_classes, classes)
+    }
+
+    /// The same, from the places of the annotator's labels: the row and the place among its labels.
+    pub(super) fn of_places(
+        annotations: &Annotations,
+        places: impl IntoIterator<Item = (usize, usize)>,
+        top_classes: &[u32],
+        classes: &[u32],
+    ) -> Self {
+        let mut found = Self {
+            agreement: Vec::new(),
+            follows: Vec::new(),
+            model: Vec::new(),
+            classes: classes.iter().map(|&class| (class, Vec::new())).collect(),
+        };
+        for (row, place) in places {
+            found.add(annotations.labels(row), place, top_classes[row]);
+        }
+        found
+    }
+
+    /// Adds an item: its labels, the place of the annotator's among them, and the model's top class.
+    fn add(&mut self, labels: &[NamedLabel], place: usize, top: u32) {
+        let others = labels.len() - 1;
+        if others == 0 {
+            return;
+        }
+        let own = labels[place].class;
+        // The share of the others that name a class.
+        let share = |class: u32| {
+            let named = labels.iter().filter(|label| label.class == class).count();
+            (named - usize::from(own == class)) as f64 / others as f64
+        };
+        let difference = |class: u32| f64::from(u8::from(own == class)) - share(class);
+        self.model.push(difference(top));
+        self.classes.iter_mut().for_each(|(class, values)| values.push(difference(*class)));
+        if others < 2 {
+            return;
+        }
+        let pairs = agreeing_pairs(labels, place) as f64 / (others * (others - 1)) as f64;
+        self.agreement.push(share(own) - pairs);
+        if place > 0 {
+            self.follows.push(f64::from(u8::from(labels[place - 1].class == own)) - pairs);
+        }
+    }
+
+    /// The natural logarithm of the e-value of every suspicion. If the annotator labels independently, an e-value exceeds 1/δ with
+    /// probability δ at most.
+    #[must_use]
+    pub fn ln_e_values(&self) -> Vec<(Suspicion, f64)> {
+        let mut found = vec![
+            (Suspicion::AgreementHigh, ln_e_value(&self.agreement, true)),
+            (Suspicion::AgreementLow, ln_e_value(&self.agreement, false)),
+            (Suspicion::FollowsHigh, ln_e_value(&self.follows, true)),
+            (Suspicion::ModelHigh, ln_e_value(&self.model, true)),
+        ];
+        for (class, values) in &self.classes {
+            found.push((Suspicion::ClassHigh(*class), ln_e_value(values, true)));
+            found.push((Suspicion::ClassLow(*class), ln_e_value(values, false)));
+        }
+        found
+    }
+}
+
+/// Ordered pairs of other labels that name the same class: all pairs that agree, less those with the label at `place`.
+fn agreeing_pairs(labels: &[NamedLabel], place: usize) -> usize {
+    let mut classes: Vec<u32> = labels.iter().map(|label| label.class).collect();
+    classes.sort_unstable();
+    let all: usize = classes.chunk_by(|a, b| a == b).map(|same| same.len() * (same.len() - 1)).sum();
+    let own = labels.iter().filter(|label| label.class == labels[place].class).count();
+    all - 2 * (own - 1)
+}
+
+/// The evidence that differences in [−1, 1] have a mean above the tolerance, or below its negative. Equal values are added
+/// together and in their order, so that the order of items does not show in any digit.
+fn ln_e_value(differences: &[f64], high: bool) -> f64 {
+    let mut evidence = if high {
+        EProcess::above(f64::midpoint(1.0, TOLERANCE))
+    } else {
+        EProcess::below(f64::midpoint(1.0, -TOLERANCE))
+    };
+    let mut sorted = differences.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    for equal in sorted.chunk_by(|a, b| a == b) {
+        evidence.add_repeated(f64::midpoint(1.0, equal[0]), 1.0, equal.len());
+    }
+    evidence.ln_value()
+}

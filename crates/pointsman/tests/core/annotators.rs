@@ -1,0 +1,209 @@
+//! Annotators with names: the statistics of an independent implementation, and who is found out in worlds of known behaviour.
+
+use pointsman::{Annotations, AnnotatorCheck, AnnotatorStatistics, EProcess, Table};
+use serde_json::Value;
+
+use crate::world::{Rng, close, table};
+
+fn golden(text: &str) -> Vec<Value> {
+    serde_json::from_str::<Value>(text).unwrap()["cases"].as_array().unwrap().clone()
+}
+
+fn reals(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().filter_map(Value::as_f64).collect()
+}
+
+fn integers(value: &Value) -> Vec<u32> {
+    value.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect()
+}
+
+#[test]
+fn golden_evidence_of_bets_with_fixed_stakes() {
+    let mut checked = 0;
+    for case in golden(include_str!("../golden/e-processes.json")) {
+        // The others are about labels that are still to come.
+        let Some(expected) = case.get("ln_e") else { continue };
+        let (name, mean) = (case["name"].as_str().unwrap(), case["m"].as_f64().unwrap());
+        let above = case["above"].as_bool().unwrap();
+        let mut evidence = if above { EProcess::above(mean) } else { EProcess::below(mean) };
+        for ((z, w), expected) in reals(&case["z"]).into_iter().zip(reals(&case["w"])).zip(reals(expected)) {
+            evidence.add(z, w);
+            close(evidence.ln_value(), expected, 1e-12 * expected.abs().max(1.0), name);
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
+
+#[test]
+fn golden_statistics_of_annotators() {
+    for case in golden(include_str!("../golden/annotators.json")) {
+        let items = case["items"].as_array().unwrap();
+        let rows = items.iter().map(|item| integers(&item["who"]).into_iter().zip(integers(&item["labels"])));
+        let annotations = Annotations::new(["a", "b", "c", "d", "e"], rows).unwrap();
+        let tops: Vec<u32> = items.iter().map(|item| item["top"].as_u64().unwrap() as u32).collect();
+        for (annotator, expected) in case["expected"].as_object().unwrap() {
+            let found = AnnotatorStatistics::of(&annotations, annotator.parse().unwrap(), &tops, &[0, 1, 2]);
+            for (name, values) in [
+                ("agreement", &found.agreement),
+                ("follows", &found.follows),
+                ("model", &found.model),
+                ("class_0", &found.classes[0].1),
+            ] {
+                let expected = reals(&expected[name]);
+                assert_eq!(values.len(), expected.len(), "{name}");
+                values.iter().zip(expected).for_each(|(x, y)| close(*x, y, 1e-12, name));
+            }
+            let names: Vec<String> = (0..3).map(|class| class.to_string()).collect();
+            let evidence = found.ln_e_values();
+            assert_eq!(evidence.len(), expected["ln_e"].as_object().unwrap().len());
+            for (suspicion, evidence) in evidence {
+                let name = suspicion.name(&names);
+                let expected = expected["ln_e"][&name].as_f64().unwrap();
+                close(evidence, expected, 1e-12 * expected.abs().max(1.0), &name);
+            }
+        }
+    }
+}
+
+/// How somebody labels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Labeller {
+    Honest,
+    Copier,
+    ModelFollower,
+    Constant,
+    Random,
+}
+
+/// Items of three classes that `k` of so many annotators label, each about `items` of them; `labeller` says who does how.
+pub(crate) fn labelled_by(
+    rng: &mut Rng,
+    annotators: usize,
+    items: usize,
+    k: usize,
+    labeller: impl Fn(usize) -> Labeller,
+) -> (Table, Annotations) {
+    let (mut probs, mut votes, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    let mut order: Vec<u32> = (0..annotators as u32).collect();
+    for _ in 0..annotators * items / k {
+        // Some items are clear to everybody, some to nobody.
+        let mixed = rng.dist(3);
+        let top = rng.below(3);
+        let clear = rng.uniform();
+        let p: Vec<f64> =
+            mixed.iter().enumerate().map(|(c, x)| (1.0 - clear) * x + if c == top { clear } else { 0.0 }).collect();
+        let noise = rng.dist(3);
+        let f: Vec<f64> = p.iter().zip(&noise).map(|(p, n)| 0.6 * p + 0.4 * n).collect();
+        let predicted = pointsman::top_class(&f) as u32;
+        rng.shuffle(&mut order);
+        let mut labels: Vec<(u32, u32)> = Vec::new();
+        for &annotator in &order[..k] {
+            let drawn = rng.votes(&p, 1).iter().position(|&n| n > 0).unwrap() as u32;
+            let label = match labeller(annotator as usize) {
+                Labeller::Honest => drawn,
+                Labeller::Copier => labels.last().map_or(drawn, |(_, label)| *label),
+                Labeller::ModelFollower => predicted,
+                Labeller::Constant => 0,
+                Labeller::Random => rng.below(3) as u32,
+            };
+            labels.push((annotator, label));
+        }
+        let mut counts = vec![0; 3];
+        labels.iter().for_each(|(_, class)| counts[*class as usize] += 1);
+        probs.push(f);
+        votes.push(counts);
+        rows.push(labels);
+    }
+    let names = (0..annotators).map(|annotator| format!("a{annotator:02}"));
+    (table(3, &probs, &votes), Annotations::new(names, rows).unwrap())
+}
+
+/// With 200 items of theirs each kind of bad labeller is found in nine worlds of ten, and at most one honest annotator in twenty is
+/// accused. Of 40 worlds at least 33 must agree: a power of 0.9 less two standard errors of 0.047.
+#[test]
+fn bad_labellers_are_found_and_honest_ones_are_not() {
+    let mut rng = Rng::new(16);
+    let (worlds, annotators) = (40, 15);
+    let (mut accused, mut honest) = (0, 0);
+    for k in [3, 5] {
+        for (kind, flag) in [
+            (Labeller::Copier, "follows-high"),
+            (Labeller::ModelFollower, "model-high"),
+            (Labeller::Constant, "class-ant-high"),
+            (Labeller::Random, "agreement-low"),
+        ] {
+            let mut found = 0;
+            for _ in 0..worlds {
+                let labeller = |who| if who == 3 { kind } else { Labeller::Honest };
+                let (table, annotations) = labelled_by(&mut rng, annotators, 200, k, labeller);
+                let check = AnnotatorCheck::of(&table, &annotations).unwrap();
+                let flagged = check.annotators[3].flags.iter().any(|name| name == flag);
+                found += usize::from(flagged && check.left_out.contains(&"a03".to_owned()));
+                accused += check.left_out.iter().filter(|name| *name != "a03").count();
+                honest += annotators - 1;
+            }
+            println!("{kind:?}, k = {k}: {found} of {worlds}");
+            assert!(found >= 33, "{kind:?}, k = {k}: {found} of {worlds}");
+        }
+    }
+    println!("{accused} of {honest} honest annotators accused");
+    assert!(accused as f64 <= 0.05 * honest as f64, "{accused} of {honest}");
+}
+
+/// Everybody independent: at most one in twenty is suspected of anything that counts.
+#[test]
+fn independent_annotators_are_left_alone() {
+    let mut rng = Rng::new(17);
+    let mut accused = 0;
+    for world in 0..40 {
+        let (table, annotations) = labelled_by(&mut rng, 20, 100, 2 + world % 4, |_| Labeller::Honest);
+        accused += AnnotatorCheck::of(&table, &annotations).unwrap().left_out.len();
+    }
+    assert!(accused <= 40, "{accused} of 800");
+}
+
+/// Several at once: the clearest case goes first, and what it did to the others is gone with it.
+#[test]
+fn several_bad_labellers_are_left_out_one_by_one() {
+    let mut rng = Rng::new(18);
+    let kinds = [Labeller::Copier, Labeller::ModelFollower, Labeller::Constant, Labeller::Random];
+    let labeller = |who: usize| kinds.get(who).copied().unwrap_or(Labeller::Honest);
+    let (table, annotations) = labelled_by(&mut rng, 20, 400, 5, labeller);
+    let check = AnnotatorCheck::of(&table, &annotations).unwrap();
+    let mut left_out = check.left_out.clone();
+    left_out.sort();
+    assert_eq!(left_out, ["a00", "a01", "a02", "a03"], "{:?}", check.left_out);
+    assert!(check.annotators[4..].iter().all(|one| !one.flags.iter().any(|flag| flag != "agreement-high")));
+    // The order of items and of names does not show.
+    let turned: Vec<usize> = (0..table.rows()).rev().collect();
+    let probs: Vec<Vec<f64>> = turned.iter().map(|&row| table.prediction(row).to_vec()).collect();
+    let votes: Vec<Vec<u32>> = turned.iter().map(|&row| table.votes(row).unwrap().counts().to_vec()).collect();
+    let labels = |row: usize| annotations.labels(row).iter().map(|label| (19 - label.annotator, label.class)).collect();
+    let rows: Vec<Vec<(u32, u32)>> = turned.iter().map(|&row| labels(row)).collect();
+    let other = Annotations::new((0..20).rev().map(|who| format!("a{who:02}")), rows).unwrap();
+    assert_eq!(AnnotatorCheck::of(&crate::world::table(3, &probs, &votes), &other).unwrap(), check);
+}
+
+#[test]
+fn annotations_that_do_not_fit_are_refused() {
+    let refused = |names: &[&str], labels: Vec<(u32, u32)>, part: &str| {
+        let error = Annotations::new(names.to_vec(), [labels]).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    refused(&["ann", "ann"], vec![], "\"ann\" is empty or given twice");
+    refused(&["ann", ""], vec![], "\"\" is empty");
+    refused(&["ann"], vec![(1, 0)], "annotator 1 has no name");
+    refused(&["ann"], vec![(0, 0), (0, 1)], "\"ann\" labels it twice");
+    let table = table(2, &[vec![0.5, 0.5]], &[vec![1, 1]]);
+    let check = |rows: Vec<Vec<(u32, u32)>>| {
+        AnnotatorCheck::of(&table, &Annotations::new(["ann", "bob"], rows).unwrap()).map_err(|error| error.to_string())
+    };
+    assert!(check(vec![vec![], vec![]]).unwrap_err().contains("2 rows"));
+    assert!(check(vec![vec![(0, 2)]]).unwrap_err().contains("2 classes"));
+    // One item tells nothing of anybody.
+    let found = check(vec![vec![(0, 0), (1, 1)]]).unwrap();
+    assert!(found.left_out.is_empty() && found.annotators[0].agreement.is_none(), "{found:?}");
+    let error = Annotations::new(["ann"], [vec![(0, 0)]]).unwrap().votes_without(&["bob"], 2).unwrap_err().to_string();
+    assert!(error.contains("\"bob\""), "{error}");
+}
