@@ -179,13 +179,17 @@ pub(crate) struct TableArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct VotesArgs {
-    /// Take the votes from a long table id,label[,annotator]
+    /// Take the votes from a long table id,label[,annotator], its rows in the order of labelling; diagnose tests annotators
+    /// that are named
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) annotations: Option<PathBuf>,
     /// Keep only the first K labels of every row, in the order of the file: for labels that were collected until
     /// annotators agreed
     #[arg(long, value_name = "K", value_parser = first_labels)]
     pub(crate) first_labels: Option<NonZeroU32>,
+    /// Leave out every label of this annotator; may be given several times. Rows that nobody else labelled are left out too
+    #[arg(long, value_name = "NAME", requires = "annotations")]
+    pub(crate) without: Vec<String>,
 }
 
 fn first_labels(text: &str) -> Result<NonZeroU32, String> {
@@ -410,6 +414,7 @@ round. Without prices the order of routing is judged, with them the cost a query
 
 Examples:
   pointsman diagnose calibration.csv
+  pointsman diagnose items.csv --annotations labels.csv --without ann7
   pointsman diagnose all.npz --loss zero-one --route expert=0.05 --abstain 0.3 -o diagnosis"))]
 pub(crate) struct DiagnoseArgs {
     /// The table: predictions and several labels a row (- is standard input)

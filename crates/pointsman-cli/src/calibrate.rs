@@ -67,6 +67,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     if let Some(like) = like.filter(|like| like.partition().factors().iter().any(Factor::learns)) {
         warn_of_repeats(table, &like);
     }
+    plan::warn_if_matched_wrongly(table)?;
     plan::warn_about_labels(table, &args.votes)?;
     if args.json {
         return json::print(&Summary::new(&router, &learned, choice.as_ref()));

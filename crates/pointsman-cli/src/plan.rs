@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::{
-    Caps, CellId, Certificate, Limit, Loss, Named, Oracle, Policy, Replay, Router, Stopping, Table, Task, Together,
+    Caps, CellId, Certificate, Limit, Loss, Mismatch, Named, Oracle, Policy, Replay, Router, Stopping, Table, Task, Together,
     Traffic, TrafficShift, Unanimity, Votes,
 };
 use pointsman_table::{Format, Frame, Need, ReadOptions};
@@ -232,6 +232,7 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
         columns: args.columns.clone().unwrap_or_default(),
         annotations: votes.and_then(|votes| votes.annotations.clone()),
         first_labels: votes.and_then(|votes| votes.first_labels),
+        without: votes.map(|votes| votes.without.clone()).unwrap_or_default(),
         need,
         ..ReadOptions::default()
     }
@@ -243,11 +244,30 @@ pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<F
     Ok(pointsman_table::read_frame(path, options)?)
 }
 
-/// Says so if annotations took the place of votes in the table.
+/// Says so if annotations took the place of votes in the table, or rows were left out with their annotators.
 pub(crate) fn warn_if_votes_are_ignored(frame: &Frame) {
     if frame.ignored_votes {
         render::warn("the table has votes or labels of its own, which --annotations takes the place of");
     }
+    if frame.rows_without_labels > 0 {
+        let rows = counted(frame.rows_without_labels, "row has", "rows have");
+        render::warn(format!("{rows} no labels of other annotators than those left out, and were dropped"));
+    }
+}
+
+/// Says so if the classes of votes and probabilities seem to be matched wrongly.
+pub(crate) fn warn_if_matched_wrongly(table: &Table) -> anyhow::Result<()> {
+    const MOST_CLASSES: usize = 5;
+    let Some(found) = Mismatch::of(table)? else { return Ok(()) };
+    render::warn(format!(
+        "the classes of votes and probabilities seem to be matched wrongly: labels name the model's top class in {} of cases, where \
+         chance would make {}, and in {} if {}; compare the names and order of the columns",
+        percent(found.agreement),
+        percent(found.chance),
+        percent(found.agreement_if_matched),
+        found.matches_in_words(MOST_CLASSES)
+    ));
+    Ok(())
 }
 
 /// Says so if rows have fewer labels than were asked for, or if their number depends on what they say.

@@ -58,8 +58,9 @@ pub use certificate::{
     AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan, Together,
 };
 pub use diagnose::{
-    Advice, Agreement, AtLimit, Bounds, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis, Enough, Estimate, LeftOut,
-    Recommendation, Stopping, SuspectRow, Unanimity, WeakModel, Worth, diagnose, halves,
+    Advice, Agreement, AtLimit, Bounds, ChangedCell, ClassMatch, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis,
+    Enough, Estimate, FlaggedAnnotators, LeftOut, Mismatch, Recommendation, Sensitivity, Stopping, Unanimity,
+    WeakModel, Worth, diagnose, diagnose_annotated, halves,
 };
 pub use e_process::EProcess;
 pub use error::{Error, Result, printable};

@@ -12,6 +12,9 @@ use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
 
+/// Rows of a list that may be long.
+const MOST_LISTED: usize = 10;
+
 pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Path>) -> io::Result<()> {
     let mut out = io::BufWriter::new(anstream::stdout().lock());
     let rows = counted(diagnosis.rows, "row", "rows");
@@ -24,7 +27,7 @@ pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Pa
     writeln!(out)?;
     let style = match diagnosis.verdict.advice {
         Advice::UseIt => GOOD.bold(),
-        Advice::NoNeed => BOLD,
+        Advice::NoNeed | Advice::SmallSaving => BOLD,
         Advice::OneLabel | Advice::MoreData => WARN,
         Advice::MendLabels => BAD,
     };
@@ -35,7 +38,7 @@ pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Pa
     worth(&mut out, diagnosis)?;
     weak_model(&mut out, diagnosis)?;
     enough(&mut out, diagnosis)?;
-    agreement(&mut out, diagnosis)?;
+    independence(&mut out, diagnosis)?;
     last_line(&mut out, args, diagnosis)?;
     if let Some(page) = page {
         let folder = shell_quoted(page.parent().unwrap_or(Path::new(".")));
@@ -119,10 +122,19 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
             paragraph(&mut *out, 2, &format!("{DIM}{remark}{DIM:#}"))?;
         }
     }
-    gains(out, worth)
+    gains(out, worth, unit)
 }
 
-fn gains(out: &mut impl Write, worth: &Worth) -> io::Result<()> {
+fn gains(out: &mut impl Write, worth: &Worth, unit: &str) -> io::Result<()> {
+    let digits = decimals([worth.loss.estimate, worth.reducible.estimate]);
+    let text = format!(
+        "Of a loss of {} per query {} is reducible, 95 % {}: no routing saves more than {} {unit} per thousand queries.",
+        fixed(worth.loss.estimate, digits),
+        fixed(worth.reducible.estimate, digits),
+        between(&worth.reducible, digits),
+        fixed(worth.reducible.per_thousand().high.max(0.0), 1)
+    );
+    paragraph(&mut *out, 2, &text)?;
     let gain = |name| maybe(worth.gain.get(name).copied().flatten(), 3);
     let mut text = format!(
         "Prices left out, ranking by reducible loss gains {GOOD}{}{GOOD:#}, by total uncertainty {} (0 random, 1 the best order known)",
@@ -253,57 +265,103 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     Ok(())
 }
 
-fn agreement(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
-    heading(out, "Do the votes look independent?")?;
-    let found = &diagnosis.agreement;
-    if found.rows_with_fewer == diagnosis.rows_used {
-        let text = format!(
-            "Too few labels to tell: with {} that takes {} a row.",
-            counted(diagnosis.classes.len(), "class", "classes"),
-            found.labels_needed
-        );
-        paragraph(&mut *out, 2, &text)?;
-    } else if found.rows == 0 {
-        let text = format!("Too few contested rows of {} labels or more to tell.", found.labels_needed);
-        paragraph(&mut *out, 2, &text)?;
+fn independence(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    heading(out, "Are the labels independent?")?;
+    if diagnosis.annotators.is_empty() {
+        sensitivity(out, diagnosis)?;
     } else {
-        let mut text = format!(
-            "Of {} in contested cells {} are unanimous, where chance would make {}",
-            counted(found.rows, "row", "rows"),
-            count(found.unanimous),
-            fixed(found.unanimous_expected, 0)
-        );
-        if found.tied_expected > 0.0 {
-            let (tied, chance) = (count(found.tied), fixed(found.tied_expected, 0));
-            text += &format!("; {tied} are tied, where it would make {chance}");
-        }
-        text.push('.');
-        paragraph(&mut *out, 2, &text)?;
+        annotators(out, diagnosis)?;
     }
-    if found.identical_rows > 0 {
-        let rows = counted(found.identical_rows, "row equals", "rows equal");
+    let identical = diagnosis.agreement.identical_rows;
+    if identical > 0 {
+        let rows = counted(identical, "row equals", "rows equal");
         let text =
             format!("{rows} another in prediction, features and votes: copies count twice, here and in a router.");
         paragraph(&mut *out, 2, &text)?;
     }
-    if found.suspects.is_empty() {
+    Ok(())
+}
+
+/// What counts without names cannot say, and what hangs on it.
+fn sensitivity(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    let found = &diagnosis.agreement;
+    if found.rows == 0 {
+        return paragraph(out, 2, "With one label per item there is nothing to compare.");
+    }
+    let mut text = format!(
+        "Counts cannot tell: a label that was copied looks like an item on which everybody agrees, and {} of {} are unanimous.",
+        count(found.unanimous),
+        counted(found.rows, "row with several labels", "rows with several labels")
+    );
+    if let Some(sensitivity) = &found.sensitivity {
+        let (own, copied) = (sensitivity.irreducible, sensitivity.irreducible_if_copied);
+        let digits = decimals([own, copied]);
+        text += &format!(
+            " If {} of the unanimous rows were copies, the irreducible loss would be {}, not {}",
+            percent(sensitivity.share),
+            fixed(copied, digits),
+            fixed(own, digits)
+        );
+        text += &match sensitivity.cells.len() {
+            0 if diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none() => ".".to_owned(),
+            0 => ", and no cell's action would change.".to_owned(),
+            n => format!(", and the action of {} would change:", counted(n, "cell", "cells")),
+        };
+    }
+    paragraph(&mut *out, 2, &text)?;
+    if let Some(sensitivity) = found.sensitivity.as_ref().filter(|sensitivity| !sensitivity.cells.is_empty()) {
+        let mut grid = Grid::new().text("cell").text("action").text("if copied");
+        for cell in sensitivity.cells.iter().take(MOST_LISTED) {
+            let cells = [&cell.cell, &cell.action, &cell.action_if_copied];
+            grid.row(cells.map(|text| (text.clone(), PLAIN)));
+        }
+        grid.write(&mut *out)?;
+        note_more(&mut *out, sensitivity.cells.len())?;
+    }
+    let remark = "Annotators who are named can be tested: --annotations id,label,annotator, in the order of labelling.";
+    paragraph(out, 2, &format!("{DIM}{remark}{DIM:#}"))
+}
+
+/// Annotators beside each other, those with flags first.
+fn annotators(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    let all = &diagnosis.annotators;
+    let flagged = all.iter().filter(|one| !one.flags.is_empty()).count();
+    let text = match flagged {
+        0 => format!(
+            "As far as these labels tell: none of {} differs from the others beyond chance.",
+            counted(all.len(), "annotator", "annotators")
+        ),
+        _ => format!(
+            "{} of {} beyond what chance makes of independent labels. Means over the items, zero up to chance if labels are independent:",
+            count(flagged),
+            counted(all.len(), "annotator differs", "annotators differ")
+        ),
+    };
+    paragraph(&mut *out, 2, &text)?;
+    if flagged == 0 {
         return Ok(());
     }
-    writeln!(out, "  The unanimous rows that chance explains least:")?;
-    let ids = found.suspects.iter().any(|row| row.id.is_some());
-    let mut grid =
-        Grid::new().number("row").text(if ids { "id" } else { "" }).text("cell").text("votes").number("chance");
-    for row in &found.suspects {
-        let votes: Vec<String> = row.votes.iter().map(ToString::to_string).collect();
+    let mut grid = Grid::new().text("annotator").numbers(["labels", "agreement", "follows", "model"]).text("flags");
+    for one in all.iter().filter(|one| !one.flags.is_empty()).take(MOST_LISTED) {
         grid.row([
-            (row.row.to_string(), PLAIN),
-            (row.id.clone().unwrap_or_default(), PLAIN),
-            (row.cell.clone(), DIM),
-            (votes.join(" "), PLAIN),
-            (fixed(row.chance, 4), PLAIN),
+            (one.annotator.clone(), BOLD),
+            (count(one.votes), PLAIN),
+            (maybe(one.agreement, 3), PLAIN),
+            (maybe(one.follows, 3), PLAIN),
+            (maybe(one.model, 3), PLAIN),
+            (one.flags.join(", "), WARN),
         ]);
     }
-    grid.write(out)
+    grid.write(&mut *out)?;
+    note_more(out, flagged)
+}
+
+/// Says how many are not listed.
+fn note_more(out: &mut impl Write, all: usize) -> io::Result<()> {
+    if all <= MOST_LISTED {
+        return Ok(());
+    }
+    paragraph(out, 2, &format!("{DIM}and {} more, in --json{DIM:#}", count(all - MOST_LISTED)))
 }
 
 fn last_line(out: &mut impl Write, args: &DiagnoseArgs, diagnosis: &Diagnosis) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use pointsman::{DIAGNOSIS_STEPS, Diagnosis, Router, Table, Task};
 use pointsman_report::{Inputs, Report, reliability};
-use pointsman_table::{Frame, Need, write_atomically};
+use pointsman_table::{Need, write_atomically};
 
 use crate::args::DiagnoseArgs;
 use crate::progress::Progress;
@@ -19,26 +19,17 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     let task = plan::task(&args.task)?;
     let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
     let frame = plan::read_frame(&args.table, &options)?;
-    let mut diagnosis = {
+    let diagnosis = {
         let progress = Progress::bar("diagnosis", DIAGNOSIS_STEPS as u64);
-        pointsman::diagnose(&frame.table, &task, &args.partition, || progress.step())
+        let annotations = frame.annotations.as_ref();
+        pointsman::diagnose_annotated(&frame.table, annotations, &task, &args.partition, || progress.step())
             .map_err(|error| plan::of_task(error, args.task.task.first(), |error| plan::of_rows(error, &frame)))?
     };
-    name_rows(&mut diagnosis, &frame);
     let page = args.output.as_ref().map(|folder| write(&diagnosis, &frame.table, &task, args, folder)).transpose()?;
     plan::warn_if_divided(plan::divided_rows(&frame.table));
     plan::warn_if_votes_are_ignored(&frame);
     plan::warn_about_labels(&frame.table, &args.votes)?;
     if args.json { json::print(&diagnosis) } else { Ok(human::print(args, &diagnosis, page.as_deref())?) }
-}
-
-/// Rows in the file's own terms.
-fn name_rows(diagnosis: &mut Diagnosis, frame: &Frame) {
-    for suspect in &mut diagnosis.agreement.suspects {
-        let row = suspect.row as usize;
-        suspect.id = frame.ids.as_ref().and_then(|ids| ids.get(row).cloned());
-        suspect.row = frame.rows.get(row).copied().unwrap_or_default();
-    }
 }
 
 /// Writes diagnosis.json, and the report and figures of a router of one half judged on the other; gives the page's path.

@@ -17,7 +17,7 @@ fn a_verdict_for_humans_and_for_programs() {
     {
         assert!(told.contains(part), "{part} in {told}");
     }
-    for part in ["weak model calibrated", "labels, rows and cells enough", "votes look independent", "top-class:20"] {
+    for part in ["weak model calibrated", "labels, rows and cells enough", "labels independent", "top-class:20"] {
         assert!(told.contains(part), "{part} in {told}");
     }
     let found =
@@ -142,6 +142,96 @@ fn labels_that_stop_on_agreement_are_said_and_cured() {
         cells.iter().map(|cell| cell["irreducible"].as_f64().unwrap()).sum::<f64>() / cells.len() as f64
     };
     assert!(irreducible("a.st") < 0.35 && irreducible("b.st") > 0.4, "{} {}", irreducible("a.st"), irreducible("b.st"));
+}
+
+/// Items that three of six annotators label, in order; `dan` repeats the label before his, or is as independent as the others.
+fn write_named(folder: &Path, n: usize, copies: bool) {
+    let (mut items, mut labels) = ("id,prob_no,prob_yes\n".to_owned(), "id,label,annotator\n".to_owned());
+    let mut state = 11_u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let names = ["ann", "bob", "cy", "dan", "eve", "fay"];
+    for item in 0..n {
+        let p = 0.2 + 0.6 * uniform();
+        writeln!(items, "{item},{},{p}", 1.0 - p).unwrap();
+        let first = (uniform() * 6.0) as usize;
+        let mut before = None;
+        for place in 0..4 {
+            let who = names[(first + place * (1 + 4 * (item % 2))) % 6];
+            let drawn = uniform() < p;
+            let yes = if copies && who == "dan" { before.unwrap_or(drawn) } else { drawn };
+            writeln!(labels, "{item},{},{who}", if yes { "yes" } else { "no" }).unwrap();
+            before = Some(yes);
+        }
+    }
+    fs::write(folder.join("items.csv"), items).unwrap();
+    fs::write(folder.join("labels.csv"), labels).unwrap();
+}
+
+#[test]
+fn annotators_with_names_are_tested_and_may_be_left_out() {
+    let folder = TempDir::new().unwrap();
+    write_named(folder.path(), 900, true);
+    let votes = "items.csv --annotations labels.csv";
+    let found = line(folder.path(), &format!("diagnose {votes} --json --route 0.05")).ok().json();
+    let annotators = found["annotators"].as_array().unwrap();
+    assert_eq!(annotators.len(), 6);
+    let dan = &annotators[3];
+    assert_eq!((&dan["annotator"], &dan["flags"][0]), (&"dan".into(), &"follows-high".into()), "{dan}");
+    assert!(dan["follows"].as_f64().unwrap() > 0.2 && dan["votes"].as_u64().unwrap() > 400, "{dan}");
+    assert_eq!(found["flagged_annotators"]["annotators"], serde_json::json!(["dan"]));
+    let told = line(folder.path(), &format!("diagnose {votes} --route 0.05")).ok().stdout.replace("\n  ", " ");
+    for part in ["1 of 6 annotators differ", "follows-high", "dan (follows-high) does not label independently"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let without =
+        line(folder.path(), &format!("calibrate {votes} --without dan -o b.st --partition confidence:3 --json")).ok();
+    assert_eq!((&without.json()["labels"]["min"], &without.json()["labels"]["max"]), (&3.into(), &4.into()));
+    let cured = line(folder.path(), &format!("diagnose {votes} --without dan --json")).ok().json();
+    assert_eq!(cured["annotators"].as_array().unwrap().len(), 5, "{cured}");
+    assert!(cured["flagged_annotators"].is_null(), "{}", cured["flagged_annotators"]);
+    line(folder.path(), &format!("evaluate b.st {votes} --without dan --route 0.05")).ok();
+    for (arguments, part) in [
+        (format!("calibrate {votes} --without pete -o c.st"), "no annotator is called \"pete\""),
+        ("calibrate items.csv --without dan -o c.st".to_owned(), "--annotations"),
+    ] {
+        let refused = line(folder.path(), &arguments);
+        assert!(refused.code == 2 && refused.stderr.contains(part), "{refused:?}");
+    }
+    // Without names, what hangs on the labels' being independent is said instead.
+    let counts = fs::read_to_string(folder.path().join("labels.csv")).unwrap();
+    let unnamed: String = counts.lines().map(|line| format!("{}\n", line.rsplit_once(',').unwrap().0)).collect();
+    fs::write(folder.path().join("unnamed.csv"), unnamed).unwrap();
+    let told = line(folder.path(), "diagnose items.csv --annotations unnamed.csv --route 0.05").ok().stdout;
+    let told = told.replace("\n  ", " ");
+    for part in ["Counts cannot tell", "If 20.0 % of the unanimous rows were copies, the irreducible loss would be"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+/// Columns of votes in another order than those of probabilities, by name.
+#[test]
+fn classes_that_are_matched_wrongly_are_said() {
+    let folder = TempDir::new().unwrap();
+    let mut rows = "prob_a,prob_b,prob_c,votes_b,votes_c,votes_a\n".to_owned();
+    for row in 0..120 {
+        let mut votes = [0, 0, 0];
+        votes[row % 3] = if row % 5 == 0 { 2 } else { 3 };
+        votes[(row + 1) % 3] += u8::from(row % 5 == 0);
+        let mut probs = ["0.2"; 3];
+        probs[row % 3] = "0.6";
+        writeln!(rows, "{},{},{},{}", probs.join(","), votes[0], votes[1], votes[2]).unwrap();
+    }
+    fs::write(folder.path().join("table.csv"), rows).unwrap();
+    let warned = line(folder.path(), "calibrate table.csv -o a.st --partition confidence:1").ok().stderr;
+    for part in ["seem to be matched wrongly", "votes for b fit a", "votes for c fit b", "votes for a fit c"] {
+        assert!(warned.contains(part), "{part} in {warned}");
+    }
+    let found = line(folder.path(), "diagnose table.csv --json").ok().json();
+    assert_eq!(found["verdict"]["advice"], "mend-labels");
+    assert_eq!(found["mismatch"]["matches"][0], serde_json::json!({"class": "a", "votes": "b"}));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The published schemas, and a validator for the part of JSON Schema they use.
 
-use pointsman::{Advice, Loss, Oracle, Partition, Router, Table, Task, diagnose};
+use pointsman::{Advice, Annotations, Loss, Oracle, Partition, Router, Table, Task, diagnose, diagnose_annotated};
 use serde_json::{Value, json};
 
 use crate::world::{brier, juries, report_of, table};
@@ -165,6 +165,16 @@ fn diagnoses_satisfy_their_schema() {
         assert!(advice.is_none_or(|advice| advice == found.verdict.advice), "{:?}", found.verdict);
         assert_eq!(check_against(&schema, &serde_json::to_value(&found).unwrap()), Vec::<String>::new(), "{task:?}");
     }
+    // Labels with names, and somebody who always says the same; votes of classes that are exchanged.
+    let (named, annotations) = with_names(&table(two, 300, 4, 1));
+    let found = diagnose_annotated(&named, Some(&annotations), &brier(), &Partition::top_class(3), || ()).unwrap();
+    assert!(found.annotators.len() == 5 && found.flagged_annotators.is_some(), "{:?}", found.annotators);
+    assert_eq!(check_against(&schema, &serde_json::to_value(&found).unwrap()), Vec::<String>::new());
+    let exchanged = [0.9, 0.1, 0.2, 0.8].repeat(100);
+    let exchanged = Table::new(two.iter().copied(), exchanged).unwrap().with_votes([0, 3, 3, 1].repeat(100)).unwrap();
+    let found = diagnose(&exchanged, &brier(), &Partition::top_class(3), || ()).unwrap();
+    assert!(found.mismatch.is_some() && found.verdict.advice == Advice::MendLabels, "{:?}", found.verdict);
+    assert_eq!(check_against(&schema, &serde_json::to_value(&found).unwrap()), Vec::<String>::new());
     let found = diagnose(&table(two, 100, 5, 1), &brier(), &Partition::top_class(3), || ()).unwrap();
     let mut value = serde_json::to_value(&found).unwrap();
     value["verdict"]["advice"] = json!("perhaps");
@@ -172,6 +182,22 @@ fn diagnoses_satisfy_their_schema() {
     value["enough"]["labels"] = json!([1, 2]);
     value.as_object_mut().unwrap().remove("agreement");
     assert_eq!(check_against(&schema, &value).len(), 4, "{:?}", check_against(&schema, &value));
+}
+
+/// The same rows with one label more each: the labels there are of four annotators in turn, that of a fifth is always the first class.
+fn with_names(drawn: &Table) -> (Table, Annotations) {
+    let (mut rows, mut votes) = (Vec::new(), Vec::new());
+    for row in 0..drawn.rows() {
+        let counts = drawn.votes(row).unwrap().counts();
+        let given = (0..2_u32).flat_map(|class| vec![class; counts[class as usize] as usize]);
+        let mut labels: Vec<(u32, u32)> = given.enumerate().map(|(i, class)| ((i + row) as u32 % 4, class)).collect();
+        labels.push((4, 0));
+        rows.push(labels);
+        votes.extend([counts[0] + 1, counts[1]]);
+    }
+    let probs = (0..drawn.rows()).flat_map(|row| drawn.prediction(row).to_vec()).collect();
+    let table = Table::new(drawn.classes().to_vec(), probs).unwrap().with_votes(votes).unwrap();
+    (table, Annotations::new(["a", "b", "c", "d", "e"], rows).unwrap())
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{AtLimit, Diagnosis};
+use super::{AtLimit, Diagnosis, FlaggedAnnotators, Mismatch, Worth};
+use crate::annotators::Annotator;
 use crate::evaluate::Named;
 use crate::router::SPARSE;
 
@@ -11,6 +12,9 @@ const MATERIAL: f64 = 0.01;
 
 /// If more than this may be saved for all that is known, it is not known enough.
 const UNDECIDED: f64 = 0.05;
+
+/// Classes and annotators listed in a sentence.
+const LISTED: usize = 5;
 
 /// With fewer rows intervals are too narrow, if not empty: halves of them have no more than a sparse cell has.
 const FEWEST_ROWS: usize = 2 * SPARSE;
@@ -23,6 +27,8 @@ pub enum Advice {
     UseIt,
     /// Something simpler does as well.
     NoNeed,
+    /// Little is saved, if anything, and the data cannot tell it from nothing: whether it is worth the trouble is for the user to say.
+    SmallSaving,
     /// Items carry one label each: noise and error cannot be told apart.
     OneLabel,
     /// The data does not decide.
@@ -48,7 +54,7 @@ pub struct Recommendation {
 pub(super) fn recommend(diagnosis: &Diagnosis) -> Recommendation {
     let (mut advice, mut sentence) = verdict(diagnosis);
     let mut partition = diagnosis.partition.clone();
-    if matches!(advice, Advice::NoNeed | Advice::MoreData)
+    if matches!(advice, Advice::NoNeed | Advice::SmallSaving | Advice::MoreData)
         && let Some((other, reason)) = elsewhere(diagnosis)
     {
         (advice, sentence) = (Advice::UseIt, reason);
@@ -101,33 +107,15 @@ fn elsewhere(diagnosis: &Diagnosis) -> Option<(String, String)> {
 }
 
 fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
+    if let Some(mismatch) = &diagnosis.mismatch {
+        return (Advice::MendLabels, matched_wrongly(mismatch));
+    }
     let Some(worth) = &diagnosis.worth else {
         let text = "Not with one label an item: noise and model error cannot be told apart, and what an oracle would save is \
                     only bounded. A second, independent label on some hundred items is what to buy first.";
         return (Advice::OneLabel, text.into());
     };
-    if let Some(k) = diagnosis.stopping.and_then(|stopping| stopping.stopped_at) {
-        let text = format!(
-            "Mend the labels first: every item with {k} labels is unanimous, so labelling went on until annotators agreed, \
-             and no estimate from such labels can be believed. Keep the first labels of every item only: --first-labels {k}."
-        );
-        return (Advice::MendLabels, text);
-    }
-    if let Some(copies) = diagnosis.agreement.copies {
-        let text = format!(
-            "Mend the labels first: all counts are multiples of {copies}, so labels are copies of one another and count \
-             for more than they are."
-        );
-        return (Advice::MendLabels, text);
-    }
-    if let Some(found) = diagnosis.unanimity {
-        let text = format!(
-            "Look at the labels first: on every one of the {} rows with several labels they all agree, and yet {} of these rows \
-             contradict the others of like prediction. Either nothing here is ambiguous to anybody, and a threshold on total \
-             uncertainty does as well; or one label was copied, and then noise and error cannot be told apart: count each \
-             independent label once.",
-            found.rows, found.contradicting
-        );
+    if let Some(text) = labels_to_mend(diagnosis) {
         return (Advice::MendLabels, text);
     }
     if diagnosis.rows_used < FEWEST_ROWS {
@@ -141,8 +129,96 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
     match (&worth.savings, &worth.limit, diagnosis.task.target_loss) {
         (Some(_), Some(limit), Some(target)) => by_routing(limit, target),
         (Some(savings), ..) => by_money(diagnosis, savings),
-        (None, ..) => by_gain(diagnosis),
+        (None, ..) => by_gain(diagnosis, worth),
     }
+}
+
+/// Why the labels must be mended before anything is estimated from them, if they must.
+fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
+    if let Some(k) = diagnosis.stopping.and_then(|stopping| stopping.stopped_at) {
+        return Some(format!(
+            "Mend the labels first: every item with {k} labels is unanimous, so labelling went on until annotators agreed, \
+             and no estimate from such labels can be believed. Keep the first labels of every item only: --first-labels {k}."
+        ));
+    }
+    if let Some(copies) = diagnosis.agreement.copies {
+        return Some(format!(
+            "Mend the labels first: all counts are multiples of {copies}, so labels are copies of one another and count \
+             for more than they are."
+        ));
+    }
+    if let Some(flagged) = diagnosis.flagged_annotators.as_ref().filter(|flagged| flagged.is_material()) {
+        let flags: String = flagged.annotators.iter().map(|name| format!(" --without {}", quoted(name))).collect();
+        return Some(format!(
+            "Mend the labels first: {}. Leave them out:{flags}.",
+            without_flagged(diagnosis, flagged)
+        ));
+    }
+    diagnosis.unanimity.map(|found| {
+        format!(
+            "Look at the labels first: on every one of the {} rows with several labels they all agree, and yet {} of these rows \
+             contradict the others of like prediction. Either nothing here is ambiguous to anybody, and a threshold on total \
+             uncertainty does as well; or one label was copied, and then noise and error cannot be told apart: count each \
+             independent label once.",
+            found.rows, found.contradicting
+        )
+    })
+}
+
+/// What is said of classes that seem to be matched wrongly.
+fn matched_wrongly(mismatch: &Mismatch) -> String {
+    format!(
+        "Look at the columns first: the classes of votes and probabilities seem to be matched wrongly. The labels name the model's top \
+         class in {} % of cases, where chance alone would make {} %, and in {} % if {}. If the columns are right, the model is wrong \
+         on most of these rows.",
+        number(100.0 * mismatch.agreement, 1),
+        number(100.0 * mismatch.chance, 1),
+        number(100.0 * mismatch.agreement_if_matched, 1),
+        mismatch.matches_in_words(LISTED)
+    )
+}
+
+/// Which annotators do not label independently, and what the irreducible loss is with and without them.
+fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators) -> String {
+    let flags = |name: &String| {
+        let flags = diagnosis.annotators.iter().find(|one| one.annotator == *name).map(|one| one.flags.join(", "));
+        format!("{name} ({})", flags.unwrap_or_default())
+    };
+    let mut names = flagged.annotators.iter().take(LISTED).map(flags).collect::<Vec<_>>().join(", ");
+    if flagged.annotators.len() > LISTED {
+        names += &format!(" and {} more", flagged.annotators.len() - LISTED);
+    }
+    let does = if flagged.annotators.len() == 1 { "does" } else { "do" };
+    let change = match (flagged.irreducible, flagged.irreducible_without) {
+        (Some(with), Some(without)) => {
+            format!(
+                ", and without these labels the irreducible loss is {}, not {}",
+                number(without, 3),
+                number(with, 3)
+            )
+        }
+        _ => String::new(),
+    };
+    format!("{names} {does} not label independently of the others or of the model{change}")
+}
+
+/// A name as a command line takes it.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.@".contains(c);
+    if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
+}
+
+/// What a saving per query comes to on a thousand queries, in the loss's unit.
+fn per_thousand(saving: super::Estimate, unit: &str) -> String {
+    let super::Estimate { estimate, low, high } = saving.per_thousand();
+    let decimals = if low.abs().max(high.abs()) >= 100.0 { 0 } else { 1 };
+    let [estimate, low, high] = [estimate, low, high].map(|x| number(x, decimals));
+    format!("{estimate} {unit} per thousand queries (between {low} and {high})")
+}
+
+/// Whether a saving is known to be next to nothing: too small to matter, or not positive and at most small.
+fn is_nothing(saving: &super::Estimate, scale: f64) -> bool {
+    saving.high < MATERIAL * scale || saving.estimate <= 0.0 && saving.high < UNDECIDED * scale
 }
 
 /// A rule's name within a sentence.
@@ -167,19 +243,26 @@ fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice,
         Some(most) => format!(" and with at most {} % routed", plain(100.0 * most)),
         None => String::new(),
     };
+    let worth = per_thousand(*saving, diagnosis.unit);
     if saving.low > 0.0 && saving.estimate >= MATERIAL * scale {
-        (
-            Advice::UseIt,
-            format!("Use it: at these prices{within} it saves {between} of the cost of the best simpler rule, {rule}."),
-        )
-    } else if saving.high < UNDECIDED * scale {
         let text = format!(
-            "No need at these prices{within}: {rule} does as well. The router would save {between} of its cost."
+            "Use it: at these prices{within} it saves {between} of the cost of the best simpler rule, {rule}: {worth}."
+        );
+        (Advice::UseIt, text)
+    } else if is_nothing(saving, scale) {
+        let text = format!(
+            "No need at these prices{within}: {rule} does as well. The router would save {between} of its cost: {worth}."
         );
         (Advice::NoNeed, text)
+    } else if saving.high < UNDECIDED * scale {
+        let text = format!(
+            "A small saving at best: at these prices{within} the router saves {between} of the cost of the best simpler rule, {rule}: \
+             {worth}. Whether that is worth it is yours to say."
+        );
+        (Advice::SmallSaving, text)
     } else {
         let text = format!(
-            "More rows or labels first: the saving over the best simpler rule, {rule}, is {between} of its cost, and these \
+            "More rows or labels first: the saving over the best simpler rule, {rule}, is {between} of its cost ({worth}), and these \
              rows do not decide."
         );
         (Advice::MoreData, text)
@@ -206,11 +289,17 @@ fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
             "Use it: to lose no more than {target} it routes {between} less than the best simpler rule, {rule}, which routes {routed}."
         );
         (Advice::UseIt, text)
-    } else if spared.high < UNDECIDED * scale {
+    } else if is_nothing(spared, scale) {
         let text = format!(
             "No need: to lose no more than {target}, {rule} does as well, routing {routed}. The router would route {between} less."
         );
         (Advice::NoNeed, text)
+    } else if spared.high < UNDECIDED * scale {
+        let text = format!(
+            "A small saving at best: to lose no more than {target} the router routes {between} less than the best simpler rule, {rule}, \
+             which routes {routed}. Whether that is worth it is yours to say."
+        );
+        (Advice::SmallSaving, text)
     } else {
         let text = format!(
             "More rows or labels first: to lose no more than {target} the router routes {between} less than the best simpler rule, \
@@ -220,24 +309,51 @@ fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
     }
 }
 
-/// Without prices, the order in which queries would be routed decides.
-fn by_gain(diagnosis: &Diagnosis) -> (Advice, String) {
-    let Some(gain) = diagnosis.worth.as_ref().and_then(|worth| worth.gain_over_total_uncertainty) else {
-        return (Advice::NoNeed, "No need: no loss is reducible here, so there is nothing to route.".into());
+/// Without prices, the order in which queries would be routed decides. A gain is relative to what the best order wins, which is next to
+/// nothing where no loss is reducible: then it is the loss saved that tells.
+fn by_gain(diagnosis: &Diagnosis, worth: &Worth) -> (Advice, String) {
+    let (loss, saves) = (worth.loss.estimate, worth.ranking_saves);
+    let scale = if loss > 0.0 { loss } else { 1.0 };
+    let share = |x: f64| format!("{} %", number(100.0 * x / scale, 1));
+    let most = format!(
+        "at most {} of the loss of {} is reducible ({}): {} {} per thousand queries",
+        number(worth.reducible.high.max(0.0), 4),
+        number(loss, 4),
+        share(worth.reducible.high.max(0.0)),
+        number(worth.reducible.per_thousand().high.max(0.0), 1),
+        diagnosis.unit
+    );
+    let Some(gain) = worth.gain_over_total_uncertainty.filter(|_| worth.reducible.high >= MATERIAL * scale) else {
+        return (Advice::NoNeed, format!("No need: there is next to nothing to route for, {most}."));
     };
     let [estimate, low, high] = [gain.estimate, gain.low, gain.high].map(|x| number(x, 3));
     let between = format!("{estimate} (between {low} and {high})");
-    if gain.low > 0.0 && gain.estimate >= MATERIAL {
-        let text = format!("Use it: ranking by reducible loss gains {between} over ranking by total uncertainty.");
+    let saved = format!(
+        "averaged over how much is routed, it saves {} (between {} and {}) of the loss: {}",
+        share(saves.estimate),
+        share(saves.low),
+        share(saves.high),
+        per_thousand(saves, diagnosis.unit)
+    );
+    if gain.low > 0.0 && gain.estimate >= MATERIAL && worth.reducible.low > 0.0 {
+        let text =
+            format!("Use it: ranking by reducible loss gains {between} over ranking by total uncertainty; {saved}.");
         (Advice::UseIt, text)
-    } else if gain.high < UNDECIDED {
+    } else if is_nothing(&saves, scale) || is_nothing(&gain, 1.0) {
         let text = format!(
-            "No need for routing's sake: ranking by total uncertainty does as well; the difference in gain is {between}."
+            "No need for routing's sake: ranking by total uncertainty does as well. The difference in gain is {between}; {saved}."
         );
         (Advice::NoNeed, text)
+    } else if saves.high < UNDECIDED * scale || gain.high < UNDECIDED {
+        let text = format!(
+            "A small saving at best from ranking by reducible loss instead of total uncertainty: {saved}; {most}. Whether that is worth \
+             it is yours to say, and prices (--route) say more."
+        );
+        (Advice::SmallSaving, text)
     } else {
         let text = format!(
-            "More rows or labels first: the gain over ranking by total uncertainty is {between}, and these rows do not decide."
+            "More rows or labels first: these rows do not decide whether ranking by reducible loss is better than by total uncertainty; \
+             {saved}; {most}."
         );
         (Advice::MoreData, text)
     }
@@ -276,20 +392,7 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) -> Vec<String
             number(usual, 3)
         ));
     }
-    let agreement = &diagnosis.agreement;
-    if agreement.is_too_unanimous() {
-        remarks.push(format!(
-            "{} contested rows are unanimous where chance would make {:.0}: adjudicated or copied labels, or easy items \
-             among hard ones.",
-            agreement.unanimous, agreement.unanimous_expected
-        ));
-    }
-    if agreement.lacks_ties() {
-        remarks.push(format!(
-            "{} rows are tied where chance would make {:.0}: a majority vote may be counted as one more label.",
-            agreement.tied, agreement.tied_expected
-        ));
-    }
+    remarks.extend(annotators(diagnosis, advice));
     let enough = &diagnosis.enough;
     if enough.rows_in_sparse_cells > 0.2 {
         remarks.push(format!(
@@ -309,6 +412,26 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) -> Vec<String
             model.confidence,
             model.accuracy,
             if pays { " Recalibrating, which serves the mean of each cell, would pay." } else { "" }
+        ));
+    }
+    remarks
+}
+
+/// What is said of annotators beside the verdict.
+fn annotators(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(flagged) = &diagnosis.flagged_annotators
+        && !(advice == Advice::MendLabels && flagged.is_material())
+    {
+        remarks.push(format!("{}.", without_flagged(diagnosis, flagged)));
+    }
+    let agrees = |one: &&Annotator| one.flags == ["agreement-high"];
+    let names: Vec<&str> = diagnosis.annotators.iter().filter(agrees).map(|one| one.annotator.as_str()).collect();
+    if !names.is_empty() {
+        remarks.push(format!(
+            "{} {} with the others more than these do among themselves, which alone is no reason to leave anybody out.",
+            names[..names.len().min(LISTED)].join(", "),
+            if names.len() == 1 { "agrees" } else { "agree" }
         ));
     }
     remarks

@@ -1,246 +1,149 @@
-//! Votes that do not look like independent labels.
+//! What counts of labels say about copied labels, and what they cannot say.
 //!
-//! Within a cell, items whose labels differ show how the true distributions vary: a Dirichlet law fitted to them alone says how
-//! many items should be unanimous by chance, and how many tied. Adjudicated or copied labels make more of the former;
-//! a majority vote counted as one more label makes none of the latter. Counts cannot tell an adjudicated item
-//! from one that is simply easy, so only cells are looked at in which most items are contested.
+//! A label that was copied and an item on which everybody agrees have the same counts, so counts accuse nobody but where independent
+//! labels could not have made them: all counts multiples of a number ([`Agreement::copies`]), labels that never differ
+//! ([`Unanimity`](super::Unanimity)), a number of labels that goes with agreement ([`Stopping`](super::Stopping)). Instead
+//! [`Sensitivity`] says what would change if some of the unanimous rows were copies. Annotations with names can be tested.
 
 use std::cmp::Ordering;
 
-use rand_pcg::Pcg64;
-use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
-use statrs::function::gamma::gamma_ur;
 
 use super::halves::Ordered;
 use crate::error::Result;
-use crate::estimate::draw_into;
-use crate::mix::{class_at, uniform};
-use crate::partition::{CellId, Partition};
-use crate::router::{Mixture, Router};
+use crate::partition::CellId;
+use crate::policy::Policy;
+use crate::router::Router;
+use crate::table::Table;
+use crate::task::Task;
 use crate::votes::Votes;
 
-/// More labels than this are not counted one by one.
-const MOST_LABELS: u64 = 1000;
-/// Contested items that a cell needs for a law of its own.
-const CONTESTED: usize = 30;
-/// Concentrations tried, evenly in the logarithm.
-const STEPS: u32 = 60;
-/// Draws an item for the chance of a tie.
-const DRAWS: usize = 8;
-/// The most rows listed.
-const LISTED: usize = 10;
-/// Beyond so many standard deviations and so many times what chance makes, unanimity is an excess: true laws are not quite
-/// Dirichlet, and with many rows the smallest difference shows.
-const EXCESS: f64 = 5.0;
-const TIMES: f64 = 1.5;
-/// A row is listed only if chance would make it unanimous less often.
-const SUSPICIOUS: f64 = 0.05;
-/// Below such a chance, ties are missing. With more labels than this a tie depends on the law's finest details.
-const MISSING: f64 = 1e-4;
-const MOST_FOR_TIES: u64 = 10;
+/// Contested rows that must share a divisor before it is called one.
+const FEWEST_CONTESTED: usize = 30;
 
-/// How unanimous and how tied the votes are, beside what the contested items suggest.
+/// The share of the unanimous rows that is supposed to be copies.
+const SUPPOSED_COPIES: f64 = 0.2;
+
+/// A share of copies so small that it changes nothing but how the estimate is made: rows then carry different numbers of labels.
+const NO_COPIES: f64 = 1e-9;
+
+/// How unanimous the votes are, and what depends on their being independent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Agreement {
-    /// Labels that a row needs to be looked at: four with two classes, else three.
-    pub labels_needed: u64,
-    /// Rows that have fewer.
-    pub rows_with_fewer: usize,
-    /// Rows of cells in which most items are contested.
+    /// Rows with two labels or more.
     pub rows: usize,
     /// How many of them are unanimous.
     pub unanimous: usize,
-    /// How many would be by chance.
-    pub unanimous_expected: f64,
-    /// By how many standard deviations there are more.
-    pub unanimous_z: f64,
-    /// How many of those with at most ten labels are tied between their most frequent classes.
-    pub tied: usize,
-    /// How many would be by chance.
-    pub tied_expected: f64,
-    /// How often chance would give as few.
-    pub tied_p_value: f64,
     /// All counts of contested rows are multiples of this: labels were copied.
     pub copies: Option<u32>,
     /// Rows that equal another in prediction, features and votes.
     pub identical_rows: usize,
-    /// The unanimous rows that chance explains least, if there are too many of them.
-    pub suspects: Vec<SuspectRow>,
+    /// What would change if some of the unanimous rows were copies; unknown if no row is unanimous, or all are, or rows carry one label.
+    pub sensitivity: Option<Sensitivity>,
 }
 
-/// A row whose votes are more unanimous than its cell suggests.
+/// What would change if some of the unanimous rows carried one label, copied, instead of independent ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SuspectRow {
-    /// The row of the table, from zero. A reader of files puts the file's own number here.
-    pub row: u64,
-    /// Its id, for a reader of files to put here.
-    pub id: Option<String>,
-    /// Its cell.
+#[non_exhaustive]
+pub struct Sensitivity {
+    /// The share of the unanimous rows that is supposed to be copies.
+    pub share: f64,
+    /// The irreducible loss per query if all labels are independent.
+    pub irreducible: f64,
+    /// The same if that share are copies.
+    pub irreducible_if_copied: f64,
+    /// The cells in which another action would be taken, at the task's prices.
+    pub cells: Vec<ChangedCell>,
+}
+
+/// A cell whose action depends on whether labels are copies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ChangedCell {
+    /// Its name.
     pub cell: String,
-    /// Its votes, one count a class.
-    pub votes: Vec<u32>,
-    /// How often chance would make them unanimous.
-    pub chance: f64,
+    /// What is done if all labels are independent.
+    pub action: String,
+    /// What would be done if some are copies.
+    pub action_if_copied: String,
 }
 
 impl Agreement {
-    /// Whether there are more unanimous rows than chance explains.
-    #[must_use]
-    pub fn is_too_unanimous(&self) -> bool {
-        self.unanimous_z > EXCESS && self.unanimous as f64 > TIMES * self.unanimous_expected + 5.0
-    }
-
-    /// Whether ties are missing, as if a majority vote were counted as one more label.
-    #[must_use]
-    pub fn lacks_ties(&self) -> bool {
-        self.tied_p_value < MISSING && (self.tied as f64) < 0.5 * self.tied_expected
-    }
-
-    pub(super) fn of(ordered: &Ordered, cells: &Partition) -> Result<Self> {
-        let router = Router::calibrate(&ordered.rows, cells)?;
-        let labels = |row: usize| ordered.rows.votes(row).map_or(0, Votes::k);
-        let labels_needed = fewest_labels(ordered.rows.classes().len());
-        let mut found = Self {
-            labels_needed,
-            rows_with_fewer: (0..ordered.rows.rows()).filter(|&row| labels(row) < labels_needed).count(),
-            rows: 0,
-            unanimous: 0,
-            unanimous_expected: 0.0,
-            unanimous_z: 0.0,
-            tied: 0,
-            tied_expected: 0.0,
-            tied_p_value: 1.0,
-            copies: copies(ordered),
-            identical_rows: identical_rows(ordered),
-            suspects: Vec::new(),
-        };
-        // Rows of the table cell by cell, so that suspects can be named.
-        let mut members = vec![Vec::new(); router.cells().count()];
-        for (row, cell) in router.find_cells(&ordered.rows)?.into_iter().enumerate() {
-            members[cell.index()].push(row as u32);
-        }
-        let mut variance = 0.0;
-        let mut random = Pcg64::seed_from_u64(0x71E5);
-        for (cell, rows) in members.iter().enumerate() {
-            let counts = |row: &u32| (labels_needed..=MOST_LABELS).contains(&labels(*row as usize));
-            let rows: Vec<u32> = rows.iter().copied().filter(counts).collect();
-            let mixture = Mixture::of_rows(&ordered.rows, &rows);
-            let Some(law) = Law::fit(mixture) else { continue };
-            let name = router.cells().name(CellId(cell as u32), router.classes());
-            let mut point = vec![0.0; law.parameters.len()];
-            for row in mixture.rows() {
-                let votes = mixture.votes(row);
-                let chance = law.unanimous(votes.k());
-                found.rows += 1;
-                found.unanimous_expected += chance;
-                variance += chance * (1.0 - chance);
-                found.unanimous += usize::from(is_unanimous(votes));
-                if is_unanimous(votes) && chance < SUSPICIOUS {
-                    let (row, votes) = (u64::from(ordered.origin[row]), votes.counts().to_vec());
-                    found.suspects.push(SuspectRow { row, id: None, cell: name.clone(), votes, chance });
-                }
-                if votes.k() > MOST_FOR_TIES {
-                    continue;
-                }
-                found.tied += usize::from(is_tied(votes.counts()));
-                for _ in 0..DRAWS {
-                    draw_into(&law.parameters, &mut random, &mut point);
-                    let tied = is_tied(&draw_votes(&point, votes.k(), &mut random));
-                    found.tied_expected += f64::from(u8::from(tied)) / DRAWS as f64;
-                }
-            }
-        }
-        if variance > 0.0 {
-            found.unanimous_z = (found.unanimous as f64 - found.unanimous_expected) / variance.sqrt();
-        }
-        if found.tied_expected > 0.0 {
-            found.tied_p_value = gamma_ur(found.tied as f64 + 1.0, found.tied_expected);
-        }
-        found
-            .suspects
-            .sort_by(|a, b| a.chance.total_cmp(&b.chance).then(b.votes.cmp(&a.votes)).then(a.row.cmp(&b.row)));
-        found.suspects.truncate(if found.is_too_unanimous() { LISTED } else { 0 });
-        Ok(found)
+    /// Looks at the rows; `router` has the cells that the sensitivity is told for, at the prices of a task without a limit.
+    pub(super) fn of(ordered: &Ordered, router: &Router, task: &Task) -> Result<Self> {
+        let rows = &ordered.rows;
+        let several = || (0..rows.rows()).filter_map(|row| rows.votes(row)).filter(|votes| votes.k() >= 2);
+        let (all, unanimous) = (several().count(), several().filter(|votes| is_unanimous(*votes)).count());
+        let sensitivity = if 0 < unanimous && unanimous < all { Sensitivity::of(rows, router, task)? } else { None };
+        Ok(Self { rows: all, unanimous, copies: copies(ordered), identical_rows: identical_rows(ordered), sensitivity })
     }
 }
 
-/// Labels that an item needs to count: contested items of fewer look all alike, two against one with two classes, and say nothing of
-/// how the true distributions vary.
-fn fewest_labels(classes: usize) -> u64 {
-    if classes == 2 { 4 } else { 3 }
+impl Sensitivity {
+    /// If a random share q of the items carries one label, copied, all these are unanimous: the copies are s = q/U of the unanimous
+    /// items, whose share is U, and the remaining unanimous and contested items are as those without copies would be. So each
+    /// unanimous row counts as k independent labels with the weight 1 − s and as one label with the weight s, and everything is
+    /// estimated anew. For the Brier loss the irreducible loss of a cell becomes 1/(1 − sU) times as large.
+    fn of(rows: &Table, router: &Router, task: &Task) -> Result<Option<Self>> {
+        let compile =
+            |share: f64| -> Result<Policy> { Router::calibrate_like(&with_copies(rows, share)?, router)?.policy(task) };
+        // Copied and not, both with rows of one label among them: the difference is due to the copies alone.
+        let (own, reference, copied) = (router.policy(task)?, compile(NO_COPIES)?, compile(SUPPOSED_COPIES)?);
+        let (mut irreducible, mut difference, mut weight) = (0.0, 0.0, 0.0);
+        let mut changed = Vec::new();
+        for cell in (0..router.cells().count() as u32).map(CellId) {
+            let (Some(own), Some(before), Some(after)) = (own.cell(cell), reference.cell(cell), copied.cell(cell))
+            else {
+                continue;
+            };
+            let (Some(known), Some(low), Some(high)) = (own.irreducible(), before.irreducible(), after.irreducible())
+            else {
+                continue;
+            };
+            let share = own.estimate().weight;
+            irreducible += share * known;
+            difference += share * (high - low);
+            weight += share;
+            if before.action() != after.action() {
+                changed.push(ChangedCell {
+                    cell: router.cells().name(cell, router.classes()),
+                    action: before.action().to_string(),
+                    action_if_copied: after.action().to_string(),
+                });
+            }
+        }
+        Ok((weight > 0.0).then(|| Self {
+            share: SUPPOSED_COPIES,
+            irreducible: irreducible / weight,
+            irreducible_if_copied: (irreducible + difference) / weight,
+            cells: changed,
+        }))
+    }
+}
+
+/// The rows with a share of every unanimous one carrying one label only.
+fn with_copies(rows: &Table, share: f64) -> Result<Table> {
+    let (mut places, mut votes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for row in 0..rows.rows() {
+        let Some(own) = rows.votes(row) else { continue };
+        let copied = own.k() >= 2 && is_unanimous(own);
+        let weight = rows.weight(row);
+        places.push(row as u32);
+        votes.extend_from_slice(own.counts());
+        weights.push(if copied { (1.0 - share) * weight } else { weight });
+        if copied {
+            places.push(row as u32);
+            votes.extend(own.counts().iter().map(|&n| u32::from(n > 0)));
+            weights.push((share * weight).max(1e-100));
+        }
+    }
+    let columns: Vec<usize> = (0..rows.feature_names().len()).collect();
+    rows.select(&places, &columns).with_votes(votes)?.with_weights(weights)
 }
 
 fn is_unanimous(votes: Votes<'_>) -> bool {
     votes.counts().iter().filter(|&&n| n > 0).count() == 1
-}
-
-fn is_tied(counts: &[u32]) -> bool {
-    let most = counts.iter().max();
-    counts.iter().filter(|&n| Some(n) == most).count() > 1
-}
-
-fn draw_votes(p: &[f64], k: u64, random: &mut Pcg64) -> Vec<u32> {
-    let mut counts = vec![0; p.len()];
-    for _ in 0..k {
-        counts[class_at(p, uniform(random.next_u64()))] += 1;
-    }
-    counts
-}
-
-/// The Dirichlet law of the true distributions in a cell.
-struct Law {
-    parameters: Vec<f64>,
-}
-
-impl Law {
-    /// The likeliest concentration given that an item is contested: unanimous items have no say. `None` unless most
-    /// items are contested.
-    fn fit(mixture: Mixture<'_>) -> Option<Self> {
-        let mean = mixture.centroid()?;
-        // How many contested items have more than j votes for a class, and labels in all; how many have k labels.
-        let mut above = vec![Vec::<f64>::new(); mean.len() + 1];
-        let mut with = std::collections::BTreeMap::<u64, f64>::new();
-        let mut contested = 0;
-        for row in mixture.rows() {
-            let votes = mixture.votes(row);
-            if is_unanimous(votes) {
-                continue;
-            }
-            contested += 1;
-            *with.entry(votes.k()).or_default() += 1.0;
-            let counts = votes.counts().iter().map(|&n| n as usize).chain([votes.k() as usize]);
-            for (above, n) in above.iter_mut().zip(counts) {
-                if above.len() < n {
-                    above.resize(n, 0.0);
-                }
-                above[..n].iter_mut().for_each(|x| *x += 1.0);
-            }
-        }
-        if contested < CONTESTED || 2 * contested < mixture.len() {
-            return None;
-        }
-        let rising = |class: usize, start: f64| -> f64 {
-            above[class].iter().enumerate().map(|(j, n)| n * (start + j as f64).ln()).sum()
-        };
-        let scaled = |a: f64| Self { parameters: mean.iter().map(|share| a * share).collect() };
-        let likelihood = |a: f64| {
-            let law = scaled(a);
-            let classes: f64 = law.parameters.iter().enumerate().map(|(class, &start)| rising(class, start)).sum();
-            let conditions: f64 = with.iter().map(|(&k, n)| n * (-law.unanimous(k)).ln_1p()).sum();
-            classes - rising(mean.len(), a) - conditions
-        };
-        let candidate = |step: u32| 0.05 * (3000.0_f64 / 0.05).powf(f64::from(step) / f64::from(STEPS));
-        let best = (0..=STEPS).map(candidate).map(|a| (likelihood(a), a)).max_by(|x, y| x.0.total_cmp(&y.0));
-        best.filter(|(likelihood, _)| likelihood.is_finite()).map(|(_, a)| scaled(a))
-    }
-
-    /// The chance that k labels agree.
-    fn unanimous(&self, k: u64) -> f64 {
-        let all: f64 = self.parameters.iter().sum();
-        let agree = |a: f64| (0..k).map(|j| (a + j as f64) / (all + j as f64)).product::<f64>();
-        self.parameters.iter().map(|&a| agree(a)).sum::<f64>().min(1.0 - 1e-12)
-    }
 }
 
 /// What divides every count of every contested row, if there are enough of them and it is more than one.
@@ -256,7 +159,7 @@ fn copies(ordered: &Ordered) -> Option<u32> {
             return None;
         }
     }
-    (rows >= CONTESTED && common > 1).then_some(common)
+    (rows >= FEWEST_CONTESTED && common > 1).then_some(common)
 }
 
 fn greatest_divisor(a: u32, b: u32) -> u32 {

@@ -50,6 +50,8 @@ pub(super) struct Crossfit {
     pub(super) weights: Vec<f64>,
     /// Each action, whatever the row.
     pub(super) always: Vec<Average>,
+    /// The reducible loss of the weak prediction.
+    pub(super) reducible: Average,
     /// Thresholds on total uncertainty; ranking by it.
     pub(super) threshold: Outcome,
     /// Ranking by the uncertainty of what the first re-calibrated plan serves.
@@ -63,6 +65,7 @@ pub(super) struct Crossfit {
 /// One split: a number a row for each of the above.
 struct Split {
     always: Vec<Vec<f64>>,
+    reducible: Vec<f64>,
     threshold: Judged,
     recalibrated_uncertainty: Option<Judged>,
     routers: Vec<Option<Judged>>,
@@ -117,6 +120,7 @@ impl Crossfit {
             |action: usize| Average::over(splits.iter().map(|split| split.always[action].as_slice()), &weights);
         Ok(Some(Self {
             always: (0..actions).map(always).collect(),
+            reducible: Average::over(splits.iter().map(|split| split.reducible.as_slice()), &weights),
             threshold,
             recalibrated_uncertainty: outcome(&|split| split.recalibrated_uncertainty.as_ref()),
             routers,
@@ -147,6 +151,7 @@ impl Split {
             || Judged { cost: vec![0.0; n], routed: vec![0.0; n], missed: 0, won: vec![0.0; n], loss: vec![0.0; n] };
         let mut found = Self {
             always: vec![vec![0.0; n]; actions],
+            reducible: vec![0.0; n],
             threshold: blank(),
             recalibrated_uncertainty: None,
             routers: Vec::new(),
@@ -167,6 +172,7 @@ impl Split {
             };
             truth.judge(rows, held, &truth.uncertainty, &truth.total, &mut found.threshold);
             for (place, &row) in rows.iter().enumerate() {
+                found.reducible[row as usize] = truth.total[place] - truth.irreducible[place];
                 for (action, cost) in truth.costs[place].iter().enumerate() {
                     found.always[action][row as usize] = *cost;
                 }

@@ -23,6 +23,12 @@ impl Estimate {
         Self { estimate, low: estimate - NORMAL * standard_error, high: estimate + NORMAL * standard_error }
     }
 
+    /// What a loss or saving per query comes to on a thousand queries.
+    #[must_use]
+    pub fn per_thousand(self) -> Self {
+        self.scaled(1000.0)
+    }
+
     /// The same in another unit.
     pub(super) fn scaled(self, factor: f64) -> Self {
         Self { estimate: factor * self.estimate, low: factor * self.low, high: factor * self.high }

@@ -12,24 +12,27 @@ mod crossfit;
 mod enough;
 mod halves;
 mod interval;
+mod left_out;
 mod limited;
+mod mismatch;
 mod stopping;
 mod unanimity;
 mod weak_model;
 
 use serde::Serialize;
 
+use crate::annotators::{Annotations, Annotator, AnnotatorCheck};
 use crate::error::{Error, Result};
 use crate::estimate::RowEstimates;
 use crate::evaluate::{Named, TaskSummary};
 use crate::loss::Loss;
-use crate::partition::{CellId, Partition};
+use crate::partition::{CellId, Factor, Partition};
 use crate::router::Router;
 use crate::simplex::dot;
 use crate::table::Table;
 use crate::task::Task;
 pub use advice::{Advice, Recommendation};
-pub use agreement::{Agreement, SuspectRow};
+pub use agreement::{Agreement, ChangedCell, Sensitivity};
 use correlation::correlation;
 use crossfit::{Crossfit, Plan};
 pub use enough::{Compared, Enough, LeftOut};
@@ -37,6 +40,8 @@ use halves::Ordered;
 pub use halves::halves;
 use interval::Average;
 pub use interval::Estimate;
+pub use left_out::FlaggedAnnotators;
+pub use mismatch::{ClassMatch, Mismatch};
 pub use stopping::Stopping;
 pub use unanimity::Unanimity;
 pub use weak_model::{ConfidenceBin, WeakModel};
@@ -84,13 +89,26 @@ pub struct Diagnosis {
     pub stopping: Option<Stopping>,
     /// There if every row's labels agree although rows differ: labels may be copies.
     pub unanimity: Option<Unanimity>,
-    /// Whether votes look independent.
+    /// How unanimous votes are, and what depends on their being independent.
     pub agreement: Agreement,
+    /// There if the classes of votes and predictions seem to be matched wrongly.
+    pub mismatch: Option<Mismatch>,
+    /// Every annotator, if labels come with names.
+    pub annotators: Vec<Annotator>,
+    /// The annotators to leave out, and what that changes; none if nobody is, or labels come without names.
+    pub flagged_annotators: Option<FlaggedAnnotators>,
 }
 
 /// What decomposition is worth, beside simpler rules.
 #[derive(Debug, Clone, Serialize)]
 pub struct Worth {
+    /// The loss per query of the weak prediction.
+    pub loss: Estimate,
+    /// How much of it is reducible. What no routing can save more than is its upper end.
+    pub reducible: Estimate,
+    /// The loss per query that ranking by reducible loss saves over ranking by total uncertainty, averaged over all shares of the queries
+    /// that may be routed.
+    pub ranking_saves: Estimate,
     /// Correlation of reducible and total loss over cells, the noise of estimates taken out. Near 1, a ranking by total
     /// loss is as good, and so is total uncertainty if the model knows its own.
     pub correlation: Option<f64>,
@@ -146,6 +164,20 @@ pub struct Bounds {
 /// If the table has no votes or fewer than four rows, the task or the partition does not fit the table, or no routing reaches
 /// the task's target loss on it.
 pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn() + Sync) -> Result<Diagnosis> {
+    diagnose_annotated(table, None, task, partition, done)
+}
+
+/// As [`diagnose`], and whether each annotator labels independently, where annotations name them.
+///
+/// # Errors
+/// As there, and if the annotations are not those of the table's rows.
+pub fn diagnose_annotated(
+    table: &Table,
+    annotations: Option<&Annotations>,
+    task: &Task,
+    partition: &Partition,
+    done: impl Fn() + Sync,
+) -> Result<Diagnosis> {
     if table.rows() < 4 {
         return Err(Error::Table(format!(
             "{} cannot be diagnosed: give at least 4, better hundreds",
@@ -165,6 +197,12 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
     }
     let unlimited = task.clone().without_limit();
     let choice = task.actions() > 1;
+    let cells = fixed_cells(&ordered.rows, router.clone())?;
+    let checked = annotations.map(|named| AnnotatorCheck::of(table, named).map(|check| (named, check))).transpose()?;
+    let flagged_annotators = match &checked {
+        Some((named, check)) => FlaggedAnnotators::of(table, named, check, &cells, &unlimited)?,
+        None => None,
+    };
     let mut diagnosis = Diagnosis {
         rows: table.rows(),
         rows_used: ordered.rows.rows(),
@@ -180,7 +218,10 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
         enough: Enough::of(&ordered.rows, &router, &unlimited)?,
         stopping: Stopping::of(table)?,
         unanimity: Unanimity::of(table)?,
-        agreement: Agreement::of(&ordered, &crossfit::measure(&ordered.rows))?,
+        agreement: Agreement::of(&ordered, &cells, &unlimited)?,
+        mismatch: Mismatch::of(table)?,
+        annotators: checked.map(|(_, check)| check.annotators).unwrap_or_default(),
+        flagged_annotators,
     };
     diagnosis.enough.features_left_out = left_out;
     match crossfit {
@@ -194,6 +235,12 @@ pub fn diagnose(table: &Table, task: &Task, partition: &Partition, done: impl Fn
     }
     diagnosis.verdict = advice::recommend(&diagnosis);
     Ok(diagnosis)
+}
+
+/// The router, or one of plain cells if its own learned from the labels: losses of other labels are estimated in the same cells.
+fn fixed_cells(rows: &Table, router: Router) -> Result<Router> {
+    let learned = router.partition().factors().iter().any(Factor::learns);
+    if learned { Router::calibrate(rows, &crossfit::measure(rows)) } else { Ok(router) }
 }
 
 /// The partition asked for, with its centroids, and others to compare it with.
@@ -247,6 +294,9 @@ impl Diagnosis {
             (limit.routed, limit.spared) = (Named::new(), Named::new());
         }
         self.worth = Some(Worth {
+            loss: own.loss.interval(weights),
+            reducible: crossfit.reducible.interval(weights),
+            ranking_saves: own.won.minus(&rival.won).interval(weights),
             correlation: None,
             gain: gains,
             gain_over_total_uncertainty: gain(1.0)

@@ -30,7 +30,6 @@ use crate::simplex::dot;
 use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use by_row::RowEstimates;
-pub(crate) use dirichlet::draw_into;
 pub(crate) use enclosure::Enclosure;
 pub(crate) use identified::identified;
 pub(crate) use leaves::{PerRow, Scratch};

@@ -206,63 +206,6 @@ fn the_floor_of_the_calibration_error_is_what_chance_gives() {
     assert!(refused <= 3, "{refused}");
 }
 
-/// Counts of an ambiguous world in which some items were adjudicated, or a majority vote was added.
-fn contested(seed: u64, n: usize, k: usize, change: impl Fn(&mut Rng, &mut Vec<u32>)) -> Diagnosis {
-    let mut rng = Rng::new(seed);
-    let mut votes = Vec::new();
-    let probs: Vec<Vec<f64>> = (0..n).map(|_| 0.5 + 0.3 * rng.uniform()).map(|f| vec![1.0 - f, f]).collect();
-    for p in &probs {
-        let mut counts = rng.votes(p, k);
-        change(&mut rng, &mut counts);
-        votes.push(counts);
-    }
-    look(&table(2, &probs, &votes), &task(0.1))
-}
-
-#[test]
-fn votes_that_are_not_independent_are_noticed() {
-    for seed in 0..5 {
-        let honest = contested(seed, 990, 6, |_, _| ()).agreement;
-        assert!(!honest.is_too_unanimous() && !honest.lacks_ties() && honest.suspects.is_empty(), "{honest:?}");
-        assert_eq!(honest.copies, None);
-
-        let adjudicated = contested(seed, 990, 10, |rng, counts| {
-            if rng.uniform() < 0.1 {
-                *counts = vec![0, 10];
-            }
-        });
-        assert!(adjudicated.agreement.is_too_unanimous(), "{:?}", adjudicated.agreement);
-        assert!(adjudicated.agreement.suspects.iter().all(|row| row.votes.contains(&10) && row.chance < 0.1));
-        assert!(adjudicated.verdict.remarks.iter().any(|remark| remark.contains("adjudicated")));
-
-        let majority = |_: &mut Rng, counts: &mut Vec<u32>| {
-            let top = usize::from(counts[1] > counts[0]);
-            counts[top] += 1;
-        };
-        let added = contested(seed, 990, 5, majority);
-        assert!(added.agreement.lacks_ties() && added.agreement.tied == 0, "{:?}", added.agreement);
-
-        let copied = contested(seed, 300, 3, |_, counts| counts.iter_mut().for_each(|n| *n *= 2));
-        assert_eq!((copied.agreement.copies, copied.verdict.advice), (Some(2), Advice::MendLabels));
-    }
-}
-
-/// Three labels of two classes that differ are always two against one: they say nothing of how items vary.
-#[test]
-fn too_few_labels_say_nothing_of_dependence() {
-    let adjudicated = |k: u32| {
-        move |rng: &mut Rng, counts: &mut Vec<u32>| {
-            if rng.uniform() < 0.3 {
-                *counts = vec![0, k];
-            }
-        }
-    };
-    let found = contested(1, 600, 3, adjudicated(3)).agreement;
-    assert_eq!((found.labels_needed, found.rows_with_fewer, found.rows), (4, 600, 0), "{found:?}");
-    let found = contested(1, 600, 4, adjudicated(4)).agreement;
-    assert!(found.rows_with_fewer == 0 && found.rows > 0, "{found:?}");
-}
-
 /// Five copies of one label look like five labels on which all agree.
 #[test]
 fn labels_that_never_differ_are_not_believed() {

@@ -1,0 +1,278 @@
+//! Whether the classes of votes and of predictions seem to be matched wrongly.
+//!
+//! If the columns of votes are in another order than those of probabilities, labels agree with the top class less often than by
+//! chance, and with a permuted class far more often. A bad model alone does neither: at worst it agrees as often as chance.
+
+use serde::Serialize;
+
+use super::halves::Ordered;
+use crate::error::Result;
+use crate::table::Table;
+
+/// With more classes nothing is said: the matrix of all pairs of classes would be too large.
+const MOST_CLASSES: usize = 1024;
+
+/// With more classes the permutation is found by taking the commonest pair of classes first.
+const MOST_FOR_EXACT_ASSIGNMENT: usize = 256;
+
+/// Rows whose class the permutation changes: fewer tell nothing.
+const FEWEST_ROWS: usize = 20;
+
+/// Agreement under the permutation must exceed that of the classes as they are by so many standard errors.
+const STANDARD_ERRORS: f64 = 5.0;
+
+/// As they are, classes must agree less often than this multiple of what chance would make.
+const BELOW_CHANCE: f64 = 0.5;
+
+/// Classes of votes and predictions that seem to be matched wrongly.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Mismatch {
+    /// The share of labels that name the prediction's top class.
+    pub agreement: f64,
+    /// What that share would be by chance, and if votes were matched as below.
+    pub chance: f64,
+    /// The share of labels that would name the top class if votes were matched as below.
+    pub agreement_if_matched: f64,
+    /// The classes that seem to be matched wrongly.
+    pub matches: Vec<ClassMatch>,
+}
+
+/// Which votes seem to mean a class of the predictions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ClassMatch {
+    /// The class of the predictions.
+    pub class: String,
+    /// The class of the votes that fits it.
+    pub votes: String,
+}
+
+impl Mismatch {
+    /// Looks at a table; `None` if it has no votes, or the classes seem to be matched rightly.
+    ///
+    /// # Errors
+    /// If the table has too many rows to be sorted.
+    pub fn of(table: &Table) -> Result<Option<Self>> {
+        let classes = table.classes().len();
+        if !table.has_votes() || !(2..=MOST_CLASSES).contains(&classes) || table.rows() < FEWEST_ROWS {
+            return Ok(None);
+        }
+        // A quick look at the rows as they stand: nearly always the classes fit as they are.
+        if Confusion::of(table).best_permutation().iter().enumerate().all(|(class, &votes)| class == votes) {
+            return Ok(None);
+        }
+        // Then carefully, in an order that does not depend on that of the table.
+        let ordered = Ordered::of(table)?;
+        let confusion = Confusion::of(&ordered.rows);
+        let permutation = confusion.best_permutation();
+        let moved: Vec<bool> = permutation.iter().enumerate().map(|(class, &votes)| class != votes).collect();
+        let (own, chance) = confusion.agreement_and_chance(&moved);
+        let is_below_chance = own < BELOW_CHANCE * chance;
+        if !is_below_chance || !is_confirmed(&ordered) {
+            return Ok(None);
+        }
+        let everywhere = vec![true; classes];
+        let identity: Vec<usize> = (0..classes).collect();
+        let class_match = |(class, &votes): (usize, &usize)| ClassMatch {
+            class: table.classes()[class].clone(),
+            votes: table.classes()[votes].clone(),
+        };
+        Ok(Some(Self {
+            agreement: confusion.agreement(&identity),
+            chance: confusion.agreement_and_chance(&everywhere).1,
+            agreement_if_matched: confusion.agreement(&permutation),
+            matches: permutation.iter().enumerate().filter(|(class, votes)| class != *votes).map(class_match).collect(),
+        }))
+    }
+
+    /// The classes in words: "votes for a are b's, …", so many of them at most.
+    #[must_use]
+    pub fn matches_in_words(&self, most: usize) -> String {
+        let words = |one: &ClassMatch| format!("votes for {} fit {}", one.votes, one.class);
+        let mut text = self.matches.iter().take(most).map(words).collect::<Vec<_>>().join(", ");
+        if self.matches.len() > most {
+            text += &format!(", and so on for {} more classes", self.matches.len() - most);
+        }
+        text
+    }
+}
+
+/// Whether the permutation that fits one half of the rows fits the other half far better than the classes as they are do, both ways
+/// round: the best of many permutations fits its own rows by luck.
+fn is_confirmed(ordered: &Ordered) -> bool {
+    let halves = ordered.halves(0).map(|(_, half)| half);
+    let fitted = [&halves[0], &halves[1]].map(|half| Confusion::of(half).best_permutation());
+    let mut differences = Vec::new();
+    for (half, permutation) in halves.iter().zip(fitted.iter().rev()) {
+        for row in 0..half.rows() {
+            let class = half.peak(row).class as usize;
+            if let Some(votes) = half.votes(row).filter(|_| permutation[class] != class) {
+                differences.push((half.weight(row), votes.mean(permutation[class]) - votes.mean(class)));
+            }
+        }
+    }
+    let all: f64 = differences.iter().map(|(w, _)| w).sum();
+    let mean = differences.iter().map(|(w, d)| w * d).sum::<f64>() / all;
+    let squares: f64 = differences.iter().map(|(w, d)| (w * (d - mean)).powi(2)).sum();
+    differences.len() >= FEWEST_ROWS && mean > STANDARD_ERRORS * squares.sqrt() / all
+}
+
+/// How often labels of each class were given to rows of each top class.
+struct Confusion {
+    classes: usize,
+    /// By top class and label, weighted, every row's labels counting as one.
+    shares: Vec<f64>,
+}
+
+impl Confusion {
+    fn of(rows: &Table) -> Self {
+        let classes = rows.classes().len();
+        let mut shares = vec![0.0; classes * classes];
+        for row in 0..rows.rows() {
+            let Some(votes) = rows.votes(row) else { continue };
+            let (top, scale) = (rows.peak(row).class as usize, rows.weight(row) / votes.k() as f64);
+            let own = &mut shares[top * classes..][..classes];
+            for (share, &n) in own.iter_mut().zip(votes.counts()).filter(|(_, n)| **n > 0) {
+                *share += scale * f64::from(n);
+            }
+        }
+        Self { classes, shares }
+    }
+
+    fn at(&self, top: usize, label: usize) -> f64 {
+        self.shares[top * self.classes + label]
+    }
+
+    /// The share of labels that are the top class's partner in a permutation.
+    fn agreement(&self, permutation: &[usize]) -> f64 {
+        let agreeing: f64 = permutation.iter().enumerate().map(|(top, &label)| self.at(top, label)).sum();
+        agreeing / self.shares.iter().sum::<f64>()
+    }
+
+    /// Among rows whose top class is one of some: the share of labels that name it, and what that would be if labels had nothing to do with
+    /// the top class.
+    fn agreement_and_chance(&self, within: &[bool]) -> (f64, f64) {
+        let tops = || (0..self.classes).filter(|&top| within[top]);
+        let of_top = |top: usize| (0..self.classes).map(|label| self.at(top, label)).sum::<f64>();
+        let all: f64 = tops().map(of_top).sum();
+        let given = |label: usize| tops().map(|top| self.at(top, label)).sum::<f64>();
+        let agreement = tops().map(|top| self.at(top, top)).sum::<f64>() / all;
+        (agreement, tops().map(|top| of_top(top) * given(top)).sum::<f64>() / (all * all))
+    }
+
+    /// The label of each top class in the permutation of most agreement; classes stay as they are where nothing speaks against it.
+    fn best_permutation(&self) -> Vec<usize> {
+        let all: f64 = self.shares.iter().sum();
+        let bonus = 1e-9 * all;
+        let value = |top: usize, label: usize| self.at(top, label) + if top == label { bonus } else { 0.0 };
+        let fits = |class: usize| {
+            (0..self.classes).all(|other| value(class, other).max(value(other, class)) <= value(class, class))
+        };
+        if (0..self.classes).all(fits) {
+            (0..self.classes).collect()
+        } else if self.classes <= MOST_FOR_EXACT_ASSIGNMENT {
+            assign(self.classes, |top, label| -value(top, label))
+        } else {
+            self.greedy_permutation()
+        }
+    }
+
+    /// The commonest pairs of classes first.
+    fn greedy_permutation(&self) -> Vec<usize> {
+        let n = self.classes;
+        let mut pairs: Vec<usize> = (0..n * n).filter(|&pair| self.shares[pair] > 0.0).collect();
+        pairs.sort_by(|&a, &b| self.shares[b].total_cmp(&self.shares[a]));
+        let (mut label_of, mut taken) = (vec![usize::MAX; n], vec![false; n]);
+        for (top, label) in pairs.into_iter().map(|pair| (pair / n, pair % n)).chain((0..n).map(|class| (class, class)))
+        {
+            if label_of[top] == usize::MAX && !taken[label] {
+                (label_of[top], taken[label]) = (label, true);
+            }
+        }
+        let mut free = (0..n).filter(|&label| !taken[label]);
+        label_of.iter_mut().filter(|label| **label == usize::MAX).for_each(|label| *label = free.next().unwrap_or(0));
+        label_of
+    }
+}
+
+/// The assignment of rows to columns of least cost, by shortest augmenting paths with potentials (the Hungarian method).
+fn assign(n: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
+    // Column n stands for the row that is being assigned.
+    let (mut row_potential, mut column_potential) = (vec![0.0; n], vec![0.0; n + 1]);
+    let mut row_of: Vec<Option<usize>> = vec![None; n + 1];
+    for start in 0..n {
+        row_of[n] = Some(start);
+        let (mut column, mut visited) = (n, vec![false; n + 1]);
+        let (mut distance, mut before) = (vec![f64::INFINITY; n], vec![n; n]);
+        while let Some(row) = row_of[column] {
+            visited[column] = true;
+            let (mut least, mut next) = (f64::INFINITY, n);
+            for other in (0..n).filter(|&other| !visited[other]) {
+                let through = cost(row, other) - row_potential[row] - column_potential[other];
+                if through < distance[other] {
+                    (distance[other], before[other]) = (through, column);
+                }
+                if distance[other] < least {
+                    (least, next) = (distance[other], other);
+                }
+            }
+            for other in 0..=n {
+                match row_of[other].filter(|_| visited[other]) {
+                    Some(reached) => {
+                        row_potential[reached] += least;
+                        column_potential[other] -= least;
+                    }
+                    None if other < n => distance[other] -= least,
+                    None => {}
+                }
+            }
+            column = next;
+        }
+        while column < n {
+            row_of[column] = row_of[before[column]];
+            column = before[column];
+        }
+    }
+    let mut column_of = vec![0; n];
+    for (column, row) in row_of[..n].iter().enumerate() {
+        row.iter().for_each(|&row| column_of[row] = column);
+    }
+    column_of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cheapest_assignment_is_found() {
+        let mut state = 1_u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f64 / (1_u64 << 24) as f64
+        };
+        for n in 1..=6 {
+            for _ in 0..50 {
+                let cost: Vec<f64> = (0..n * n).map(|_| draw()).collect();
+                let total =
+                    |columns: &[usize]| columns.iter().enumerate().map(|(row, c)| cost[row * n + c]).sum::<f64>();
+                let found = assign(n, |row, column| cost[row * n + column]);
+                let mut least = f64::INFINITY;
+                permute(&mut (0..n).collect::<Vec<_>>(), 0, &mut |columns| least = least.min(total(columns)));
+                assert!((total(&found) - least).abs() < 1e-12, "{n}: {found:?}");
+            }
+        }
+    }
+
+    fn permute(items: &mut Vec<usize>, from: usize, visit: &mut impl FnMut(&[usize])) {
+        if from == items.len() {
+            return visit(items);
+        }
+        for place in from..items.len() {
+            items.swap(from, place);
+            permute(items, from + 1, visit);
+            items.swap(from, place);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Verdicts where little is saved, or nothing: worlds whose saving is known.
+
+use pointsman::{Advice, Diagnosis, Loss, Oracle, Partition, Table, Task, diagnose};
+
+use crate::diagnosis::{look, world};
+use crate::world::Rng;
+
+/// Predictions are right about every item: no loss is reducible.
+fn nothing_reducible(seed: u64, rows: usize) -> Table {
+    world(seed, rows, 3, |_, confidence| confidence)
+}
+
+fn without_prices(table: &Table) -> Diagnosis {
+    diagnose(table, &Task::new(Loss::brier()), &Partition::top_class(10), || ()).unwrap()
+}
+
+/// The loss of predicting is a third, the mean of 2c(1 − c) over confidences c from one half to one, and none of it is reducible. At 12,000 rows its upper limit is small enough to say so; with fewer the limit is said all the same.
+#[test]
+fn nothing_reducible_is_said_with_an_upper_limit() {
+    let found = without_prices(&nothing_reducible(1, 12_000));
+    assert!(matches!(found.verdict.advice, Advice::NoNeed | Advice::SmallSaving), "{:?}", found.verdict);
+    assert!(found.verdict.sentence.contains("per thousand queries"), "{}", found.verdict.sentence);
+    let worth = found.worth.unwrap();
+    assert!(0.0 < worth.reducible.high && worth.reducible.high < 0.05 * worth.loss.estimate, "{:?}", worth.reducible);
+    for seed in 0..10 {
+        let found = without_prices(&nothing_reducible(100 + seed, 1000));
+        assert_ne!(found.verdict.advice, Advice::UseIt, "{:?}", found.verdict);
+        if found.verdict.advice == Advice::MoreData {
+            assert!(found.verdict.sentence.contains("is reducible"), "{}", found.verdict.sentence);
+        }
+    }
+}
+
+/// The share of items at a confidence about which people disagree as much as the model does; about the others they agree.
+fn noisy_share(confidence: f64) -> f64 {
+    if confidence < 0.7 { 0.8 } else { 0.3 }
+}
+
+fn slightly_better(seed: u64, rows: usize) -> Table {
+    world(seed, rows, 5, |rng: &mut Rng, confidence| {
+        if rng.uniform() < noisy_share(confidence) {
+            confidence
+        } else {
+            f64::from(u8::from(rng.uniform() < confidence))
+        }
+    })
+}
+
+/// What knowing the reducible loss of every confidence saves over the best threshold, as a share of the latter's cost: at a confidence c
+/// predicting loses 2c(1 − c), and routing `price` and the part of it that is noise.
+fn true_saving(price: f64) -> f64 {
+    let confidences: Vec<f64> = (0..2000).map(|i| 0.5 + (f64::from(i) + 0.5) / 4000.0).collect();
+    let costs = |c: f64| (2.0 * c * (1.0 - c), price + noisy_share(c) * 2.0 * c * (1.0 - c));
+    let mean = |cost: &dyn Fn(f64) -> f64| confidences.iter().map(|&c| cost(c)).sum::<f64>() / 2000.0;
+    let best = mean(&|c| costs(c).0.min(costs(c).1));
+    let at = |cut: f64| mean(&|c| if c < cut { costs(c).1 } else { costs(c).0 });
+    let threshold = confidences.iter().map(|&cut| at(cut)).fold(at(0.0), f64::min);
+    1.0 - best / threshold
+}
+
+/// Where the saving is small but real it is said with its interval and its worth, and hardly ever that there is no need: only if the
+/// estimate is not even positive, which chance makes of this saving in one world of fifteen.
+#[test]
+fn a_small_saving_is_said_with_what_it_is_worth() {
+    let price = 0.11;
+    assert!((0.016..0.04).contains(&true_saving(price)), "{}", true_saving(price));
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), price).unwrap();
+    let (mut small, mut needless) = (0, 0);
+    for seed in 0..6 {
+        let verdict = look(&slightly_better(seed, 6000), &task).verdict;
+        println!("{:?} {}", verdict.advice, verdict.sentence);
+        assert!(verdict.sentence.contains("Brier points per thousand queries (between "), "{}", verdict.sentence);
+        needless += usize::from(verdict.advice == Advice::NoNeed);
+        small += usize::from(verdict.advice == Advice::SmallSaving);
+    }
+    assert!(needless <= 1 && small >= 1, "{needless} no need, {small} small");
+}
