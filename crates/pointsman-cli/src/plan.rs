@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::{
-    Caps, CellId, Certificate, Limit, Loss, Mismatch, Named, Oracle, Policy, Replay, Router, Stopping, Table, Task, Together,
-    Traffic, TrafficShift, Unanimity, Votes,
+    Caps, CellId, Certificate, Limit, Loss, Mismatch, Named, Oracle, Policy, Replay, Router, Stopping, Table, Task,
+    Together, Traffic, TrafficShift, Unanimity, Votes,
 };
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 

@@ -403,7 +403,12 @@ fn held_out_costs_are_those_of_each_oracle() {
     assert_eq!(grid.route, "seer");
     assert!(!grid.bayes && grid.corners.iter().all(Option::is_none));
     let here = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
-    close(grid.router[here].unwrap(), *replay.evaluate(&policy).unwrap().best_costs().get("router").unwrap(), 1e-12, "grid");
+    close(
+        grid.router[here].unwrap(),
+        *replay.evaluate(&policy).unwrap().best_costs().get("router").unwrap(),
+        1e-12,
+        "grid",
+    );
 }
 
 /// Whatever the prices, held-out regret against the best action a cell stays below the bound.
