@@ -2,20 +2,31 @@
 
 use serde_json::{Map, Value, json};
 
+/// Objects whose numbers are compared with each other: every single value of theirs is kept, so that differences can be
+/// paired by seed or split.
+const COMPARED: [&str; 3] = ["gain", "mean_over_shares", "costs"];
+
 /// Numbers of the same place in every value become `{"mean", "sd"}`, lists of numbers the same with lists. Unknown numbers
 /// (null) are left out; a standard deviation of one value is null. Lists of unequal lengths, and texts, are the first's.
+/// Numbers that are compared also have `"values"`, one for each seed or split, unknown ones as null.
 pub(crate) fn aggregate(values: &[&Value]) -> Value {
+    aggregate_in(values, false)
+}
+
+fn aggregate_in(values: &[&Value], compared: bool) -> Value {
     let Some(first) = values.first() else { return Value::Null };
     match first {
         Value::Object(map) => {
             let at = |key: &str| values.iter().filter_map(|value| value.get(key)).collect::<Vec<_>>();
-            Value::Object(map.keys().map(|key| (key.clone(), aggregate(&at(key)))).collect())
+            let one = |key: &String| aggregate_in(&at(key), compared || COMPARED.contains(&key.as_str()));
+            Value::Object(map.keys().map(|key| (key.clone(), one(key))).collect())
         }
         Value::Array(items) => {
             let lists: Vec<&Vec<Value>> =
                 values.iter().filter_map(|value| value.as_array()).filter(|list| list.len() == items.len()).collect();
             let lists = if lists.len() == values.len() { lists } else { vec![items] };
-            let each = (0..items.len()).map(|i| aggregate(&lists.iter().map(|list| &list[i]).collect::<Vec<_>>()));
+            let each =
+                (0..items.len()).map(|i| aggregate_in(&lists.iter().map(|list| &list[i]).collect::<Vec<_>>(), false));
             let each: Vec<Value> = each.collect();
             if each.is_empty() || !items.iter().all(|item| item.is_number() || item.is_null()) {
                 return Value::Array(each);
@@ -33,7 +44,11 @@ pub(crate) fn aggregate(values: &[&Value]) -> Value {
             let mean = numbers.iter().sum::<f64>() / n;
             let squares: f64 = numbers.iter().map(|x| (x - mean).powi(2)).sum();
             let sd = (numbers.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
-            json!({ "mean": mean, "sd": sd })
+            if compared {
+                json!({ "mean": mean, "sd": sd, "values": values })
+            } else {
+                json!({ "mean": mean, "sd": sd })
+            }
         }
         other => (*other).clone(),
     }
@@ -72,6 +87,10 @@ mod tests {
         assert_eq!(found["c"], json!({"mean": [2.0, 2.0], "sd": [2.0_f64.sqrt(), 0.0]}));
         assert_eq!((found["s"].as_str(), found["u"]["mean"].as_f64()), (Some("t"), Some(5.0)));
         assert_eq!(aggregate(&[&a])["x"], json!({"mean": 1.0, "sd": null}));
+        let (a, b) = (json!({"gain": {"p": 1.0, "q": 4.0}}), json!({"gain": {"p": 2.0, "q": null}}));
+        let found = aggregate(&[&a, &b]);
+        assert_eq!(found["gain"]["p"]["values"], json!([1.0, 2.0]));
+        assert_eq!(found["gain"]["q"]["values"], json!([4.0, null]));
         assert_eq!(aggregate(&[&json!([{"y": 1.0}]), &json!([{"y": 2.0}])])[0]["y"]["mean"], json!(1.5));
     }
 

@@ -7,14 +7,36 @@ use pointsman::{Replay, Table};
 
 use crate::error::{Error, Result};
 
+/// Gradient-boosted regression of any number on the prediction and the features: 100 trees of depth 6 at a rate of 0.3, the
+/// defaults of the paper's XGBoost.
+pub(crate) struct Regression(GradientBooster);
+
+impl Regression {
+    /// Fits trees to one target per row of a table.
+    pub(crate) fn fit(table: &Table, target: &[f64], trees: usize) -> Result<Self> {
+        let data = inputs(table);
+        let matrix = Matrix::new(&data, table.rows(), data.len() / table.rows().max(1));
+        let mut trees = GradientBooster::default()
+            .set_objective_type(ObjectiveType::SquaredLoss)
+            .set_iterations(trees)
+            .set_max_depth(6)
+            .set_parallel(false);
+        trees.fit_unweighted(&matrix, target, None).map_err(|error| Error::Trees(error.to_string()))?;
+        Ok(Self(trees))
+    }
+
+    /// The number expected of each row.
+    pub(crate) fn scores(&self, table: &Table) -> Vec<f64> {
+        let data = inputs(table);
+        self.0.predict(&Matrix::new(&data, table.rows(), data.len() / table.rows().max(1)), true)
+    }
+}
+
 /// Gradient-boosted regression of the reducible loss on the prediction and the features.
 ///
 /// The target of a calibration row is L(ȳ, f) − L(ȳ, ȳ), with ȳ its snapshot mean and f the prediction that is served. It
-/// knows one loss: another needs another [`Supervised::fit`]. 100 trees of depth 6 at a rate of 0.3 are the defaults of
-/// the paper's XGBoost.
-pub struct Supervised {
-    trees: GradientBooster,
-}
+/// knows one loss: another needs another [`Supervised::fit`].
+pub struct Supervised(Regression);
 
 impl std::fmt::Debug for Supervised {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -37,22 +59,12 @@ impl Supervised {
     /// # Errors
     /// If the trees cannot be fitted.
     pub fn fit(calibration: &Table, replay: &Replay, trees: usize) -> Result<Self> {
-        let target = replay.reducible();
-        let data = inputs(calibration);
-        let matrix = Matrix::new(&data, calibration.rows(), data.len() / calibration.rows().max(1));
-        let mut trees = GradientBooster::default()
-            .set_objective_type(ObjectiveType::SquaredLoss)
-            .set_iterations(trees)
-            .set_max_depth(6)
-            .set_parallel(false);
-        trees.fit_unweighted(&matrix, &target, None).map_err(|error| Error::Trees(error.to_string()))?;
-        Ok(Self { trees })
+        Ok(Self(Regression::fit(calibration, &replay.reducible(), trees)?))
     }
 
     /// The reducible loss expected of each row.
     #[must_use]
     pub fn scores(&self, table: &Table) -> Vec<f64> {
-        let data = inputs(table);
-        self.trees.predict(&Matrix::new(&data, table.rows(), data.len() / table.rows().max(1)), true)
+        self.0.scores(table)
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// No experiment has that name.
     #[error(
-        "unknown experiment {0:?}: use routing, losses, three-way, correlation, cells, labels, rows, forest, oracles, budgets, numbers or all"
+        "unknown experiment {0:?}: use routing, losses, three-way, correlation, cells, labels, rows, forest, oracles, budgets, functions, theory, tracks, numbers or all"
     )]
     Unknown(String),
     /// A setting makes no sense.

@@ -16,6 +16,9 @@
 //! | `forest` | do partitions that learn beat the paper's cells, and supervised routers on their own loss? |
 //! | `oracles` | what do panels lose, and which size pays? |
 //! | `budgets` | are the share and the loss promised met? |
+//! | `functions` | what is true in the synthetic worlds, and what do weak models make of it? |
+//! | `theory` | how much of the theorem's, the partition lemma's and the panels' bounds is used? |
+//! | `tracks` | a weak model, a strong one that was measured, and people: who should answer? |
 //!
 //! Losses are the core's business: everything here ranks, draws, trains and counts, and asks the core what it costs.
 //!
@@ -49,7 +52,7 @@ pub use error::{Error, Result};
 pub use figures::draw;
 pub use network::{Network, Training};
 pub use numbers::{NUMBERS, load_numbers, measure_numbers, missing_numbers, numbers_page, numbers_topics};
-pub use paper::{Claim, Verdict, beyond_page, claims, paper_page, shown_figures};
+pub use paper::{Claim, Reading, Verdict, beyond_page, claims, paper_page, shown_figures, tracks_page};
 pub use problem::{Problem, Source};
 pub use publish::publish;
 pub use run::{Outcome, load_results, reproduce};

@@ -7,7 +7,9 @@ use pointsman::{Loss, Partition, Table};
 use crate::datasets::Dataset;
 use crate::error::Result;
 use crate::network::Network;
+use crate::random::Random;
 use crate::settings::Settings;
+use crate::subsample;
 use crate::worlds::World;
 
 /// Where a problem comes from.
@@ -63,7 +65,7 @@ impl Problem {
             let probs = network.predict(&x).into_iter().flat_map(|p| [1.0 - p, p]).collect();
             Ok(Table::new(["no", "yes"], probs)?.with_features(["x"], x)?)
         };
-        // Thirty cells on the predictions of the piecewise world, as in the paper; ten a class elsewhere.
+        // Thirty cells in the piecewise world, fifteen per class; ten per class elsewhere, as in the paper.
         let bins = if world == World::Piecewise { 15 } else { 10 };
         Ok(Self {
             source: Source::World(world),
@@ -90,6 +92,22 @@ impl Problem {
             partition: Partition::top_class(10),
             own: Loss::cross_entropy(),
             losses: vec![Loss::cross_entropy(), Loss::brier(), Loss::zero_one(), Loss::asymmetric(2.0)?],
+        })
+    }
+
+    /// The same rows divided at random into as many to calibrate on and as many to test on. Split 0 leaves them as they are.
+    pub(crate) fn resplit(&self, split: u64) -> Result<Self> {
+        if split == 0 {
+            return Ok(self.clone());
+        }
+        let all = subsample::joined(&self.calibration, &self.test)?;
+        let mut order: Vec<usize> = (0..all.rows()).collect();
+        Random::new(split, "split").shuffle(&mut order);
+        let (calibration, test) = order.split_at(self.calibration.rows());
+        Ok(Self {
+            calibration: subsample::chosen(&all, calibration)?,
+            test: subsample::chosen(&all, test)?,
+            ..self.clone()
         })
     }
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::aggregate::shortened;
 use crate::error::{Error, Result};
 use crate::numbers::{NUMBERS, load_numbers, numbers_page};
-use crate::paper::{beyond_page, paper_page, shown_figures};
+use crate::paper::{beyond_page, paper_page, shown_figures, tracks_page};
 use crate::run::{load_results, write_json};
 
 /// Writes of a run's output folder what documentation shows: `results/` with numbers rounded to four digits and curves thinned
-/// to 21 points, the pages `paper.md`, `beyond.md` and `numbers.md` written from them, and the figures that they show.
+/// to 21 points, the pages `paper.md`, `beyond.md`, `tracks.md` and `numbers.md` written from them, and the figures that they show.
 ///
 /// # Errors
 /// If a results file is malformed, a figure was not drawn, or the folder cannot be written.
@@ -39,6 +39,7 @@ pub fn publish(output: &Path, docs: &Path) -> Result<()> {
     let pages = [
         ("paper.md", paper_page(&published)),
         ("beyond.md", beyond_page(&published)),
+        ("tracks.md", tracks_page(&published)),
         ("numbers.md", numbers_page(&numbers)),
     ];
     for (name, page) in pages {

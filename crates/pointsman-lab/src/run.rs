@@ -33,6 +33,8 @@ struct Part {
     experiment: Experiment,
     source: Source,
     seed: u64,
+    /// Which halves of a data set: 0 those that its file names, else drawn with this number.
+    split: u64,
     path: PathBuf,
     parameters: Value,
 }
@@ -115,9 +117,9 @@ fn parts(
                 },
             };
             parameters["version"] = json!(experiment.version());
-            for seed in 0..experiment.seeds(source, settings) {
-                let path = parts.join(format!("{experiment}-{}-{seed}.json", source.name()));
-                out.push(Part { experiment, source, seed, path, parameters: parameters.clone() });
+            for (seed, split) in experiment.seeds(source, settings) {
+                let path = parts.join(format!("{experiment}-{}-{}.json", source.name(), seed.max(split)));
+                out.push(Part { experiment, source, seed, split, path, parameters: parameters.clone() });
             }
         }
     }
@@ -163,9 +165,9 @@ fn measure(
     monitor.begin("experiments", pending.len() as u64);
     let mut left: Vec<&Part> = pending.iter().collect();
     while let Some(first) = left.first() {
-        let (source, seed) = (first.source, first.seed);
+        let (source, seed, split) = (first.source, first.seed, first.split);
         let (now, later): (Vec<&Part>, Vec<&Part>) =
-            left.into_iter().partition(|part| part.source == source && part.seed == seed);
+            left.into_iter().partition(|part| (part.source, part.seed, part.split) == (source, seed, split));
         left = later;
         if !monitor.keep_going() {
             return Err(Error::Interrupted);
@@ -177,7 +179,10 @@ fn measure(
                 &drawn
             }
             Source::Data(dataset) => match data.get(dataset.name()) {
-                Some(problem) => problem,
+                Some(problem) => {
+                    drawn = problem.resplit(split)?;
+                    &drawn
+                }
                 None => continue,
             },
         };
@@ -210,11 +215,13 @@ fn assemble(
             if !seeds.is_empty() {
                 let mut problem = aggregate(&seeds);
                 problem["seeds"] = json!(seeds.len());
+                problem["splits"] = json!(own.iter().filter(|part| part.source == source && part.split > 0).count());
                 problems.insert(source.name().into(), problem);
             }
         }
         let mut parameters = settings.parameters();
         parameters["seeds"] = json!(settings.seeds);
+        parameters["splits"] = json!(settings.splits);
         parameters["version"] = json!(experiment.version());
         let file = json!({
             "experiment": experiment.name(),

@@ -32,11 +32,17 @@ pub enum Experiment {
     Oracles,
     /// Budgets as prices: beyond the paper.
     Budgets,
+    /// The true functions of the synthetic worlds, and what weak models make of them.
+    Functions,
+    /// The theorem, the partition lemma and the Bayes-dependent oracles, measured.
+    Theory,
+    /// A weak model, a strong one whose answers were measured, and people: beyond the paper.
+    Tracks,
 }
 
 impl Experiment {
     /// All of them: in the paper's order, then what goes beyond it.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Routing,
         Self::Losses,
         Self::ThreeWay,
@@ -47,6 +53,9 @@ impl Experiment {
         Self::Forest,
         Self::Oracles,
         Self::Budgets,
+        Self::Functions,
+        Self::Theory,
+        Self::Tracks,
     ];
 
     /// The experiment's name, and that of its file.
@@ -63,14 +72,18 @@ impl Experiment {
             Self::Forest => "forest",
             Self::Oracles => "oracles",
             Self::Budgets => "budgets",
+            Self::Functions => "functions",
+            Self::Theory => "theory",
+            Self::Tracks => "tracks",
         }
     }
 
     /// Raised when its numbers get another meaning, so that old parts are not taken for new ones.
     pub(crate) fn version(self) -> u64 {
         match self {
-            Self::Labels => 3,
-            Self::Forest => 2,
+            Self::Labels => 4,
+            Self::Forest => 3,
+            Self::Routing | Self::Losses | Self::ThreeWay | Self::Correlation | Self::Cells => 2,
             _ => 1,
         }
     }
@@ -104,6 +117,8 @@ impl fmt::Display for Experiment {
 pub struct Settings {
     /// Seeds, each with training and calibration sets of its own.
     pub seeds: u64,
+    /// Random halvings of each data set; with 0, the halves that its file names are measured instead.
+    pub splits: u64,
     /// Training samples of the weak model, one label each.
     pub training_rows: usize,
     /// Calibration inputs.
@@ -128,6 +143,7 @@ impl Settings {
     pub fn full(output: impl Into<PathBuf>) -> Self {
         Self {
             seeds: 10,
+            splits: 20,
             training_rows: 10_000,
             calibration_rows: 5_000,
             labels: 100,
@@ -139,10 +155,10 @@ impl Settings {
         }
     }
 
-    /// Everything in under two minutes on two cores: two seeds, fewer test rows.
+    /// Everything in a few minutes on two cores: two seeds, two splits, fewer test rows.
     #[must_use]
     pub fn quick(output: impl Into<PathBuf>) -> Self {
-        Self { seeds: 2, test_rows: 50_000, ..Self::full(output) }
+        Self { seeds: 2, splits: 2, test_rows: 50_000, ..Self::full(output) }
     }
 
     /// Whether the run is a quick one: fewer test rows than the paper's.
@@ -158,6 +174,9 @@ impl Settings {
         let refuse = |what: &str, least: u64| Err(Error::Setting(format!("{what}: give at least {least}")));
         if !(1..=1_000).contains(&self.seeds) {
             return Err(Error::Setting(format!("{} seeds: give 1 to 1,000", self.seeds)));
+        }
+        if self.splits > 1_000 {
+            return Err(Error::Setting(format!("{} splits: give at most 1,000", self.splits)));
         }
         if self.training_rows < 100 || self.calibration_rows < 100 || self.test_rows < 100 {
             return refuse("training, calibration and test rows", 100);

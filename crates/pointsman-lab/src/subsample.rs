@@ -12,19 +12,18 @@ pub(crate) fn labels(table: &Table, k: u64, random: &mut Random) -> Result<Table
         let counts = table.votes(row).map_or(&[][..], |votes| votes.counts());
         votes.extend(draw(counts, k, random));
     }
-    rebuilt(table, &(0..table.rows()).collect::<Vec<_>>(), votes)
+    Ok(table.clone().with_votes(votes)?)
 }
 
 /// The rows of two tables with the same columns, one after the other.
 pub(crate) fn joined(first: &Table, second: &Table) -> Result<Table> {
-    let of = |values: &dyn Fn(&Table, usize) -> Vec<f64>| -> Vec<f64> {
-        [first, second].into_iter().flat_map(|table| (0..table.rows()).flat_map(|row| values(table, row))).collect()
-    };
-    let counts = |table: &Table, row: usize| table.votes(row).map_or(Vec::new(), |votes| votes.counts().to_vec());
-    let votes = [first, second].into_iter().flat_map(|table| (0..table.rows()).flat_map(move |row| counts(table, row)));
-    Ok(Table::new(first.classes().iter().cloned(), of(&|table, row| table.prediction(row).to_vec()))?
-        .with_votes(votes.collect())?
-        .with_features(first.feature_names().iter().cloned(), of(&|table, row| table.features(row).to_vec()))?)
+    let rows = |table: &Table| (0..table.rows()).collect::<Vec<usize>>();
+    gathered(&[(first, &rows(first)), (second, &rows(second))])
+}
+
+/// Some of the table's rows, in the order given, with all that is known of them.
+pub(crate) fn chosen(table: &Table, rows: &[usize]) -> Result<Table> {
+    gathered(&[(table, rows)])
 }
 
 /// `n` of the table's rows, drawn without replacement.
@@ -32,24 +31,36 @@ pub(crate) fn rows(table: &Table, n: usize, random: &mut Random) -> Result<Table
     let mut order: Vec<usize> = (0..table.rows()).collect();
     random.shuffle(&mut order);
     order.truncate(n);
-    let counts = |&row: &usize| table.votes(row).map_or(&[][..], |votes| votes.counts());
-    rebuilt(table, &order, order.iter().flat_map(counts).copied().collect())
+    chosen(table, &order)
 }
 
-/// The first `n` rows, with what is known of their truth; rows of a world come in no order.
+/// The first `n` rows; rows of a world come in no order.
 pub(crate) fn first_rows(table: &Table, n: usize) -> Result<Table> {
-    if table.rows() <= n {
-        return Ok(table.clone());
+    if table.rows() <= n { Ok(table.clone()) } else { chosen(table, &(0..n).collect::<Vec<_>>()) }
+}
+
+/// Rows of tables with the same columns, one after the other: predictions, votes, truth, features and other models' answers.
+fn gathered(parts: &[(&Table, &[usize])]) -> Result<Table> {
+    let of = |values: &dyn Fn(&Table, usize) -> Vec<f64>| -> Vec<f64> {
+        parts.iter().flat_map(|(table, rows)| rows.iter().flat_map(|&row| values(table, row))).collect()
+    };
+    let first = parts[0].0;
+    let mut out = Table::new(first.classes().iter().cloned(), of(&|table, row| table.prediction(row).to_vec()))?
+        .with_features(first.feature_names().iter().cloned(), of(&|table, row| table.features(row).to_vec()))?;
+    if first.has_votes() {
+        let counts = |table: &Table, row: usize| table.votes(row).map_or(Vec::new(), |votes| votes.counts().to_vec());
+        let votes = parts.iter().flat_map(|(table, rows)| rows.iter().flat_map(|&row| counts(table, row)));
+        out = out.with_votes(votes.collect())?;
     }
-    let of = |values: &dyn Fn(usize) -> Vec<f64>| (0..n).flat_map(values).collect::<Vec<f64>>();
-    let mut out = Table::new(table.classes().iter().cloned(), of(&|row| table.prediction(row).to_vec()))?
-        .with_features(table.feature_names().iter().cloned(), of(&|row| table.features(row).to_vec()))?;
-    if table.has_votes() {
-        let counts = |row: usize| table.votes(row).map_or(Vec::new(), |votes| votes.counts().to_vec());
-        out = out.with_votes((0..n).flat_map(counts).collect())?;
+    if first.rows() > 0 && first.truth(0).is_some() {
+        out = out.with_truth(of(&|table, row| table.truth(row).unwrap_or_default().to_vec()))?;
     }
-    if table.truth(0).is_some() {
-        out = out.with_truth(of(&|row| table.truth(row).unwrap_or_default().to_vec()))?;
+    let classes = first.classes().len();
+    for (place, (name, _)) in first.oracles().enumerate() {
+        let answer = |table: &Table, row: usize| {
+            table.oracles().nth(place).map_or(Vec::new(), |(_, probs)| probs[row * classes..][..classes].to_vec())
+        };
+        out = out.with_oracle(name, of(&answer))?;
     }
     Ok(out)
 }
@@ -74,15 +85,6 @@ fn draw(counts: &[u32], k: u64, random: &mut Random) -> Vec<u32> {
         total -= 1;
     }
     drawn
-}
-
-fn rebuilt(table: &Table, rows: &[usize], votes: Vec<u32>) -> Result<Table> {
-    let probs = rows.iter().flat_map(|&row| table.prediction(row).into_owned()).collect();
-    let features = rows.iter().flat_map(|&row| table.features(row)).copied().collect();
-    let table = Table::new(table.classes().iter().cloned(), probs)?
-        .with_votes(votes)?
-        .with_features(table.feature_names().iter().cloned(), features)?;
-    Ok(table)
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //!
 //! Test rows of few labels are too kind a judge of routing, so the loss met is given with that bias taken out too.
 
-use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::{Loss, Oracle, Partition, Router, Table};
 use serde_json::{Map, Value, json};
 
+use super::task;
 use crate::error::Result;
 use crate::problem::Problem;
 use crate::subsample;
@@ -31,7 +32,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
 
 /// What is promised and what is met at each budget.
 fn met(router: &Router, loss: &Loss, test: &Table) -> Result<Value> {
-    let task = Task::new(loss.clone()).route("oracle", Oracle::bayes(), 0.0)?;
+    let task = task(loss).route("oracle", Oracle::bayes(), 0.0)?;
     let policy = router.policy(&task)?;
     let replay = policy.replay(test)?;
     let (mut promised, mut met) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);

@@ -1,8 +1,8 @@
-//! When decomposition matters: how far reducible and total loss go together, over rows and over cells.
+//! When decomposition matters: how far reducible, irreducible and total loss go together, over rows and over cells.
 
 use serde_json::{Map, Value, json};
 
-use super::{gains, two_way, variants};
+use super::{two_way, variants};
 use crate::error::Result;
 use crate::problem::Problem;
 
@@ -23,7 +23,6 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
                     "total": column(&|cell| cell.total),
                     "irreducible": column(&|cell| cell.irreducible),
                 });
-                numbers["gain"] = Value::Object(gains(&replay.evaluate(&policy)?));
             }
             variant.insert(loss.to_string(), numbers);
         }

@@ -1,4 +1,4 @@
-//! How many labels an item, and which estimator when they are few.
+//! How many labels per item, and which estimator when they are few.
 //!
 //! Labels are drawn without replacement from all there are. The cells stay the same, since they depend on predictions alone,
 //! so a cell's irreducible loss can be compared with the one that all labels give: the error is the root of its mean square
@@ -8,6 +8,8 @@
 use pointsman::{Action, CellId, Estimator, Loss, Oracle, Policy, Router, Table, Task};
 use serde_json::{Map, Value, json};
 
+use super::polynomial::Polynomial;
+use super::task;
 use crate::error::Result;
 use crate::problem::Problem;
 use crate::random::Random;
@@ -29,7 +31,7 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
     let mut by_labels = Map::new();
     let mut references = Vec::new();
     for loss in &problem.losses {
-        let task = Task::new(loss.clone()).route("oracle", Oracle::bayes(), 0.0)?;
+        let task = task(loss).route("oracle", Oracle::bayes(), 0.0)?;
         let own = known(&whole.policy(&task)?);
         let of_all = whole_of_all.as_ref().map(|router| router.policy(&task)).transpose()?.map(|policy| known(&policy));
         let prices = quartiles(&own);
@@ -46,10 +48,23 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
                 let mut found = compare(&router, problem, loss, estimator, own, prices)?;
                 let task = Task::new((*loss).clone()).estimator(estimator);
                 let measured = router_of_all.as_ref().unwrap_or(&router).policy(&task)?;
-                let (error, bias) = errors(&measured, of_all.as_ref().unwrap_or(own));
+                let estimate = |cell: CellId| measured.cell(cell).and_then(|found| found.irreducible());
+                let (error, bias) = errors(&estimate, of_all.as_ref().unwrap_or(own));
                 found["error"] = json!(error);
                 found["bias"] = json!(bias);
                 numbers.insert(estimator.to_string(), found);
+            }
+            let fitted = u32::try_from(k).ok().filter(|&k| k <= 20);
+            let fitted = fitted.and_then(|k| Polynomial::fit(loss, problem.calibration.classes().len(), k));
+            if let Some(polynomial) = fitted {
+                let mut found = route_by(&router, loss, &polynomial, own, prices)?;
+                let measured = router_of_all.as_ref().unwrap_or(&router);
+                let estimate = |cell: CellId| by_polynomial(measured, cell, &polynomial);
+                let (error, bias) = errors(&estimate, of_all.as_ref().unwrap_or(own));
+                found["error"] = json!(error);
+                found["bias"] = json!(bias);
+                found["distance"] = json!(polynomial.distance);
+                numbers.insert("polynomial".into(), found);
             }
             by_loss.insert(loss.to_string(), Value::Object(numbers));
         }
@@ -94,15 +109,47 @@ fn quartiles(known: &[Known]) -> [f64; 3] {
 }
 
 /// Root mean square and mean, over rows, of how far the cells' irreducible losses are from the known ones.
-fn errors(policy: &Policy, known: &[Known]) -> (f64, f64) {
+fn errors(estimate: &dyn Fn(CellId) -> Option<f64>, known: &[Known]) -> (f64, f64) {
     let rows: f64 = known.iter().map(|known| known.1).sum();
     let (mut squares, mut bias) = (0.0, 0.0);
     for &(cell, weight, irreducible, _) in known {
-        let found = policy.cell(cell).and_then(|found| found.irreducible()).unwrap_or(f64::NAN);
+        let found = estimate(cell).unwrap_or(f64::NAN);
         squares += weight * (found - irreducible).powi(2);
         bias += weight * (found - irreducible);
     }
     ((squares / rows).sqrt(), bias / rows)
+}
+
+/// A cell's irreducible loss as the mean of a polynomial's estimates; `None` unless every row has as many labels as it asks for.
+fn by_polynomial(router: &Router, cell: CellId, polynomial: &Polynomial) -> Option<f64> {
+    let mixture = router.mixture(cell);
+    let rows = mixture.rows().map(|row| polynomial.of(mixture.table().votes(row)?.counts()));
+    let sum: f64 = rows.sum::<Option<f64>>()?;
+    (!mixture.is_empty()).then(|| sum / mixture.len() as f64)
+}
+
+/// The share over- and under-routed when cells are decided by a polynomial's estimates.
+fn route_by(
+    router: &Router,
+    loss: &Loss,
+    polynomial: &Polynomial,
+    known: &[Known],
+    prices: &[f64; 3],
+) -> Result<Value> {
+    let policy = router.policy(&task(loss))?;
+    let rows: f64 = known.iter().map(|known| known.1).sum();
+    let (mut over, mut under) = (0.0, 0.0);
+    for &(cell, weight, _, reducible) in known {
+        let total = policy.cell(cell).map(|found| found.total());
+        let Some((total, irreducible)) = total.zip(by_polynomial(router, cell, polynomial)) else { continue };
+        for &price in prices {
+            let routed = total - irreducible > price;
+            over += if routed && reducible < price { weight } else { 0.0 };
+            under += if !routed && reducible > price { weight } else { 0.0 };
+        }
+    }
+    let n = rows * prices.len() as f64;
+    Ok(json!({ "over_routed": over / n, "under_routed": under / n }))
 }
 
 fn compare(
@@ -164,7 +211,9 @@ mod tests {
             let few = subsample::labels(whole, k, &mut Random::new(seed, "small k")).unwrap();
             let router = Router::calibrate(&few, &cells).unwrap();
             for (sum, &estimator) in sums.iter_mut().zip(estimators) {
-                *sum += errors(&router.policy(&task(estimator)).unwrap(), &known).0 / SEEDS as f64;
+                let policy = router.policy(&task(estimator)).unwrap();
+                let estimate = |cell: CellId| policy.cell(cell).and_then(|found| found.irreducible());
+                *sum += errors(&estimate, &known).0 / SEEDS as f64;
             }
         }
         sums

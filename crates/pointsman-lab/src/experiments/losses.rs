@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{gains, two_way, variants};
-use crate::baselines::Supervised;
+use super::curves::Curves;
+use super::variants;
 use crate::error::Result;
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -16,16 +16,11 @@ pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
         let mut fixed: Option<Vec<f64>> = None;
         // The loss of the static router is the first.
         for loss in &problem.losses {
-            let policy = router.policy(&two_way(loss)?)?;
-            let replay = policy.replay(&problem.test)?;
-            let mut gain = gains(&replay.evaluate(&policy)?);
-            let retrained =
-                Supervised::fit(&problem.calibration, &policy.replay(&problem.calibration)?, settings.trees)?
-                    .scores(&problem.test);
-            gain.insert("supervised-retrained".into(), json!(replay.routing_curve(&retrained)?.gain));
-            let fixed = fixed.get_or_insert(retrained);
-            gain.insert("supervised-static".into(), json!(replay.routing_curve(fixed)?.gain));
-            by_loss.insert(loss.to_string(), json!({ "gain": gain }));
+            let mut curves = Curves::new(&router, loss, &problem.test)?;
+            let retrained = curves.supervised(&problem.calibration, &problem.test, settings.trees)?;
+            curves.add("supervised-retrained", &retrained)?;
+            curves.add("supervised-static", fixed.get_or_insert(retrained))?;
+            by_loss.insert(loss.to_string(), json!({ "gain": curves.gains() }));
         }
         out.insert(name.into(), Value::Object(by_loss));
     }

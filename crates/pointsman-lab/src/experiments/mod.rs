@@ -3,16 +3,21 @@
 mod budgets;
 mod cells;
 mod correlation;
+mod curves;
 mod forest;
+mod functions;
 mod labels;
 mod losses;
 pub(crate) mod oracles;
+mod polynomial;
 mod routing;
 mod rows;
+mod theory;
 mod three_way;
+pub(crate) mod tracks;
 
-use pointsman::{Estimator, Evaluation, Loss, Oracle, Partition, Router, Table, Task};
-use serde_json::{Map, Value, json};
+use pointsman::{Estimator, Loss, Oracle, Partition, Router, Table, Task};
+use serde_json::Value;
 
 use crate::datasets::Dataset;
 use crate::error::Result;
@@ -35,17 +40,25 @@ impl Experiment {
             Self::Forest => [johnson, Source::World(World::Piecewise)].into_iter().chain(data).collect(),
             Self::Oracles => vec![johnson, Source::Data(Dataset::ChaosNli)],
             Self::Budgets => [johnson].into_iter().chain(data).collect(),
+            Self::Functions => worlds.to_vec(),
+            Self::Theory => worlds.into_iter().chain([Source::Data(Dataset::ChaosNli)]).collect(),
+            Self::Tracks => vec![data[0], data[1]],
             Self::Labels | Self::Rows => {
                 vec![johnson, Source::Data(Dataset::Cifar10h), Source::Data(Dataset::ChaosNli)]
             }
         }
     }
 
-    /// How many seeds a problem gets: data sets only where something is drawn from them.
-    pub(crate) fn seeds(self, source: Source, settings: &Settings) -> u64 {
+    /// The seeds and splits that a problem is measured with. Experiments that compare rankings or costs divide data sets anew
+    /// each time; those that draw labels or rows do so from the halves that the file names.
+    pub(crate) fn seeds(self, source: Source, settings: &Settings) -> Vec<(u64, u64)> {
         match (self, source) {
-            (_, Source::World(_)) | (Self::Labels | Self::Rows, _) => settings.seeds,
-            _ => 1,
+            (Self::Functions, _) | (Self::Oracles | Self::Budgets, Source::Data(_)) => vec![(0, 0)],
+            (_, Source::World(_)) | (Self::Labels | Self::Rows, _) => {
+                (0..settings.seeds).map(|seed| (seed, 0)).collect()
+            }
+            (_, Source::Data(_)) if settings.splits == 0 => vec![(0, 0)],
+            (_, Source::Data(_)) => (1..=settings.splits).map(|split| (0, split)).collect(),
         }
     }
 
@@ -62,6 +75,9 @@ impl Experiment {
             Self::Forest => forest::measure(problem, settings),
             Self::Oracles => oracles::measure(problem),
             Self::Budgets => budgets::measure(problem),
+            Self::Functions => functions::measure(problem, seed, settings),
+            Self::Theory => theory::measure(problem, seed),
+            Self::Tracks => tracks::measure(problem, settings),
         }
     }
 }
@@ -72,13 +88,12 @@ fn variants(table: &Table, partition: &Partition) -> Result<[(&'static str, Rout
     Ok([("raw", router.clone()), ("recalibrated", router.recalibrated())])
 }
 
-/// Predict or route at the paper's price, by one estimator for all losses.
-fn two_way(loss: &Loss) -> Result<Task> {
-    Ok(Task::new(loss.clone()).estimator(Estimator::Shrink).route("oracle", Oracle::bayes(), ROUTE_PRICE)?)
+/// A task with the estimator that all experiments use unless they say otherwise.
+fn task(loss: &Loss) -> Task {
+    Task::new(loss.clone()).estimator(Estimator::Shrink)
 }
 
-/// The gains of an evaluation's rankings, random and point-wise optimal left out: they are 0 and 1.
-fn gains(evaluation: &Evaluation) -> Map<String, Value> {
-    let known = evaluation.gain.iter().filter(|(name, _)| !matches!(*name, "random" | "pointwise-optimal"));
-    known.map(|(name, gain)| (name.to_owned(), json!(gain))).collect()
+/// Predict or route at the paper's price.
+fn two_way(loss: &Loss) -> Result<Task> {
+    Ok(task(loss).route("oracle", Oracle::bayes(), ROUTE_PRICE)?)
 }

@@ -3,9 +3,10 @@
 //! Estimated on calibration rows, and met on test rows; then what the router costs a query with one size at a time and with
 //! all of them as routes, when an expert's label has a price.
 
-use pointsman::{Aggregate, CellId, Loss, Oracle, Policy, Router, Task};
+use pointsman::{Aggregate, CellId, Loss, Oracle, Policy, Router};
 use serde_json::{Map, Value, json};
 
+use super::task;
 use crate::error::Result;
 use crate::problem::Problem;
 
@@ -23,16 +24,16 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
         (Loss::zero_one(), Aggregate::Plurality),
     ] {
         let panels = SIZES.map(|experts| (experts, Oracle::panel(experts, aggregate)));
-        let mut every = Task::new(loss.clone());
+        let mut every = task(&loss);
         let mut sizes = Map::new();
         for (experts, panel) in panels {
             let price = f64::from(experts) * LABEL_PRICE;
             let oracle = panel?;
             every = every.route(format!("{experts}"), oracle.clone(), price)?;
-            let free = router.policy(&Task::new(loss.clone()).route("panel", oracle.clone(), 0.0)?)?;
+            let free = router.policy(&task(&loss).route("panel", oracle.clone(), 0.0)?)?;
             let replay = free.replay(&problem.test)?;
             let evaluation = replay.evaluate(&free)?;
-            let priced = free.reprice(&Task::new(loss.clone()).route("panel", oracle, price)?)?;
+            let priced = free.reprice(&task(&loss).route("panel", oracle, price)?)?;
             sizes.insert(
                 experts.to_string(),
                 json!({
@@ -42,7 +43,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
                 }),
             );
         }
-        let bayes = router.policy(&Task::new(loss.clone()).route("oracle", Oracle::bayes(), 0.0)?)?;
+        let bayes = router.policy(&task(&loss).route("oracle", Oracle::bayes(), 0.0)?)?;
         let known = bayes.replay(&problem.test)?.evaluate(&bayes)?;
         let all = router.policy(&every)?;
         out.insert(

@@ -3,7 +3,8 @@
 use pointsman::{Estimator, Router};
 use serde_json::{Map, Value, json};
 
-use super::{gains, two_way};
+use super::curves::estimated_reducible;
+use super::two_way;
 use crate::error::Result;
 use crate::problem::Problem;
 use crate::random::Random;
@@ -21,14 +22,11 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
         let mut numbers = Map::new();
         for estimator in [Estimator::Plugin, Estimator::Shrink] {
             let policy = router.policy(&two_way(&problem.own)?.estimator(estimator))?;
-            let evaluation = policy.replay(&problem.test)?.evaluate(&policy)?;
+            let replay = policy.replay(&problem.test)?;
+            let curve = replay.routing_curve(&estimated_reducible(&policy, &problem.test)?)?;
             numbers.insert(
                 estimator.to_string(),
-                json!({
-                    "gain": gains(&evaluation),
-                    "cost": evaluation.mean_cost.get("router"),
-                    "regret": evaluation.regret.get("pointwise-optimal"),
-                }),
+                json!({ "gain": { "higher-order": curve.gain }, "cost": replay.cost_of(&policy)?.mean }),
             );
         }
         out.insert(n.to_string(), Value::Object(numbers));

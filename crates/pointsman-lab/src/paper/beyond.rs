@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::numbers::{Numbers, fixed};
+use super::numbers::{Numbers, fixed, shown};
 use super::pictures;
 
 /// Figures of the page, by name.
@@ -27,8 +27,8 @@ pub fn beyond_page(results: &BTreeMap<String, Value>) -> String {
     let mut page = String::from("# Beyond the paper, measured\n\n");
     page += "<!-- Written by `pointsman reproduce` from docs/results: do not edit by hand. -->\n\n";
     page += "The paper's cells see the prediction, its oracle knows the truth, its prices are given and its estimate wants many labels. Here is what \
-             learned partitions, real panels, budgets and few labels come to. Numbers after ± are standard deviations over seeds; the set-up is that of \
-             [the paper's claims](paper.md).\n\n";
+             learned partitions, real panels, budgets and few labels come to. Numbers after ± are standard deviations over seeds or random halves, after a \
+             difference its paired standard error; the set-up is that of [the paper's claims](paper.md).\n\n";
     page += &forests(n);
     page += &few_labels(n);
     page += &panels(n);
@@ -53,13 +53,17 @@ fn forests(n: Numbers<'_>) -> String {
     );
     text += "| problem | loss |";
     NAMES.iter().for_each(|name| text += &format!(" {name} |"));
-    text += "\n|---|---|---|---|---|---|---|---|---|---|\n";
+    text += " forest − cells | forest − retrained |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     let (mut ahead, mut of, mut behind) = (0, 0, Vec::new());
     for problem in n.keys("forest", &[]) {
         for loss in n.keys("forest", &[&problem, "losses"]) {
             let path = |name| [problem.as_str(), "losses", loss.as_str(), "gain", name];
             text += &format!("| {problem} | {loss} |");
             NAMES.iter().for_each(|name| text += &format!(" {} |", n.show("forest", &path(name))));
+            for other in ["cells", "supervised-retrained"] {
+                let found = n.difference("forest", &problem, &path("forest")[1..], &path(other)[1..]);
+                text += &format!(" {} |", shown(found));
+            }
             text += "\n";
             let gain = |name| n.get("forest", &path(name)).unwrap_or(f64::NAN);
             of += 1;

@@ -3,6 +3,9 @@
 mod beyond;
 mod claims;
 mod numbers;
+mod tables;
+mod theory;
+mod tracks;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,6 +15,7 @@ use serde_json::Value;
 pub use beyond::beyond_page;
 pub use claims::claims;
 pub(crate) use numbers::Numbers;
+pub use tracks::tracks_page;
 
 /// One claim of the paper, and what came out here.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +24,8 @@ pub struct Claim {
     pub number: usize,
     /// The claim in one sentence.
     pub claim: &'static str,
+    /// What has to be found for it to hold.
+    pub rule: String,
     /// The figures that show it, by name.
     pub figures: &'static [&'static str],
     /// The numbers found: what they are, and their value with the standard deviation over seeds.
@@ -28,6 +34,19 @@ pub struct Claim {
     pub verdict: Verdict,
     /// Why, and with which reservations.
     pub reason: String,
+    /// What another rule would say, if there is one.
+    pub other: Option<Reading>,
+}
+
+/// What a rule says that is not the claim's own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// Which rule, and since when.
+    pub name: &'static str,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// How it comes to that.
+    pub text: String,
 }
 
 /// Whether a claim holds here.
@@ -55,14 +74,14 @@ impl fmt::Display for Verdict {
 }
 
 /// Figures that belong to no claim.
-const MORE_FIGURES: [&str; 5] =
-    ["correlation-johnson", "correlation-cifar10h", "correlation-chaosnli", "cells-johnson", "rows-johnson"];
+const MORE_FIGURES: [&str; 2] = ["cells-johnson", "rows-johnson"];
 
 /// The figures that the pages show, by name: drawn as `<name>.svg`.
 #[must_use]
 pub fn shown_figures(results: &BTreeMap<String, Value>) -> Vec<&'static str> {
     let claimed = claims(results).into_iter().flat_map(|claim| claim.figures).copied();
-    let mut names: Vec<&str> = claimed.chain(MORE_FIGURES).chain(beyond::FIGURES).collect();
+    let more = MORE_FIGURES.into_iter().chain(beyond::FIGURES).chain(theory::FIGURES).chain(tracks::FIGURES);
+    let mut names: Vec<&str> = claimed.chain(more).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -86,8 +105,12 @@ const SETUP: &str = "\
 | unstated in the paper | loss of the routing curves, costs of `fn-fp`, γ of `asymmetric` | Brier on synthetic data and cross-entropy on real data; 1 and 4; 2 |
 
 Gain is the area between a ranking's routing curve and the random one, as a share of that of the point-wise optimal ranking: 0 is random, 1
-is the best possible. Numbers after ± are standard deviations over seeds that redraw training and calibration sets; data sets have one fixed
-split and so none, except where labels or rows are drawn from them.
+is the best possible. Data sets are judged, as in the paper, by the mean of the labels that a row has.
+
+Two kinds of numbers stand after ±. After a gain it is the standard deviation: over seeds that redraw training and calibration sets of a world, over
+random halvings of a data set. After a *difference* it is its standard error, paired: the difference is taken within each seed or halving. Seeds
+are independent, so that is s/√n. Halves of one data set overlap, and the variance of their mean is taken to be (1/n + 1) s² (Nadeau and Bengio 2003): about
+the spread of a single halving, since twenty of them do not make twenty data sets.
 
 ";
 
@@ -98,21 +121,26 @@ pub fn paper_page(results: &BTreeMap<String, Value>) -> String {
     let mut page = String::from("# The paper, claim by claim\n\n");
     page += "<!-- Written by `pointsman reproduce` from docs/results: do not edit by hand. -->\n\n";
     page += &sizes(results);
-    page += "A verdict follows from its numbers by a rule that stands with it. The rules of claims 2, 5 and 6 were settled after a \
-             first look at the numbers of a small run; what the stricter first rule would have said is in the reason.\n\n";
-    page += "| | claim | verdict |\n|---|---|---|\n";
+    page += "A verdict follows from its numbers by a rule that stands with it and was written before them. For claims 2, 5 and 6 a weaker rule was \
+             settled after a first look at the numbers; what it says stands beside the verdict, named as such.\n\n";
+    page += "| | claim | verdict | another reading |\n|---|---|---|---|\n";
     for claim in &claims {
-        page += &format!("| [{0}](#claim-{0}) | {1} | **{2}** |\n", claim.number, claim.claim, claim.verdict);
+        let other = claim.other.as_ref().map_or_else(String::new, |reading| reading.verdict.to_string());
+        page += &format!("| [{0}](#claim-{0}) | {1} | **{2}** | {other} |\n", claim.number, claim.claim, claim.verdict);
     }
     page += "\n";
     for claim in &claims {
         page += &format!(
-            "## Claim {}\n\n{}\n\n**{}.** {}\n\n",
+            "## Claim {}\n\n{}\n\n*Rule.* {}\n\n**{}.** {}\n\n",
             claim.number,
             claim.claim,
+            claim.rule,
             capital(claim.verdict),
             claim.reason
         );
+        if let Some(Reading { name, verdict, text }) = &claim.other {
+            page += &format!("*{name}: {verdict}.* {text}\n\n");
+        }
         page += &pictures(claim.figures);
         if !claim.found.is_empty() {
             page += "| | |\n|---|---|\n";
@@ -120,10 +148,11 @@ pub fn paper_page(results: &BTreeMap<String, Value>) -> String {
             page += "\n";
         }
     }
+    page += &theory::sections(Numbers::new(results));
     page += SETUP;
     page += "## More figures\n\n";
     page += &pictures(&MORE_FIGURES);
-    page += &tables(results);
+    page += &tables::tables(Numbers::new(results));
     page.trim_end().to_owned() + "\n"
 }
 
@@ -133,88 +162,16 @@ fn capital(verdict: Verdict) -> String {
 }
 
 fn sizes(results: &BTreeMap<String, Value>) -> String {
-    let Some(file) = results.values().next() else { return "No results.\n\n".into() };
+    let Some(file) = results.get("routing") else { return "No results.\n\n".into() };
     let number = |key: &str| file["parameters"][key].as_u64().map_or_else(|| "?".into(), |n| n.to_string());
     format!(
-        "Synthetic worlds: {} seeds; {} training samples, {} calibration inputs with {} labels, {} test inputs. Data sets: calibration \
-         half, test half.\n\n",
+        "Synthetic worlds: {} seeds; {} training samples, {} calibration inputs with {} labels, {} test inputs. Data sets: a calibration \
+         half and a test half, drawn {} times.\n\n",
         number("seeds"),
         number("training_rows"),
         number("calibration_rows"),
         number("labels"),
-        number("test_rows")
+        number("test_rows"),
+        number("splits")
     )
-}
-
-/// The gains of every problem, the effect of cells, labels and rows.
-fn tables(results: &BTreeMap<String, Value>) -> String {
-    const STRATEGIES: [&str; 4] = ["total-uncertainty", "higher-order", "supervised", "cell-optimal"];
-    let numbers = Numbers::new(results);
-    let mut text = String::from("## Every gain\n\n| problem | served | correlation of reducible and total loss |");
-    STRATEGIES.iter().for_each(|name| text += &format!(" {name} |"));
-    text += "\n|---|---|---|---|---|---|---|\n";
-    for problem in numbers.keys("routing", &[]) {
-        for variant in numbers.keys("routing", &[&problem]) {
-            if numbers.get("routing", &[&problem, &variant, "correlation"]).is_none() {
-                continue;
-            }
-            text += &format!(
-                "| {problem} | {variant} | {} |",
-                numbers.show("routing", &[&problem, &variant, "correlation"])
-            );
-            for name in STRATEGIES {
-                text += &format!(" {} |", numbers.show("routing", &[&problem, &variant, "gain", name]));
-            }
-            text += "\n";
-        }
-    }
-    text += "\n## Every loss\n\n| problem | served | loss | higher-order | static supervised | retrained supervised | cell-optimal |\n|---|---|---|---|---|---|---|\n";
-    for problem in numbers.keys("losses", &[]) {
-        for variant in ["raw", "recalibrated"] {
-            for loss in numbers.keys("losses", &[&problem, variant]) {
-                text += &format!("| {problem} | {variant} | {loss} |");
-                for name in ["higher-order", "supervised-static", "supervised-retrained", "cell-optimal"] {
-                    text += &format!(" {} |", numbers.show("losses", &[&problem, variant, &loss, "gain", name]));
-                }
-                text += "\n";
-            }
-        }
-    }
-    text += "\n## Cells, labels, rows\n\n| problem | cells a top class | gain | of the best order of the cells |\n|---|---|---|---|\n";
-    for problem in numbers.keys("cells", &[]) {
-        let mut bins = numbers.keys("cells", &[&problem, "bins"]);
-        bins.sort_by_key(|bins| bins.parse::<u64>().unwrap_or(0));
-        for bins in bins {
-            let gain = |name: &str| numbers.show("cells", &[&problem, "bins", &bins, "gain", name]);
-            text += &format!("| {problem} | {bins} | {} | {} |\n", gain("higher-order"), gain("cell-optimal"));
-        }
-    }
-    text += "\n| problem | loss | labels an item | error of the irreducible loss, `plugin` | `shrink` | over-routed, `plugin` | `shrink` |\n|---|---|---|---|---|---|---|\n";
-    for problem in numbers.keys("labels", &[]) {
-        for loss in numbers.keys("labels", &[&problem, "labels", "3"]) {
-            for k in ["2", "3", "5", "10", "20", "all"] {
-                let show = |estimator: &str, what: &str| {
-                    numbers.show("labels", &[&problem, "labels", k, &loss, estimator, what])
-                };
-                text += &format!(
-                    "| {problem} | {loss} | {k} | {} | {} | {} | {} |\n",
-                    show("plugin", "error"),
-                    show("shrink", "error"),
-                    show("plugin", "over_routed"),
-                    show("shrink", "over_routed")
-                );
-            }
-        }
-    }
-    text += "\n| problem | calibration rows | gain, `plugin` | gain, `shrink` |\n|---|---|---|---|\n";
-    for problem in numbers.keys("rows", &[]) {
-        let mut rows = numbers.keys("rows", &[&problem, "rows"]);
-        rows.sort_by_key(|rows| rows.parse::<u64>().unwrap_or(0));
-        for n in rows {
-            let show =
-                |estimator: &str| numbers.show("rows", &[&problem, "rows", &n, estimator, "gain", "higher-order"]);
-            text += &format!("| {problem} | {n} | {} | {} |\n", show("plugin"), show("shrink"));
-        }
-    }
-    text
 }

@@ -1,5 +1,6 @@
 //! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
 
+mod actions;
 mod acts;
 mod calibration;
 mod cells;

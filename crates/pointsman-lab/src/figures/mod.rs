@@ -10,10 +10,19 @@ use crate::error::{Error, Result};
 use crate::experiments::oracles::LABEL_PRICE;
 use crate::paper::Numbers;
 
+mod functions;
+mod theory;
+mod tracks;
+
 const STRATEGIES: [&str; 6] =
     ["random", "total-uncertainty", "supervised", "higher-order", "cell-optimal", "pointwise-optimal"];
-const ESTIMATORS: [(&str, &str); 4] =
-    [("plugin", colour::VERMILLION), ("shrink", colour::BLUE), ("npmle", colour::GREEN), ("dirichlet", colour::ORANGE)];
+const ESTIMATORS: [(&str, &str); 5] = [
+    ("plugin", colour::VERMILLION),
+    ("polynomial", colour::PURPLE),
+    ("npmle", colour::GREEN),
+    ("dirichlet", colour::ORANGE),
+    ("shrink", colour::BLUE),
+];
 /// Width and height of one chart of several on a sheet.
 const PANEL: (f64, f64) = (620.0, 400.0);
 const VARIANTS: [&str; 2] = ["raw", "recalibrated"];
@@ -35,6 +44,9 @@ pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<Path
         ("forest", sheets(n, "forest", forest)),
         ("oracles", sheets(n, "oracles", oracles)),
         ("budgets", sheets(n, "budgets", budgets)),
+        ("functions", sheets(n, "functions", functions::figure)),
+        ("theory", sheets(n, "theory", theory::figure)),
+        ("tracks", sheets(n, "tracks", tracks::figure)),
     ];
     std::fs::create_dir_all(folder).map_err(|source| Error::folder(folder, source))?;
     let mut files = Vec::new();
@@ -68,6 +80,8 @@ fn served(variant: &str) -> String {
         "recalibrated" => "re-calibrated on the cells".into(),
         "raw-x" => "as trained, 10 cells on x".into(),
         "recalibrated-x" => "re-calibrated, 10 cells on x".into(),
+        "raw-30" => "as trained, 30 equal cells on predictions".into(),
+        "recalibrated-30" => "re-calibrated, 30 equal cells on predictions".into(),
         other => other.into(),
     }
 }
@@ -106,7 +120,7 @@ fn routing(n: Numbers<'_>, problem: &str) -> Option<Picture> {
             .x_percent()
             .size(PANEL.0, PANEL.1);
         for name in STRATEGIES {
-            let (mean, sd) = listed(n, "routing", &[problem, &variant, "curve", name])?;
+            let Some((mean, sd)) = listed(n, "routing", &[problem, &variant, "curve", name]) else { continue };
             let x: Vec<f64> = (0..mean.len()).map(|i| i as f64 / (mean.len() - 1) as f64).collect();
             let line = line(name, colour::strategy(name), &x, &mean, &sd);
             chart = chart.line(if name.ends_with("optimal") { line.dashed() } else { line });
@@ -114,7 +128,7 @@ fn routing(n: Numbers<'_>, problem: &str) -> Option<Picture> {
         pictures.push(chart.draw());
     }
     let caption = "Mean loss when a share of the queries is routed, in the order of each strategy; lower is better. Bands: one standard deviation \
-                   over seeds. cell-optimal is the best order of the router's own cells, pointwise-optimal the best order of the queries.";
+                   over seeds or random halves. cell-optimal is the best order of the router's own cells, pointwise-optimal the best order of the queries.";
     Some(sheet(&format!("Routing curves: {problem}"), caption, 2, pictures))
 }
 
@@ -187,8 +201,13 @@ fn correlation(n: Numbers<'_>, problem: &str) -> Option<Picture> {
         let points = total.iter().zip(&irreducible).map(|(total, irreducible)| (*total, total - irreducible)).collect();
         let radii = share.iter().map(|share| 3.0 + 40.0 * share.sqrt()).map(|r| r.min(20.0)).collect();
         let points = Points::new("a cell, area by traffic", colour::BLUE, points).radii(radii);
-        let path = [problem, variant, loss, "correlation", "reducible-total-cells"];
-        let title = format!("{}: correlation {}", served(variant), n.show("correlation", &path));
+        let show = |what| n.show("correlation", &[problem, variant, loss, "correlation", what]);
+        let title = format!(
+            "{}: correlation of total with reducible {}, with irreducible {}",
+            served(variant),
+            show("reducible-total-cells"),
+            show("irreducible-total-cells")
+        );
         pictures.push(
             Chart::new(title, format!("total loss ({loss})"), "reducible loss")
                 .size(PANEL.0, PANEL.1)

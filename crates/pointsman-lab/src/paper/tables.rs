@@ -1,0 +1,148 @@
+//! Every number of the experiments that claims rest on, as tables.
+
+use super::numbers::{Numbers, shown};
+
+/// The gains of every problem, the effect of cells, labels and rows.
+pub(super) fn tables(n: Numbers<'_>) -> String {
+    [gains(n), losses(n), cells(n), labels(n), rows(n)].concat()
+}
+
+/// A line of a table.
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn head(names: &[&str]) -> String {
+    format!("| {} |\n|{}\n", names.join(" | "), "---|".repeat(names.len()))
+}
+
+fn gains(n: Numbers<'_>) -> String {
+    const STRATEGIES: [&str; 4] = ["total-uncertainty", "higher-order", "supervised", "cell-optimal"];
+    let mut names = vec!["problem", "served", "correlation of reducible and total loss"];
+    names.extend(STRATEGIES);
+    let mut text = String::from("## Every gain\n\n") + &head(&names);
+    let mut differences = String::from("\nDifferences of these gains, each with its paired standard error:\n\n")
+        + &head(&[
+            "problem",
+            "served",
+            "higher-order − total uncertainty",
+            "higher-order − supervised",
+            "cell-optimal − higher-order",
+        ]);
+    for problem in n.keys("routing", &[]) {
+        for variant in n.keys("routing", &[&problem]) {
+            if n.get("routing", &[&problem, &variant, "correlation"]).is_none() {
+                continue;
+            }
+            let show = |name: &str| n.show("routing", &[&problem, &variant, "gain", name]);
+            let mut cells = vec![problem.clone(), variant.clone()];
+            cells.push(n.show("routing", &[&problem, &variant, "correlation"]));
+            cells.extend(STRATEGIES.map(show));
+            text += &line(&cells);
+            let between = |first: &str, second: &str| {
+                let at = |name| [variant.as_str(), "gain", name];
+                shown(n.difference("routing", &problem, &at(first), &at(second)))
+            };
+            differences += &line(&[
+                problem.clone(),
+                variant.clone(),
+                between("higher-order", "total-uncertainty"),
+                between("higher-order", "supervised"),
+                between("cell-optimal", "higher-order"),
+            ]);
+        }
+    }
+    text + &differences
+}
+
+fn losses(n: Numbers<'_>) -> String {
+    const NAMES: [&str; 4] = ["higher-order", "supervised-static", "supervised-retrained", "cell-optimal"];
+    let mut text = String::from("\n## Every loss\n\n")
+        + &head(&[
+            "problem",
+            "served",
+            "loss",
+            "higher-order",
+            "static supervised",
+            "retrained supervised",
+            "cell-optimal",
+            "higher-order − static",
+            "higher-order − retrained",
+        ]);
+    for problem in n.keys("losses", &[]) {
+        for variant in ["raw", "recalibrated"] {
+            for loss in n.keys("losses", &[&problem, variant]) {
+                let mut cells = vec![problem.clone(), variant.to_owned(), loss.clone()];
+                cells.extend(NAMES.map(|name| n.show("losses", &[&problem, variant, &loss, "gain", name])));
+                for other in &NAMES[1..3] {
+                    let at = |name| [variant, loss.as_str(), "gain", name];
+                    cells.push(shown(n.difference("losses", &problem, &at(NAMES[0]), &at(other))));
+                }
+                text += &line(&cells);
+            }
+        }
+    }
+    text
+}
+
+fn cells(n: Numbers<'_>) -> String {
+    let mut text = String::from("\n## Cells, labels, rows\n\n")
+        + &head(&["problem", "cells per top class", "gain", "of the best order of the cells", "short of it by"]);
+    for problem in n.keys("cells", &[]) {
+        let mut bins = n.keys("cells", &[&problem, "bins"]);
+        bins.sort_by_key(|bins| bins.parse::<u64>().unwrap_or(0));
+        for bins in bins {
+            let gain = |name: &str| n.show("cells", &[&problem, "bins", &bins, "gain", name]);
+            let at = |name| ["bins", bins.as_str(), "gain", name];
+            let short = shown(n.difference("cells", &problem, &at("cell-optimal"), &at("higher-order")));
+            text += &line(&[problem.clone(), bins.clone(), gain("higher-order"), gain("cell-optimal"), short]);
+        }
+    }
+    text
+}
+
+fn labels(n: Numbers<'_>) -> String {
+    const ESTIMATORS: [&str; 3] = ["plugin", "shrink", "polynomial"];
+    let mut text = String::from("\n")
+        + &head(&[
+            "problem",
+            "loss",
+            "labels per item",
+            "error of the irreducible loss, `plugin`",
+            "`shrink`",
+            "`polynomial`",
+            "over-routed, `plugin`",
+            "`shrink`",
+            "`polynomial`",
+        ]);
+    for problem in n.keys("labels", &[]) {
+        for loss in n.keys("labels", &[&problem, "labels", "3"]) {
+            for k in ["2", "3", "5", "10", "20", "all"] {
+                let show =
+                    |estimator: &str, what: &str| n.show("labels", &[&problem, "labels", k, &loss, estimator, what]);
+                let mut cells = vec![problem.clone(), loss.clone(), k.to_owned()];
+                for what in ["error", "over_routed"] {
+                    cells.extend(ESTIMATORS.map(|estimator| show(estimator, what)));
+                }
+                text += &line(&cells);
+            }
+        }
+    }
+    text
+}
+
+fn rows(n: Numbers<'_>) -> String {
+    let mut text = String::from("\n")
+        + &head(&["problem", "calibration rows", "gain, `plugin`", "gain, `shrink`", "`shrink` − `plugin`"]);
+    for problem in n.keys("rows", &[]) {
+        let mut rows = n.keys("rows", &[&problem, "rows"]);
+        rows.sort_by_key(|rows| rows.parse::<u64>().unwrap_or(0));
+        for count in rows {
+            let at = |estimator| ["rows", count.as_str(), estimator, "gain", "higher-order"];
+            let show = |estimator: &str| n.show("rows", &[&problem, "rows", &count, estimator, "gain", "higher-order"]);
+            let between = shown(n.difference("rows", &problem, &at("shrink"), &at("plugin")));
+            text += &line(&[problem.clone(), count.clone(), show("plugin"), show("shrink"), between]);
+        }
+    }
+    text
+}
