@@ -1,6 +1,6 @@
 # make demo   a router on built-in data: what it does and why
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
-# make paper  every experiment of the paper, and docs/paper.md from them (a quarter of an hour)
+# make paper  every experiment of the paper, and the pages written from them (about an hour on two cores)
 # make docs   the book, in docs/book
 # make wheel  the Python package, in target/wheels
 # make bench  speed, as ratios to a peer in the same run (ROWS=10000000); then the race

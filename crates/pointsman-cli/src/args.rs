@@ -439,8 +439,8 @@ pub(crate) struct DiagnoseArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments: routing, losses, three-way, correlation, cells, labels and rows are the paper's; forest,
-oracles and budgets go beyond it; numbers simulates how far what Pointsman prints is from the truth
+Experiments: routing, losses, three-way, correlation, cells, labels, rows, functions and theory are the
+paper's; forest, oracles, budgets and tracks go beyond it; numbers simulates how far what Pointsman prints is from the truth
 (numbers:TOPIC for one topic); all.
 
 Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
@@ -462,7 +462,7 @@ pub(crate) struct ReproduceArgs {
     /// Where results and trained models go
     #[arg(short, long, value_name = "DIR", default_value = "pointsman-lab", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
-    /// Fewer seeds and test rows: everything in under two minutes
+    /// Fewer seeds, halvings and test rows: everything in a few minutes
     #[arg(long)]
     pub(crate) quick: bool,
     /// Write results small enough for a repository, and the page written from them, into this directory

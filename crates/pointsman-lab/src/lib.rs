@@ -52,7 +52,9 @@ pub use error::{Error, Result};
 pub use figures::draw;
 pub use network::{Network, Training};
 pub use numbers::{NUMBERS, load_numbers, measure_numbers, missing_numbers, numbers_page, numbers_topics};
-pub use paper::{Claim, Reading, Verdict, beyond_page, claims, paper_page, shown_figures, tracks_page};
+pub use paper::{
+    Claim, Reading, Verdict, beyond_page, claims, paper_page, shown_figures, tracks_headline, tracks_page,
+};
 pub use problem::{Problem, Source};
 pub use publish::publish;
 pub use run::{Outcome, load_results, reproduce};

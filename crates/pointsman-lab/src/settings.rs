@@ -83,7 +83,7 @@ impl Experiment {
         match self {
             Self::Labels => 4,
             Self::Forest => 3,
-            Self::Routing | Self::Losses | Self::ThreeWay | Self::Correlation | Self::Cells => 2,
+            Self::Routing | Self::Losses | Self::ThreeWay | Self::Correlation | Self::Cells | Self::Theory => 2,
             _ => 1,
         }
     }

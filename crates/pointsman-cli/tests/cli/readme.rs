@@ -43,6 +43,34 @@ fn run_page(page: &str, folder: &Path) -> usize {
     commands.len()
 }
 
+/// A table for the README's strong model: 400 items of three classes, in two halves, with the answers of a model that errs less.
+fn images() -> String {
+    let mut table = String::from("id,split");
+    for column in ["prob", "oracle_strong", "votes"] {
+        ["cat", "dog", "frog"].iter().for_each(|class| table += &format!(",{column}_{class}"));
+    }
+    let mut state = 7_u64;
+    let mut below = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    for id in 0..400 {
+        let truth = below(3);
+        // An answer: its class is right so many times in a hundred, its confidence from 0.4 to 0.9.
+        let mut answer = |right: u64| {
+            let class = if below(100) < right { truth } else { below(3) };
+            let confidence = 0.4 + 0.05 * below(11) as f64;
+            let rest = (1.0 - confidence) / 2.0;
+            (0..3).map(|c| format!("{:.4}", if c == class { confidence } else { rest })).collect::<Vec<_>>().join(",")
+        };
+        let (weak, strong) = (answer(60), answer(90));
+        let mut votes = [0; 3];
+        (0..5).for_each(|_| votes[if below(10) < 8 { truth as usize } else { below(3) as usize }] += 1);
+        table += &format!("\n{id},{},{weak},{strong},{},{},{}", id % 2, votes[0], votes[1], votes[2]);
+    }
+    table + "\n"
+}
+
 #[test]
 fn every_command_of_the_readme_runs() {
     let readme = fs::read_to_string(repository().join("README.md")).unwrap();
@@ -51,7 +79,9 @@ fn every_command_of_the_readme_runs() {
     for made in ["router.safetensors", "decisions.csv"] {
         fs::remove_file(folder.path().join(made)).unwrap();
     }
+    fs::write(folder.path().join("images.csv"), images()).unwrap();
     assert!(run_page(&readme, folder.path()) >= 8);
+    assert!(folder.path().join("images.safetensors").exists(), "the README has an oracle that was measured");
     assert!(folder.path().join("router.safetensors").exists() && folder.path().join("decisions.csv").exists());
 }
 

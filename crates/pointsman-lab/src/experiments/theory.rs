@@ -95,6 +95,11 @@ impl<'a> LevelSets<'a> {
     }
 }
 
+/// How much of what is allowed is used; nothing where both are zero but for rounding.
+fn part(used: f64, allowed: f64) -> f64 {
+    if used <= 1e-12 { 0.0 } else { used / allowed }
+}
+
 fn mean_of_votes(table: &Table, row: usize) -> Vec<f64> {
     (0..table.classes().len()).map(|class| table.votes(row).map_or(0.0, |votes| votes.mean(class))).collect()
 }
@@ -136,7 +141,7 @@ fn regrets(level_sets: &LevelSets<'_>, loss: &Loss) -> Result<Value> {
         let irreducible = decision.irreducible().unwrap_or(f64::NAN);
         let gap = (decision.total() - losses.total).abs().max((irreducible - losses.irreducible).abs());
         off += cell.share * gap;
-        ratio = ratio.max(gap / (loss.bound() / 2.0 * cell.epsilon));
+        ratio = ratio.max(part(gap, loss.bound() / 2.0 * cell.epsilon));
     }
     let bound = loss.bound() * level_sets.mean(&|cell| cell.epsilon);
     Ok(json!({
@@ -174,7 +179,7 @@ fn panels(level_sets: &LevelSets<'_>) -> Result<Value> {
                 simulated += cell.share * stored;
                 met += cell.share * truth;
                 off += cell.share * (stored - truth).abs();
-                ratio = ratio.max((stored - truth).abs() / (steepness * cell.epsilon));
+                ratio = ratio.max(part((stored - truth).abs(), steepness * cell.epsilon));
             }
             steepest = steepest.max(steepness);
             task = task.route(format!("{experts}"), oracle, f64::from(experts) * LABEL_PRICE)?;

@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use beyond::beyond_page;
 pub use claims::claims;
 pub(crate) use numbers::Numbers;
-pub use tracks::tracks_page;
+pub use tracks::{tracks_headline, tracks_page};
 
 /// One claim of the paper, and what came out here.
 #[derive(Debug, Clone, PartialEq)]

@@ -56,8 +56,7 @@ fn theorem(n: Numbers<'_>) -> String {
         }
     }
     text += &format!(
-        "\nThe regret is within Bε in {within:.0} of {of:.0} cases. The largest part of the bound that is used is {} ({}): the theorem holds with room to \
-         spare, and most where labels are few, since ε then measures the noise of snapshot means although decisions need only two means per cell.\n\n",
+        "\nThe regret is within Bε in {within:.0} of {of:.0} cases. The largest part of the bound that is used is {} ({}).\n\n",
         per_cent(most.0),
         most.1
     );
@@ -88,8 +87,7 @@ fn partitions(n: Numbers<'_>) -> String {
             );
         }
     }
-    text + "\nIn the synthetic worlds cells on predictions leave the excess nearly where one cell has it, however many they are, and cells on x remove it: \
-             the lemma's bound shows which partition is worth having before any router is tried.\n\n"
+    text + "\nThe bound falls with the excess: what divides cells by reducible loss shows in it before any router is tried.\n\n"
 }
 
 fn oracles(n: Numbers<'_>) -> String {

@@ -35,11 +35,34 @@ pub fn tracks_page(results: &BTreeMap<String, Value>) -> String {
          boosted trees (one regression per action of what it loses, on prediction and features; the cheapest expected action is taken). A router is calibrated once; \
          prices enter afterwards. Costs are judged by the mean of an image's votes; fifty votes make asking people look 0.0015 cheaper than it is, for all alike.\n\n"
     );
+    page += &format!("{}\n\n", tracks_headline(results));
     for problem in n.keys("tracks", &[]) {
         page += &section(n, &problem);
     }
     page += LIMITS;
     page.trim_end().to_owned() + "\n"
+}
+
+/// The result in one sentence, as the README has it: at a price of 0.02, the forest beside its peers.
+#[must_use]
+pub fn tracks_headline(results: &BTreeMap<String, Value>) -> String {
+    let n = Numbers::new(results);
+    let cost = |name: &str| {
+        let found = n.get("tracks", &["cifar10h", "prices", "0.02", "costs", name]);
+        found.map_or_else(|| "–".into(), |cost| format!("{cost:.4}"))
+    };
+    let against = |peer: &str| four_decimals(between(n, "cifar10h", "0.02", "forest:200", peer));
+    format!(
+        "On CIFAR-10H, with the strong model at 0.02, `forest:200` costs {} Brier points per image, the best pair of confidence thresholds {} \
+         (difference {}), a booster per action {} ({}), always the strong model {} and always people {}.",
+        cost("forest:200"),
+        cost(PEERS[0]),
+        against(PEERS[0]),
+        cost(PEERS[1]),
+        against(PEERS[1]),
+        cost("always-route:strong"),
+        cost("always-route:people"),
+    )
 }
 
 const LIMITS: &str = "\
