@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{AllLosses, CellId, Certificate, Interval, Judgement, Named, Policy, Router, Task, Together};
+use pointsman::{
+    AllLosses, CellId, Certificate, CoarserCells, Interval, Judgement, Named, Policy, Router, Task, Together,
+};
 use serde::Serialize;
 
 use crate::args::ShowArgs;
 use crate::plan::{self, shell_quoted};
-use crate::render::number::{count, counted, decimals, fixed, percent, short};
+use crate::render::number::{count, counted, decimals, fixed, percent, plain, short};
 use crate::render::style::{self, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
@@ -23,7 +25,12 @@ pub(crate) struct Certified {
     tasks: usize,
     /// For every proper loss at once, in the cells where that says something.
     all_losses: Vec<Option<AllLosses>>,
+    /// What coarser cells would settle, where these settle little.
+    coarser: Option<CoarserCells>,
 }
+
+/// Where less of the traffic than this is certain, coarser cells are tried.
+const MOST_CERTAIN_TO_TRY_COARSER: f64 = 0.5;
 
 /// What holds for the policy as a whole, as scripts read it.
 #[derive(Debug, Serialize)]
@@ -35,6 +42,24 @@ pub(crate) struct Promise {
     /// The least probability that the certified cross-entropy gives to a class.
     #[serde(skip_serializing_if = "Option::is_none")]
     certified_floor: Option<f64>,
+    /// Coarser partitions that would settle more: a forecast.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coarser: Option<Coarser>,
+}
+
+#[derive(Debug, Serialize)]
+struct Coarser {
+    /// The confidence to certify the one chosen with.
+    confidence: f64,
+    partitions: Vec<CoarserOne>,
+}
+
+#[derive(Debug, Serialize)]
+struct CoarserOne {
+    partition: String,
+    cells: usize,
+    certain_share: f64,
+    regret_bound: f64,
 }
 
 /// What holds for a cell.
@@ -71,7 +96,7 @@ impl Certified {
     pub(crate) fn new(router: &Router, policy: &Policy, confidence: f64, path: &Path) -> anyhow::Result<Self> {
         let certificate = plan::certificate(router, policy.task(), confidence, path)?;
         let judgement = certificate.judge(policy)?;
-        Ok(Self { certificate, judgement, tasks: 1, all_losses: Vec::new() })
+        Ok(Self { certificate, judgement, tasks: 1, all_losses: Vec::new(), coarser: None })
     }
 
     /// Several policies whose certificates hold all at once, and with them what holds for every loss.
@@ -85,7 +110,13 @@ impl Certified {
         let Together { certificates, all_losses } = plan::certify_together(router, &tasks, confidence, path)?;
         let judge = |(certificate, policy): (Certificate, &Policy)| {
             let judgement = certificate.judge(policy)?;
-            Ok(Self { certificate, judgement, tasks: tasks.len(), all_losses: all_losses.clone() })
+            let coarser = match judgement.certain < MOST_CERTAIN_TO_TRY_COARSER {
+                true => {
+                    Some(router.coarser_cells(policy.task(), confidence)?).filter(|found| !found.partitions.is_empty())
+                }
+                false => None,
+            };
+            Ok(Self { certificate, judgement, tasks: tasks.len(), all_losses: all_losses.clone(), coarser })
         };
         certificates.into_iter().zip(policies).map(judge).collect()
     }
@@ -96,6 +127,19 @@ impl Certified {
             regret_bound: self.judgement.regret_bound,
             certain_share: self.judgement.certain,
             certified_floor: self.certificate.loss().floor(),
+            coarser: self.coarser.as_ref().map(|found| Coarser {
+                confidence: found.confidence,
+                partitions: found
+                    .partitions
+                    .iter()
+                    .map(|one| CoarserOne {
+                        partition: one.partition.to_string(),
+                        cells: one.cells,
+                        certain_share: one.certain,
+                        regret_bound: one.regret_bound,
+                    })
+                    .collect(),
+            }),
         }
     }
 
@@ -204,6 +248,17 @@ impl Certified {
                 counted(cells.len(), "cell", "cells"),
                 short(worst(|bound| bound.irreducible_below)),
                 short(worst(|bound| bound.irreducible_above)),
+            ))?;
+        }
+        if let Some((found, best)) = self.coarser.as_ref().and_then(|found| Some((found, found.partitions.first()?))) {
+            remark(format!(
+                "Most of the traffic is undetermined. Coarser cells would settle more: --partition {} has {} cells and would make {} \
+                 certain. That is a forecast from the same labels, not a certificate; to rely on it, calibrate with it and ask for \
+                 --confidence {}.",
+                best.partition,
+                best.cells,
+                percent(best.certain),
+                plain(found.confidence)
             ))?;
         }
         if let Some(floor) = self.certificate.loss().floor() {

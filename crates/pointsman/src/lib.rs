@@ -55,7 +55,8 @@ mod wasserstein;
 
 pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
 pub use certificate::{
-    AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, Interval, Judgement, Plan, Together,
+    AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, CoarserCells, CoarserPartition, Interval,
+    Judgement, Plan, Together,
 };
 pub use diagnose::{
     Advice, Agreement, AtLimit, Bounds, ChangedCell, ClassMatch, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis,

@@ -13,6 +13,9 @@ use crate::error::Result;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
+/// Numbers at one price: costs and shares by rule.
+type CostsAndShares = (Map<String, Value>, Map<String, Value>);
+
 /// Prices of the strong model, of people and of abstaining, in Brier points.
 pub(crate) const STRONG: [f64; 5] = [0.01, 0.02, 0.03, 0.04, 0.05];
 pub(crate) const PEOPLE: f64 = 0.1;
@@ -59,11 +62,7 @@ pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
 }
 
 /// Adds the thresholds and the booster at each price.
-fn peers(
-    problem: &Problem,
-    settings: &Settings,
-    by_price: &mut [(Map<String, Value>, Map<String, Value>)],
-) -> Result<()> {
+fn peers(problem: &Problem, settings: &Settings, by_price: &mut [CostsAndShares]) -> Result<()> {
     let (calibration, test) = (&problem.calibration, &problem.test);
     // One cell is enough to replay the rows: what they cost does not depend on it.
     let policy = Router::calibrate(calibration, &Partition::confidence(1))?.policy(&three_tracks(0.0)?)?;

@@ -5,6 +5,7 @@
 //! `pointsman reproduce numbers:costs -o DIR --publish docs`.
 
 mod costs;
+mod labels;
 mod limits;
 mod promises;
 
@@ -41,8 +42,9 @@ struct Topic {
 /// All topics, in the order of the page.
 const TOPICS: &[Topic] = &[
     Topic { name: "costs", version: 2, worlds: 60, measure: costs::measure, section: costs::section },
-    Topic { name: "promises", version: 1, worlds: 100, measure: promises::measure, section: promises::section },
-    Topic { name: "limits", version: 1, worlds: 400, measure: limits::measure, section: limits::section },
+    Topic { name: "promises", version: 1, worlds: 40, measure: promises::measure, section: promises::section },
+    Topic { name: "limits", version: 1, worlds: 200, measure: limits::measure, section: limits::section },
+    Topic { name: "labels", version: 1, worlds: 60, measure: labels::measure, section: labels::section },
 ];
 
 /// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.

@@ -6,6 +6,7 @@
 //! shares.
 
 mod betting;
+mod coarser;
 mod items;
 mod plan;
 mod statistics;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 pub use betting::Interval;
+pub use coarser::{CoarserCells, CoarserPartition};
 use items::Items;
 pub use plan::{CellPlan, Plan};
 use statistics::Answer;

@@ -432,10 +432,8 @@ impl LeastSquares {
             }
             used.push(i);
             for j in (i + 1)..TARGET {
-                let part = centred[j][i] / centred[i][i];
-                for l in i..MAX_DEGREE {
-                    centred[j][l] -= part * centred[i][l];
-                }
+                let (part, pivot) = (centred[j][i] / centred[i][i], centred[i]);
+                centred[j][i..].iter_mut().zip(&pivot[i..]).for_each(|(x, above)| *x -= part * above);
             }
         }
         for &i in used.iter().rev() {

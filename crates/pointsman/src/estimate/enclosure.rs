@@ -58,6 +58,19 @@ impl Enclosure {
         [f64::min as fn(f64, f64) -> f64, f64::max].map(|better| extreme_sum(&terms, classes, better))
     }
 
+    /// The least that the entropy of the votes' shares can be above Q, whatever the votes. With more labels than the range is
+    /// taken from, that entropy is above its mean over subsets of labels, of which Q is the mean.
+    pub(crate) fn least_entropy_above(&self, classes: usize) -> f64 {
+        let most = self.labels.min(MAX_LABELS_FOR_RANGE);
+        let few = Self { labels: most, ..*self };
+        let term = |count: u64| {
+            let share = count as f64 / most as f64;
+            (if count > 0 { -share * share.ln() } else { 0.0 }) - few.term(count)
+        };
+        let terms: Vec<f64> = (0..=most).map(term).collect();
+        extreme_sum(&terms, classes, f64::min)
+    }
+
     /// T^{(k)}_s = Σ_j T_j·binom(s, j)·binom(k − s, d − j)/binom(k, d): the mean of T over all subsets of d labels.
     fn term(&self, count: u64) -> f64 {
         let degree = self.coefficients.len() - 1;
@@ -145,6 +158,12 @@ mod tests {
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), q| (low.min(q), high.max(q)));
             let [least, most] = enclosure.range(3);
             assert!(near(least, low) && near(most, high), "k = {labels}: {low} to {high}, not {least} to {most}");
+            let votes = (0..=labels).flat_map(|a| (0..=labels - a).map(move |b| [a, b, labels - a - b]));
+            let above = votes.map(|votes| {
+                let shares = votes.iter().filter(|n| **n > 0).map(|&n| f64::from(n) / f64::from(labels));
+                shares.map(|share| -share * share.ln()).sum::<f64>() - enclosure.statistic(Votes::new(&votes))
+            });
+            assert!(near(enclosure.least_entropy_above(3), above.fold(f64::INFINITY, f64::min)), "k = {labels}");
         }
         let many = Enclosure::for_labels(u64::from(u32::MAX)).unwrap();
         let [least, most] = many.range(3);

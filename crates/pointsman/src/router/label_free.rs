@@ -162,7 +162,8 @@ mod tests {
         let table = |flip: bool| {
             let yes = |row: u64| 0.001 * (row as f64 + 0.5);
             let probs = (0..1000).flat_map(|row| [1.0 - yes(row), yes(row)]).collect();
-            let votes = (0..1000_u64).flat_map(|row| if (nth(1, row) % 2 == 0) == flip { [3, 0] } else { [1, 2] });
+            let votes =
+                (0..1000_u64).flat_map(|row| if nth(1, row).is_multiple_of(2) == flip { [3, 0] } else { [1, 2] });
             Table::new(["no", "yes"], probs).unwrap().with_votes(votes.collect()).unwrap()
         };
         let orders = [false, true].map(|flip| order_of_table(&table(flip), 0));

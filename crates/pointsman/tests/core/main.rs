@@ -2,6 +2,7 @@
 
 mod annotators;
 mod arrays;
+mod auto;
 mod caps;
 mod cells;
 mod certificates;
@@ -21,6 +22,7 @@ mod independence;
 mod invariance;
 mod layering;
 mod limits;
+mod log_certificates;
 mod losses;
 mod oracles;
 mod partials;
@@ -28,6 +30,7 @@ mod plans;
 mod prices;
 mod promises;
 mod regressions;
+mod routing_worlds;
 mod small_savings;
 mod stability;
 mod theorems;

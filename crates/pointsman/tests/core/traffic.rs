@@ -65,8 +65,8 @@ fn traffic_like_the_calibration_rows_is_not_called_moved_too_often() {
             alarms += usize::from(shift(&router, &rows(batch, None, &mut rng)).moved);
         }
         // Two standard errors of 300 runs beside the doubt allowed; in fact the tolerance leaves far fewer.
-        let allowed = TRAFFIC_DOUBT + 2.0 * (TRAFFIC_DOUBT * (1.0 - TRAFFIC_DOUBT) / runs as f64).sqrt();
-        assert!(alarms as f64 / runs as f64 <= allowed, "{partition}: {alarms} of {runs}");
+        let allowed = TRAFFIC_DOUBT + 2.0 * (TRAFFIC_DOUBT * (1.0 - TRAFFIC_DOUBT) / f64::from(runs)).sqrt();
+        assert!(alarms as f64 / f64::from(runs) <= allowed, "{partition}: {alarms} of {runs}");
     }
 }
 
@@ -88,7 +88,7 @@ fn a_doubled_share_is_seen_and_named() {
     }
     // The ratio 2/1.25 of shares of 100 and 200 rows is 3.8 standard errors, of which 2.6 are needed: seen in .9 of the runs; two
     // standard errors of 60 runs are .08.
-    assert!(seen as f64 / runs as f64 > 0.8, "{seen} of {runs}");
+    assert!(seen as f64 / f64::from(runs) > 0.8, "{seen} of {runs}");
 }
 
 #[test]
