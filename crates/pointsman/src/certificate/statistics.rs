@@ -240,19 +240,6 @@ fn tightest(mut intervals: impl Iterator<Item = Interval>) -> Interval {
     intervals.fold(first, Interval::and)
 }
 
-/// What the interval of a difference would shrink to with ever more such items, and the standard error of its ends as they are
-/// now. An answer that is not given costs nothing.
-pub(super) fn apart(a: Option<&Answer>, b: Option<&Answer>, items: &Items) -> (Interval, f64) {
-    let limit = |answer: Option<&Answer>| answer.map_or(Interval::new(0.0, 0.0), |answer| answer.limit(items));
-    let value = |answer: Option<&Answer>, item: usize| answer.map_or(0.0, |answer| answer.below.values[item]);
-    let weight = |item: usize| items.weights().map_or(1.0, |weights| weights[item]);
-    let rows = || (0..items.len()).map(|item| (weight(item), value(a, item) - value(b, item)));
-    let all: f64 = rows().map(|(weight, _)| weight).sum();
-    let mean = rows().map(|(weight, x)| weight * x).sum::<f64>() / all;
-    let squares: f64 = rows().map(|(weight, x)| (weight * (x - mean)).powi(2)).sum();
-    (limit(a).minus(limit(b)), squares.sqrt() / all)
-}
-
 /// The interval of the difference of two answers' losses, item by item: what is common to both cancels.
 pub(super) fn difference(a: &Answer, b: &Answer, items: &Items, alpha: f64) -> Interval {
     let apart = |x: &Values, y: &Values| [x.range[0] - y.range[1], x.range[1] - y.range[0]];

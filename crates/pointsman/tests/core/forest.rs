@@ -1,8 +1,8 @@
 //! Partitions that learn, in a world whose regions only a feature tells apart.
 
 use pointsman::{
-    Action, Aggregate, CellId, Cells, Error, Estimator, Loss, Node, Oracle, Partition, Router, SPARSE, Table, Task,
-    Trees,
+    Action, Aggregate, CellId, Cells, Error, Estimator, Factor, Loss, Node, Oracle, Partition, Router, SPARSE, Table,
+    Task, Trees,
 };
 
 use crate::world::{Rng, close};

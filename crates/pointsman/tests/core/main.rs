@@ -2,7 +2,6 @@
 
 mod annotators;
 mod arrays;
-mod auto;
 mod caps;
 mod cells;
 mod certificates;
@@ -30,7 +29,6 @@ mod plans;
 mod prices;
 mod promises;
 mod regressions;
-mod routing_worlds;
 mod small_savings;
 mod stability;
 mod theorems;

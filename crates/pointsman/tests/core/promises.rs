@@ -1,7 +1,7 @@
 //! What is promised comes true on average on new rows of worlds whose truth is known: the expected cost of a policy, and the loss
 //! at a limit. The cheapest of several estimates is too cheap, so estimates made from the same rows would not do.
 
-use pointsman::{CellId, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman::{CellId, Error, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, normalised};
 
@@ -93,9 +93,13 @@ fn a_target_loss_is_not_exceeded_on_new_rows() {
         let lost = |policy: &Policy| *replay.evaluate(policy).unwrap().mean_cost.get("router").unwrap();
         let [never, all] = [0.0, 1.0].map(|share| lost(&policy.reprice(&task.clone().budget(share).unwrap()).unwrap()));
         let target = 0.5 * (never + all);
-        let limited = policy.reprice(&task.clone().target_loss(target).unwrap()).unwrap();
-        exceeded.push(lost(&limited) - target);
+        match policy.reprice(&task.clone().target_loss(target).unwrap()) {
+            Ok(limited) => exceeded.push(lost(&limited) - target),
+            // A few hundred rows may say that no routing reaches it: then nothing is promised.
+            Err(error) => assert!(matches!(error, Error::OutOfReach { .. }), "{error}"),
+        }
     }
+    assert!(exceeded.len() > 70, "only {} of 80 worlds reach it", exceeded.len());
     let (mean, error) = mean_and_error(&exceeded);
     println!("exceeded by {mean:+.4} ± {error:.4}");
     assert!(mean < 0.005 + 3.0 * error, "{mean:.4} ± {error:.4}");
