@@ -23,7 +23,7 @@ pub struct NamedLabel {
 /// let rows = [vec![(0, 1), (1, 1)], vec![(1, 0), (0, 1)]]; // (annotator, class), row by row
 /// let annotations = Annotations::new(["bob", "ann"], rows)?;
 /// assert_eq!(annotations.names(), ["ann", "bob"]);
-/// assert_eq!(annotations.votes_without(&["bob"], 2)?, [0, 1, 0, 1]);
+/// assert_eq!(annotations.votes_without(&["bob"], 2)?, [0, 1, 1, 0]);
 /// # Ok::<(), pointsman::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
