@@ -151,6 +151,9 @@ fn few_labels(n: Numbers<'_>) -> String {
             }
         }
     }
-    text += &format!("\n`shrink` has the smaller error, or the same, in {better} of {of} cases.\n\n");
+    text += &match of {
+        0 => "\nThe paper's unbiased estimators (–) have not been measured yet.\n\n".to_owned(),
+        _ => format!("\n`shrink` has the smaller error, or the same, in {better} of {of} cases.\n\n"),
+    };
     text
 }
