@@ -75,7 +75,7 @@ def test_limits_draw_lots_by_id(world: World, queries: World) -> None:
 
 
 def test_the_expected_cost_has_an_error(world: World) -> None:
-    policy = Router("top-class:3").fit(world.probs, world.votes).policy(routes={"expert": 0.05}, abstain=0.4)
+    policy = Router("top-class:3").fit(world.probs, world.votes).policy(routes={"expert": 0.05}, abstain=0.9)
     promise = policy.promise()
     assert promise is not None and 0 < promise["standard_error"] < promise["cost"]
     assert promise["shares"] == policy.shares and set(promise["always"]) == set(policy.actions)
