@@ -55,7 +55,9 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
                 numbers.insert(estimator.to_string(), found);
             }
             let fitted = u32::try_from(k).ok().filter(|&k| k <= 20);
-            let fitted = fitted.and_then(|k| Polynomial::fit(loss, problem.calibration.classes().len(), k));
+            let rows_per_cell = problem.calibration.rows() as f64 / own.len() as f64;
+            let classes = problem.calibration.classes().len();
+            let fitted = fitted.and_then(|k| Polynomial::fit(loss, classes, k, rows_per_cell));
             if let Some(polynomial) = fitted {
                 let mut found = route_by(&router, loss, &polynomial, own, prices)?;
                 let measured = router_of_all.as_ref().unwrap_or(&router);

@@ -53,7 +53,7 @@ impl Experiment {
     /// each time; those that draw labels or rows do so from the halves that the file names.
     pub(crate) fn seeds(self, source: Source, settings: &Settings) -> Vec<(u64, u64)> {
         match (self, source) {
-            (Self::Functions, _) | (Self::Oracles | Self::Budgets, Source::Data(_)) => vec![(0, 0)],
+            (Self::Functions, _) => vec![(0, 0)],
             (_, Source::World(_)) | (Self::Labels | Self::Rows, _) => {
                 (0..settings.seeds).map(|seed| (seed, 0)).collect()
             }
