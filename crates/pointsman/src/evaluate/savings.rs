@@ -20,32 +20,44 @@ pub struct Saving {
 }
 
 impl Saving {
-    /// From the costs of each row, corrected and by the other correction.
-    pub(super) fn of(replay: &Replay, other: &[Vec<f64>; 2], router: &[Vec<f64>; 2]) -> Self {
+    /// From the costs of each row, corrected and by the other correction. `open` is how far the other rule's mean cost may be off beyond
+    /// what the rows explain.
+    pub(super) fn new(replay: &Replay, other: &[Vec<f64>; 2], router: &[Vec<f64>; 2], open: f64) -> Self {
         let saved = minus(other, router);
-        let (estimate, standard_error) = replay.mean_and_error(&saved);
+        let (estimate, of_rows) = replay.mean_and_error(&saved);
+        let standard_error = of_rows.map(|error| error.hypot(open));
         let cost = replay.mean(&|row| other[0][row]).0;
         let share = (cost > replay.negligible()).then(|| estimate / cost);
         let share_standard_error = share.and_then(|share| {
             // The part that rows save beyond their share of the cost.
             let beyond =
                 |by: usize| saved[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
-            replay.mean_and_error(&[beyond(0), beyond(1)]).1.map(|error| error / cost)
+            replay.mean_and_error(&[beyond(0), beyond(1)]).1.map(|error| error.hypot((1.0 - share) * open) / cost)
         });
         Self { estimate, standard_error, share, share_standard_error }
     }
 }
 
+/// What the best thresholds on the uncertainty of the prediction cost.
+pub(super) struct BestThreshold {
+    /// On each row, corrected and by the other correction.
+    pub(super) rows: [Vec<f64>; 2],
+    /// How far the mean may be off because the best thresholds are not known: half the difference between those chosen on the rows they
+    /// are judged on and those chosen on others.
+    pub(super) open: f64,
+}
+
 impl Replay {
-    /// What the best thresholds on the uncertainty of the prediction cost on each row, by the corrected costs: halfway between those
-    /// chosen on all rows and those chosen on the other folds. Under a limit the rule routes as much as the router does, the least certain rows first. `None` if there is nothing to choose.
-    pub(super) fn best_threshold(&self, policy: &Policy, acts: &Acts<'_>) -> Option<[Vec<f64>; 2]> {
+    /// The best thresholds: halfway between those chosen on all rows and those chosen on the other folds. Under a limit the rule routes as
+    /// much as the router does, the least certain rows first. `None` if there is nothing to choose.
+    pub(super) fn best_threshold(&self, policy: &Policy, acts: &Acts<'_>) -> Option<BestThreshold> {
         let task = policy.task();
         if task.actions() < 2 || self.folds.is_empty() {
             return None;
         }
         if task.limit().is_some() {
-            return Some(self.least_certain_routed(policy, acts.share_of(|action| self.is_route(policy, action))));
+            let rows = self.least_certain_routed(policy, acts.share_of(|action| self.is_route(policy, action)));
+            return Some(BestThreshold { rows, open: 0.0 });
         }
         let costs: Vec<Vec<f64>> = (0..self.places.len())
             .map(|row| (0..task.actions()).map(|action| self.cost(policy, row, action, By::Corrected)).collect())
@@ -61,10 +73,11 @@ impl Replay {
         let own = fit(&(0..costs.len()).collect::<Vec<usize>>());
         // Chosen on the rows it is judged on, a threshold looks cheaper than the best there is, and chosen on other rows it is dearer, each
         // by about as much.
-        Some(self.each_row(&|row, by| {
-            let of = |rule: &Thresholds| self.cost(policy, row, rule.action(self.uncertainty[row]), by);
-            f64::midpoint(of(&own), of(&others[self.folds[row] as usize]))
-        }))
+        let of = |rule: &Thresholds, row: usize, by| self.cost(policy, row, rule.action(self.uncertainty[row]), by);
+        let elsewhere = |row: usize, by| of(&others[self.folds[row] as usize], row, by);
+        let rows = self.each_row(&|row, by| f64::midpoint(of(&own, row, by), elsewhere(row, by)));
+        let open = self.mean(&|row| elsewhere(row, By::Corrected) - of(&own, row, By::Corrected)).0.abs() / 2.0;
+        Some(BestThreshold { rows, open })
     }
 
     fn is_route(&self, policy: &Policy, action: usize) -> bool {

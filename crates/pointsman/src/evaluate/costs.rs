@@ -1,0 +1,208 @@
+//! Costs of a policy and of simple rules, regrets and savings.
+
+use super::acts::Acts;
+use super::replay::{By, Group, Replay, best, minus, sum};
+use super::{Evaluation, Named, Saving};
+use crate::error::{Error, Result};
+use crate::oracle::Oracle;
+use crate::partition::CellId;
+use crate::policy::Policy;
+use crate::router::Support;
+use crate::task::Task;
+
+impl Replay {
+    /// What the policy the rows were replayed with, or one repriced from it, costs.
+    ///
+    /// Rows whose action is undetermined are counted as predicted or, if that is known to cost less, as abstained or sent to
+    /// an oracle that was measured.
+    ///
+    /// # Errors
+    /// If the policy is neither the one the rows were replayed with nor one repriced from it.
+    pub fn evaluate(&self, policy: &Policy) -> Result<Evaluation> {
+        self.check(policy)?;
+        let task = policy.task();
+        let names = task.action_names();
+        let mut evaluation = Evaluation {
+            rows: self.places.len(),
+            loss: task.loss().to_string(),
+            unit: task.loss().unit(),
+            truth: if self.truth_known { "true" } else { "votes" },
+            task: policy.task_summary(),
+            surcharge: policy.surcharge(),
+            mean_cost: Named::new(),
+            standard_error: Named::new(),
+            corrected_cost: None,
+            corrected_standard_error: None,
+            savings: None,
+            unidentified: self.unidentified(policy, &names),
+            regret: Named::new(),
+            regret_ignores_limit: task.limit().is_some(),
+            corrected_regret: None,
+            corrected_regret_standard_error: None,
+            shares: Named::new(),
+            two_way: self.two_way(policy, task, By::Table)?,
+            corrected_two_way: None,
+            gain: Named::new(),
+            corrected_gain: None,
+            corrected_gain_standard_error: None,
+            curves: Named::new(),
+            corrected_curves: None,
+            correlation: self.correlation().filter(|_| self.tells_noise()),
+            support: Named::new(),
+        };
+        let acts = self.acts(policy);
+        let mut add = |name: String, mean: f64, cost: &dyn Fn(usize) -> f64| {
+            evaluation.mean_cost.push(name.clone(), mean);
+            evaluation.standard_error.push(name, self.mean(cost).1);
+        };
+        // Means by groups where there is one action a group, as everywhere; rows are needed for the standard errors only.
+        let router = acts.mean_cost(By::Table);
+        add("router".into(), router, &|row| acts.cost(row, By::Table));
+        for (action, name) in names.iter().enumerate() {
+            let mean = self.always(policy, action, By::Table);
+            add(format!("always-{name}"), mean, &|row| self.cost(policy, row, action, By::Table));
+        }
+        let by_cell = self.cell_optimal(policy, By::Table);
+        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, By::Table));
+        let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
+        let group_of = |row: usize| self.places[row].group as usize;
+        add("cell-optimal".into(), by_cell, &|row| self.cost(policy, row, actions[group_of(row)], By::Table));
+        let (pointwise, error) = self.mean(&|row| self.least_cost(policy, row, names.len()));
+        evaluation.mean_cost.push("pointwise-optimal", pointwise);
+        evaluation.standard_error.push("pointwise-optimal", error);
+        evaluation.regret.push("cell-optimal", router - by_cell);
+        evaluation.regret.push("pointwise-optimal", router - pointwise);
+
+        if self.is_correctable() {
+            self.add_corrected_costs(policy, &names, &acts, &mut evaluation)?;
+        }
+        evaluation.shares = self.shares(policy, &names);
+        self.rank(policy, &mut evaluation);
+        for support in [Support::Enough, Support::Sparse, Support::Empty] {
+            let share = self.share(|group| policy.support(CellId(group.cell)) == support);
+            evaluation.support.push(support.name(), share);
+        }
+        Ok(evaluation)
+    }
+
+    /// Costs, regrets and savings with the bias of few labels taken out, each with its standard error.
+    fn add_corrected_costs(
+        &self,
+        policy: &Policy,
+        names: &[String],
+        acts: &Acts<'_>,
+        evaluation: &mut Evaluation,
+    ) -> Result<()> {
+        let rows = |cost: &dyn Fn(usize, By) -> f64| self.each_row(cost);
+        let router = rows(&|row, by| acts.cost(row, by));
+        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, By::Corrected));
+        let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
+        let by_cell = rows(&|row, by| self.cost(policy, row, actions[self.places[row].group as usize], by));
+        let by_row = rows(&|row, by| self.least_cost_by(policy, row, by));
+        let always: Vec<(String, [Vec<f64>; 2])> = (0..names.len())
+            .map(|action| (format!("always-{}", names[action]), rows(&|row, by| self.cost(policy, row, action, by))))
+            .collect();
+        let optima = [("cell-optimal", &by_cell), ("pointwise-optimal", &by_row)];
+        // Means by groups where there is one action per group, as everywhere; rows are needed for the standard errors only.
+        let mut costs = Named::new();
+        costs.push("router", acts.mean_cost(By::Corrected));
+        self.compare(policy, names, By::Corrected, &mut costs);
+        costs.push("pointwise-optimal", self.mean(&|row| by_row[0][row]).0);
+        let mut errors = Named::new();
+        let rules = always.iter().map(|(name, rows)| (name.as_str(), rows)).chain(optima);
+        for (name, rows) in [("router", &router)].into_iter().chain(rules) {
+            errors.push(name, self.mean_and_error(rows).1);
+        }
+        let (mut regret, mut regret_errors) = (Named::new(), Named::new());
+        for (name, rows) in optima {
+            let (mean, error) = self.mean_and_error(&minus(&router, rows));
+            regret.push(name, mean);
+            regret_errors.push(name, error);
+        }
+        let mut savings = Named::new();
+        for (name, rows) in &always {
+            savings.push(name, Saving::new(self, rows, &router, 0.0));
+        }
+        if let Some(threshold) = self.best_threshold(policy, acts) {
+            savings.push("best-threshold", Saving::new(self, &threshold.rows, &router, threshold.open));
+        }
+        evaluation.corrected_cost = Some(costs);
+        evaluation.corrected_standard_error = Some(errors);
+        evaluation.corrected_regret = Some(regret);
+        evaluation.corrected_regret_standard_error = Some(regret_errors);
+        evaluation.savings = Some(savings);
+        evaluation.corrected_two_way = Some(self.two_way(policy, policy.task(), By::Corrected)?);
+        Ok(())
+    }
+
+    /// The mean costs that the labels do not tell.
+    fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
+        if self.tells_noise() {
+            return Vec::new();
+        }
+        // One label judges a prediction, that of a measured oracle too, but not one who knows the truth.
+        let routes = policy.task().routes();
+        let unknown = |action: usize| {
+            action > 0 && routes.get(action - 1).is_some_and(|route| *route.oracle() != Oracle::Measured)
+        };
+        let always =
+            (0..names.len()).filter(|&action| unknown(action)).map(|action| format!("always-{}", names[action]));
+        let always: Vec<String> = always.collect();
+        let router = self.acts(policy).share_of(unknown) > 0.0;
+        let by_cell = !always.is_empty();
+        let named = |name: &str, unknown: bool| unknown.then(|| name.to_owned());
+        let optima = named("cell-optimal", by_cell).into_iter().chain(named("pointwise-optimal", true));
+        named("router", router).into_iter().chain(always).chain(optima).collect()
+    }
+
+    /// Mean cost of the best action a group, known in hindsight.
+    pub(super) fn cell_optimal(&self, policy: &Policy, by: By) -> f64 {
+        let actions = policy.task().actions();
+        let least = |group: &Group| group.cost(policy, best(actions, |action| group.cost(policy, action, by)), by);
+        sum(self.groups.iter().map(|group| group.share * least(group)))
+    }
+
+    /// Adds the costs of always doing the same and of the best action a cell.
+    pub(super) fn compare(&self, policy: &Policy, names: &[String], by: By, costs: &mut Named<f64>) {
+        for (action, name) in names.iter().enumerate() {
+            costs.push(format!("always-{name}"), self.always(policy, action, by));
+        }
+        costs.push("cell-optimal", self.cell_optimal(policy, by));
+    }
+
+    /// Mean costs of the same router allowed two actions only, as far as they reach a target loss.
+    pub(super) fn two_way(&self, policy: &Policy, task: &Task, by: By) -> Result<Named<f64>> {
+        let mut costs = Named::new();
+        for (name, task) in
+            [("predict/route", task.clone().without_abstaining()), ("predict/abstain", task.clone().without_routes())]
+        {
+            match policy.reprice(&task) {
+                Err(Error::OutOfReach { .. }) => {}
+                allowed => costs.push(name, self.acts(&allowed?).mean_cost(by)),
+            }
+        }
+        Ok(costs)
+    }
+
+    /// The share of the rows that each action gets; `undetermined` only if there are any.
+    pub(super) fn shares(&self, policy: &Policy, names: &[String]) -> Named<f64> {
+        let (mut shares, acts) = (Named::new(), self.acts(policy));
+        for (action, name) in names.iter().enumerate() {
+            shares.push(name.clone(), acts.decided_share_of(action));
+        }
+        let undetermined = acts.undecided_share();
+        if undetermined > 0.0 {
+            shares.push("undetermined", undetermined);
+        }
+        shares
+    }
+
+    pub(super) fn correlation(&self) -> Option<f64> {
+        let reducible = |row: usize| self.total[row] - self.irreducible[row];
+        let (a, b) = (self.mean(&reducible).0, self.mean(&|row| self.total[row]).0);
+        let product = |x: &dyn Fn(usize) -> f64, y: &dyn Fn(usize) -> f64| self.mean(&|row| x(row) * y(row)).0;
+        let (x, y) = (|row: usize| reducible(row) - a, |row: usize| self.total[row] - b);
+        let scale = (product(&x, &x) * product(&y, &y)).sqrt();
+        (scale > self.negligible().powi(2)).then(|| product(&x, &y) / scale)
+    }
+}

@@ -1,0 +1,192 @@
+//! What a policy costs on held-out rows, as data.
+
+use serde::Serialize;
+
+use super::{Named, Saving};
+use crate::loss::CostMatrix;
+use crate::policy::Surcharge;
+use crate::task::{Limit, Route, Task};
+
+/// What a policy costs on held-out rows. Costs are means a query, in the loss's unit.
+#[derive(Debug, Clone, Serialize)]
+pub struct Evaluation {
+    /// Held-out rows.
+    pub rows: usize,
+    /// The loss.
+    pub loss: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// `votes` if the truth is the rows' snapshot mean, `true` if it was given.
+    pub truth: &'static str,
+    /// The task.
+    pub task: TaskSummary,
+    /// What the task's limit on routing comes to, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub surcharge: Option<Surcharge>,
+    /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
+    /// `pointwise-optimal`.
+    pub mean_cost: Named<f64>,
+    /// Standard errors of the mean costs; one row has none.
+    pub standard_error: Named<Option<f64>>,
+    /// The mean costs with the bias of few labels taken out. A truth of few labels agrees with itself too well, so that
+    /// routing looks cheaper in `mean_cost` than it is. Unknown where items carry one label each.
+    pub corrected_cost: Option<Named<f64>>,
+    /// Standard errors of the corrected costs: of the rows and their labels and, where no unbiased estimate exists, of how far two
+    /// corrections differ. One row has none.
+    pub corrected_standard_error: Option<Named<Option<f64>>>,
+    /// What the router saves per query against each simple rule: `always-<action>`, and `best-threshold`, the best thresholds on the
+    /// uncertainty of the prediction, halfway between those chosen on these rows and those chosen on others. From corrected costs; unknown
+    /// where these are.
+    pub savings: Option<Named<Saving>>,
+    /// The mean costs that the labels do not tell: with one label an item nobody knows what an oracle who knows the truth would
+    /// lose. They are then as if each label were the whole truth, and so are regrets and curves; gains are unknown.
+    pub unidentified: Vec<String>,
+    /// Cost above the best action a cell and above the best action a row. A forest decides row by row and may be below the
+    /// first.
+    pub regret: Named<f64>,
+    /// There if the task limits routing: always routing and the best in hindsight do not keep to the limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub regret_ignores_limit: bool,
+    /// The same with the bias of few labels taken out; unknown where that cannot be. The best action per cell is known in hindsight
+    /// from these very rows: where cells have few of them, chance lets it look cheaper than it is.
+    pub corrected_regret: Option<Named<f64>>,
+    /// Standard errors of the corrected regrets.
+    pub corrected_regret_standard_error: Option<Named<Option<f64>>>,
+    /// Share of the rows that each action gets.
+    pub shares: Named<f64>,
+    /// Mean cost of the same router when it may only predict or route, or only predict or abstain; left out where a target loss
+    /// cannot be reached so.
+    pub two_way: Named<f64>,
+    /// The same with the bias of few labels taken out; unknown where that cannot be.
+    pub corrected_two_way: Option<Named<f64>>,
+    /// Normalised gain of each ranking: 0 random, 1 point-wise optimal; unknown if routing gains nothing, or if items carry one
+    /// label each.
+    pub gain: Named<Option<f64>>,
+    /// The gains with the bias of few labels taken out, which is what rankings are compared by; unknown where that cannot be. The best
+    /// possible order is that of the rows' shrunken snapshots, or the best of the rankings if that saves more.
+    pub corrected_gain: Option<Named<Option<f64>>>,
+    /// Standard errors of the corrected gains.
+    pub corrected_gain_standard_error: Option<Named<Option<f64>>>,
+    /// Mean loss when the first 0 %, 1 %, … 100 % of each ranking are routed, prices left out.
+    pub curves: Named<Vec<f64>>,
+    /// The curves with the bias of few labels taken out; unknown where that cannot be.
+    pub corrected_curves: Option<Named<Vec<f64>>>,
+    /// Correlation of reducible and total loss over the rows: near 1, ranking by total uncertainty is as good. Unknown if items
+    /// carry one label each.
+    pub correlation: Option<f64>,
+    /// Share of the rows whose own cell is empty, and of those whose cell is sparse.
+    pub support: Named<f64>,
+}
+
+/// A task in words and numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct TaskSummary {
+    /// The loss.
+    pub loss: String,
+    /// What each act costs under each class, if the loss has acts of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_matrix: Option<CostMatrix>,
+    /// The estimator of the irreducible loss.
+    pub estimator: String,
+    /// Which action wins a tie.
+    pub ties: String,
+    /// The routes.
+    pub routes: Vec<RouteSummary>,
+    /// The price of abstaining, if it is allowed.
+    pub abstain: Option<f64>,
+    /// The share of the queries that may be routed, if it is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// The expected loss that routing is to reach, if that limits it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_loss: Option<f64>,
+}
+
+/// A route in words and numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct RouteSummary {
+    /// Its name.
+    pub name: String,
+    /// The kind of oracle.
+    pub kind: String,
+    /// Its price.
+    pub cost: f64,
+}
+
+impl Evaluation {
+    /// Whether what is concluded is concluded from corrected costs: with the truth known there is nothing to correct.
+    #[must_use]
+    pub fn is_corrected(&self) -> bool {
+        self.truth == "votes" && self.corrected_cost.is_some()
+    }
+
+    /// Whether the labels tell a cost.
+    #[must_use]
+    pub fn is_identified(&self, name: &str) -> bool {
+        !self.unidentified.iter().any(|other| other == name)
+    }
+
+    /// The costs to conclude from: the corrected ones if there are any, else the mean costs.
+    #[must_use]
+    pub fn best_costs(&self) -> &Named<f64> {
+        self.corrected_cost.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.mean_cost)
+    }
+
+    /// The same of the regrets.
+    #[must_use]
+    pub fn best_regret(&self) -> &Named<f64> {
+        self.corrected_regret.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.regret)
+    }
+
+    /// The same of the standard errors of the costs.
+    #[must_use]
+    pub fn best_standard_error(&self) -> &Named<Option<f64>> {
+        self.corrected_standard_error.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.standard_error)
+    }
+
+    /// The same of the gains.
+    #[must_use]
+    pub fn best_gain(&self) -> &Named<Option<f64>> {
+        self.corrected_gain.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.gain)
+    }
+
+    /// The same of the routing curves.
+    #[must_use]
+    pub fn best_curves(&self) -> &Named<Vec<f64>> {
+        self.corrected_curves.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.curves)
+    }
+
+    /// The same of the costs of two actions only.
+    #[must_use]
+    pub fn best_two_way(&self) -> &Named<f64> {
+        self.corrected_two_way.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.two_way)
+    }
+}
+
+impl TaskSummary {
+    /// Whether there is a budget or a target loss.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.budget.is_some() || self.target_loss.is_some()
+    }
+
+    /// Describes a task for predictions over these classes.
+    #[must_use]
+    pub fn new(task: &Task, classes: &[String]) -> Self {
+        let route = |route: &Route| RouteSummary {
+            name: route.name().into(),
+            kind: route.oracle().to_string(),
+            cost: route.price(),
+        };
+        Self {
+            loss: task.loss().to_string(),
+            cost_matrix: task.loss().cost_matrix(classes),
+            estimator: task.chosen_estimator().to_string(),
+            ties: task.chosen_ties().to_string(),
+            routes: task.routes().iter().map(route).collect(),
+            abstain: task.abstain_price(),
+            budget: task.limit().and_then(|limit| if let Limit::Budget(share) = limit { Some(share) } else { None }),
+            target_loss: task.limit().and_then(|it| if let Limit::TargetLoss(loss) = it { Some(loss) } else { None }),
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Held-out rows, decided, with what they really lose.
+
+use rayon::prelude::*;
+
+use super::corrected::Corrected;
+use crate::error::{Error, Result};
+use crate::estimate::{Column, RowLosses};
+use crate::partition::CellId;
+use crate::policy::{Decisions, Policy};
+use crate::router::label_free;
+use crate::simplex::dot;
+use crate::table::Table;
+
+/// Differences below this share of what a loss is rounded on are rounding.
+const NEGLIGIBLE: f64 = 1e-12;
+
+/// Folds of the held-out rows: thresholds that the router is compared with are chosen on all folds but the one they are judged on.
+const FOLDS: usize = 5;
+
+const FOLD_SEED: u64 = 0x7E57_F01D;
+
+/// Held-out rows as a router sees them, with the losses they really have; prices do not enter.
+///
+/// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean. What a panel loses on a row is
+/// estimated from its labels without bias if they are enough, otherwise it is the loss under that truth. A measured oracle
+/// is judged by its predictions in the held-out table.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// The estimates the rows were located with.
+    pub(super) policy: Policy,
+    /// How they were decided; with a forest, the losses expected of each row.
+    pub(super) decisions: Decisions,
+    pub(super) places: Vec<Place>,
+    pub(super) groups: Vec<Group>,
+    pub(super) weights: Vec<f64>,
+    /// Loss of the served prediction.
+    pub(super) total: Vec<f64>,
+    /// Loss of the Bayes-optimal oracle.
+    pub(super) irreducible: Vec<f64>,
+    /// Losses of the other oracles.
+    pub(super) oracles: RowLosses,
+    /// The same with the bias of few labels taken out; none if the truth is known or labels do not tell.
+    pub(super) corrected: Option<Corrected>,
+    /// Entropy of the served prediction.
+    pub(super) uncertainty: Vec<f64>,
+    /// The fold of each row; none where nothing is compared.
+    pub(super) folds: Vec<u32>,
+    pub(super) truth_known: bool,
+}
+
+/// Where a row falls. Rows of one cell and one source are treated alike: they are a group. Only an empty cell, whose rows
+/// fall back, has more than one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) cell: u32,
+    pub(super) source: u32,
+    pub(super) group: u32,
+}
+
+/// What the rows of one group amount to: prices enter only afterwards.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) cell: u32,
+    pub(super) source: u32,
+    /// Share of the rows, by weight.
+    pub(super) share: f64,
+    pub(super) total: f64,
+    pub(super) irreducible: f64,
+    pub(super) oracles: Vec<f64>,
+    /// The losses of the oracles with the bias of few labels taken out, if they differ from those above.
+    pub(super) corrected: Option<(f64, Vec<f64>)>,
+}
+
+/// What costs are worked out by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// The truth as the table has it.
+    Table,
+    /// The same with the bias of few labels taken out, as far as it can be.
+    Corrected,
+    /// The same by another correction: as far as the two differ, labels leave open what is right.
+    Alternative,
+}
+
+impl Group {
+    /// What the oracles lose: the Bayes-optimal one, and the others.
+    pub(super) fn losses(&self, by: By) -> (f64, &[f64]) {
+        match &self.corrected {
+            Some((irreducible, oracles)) if by != By::Table => (*irreducible, oracles),
+            _ => (self.irreducible, &self.oracles),
+        }
+    }
+
+    /// What an oracle loses.
+    pub(super) fn at(&self, column: Column, by: By) -> f64 {
+        let (irreducible, oracles) = self.losses(by);
+        column.of(irreducible, |place| oracles[place])
+    }
+
+    /// What an action costs.
+    pub(super) fn cost(&self, policy: &Policy, action: usize, by: By) -> f64 {
+        let (irreducible, oracles) = self.losses(by);
+        policy.cost_of(action, self.total, irreducible, |place| oracles[place])
+    }
+}
+
+/// The first of so many actions that costs the least.
+pub(super) fn best(actions: usize, cost: impl Fn(usize) -> f64) -> usize {
+    (0..actions).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(0)
+}
+
+impl Policy {
+    /// Decides held-out rows and works out what they really cost.
+    ///
+    /// # Errors
+    /// If the table has no rows, neither votes nor truth, other classes, or lacks a feature or a measured oracle.
+    pub fn replay(&self, table: &Table) -> Result<Replay> {
+        let mut replay = self.replay_as_given(table)?;
+        if !replay.truth_known {
+            replay.corrected = Corrected::of(self, table, &replay.places, &replay.oracles)?;
+        }
+        replay.folds = label_free::folds(table, FOLDS, FOLD_SEED);
+        replay.form_groups();
+        Ok(replay)
+    }
+
+    /// The same without a correction of few labels, for rows whose losses are measured elsewhere.
+    pub(crate) fn replay_as_given(&self, table: &Table) -> Result<Replay> {
+        if table.rows() == 0 {
+            return Err(Error::Table("there are no rows to evaluate on".into()));
+        }
+        let truth_known = table.truth(0).is_some();
+        if !truth_known && !table.has_votes() {
+            return Err(Error::Table("evaluation needs votes_<class> or true_<class> columns".into()));
+        }
+        if table.classes() != self.classes() {
+            return Err(Error::Table("the table's classes are not the router's".into()));
+        }
+        let decisions = self.decide_batch(table)?;
+        let loss = self.task().loss();
+        let classes = self.classes().len();
+        let measure = |buffers: &mut (Vec<f64>, Vec<f64>, Vec<f64>), row: usize| {
+            let (truth, served, losses) = buffers;
+            let verdict = decisions.verdict(row);
+            let (CellId(cell), source) = self.unfold(verdict);
+            match (table.truth(row), table.votes(row)) {
+                (Some(known), _) => truth.copy_from_slice(known),
+                (None, Some(votes)) => votes.mean_into(truth),
+                (None, None) => {}
+            }
+            match self.served(source) {
+                Some(centroid) => served.copy_from_slice(centroid),
+                None => table.dist_into(row, served),
+            }
+            loss.losses_into(served, losses);
+            (
+                Place { cell, source, group: verdict.code() },
+                dot(truth, losses),
+                loss.entropy(truth),
+                loss.entropy(served),
+            )
+        };
+        let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        let rows: Vec<_> = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, measure).collect();
+        let mut replay = Replay {
+            policy: self.clone(),
+            decisions,
+            groups: Vec::new(),
+            places: Vec::with_capacity(rows.len()),
+            weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
+            total: Vec::with_capacity(rows.len()),
+            irreducible: Vec::with_capacity(rows.len()),
+            oracles: RowLosses::held_out(table, loss, self.asked())?,
+            corrected: None,
+            uncertainty: Vec::with_capacity(rows.len()),
+            folds: Vec::new(),
+            truth_known,
+        };
+        for (place, total, irreducible, uncertainty) in rows {
+            replay.places.push(place);
+            replay.total.push(total);
+            replay.irreducible.push(irreducible);
+            replay.uncertainty.push(uncertainty);
+        }
+        replay.number_groups();
+        replay.form_groups();
+        Ok(replay)
+    }
+}
+
+impl Replay {
+    pub(super) fn check(&self, policy: &Policy) -> Result<()> {
+        if self.policy.shares_estimates(policy) {
+            return Ok(());
+        }
+        Err(Error::Task(
+            "the rows were replayed with another router, loss, estimator or oracles: replay them again".into(),
+        ))
+    }
+
+    /// Numbers the groups of rows that are treated alike.
+    pub(super) fn number_groups(&mut self) {
+        let mut codes: Vec<u32> = self.places.iter().map(|place| place.group).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        for place in &mut self.places {
+            place.group = codes.binary_search(&place.group).unwrap_or(0) as u32;
+        }
+    }
+
+    /// Means over the rows that are treated alike.
+    pub(super) fn form_groups(&mut self) {
+        let count = self.places.iter().map(|place| place.group as usize + 1).max().unwrap_or(0);
+        let mut members = vec![Vec::new(); count];
+        self.places.iter().enumerate().for_each(|(row, place)| members[place.group as usize].push(row));
+        let all = sum(self.weights.iter().copied());
+        let form = |rows: &Vec<usize>| {
+            let Place { cell, source, .. } = self.places[rows[0]];
+            let weight = sum(rows.iter().map(|&row| self.weights[row]));
+            let mean = |values: &[f64]| sum(rows.iter().map(|&row| self.weights[row] * values[row])) / weight;
+            Group {
+                cell,
+                source,
+                share: weight / all,
+                total: mean(&self.total),
+                irreducible: mean(&self.irreducible),
+                oracles: self.oracles.columns().iter().map(|losses| mean(losses)).collect(),
+                corrected: self.corrected.as_ref().map(|corrected| {
+                    let oracles = corrected.oracles.iter().map(|losses| mean(losses)).collect();
+                    (mean(&corrected.irreducible), oracles)
+                }),
+            }
+        };
+        self.groups = members.par_iter().map(form).collect();
+    }
+
+    /// Whether the bias of few labels can be taken out at every confidence.
+    pub(super) fn is_correctable(&self) -> bool {
+        self.truth_known || self.corrected.as_ref().is_some_and(|corrected| corrected.all_identified)
+    }
+
+    /// Whether the labels of at least half of the rows tell noise from error.
+    pub(super) fn tells_noise(&self) -> bool {
+        self.truth_known || self.corrected.is_some()
+    }
+
+    /// What conclusions are drawn by.
+    pub(super) fn best_basis(&self) -> By {
+        if self.is_correctable() && !self.truth_known { By::Corrected } else { By::Table }
+    }
+
+    /// The Bayes-optimal oracle's loss on a row.
+    pub(super) fn irreducible_at(&self, row: usize, by: By) -> f64 {
+        match (by, &self.corrected) {
+            (By::Corrected, Some(corrected)) => corrected.irreducible[row],
+            (By::Alternative, Some(corrected)) => corrected.alternative[row],
+            _ => self.irreducible[row],
+        }
+    }
+
+    /// What an action really costs on a row.
+    pub(super) fn cost(&self, policy: &Policy, row: usize, action: usize, by: By) -> f64 {
+        let oracles = match &self.corrected {
+            Some(corrected) if by != By::Table => &corrected.oracles,
+            _ => self.oracles.columns(),
+        };
+        policy.cost_of(action, self.total[row], self.irreducible_at(row, by), |place| oracles[place][row])
+    }
+
+    /// Mean cost of one action always.
+    pub(super) fn always(&self, policy: &Policy, action: usize, by: By) -> f64 {
+        sum(self.groups.iter().map(|group| group.share * group.cost(policy, action, by)))
+    }
+
+    pub(super) fn least_cost(&self, policy: &Policy, row: usize, actions: usize) -> f64 {
+        (0..actions).map(|action| self.cost(policy, row, action, By::Table)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// What the cheapest action on a row costs, known in hindsight. Corrected, by the row's shrunken snapshot: the least of several
+    /// estimates that carry the noise of a row's few labels would be too little.
+    pub(super) fn least_cost_by(&self, policy: &Policy, row: usize, by: By) -> f64 {
+        let actions = policy.task().actions();
+        let Some(Corrected { smooth, .. }) = self.corrected.as_ref().filter(|_| by != By::Table) else {
+            return self.least_cost(policy, row, actions);
+        };
+        let own = |place: usize| smooth.oracles.columns()[place][row];
+        let cost = |action: usize| policy.cost_of(action, smooth.total[row], smooth.irreducible[row], own);
+        (0..actions).map(cost).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Weighted mean and its standard error, which one row does not tell.
+    pub(super) fn mean(&self, value: &dyn Fn(usize) -> f64) -> (f64, Option<f64>) {
+        let weight = sum(self.weights.iter().copied());
+        let mean = sum(self.weights.iter().enumerate().map(|(row, w)| w * value(row))) / weight;
+        let squares: f64 = self.weights.iter().enumerate().map(|(row, w)| (w * (value(row) - mean)).powi(2)).sum();
+        let several = self.weights.iter().filter(|&&weight| weight > 0.0).nth(1).is_some();
+        (mean, several.then(|| squares.sqrt() / weight))
+    }
+
+    /// A value per row, corrected and by the other correction.
+    pub(super) fn each_row(&self, value: &dyn Fn(usize, By) -> f64) -> [Vec<f64>; 2] {
+        [By::Corrected, By::Alternative].map(|by| (0..self.places.len()).map(|row| value(row, by)).collect())
+    }
+
+    /// The corrected mean and its standard error: of the rows, and as far as the two corrections differ.
+    pub(super) fn mean_and_error(&self, [rows, alternative]: &[Vec<f64>; 2]) -> (f64, Option<f64>) {
+        let (mean, error) = self.mean(&|row| rows[row]);
+        let open = self.mean(&|row| alternative[row]).0 - mean;
+        (mean, error.map(|error| error.hypot(open)))
+    }
+
+    /// The share of the rows in groups of which something holds.
+    pub(super) fn share(&self, holds: impl Fn(&Group) -> bool) -> f64 {
+        sum(self.groups.iter().filter(|group| holds(group)).map(|group| group.share)).min(1.0)
+    }
+
+    /// Below this, differences of losses are rounding.
+    pub(super) fn negligible(&self) -> f64 {
+        NEGLIGIBLE * self.policy.task().loss().rounding().max(self.mean(&|row| self.total[row]).0)
+    }
+}
+
+/// The differences of two rules, row by row.
+pub(super) fn minus(one: &[Vec<f64>; 2], two: &[Vec<f64>; 2]) -> [Vec<f64>; 2] {
+    [0, 1].map(|by| one[by].iter().zip(&two[by]).map(|(a, b)| a - b).collect())
+}
+
+/// A sum that loses nothing to rounding but the last digit (Neumaier).
+pub(super) fn sum(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
+    for value in values {
+        let next = sum + value;
+        lost += if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
+        sum = next;
+    }
+    sum + lost
+}
