@@ -81,7 +81,7 @@ impl Experiment {
     /// Raised when its numbers get another meaning, so that old parts are not taken for new ones.
     pub(crate) fn version(self) -> u64 {
         match self {
-            Self::Labels => 5,
+            Self::Labels => 6,
             Self::Forest => 3,
             Self::Rows | Self::Functions | Self::Tracks => 1,
             _ => 2,

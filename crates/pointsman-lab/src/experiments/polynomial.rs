@@ -24,6 +24,8 @@ const ROUNDS: usize = 150;
 /// Penalties on the distance of T from the plug-in values, relative to the largest diagonal entry. The smallest only keeps the normal
 /// equations solvable where Bernstein polynomials are nearly dependent; with the largest T is the plug-in.
 const PENALTIES: [f64; 10] = [1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-1, 1e3];
+/// Polynomials this close to an entropy are the entropy.
+const EXACT: f64 = 1e-5;
 
 /// T: what each vector of label counts is worth.
 #[derive(Debug)]
@@ -58,8 +60,11 @@ impl Polynomial {
         }
         let rows: Vec<Vec<f64>> = points.iter().map(|p| probabilities(p, &counts, &unknowns, symmetric)).collect();
         let target: Vec<f64> = points.iter().map(|p| loss.entropy(p)).collect();
-        let fits = PENALTIES.iter().filter_map(|&penalty| closest(&rows, &target, &plugin, penalty));
-        let judged = fits.map(|(values, distance)| {
+        let mut fits = PENALTIES.iter().filter_map(|&penalty| closest(&rows, &target, &plugin, penalty));
+        // An entropy that is a polynomial itself, such as Brier's, is estimated without bias.
+        let first = fits.next()?;
+        let exact = first.1 < EXACT;
+        let judged = std::iter::once(first).chain(fits.take_while(|_| !exact)).map(|(values, distance)| {
             let error = worst_square_error(&rows, &target, &values, rows_per_cell);
             (values, distance, error)
         });

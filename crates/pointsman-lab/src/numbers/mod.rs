@@ -139,6 +139,17 @@ worlds whose truth lies within 1.96 standard errors of the estimate (nominal: 0.
 
 ";
 
+const CLOSING: &str = "\
+## What is checked in other ways
+
+**Cost matrices** are bound to class names. Tests give one matrix with its columns in several orders and expect the same decisions, and expect other names to be refused.
+
+**The report page** shows what the terminal shows. A test compares both over tasks with one and three routes, budgets and target losses, and moves the sliders in a browser.
+
+**The paper's claims** have rules that were fixed before their results were seen: [paper](paper.md) gives the verdicts, with a relaxed reading beside the verdict where there is one, and
+[three tracks](tracks.md) compares a weak model, a measured strong one and people on real images. Differences there carry paired standard errors over seeds or random halvings.
+";
+
 /// The page `docs/numbers.md`, from the results of every topic.
 #[must_use]
 pub fn numbers_page(results: &BTreeMap<&'static str, Value>) -> String {
@@ -149,5 +160,5 @@ pub fn numbers_page(results: &BTreeMap<&'static str, Value>) -> String {
             page += "\n\n";
         }
     }
-    page.trim_end().to_owned() + "\n"
+    page + CLOSING
 }

@@ -124,8 +124,9 @@ fn few_labels(n: Numbers<'_>) -> String {
     let mut text = String::from(
         "## Few labels: the paper's own estimators\n\nFor small k the paper recommends unbiased estimates after Ahdritz et al. (2024), Theorem 4.3. As we read it: k \
          labels estimate every polynomial of degree k in the truth without bias, so the entropy is replaced by the polynomial of that degree closest to it \
-         everywhere (`polynomial`). For the Brier loss that is the entropy itself and `shrink` is the same estimate; for others the bias is at most the \
-         distance of the polynomial, whatever the cell. Root mean square error of a cell's irreducible loss against the one that all labels give, and bias; a dash where the \
+         everywhere (`polynomial`). For the Brier loss that is the entropy itself, estimated without bias; for others the bias is at most the \
+         distance of the polynomial, whatever the cell. The closest polynomial of a high degree has a huge variance, so its values are drawn towards the plug-in's as \
+         far as that lowers the largest mean square error of a cell (squared bias plus variance over its rows). Root mean square error of a cell's irreducible loss against the one that all labels give, and bias; a dash where the \
          polynomial has too many unknowns.\n\n| problem | loss | labels | error, `plugin` | `shrink` | `polynomial` | bias, `plugin` | `shrink` | `polynomial` | largest bias of `polynomial` |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let (mut better, mut of) = (0, 0);
