@@ -1,4 +1,5 @@
 # make demo   a router on built-in data: what it does and why
+# make check  while working: formatting, lints, unit tests
 # make test   everything that must hold: formatting, lints, tests, documentation, licences
 # make paper  every experiment of the paper, and the pages written from them (about an hour on two cores)
 # make docs   the book, in docs/book
@@ -7,11 +8,11 @@
 # make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python wheel paper docs bench race install picture audit fuzz
+.PHONY: help demo check test python wheel paper docs bench race install picture audit fuzz
 ROWS ?= 10000000
 
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n 's/^# make/make/p' Makefile
 
 # Rust is all that is needed; its formatter and linter may be missing from a minimal installation.
 COMPONENTS = cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy
@@ -23,13 +24,22 @@ BROWSER = command -v chromium || command -v chromium-browser || command -v googl
 demo:
 	cargo run --release --locked -p pointsman-cli -- demo
 
+# One selection of features for lints, tests and documentation, so that no crate is built twice.
+FEATURES = --workspace --features pointsman-cli/lab --locked
+
+check:
+	@$(COMPONENTS)
+	cargo fmt --all --check
+	cargo clippy $(FEATURES) --all-targets -- -D warnings
+	cargo test $(FEATURES) --lib
+
 test:
 	@$(COMPONENTS)
 	@{ $(BROWSER); } >/dev/null 2>&1 || echo "no Chromium: set CHROME to a browser to try the report in it"
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --features pointsman-cli/lab --locked
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	cargo clippy $(FEATURES) --all-targets -- -D warnings
+	cargo test $(FEATURES)
+	RUSTDOCFLAGS="-D warnings" cargo doc $(FEATURES) --no-deps
 	@$(MAKE) --no-print-directory python
 
 # The Python package is tested as users get it: a wheel in a fresh environment.
