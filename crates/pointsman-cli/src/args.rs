@@ -164,10 +164,10 @@ pub(crate) struct TableArgs {
     /// Keep the rows whose column has this value; may be given several times
     #[arg(long = "where", value_name = "COL=VALUE")]
     pub(crate) filters: Vec<Filter>,
-    /// The table's format: csv, tsv, jsonl, parquet, arrow or npz [default: by extension or content]
+    /// The table's format: csv, tsv, jsonl, parquet, arrow or npz [default: by extension or content]. Text may be compressed: .gz, .zst
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// What separates the columns of CSV: comma, semicolon or tab, or ',' ';' '\t' [default: comma, in .tsv tab]
+    /// What separates the columns of CSV: comma, semicolon, tab, pipe or any one character [default: comma, in .tsv tab]
     #[arg(long, value_name = "CHAR")]
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid

@@ -3,10 +3,18 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
+
+/// What the names of temporary files begin and end with.
+const PREFIX: &str = ".pointsman-";
+const SUFFIX: &str = ".part";
+
+/// Temporary files younger than this are left alone.
+const LEAST_AGE: Duration = Duration::from_secs(10);
 
 /// Writes a file so that nobody ever sees half of it: to a temporary file beside it, synchronised to disk, then
 /// renamed. If `write` fails, nothing is left behind and a file that was there before stays as it was.
@@ -56,14 +64,17 @@ impl Output {
             Ok(meta) if !meta.is_file() => return Ok(Self::Direct(OpenOptions::new().write(true).open(&target)?)),
             other => other.ok(),
         };
+        remove_abandoned(folder(&target));
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".").suffix(".part");
+        builder.prefix(PREFIX).suffix(SUFFIX);
         // A new file is as any other, and not for the owner alone as temporary files are.
         #[cfg(unix)]
         if replaced.is_none() {
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         }
         let temporary = builder.tempfile_in(folder(&target))?;
+        // Held until the file is in its place or its process has ended. Some file systems have no locks: nothing is cleaned up there.
+        let _ = temporary.as_file().try_lock();
         // Elsewhere permissions say no more than that a file cannot be replaced.
         if cfg!(unix)
             && let Some(replaced) = replaced
@@ -88,6 +99,26 @@ impl Output {
     }
 }
 
+/// Removes what processes that were killed while writing have left in a folder: their files are no longer locked.
+fn remove_abandoned(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        if is_ours && is_abandoned(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether nobody writes a temporary file any more.
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    // A file is created a moment before it is locked.
+    let age = file.metadata().and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
+    age.is_some_and(|age| age > LEAST_AGE) && file.try_lock().is_ok()
+}
+
 fn folder(target: &Path) -> &Path {
     target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -107,5 +138,31 @@ impl Write for Output {
             Self::Direct(file) => file.flush(),
             Self::Stdout(stdout) => stdout.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn files_of_killed_writers_are_removed_and_those_of_running_ones_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(3600);
+        let make = |name: &str| {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.set_modified(long_ago).unwrap();
+            file
+        };
+        let running = make(".pointsman-running.part");
+        running.lock().unwrap();
+        make(".pointsman-killed.part");
+        make(".other.part");
+        write_atomically(folder.path().join("out.csv"), |out| out.write_all(b"a\n")).unwrap();
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".other.part", ".pointsman-running.part", "out.csv"]);
     }
 }

@@ -118,10 +118,14 @@ fn id(at: RowAt<'_>, layout: &Layout, record: &ByteRecord, field: usize) -> Resu
 /// The most bytes of one record: a quote never closed need not be held in memory to be told so.
 const LONGEST: u64 = 1 << 26;
 
+const UNCLOSED: &str = "a quote that opens here is never closed: close it, or double a quote that is meant literally";
+
 /// Bytes that end in an error after a ration, which each record gets anew.
 struct Rationed {
     inner: Chain<BufReader<Counted>, &'static [u8]>,
     left: u64,
+    /// Whether the end was reached.
+    ended: bool,
 }
 
 impl Read for Rationed {
@@ -132,6 +136,7 @@ impl Read for Rationed {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
         let n = self.inner.read(&mut buf[..most])?;
         self.left -= n as u64;
+        self.ended |= n == 0 && most > 0;
         Ok(n)
     }
 }
@@ -157,13 +162,16 @@ impl Records {
         let crlf = start.iter().position(|b| *b == b'\n').is_some_and(|i| i > 0 && start[i - 1] == b'\r');
         // With its last line ended like the others, lines can be counted alike throughout.
         let inner = stream.chain(if crlf { b"\r\n".as_slice() } else { b"\n".as_slice() });
-        let stream = Rationed { inner, left: LONGEST };
+        let stream = Rationed { inner, left: LONGEST, ended: false };
         // Rows of another length are reported by this reader, which can say what to do.
         let mut reader =
             ReaderBuilder::new().delimiter(delimiter.byte()).has_headers(false).flexible(true).from_reader(stream);
         let mut record = ByteRecord::new();
         if !reader.read_byte_record(&mut record).map_err(|e| Error::file(&name, e.to_string()))? {
             return Err(Error::file(&name, "is empty: it needs a header and rows"));
+        }
+        if reader.get_ref().ended {
+            return Err(Error::file(&name, format!("header: {UNCLOSED}")));
         }
         let header: std::result::Result<Vec<String>, String> =
             record.iter().map(|field| number::text(field).map(|name| name.trim().to_owned())).collect();
@@ -185,6 +193,10 @@ impl Records {
         // A quote never closed swallows the last line's end: at least the record is no earlier than that.
         let before = self.record.position().map_or(1, ::csv::Position::line);
         let at = RowAt { file: &self.name, row: self.row, line: Some(after.saturating_sub(within).max(before)) };
+        // Every line ends, so a record that goes on to the end of the file is within a quote.
+        if self.reader.get_ref().ended {
+            return Err(at.row(UNCLOSED));
+        }
         if self.record.len() != self.header.len() {
             return Err(at.row(format!(
                 "{} values, but the header has {} columns: quote values that contain the separator",

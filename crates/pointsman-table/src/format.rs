@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::compression::Compression;
 use crate::error::{Error, Result};
 
 /// A file format tables come in.
@@ -28,10 +29,17 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 6] = [Self::Csv, Self::Tsv, Self::Jsonl, Self::Parquet, Self::Arrow, Self::Npz];
 
-    /// The format a path's extension stands for.
+    /// The format a path's extension stands for; `.gz` and `.zst` after it say how the file is compressed.
     #[must_use]
     pub fn of_path(path: impl AsRef<Path>) -> Option<Self> {
-        path.as_ref().extension()?.to_str()?.parse().ok()
+        let path = path.as_ref();
+        let plain = Compression::of_path(path).and_then(|_| path.file_stem()).map_or(path, Path::new);
+        plain.extension()?.to_str()?.parse().ok()
+    }
+
+    /// Whether files are text, which may be compressed as a whole; the others compress their own parts.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Self::Csv | Self::Tsv | Self::Jsonl)
     }
 
     /// The format to write in: as told, or that of the path's extension; on standard output (`-`) CSV.
@@ -42,7 +50,7 @@ impl Format {
         let path = path.as_ref();
         let implied = || if path.as_os_str() == "-" { Some(Self::Csv) } else { Self::of_path(path) };
         told.or_else(implied).ok_or_else(|| {
-            let reason = "unknown format: use the extension .csv, .tsv, .jsonl, .parquet, .arrow or .npz";
+            let reason = "unknown format: use the extension .csv, .tsv, .jsonl, .parquet, .arrow or .npz; .csv.gz, .jsonl.zst and the like are compressed";
             Error::file(&path.display().to_string(), reason)
         })
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::compression::Compression;
 use crate::error::{Error, Result, name_of};
 use crate::format::Format;
 
@@ -20,6 +21,46 @@ pub(crate) struct Input {
 enum From {
     File(File, u64),
     Stream(Box<dyn Read + Send>),
+    /// Decompressed bytes of a file, and how many of the file's own have been read.
+    Compressed(Box<dyn Read + Send>, Bytes),
+}
+
+impl From {
+    /// The first bytes, which are read again afterwards.
+    fn peek(self) -> io::Result<(Vec<u8>, Self)> {
+        // Enough for every magic number, and for a JSON object after some white space.
+        const START: u64 = 64;
+        let mut start = Vec::new();
+        let again = |start: &[u8], rest| -> Box<dyn Read + Send> { Box::new(Cursor::new(start.to_vec()).chain(rest)) };
+        let from = match self {
+            Self::File(mut file, len) => {
+                file.by_ref().take(START).read_to_end(&mut start)?;
+                file.seek(SeekFrom::Start(0))?;
+                Self::File(file, len)
+            }
+            Self::Stream(mut stream) => {
+                stream.by_ref().take(START).read_to_end(&mut start)?;
+                Self::Stream(again(&start, stream))
+            }
+            Self::Compressed(mut stream, bytes) => {
+                stream.by_ref().take(START).read_to_end(&mut start)?;
+                Self::Compressed(again(&start, stream), bytes)
+            }
+        };
+        Ok((start, from))
+    }
+
+    fn decompress(self, compression: Compression) -> io::Result<Self> {
+        match self {
+            Self::File(file, len) => {
+                let read = Arc::new(AtomicU64::new(0));
+                let counted = Counted { inner: Box::new(file), count: Arc::clone(&read) };
+                let bytes = Bytes { read, total: Some(len) };
+                Ok(Self::Compressed(compression.decoder(Box::new(counted))?, bytes))
+            }
+            Self::Stream(stream) | Self::Compressed(stream, _) => Ok(Self::Stream(compression.decoder(stream)?)),
+        }
+    }
 }
 
 /// How many bytes of a stream have been read, and how many there are.
@@ -56,6 +97,12 @@ fn is_safetensors(start: &[u8]) -> bool {
     header.starts_with(b"{\"") && u64::from_le_bytes(*length) < 1 << 40
 }
 
+/// Whether bytes begin as UTF-16 text does: with its mark, or with every other byte of the first eight zero.
+fn is_utf16(start: &[u8]) -> bool {
+    let every_other = |zero: usize| start.len() >= 8 && (0..8).all(|i| (start[i] == 0) == (i % 2 == zero));
+    start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) || every_other(0) || every_other(1)
+}
+
 /// All bytes of a file; `-` is standard input.
 pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -76,25 +123,20 @@ impl Input {
         Self::identify(name, from, format.or_else(|| Format::of_path(path)))
     }
 
-    /// Finds the format if it is not told.
-    fn identify(name: String, mut from: From, told: Option<Format>) -> Result<Self> {
-        // Enough for every magic number, and for a JSON object after some white space.
-        const START: u64 = 64;
-        let mut start = Vec::new();
-        match &mut from {
-            From::File(file, _) => {
-                file.by_ref().take(START).read_to_end(&mut start).map_err(|e| Error::io(&name, e))?;
-                file.seek(SeekFrom::Start(0)).map_err(|e| Error::io(&name, e))?;
-            }
-            From::Stream(stream) => {
-                stream.take(START).read_to_end(&mut start).map_err(|e| Error::io(&name, e))?;
-            }
+    /// Finds the format if it is not told, and decompresses text.
+    fn identify(name: String, from: From, told: Option<Format>) -> Result<Self> {
+        let (mut start, mut from) = from.peek().map_err(|e| Error::io(&name, e))?;
+        let compression = Compression::of_bytes(&start);
+        if let Some(compression) = compression {
+            let inside = from.decompress(compression).and_then(From::peek);
+            (start, from) = inside.map_err(|e| Error::file(&name, e.to_string()))?;
         }
         if start.is_empty() {
             return Err(Error::file(&name, "is empty: it needs a header and rows"));
         }
-        if start.starts_with(&[0x1f, 0x8b]) {
-            return Err(Error::file(&name, "is compressed with gzip: decompress it first"));
+        if is_utf16(&start) {
+            let reason = "is UTF-16 text: save it as UTF-8, as in `iconv -f UTF-16 -t UTF-8`";
+            return Err(Error::file(&name, reason));
         }
         if is_safetensors(&start) {
             let reason = "is a router file (safetensors), not a table: give the table of predictions in its place";
@@ -106,8 +148,9 @@ impl Input {
             return Err(Error::file(&name, reason));
         }
         let format = told.unwrap_or_else(|| Format::of_bytes(&start));
-        if let From::Stream(stream) = from {
-            from = From::Stream(Box::new(Cursor::new(start).chain(stream)));
+        if let Some(compression) = compression.filter(|_| !format.is_text()) {
+            let reason = format!("is {format} compressed with {}: decompress it first", compression.name());
+            return Err(Error::file(&name, reason));
         }
         Ok(Self { name, format, from })
     }
@@ -141,25 +184,26 @@ impl Input {
 
     /// Whether it is a stream that cannot be wound back.
     pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.from, From::Stream(_))
+        !matches!(self.from, From::File(..))
     }
 
     /// The bytes from first to last.
     pub(crate) fn stream(self) -> (BufReader<Counted>, Bytes) {
         let count = Arc::new(AtomicU64::new(0));
-        let (inner, total): (Box<dyn Read + Send>, _) = match self.from {
-            From::File(file, len) => (Box::new(file), Some(len)),
-            From::Stream(stream) => (stream, None),
+        let of_file = |total| Bytes { read: Arc::clone(&count), total };
+        let (inner, bytes): (Box<dyn Read + Send>, Bytes) = match self.from {
+            From::File(file, len) => (Box::new(file), of_file(Some(len))),
+            From::Stream(stream) => (stream, of_file(None)),
+            From::Compressed(stream, bytes) => (stream, bytes),
         };
-        let reader = BufReader::with_capacity(1 << 18, Counted { inner, count: Arc::clone(&count) });
-        (reader, Bytes { read: count, total })
+        (BufReader::with_capacity(1 << 18, Counted { inner, count }), bytes)
     }
 
     /// A file that can be wound back, and its length: a stream is first written to a temporary file.
     pub(crate) fn file(self) -> Result<(File, u64)> {
         match self.from {
             From::File(file, len) => Ok((file, len)),
-            From::Stream(mut stream) => {
+            From::Stream(mut stream) | From::Compressed(mut stream, _) => {
                 let mut spool = || -> io::Result<(File, u64)> {
                     let mut file = tempfile::tempfile()?;
                     let len = io::copy(&mut stream, &mut file)?;

@@ -1,4 +1,4 @@
-//! Pointsman's files: tables as CSV, TSV, JSONL, Parquet, Arrow IPC and npz, routers, and tasks.
+//! Pointsman's files: tables as CSV, TSV, JSONL (also as `.gz` and `.zst`), Parquet, Arrow IPC and npz, routers, and tasks.
 //!
 //! [`read`] takes a file whole, [`batches`] in bounded memory; [`TableWriter`] writes results. The columns of
 //! a table are found by name:
@@ -36,6 +36,7 @@ mod arrow_value;
 mod atomic;
 mod batch;
 mod cell;
+mod compression;
 mod csv;
 mod decisions;
 mod error;

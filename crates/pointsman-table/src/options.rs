@@ -57,7 +57,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// What separates the values of a row of text: a comma, a semicolon or a tab.
+/// What separates the values of a row of text: a comma, a semicolon, a tab or another single character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Delimiter(u8);
 
@@ -79,7 +79,15 @@ impl FromStr for Delimiter {
             ";" | "semicolon" => Ok(Self(b';')),
             // A shell hands over a backslash and a t, or a word, more easily than a tab.
             "\t" | "\\t" | "tab" => Ok(Self::TAB),
-            _ => Err(Error::Option(format!("unknown delimiter {text:?}: use ',' or ';' or '\\t'"))),
+            "|" | "pipe" => Ok(Self(b'|')),
+            _ => match *text.as_bytes() {
+                [byte] if !byte.is_ascii_alphanumeric() && !b"\"\r\n.+-\0".contains(&byte) && byte.is_ascii() => {
+                    Ok(Self(byte))
+                }
+                _ => Err(Error::Option(format!(
+                    "delimiter {text:?} cannot separate values: use one character such as ',' ';' '|' or '\\t', no letter, digit or quote"
+                ))),
+            },
         }
     }
 }

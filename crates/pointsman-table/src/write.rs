@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::parquet::arrow::ArrowWriter;
-use ::parquet::basic::Compression;
 use ::parquet::file::properties::WriterProperties;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::atomic::{Output, name_of};
+use crate::compression::{Compression, Encoder};
 use crate::error::{Error, Result, shown};
 use crate::format::Format;
 use crate::npz_write::NpzWriter;
@@ -87,8 +87,8 @@ pub struct TableWriter {
 }
 
 enum Sink {
-    Csv(Box<::csv::Writer<Output>>),
-    Jsonl { out: BufWriter<Output>, keys: Vec<String> },
+    Csv(Box<::csv::Writer<Encoder<Output>>>),
+    Jsonl { out: BufWriter<Encoder<Output>>, keys: Vec<String> },
     Parquet(Box<ArrowWriter<Output>>, SchemaRef),
     Arrow(Box<FileWriter<BufWriter<Output>>>, SchemaRef),
     Npz(NpzWriter, Output),
@@ -104,13 +104,21 @@ impl TableWriter {
         let path = path.as_ref();
         let name = name_of(path);
         let format = Format::to_write(path, format)?;
+        let compression = Compression::of_path(path);
+        if let Some(compression) = compression.filter(|_| !format.is_text()) {
+            let reason = format!(
+                "{format} is not compressed with {} as a whole: leave out the last extension",
+                compression.name()
+            );
+            return Err(Error::file(&name, reason));
+        }
         for (i, (column, _)) in columns.iter().enumerate() {
             if column.is_empty() || columns[..i].iter().any(|(other, _)| other == column) {
                 return Err(Error::file(&name, format!("column name {} is empty or given twice", shown(column))));
             }
         }
         let out = Output::create(path)?;
-        let sink = Sink::create(out, format, columns).map_err(|e| Error::io(&name, e))?;
+        let sink = Sink::create(out, format, compression, columns).map_err(|e| Error::io(&name, e))?;
         Ok(Self { name, columns: columns.to_vec(), sink })
     }
 
@@ -138,19 +146,26 @@ impl TableWriter {
 }
 
 impl Sink {
-    fn create(out: Output, format: Format, columns: &[(String, ColumnKind)]) -> io::Result<Self> {
+    fn create(
+        out: Output,
+        format: Format,
+        compression: Option<Compression>,
+        columns: &[(String, ColumnKind)],
+    ) -> io::Result<Self> {
         Ok(match format {
             Format::Csv | Format::Tsv => {
                 let delimiter = if format == Format::Tsv { b'\t' } else { b',' };
-                let mut writer =
-                    ::csv::WriterBuilder::new().delimiter(delimiter).buffer_capacity(1 << 16).from_writer(out);
+                let mut writer = ::csv::WriterBuilder::new()
+                    .delimiter(delimiter)
+                    .buffer_capacity(1 << 16)
+                    .from_writer(Encoder::new(out, compression)?);
                 writer.write_record(columns.iter().map(|(name, _)| name))?;
                 Self::Csv(Box::new(writer))
             }
             Format::Jsonl => {
                 let keys = columns.iter().map(|(name, _)| serde_json::to_string(name));
                 Self::Jsonl {
-                    out: BufWriter::with_capacity(1 << 16, out),
+                    out: BufWriter::with_capacity(1 << 16, Encoder::new(out, compression)?),
                     keys: keys.collect::<std::result::Result<_, _>>()?,
                 }
             }
@@ -158,7 +173,7 @@ impl Sink {
                 let schema = schema(columns);
                 // Row groups are built in memory.
                 let properties = WriterProperties::builder()
-                    .set_compression(Compression::SNAPPY)
+                    .set_compression(::parquet::basic::Compression::SNAPPY)
                     .set_max_row_group_row_count(Some(1 << 18))
                     .build();
                 let writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties));
@@ -224,8 +239,8 @@ impl Sink {
 
     fn finish(self) -> io::Result<()> {
         let out = match self {
-            Self::Csv(writer) => writer.into_inner().map_err(|e| io::Error::other(e.to_string()))?,
-            Self::Jsonl { out, .. } => out.into_inner().map_err(io::IntoInnerError::into_error)?,
+            Self::Csv(writer) => writer.into_inner().map_err(|e| io::Error::other(e.to_string()))?.finish()?,
+            Self::Jsonl { out, .. } => out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?,
             Self::Parquet(writer, _) => writer.into_inner().map_err(io::Error::other)?,
             Self::Arrow(mut writer, _) => {
                 writer.finish().map_err(io::Error::other)?;

@@ -75,7 +75,7 @@ fn no_file_at_all() {
         std::fs::create_dir(&path).unwrap();
         refused(&path, &["is a directory"]);
         refused(&folder.file(&format!("empty.{format}"), ""), &["is empty"]);
-        refused(&folder.file(&format!("squeezed.{format}"), [0x1f, 0x8b, 8, 0]), &["gzip", "decompress it"]);
+        refused(&folder.file(&format!("cut.{format}"), [0x1f, 0x8b, 8, 0]), &["gzip", "damaged or incomplete"]);
     }
 }
 
@@ -286,7 +286,27 @@ fn text_that_is_no_table() {
     csv(b"prob_a,prob_b\n1,\xff\xfe\n", &["row 1 (line 2), column prob_b", "not UTF-8"]);
     csv(b"prob_a,prob_b,id\n1,0,\xff\xfe\n", &["row 1 (line 2), column id", "not UTF-8"]);
     csv(b"prob_\xff,prob_b\n1,0\n", &["header", "not UTF-8"]);
-    csv("prob_a,prob_b\n\"1,0\n1,0\n", &["row 1 (line 2): 1 values"]);
+}
+
+#[test]
+fn an_unclosed_quote_is_named_with_the_row_that_opens_it() {
+    csv("prob_a,prob_b\n\"1,0\n1,0\n", &["row 1 (line 2)", "quote that opens here is never closed"]);
+    csv("prob_a,prob_b,id\n1,0,x\n1,0,\"y\n1,0,z", &["row 2 (line 3)", "never closed"]);
+    csv("prob_a,prob_b,id\r\n1,0,x\r\n1,0,\"y\r\n", &["row 2 (line 3)", "never closed"]);
+    csv("\"prob_a,prob_b\n1,0\n", &["header", "never closed"]);
+    // A quote may hold line ends, also at the end of the file.
+    let folder = Folder::new();
+    let table = read(folder.file("quoted.csv", "prob_a,prob_b,id\n1,0,\"x\n\"\n1,0,\"y\n\"")).unwrap();
+    assert_eq!(table.rows(), 2);
+}
+
+#[test]
+fn text_in_another_encoding_is_named() {
+    for (mark, big) in [([0xff, 0xfe], false), ([0xfe, 0xff], true)] {
+        let units = "prob_a,prob_b\n1,0\n".encode_utf16();
+        let text = units.flat_map(|unit| if big { unit.to_be_bytes() } else { unit.to_le_bytes() });
+        csv(mark.into_iter().chain(text).collect::<Vec<u8>>(), &["UTF-16", "save it as UTF-8"]);
+    }
 }
 
 #[test]

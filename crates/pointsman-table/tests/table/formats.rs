@@ -1,5 +1,6 @@
 //! The same table in every format and layout reads back the same, bit for bit.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +28,10 @@ fn files(folder: &Folder, sample: &Sample) -> Vec<PathBuf> {
         folder.file("blank.jsonl", format!("\u{feff}\n{}\n\n", sample.jsonl(Layout::Maps).replace('\n', "\r\n\n"))),
         folder.file("arrays.npz", sample.npz(Precision::Double)),
         folder.file("big-endian.npz", sample.npz(Precision::BigEndian)),
+        folder.file("wide.csv.gz", gzip(sample.text(',').as_bytes())),
+        folder.file("wide.csv.zst", zstandard(sample.text(',').as_bytes())),
+        folder.file("maps.jsonl.gz", gzip(sample.jsonl(Layout::Maps).as_bytes())),
+        folder.file("named-plainly.csv", zstandard(sample.text(',').as_bytes())),
     ];
     let mut batch = |name: &str, write: &dyn Fn(&Path)| {
         let path = folder.path(name);
@@ -48,6 +53,21 @@ fn files(folder: &Folder, sample: &Sample) -> Vec<PathBuf> {
     batch("struct.arrow", &|path| arrow_file(path, &nested[0], None));
     batch("map.arrow", &|path| arrow_stream(path, &nested[1]));
     files
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    // Two members in a row, as tools that append make them.
+    let (one, two) = bytes.split_at(bytes.len() / 2);
+    let member = |part: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(part).unwrap();
+        encoder.finish().unwrap()
+    };
+    [member(one), member(two)].concat()
+}
+
+fn zstandard(bytes: &[u8]) -> Vec<u8> {
+    ::zstd::encode_all(bytes, 0).unwrap()
 }
 
 fn check(path: &Path, sample: &Sample) {
@@ -250,6 +270,7 @@ fn formats_are_recognised() {
     }
     assert_eq!("ndjson".parse::<Format>().unwrap(), Format::Jsonl);
     assert_eq!(Format::of_path("a/b.FEATHER"), Some(Format::Arrow));
+    assert_eq!(Format::of_path("a/b.tsv.ZST"), Some(Format::Tsv));
     assert!("xlsx".parse::<Format>().unwrap_err().to_string().contains("parquet"));
 }
 

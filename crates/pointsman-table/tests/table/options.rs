@@ -183,6 +183,9 @@ fn what_separates_columns_can_be_said() {
         ("d.tsv", '\t', None),
         ("e.tsv", ';', Some(";")),
         ("f.csv", ',', Some(",")),
+        ("g.csv", '|', Some("|")),
+        ("g.csv", '|', Some("pipe")),
+        ("h.csv", '~', Some("~")),
     ] {
         assert_eq!(read(&folder.file(name, sample.text(between)), said).unwrap(), commas, "{name} {said:?}");
     }
@@ -190,8 +193,9 @@ fn what_separates_columns_can_be_said() {
     assert!(error.contains("--delimiter ';'"), "{error}");
     let error = read(&folder.file("a.npz", sample.npz(Precision::Double)), Some(";")).unwrap_err().to_string();
     assert!(error.contains("a.npz: is read as npz, which has no delimiter"), "{error}");
-    for text in ["", "x", ";;", "|"] {
-        assert!(text.parse::<Delimiter>().unwrap_err().to_string().contains("unknown delimiter"), "{text}");
+    for text in ["", "x", ";;", "3", "\"", "\n", ".", "é"] {
+        let error = text.parse::<Delimiter>().unwrap_err().to_string();
+        assert!(error.contains("cannot separate values"), "{error}");
     }
     // Annotations are separated as the table is, unless their name says otherwise.
     let items = folder.file("items.csv", "id;prob_a;prob_b\n1;0.5;0.5\n2;0.25;0.75\n");

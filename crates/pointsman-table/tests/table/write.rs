@@ -35,6 +35,21 @@ fn write(folder: &Folder, name: &str) -> std::path::PathBuf {
     path
 }
 
+#[test]
+fn compressed_text_is_what_the_plain_file_is() {
+    let folder = Folder::new();
+    for format in ["csv", "tsv", "jsonl"] {
+        let plain = fs::read(write(&folder, &format!("plain.{format}"))).unwrap();
+        let gzip = fs::read(write(&folder, &format!("packed.{format}.gz"))).unwrap();
+        let unpacked = io::read_to_string(flate2::read::GzDecoder::new(&gzip[..])).unwrap();
+        assert_eq!(unpacked.as_bytes(), plain);
+        let zstd = fs::read(write(&folder, &format!("packed.{format}.zst"))).unwrap();
+        assert_eq!(zstd::decode_all(&zstd[..]).unwrap(), plain);
+    }
+    let error = TableWriter::create(folder.path("a.parquet.gz"), None, &columns()).err().unwrap().to_string();
+    assert!(error.contains("leave out the last extension"), "{error}");
+}
+
 fn check(batches: &[RecordBatch]) {
     let ids: Vec<&str> = batches.iter().flat_map(|b| b.column(0).as_string::<i32>().iter().flatten()).collect();
     assert_eq!(ids, ["a,b", "é\"\n", ""]);

@@ -1,0 +1,111 @@
+//! Text that is compressed as a whole: gzip and Zstandard, read and written as they stream.
+
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+/// How a file is compressed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    /// The compression that a path's last extension stands for.
+    pub(crate) fn of_path(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "gz" => Some(Self::Gzip),
+            "zst" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// The compression that a file's first bytes show.
+    pub(crate) fn of_bytes(start: &[u8]) -> Option<Self> {
+        if start.starts_with(&[0x1f, 0x8b]) {
+            Some(Self::Gzip)
+        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            Some(Self::Zstd)
+        } else {
+            None
+        }
+    }
+
+    /// What messages call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "Zstandard",
+        }
+    }
+
+    /// A reader of the decompressed bytes.
+    pub(crate) fn decoder(self, inner: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+        let bytes: Box<dyn Read + Send> = match self {
+            Self::Gzip => Box::new(MultiGzDecoder::new(BufReader::new(inner))),
+            Self::Zstd => Box::new(zstd::Decoder::new(inner)?),
+        };
+        Ok(Box::new(Decoder { bytes, compression: self }))
+    }
+}
+
+/// Decompressed bytes; errors say that the file is compressed.
+struct Decoder {
+    bytes: Box<dyn Read + Send>,
+    compression: Compression,
+}
+
+impl Read for Decoder {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let name = self.compression.name();
+        let damaged = |error| io::Error::other(format!("its compression ({name}) is damaged or incomplete: {error}"));
+        self.bytes.read(buf).map_err(damaged)
+    }
+}
+
+/// A writer that compresses, or passes on what it gets.
+pub(crate) enum Encoder<W: Write> {
+    Plain(W),
+    Gzip(GzEncoder<W>),
+    Zstd(zstd::Encoder<'static, W>),
+}
+
+impl<W: Write> Encoder<W> {
+    pub(crate) fn new(out: W, compression: Option<Compression>) -> io::Result<Self> {
+        Ok(match compression {
+            None => Self::Plain(out),
+            Some(Compression::Gzip) => Self::Gzip(GzEncoder::new(out, flate2::Compression::default())),
+            Some(Compression::Zstd) => Self::Zstd(zstd::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?),
+        })
+    }
+
+    /// Writes what is left and gives back where it went.
+    pub(crate) fn finish(self) -> io::Result<W> {
+        match self {
+            Self::Plain(out) => Ok(out),
+            Self::Gzip(encoder) => encoder.finish(),
+            Self::Zstd(encoder) => encoder.finish(),
+        }
+    }
+}
+
+impl<W: Write> Write for Encoder<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(out) => out.write(bytes),
+            Self::Gzip(out) => out.write(bytes),
+            Self::Zstd(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(out) => out.flush(),
+            Self::Gzip(out) => out.flush(),
+            Self::Zstd(out) => out.flush(),
+        }
+    }
+}
