@@ -124,7 +124,7 @@ fn panels(n: Numbers<'_>) -> String {
 fn budgets(n: Numbers<'_>) -> String {
     let mut text = String::from(
         "## Budgets\n\nThe price that keeps a budget is found on the calibration rows. Largest difference over budgets from 0 to 90 % between what is promised there and \
-         what test rows give, few labels corrected.\n\n| problem | loss | share routed | loss |\n|---|---|---|---|\n",
+         what test rows give, few labels corrected. Both are averaged over seeds or random halvings, so that what is left is bias; a single half differs by more.\n\n| problem | loss | share routed | loss |\n|---|---|---|---|\n",
     );
     for problem in n.keys("budgets", &[]) {
         for loss in n.keys("budgets", &[&problem]).into_iter().filter(|key| key != "budgets") {
