@@ -49,6 +49,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Learn a router from a table of predictions and votes; no loss or price is involved
     Calibrate(CalibrateArgs),
+    /// Merge parts of a calibration into a router
+    Merge(MergeArgs),
     /// Show a router's cells, and for a task what it does in each and why
     Show(ShowArgs),
     /// Decide every row of a table: predict, route or abstain
@@ -226,6 +228,9 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "ROUTER", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["partition", "recalibrate", "seed"])]
     pub(crate) like: Option<PathBuf>,
+    /// Write a part of a calibration, to be merged with others, instead of a router
+    #[arg(long, requires = "like", conflicts_with = "json")]
+    pub(crate) part: bool,
     /// The seed of partitions that learn: the same seed and rows give the same router
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
@@ -236,6 +241,24 @@ pub(crate) struct CalibrateArgs {
     pub(crate) reading: TableArgs,
     #[command(flatten)]
     pub(crate) votes: VotesArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each part is made on the machine that has the rows, with the cells of one router:
+  pointsman calibrate monday.csv --like router.safetensors --part -o monday.part
+  pointsman calibrate tuesday.csv --like router.safetensors --part -o tuesday.part
+  pointsman merge monday.part tuesday.part -o week.safetensors")]
+pub(crate) struct MergeArgs {
+    /// The parts, in any order (- is standard input)
+    #[arg(value_name = "PART", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) parts: Vec<PathBuf>,
+    /// Where to write the router (- is standard output; the summary then goes to standard error)
+    #[arg(short, long, value_name = "ROUTER", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// Print a summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

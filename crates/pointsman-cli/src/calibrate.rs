@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
-use pointsman::{Candidate, CellId, Choice, Factor, Router, SPARSE, Support, Table};
-use pointsman_table::Need;
+use pointsman::{Candidate, CellId, Choice, Factor, Partial, Router, SPARSE, Support, Table};
+use pointsman_table::{Frame, Need};
 use serde::Serialize;
 
 use crate::args::CalibrateArgs;
@@ -36,6 +36,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     options.classes = like.as_ref().map(|like| like.classes().to_vec());
     let frame = plan::read_frame(&args.table, &options)?;
     let table = &frame.table;
+    if let Some(like) = like.as_ref().filter(|_| args.part) {
+        return write_part(args, like, &frame);
+    }
     let (mut router, choice) = if let Some(like) = &like {
         (Router::calibrate_like(table, like).map_err(|error| plan::of_rows(error, &frame))?, None)
     } else {
@@ -80,9 +83,29 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
 }
 
+/// Writes the rows of a table as a part, in the cells of a router.
+fn write_part(args: &CalibrateArgs, like: &Router, frame: &Frame) -> anyhow::Result<()> {
+    let mut part = Partial::like(like)?;
+    part.add(&frame.table).map_err(|error| plan::of_rows(error, frame))?;
+    {
+        let writing = Writing::start();
+        pointsman_table::save_partial(&args.output, &part)?;
+        writing.check()?;
+    }
+    plan::warn_about_labels(&frame.table, &args.votes)?;
+    if render::is_quiet() || plan::is_stream(&args.output) {
+        return Ok(());
+    }
+    let mut out = anstream::stdout().lock();
+    let (path, rows) = (shell_quoted(&args.output), counted(frame.table.rows(), "row", "rows"));
+    writeln!(out, "{GOOD}wrote{GOOD:#} {BOLD}{path}{BOLD:#}: {rows} in the cells of {}", like.partition())?;
+    let command = format!("pointsman merge {path} … -o router.safetensors");
+    Ok(next_step(&mut out, "When all parts are there:", &[command])?)
+}
+
 /// What was learned, as scripts read it.
 #[derive(Debug, Serialize)]
-struct Summary<'a> {
+pub(crate) struct Summary<'a> {
     classes: &'a [String],
     rows: usize,
     partition: String,
@@ -119,7 +142,7 @@ impl From<&Choice> for ChoiceSummary {
 }
 
 impl<'a> Summary<'a> {
-    fn new(router: &'a Router, learned: &Learned, choice: Option<&Choice>) -> Self {
+    pub(crate) fn new(router: &'a Router, learned: &Learned, choice: Option<&Choice>) -> Self {
         Self {
             classes: router.classes(),
             rows: router.rows().rows(),

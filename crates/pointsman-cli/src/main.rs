@@ -14,6 +14,7 @@ mod explain;
 mod failure;
 mod interrupt;
 mod json;
+mod merge;
 mod plan;
 mod planning;
 mod progress;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Decide(args) => decide::run(&args),
         Command::Plan(args) => planning::run(&args),

@@ -15,6 +15,7 @@ mod formats;
 #[cfg(unix)]
 mod interrupt;
 mod licences;
+mod merge;
 mod oracles;
 mod readme;
 mod report_page;
