@@ -99,9 +99,8 @@ pub(crate) struct TaskArgs {
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]
     #[arg(long, value_name = "T")]
     pub(crate) ties: Option<Ties>,
-    /// Read the task from a TOML file instead (- is standard input); show --confidence takes several
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["loss", "route", "abstain", "budget", "target_loss", "estimator", "ties"])]
+    /// Read the task from a TOML file (- is standard input); flags override what it says, and show --confidence takes several
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) task: Vec<PathBuf>,
 }
 
@@ -125,19 +124,20 @@ impl TaskArgs {
 pub(crate) struct RouteArg {
     pub(crate) name: String,
     pub(crate) cost: f64,
-    pub(crate) oracle: Oracle,
+    /// The kind of oracle, if it was said.
+    pub(crate) oracle: Option<Oracle>,
 }
 
 impl FromStr for RouteArg {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let (priced, kind) = text.split_once(',').map_or((text, "bayes"), |(priced, kind)| (priced, kind));
+        let (priced, kind) = text.split_once(',').map_or((text, None), |(priced, kind)| (priced, Some(kind)));
         let (name, cost) = priced.split_once('=').unwrap_or(("oracle", priced));
         let cost = cost.trim().parse().map_err(|_| {
             Error::Task(format!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim()))
         })?;
-        Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.trim().parse()? })
+        Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.map(|kind| kind.trim().parse()).transpose()? })
     }
 }
 
@@ -531,15 +531,15 @@ mod tests {
     #[test]
     fn routes_have_defaults() {
         let route: RouteArg = "0.05".parse().unwrap();
-        assert_eq!((route.name.as_str(), route.cost), ("oracle", 0.05));
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("oracle", 0.05, None));
         let route: RouteArg = "expert=0.1,bayes".parse().unwrap();
-        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("expert", 0.1, Oracle::Bayes));
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("expert", 0.1, Some(Oracle::Bayes)));
         let route: RouteArg = "jury=0.1,panel:m=3,aggregate=laplace,smoothing=0.5".parse().unwrap();
         let oracle = Oracle::panel(3, Aggregate::Laplace(0.5)).unwrap();
-        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("jury", 0.1, oracle));
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("jury", 0.1, Some(oracle)));
         let route: RouteArg = "0.1,panel:m=3".parse().unwrap();
-        assert_eq!((route.name.as_str(), route.oracle), ("oracle", Oracle::panel(3, Aggregate::Mean).unwrap()));
-        assert_eq!("gpt=1,measured".parse::<RouteArg>().unwrap().oracle, Oracle::Measured);
+        assert_eq!((route.name.as_str(), route.oracle), ("oracle", Oracle::panel(3, Aggregate::Mean).ok()));
+        assert_eq!("gpt=1,measured".parse::<RouteArg>().unwrap().oracle, Some(Oracle::Measured));
         for text in ["", "expert=", "a=b=1", "0.1,panel:m=0", "0.1,panel", "0.1,", "0.1,measured,bayes"] {
             assert!(text.parse::<RouteArg>().is_err(), "{text}");
         }

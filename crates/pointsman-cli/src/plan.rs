@@ -10,38 +10,54 @@ use pointsman::{
 };
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
-use crate::args::{CapArg, TableArgs, TaskArgs, VotesArgs};
+use crate::args::{CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
 use crate::render::number::{count, counted, decimals, fixed, percent, plain, short};
 
-/// The task the flags or the task file describe.
+/// The task that the flags or the task file describe; where both say something, the flags do.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
     match args.task.as_slice() {
-        [] => {}
-        [path] => return Ok(pointsman_table::read_task(path)?),
+        [] => overridden(&Task::new(Loss::brier()), args),
+        [path] => overridden(&pointsman_table::read_task(path)?, args),
         several => bail!(
             "--task is given {} times: one task is decided at a time; show --confidence takes several, to certify them all at once",
             several.len()
         ),
     }
-    let mut task = Task::new(args.loss.clone().unwrap_or_else(Loss::brier))
-        .estimator(args.estimator.unwrap_or_default())
-        .ties(args.ties.unwrap_or_default());
-    for route in &args.route {
-        task = task.route(route.name.as_str(), route.oracle.clone(), route.cost)?;
+}
+
+/// A task with everything that flags say in place of its own. A route of the same name gets the flag's price and, if the flag says one,
+/// its kind of oracle.
+fn overridden(given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
+    let mut task = Task::new(args.loss.clone().unwrap_or_else(|| given.loss().clone()))
+        .estimator(args.estimator.unwrap_or_else(|| given.chosen_estimator()))
+        .ties(args.ties.unwrap_or_else(|| given.chosen_ties()));
+    for (place, flag) in args.route.iter().enumerate() {
+        if args.route[..place].iter().any(|other| other.name == flag.name) {
+            bail!("two --route flags are called {:?}: give each a name of its own", flag.name);
+        }
     }
-    if let Some(price) = args.abstain {
+    for route in given.routes() {
+        let flag = args.route.iter().find(|flag| flag.name == route.name());
+        let oracle = flag.and_then(|flag| flag.oracle.as_ref()).unwrap_or(route.oracle());
+        task = task.route(route.name(), oracle.clone(), flag.map_or(route.price(), |flag| flag.cost))?;
+    }
+    let is_new = |flag: &&RouteArg| !given.routes().iter().any(|route| route.name() == flag.name);
+    for flag in args.route.iter().filter(is_new) {
+        task = task.route(flag.name.as_str(), flag.oracle.clone().unwrap_or_else(Oracle::bayes), flag.cost)?;
+    }
+    if let Some(price) = args.abstain.or(given.abstain_price()) {
         task = task.abstain(price)?;
     }
-    if let Some(share) = args.budget {
-        task = task.budget(share)?;
-    }
-    if let Some(loss) = args.target_loss {
-        task = task.target_loss(loss)?;
-    }
-    Ok(task)
+    let own = given.limit();
+    let limit = args.budget.map(Limit::Budget).or(args.target_loss.map(Limit::TargetLoss)).or(own);
+    Ok(match limit {
+        Some(Limit::Budget(share)) => task.budget(share)?,
+        Some(Limit::TargetLoss(loss)) => task.target_loss(loss)?,
+        None => task,
+    })
 }
 
 /// The caps on a task's routes, if there are any.
@@ -63,7 +79,10 @@ pub(crate) fn tasks(args: &TaskArgs) -> anyhow::Result<Vec<(Task, String)>> {
     if args.task.len() < 2 {
         return Ok(if args.is_given() { vec![(task(args)?, task_flags(args))] } else { Vec::new() });
     }
-    let read = |path: &PathBuf| Ok((pointsman_table::read_task(path)?, format!(" --task {}", shell_quoted(path))));
+    let read = |path: &PathBuf| {
+        let task = overridden(&pointsman_table::read_task(path)?, args)?;
+        Ok((task, format!(" --task {}{}", shell_quoted(path), own_flags(args))))
+    };
     args.task.iter().map(read).collect()
 }
 
@@ -192,9 +211,12 @@ pub(crate) fn warn_if_divided(rows: usize) {
 
 /// The task's flags as one would type them, for the next step's command line.
 pub(crate) fn task_flags(args: &TaskArgs) -> String {
-    if let Some(path) = args.task.first() {
-        return format!(" --task {}", shell_quoted(path));
-    }
+    let file = args.task.first().map_or(String::new(), |path| format!(" --task {}", shell_quoted(path)));
+    file + &own_flags(args)
+}
+
+/// The flags of a task but those that name files.
+fn own_flags(args: &TaskArgs) -> String {
     let mut flags = String::new();
     let mut push = |flag: &str, value: String| flags.push_str(&format!(" --{flag} {value}"));
     if let Some(loss) = &args.loss {
@@ -202,7 +224,7 @@ pub(crate) fn task_flags(args: &TaskArgs) -> String {
     }
     for route in &args.route {
         let name = if route.name == "oracle" { String::new() } else { format!("{}=", route.name) };
-        let kind = if route.oracle == Oracle::Bayes { String::new() } else { format!(",{}", route.oracle) };
+        let kind = route.oracle.as_ref().map_or(String::new(), |oracle| format!(",{oracle}"));
         push("route", shell_quoted_text(&format!("{name}{}{kind}", plain(route.cost))));
     }
     if let Some(price) = args.abstain {

@@ -72,7 +72,7 @@ fn every_bad_input_is_refused_in_one_line() {
         ("show router.safetensors --ties never", "frugal"),
         ("show router.safetensors --task task.toml", "price"),
         ("show router.safetensors --task odd.toml", "abstian"),
-        ("show router.safetensors --task task.toml --abstain 0.1", "--task"),
+        ("show router.safetensors --task task.toml --abstain 0.1", "price"),
         ("decide router.safetensors missing.csv -o out.csv", "missing.csv"),
         ("decide router.safetensors sum.csv -o out.csv", "classes"),
         ("calibrate router.safetensors -o out.safetensors", "is a router file"),

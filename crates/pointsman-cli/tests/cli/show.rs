@@ -208,3 +208,24 @@ fn tables_keep_to_the_columns_there_are() {
         assert!(widest(&run("")) > columns, "{arguments}: there is nothing to cut");
     }
 }
+
+#[test]
+fn flags_override_what_a_task_file_says() {
+    let folder = workshop();
+    let task = "loss = \"zero-one\"\nabstain = 0.4\n[[route]]\nname = \"expert\"\ncost = 0.2\nkind = \"panel\"\nexperts = 3\n\
+                aggregate = \"plurality\"\n";
+    fs::write(folder.path().join("task.toml"), task).unwrap();
+    let show = |flags: &str| line(folder.path(), &format!("show router.safetensors --json --task task.toml{flags}"));
+    let summary = |flags: &str| show(flags).ok().json()["task"].clone();
+    let plain = summary("");
+    assert_eq!((&plain["loss"], &plain["routes"][0]["cost"]), (&"zero-one".into(), &0.2.into()), "{plain}");
+    let cheaper = summary(" --route expert=0.05");
+    // A price alone leaves the kind of oracle as it is.
+    assert_eq!(cheaper["routes"][0]["kind"], plain["routes"][0]["kind"]);
+    assert_eq!((&cheaper["routes"][0]["cost"], &cheaper["abstain"]), (&0.05.into(), &0.4.into()));
+    let other = summary(" --route expert=0.05,bayes --route judge=0.01 --abstain 0.3 --loss brier --budget 0.1");
+    assert_eq!((&other["routes"][0]["kind"], &other["routes"][1]["name"]), (&"bayes".into(), &"judge".into()));
+    assert_eq!((&other["abstain"], &other["loss"], &other["budget"]), (&0.3.into(), &"brier".into(), &0.1.into()));
+    let twice = show(" --route expert=0.05 --route expert=0.06");
+    assert!(twice.code == 2 && twice.stderr.contains("two --route flags are called \"expert\""), "{twice:?}");
+}
