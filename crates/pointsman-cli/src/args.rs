@@ -360,11 +360,15 @@ pub(crate) struct DecideArgs {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LOSSES}
 
-Figures are what to expect if the estimates are right, not a promise. Worth is what knowing better is
-expected to save on a thousand queries like the calibration rows.
+Figures are forecasts, not promises: the labels asked for settle a cell in about three of four cases. Worth is what they are
+expected to save per thousand queries like the calibration rows.
+
+Items with votes in --items get more labels; items of a table without votes are new ones.
 
 Examples:
   pointsman plan router.safetensors --route expert=0.05 --abstain 0.3
+  pointsman plan router.safetensors --task task.toml --label-price 0.1 --traffic 1000000 \\
+      --items calibration.csv -o to-label.csv
   pointsman plan router.safetensors --task task.toml --confidence 0.9 --json"))]
 pub(crate) struct PlanArgs {
     /// The router (- is standard input)
@@ -373,11 +377,32 @@ pub(crate) struct PlanArgs {
     /// How sure an action must be to be called certain
     #[arg(long, value_name = "C", default_value_t = 0.95, allow_negative_numbers = true)]
     pub(crate) confidence: f64,
+    /// What one label costs, in the unit of the task's prices
+    #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true)]
+    pub(crate) label_price: Option<f64>,
+    /// How many queries the labels are to pay for themselves on
+    #[arg(long, value_name = "N", value_parser = not_negative, allow_negative_numbers = true)]
+    pub(crate) traffic: Option<f64>,
+    /// Items that can be labelled, with ids: the calibration table, or a table without votes
+    #[arg(long, value_name = "TABLE", value_hint = ValueHint::FilePath)]
+    pub(crate) items: Option<PathBuf>,
+    /// Write the items to label, best first: id, cell, labels to add, worth (csv, jsonl, parquet, arrow, npz; needs --items)
+    #[arg(short, long, value_name = "ITEMS", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if (0.0..=f64::MAX).contains(&x) => Ok(x),
+        _ => Err(format!("{text} is not a number from zero on")),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pointsman::{
-    Caps, CellId, Certificate, Limit, Loss, Mismatch, Named, Oracle, Policy, Replay, Router, Stopping, Table, Task,
-    Together, Traffic, TrafficShift, Unanimity, Votes,
+    Caps, CellId, Certificate, Limit, Loss, Mismatch, Named, Oracle, Policy, Promise, Replay, Router, Stopping, Table,
+    Task, Together, Traffic, TrafficShift, Unanimity, Votes,
 };
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
@@ -88,15 +88,18 @@ pub(crate) fn tasks(args: &TaskArgs) -> anyhow::Result<Vec<(Task, String)>> {
 
 /// What new queries are expected to cost, in a sentence; nothing if labels give only bounds.
 pub(crate) fn promise_in_words(policy: &Policy) -> Option<String> {
-    let promise = policy.promise()?;
+    policy.promise().map(|promise| expected_cost_in_words(&promise, policy.task().loss().unit()))
+}
+
+/// The expected cost of a policy and of each action taken always, in a sentence.
+pub(crate) fn expected_cost_in_words(promise: &Promise, unit: &str) -> String {
     let always: Vec<String> =
         promise.always.iter().map(|(name, &cost)| format!("always {name} {}", short(cost))).collect();
-    Some(format!(
-        "Expected cost per query, by rows left out: {} {}; {}",
+    format!(
+        "Expected cost per query, by rows left out: {} {unit}; {}",
         with_error(promise.cost, promise.standard_error),
-        policy.task().loss().unit(),
         always.join(", ")
-    ))
+    )
 }
 
 /// A number and its standard error, if it has one.

@@ -1,9 +1,10 @@
-//! `pointsman plan`: which cells need more labels before their action is certain, and what that is worth.
+//! `pointsman plan`: which labels to buy next, and what they are worth.
 
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{CellPlan, Plan, Router};
+use pointsman::{CellPlan, ItemToLabel, Plan, Promise, Purchase, Router};
+use pointsman_table::{Column, ColumnKind, Need, TableWriter};
 use serde::Serialize;
 
 use crate::args::PlanArgs;
@@ -22,8 +23,23 @@ struct Report {
     unit: &'static str,
     regret_bound: f64,
     certain_share: f64,
+    /// What the policy is expected to cost now; null where the labels do not tell.
+    promise: Option<Promise>,
+    /// The labels that are expected to save more than they cost; only with a price and traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purchase: Option<Bought>,
     /// The undetermined cells, best first.
     cells: Vec<Open>,
+}
+
+#[derive(Debug, Serialize)]
+struct Bought {
+    label_price: f64,
+    traffic: f64,
+    cells: Vec<u32>,
+    labels: usize,
+    cost: f64,
+    saving: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -37,16 +53,34 @@ struct Open {
     margin: Option<f64>,
     /// What the action may cost a thousand queries more than the best.
     at_stake: f64,
-    /// What settling it is expected to save a thousand queries.
+    /// What the labels asked for are expected to save per thousand queries.
     worth: f64,
+    worth_per_label: Option<f64>,
+    /// The chance that they settle the cell.
+    chance: Option<f64>,
+    /// What they cost, what they save over the traffic, and after how many queries they have paid for themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saving: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pays_after: Option<f64>,
     more_labels: Option<usize>,
+    chance_by_labels: Option<f64>,
     more_items: Option<usize>,
+    chance_by_items: Option<f64>,
     /// Labels in all, by the cheaper of the two ways.
     labels: Option<usize>,
 }
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.router), args.task.task.first()])?;
+    plan::one_from_stdin([Some(&args.router), args.task.task.first(), args.items.as_ref()])?;
+    if args.output.is_some() && args.items.is_none() {
+        bail!(
+            "-o writes the items to label, and a router keeps no ids: add --items TABLE, the calibration table for more labels \
+             per item, or a table without votes for new items"
+        );
+    }
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let task = task.for_classes(router.classes());
@@ -58,15 +92,64 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     let found = plan::label_plan(&router, &task, args.confidence, &args.router)?;
     drop(spinner);
     let unit = task.loss().unit();
+    let listed = match &args.items {
+        Some(path) => Some(list(args, &router, &found, path)?),
+        None => None,
+    };
     if args.json {
-        return json::print(&report(&router, &found, unit));
+        return json::print(&report(&router, &found, unit, args));
     }
     let mut out = io::BufWriter::new(anstream::stdout().lock());
-    print(&mut out, &router, &found, unit)?;
+    print(&mut out, &router, &found, unit, args)?;
+    if let Some((items, labels)) = listed {
+        let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", path.display()));
+        let text = format!(
+            "{} of the table to label, {} labels in all{place}.",
+            counted(items, "item", "items"),
+            count(labels)
+        );
+        writeln!(out)?;
+        paragraph(&mut out, 2, &text)?;
+    }
     Ok(out.flush()?)
 }
 
-fn report(router: &Router, found: &Plan, unit: &'static str) -> Report {
+/// Finds the items to label and writes them, if that is asked for: how many, and the labels they get.
+fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) -> anyhow::Result<(usize, usize)> {
+    let frame = plan::read_frame(path, &plan::read_options(&args.reading, None, Need::Any))?;
+    plan::check_classes(router, frame.table.classes(), path)?;
+    let bought = purchase(found, args);
+    let wanted = |cell: &CellPlan| bought.as_ref().is_none_or(|bought| bought.cells.contains(&cell.cell));
+    let items = found.items(router, &frame.table, wanted).map_err(|error| plan::of_rows(error, &frame))?;
+    if let Some(output) = &args.output {
+        plan::refuse_to_overwrite(output, &[path, &args.router])?;
+        let Some(ids) = &frame.ids else {
+            bail!("{}: has no column id: items to label are named by their ids", path.display());
+        };
+        let names = [
+            ("id", ColumnKind::Text),
+            ("cell", ColumnKind::Count),
+            ("labels", ColumnKind::Count),
+            ("worth", ColumnKind::Real),
+        ];
+        let mut writer = TableWriter::create(output, None, &names.map(|(name, kind)| (name.to_owned(), kind)))?;
+        writer.write(&[
+            Column::Text(items.iter().map(|item| ids[item.row].clone()).collect()),
+            Column::Count(items.iter().map(|item| u64::from(item.cell.0)).collect()),
+            Column::Count(items.iter().map(|item| item.labels as u64).collect()),
+            Column::Real(items.iter().map(|item| item.worth).collect()),
+        ])?;
+        writer.finish()?;
+    }
+    Ok((items.len(), items.iter().map(|ItemToLabel { labels, .. }| labels).sum()))
+}
+
+/// What is worth its price, if there is a price and traffic.
+fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
+    args.label_price.zip(args.traffic).map(|(price, traffic)| found.purchase(price, traffic))
+}
+
+fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs) -> Report {
     let open = |plan: &CellPlan| Open {
         cell: plan.cell.0,
         name: router.cells().name(plan.cell, router.classes()),
@@ -77,8 +160,15 @@ fn report(router: &Router, found: &Plan, unit: &'static str) -> Report {
         margin: plan.margin,
         at_stake: plan.at_stake,
         worth: plan.worth,
+        worth_per_label: plan.worth_per_label(),
+        chance: plan.chance,
+        cost: args.label_price.and_then(|price| plan.price(price)),
+        saving: args.traffic.filter(|_| plan.labels.is_some()).map(|traffic| plan.saving(traffic)),
+        pays_after: args.label_price.and_then(|price| plan.pays_after(price)),
         more_labels: plan.more_labels,
+        chance_by_labels: plan.chance_by_labels,
         more_items: plan.more_items,
+        chance_by_items: plan.chance_by_items,
         labels: plan.labels,
     };
     Report {
@@ -86,12 +176,27 @@ fn report(router: &Router, found: &Plan, unit: &'static str) -> Report {
         unit,
         regret_bound: found.judgement.regret_bound,
         certain_share: found.judgement.certain,
+        promise: found.promise.clone(),
+        purchase: purchase(found, args).zip(args.label_price.zip(args.traffic)).map(
+            |(bought, (label_price, traffic))| Bought {
+                label_price,
+                traffic,
+                cells: bought.cells.iter().map(|cell| cell.0).collect(),
+                labels: bought.labels,
+                cost: bought.cost,
+                saving: bought.saving,
+            },
+        ),
         cells: found.cells.iter().map(open).collect(),
     }
 }
 
-fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str) -> io::Result<()> {
+fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: &PlanArgs) -> io::Result<()> {
     let confidence = percent(found.certificate.confidence());
+    if let Some(promise) = &found.promise {
+        paragraph(&mut *out, 0, &plan::expected_cost_in_words(promise, unit))?;
+        writeln!(out)?;
+    }
     if found.cells.is_empty() {
         return paragraph(
             out,
@@ -132,27 +237,64 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str) -> io:
     grid.write(&mut *out)?;
     writeln!(out)?;
     let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<14} {text}{DIM:#}");
-    line("worth", &format!("what settling the cell is expected to save a thousand queries, in {unit}"))?;
+    line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
     line("at stake", "what its action may cost a thousand queries more than the best, at worst")?;
-    line("labels an item", "about how many more on each of its items settle it more often than not")?;
+    line("labels an item", "about how many more on each of its items settle it in three of four cases")?;
     line("or items", "about how many more items of the cell, with as many labels as now")?;
     line("labels", "in all, by the cheaper of the two")?;
     if found.cells.iter().any(|plan| plan.labels.is_none()) {
         let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
         line("out of reach", &format!("not within {labels} labels an item or {times} times the items"))?;
     }
+    writeln!(out)?;
+    paragraph(out, 2, &advice(found, unit, args))
+}
+
+/// What to buy, in a sentence or two.
+fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     let (first, labels, worth) = found.begin_with(3);
-    if !first.is_empty() {
-        let which: Vec<String> = first.iter().map(ToString::to_string).collect();
-        let cells = if which.len() == 1 { "cell" } else { "cells" };
-        writeln!(out)?;
-        let text = format!(
-            "Begin with {cells} {}: about {} labels, worth about {} {unit} a thousand queries.",
-            which.join(", "),
-            count(labels),
-            short(worth)
-        );
-        paragraph(out, 2, &text)?;
+    if first.is_empty() {
+        return "No cell can be settled within reason: not worth it.".to_owned();
     }
-    Ok(())
+    let listed = |cells: &[pointsman::CellId]| {
+        let which: Vec<String> = cells.iter().map(ToString::to_string).collect();
+        format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
+    };
+    if let Some((bought, traffic)) = purchase(found, args).zip(args.traffic) {
+        let queries = count(traffic as usize);
+        if bought.cells.is_empty() {
+            let pays = found.cells.iter().filter_map(|plan| plan.pays_after(args.label_price?)).min_by(f64::total_cmp);
+            let from = pays.map_or(String::new(), |pays| {
+                format!(
+                    " The best of them would have paid for themselves after {} queries.",
+                    count(pays.ceil() as usize)
+                )
+            });
+            return format!("Not worth it: no labels save over {queries} queries what they cost.{from}");
+        }
+        return format!(
+            "Worth buying: {} for {}. That costs {} and is expected to save {} over {queries} queries, in {unit}; the rest is \
+             not worth it.",
+            counted(bought.labels, "label", "labels"),
+            listed(&bought.cells),
+            short(bought.cost),
+            short(bought.saving)
+        );
+    }
+    let mut text = format!(
+        "Begin with {}: about {} labels, worth about {} {unit} per thousand queries.",
+        listed(&first),
+        count(labels),
+        short(worth)
+    );
+    match args.label_price {
+        Some(price) if worth > 0.0 => {
+            let pays = count((1000.0 * labels as f64 * price / worth).ceil() as usize);
+            text += &format!(
+                " They have paid for themselves after {pays} queries; --traffic N says whether that is worth it."
+            );
+        }
+        _ => text += " Whether that is worth it, --label-price X and --traffic N say.",
+    }
+    text
 }

@@ -56,7 +56,7 @@ mod wasserstein;
 pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
 pub use certificate::{
     AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, CoarserCells, CoarserPartition, Interval,
-    Judgement, Plan, Together,
+    ItemToLabel, Judgement, Plan, Purchase, Together,
 };
 pub use diagnose::{
     Advice, Agreement, AtLimit, Bounds, ChangedCell, ClassMatch, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis,

@@ -99,7 +99,8 @@ fn plans_list_what_is_undetermined() {
     let path = folder.path();
     let shown = line(path, &format!("show router.safetensors {TASK} --confidence 0.95 --json")).ok().json();
     let plan = line(path, &format!("plan router.safetensors {TASK} --json")).ok().json();
-    has_keys(&plan, &["confidence", "unit", "regret_bound", "certain_share", "cells"]);
+    has_keys(&plan, &["confidence", "unit", "regret_bound", "certain_share", "promise", "cells"]);
+    assert_eq!(plan["promise"], shown["promise"], "plan and show promise the same cost");
     assert_eq!(plan["confidence"], 0.95);
     assert_eq!(plan["regret_bound"], shown["regret_bound"]);
     let open: Vec<u64> = plan["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_u64().unwrap()).collect();
@@ -118,8 +119,58 @@ fn plans_list_what_is_undetermined() {
     }
     let run = line(path, &format!("plan router.safetensors {TASK}")).ok();
     assert!(run.stdout.contains("undetermined with 95.0 % confidence") && run.stdout.contains("worth"), "{run:?}");
+    assert!(run.stdout.contains("Expected cost per query"), "{run:?}");
     let run = line(path, "plan router.safetensors --abstain 2").ok();
     assert!(run.stdout.contains("every cell's action is certain"), "{run:?}");
+}
+
+#[test]
+fn plans_say_what_is_worth_its_price() {
+    let folder = workshop();
+    let path = folder.path();
+    let plan = |more: &str| line(path, &format!("plan router.safetensors {TASK} {more}")).ok();
+    let dear = plan("--label-price 1000000 --traffic 10");
+    assert!(dear.stdout.contains("Not worth it"), "{dear:?}");
+    let dear = plan("--label-price 1000000 --traffic 10 --json").json();
+    assert_eq!((&dear["purchase"]["labels"], &dear["purchase"]["cells"]), (&0.into(), &serde_json::json!([])));
+    let cheap = plan("--label-price 0.0000001 --traffic 1000000000 --json").json();
+    let asked = cheap["cells"].as_array().unwrap().iter().filter(|cell| cell["worth"].as_f64() > Some(0.0));
+    let asked: Vec<_> = asked.filter(|cell| !cell["labels"].is_null()).collect();
+    assert!(!asked.is_empty() && cheap["purchase"]["cells"].as_array().unwrap().len() <= asked.len(), "{cheap}");
+    for cell in asked {
+        has_keys(
+            cell,
+            &["chance", "chance_by_labels", "chance_by_items", "worth_per_label", "cost", "saving", "pays_after"],
+        );
+    }
+    let order: Vec<f64> =
+        cheap["cells"].as_array().unwrap().iter().filter_map(|cell| cell["worth_per_label"].as_f64()).collect();
+    assert!(order.windows(2).all(|pair| pair[0] >= pair[1]), "{order:?}");
+    let run = plan("--label-price 0.1");
+    assert!(run.stdout.contains("--traffic N") || run.stdout.contains("not worth it"), "{run:?}");
+    for bad in ["--label-price -1", "--traffic nan"] {
+        let run = line(path, &format!("plan router.safetensors {TASK} {bad}"));
+        assert!(run.code == 2 && run.stderr.contains("zero"), "{run:?}");
+    }
+}
+
+#[test]
+fn plans_write_the_items_to_label() {
+    let folder = workshop();
+    let path = folder.path();
+    let run = line(path, &format!("plan router.safetensors {TASK} -o items.csv"));
+    assert!(run.code != 0 && run.stderr.contains("--items TABLE"), "{run:?}");
+    let plan = line(path, &format!("plan router.safetensors {TASK} --json")).ok().json();
+    line(path, &format!("plan router.safetensors {TASK} --items heldout.csv -o items.csv")).ok();
+    let (header, rows) = parse_csv(&fs::read_to_string(path.join("items.csv")).unwrap());
+    assert_eq!(header, ["id", "cell", "labels", "worth"]);
+    for row in &rows {
+        let cells = plan["cells"].as_array().unwrap();
+        let cell =
+            cells.iter().find(|cell| cell["cell"].as_u64() == row[1].parse().ok()).expect("an undetermined cell");
+        assert!(row[0].starts_with('q') && row[2].parse::<u64>().unwrap() > 0, "{row:?}");
+        assert!(cell["more_labels"].is_u64() || cell["more_items"].is_u64(), "{row:?}");
+    }
 }
 
 #[test]

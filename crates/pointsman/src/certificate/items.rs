@@ -62,6 +62,17 @@ impl Items {
         Self { votes, ..self.clone() }
     }
 
+    /// The same items so many times over.
+    pub(super) fn repeated(&self, times: usize) -> Self {
+        Self {
+            probs: self.probs.repeat(times),
+            votes: self.votes.repeat(times),
+            weights: self.weights.as_ref().map(|weights| weights.repeat(times)),
+            answers: self.answers.iter().map(|answers| answers.repeat(times)).collect(),
+            ..self.clone()
+        }
+    }
+
     /// One item's votes.
     pub(super) fn votes(&self, item: usize) -> Votes<'_> {
         Votes::new(&self.votes[item * self.classes..][..self.classes])

@@ -7,10 +7,12 @@
 
 mod betting;
 mod coarser;
+mod forecast;
 mod items;
 mod plan;
 mod statistics;
 mod uniform;
+mod usual;
 
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use rayon::prelude::*;
 pub use betting::Interval;
 pub use coarser::{CoarserCells, CoarserPartition};
 use items::Items;
-pub use plan::{CellPlan, Plan};
+pub use plan::{CellPlan, ItemToLabel, Plan, Purchase};
 use statistics::Answer;
 pub use uniform::AllLosses;
 

@@ -1,35 +1,32 @@
-//! What it would take to be certain, and what that is worth: an order for the annotators.
+//! What it would take to be certain, and what that is worth: which labels to buy next.
 //!
-//! Nothing here is a promise: it is what happens more often than not if the estimates are as good as they seem, and no
-//! better. What seems the best action by a hair may turn out not to be; so the margin, too, is taken for as
-//! uncertain as it is, and a plan asks for enough to settle three cells of four.
+//! Nothing here is a promise: a plan asks for as much as settles three cells of four.
 //!
-//! More items: sampling errors shrink with the square root of their number, what few labels leave open does not. More
-//! labels: they are drawn from what the items may be, and the intervals made again.
+//! How far an action is from another is an estimate, and with more labels it will move. What it may become is drawn many times
+//! ([`forecast`](super::forecast)). Differences that look large are overestimated on average, so the draws go towards what is usual
+//! in the router's cells ([`usual`](super::usual)). The chance of settling a cell is the share of the draws that do; what labels are worth is
+//! the mean over the draws of what another action then saves.
 
-use std::f64::consts::{PI, SQRT_2};
-
-use rand_pcg::Pcg64;
-use rand_pcg::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
-use statrs::function::erf::erfc;
 
+use super::forecast::{Forecast, Later};
 use super::items::Items;
-use super::{CellCertificate, Certificate, Interval, Judgement, Rules};
+use super::usual::Usual;
+use super::{CellCertificate, Certificate, Judgement, Rules};
 use crate::error::Result;
-use crate::estimate::Guesses;
-use crate::mix::{class_at, uniform};
 use crate::partition::CellId;
-use crate::policy::{Decision, Policy};
+use crate::policy::{Decision, Policy, Promise};
 use crate::router::Router;
+use crate::table::Table;
 use crate::task::Task;
 
-/// How often labels are drawn, and how often the cell must be settled by them.
-const TRIALS: u64 = 9;
-const SETTLED: usize = 7;
-
-/// The same for items, as a probability.
+/// The chance to settle a cell that a plan asks for.
 const LIKELY: f64 = 0.75;
+
+/// Draws of labels by which their number is found, and others by which its chance is stated: the first number that seems enough
+/// seems so by chance, too.
+const SEARCH: u64 = 0;
+const REPORT: u64 = 1;
 
 /// Which cells are undetermined and what to do about it.
 #[derive(Debug, Clone)]
@@ -38,7 +35,9 @@ pub struct Plan {
     pub certificate: Certificate,
     /// What they say of the task's policy.
     pub judgement: Judgement,
-    /// The undetermined cells with calibration rows, those worth most first; what cannot be settled comes last.
+    /// What that policy is expected to cost now; `None` where the labels do not tell.
+    pub promise: Option<Promise>,
+    /// The undetermined cells with calibration rows, those worth most per label first; what cannot be settled comes last.
     pub cells: Vec<CellPlan>,
 }
 
@@ -57,15 +56,74 @@ pub struct CellPlan {
     pub margin: Option<f64>,
     /// What the action may cost a thousand queries of all cells more than the best one.
     pub at_stake: f64,
-    /// What knowing better is expected to save a thousand queries of all cells.
+    /// What the labels asked for are expected to save per thousand queries of all cells; where none are, what knowing the losses
+    /// exactly would save.
     pub worth: f64,
+    /// The chance that the labels asked for settle the cell; `None` if none are.
+    pub chance: Option<f64>,
     /// About how many more labels an item would settle it; `None` if [`Plan::MOST_LABELS`] would not.
     pub more_labels: Option<usize>,
+    /// The chance that these settle it.
+    pub chance_by_labels: Option<f64>,
     /// About how many more items of this cell, with as many labels as now, would settle it; `None` if [`Plan::MOST_TIMES`] as many
     /// would not.
     pub more_items: Option<usize>,
+    /// The chance that these settle it.
+    pub chance_by_items: Option<f64>,
     /// The labels to collect in all, the cheaper of the two ways.
     pub labels: Option<usize>,
+}
+
+/// Labels that save more than they cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Purchase {
+    /// The cells they are for, best first.
+    pub cells: Vec<CellId>,
+    /// How many labels in all.
+    pub labels: usize,
+    /// What they cost.
+    pub cost: f64,
+    /// What they are expected to save.
+    pub saving: f64,
+}
+
+/// An item to label.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ItemToLabel {
+    /// Its row in the table given.
+    pub row: usize,
+    /// Its cell.
+    pub cell: CellId,
+    /// How many labels to add.
+    pub labels: usize,
+    /// Its part of what the cell's labels are worth per thousand queries.
+    pub worth: f64,
+}
+
+impl CellPlan {
+    /// What a label is worth per thousand queries, on average; `None` if none are asked for.
+    #[must_use]
+    pub fn worth_per_label(&self) -> Option<f64> {
+        self.labels.filter(|labels| *labels > 0).map(|labels| self.worth / labels as f64)
+    }
+
+    /// What the labels asked for are expected to save over so many queries.
+    #[must_use]
+    pub fn saving(&self, queries: f64) -> f64 {
+        self.worth / 1000.0 * queries
+    }
+
+    /// What the labels asked for cost.
+    #[must_use]
+    pub fn price(&self, label_price: f64) -> Option<f64> {
+        self.labels.map(|labels| labels as f64 * label_price)
+    }
+
+    /// After how many queries the labels have saved what they cost; `None` if none are asked for or they save nothing.
+    #[must_use]
+    pub fn pays_after(&self, label_price: f64) -> Option<f64> {
+        self.price(label_price).filter(|_| self.worth > 0.0).map(|price| 1000.0 * price / self.worth)
+    }
 }
 
 impl Plan {
@@ -74,6 +132,22 @@ impl Plan {
 
     /// Nor more items than so many times the present ones.
     pub const MOST_TIMES: usize = 32;
+
+    /// The labels that are expected to save more over so many queries than they cost.
+    #[must_use]
+    pub fn purchase(&self, label_price: f64, queries: f64) -> Purchase {
+        let mut all = Purchase { cells: Vec::new(), labels: 0, cost: 0.0, saving: 0.0 };
+        for plan in &self.cells {
+            let (Some(labels), Some(price)) = (plan.labels, plan.price(label_price)) else { continue };
+            if plan.saving(queries) > price {
+                all.cells.push(plan.cell);
+                all.labels = all.labels.saturating_add(labels);
+                all.cost += price;
+                all.saving += plan.saving(queries);
+            }
+        }
+        all
+    }
 
     /// The first cells of the plan that labels settle, at most so many: which they are, the labels they take in all, and
     /// what that is worth a thousand queries.
@@ -91,6 +165,37 @@ impl Plan {
     pub fn open(&self) -> f64 {
         self.cells.iter().map(|plan| plan.share).sum()
     }
+
+    /// Which rows of a table to label, best first, for the cells wanted. Rows with votes are items that get more labels; rows of a
+    /// table without votes are new items, which get as many as the router's items have.
+    ///
+    /// # Errors
+    /// If the classes differ or a feature is missing.
+    pub fn items(
+        &self,
+        router: &Router,
+        table: &Table,
+        wanted: impl Fn(&CellPlan) -> bool,
+    ) -> Result<Vec<ItemToLabel>> {
+        let found = router.find_cells(table)?;
+        let mut items = Vec::new();
+        for plan in self.cells.iter().filter(|plan| wanted(plan)) {
+            let rows = found.iter().enumerate().filter(|(_, cell)| **cell == plan.cell).map(|(row, _)| row);
+            let mixture = router.mixture(plan.cell);
+            let (most, labels, asked) = if table.has_votes() {
+                (usize::MAX, plan.more_labels.unwrap_or(0), mixture.len())
+            } else {
+                let now: u64 = mixture.rows().map(|row| mixture.votes(row).k()).sum();
+                let per_item = (now as f64 / mixture.len() as f64).round().max(1.0) as usize;
+                (plan.more_items.unwrap_or(0), per_item, plan.more_items.unwrap_or(0))
+            };
+            if labels > 0 {
+                let worth = plan.worth / asked.max(1) as f64;
+                items.extend(rows.take(most).map(|row| ItemToLabel { row, cell: plan.cell, labels, worth }));
+            }
+        }
+        Ok(items)
+    }
 }
 
 impl Router {
@@ -102,185 +207,138 @@ impl Router {
         let (policy, certificate) = (self.policy(task)?, self.certificate(task, confidence)?);
         let judgement = certificate.judge(&policy)?;
         let task = &policy.priced_task();
-        let open = |cell: &u32| !judgement.cells[*cell as usize].certain && certificate.shares[*cell as usize] > 0.0;
-        let open: Vec<u32> = (0..judgement.cells.len() as u32).filter(open).collect();
         let (_, heaviest) = self.weights();
         let answers = certificate.rules.measured(self)?;
+        let filled = (0..judgement.cells.len() as u32).filter(|&cell| certificate.shares[cell as usize] > 0.0);
+        let filled: Vec<u32> = filled.collect();
         let study = |&cell: &u32| {
-            let decision = policy.cell(CellId(cell))?;
-            let items = Items::of(self, CellId(cell), heaviest, &answers);
-            let study = Study { router: self, rules: &certificate.rules, task, cell: CellId(cell), items };
-            Some(study.plan(&policy, &decision, &certificate))
+            let (rules, cell) = (&certificate.rules, CellId(cell));
+            let found = &certificate.cells[cell.index()];
+            let items = Items::of(self, cell, heaviest, &answers);
+            let served = self.is_recalibrated().then(|| self.mixture(cell).centroid()).flatten();
+            let forecast = Forecast::of(rules, task, items, served, found);
+            Study { rows: self.mixture(cell).len(), rules, task, cell, found, forecast }
         };
-        let mut cells: Vec<CellPlan> = open.par_iter().filter_map(study).collect();
+        let studies: Vec<Study<'_>> = filled.par_iter().map(study).collect();
+        let known: Vec<&Forecast<'_>> = studies.iter().filter_map(|study| study.forecast.as_ref()).collect();
+        let usual = Usual::of(&known, task.actions());
+        let open = |study: &&Study<'_>| !judgement.cells[study.cell.index()].certain;
+        let plan = |study: &Study<'_>| {
+            let share = certificate.shares[study.cell.index()];
+            Some(study.plan(&policy, &policy.cell(study.cell)?, share, &usual))
+        };
+        let mut cells: Vec<CellPlan> = studies.par_iter().filter(open).filter_map(plan).collect();
         cells.sort_by(|a, b| {
-            let last = |plan: &CellPlan| plan.labels.is_none();
-            last(a).cmp(&last(b)).then(b.worth.total_cmp(&a.worth)).then(a.cell.cmp(&b.cell))
+            let key = |plan: &CellPlan| plan.worth_per_label().unwrap_or(f64::NEG_INFINITY);
+            key(b).total_cmp(&key(a)).then(b.worth.total_cmp(&a.worth)).then(a.cell.cmp(&b.cell))
         });
-        Ok(Plan { certificate, judgement, cells })
+        Ok(Plan { certificate, judgement, promise: policy.promise(), cells })
     }
 }
 
 /// One cell under study.
 struct Study<'a> {
-    router: &'a Router,
+    /// How many calibration rows it has.
+    rows: usize,
     rules: &'a Rules,
     task: &'a Task,
     cell: CellId,
-    items: Items,
+    found: &'a CellCertificate,
+    forecast: Option<Forecast<'a>>,
 }
 
 impl Study<'_> {
-    fn plan(&self, policy: &Policy, decision: &Decision<'_>, certificate: &Certificate) -> CellPlan {
-        let found = &certificate.cells[self.cell.index()];
-        let share = certificate.shares[self.cell.index()];
-        let regret = |action: usize| self.rules.regret(found, self.task, action);
+    fn plan(&self, policy: &Policy, decision: &Decision<'_>, share: f64, usual: &Usual) -> CellPlan {
+        let regret = |action: usize| self.rules.regret(self.found, self.task, action);
         // Where a lot decides between two actions, the one that may be worse.
         let [first, second] = policy.taken(self.cell.0).actions();
         let taken = if regret(second).0 > regret(first).0 { second } else { first };
         let (regret, rival) = regret(taken);
         let names = self.task.action_names();
-        let items = &self.items;
-        let rivals: Vec<Rival> = self.rivals(found, taken);
-        let more_labels = self.more_labels();
-        let most = Plan::MOST_TIMES * items.len();
-        let more_items = least(most, |more| {
-            let shrink = (items.len() as f64 / (items.len() + more) as f64).sqrt();
-            rivals.iter().all(|rival| rival.chance(shrink) >= LIKELY)
-        });
-        let middle = |action: usize| {
+        let cost = |action: usize| {
             // A limit is a price, too.
             let extra = self.rules.answer(self.task, action).1 - self.rules.answer(policy.task(), action).1;
             f64::midpoint(decision.costs()[action], decision.costs_high()[action]) + extra
         };
-        let labels: u64 = items.iter().map(|(_, votes)| votes.k()).sum();
-        let by_items = more_items.map(|more| (more as f64 * labels as f64 / items.len() as f64).ceil() as usize);
-        let by_labels = more_labels.map(|more| more.saturating_mul(self.router.mixture(self.cell).len()));
+        let ahead: Vec<f64> = (0..self.task.actions()).map(|action| cost(taken) - cost(action)).collect();
+        let ways = self.ways(taken, &ahead, usual);
+        let cheaper = [&ways.by_items, &ways.by_labels].into_iter().flatten().min_by_key(|way| way.labels);
+        let gain = cheaper.map_or(ways.gain_of_knowing, |way| way.gain);
         CellPlan {
             cell: self.cell,
             share,
             action: policy.code(self.cell.0).map_or("undetermined".to_owned(), |_| names[taken].clone()),
             rival: rival.map(|rival| names[rival].clone()).unwrap_or_default(),
-            margin: rival.filter(|_| decision.estimate().is_known()).map(|rival| middle(rival) - middle(taken)),
+            margin: rival.filter(|_| decision.estimate().is_known()).map(|rival| -ahead[rival]),
             at_stake: 1000.0 * share * regret,
-            worth: 1000.0 * share * rivals.iter().map(Rival::gain).fold(0.0, f64::max).min(regret),
-            more_labels,
-            more_items,
-            labels: by_items.into_iter().chain(by_labels).min(),
+            worth: 1000.0 * share * gain.clamp(0.0, regret),
+            chance: cheaper.map(|way| way.chance),
+            more_labels: ways.by_labels.as_ref().map(|way| way.more),
+            chance_by_labels: ways.by_labels.as_ref().map(|way| way.chance),
+            more_items: ways.by_items.as_ref().map(|way| way.more),
+            chance_by_items: ways.by_items.as_ref().map(|way| way.chance),
+            labels: cheaper.map(|way| way.labels),
         }
     }
 
-    /// How the action taken compares with each of the others.
-    fn rivals(&self, found: &CellCertificate, taken: usize) -> Vec<Rival> {
-        let items = &self.items;
-        let answers = self.rules.answers(items, self.router.is_recalibrated());
-        let cost = |action: usize| {
-            let (answer, price) = self.rules.answer(self.task, action);
-            let limit = match answer.map(|answer| &answers[answer]) {
-                Some(Some(answer)) if items.len() > 0 => answer.limit(items),
-                // Only the interval is known: its middle will do.
-                Some(_) => {
-                    let interval = self.rules.cost(found, self.task, action).shifted(-price);
-                    Interval::new(interval.middle(), interval.middle())
-                }
-                None => Interval::new(0.0, 0.0),
-            };
-            limit.shifted(price)
+    /// The ways to settle the cell; `ahead` is by how much each action seems better than the one taken.
+    fn ways(&self, taken: usize, ahead: &[f64], usual: &Usual) -> Ways {
+        let Some(forecast) = &self.forecast else {
+            let gaps = (0..self.task.actions()).map(|other| self.rules.gap(self.found, self.task, taken, other).high);
+            return Ways { by_items: None, by_labels: None, gain_of_knowing: gaps.fold(0.0, f64::max) / 2.0 };
         };
-        let scale = (-2.0 * self.rules.alpha.ln()).sqrt();
-        let rival = |other: usize| {
-            let gap = self.rules.gap(found, self.task, taken, other);
-            // Of two answers to the same question the common part cancels.
-            let same = self.rules.answer(self.task, taken).0 == self.rules.answer(self.task, other).0;
-            let limit = if same { gap } else { cost(taken).minus(cost(other)) };
-            Rival { gap, limit, scale }
+        let (items, n) = (forecast.items(), forecast.items().len());
+        let steps = forecast.steps();
+        let times = |more: usize| (n + more) as f64 / n as f64;
+        let with_items = |times: f64| forecast.with_items(&steps, times).shrunk(usual);
+        let with_labels = |more: usize, series: u64| Some(forecast.with_labels(more, series)?.shrunk(usual));
+        let way = |later: Later, more: usize, labels: usize| Way {
+            more,
+            labels,
+            chance: later.chance(),
+            gain: later.gain(taken, ahead, usual),
         };
-        (0..self.task.actions()).filter(|&other| other != taken).map(rival).collect()
-    }
-
-    /// Whether some action would be certain.
-    fn settles(&self, items: &Items) -> bool {
-        let served = self.router.is_recalibrated().then(|| self.router.mixture(self.cell).centroid());
-        let found: CellCertificate = self.rules.certify(items, served.as_ref().map(|served| served.as_deref()));
-        (0..self.task.actions()).any(|action| self.rules.regret(&found, self.task, action).1.is_none())
-    }
-
-    fn more_labels(&self) -> Option<usize> {
-        let guesses = Guesses::of(self.router.mixture(self.cell)).filter(|_| self.items.len() > 0)?;
-        let settles = |more: usize| {
-            let trial = |seed: &u64| self.settles(&with_more_labels(&self.items, &guesses, more, *seed));
-            (0..TRIALS).filter(trial).take(SETTLED).count() == SETTLED
-        };
-        least(Plan::MOST_LABELS, settles)
+        let by_items = least(Plan::MOST_TIMES * n, |more| with_items(times(more)).chance() >= LIKELY).map(|more| {
+            let labels: u64 = items.iter().map(|(_, votes)| votes.k()).sum();
+            way(with_items(times(more)), more, (more as f64 * labels as f64 / n as f64).ceil() as usize)
+        });
+        let likely = |more: usize| with_labels(more, SEARCH).is_some_and(|later| later.chance() >= LIKELY);
+        let by_labels = least(Plan::MOST_LABELS, likely)
+            .and_then(|more| Some(way(with_labels(more, REPORT)?, more, more.saturating_mul(self.rows))));
+        let gain_of_knowing = with_items(f64::INFINITY).gain(taken, ahead, usual);
+        Ways { by_items, by_labels, gain_of_knowing }
     }
 }
 
-/// The items with labels drawn from what they may be.
-fn with_more_labels(items: &Items, guesses: &Guesses, more: usize, seed: u64) -> Items {
-    let mut random = Pcg64::seed_from_u64(seed);
-    let (mut centre, mut guess) = (vec![0.0; items.classes], vec![0.0; items.classes]);
-    let any = |random: &mut Pcg64| items.votes((random.next_u64() % items.len() as u64) as usize);
-    for _ in 0..items.len() {
-        any(&mut random).mean_into(&mut guess);
-        centre.iter_mut().zip(&guess).for_each(|(c, y)| *c += y / items.len() as f64);
-    }
-    let mut votes = Vec::with_capacity(items.len() * items.classes);
-    for item in 0..items.len() {
-        guesses.draw_into(&centre, items.votes(item), any(&mut random), &mut guess);
-        let start = votes.len();
-        votes.extend_from_slice(items.votes(item).counts());
-        for _ in 0..more {
-            let class = start + class_at(&guess, uniform(random.next_u64()));
-            votes[class] = u32::saturating_add(votes[class], 1);
-        }
-    }
-    items.with_votes(votes)
+/// What may be done about a cell.
+struct Ways {
+    by_items: Option<Way>,
+    by_labels: Option<Way>,
+    /// What knowing the losses exactly is expected to save per query of the cell.
+    gain_of_knowing: f64,
 }
 
-/// What is known of how much dearer the action taken is than another.
-struct Rival {
-    /// The interval now.
-    gap: Interval,
-    /// What it would shrink to with ever more items like these.
-    limit: Interval,
-    /// How many standard errors an interval's end is away.
-    scale: f64,
-}
-
-impl Rival {
-    /// The chance that one of the two is certainly better when sampling errors are `shrink` times the present ones.
-    ///
-    /// The estimate will move: it is expected to be where it is, give or take the errors that are gone by then.
-    fn chance(&self, shrink: f64) -> f64 {
-        let (up, down) = ((self.gap.high - self.limit.high).max(0.0), (self.limit.low - self.gap.low).max(0.0));
-        let moves = f64::midpoint(up, down) / self.scale * (1.0 - shrink * shrink).max(0.0).sqrt();
-        below(-self.limit.high - shrink * up, moves) + below(self.limit.low - shrink * down, moves)
-    }
-
-    /// What it is worth to learn which of the two is better: E max(0, x) for a normal x.
-    fn gain(&self) -> f64 {
-        let (margin, error) = (-self.limit.middle(), self.gap.width() / 2.0 / self.scale);
-        expected_gain(margin, error)
-    }
-}
-
-/// P(x ≤ bound) for a normal x of mean zero.
-fn below(bound: f64, deviation: f64) -> f64 {
-    if deviation > 0.0 { 0.5 * erfc(-bound / deviation / SQRT_2) } else { f64::from(u8::from(bound >= 0.0)) }
+/// One way to settle a cell.
+struct Way {
+    /// How many more labels per item, or more items.
+    more: usize,
+    /// How many labels that takes in all.
+    labels: usize,
+    chance: f64,
+    /// What it is expected to save per query of the cell.
+    gain: f64,
 }
 
 /// The least number up to `most` for which something holds that holds for all larger ones, to a tenth or so.
 fn least(most: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
-    if most == 0 {
+    // Mostly it does not hold at all, and then one look is enough.
+    if most == 0 || !holds(most) {
         return None;
     }
     let (mut fails, mut works) = (0, 1);
-    while !holds(works) {
+    while works < most && !holds(works) {
         fails = works;
         works = (2 * works).min(most);
-        if fails >= works {
-            return None;
-        }
     }
     while works - fails > 1 + fails / 8 {
         let middle = fails.midpoint(works);
@@ -291,15 +349,6 @@ fn least(most: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
         }
     }
     Some(works)
-}
-
-/// E max(0, −x) for a normal x: what it is worth to learn which of two actions is better, if one seems better by `margin`.
-fn expected_gain(margin: f64, error: f64) -> f64 {
-    if error <= 0.0 {
-        return (-margin).max(0.0);
-    }
-    let x = margin / error;
-    error * ((-x * x / 2.0).exp() / (2.0 * PI).sqrt() - x * below(-x, 1.0))
 }
 
 #[cfg(test)]
@@ -315,17 +364,5 @@ mod tests {
         assert_eq!(least(100, |n| n > 100), None);
         assert_eq!(least(1, |n| n > 1), None);
         assert_eq!(least(0, |_| true), None);
-    }
-
-    #[test]
-    fn knowing_better_is_worth_most_where_it_is_close() {
-        assert!((expected_gain(0.0, 0.1) - 0.1 / (2.0 * PI).sqrt()).abs() < 1e-12);
-        assert!(expected_gain(0.3, 0.1) < 1e-4 && expected_gain(0.3, 0.1) > 0.0);
-        assert_eq!((expected_gain(0.3, 0.0), expected_gain(-0.3, 0.0)), (0.0, 0.3));
-        // By integration.
-        let (margin, error) = (0.05, 0.08);
-        let density = |x: f64| (-((x - margin) / error).powi(2) / 2.0).exp() / (error * (2.0 * PI).sqrt());
-        let sum: f64 = (0..200_000).map(|i| (f64::from(i) + 0.5) * 1e-5).map(|x| x * density(-x) * 1e-5).sum();
-        assert!((expected_gain(margin, error) - sum).abs() < 1e-8);
     }
 }

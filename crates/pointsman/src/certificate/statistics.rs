@@ -56,6 +56,14 @@ impl Values {
         sum / all
     }
 
+    /// By how much the mean moves if the weights of items get such factors; their own mean is taken for zero.
+    fn step(&self, items: &Items, factors: &[f64]) -> f64 {
+        let weight = |i: usize| items.weights().map_or(1.0, |weights| weights[i]);
+        let (mean, all) = (self.mean(items), (0..factors.len()).map(weight).sum::<f64>());
+        let steps = self.values.iter().zip(factors).enumerate();
+        steps.map(|(i, (x, factor))| weight(i) * factor * (x - mean)).sum::<f64>() / all
+    }
+
     fn minus(&self, other: &Self, range: [f64; 2]) -> Self {
         Self { values: self.values.iter().zip(&other.values).map(|(x, y)| x - y).collect(), range }
     }
@@ -133,9 +141,19 @@ impl Answer {
         tightest(self.pairs().map(|(below, above)| enclosed(below, above, items, alpha)))
     }
 
-    /// What the interval would shrink to with ever more such items.
-    pub(super) fn limit(&self, items: &Items) -> Interval {
-        tightest(self.pairs().map(|(below, above)| Interval::new(below.mean(items), above.mean(items))))
+    /// The means of each pair of enclosing numbers: what the interval would shrink to with ever more such items.
+    pub(super) fn ends(&self, items: &Items) -> Vec<[f64; 2]> {
+        self.pairs().map(|(below, above)| [below.mean(items), above.mean(items)]).collect()
+    }
+
+    /// By how much those means move if items get random factors of mean zero.
+    pub(super) fn end_steps(&self, items: &Items, factors: &[f64]) -> Vec<[f64; 2]> {
+        self.pairs().map(|(below, above)| [below.step(items, factors), above.step(items, factors)]).collect()
+    }
+
+    /// Half way between the numbers of the first pair, item by item.
+    pub(super) fn middles(&self) -> impl Iterator<Item = f64> {
+        self.below.values.iter().zip(&self.above().values).map(|(low, high)| f64::midpoint(*low, *high))
     }
 
     /// The weak prediction: u.
@@ -238,6 +256,21 @@ fn enclosed(below: &Values, above: &Values, items: &Items, alpha: f64) -> Interv
 fn tightest(mut intervals: impl Iterator<Item = Interval>) -> Interval {
     let first = intervals.next().unwrap_or(Interval::new(f64::NEG_INFINITY, f64::INFINITY));
     intervals.fold(first, Interval::and)
+}
+
+/// The standard error of the difference of two answers' losses, each half way between its ends; an answer that is not given costs
+/// nothing.
+pub(super) fn error_of_difference(a: Option<&Answer>, b: Option<&Answer>, items: &Items) -> f64 {
+    let middles = |answer: Option<&Answer>| match answer {
+        Some(answer) => answer.middles().collect(),
+        None => vec![0.0; items.len()],
+    };
+    let values = middles(a).iter().zip(middles(b)).map(|(x, y)| x - y).collect();
+    let difference = Values { values, range: NOTHING };
+    let (mean, weight) = (difference.mean(items), |i: usize| items.weights().map_or(1.0, |weights| weights[i]));
+    let all: f64 = (0..items.len()).map(weight).sum();
+    let squares = difference.values.iter().enumerate().map(|(i, x)| (weight(i) * (x - mean)).powi(2));
+    squares.sum::<f64>().sqrt() / all
 }
 
 /// The interval of the difference of two answers' losses, item by item: what is common to both cancels.

@@ -18,6 +18,7 @@ mod npmle;
 mod oracles;
 mod piles;
 mod row_losses;
+mod truths;
 mod within;
 
 use std::fmt;
@@ -27,7 +28,6 @@ use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::router::Mixture;
 use crate::simplex::dot;
-use crate::votes::Votes;
 pub(crate) use between::shrink_leaves;
 pub(crate) use by_row::RowEstimates;
 pub(crate) use enclosure::Enclosure;
@@ -38,6 +38,7 @@ pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 pub(crate) use piles::Piles;
 use piles::{Pile, distinct_votes};
 pub(crate) use row_losses::LabelLosses;
+pub(crate) use truths::{PossibleTruths, TruthLaw};
 pub(crate) use within::{Slopes, slopes_within};
 
 /// How the irreducible loss is estimated.
@@ -223,32 +224,6 @@ fn points_of(mixture: Mixture<'_>, moments: &Moments, shrinks: bool) -> Option<V
         }
     }
     Some(points)
-}
-
-/// What the true distributions behind a mixture's votes may be.
-#[derive(Debug)]
-pub(crate) struct Guesses(Moments);
-
-impl Guesses {
-    /// `None` if there are no rows.
-    pub(crate) fn of(mixture: Mixture<'_>) -> Option<Self> {
-        Moments::of(mixture).map(Self)
-    }
-
-    /// Writes what an item with these votes may be, by chance: c + λ²(ȳ − c) + λ√(1 − λ²)(ȳ′ − p̄). The centre c is the mean of
-    /// as many items drawn at random, ȳ′ of another one: so guesses vary as p* does, and their mean as far as it is unknown.
-    pub(crate) fn draw_into(&self, centre: &[f64], votes: Votes<'_>, other: Votes<'_>, out: &mut [f64]) {
-        let Self(moments) = self;
-        // Where pairs of labels do not say, half of the variance is taken for noise.
-        let square = if moments.identified { moments.factor(votes).powi(2) } else { 0.5 };
-        let by_chance = (square * (1.0 - square)).max(0.0).sqrt();
-        for (class, p) in out.iter_mut().enumerate() {
-            let (own, other) = (votes.mean(class) - centre[class], other.mean(class) - moments.mean[class]);
-            *p = (centre[class] + square * own + by_chance * other).max(0.0);
-        }
-        let sum: f64 = out.iter().sum();
-        out.iter_mut().for_each(|p| *p /= sum);
-    }
 }
 
 /// Σ_c p̄_c G(e_c): the irreducible loss if every item had but one possible label. A cost matrix may charge for it.

@@ -57,7 +57,8 @@ impl Law {
         Self { atoms, weights }
     }
 
-    fn of_two_classes(groups: &[(&[u32], f64)], mean: &[f64], steps: usize) -> Self {
+    /// The likeliest law of two classes, after so many steps of the maximisation.
+    pub(super) fn of_two_classes(groups: &[(&[u32], f64)], mean: &[f64], steps: usize) -> Self {
         let (atoms, start) = grid(groups, mean, |x| x, EVEN_SHARE);
         let weights = maximise(groups, &atoms, start, steps);
         Self { atoms, weights }

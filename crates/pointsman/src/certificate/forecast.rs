@@ -1,0 +1,379 @@
+//! What more items or more labels would do to one cell: draws of what its intervals may become.
+//!
+//! More items: every mean moves by a normal step, with the covariances that the present items show; the intervals shrink towards what
+//! few labels leave open, mostly with the square root of the number of items. More labels: true distributions are drawn that may be behind
+//! the votes, then labels from these, and the means of the items with those labels are taken.
+//!
+//! A cell is settled if in the end one action is certainly better than every other.
+
+use std::f64::consts::{PI, SQRT_2};
+
+use rand_distr::{Binomial, Distribution, StandardNormal};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+use statrs::function::erf::erfc;
+
+use super::items::Items;
+use super::statistics::{self, Answer};
+use super::usual::Usual;
+use super::{BAYES, CellCertificate, Rules};
+use crate::estimate::{PossibleTruths, TruthLaw};
+use crate::mix::mix;
+use crate::task::Task;
+
+/// Draws of what more items may show.
+const DRAWS_OF_ITEMS: usize = 200;
+
+/// How often the present items are taken to see how fast intervals shrink.
+const REPETITIONS: usize = 4;
+
+/// How much of what such repetitions show is taken for what new items will show.
+const BELIEVED_PART: f64 = 0.75;
+
+/// Draws of what more labels may show: fewer where there are many items.
+const DRAWS_OF_LABELS: usize = 32;
+const FEWEST_DRAWS_OF_LABELS: usize = 8;
+const ITEMS_DRAWN: usize = 100_000;
+
+/// Limits of a difference that are no further apart are one unbiased estimate.
+const UNBIASED: f64 = 1e-12;
+
+/// One cell as it is now, and how it may turn out.
+pub(super) struct Forecast<'a> {
+    rules: &'a Rules,
+    task: &'a Task,
+    items: Items,
+    /// The centroid that is served, if the router is recalibrated.
+    served: Option<Vec<f64>>,
+    answers: Vec<Answer>,
+    /// Per pair of actions, how far the upper end of the interval is above what it shrinks to.
+    reach: Vec<f64>,
+}
+
+impl<'a> Forecast<'a> {
+    /// `None` if the cell has no items that count.
+    pub(super) fn of(
+        rules: &'a Rules,
+        task: &'a Task,
+        items: Items,
+        served: Option<Vec<f64>>,
+        found: &CellCertificate,
+    ) -> Option<Self> {
+        if items.len() == 0 {
+            return None;
+        }
+        let answers = answers(rules, &items, served.as_deref());
+        let mut forecast = Self { rules, task, items, served, answers, reach: Vec::new() };
+        forecast.reach = forecast.reach(found, &forecast.ends_now());
+        Some(forecast)
+    }
+
+    pub(super) fn items(&self) -> &Items {
+        &self.items
+    }
+
+    fn ends_now(&self) -> Vec<Vec<[f64; 2]>> {
+        self.answers.iter().map(|answer| answer.ends(&self.items)).collect()
+    }
+
+    /// Per pair of actions a, b: the most that a can be dearer than b if the means are these.
+    fn highs(&self, ends: &[Vec<[f64; 2]>]) -> Vec<f64> {
+        let limits: Vec<[f64; 2]> = ends.iter().map(|ends| tightest(ends)).collect();
+        let actions = self.task.actions();
+        let limit = |answer: Option<usize>| answer.map_or([0.0; 2], |answer| limits[answer]);
+        let high = |pair: usize| {
+            let ((a, price), (b, other)) =
+                (self.rules.answer(self.task, pair / actions), self.rules.answer(self.task, pair % actions));
+            let high = match (a, b) {
+                _ if a == b => 0.0,
+                // Nobody does better than who knows the truth.
+                (Some(BAYES), Some(_)) => (limit(a)[1] - limit(b)[0]).min(0.0),
+                _ => limit(a)[1] - limit(b)[0],
+            };
+            high + price - other
+        };
+        (0..actions * actions).map(high).collect()
+    }
+
+    fn reach(&self, found: &CellCertificate, ends: &[Vec<[f64; 2]>]) -> Vec<f64> {
+        let actions = self.task.actions();
+        let reach = |(pair, high): (usize, f64)| {
+            (self.rules.gap(found, self.task, pair / actions, pair % actions).high - high).max(0.0)
+        };
+        self.highs(ends).into_iter().enumerate().map(reach).collect()
+    }
+
+    /// Per pair of actions, by how much one seems dearer than the other, half way between its ends.
+    pub(super) fn middles(&self) -> Vec<f64> {
+        middles(&self.highs(&self.ends_now()), self.task.actions())
+    }
+
+    /// Per pair of actions, the standard error of that.
+    pub(super) fn errors(&self) -> Vec<f64> {
+        standard_errors(self.rules, self.task, &self.items, &self.answers)
+    }
+
+    /// Draws of what ever more items would show: at least, at most and in between.
+    pub(super) fn steps(&self) -> Steps {
+        let mut random = Pcg64::seed_from_u64(0x57E9);
+        let mut factors = vec![0.0; self.items.len()];
+        let step = |_| {
+            factors.iter_mut().for_each(|factor| *factor = StandardNormal.sample(&mut random));
+            self.answers.iter().map(|answer| answer.end_steps(&self.items, &factors)).collect()
+        };
+        Steps {
+            now: self.ends_now(),
+            steps: (0..DRAWS_OF_ITEMS).map(step).collect(),
+            errors: self.errors(),
+            fast: self.fast_part_of_reach(),
+        }
+    }
+
+    /// The part of the reach that shrinks with the number of items and not with its square root: it stems from the range of the losses,
+    /// and shows when the present items are taken several times. Bets on values seen before are a little too good, so not all of it is believed.
+    fn fast_part_of_reach(&self) -> Vec<f64> {
+        let items = self.items.repeated(REPETITIONS);
+        let found = self.rules.certify(&items, self.served.as_ref().map(|served| Some(served.as_slice())));
+        let (part, root) = (1.0 / REPETITIONS as f64, (REPETITIONS as f64).sqrt().recip());
+        let later = self.reach(&found, &self.ends_now());
+        let fast = self.reach.iter().zip(later).map(|(now, later)| (root * now - later) / (root - part));
+        fast.zip(&self.reach).map(|(fast, now)| BELIEVED_PART * fast.clamp(0.0, *now)).collect()
+    }
+
+    /// What so many times the present items may show.
+    pub(super) fn with_items(&self, steps: &Steps, times: f64) -> Later {
+        // Part of the later items is the present ones.
+        let (step, shrink) = ((1.0 - 1.0 / times).max(0.0).sqrt(), times.sqrt().recip());
+        let moved = |(now, by): (&Vec<[f64; 2]>, &Vec<[f64; 2]>)| {
+            let ends = now.iter().zip(by).map(|(now, by)| [now[0] + step * by[0], now[1] + step * by[1]]);
+            ends.collect::<Vec<_>>()
+        };
+        let draw = |by: &Vec<Vec<[f64; 2]>>| self.highs(&steps.now.iter().zip(by).map(moved).collect::<Vec<_>>());
+        Later {
+            actions: self.task.actions(),
+            highs: steps.steps.iter().map(draw).collect(),
+            reach: self.reach.iter().zip(&steps.fast).map(|(now, fast)| shrink * (now - fast) + fast / times).collect(),
+            errors: steps.errors.iter().map(|error| shrink * error).collect(),
+            pulls: vec![0.0; self.reach.len()],
+        }
+    }
+
+    /// What so many more labels on each item may show. Draws of one `series` are independent of those of another.
+    pub(super) fn with_labels(&self, more: usize, series: u64) -> Option<Later> {
+        let truths = PossibleTruths::of(self.items.iter().map(|(_, votes)| votes), self.items.weights())?;
+        let draws = (ITEMS_DRAWN / self.items.len()).clamp(FEWEST_DRAWS_OF_LABELS, DRAWS_OF_LABELS);
+        let (mut highs, mut reach, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        for seed in 0..draws as u64 {
+            let mut random = Pcg64::seed_from_u64(mix(series, seed));
+            let law = truths.draw_law(&mut random);
+            let items = with_more_labels(&self.items, &law, more, &mut random);
+            let answers = answers(self.rules, &items, self.served.as_deref());
+            let ends: Vec<_> = answers.iter().map(|answer| answer.ends(&items)).collect();
+            highs.push(self.highs(&ends));
+            // How wide intervals are hardly depends on the draw.
+            if seed == 0 {
+                let found = self.rules.certify(&items, self.served.as_ref().map(|served| Some(served.as_slice())));
+                reach = self.reach(&found, &ends);
+                errors = standard_errors(self.rules, self.task, &items, &answers);
+            }
+        }
+        let pulls = vec![0.0; self.reach.len()];
+        Some(Later { actions: self.task.actions(), highs, reach, errors, pulls }.centred(&self.highs(&self.ends_now())))
+    }
+}
+
+/// Draws of where the means would go with ever more items, as steps from where they are now.
+pub(super) struct Steps {
+    now: Vec<Vec<[f64; 2]>>,
+    steps: Vec<Vec<Vec<[f64; 2]>>>,
+    errors: Vec<f64>,
+    /// Per pair of actions, the part of the reach that shrinks with the number of items.
+    fast: Vec<f64>,
+}
+
+/// What may be known of a cell later, in several draws.
+pub(super) struct Later {
+    actions: usize,
+    /// Per draw and pair of actions, the most that one can be dearer than the other, but for sampling errors.
+    highs: Vec<Vec<f64>>,
+    /// Per pair, how much further the upper end of the interval is.
+    reach: Vec<f64>,
+    /// Per pair, the standard error of the difference.
+    errors: Vec<f64>,
+    /// Per pair, which part of the way to what is usual the difference is expected to go.
+    pulls: Vec<f64>,
+}
+
+impl Later {
+    /// The same with the mean of the draws moved to the present difference where that has an unbiased estimate: no law of p* knows
+    /// better which way it will move.
+    fn centred(mut self, now: &[f64]) -> Self {
+        for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
+            let (there, back) = (a * self.actions + b, b * self.actions + a);
+            if (now[there] + now[back]).abs() <= UNBIASED {
+                let by = (now[there] - now[back]) / 2.0 - self.moments(there).0;
+                for highs in &mut self.highs {
+                    highs[there] += by;
+                    highs[back] -= by;
+                }
+            }
+        }
+        self
+    }
+
+    /// The same with differences drawn towards what is usual in other cells: those that look large are overestimated.
+    pub(super) fn shrunk(mut self, usual: &Usual) -> Self {
+        for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
+            let (there, back) = (a * self.actions + b, b * self.actions + a);
+            let (mean, step) = self.moments(there);
+            let [expected, variance] = usual.of_pair(a, b);
+            let spread = variance + self.errors[there].powi(2);
+            let pull = step / (step + spread);
+            (self.pulls[there], self.pulls[back]) = (pull, pull);
+            for highs in &mut self.highs {
+                let middle = (highs[there] - highs[back]) / 2.0;
+                let by = pull * (expected - mean) + ((1.0 - pull).sqrt() - 1.0) * (middle - mean);
+                highs[there] += by;
+                highs[back] -= by;
+            }
+        }
+        self
+    }
+
+    /// How often one action is certainly better than every other.
+    pub(super) fn chance(&self) -> f64 {
+        let certain = |highs: &[f64], a: usize| {
+            (0..self.actions).filter(|&b| b != a).all(|b| {
+                let pair = a * self.actions + b;
+                highs[pair] + self.reach[pair] <= 0.0
+            })
+        };
+        let settled = |highs: &&Vec<f64>| (0..self.actions).any(|a| certain(highs, a));
+        self.highs.iter().filter(settled).count() as f64 / self.highs.len() as f64
+    }
+
+    /// What is expected to be saved by then taking the action that seems best instead of `taken`. `ahead` is by how much each action
+    /// seems better than that now.
+    ///
+    /// Where the later estimate x of how far another action is ahead is positive, that action is taken; what it then saves is
+    /// expected to be x, drawn towards what is usual. Of several actions the one that promises most counts.
+    pub(super) fn gain(&self, taken: usize, ahead: &[f64], usual: &Usual) -> f64 {
+        let gain = |other: usize| {
+            let pair = taken * self.actions + other;
+            let ([expected, variance], error) = (usual.of_pair(taken, other), self.errors[pair]);
+            let mean = ahead[other] + self.pulls[pair] * (expected - ahead[other]);
+            let trust = variance / (variance + error * error);
+            let (share, sum) = positive_part(mean, self.moments(pair).1.sqrt());
+            trust * sum + (1.0 - trust) * expected * share
+        };
+        (0..self.actions).filter(|&other| other != taken).map(gain).fold(0.0, f64::max)
+    }
+
+    /// Mean and variance over the draws of the middle of a pair's difference.
+    fn moments(&self, pair: usize) -> (f64, f64) {
+        let back = pair % self.actions * self.actions + pair / self.actions;
+        let middles = || self.highs.iter().map(|highs| (highs[pair] - highs[back]) / 2.0);
+        let draws = self.highs.len() as f64;
+        let mean = middles().sum::<f64>() / draws;
+        (mean, middles().map(|x| (x - mean).powi(2)).sum::<f64>() / (draws - 1.0))
+    }
+}
+
+/// P(x > 0) and E max(0, x) for a normal x.
+fn positive_part(mean: f64, deviation: f64) -> (f64, f64) {
+    if deviation <= 0.0 {
+        return (f64::from(u8::from(mean > 0.0)), mean.max(0.0));
+    }
+    let z = mean / deviation;
+    let share = 0.5 * erfc(-z / SQRT_2);
+    (share, (mean * share + deviation * (-z * z / 2.0).exp() / (2.0 * PI).sqrt()).max(0.0))
+}
+
+/// What the items say about each answer. A centroid that is served is judged by the items it was made from: a forecast need not be sound.
+fn answers(rules: &Rules, items: &Items, served: Option<&[f64]>) -> Vec<Answer> {
+    let found = rules.answers(items, served.is_some()).into_iter();
+    let given = |answer: Option<Answer>| {
+        answer.unwrap_or_else(|| match served {
+            Some(served) => Answer::given(std::iter::repeat_n(served, items.len()), items, &rules.loss),
+            None => Answer::predict(items, &rules.loss),
+        })
+    };
+    found.map(given).collect()
+}
+
+/// What lies in all of several intervals; the first if nothing does.
+fn tightest(ends: &[[f64; 2]]) -> [f64; 2] {
+    let first = ends.first().copied().unwrap_or([0.0; 2]);
+    ends.iter().skip(1).fold(first, |[low, high], [other_low, other_high]| {
+        let both = [low.max(*other_low), high.min(*other_high)];
+        if both[0] <= both[1] { both } else { [low, high] }
+    })
+}
+
+fn middles(highs: &[f64], actions: usize) -> Vec<f64> {
+    (0..highs.len()).map(|pair| (highs[pair] - highs[pair % actions * actions + pair / actions]) / 2.0).collect()
+}
+
+/// Per pair of actions, the standard error of their difference.
+fn standard_errors(rules: &Rules, task: &Task, items: &Items, answers: &[Answer]) -> Vec<f64> {
+    let actions = task.actions();
+    let error = |pair: usize| {
+        let of = |action: usize| rules.answer(task, action).0.map(|answer| &answers[answer]);
+        statistics::error_of_difference(of(pair / actions), of(pair % actions), items)
+    };
+    (0..actions * actions).map(error).collect()
+}
+
+/// The items with more labels, drawn from what they may be.
+fn with_more_labels(items: &Items, law: &TruthLaw<'_>, more: usize, random: &mut Pcg64) -> Items {
+    let mut truth = vec![0.0; items.classes];
+    let mut votes = Vec::with_capacity(items.len() * items.classes);
+    for item in 0..items.len() {
+        law.draw_into(item, random, &mut truth);
+        let (mut labels, mut left) = (more as u64, 1.0);
+        for (class, (&count, &p)) in items.votes(item).counts().iter().zip(&truth).enumerate() {
+            let share = if class + 1 == items.classes { 1.0 } else { (p / left).clamp(0.0, 1.0) };
+            let of_class = Binomial::new(labels, share).map_or(0, |binomial| binomial.sample(random));
+            votes.push(count.saturating_add(of_class as u32));
+            labels -= of_class;
+            left = (left - p).max(f64::MIN_POSITIVE);
+        }
+    }
+    items.with_votes(votes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positive_parts_are_those_of_the_integral() {
+        assert_eq!((positive_part(0.3, 0.0), positive_part(-0.3, 0.0)), ((1.0, 0.3), (0.0, 0.0)));
+        for (mean, deviation) in [(-0.05, 0.08), (0.02, 0.01), (0.0, 1.0)] {
+            let density = |x: f64| (-((x - mean) / deviation).powi(2) / 2.0).exp() / (deviation * (2.0 * PI).sqrt());
+            let width = 1e-5 * (f64::abs(mean) + 8.0 * deviation);
+            let points = || (0..100_000).map(|i| (f64::from(i) + 0.5) * width);
+            let (share, sum) = positive_part(mean, deviation);
+            assert!((share - points().map(|x| density(x) * width).sum::<f64>()).abs() < 1e-6);
+            assert!((sum - points().map(|x| x * density(x) * width).sum::<f64>()).abs() < 1e-6);
+        }
+    }
+
+    /// One action is certain only if it beats every other one, and draws near zero go towards what is usual.
+    #[test]
+    fn cells_are_settled_by_an_action_that_beats_all_others() {
+        // Of three actions the first beats the second, but not the third.
+        let highs = vec![0.0, -0.2, 0.1, 0.3, 0.0, 0.4, 0.1, 0.3, 0.0];
+        let later = |reach: f64, highs: &[f64]| Later {
+            actions: 3,
+            highs: vec![highs.to_vec(); 4],
+            reach: vec![reach; 9],
+            errors: vec![0.0; 9],
+            pulls: vec![0.0; 9],
+        };
+        assert_eq!(later(0.0, &highs).chance(), 0.0);
+        let mut beaten = highs.clone();
+        beaten[2] = -0.1;
+        assert_eq!((later(0.05, &beaten).chance(), later(0.15, &beaten).chance()), (1.0, 0.0));
+    }
+}
