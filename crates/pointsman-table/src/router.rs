@@ -8,7 +8,8 @@
 //! | `features` | f64, rows × features | only the features the cells need |
 //! | `oracle.<name>` | f64, rows × classes | another model's predictions |
 //! | `axis.<i>.edges` | f64 | inner edges of the i-th factor of the partition; of all classes in order for `top-class` |
-//! | `axis.<i>.counts` | u32, classes | how many of them each class has (`top-class`) |
+//! | `axis.<i>.counts` | u32, classes | how many of them each class has (`top-class`), or each group of classes (`pooled`) |
+//! | `axis.0.groups` | u32, classes | the group of each class (`pooled`) |
 //! | `axis.<i>.levels` | f32, levels × classes | the distinct predictions (`level-sets`) |
 //! | `backoff.edges` | f64 | edges of the confidence over all classes |
 //! | `trees.roots` | u32, trees | the first node of each tree (`tree`, `forest`, `honest-forest`) |
@@ -23,7 +24,7 @@
 //! The one metadata key `pointsman` holds JSON: the format's version, the classes, the partition, the names of
 //! the features, whether centroids are served, the seed of a forest, and the SHA-256 of everything else. Rows are stored in order
 //! of cell; which cell each is in is found anew from its prediction when the file is read, so it cannot be wrong. So are the
-//! leaves of a forest's trees, and its cells. Files with scores have version 3, others with trees
+//! leaves of a forest's trees, and its cells. Files with scores or groups have version 3, others with trees
 //! version 2, all others version 1.
 
 use std::fmt::Write as _;
@@ -43,7 +44,7 @@ use crate::input::read_all;
 const VERSION: u32 = 3;
 
 /// The arrays that need a version, newest first; a router without any of them has version 1.
-const NEEDS: [(&str, u32); 2] = [("trees.scores", VERSION), ("trees.roots", 2)];
+const NEEDS: [(&str, u32); 3] = [("axis.0.groups", VERSION), ("trees.scores", VERSION), ("trees.roots", 2)];
 
 /// The oldest version that can hold a file's arrays: the one it has.
 fn version_of(has: impl Fn(&str) -> bool) -> u32 {
@@ -249,11 +250,10 @@ impl Tensors {
         for (i, axis) in cells.axes().iter().enumerate() {
             let edges = format!("axis.{i}.edges");
             match axis {
-                Axis::TopClass { edges: by_class, .. } => {
-                    let all: Vec<f64> = by_class.iter().flat_map(|edges| edges.values()).copied().collect();
-                    self.reals(&edges, vec![all.len()], &all);
-                    let counts: Vec<u32> = by_class.iter().map(|edges| edges.values().len() as u32).collect();
-                    self.counts(&format!("axis.{i}.counts"), vec![counts.len()], &counts);
+                Axis::TopClass { edges, .. } => self.edges(i, edges),
+                Axis::Pooled { groups, edges, .. } => {
+                    self.edges(i, edges);
+                    self.counts(&format!("axis.{i}.groups"), vec![groups.len()], groups);
                 }
                 Axis::Confidence { edges: e } | Axis::Feature { edges: e, .. } => {
                     self.reals(&edges, vec![e.values().len()], e.values());
@@ -282,6 +282,14 @@ impl Tensors {
             self.reals("backoff.edges", vec![edges.values().len()], edges.values());
         }
         Ok(seed)
+    }
+
+    /// Edges of several classes or groups of them, one after the other, and how many each has.
+    fn edges(&mut self, axis: usize, edges: &[Edges]) {
+        let all: Vec<f64> = edges.iter().flat_map(|edges| edges.values()).copied().collect();
+        self.reals(&format!("axis.{axis}.edges"), vec![all.len()], &all);
+        let counts: Vec<u32> = edges.iter().map(|edges| edges.values().len() as u32).collect();
+        self.counts(&format!("axis.{axis}.counts"), vec![counts.len()], &counts);
     }
 
     pub(crate) fn words(&mut self, name: &str, values: &[u64]) {
@@ -424,26 +432,31 @@ impl Reader<'_> {
         Ok(table)
     }
 
+    /// Confidence edges of several classes or groups of them.
+    fn edges(&self, axis: usize) -> Parsed<Vec<Edges>> {
+        let name = format!("axis.{axis}.edges");
+        let (mut all, counts) = (self.reals(&name, None)?, self.counts(&format!("axis.{axis}.counts"), None)?);
+        let mut edges = Vec::with_capacity(counts.len());
+        for count in counts {
+            let count = count as usize;
+            if count > all.len() {
+                return Err(format!("{name} is shorter than its counts say"));
+            }
+            let rest = all.split_off(count);
+            edges.push(Edges::of_confidence(std::mem::replace(&mut all, rest)).map_err(|e| e.to_string())?);
+        }
+        if !all.is_empty() {
+            return Err(format!("{name} is longer than its counts say"));
+        }
+        Ok(edges)
+    }
+
     fn axis(&self, i: usize, factor: &Factor, classes: usize, features: &[String]) -> Parsed<Axis> {
         let name = format!("axis.{i}.edges");
         let text = |e: pointsman::Error| e.to_string();
         Ok(match factor {
-            Factor::TopClass { .. } => {
-                let (mut all, counts) = (self.reals(&name, None)?, self.counts(&format!("axis.{i}.counts"), None)?);
-                let mut edges = Vec::with_capacity(counts.len());
-                for count in counts {
-                    let count = count as usize;
-                    if count > all.len() {
-                        return Err(format!("{name} is shorter than its counts say"));
-                    }
-                    let rest = all.split_off(count);
-                    edges.push(Edges::of_confidence(std::mem::replace(&mut all, rest)).map_err(text)?);
-                }
-                if !all.is_empty() {
-                    return Err(format!("{name} is longer than its counts say"));
-                }
-                Axis::top_class(edges)
-            }
+            Factor::TopClass { .. } => Axis::top_class(self.edges(i)?),
+            Factor::Pooled => Axis::pooled(self.counts(&format!("axis.{i}.groups"), None)?, self.edges(i)?),
             Factor::Confidence { .. } => {
                 Axis::Confidence { edges: Edges::of_confidence(self.reals(&name, None)?).map_err(text)? }
             }

@@ -530,6 +530,7 @@ fn fits(partition: &Partition, cells: &Cells, backoff: &Cells, classes: usize) -
         (Factor::TopClass { .. }, Axis::TopClass { .. })
         | (Factor::Confidence { .. }, Axis::Confidence { .. })
         | (Factor::LevelSets, Axis::LevelSets { .. })
+        | (Factor::Pooled, Axis::Pooled { .. })
         | (Factor::Tree, Axis::Tree { .. }) => true,
         (Factor::Feature { name, .. }, Axis::Feature { name: other, .. }) => name == other,
         (Factor::HonestForest { trees }, Axis::HonestForest { forest }) => *trees == forest.scorer().trees().count(),

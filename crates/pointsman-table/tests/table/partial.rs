@@ -26,6 +26,7 @@ fn every_part_comes_back_as_it_was() {
         "confidence:3*features:x_age=2",
         "tree",
         "honest-forest:3",
+        "pooled",
     ] {
         for capped in [false, true] {
             let part = part(partition, capped);

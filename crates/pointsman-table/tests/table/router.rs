@@ -31,7 +31,8 @@ pub(crate) fn table(order: impl Fn(usize) -> usize) -> Table {
         .unwrap()
 }
 
-const PARTITIONS: [&str; 9] = [
+const PARTITIONS: [&str; 10] = [
+    "pooled",
     "top-class:5",
     "confidence:7",
     "level-sets",
@@ -85,15 +86,15 @@ fn row_order_and_tasks_leave_the_bytes_alone() {
 }
 
 #[test]
-fn only_routers_with_trees_need_a_newer_program() {
+fn only_routers_with_trees_or_groups_need_a_newer_program() {
     let version = |partition: &str| {
         let bytes = bytes_of(&router(partition));
         let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
         let header: Value = serde_json::from_str(&metadata.metadata().as_ref().unwrap()["pointsman"]).unwrap();
         (header["version"].as_u64().unwrap(), header.get("seed").is_some())
     };
-    let versions = ["top-class:5", "tree", "forest:5", "honest-forest:5"].map(version);
-    assert_eq!(versions, [(1, false), (2, false), (2, true), (3, false)]);
+    let versions = ["top-class:5", "tree", "forest:5", "honest-forest:5", "pooled"].map(version);
+    assert_eq!(versions, [(1, false), (2, false), (2, true), (3, false), (3, false)]);
 }
 
 #[test]

@@ -155,8 +155,8 @@ impl Router {
             exact,
             irreducible_gap: entropy_met - entropy,
         };
-        // The leaves of a tree are decided by more than their own mixtures.
-        let by_mixture = !matches!(self.cells().axes(), [Axis::Tree { .. }]);
+        // The leaves of a tree, and pooled cells, are decided by more than their own mixtures.
+        let by_mixture = !matches!(self.cells().axes(), [Axis::Tree { .. } | Axis::Pooled { .. }]);
         let epsilon = if self.is_recalibrated() && exact && by_mixture {
             let points = estimate::points(stored, loss, policy.task().chosen_estimator());
             points.map(|points| Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance)).transpose()?

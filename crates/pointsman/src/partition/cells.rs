@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -14,6 +15,15 @@ use crate::error::{Error, Result};
 use crate::forest::{Forest, HonestForest, Trees, inputs};
 use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
+
+/// A top class has pooled cells of its own if it has so many rows; the others share theirs.
+const OWN_CELLS: usize = 90;
+
+/// The rows that a pooled cell should have: enough not to be sparse.
+const ROWS_PER_POOLED_CELL: usize = 30;
+
+/// The most pooled cells of one group of classes. Twice as many lower costs by 0.0001 to 0.001 and certify less.
+const MAX_POOLED_BINS: usize = 12;
 
 /// The number of a cell, from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +74,15 @@ pub enum Axis {
         slot: usize,
         /// The edges.
         edges: Edges,
+    },
+    /// Confidence edges of groups of top classes: a class with enough rows is a group of its own, all others are one together.
+    Pooled {
+        /// The group of each class.
+        groups: Vec<u32>,
+        /// One set of edges per group.
+        edges: Vec<Edges>,
+        /// The first cell of each group.
+        first: Vec<u32>,
     },
     /// The leaves of one tree.
     Tree {
@@ -121,6 +140,17 @@ impl Cells {
             let fits = match axis {
                 Axis::TopClass { edges, first } => edges.len() == classes && *first == first_cells(edges),
                 Axis::Confidence { .. } => true,
+                Axis::Pooled { groups, edges, first } => {
+                    let mut classes_of = vec![0_usize; edges.len()];
+                    let known = groups
+                        .iter()
+                        .all(|&group| classes_of.get_mut(group as usize).map(|count| *count += 1).is_some());
+                    axes.len() == 1
+                        && groups.len() == classes
+                        && known
+                        && classes_of.iter().all(|&count| count > 0)
+                        && *first == first_cells(edges)
+                }
                 Axis::LevelSets { levels, classes: width } => {
                     *width == classes
                         && levels.len().is_multiple_of(classes)
@@ -200,6 +230,17 @@ impl Cells {
         }
     }
 
+    /// The cells of each group of classes, in order of confidence, if their losses are pooled.
+    pub(crate) fn pooled_groups(&self) -> Option<Vec<Range<usize>>> {
+        match self.axes.as_slice() {
+            [Axis::Pooled { edges, first, .. }] => {
+                let group = |(edges, &first): (&Edges, &u32)| first as usize..first as usize + edges.bins();
+                Some(edges.iter().zip(first).map(group).collect())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether many trees find these cells, which many queries together pass faster than one by one.
     pub(crate) fn has_trees(&self) -> bool {
         matches!(self.axes.as_slice(), [Axis::Forest { .. } | Axis::HonestForest { .. }])
@@ -252,6 +293,9 @@ impl Cells {
         self.axes.iter().map(move |axis| match axis {
             Axis::TopClass { edges, .. } => edges[peak.class as usize].contains(f64::from(peak.key())),
             Axis::Confidence { edges } => edges.contains(f64::from(peak.key())),
+            Axis::Pooled { groups, edges, .. } => {
+                edges[groups[peak.class as usize] as usize].contains(f64::from(peak.key()))
+            }
             Axis::Feature { slot, edges, .. } => edges.contains(features[*slot]),
             // Thresholds of trees lie between values, and are not taken from the rows that are kept.
             Axis::LevelSets { .. } | Axis::Tree { .. } | Axis::Forest { .. } | Axis::HonestForest { .. } => false,
@@ -293,6 +337,7 @@ impl Axis {
                 let confidences = table.peaks().iter().map(|peak| peak.confidence);
                 Self::Confidence { edges: Edges::quantiles(confidences, *bins, single) }
             }
+            Factor::Pooled => Self::fit_pooled(table),
             Factor::LevelSets => {
                 let classes = table.classes().len();
                 let mut rows: Vec<Vec<f32>> = (0..table.rows())
@@ -330,11 +375,42 @@ impl Axis {
         Self::TopClass { edges, first }
     }
 
+    /// Groups of classes with edges of their own: a class with [`OWN_CELLS`] rows by itself, all others together.
+    fn fit_pooled(table: &Table) -> Self {
+        let mut counts = vec![0_usize; table.classes().len()];
+        table.peaks().iter().for_each(|peak| counts[peak.class as usize] += 1);
+        let mut confidences: Vec<Vec<f64>> = Vec::new();
+        let (mut groups, mut others) = (Vec::with_capacity(counts.len()), None);
+        for &count in &counts {
+            let new = confidences.len() as u32;
+            let group = if count >= OWN_CELLS { new } else { *others.get_or_insert(new) };
+            if group == new {
+                confidences.push(Vec::new());
+            }
+            groups.push(group);
+        }
+        for peak in table.peaks() {
+            confidences[groups[peak.class as usize] as usize].push(peak.confidence);
+        }
+        let quantiles = |values: Vec<f64>| {
+            let bins = (values.len() / ROWS_PER_POOLED_CELL).clamp(1, MAX_POOLED_BINS);
+            Edges::quantiles(values.iter().copied(), bins, single)
+        };
+        Self::pooled(groups, confidences.into_par_iter().map(quantiles).collect())
+    }
+
+    /// A pooled axis from the group of each class and one set of edges per group.
+    #[must_use]
+    pub fn pooled(groups: Vec<u32>, edges: Vec<Edges>) -> Self {
+        let first = first_cells(&edges);
+        Self::Pooled { groups, edges, first }
+    }
+
     /// How many bins there are along this axis.
     #[must_use]
     pub fn bins(&self) -> usize {
         match self {
-            Self::TopClass { edges, .. } => edges.iter().map(Edges::bins).sum(),
+            Self::TopClass { edges, .. } | Self::Pooled { edges, .. } => edges.iter().map(Edges::bins).sum(),
             Self::Confidence { edges } | Self::Feature { edges, .. } => edges.bins(),
             Self::LevelSets { levels, classes } => levels.len() / classes + 1,
             Self::Tree { trees } => trees.leaves(),
@@ -351,6 +427,10 @@ impl Axis {
                 first[class] as usize + edges[class].bin(f64::from(peak.key()))
             }
             Self::Confidence { edges } => edges.bin(f64::from(peak.key())),
+            Self::Pooled { groups, edges, first } => {
+                let group = groups[peak.class as usize] as usize;
+                first[group] as usize + edges[group].bin(f64::from(peak.key()))
+            }
             Self::LevelSets { levels, classes } => find_level(levels, *classes, row),
             Self::Feature { slot, edges, .. } => edges.bin(features[*slot]),
             Self::Tree { trees } => {
@@ -365,9 +445,9 @@ impl Axis {
 
     fn confidence(&self, bin: usize) -> [Option<f64>; 2] {
         match self {
-            Self::TopClass { edges, first } => {
-                let class = first.partition_point(|&f| f as usize <= bin).saturating_sub(1);
-                edges[class].around(bin - first[class] as usize)
+            Self::TopClass { edges, first } | Self::Pooled { edges, first, .. } => {
+                let part = first.partition_point(|&f| f as usize <= bin).saturating_sub(1);
+                edges[part].around(bin - first[part] as usize)
             }
             Self::Confidence { edges } => edges.around(bin),
             Self::LevelSets { levels, classes } => {
@@ -389,6 +469,16 @@ impl Axis {
                 range(&classes[class], &edges[class], bin - first[class] as usize)
             }
             Self::Confidence { edges } => range("confidence", edges, bin),
+            Self::Pooled { groups, edges, first } => {
+                let group = first.partition_point(|&f| f as usize <= bin).saturating_sub(1);
+                let mut own = groups.iter().zip(classes).filter(|(other, _)| **other as usize == group);
+                let what = match (own.next(), own.next()) {
+                    (Some((_, class)), None) => class.as_str(),
+                    _ if edges.len() == 1 => "confidence",
+                    _ => "other classes",
+                };
+                range(what, &edges[group], bin - first[group] as usize)
+            }
             Self::Feature { name, edges, .. } => range(&format!("x_{name}"), edges, bin),
             Self::LevelSets { levels, classes: width } => match levels.chunks_exact(*width).nth(bin) {
                 Some(level) => {

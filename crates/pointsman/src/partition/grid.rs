@@ -33,6 +33,9 @@ impl Grid {
             _ if classes > MAX_CLASSES => return None,
             [Axis::TopClass { edges, first }] => (edges.iter().collect(), first.clone()),
             [Axis::Confidence { edges }] => (vec![edges; classes], vec![0; classes]),
+            [Axis::Pooled { groups, edges, first }] => {
+                groups.iter().map(|&group| (&edges[group as usize], first[group as usize])).unzip()
+            }
             _ => return None,
         };
         match edges.iter().map(|edges| edges.keys().len()).max() {

@@ -39,6 +39,7 @@ pub(crate) const TREES: usize = 200;
 /// | `confidence:B` | `B` quantiles of the confidence, whatever the class |
 /// | `level-sets` | one cell for each distinct prediction |
 /// | `features:x_a=10,x_b=4` | quantiles of each named feature, crossed |
+/// | `pooled` | bins of about 30 rows by confidence, and by top class where rows suffice; their losses are drawn towards those of neighbours |
 /// | `tree` | the leaves of one tree grown on half of the rows, filled by the other half |
 /// | `honest-forest:T` | up to 25 cells of what `T` trees grown on half of the rows expect, filled by the other half |
 /// | `forest:T` | bins of the reducible Brier loss that `T` trees expect; costs are each query's own |
@@ -80,6 +81,8 @@ pub enum Factor {
         /// How many.
         bins: usize,
     },
+    /// Bins of the confidence, of each top class with enough rows, whose losses are drawn towards those of neighbours.
+    Pooled,
     /// The leaves of one honest tree.
     Tree,
     /// Many trees.
@@ -101,6 +104,11 @@ impl Factor {
     #[must_use]
     pub fn learns(&self) -> bool {
         matches!(self, Self::Tree | Self::Forest { .. } | Self::HonestForest { .. } | Self::Auto)
+    }
+
+    /// Whether it finds its own cells and cannot be part of a product.
+    fn stands_alone(&self) -> bool {
+        self.learns() || *self == Self::Pooled
     }
 }
 
@@ -127,6 +135,13 @@ impl Partition {
     #[must_use]
     pub fn features<S: Into<String>>(features: impl IntoIterator<Item = (S, usize)>) -> Self {
         Self { factors: features.into_iter().map(|(name, bins)| Factor::Feature { name: name.into(), bins }).collect() }
+    }
+
+    /// Many bins of the confidence, of each top class with enough rows, whose losses are drawn towards those of neighbouring
+    /// bins by empirical Bayes.
+    #[must_use]
+    pub fn pooled() -> Self {
+        Self { factors: vec![Factor::Pooled] }
     }
 
     /// The leaves of one honest tree.
@@ -170,9 +185,10 @@ impl Partition {
         if self.factors.is_empty() {
             return Err(Error::Partition("the partition has no factors: try top-class:10".into()));
         }
-        if let Some(learns) = self.factors.iter().find(|factor| factor.learns() && self.factors.len() > 1) {
+        if let Some(alone) = self.factors.iter().find(|factor| factor.stands_alone() && self.factors.len() > 1) {
+            let more = if alone.learns() { "; it may use every feature" } else { "" };
             return Err(Error::Partition(format!(
-                "partition {self}: {learns} finds its own cells and cannot be part of a product; it may use every feature"
+                "partition {self}: {alone} finds its own cells and cannot be part of a product{more}"
             )));
         }
         for (i, factor) in self.factors.iter().enumerate() {
@@ -229,6 +245,7 @@ impl FromStr for Partition {
                 "top-class" => factors.push(Factor::TopClass { bins: bins(argument)? }),
                 "confidence" => factors.push(Factor::Confidence { bins: bins(argument)? }),
                 "level-sets" if argument.is_none() => factors.push(Factor::LevelSets),
+                "pooled" if argument.is_none() => factors.push(Factor::Pooled),
                 "tree" if argument.is_none() => factors.push(Factor::Tree),
                 "auto" if argument.is_none() => factors.push(Factor::Auto),
                 "forest" | "honest-forest" => match argument.map_or(Ok(TREES), |count| count.trim().parse()) {
@@ -257,7 +274,7 @@ impl FromStr for Partition {
                 _ => {
                     return Err(Error::Partition(format!(
                         "unknown partition {part:?}: use top-class:B, confidence:B, level-sets or \
-                         features:x_a=B,x_b=B, joined by * for products; or tree, honest-forest:T, forest:T or auto"
+                         features:x_a=B,x_b=B, joined by * for products; or pooled, tree, honest-forest:T, forest:T or auto"
                     )));
                 }
             }
@@ -275,6 +292,7 @@ impl fmt::Display for Factor {
             Self::Confidence { bins } => write!(f, "confidence:{bins}"),
             Self::LevelSets => write!(f, "level-sets"),
             Self::Feature { name, bins } => write!(f, "features:x_{name}={bins}"),
+            Self::Pooled => write!(f, "pooled"),
             Self::Tree => write!(f, "tree"),
             Self::Forest { trees } => write!(f, "forest:{trees}"),
             Self::HonestForest { trees } => write!(f, "honest-forest:{trees}"),
@@ -309,6 +327,7 @@ mod tests {
             "level-sets",
             "features:x_a=10,x_b=4",
             "confidence:5*features:x_a=2",
+            "pooled",
             "tree",
             "forest:7",
             "honest-forest:7",
@@ -335,6 +354,8 @@ mod tests {
             "forest:5*tree",
             "tree*top-class:3",
             "auto:1",
+            "pooled:3",
+            "pooled*top-class:3",
             "tree:2",
             "top-class:0",
             "top-class:x",

@@ -29,6 +29,7 @@ impl<'a> Valuation<'a> {
         if let [Axis::Tree { .. }] = self.router.cells().axes() {
             estimate::shrink_leaves(&mut cells, mixtures, self.loss, self.router.is_recalibrated(), self.oracles);
         }
+        estimate::pool_cells(self.router, &mut cells, mixtures, self.loss, self.oracles);
         cells
     }
 

@@ -1,6 +1,6 @@
 //! From a table to a router, also by partitions that learn.
 
-use super::{BACKOFF_BINS, Router, cells_of, label_free};
+use super::{BACKOFF_BINS, Router, SPARSE, cells_of, label_free};
 use crate::error::{Error, Result};
 use crate::forest::{self, Halves, HonestForest, Learned};
 use crate::partition::{Axis, Cells, Factor, Partition, TREES};
@@ -90,6 +90,7 @@ impl Router {
             factors => {
                 let bins = factors.iter().find_map(|factor| match factor {
                     Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
+                    Factor::Pooled => Some((table.rows() / SPARSE).max(1)),
                     _ => None,
                 });
                 let (cells, backoff) = rayon::join(

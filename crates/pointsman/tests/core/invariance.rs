@@ -50,8 +50,8 @@ impl Rows {
     }
 }
 
-const PARTITIONS: [&str; 5] =
-    ["top-class:10", "confidence:30", "level-sets", "features:x_a=5,x_b=3", "top-class:3*features:x_b=2"];
+const PARTITIONS: [&str; 6] =
+    ["pooled", "top-class:10", "confidence:30", "level-sets", "features:x_a=5,x_b=3", "top-class:3*features:x_b=2"];
 
 fn tasks() -> Vec<Task> {
     let task = |loss: Loss| {
@@ -130,7 +130,7 @@ fn the_number_of_threads_does_not_matter() {
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let router = Router::calibrate(&table, &PARTITIONS[4].parse().unwrap()).unwrap();
+            let router = Router::calibrate(&table, &PARTITIONS[5].parse().unwrap()).unwrap();
             let task = &tasks()[1];
             let policy = router.policy(task).unwrap();
             let replay = policy.replay(&table).unwrap();

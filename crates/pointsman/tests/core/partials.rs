@@ -55,8 +55,8 @@ fn part(like: &Router, cap: Option<Cap>, shard: &(Table, Vec<u64>)) -> Partial {
     part
 }
 
-const PARTITIONS: [&str; 6] =
-    ["top-class:4", "confidence:7", "level-sets", "top-class:2*features:x_a=3", "tree", "honest-forest:4"];
+const PARTITIONS: [&str; 7] =
+    ["top-class:4", "confidence:7", "level-sets", "top-class:2*features:x_a=3", "pooled", "tree", "honest-forest:4"];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]

@@ -1,0 +1,354 @@
+//! Pooled cells: what few rows say is drawn towards their neighbours in confidence, then towards all rows.
+//!
+//! Each loss is a number per row whose mean over a cell is the cell's estimate. Over all classes together it is modelled as
+//!
+//!   slope · (what the prediction expects to lose) + θ(confidence) + noise,
+//!
+//! with one θ per bin of the confidence, a random walk from bin to bin. The size of its steps is the likeliest one (empirical Bayes); steps of zero make
+//! θ the mean of all rows, large ones leave each bin to itself. What a class differs by from all classes at the same confidence is
+//! another such walk, which starts near zero; again the likeliest sizes are taken, so that classes are told apart as far as
+//! their rows do so. Since all bins share one variance of the noise, the mean over all rows stays what it was.
+
+use std::ops::Range;
+
+use super::oracles::RowLosses;
+use super::{Decomposition, certain_loss};
+use crate::loss::Loss;
+use crate::router::{Mixture, Router};
+use crate::simplex::dot;
+
+/// Sizes of steps that are tried, as powers of two of the variance of a bin's mean.
+const STEPS: Range<i32> = -14..7;
+
+/// Sizes of what classes differ by that are tried, as powers of four of the variance of a cell's mean.
+const OFFSETS: Range<i32> = -4..6;
+
+/// The variance of a start that is not known, in those of the values.
+const UNKNOWN: f64 = 1e6;
+
+/// A gain in log-likelihood below this is rounding: the smaller size is taken.
+const ROUNDING: f64 = 1e-9;
+
+/// Draws the losses of a router's pooled cells together: the total loss, the irreducible loss where it is known, and that of each
+/// measured oracle, each by how much it varies itself. Panels are drawn as the irreducible loss is, so that they stay above it.
+/// `mixtures` are the rows of the cells, or some of them: the others do not count.
+pub(crate) fn pool_cells(
+    router: &Router,
+    cells: &mut [Option<Decomposition>],
+    mixtures: &[Mixture<'_>],
+    loss: &Loss,
+    oracles: &RowLosses,
+) {
+    let Some(groups) = router.cells().pooled_groups() else { return };
+    let Some(count) = cells.iter().flatten().next().map(|cell| cell.oracles.len()) else { return };
+    let rows = Rows::of(router, cells, mixtures, loss);
+    let design = Design::of(router, mixtures, groups, rows.expected);
+    let (totals, _) = design.pool(&rows.total, None);
+    let (irreducible, sizes) = design.pool(&rows.irreducible, None);
+    let pooled: Vec<[Vec<f64>; 2]> = (0..count)
+        .map(|place| match oracles.measured(place) {
+            Some(losses) => {
+                let counted =
+                    losses.iter().zip(&rows.total).map(|(&loss, total)| if total.is_nan() { f64::NAN } else { loss });
+                let (pooled, _) = design.pool(&counted.collect::<Vec<_>>(), None);
+                [pooled.clone(), pooled]
+            }
+            None => [0, 1].map(|end| {
+                let of_cell = |cell: &Option<Decomposition>| cell.as_ref().map_or(f64::NAN, |d| d.oracles[place][end]);
+                design.pool(&design.spread(&cells.iter().map(of_cell).collect::<Vec<_>>()), Some(sizes)).0
+            }),
+        })
+        .collect();
+    for (cell, estimate) in cells.iter_mut().enumerate() {
+        let Some(estimate) = estimate else { continue };
+        estimate.total = totals[cell];
+        if estimate.is_known() && irreducible[cell].is_finite() {
+            let least = certain_loss(loss, &estimate.centroid);
+            estimate.irreducible_low = irreducible[cell].max(least);
+            estimate.irreducible_high = estimate.irreducible_low;
+        }
+        for (ends, pooled) in estimate.oracles.iter_mut().zip(&pooled) {
+            // What is only bounded is not drawn towards what is known elsewhere, nor the other way round.
+            if ends[0] == ends[1] {
+                ends.iter_mut().zip(pooled).for_each(|(end, pooled)| *end = pooled[cell]);
+            }
+        }
+    }
+}
+
+/// Numbers per row of the router, in its order; not numbers for rows that do not count.
+struct Rows {
+    /// What the prediction itself expects to lose.
+    expected: Vec<f64>,
+    total: Vec<f64>,
+    /// Numbers whose mean over a cell is the cell's irreducible loss and whose variance is about that of the estimate times the rows.
+    irreducible: Vec<f64>,
+}
+
+impl Rows {
+    /// The irreducible loss of a cell is not a mean over its rows, except under the Brier loss, where it is that of their
+    /// disagreements. Under other losses it is as noisy as these, in proportion to its size.
+    fn of(router: &Router, cells: &[Option<Decomposition>], mixtures: &[Mixture<'_>], loss: &Loss) -> Self {
+        let blank = || vec![f64::NAN; router.rows().rows()];
+        let mut all = Self { expected: blank(), total: blank(), irreducible: blank() };
+        let known: Vec<Option<f64>> =
+            cells.iter().map(|cell| cell.as_ref().and_then(Decomposition::irreducible)).collect();
+        let disagreements: Vec<Mean> = mixtures.iter().map(|mixture| disagreement(*mixture)).collect();
+        let (mut noise, mut irreducible) = (0.0, 0.0);
+        for ((known, own), mixture) in known.iter().zip(&disagreements).zip(mixtures) {
+            let weight: f64 = mixture.rows().map(|row| mixture.table().weight(row)).sum();
+            if let Some(known) = known.filter(|_| own.rows > 0.0) {
+                noise += weight * own.value;
+                irreducible += weight * known;
+            }
+        }
+        let ratio = if noise > 0.0 { irreducible / noise } else { 0.0 };
+        let classes = router.classes().len();
+        let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        for (cell, mixture) in mixtures.iter().enumerate() {
+            let Some(estimate) = &cells[cell] else { continue };
+            for row in mixture.rows() {
+                mixture.table().dist_into(row, &mut point);
+                all.expected[row] = loss.entropy(&point);
+                loss.losses_into(if router.is_recalibrated() { &estimate.centroid } else { &point }, &mut losses);
+                mixture.votes(row).mean_into(&mut mean);
+                all.total[row] = dot(&mean, &losses);
+                if let (Some(known), Some(own)) = (known[cell], mixture.votes(row).disagreement()) {
+                    all.irreducible[row] = known + ratio * (own - disagreements[cell].value);
+                }
+            }
+        }
+        all
+    }
+}
+
+/// The mean disagreement of a cell's rows with two labels or more.
+fn disagreement(mixture: Mixture<'_>) -> Mean {
+    Mean::of(mixture.rows().filter_map(|row| Some((mixture.table().weight(row), mixture.votes(row).disagreement()?))))
+}
+
+/// A mean, and the rows it rests on.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    value: f64,
+    /// (Σw)²/Σw²; zero if there are none.
+    rows: f64,
+    /// The variance of the rows around it.
+    variance: f64,
+}
+
+impl Mean {
+    fn of(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+        let (mut weight, mut squares, mut sum) = (0.0, 0.0, 0.0);
+        for (w, value) in rows.clone() {
+            weight += w;
+            squares += w * w;
+            sum += w * value;
+        }
+        if weight == 0.0 {
+            return Self::default();
+        }
+        let value = sum / weight;
+        let variance = rows.map(|(w, x)| w * (x - value).powi(2)).sum::<f64>() / weight;
+        Self { value, rows: weight * weight / squares, variance }
+    }
+}
+
+/// The variances of a model: of a row's noise, of a step from bin to bin, of where a class starts and of its steps.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    noise: f64,
+    step: f64,
+    offset: f64,
+    drift: f64,
+}
+
+/// Where the rows of a router lie.
+struct Design<'a> {
+    router: &'a Router,
+    mixtures: &'a [Mixture<'a>],
+    groups: Vec<Range<usize>>,
+    /// The rows of each bin of the confidence over all classes, and the bin of each row.
+    bins: Vec<Vec<u32>>,
+    bin_of: Vec<u32>,
+    expected: Vec<f64>,
+}
+
+impl<'a> Design<'a> {
+    fn of(router: &'a Router, mixtures: &'a [Mixture<'a>], groups: Vec<Range<usize>>, expected: Vec<f64>) -> Self {
+        let bins = router.rows_by_confidence();
+        let mut bin_of = vec![0; router.rows().rows()];
+        for (bin, rows) in bins.iter().enumerate() {
+            rows.iter().for_each(|&row| bin_of[row as usize] = bin as u32);
+        }
+        Self { router, mixtures, groups, bins, bin_of, expected }
+    }
+
+    /// Each row's cell's number.
+    fn spread(&self, by_cell: &[f64]) -> Vec<f64> {
+        let mut values = vec![f64::NAN; self.router.rows().rows()];
+        for (mixture, value) in self.mixtures.iter().zip(by_cell) {
+            mixture.rows().for_each(|row| values[row] = *value);
+        }
+        values
+    }
+
+    /// The weights and values of those rows whose value is known.
+    fn known<'v>(
+        &'v self,
+        rows: impl Iterator<Item = usize> + Clone + 'v,
+        value: impl Fn(usize) -> f64 + Clone + 'v,
+    ) -> impl Iterator<Item = (f64, f64)> + Clone + 'v {
+        let table = self.router.rows();
+        rows.map(move |row| (table.weight(row), value(row))).filter(|(_, value)| value.is_finite())
+    }
+
+    /// The least-squares slope of the rows' values over what their predictions expect to lose.
+    fn slope(&self, values: &[f64]) -> f64 {
+        let rows = || (0..values.len()).filter(|&row| values[row].is_finite());
+        let x = Mean::of(self.known(rows(), |row| self.expected[row]));
+        let y = Mean::of(self.known(rows(), |row| values[row]));
+        let together = self.known(rows(), |row| (self.expected[row] - x.value) * (values[row] - y.value));
+        if x.variance > 1e-12 * x.value * x.value { Mean::of(together).value / x.variance } else { 0.0 }
+    }
+
+    /// Each cell's pooled value, not a number where no row's value is known, and the sizes it was pooled by: those given, or
+    /// the likeliest.
+    fn pool(&self, values: &[f64], sizes: Option<Sizes>) -> (Vec<f64>, Sizes) {
+        let slope = self.slope(values);
+        let level = |row: usize| values[row] - slope * self.expected[row];
+        let of_bin = |rows: &Vec<u32>| Mean::of(self.known(rows.iter().map(|&row| row as usize), level));
+        let bins: Vec<Mean> = self.bins.iter().map(of_bin).collect();
+        let noise = sizes.map_or_else(|| within(&bins), |sizes| sizes.noise);
+        let spread = Mean::of(bins.iter().filter(|bin| bin.rows > 0.0).map(|bin| (bin.rows, bin.value))).variance;
+        let start = UNKNOWN * (noise + spread);
+        let step = sizes.map_or_else(|| likeliest_step(&bins, noise, start), |sizes| sizes.step);
+        let curve = Walk { noise, start, step }.smooth(&bins);
+        let of_cell = |mixture: &Mixture<'_>| {
+            let rows = mixture.rows();
+            let expected = |row: usize| slope * self.expected[row] + curve[self.bin_of[row] as usize];
+            let known = |row: &usize| values[*row].is_finite();
+            (
+                Mean::of(self.known(rows.clone(), |row| values[row])),
+                Mean::of(self.known(rows.filter(known), expected)).value,
+            )
+        };
+        let (own, centres): (Vec<Mean>, Vec<f64>) = self.mixtures.iter().map(of_cell).unzip();
+        let mut pooled: Vec<f64> =
+            centres.iter().zip(&own).map(|(&c, own)| if own.rows > 0.0 { c } else { f64::NAN }).collect();
+        let mut found = Sizes { noise, step, offset: 0.0, drift: 0.0 };
+        if self.groups.len() > 1 {
+            let beyond = |cell: usize| Mean { value: own[cell].value - centres[cell], ..own[cell] };
+            let groups: Vec<Vec<Mean>> = self.groups.iter().map(|cells| cells.clone().map(beyond).collect()).collect();
+            [found.offset, found.drift] =
+                sizes.map_or_else(|| likeliest_offsets(&groups, noise), |sizes| [sizes.offset, sizes.drift]);
+            let walk = Walk { noise, start: found.offset, step: found.drift };
+            let differences = groups.iter().flat_map(|group| walk.smooth(group));
+            pooled.iter_mut().zip(differences).for_each(|(value, difference)| *value += difference);
+        }
+        (pooled, found)
+    }
+}
+
+/// The variance of a row's value within bins.
+fn within(bins: &[Mean]) -> f64 {
+    let (mut rows, mut count, mut squares) = (0.0, 0.0, 0.0);
+    for bin in bins.iter().filter(|bin| bin.rows > 0.0) {
+        rows += bin.rows;
+        count += 1.0;
+        squares += bin.rows * bin.variance;
+    }
+    if rows > count { squares / (rows - count) } else { 0.0 }
+}
+
+/// The mean number of rows of the bins that have any.
+fn usual_rows<'a>(bins: impl Iterator<Item = &'a Mean>) -> f64 {
+    let (mut rows, mut count) = (0.0, 0.0);
+    for bin in bins.filter(|bin| bin.rows > 0.0) {
+        rows += bin.rows;
+        count += 1.0;
+    }
+    if count > 0.0 { rows / count } else { 1.0 }
+}
+
+fn likeliest_step(bins: &[Mean], noise: f64, start: f64) -> f64 {
+    let unit = noise / usual_rows(bins.iter());
+    let tried = [0.0].into_iter().chain(STEPS.map(|power| unit * 2_f64.powi(power)));
+    likeliest(tried.map(|step| (step, Walk { noise, start, step }.likelihood(bins)))).unwrap_or(0.0)
+}
+
+/// The variances of where classes start and of their steps.
+fn likeliest_offsets(groups: &[Vec<Mean>], noise: f64) -> [f64; 2] {
+    let unit = noise / usual_rows(groups.iter().flatten());
+    let tried = || [0.0].into_iter().chain(OFFSETS.map(move |power| unit * 4_f64.powi(power)));
+    let both = tried().flat_map(|start| tried().map(move |step| [start, step]));
+    let likelihood = |[start, step]: [f64; 2]| {
+        let walk = Walk { noise, start, step };
+        ([start, step], groups.iter().map(|group| walk.likelihood(group)).sum::<f64>())
+    };
+    likeliest(both.map(likelihood)).unwrap_or([0.0; 2])
+}
+
+/// The first of the likeliest.
+fn likeliest<T>(tried: impl Iterator<Item = (T, f64)>) -> Option<T> {
+    let mut best: Option<(T, f64)> = None;
+    for (size, likelihood) in tried {
+        if best.as_ref().is_none_or(|(_, most)| likelihood > most + ROUNDING) {
+            best = Some((size, likelihood));
+        }
+    }
+    best.map(|(size, _)| size)
+}
+
+/// A random walk around zero, seen through the means of rows with noise.
+#[derive(Debug, Clone, Copy)]
+struct Walk {
+    /// The variances of a row, of the first state and of a step.
+    noise: f64,
+    start: f64,
+    step: f64,
+}
+
+/// A state's mean and variance.
+type State = (f64, f64);
+
+impl Walk {
+    /// The Kalman filter: each state before and after its bin is seen, and the log-likelihood of all bins up to a constant.
+    fn filter(&self, bins: &[Mean]) -> (Vec<[State; 2]>, f64) {
+        let (mut states, mut likelihood) = (Vec::with_capacity(bins.len()), 0.0);
+        let mut before = (0.0, self.start);
+        for bin in bins {
+            let mut after = before;
+            if bin.rows > 0.0 {
+                let (error, variance) = (bin.value - before.0, before.1 + self.noise / bin.rows);
+                if variance > 0.0 {
+                    let part = before.1 / variance;
+                    after = (before.0 + part * error, before.1 * (1.0 - part));
+                    likelihood -= 0.5 * (variance.ln() + error * error / variance);
+                }
+            }
+            states.push([before, after]);
+            before = (after.0, after.1 + self.step);
+        }
+        (states, likelihood)
+    }
+
+    fn likelihood(&self, bins: &[Mean]) -> f64 {
+        self.filter(bins).1
+    }
+
+    /// The expected state of each bin given all bins.
+    fn smooth(&self, bins: &[Mean]) -> Vec<f64> {
+        if self.noise == 0.0 && self.start > 0.0 {
+            return bins.iter().map(|bin| bin.value).collect();
+        }
+        let (states, _) = self.filter(bins);
+        let mut smoothed: Vec<f64> = states.iter().map(|[_, after]| after.0).collect();
+        for i in (0..states.len().saturating_sub(1)).rev() {
+            let ([_, (mean, variance)], [(_, next), _]) = (states[i], states[i + 1]);
+            let part = if next > 0.0 { variance / next } else { 0.0 };
+            smoothed[i] = mean + part * (smoothed[i + 1] - mean);
+        }
+        smoothed
+    }
+}
