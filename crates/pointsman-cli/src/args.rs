@@ -200,13 +200,16 @@ fn first_labels(text: &str) -> Result<NonZeroU32, String> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Partitions: top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products;
-tree, honest-forest:T, forest:T and auto learn from the votes which rows differ, by the prediction and
-every feature.
+Partitions: auto (the default) takes pooled, tree, honest-forest:200 or forest:200, whichever costs
+least on rows left out. pooled has cells by confidence, and by top class where rows suffice, whose
+losses are drawn towards those of neighbours. tree, honest-forest:T and forest:T learn from the
+votes which rows differ, by the prediction and every feature. The paper's are top-class:B,
+confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products.
 
 Examples:
   pointsman calibrate calibration.csv -o router.safetensors
-  pointsman calibrate calibration.csv -o router.safetensors --partition auto
+  pointsman calibrate calibration.csv -o router.safetensors --certifiable
+  pointsman calibrate calibration.csv -o router.safetensors --partition top-class:10
   pointsman calibrate today.csv -o today.safetensors --like router.safetensors
   pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
       --partition 'top-class:10*features:x_length=4'")]
@@ -221,12 +224,15 @@ pub(crate) struct CalibrateArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// How to group inputs into cells
-    #[arg(long, value_name = "P", default_value = "top-class:10")]
+    #[arg(long, value_name = "P", default_value = "auto")]
     pub(crate) partition: Partition,
+    /// Keep auto to partitions with cells: what certificates, plans and calibration in parts need
+    #[arg(long)]
+    pub(crate) certifiable: bool,
     /// Use the cells of this router instead of fitting new ones, and serve what it serves. If they learned from labels (tree,
     /// honest-forest), the rows they learned from must not be in this table, or certificates do not hold
     #[arg(long, value_name = "ROUTER", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["partition", "recalibrate", "seed"])]
+          conflicts_with_all = ["partition", "certifiable", "recalibrate", "seed"])]
     pub(crate) like: Option<PathBuf>,
     /// Write a part of a calibration, to be merged with others, instead of a router
     #[arg(long, requires = "like", conflicts_with = "json")]
@@ -469,7 +475,7 @@ pub(crate) struct DiagnoseArgs {
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) table: PathBuf,
     /// How to group inputs into cells
-    #[arg(long, value_name = "P", default_value = "top-class:10")]
+    #[arg(long, value_name = "P", default_value = "pooled")]
     pub(crate) partition: Partition,
     /// Print JSON
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
-use pointsman::{Candidate, CellId, Choice, Factor, Partial, Router, SPARSE, Support, Table};
+use pointsman::{Candidate, CellId, Choice, Factor, Partial, Partition, Router, SPARSE, Support, Table};
 use pointsman_table::{Frame, Need};
 use serde::Serialize;
 
@@ -42,16 +42,16 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     let (mut router, choice) = if let Some(like) = &like {
         (Router::calibrate_like(table, like).map_err(|error| plan::of_rows(error, &frame))?, None)
     } else {
-        let progress = Progress::bar("growing trees", Router::steps(&args.partition).max(1));
-        Router::learn(table, &args.partition, args.seed, &|| progress.step())
+        let partition = asked_partition(args)?;
+        let progress = Progress::bar("growing trees", Router::steps(&partition).max(1));
+        Router::learn(table, &partition, args.seed, &|| progress.step())
             .map_err(|error| plan::of_rows(error, &frame))?
     };
     if args.recalibrate {
         if let [Factor::Forest { .. }] = router.partition().factors() {
-            let chosen = if choice.is_some() { format!("auto chose {}: ", router.partition()) } else { String::new() };
             bail!(
-                "{chosen}--recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use \
-                 honest-forest:T or tree"
+                "--recalibrate serves one distribution per cell, and a forest has no such cells: run \
+                 pointsman calibrate TABLE --certifiable --recalibrate -o ROUTER"
             );
         }
         router = router.recalibrated();
@@ -73,9 +73,9 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     plan::warn_if_matched_wrongly(table)?;
     plan::warn_about_labels(table, &args.votes)?;
     if args.json {
-        return json::print(&Summary::new(&router, &learned, choice.as_ref()));
+        return json::print(&Summary::new(table, &router, &learned, choice.as_ref()));
     }
-    let print = |out: &mut dyn Write| print(out, args, table.rows(), &router, &learned, choice.as_ref());
+    let print = |out: &mut dyn Write| print(out, args, table, &router, &learned, choice.as_ref());
     match (render::is_quiet(), to_stdout) {
         (true, _) => Ok(()),
         (false, true) => Ok(print(&mut anstream::stderr().lock())?),
@@ -103,6 +103,22 @@ fn write_part(args: &CalibrateArgs, like: &Router, frame: &Frame) -> anyhow::Res
     Ok(next_step(&mut out, "When all parts are there:", &[command])?)
 }
 
+/// The partition asked for: with `--certifiable`, or if centroids are to be served, `auto` keeps to partitions with cells.
+fn asked_partition(args: &CalibrateArgs) -> anyhow::Result<Partition> {
+    let is_auto = matches!(args.partition.factors(), [Factor::Auto { .. }]);
+    if args.certifiable && !is_auto {
+        bail!(
+            "--certifiable is about what auto chooses, and --partition {} is chosen already: leave one out",
+            args.partition
+        );
+    }
+    Ok(if is_auto && (args.certifiable || args.recalibrate) {
+        Partition::certifiable()
+    } else {
+        args.partition.clone()
+    })
+}
+
 /// What was learned, as scripts read it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary<'a> {
@@ -114,35 +130,69 @@ pub(crate) struct Summary<'a> {
     cells: usize,
     sparse: usize,
     empty: usize,
+    features: FeaturesSummary,
     #[serde(skip_serializing_if = "Option::is_none")]
     choice: Option<ChoiceSummary>,
+}
+
+/// Which of the table's features decisions depend on, as scripts read it.
+#[derive(Debug, Serialize)]
+struct FeaturesSummary {
+    used: Vec<String>,
+    ignored: Vec<String>,
+}
+
+impl FeaturesSummary {
+    fn of(table: &Table, router: &Router) -> Self {
+        let used = router.features_used();
+        let ignored = table.feature_names().iter().filter(|name| !used.contains(name)).cloned().collect();
+        Self { used, ignored }
+    }
+
+    fn in_words(&self) -> String {
+        let list = |names: &[String]| names.iter().map(|name| format!("x_{name}")).collect::<Vec<_>>().join(", ");
+        match (self.used.is_empty(), self.ignored.is_empty()) {
+            (true, _) => format!("none used; ignored: {}", list(&self.ignored)),
+            (false, true) => format!("used: {}; none ignored", list(&self.used)),
+            (false, false) => format!("used: {}; ignored: {}", list(&self.used), list(&self.ignored)),
+        }
+    }
 }
 
 /// How `auto` chose, as scripts read it: the partition chosen comes first.
 #[derive(Debug, Serialize)]
 struct ChoiceSummary {
-    candidates: Vec<CandidateSummary>,
-    margin: f64,
     reason: String,
+    rows: usize,
+    tasks: usize,
+    candidates: Vec<CandidateSummary>,
 }
 
+/// Costs are shares of what always predicting costs; unknown if there was nothing to compare by.
 #[derive(Debug, Serialize)]
 struct CandidateSummary {
     partition: String,
-    explained: f64,
+    cost: Option<f64>,
+    excess: f64,
+    standard_error: f64,
 }
 
 impl From<&Choice> for ChoiceSummary {
     fn from(choice: &Choice) -> Self {
-        let candidate =
-            |it: &Candidate| CandidateSummary { partition: it.partition.to_string(), explained: it.explained };
+        let candidate = |it: &Candidate| CandidateSummary {
+            partition: it.partition.to_string(),
+            cost: it.cost.is_finite().then_some(it.cost),
+            excess: it.excess,
+            standard_error: it.standard_error,
+        };
         let candidates = choice.candidates.iter().map(candidate).collect();
-        Self { candidates, margin: choice.margin, reason: choice.reason().to_owned() }
+        Self { reason: choice.reason().to_owned(), rows: choice.rows, tasks: choice.tasks, candidates }
     }
 }
 
 impl<'a> Summary<'a> {
-    pub(crate) fn new(router: &'a Router, learned: &Learned, choice: Option<&Choice>) -> Self {
+    /// `table` is the one that the router was made of.
+    pub(crate) fn new(table: &Table, router: &'a Router, learned: &Learned, choice: Option<&Choice>) -> Self {
         Self {
             classes: router.classes(),
             rows: router.rows().rows(),
@@ -152,6 +202,7 @@ impl<'a> Summary<'a> {
             cells: learned.cells,
             sparse: learned.sparse,
             empty: learned.empty,
+            features: FeaturesSummary::of(table, router),
             choice: choice.map(ChoiceSummary::from),
         }
     }
@@ -262,7 +313,7 @@ fn warn(table: &Table, router: &Router, learned: &Learned) {
              cross-entropy to ±0.04 nats (binary)",
         );
     }
-    if learned.sparse + learned.empty > 0 && !is_forest(router) {
+    if learned.sparse + learned.empty > 0 && !is_forest(router) && !is_pooled(router) {
         let share = (learned.sparse + learned.empty) as f64 / learned.cells as f64;
         render::warn(format!(
             "{} of the cells have fewer than {SPARSE} calibration rows: use fewer bins or more rows (an empty cell \
@@ -270,6 +321,11 @@ fn warn(table: &Table, router: &Router, learned: &Learned) {
             percent(share)
         ));
     }
+}
+
+/// Whether cells with few rows are drawn towards others.
+fn is_pooled(router: &Router) -> bool {
+    matches!(router.partition().factors(), [Factor::Pooled])
 }
 
 /// Whether costs do not rest on cells.
@@ -280,7 +336,7 @@ fn is_forest(router: &Router) -> bool {
 fn print(
     mut out: &mut dyn Write,
     args: &CalibrateArgs,
-    given: usize,
+    table: &Table,
     router: &Router,
     learned: &Learned,
     choice: Option<&Choice>,
@@ -288,6 +344,7 @@ fn print(
     let path = shell_quoted(&args.output);
     let kept = router.rows().rows();
     // Honest trees keep the rows that they were not grown on.
+    let given = table.rows();
     let rows = match given.saturating_sub(kept) {
         0 => counted(kept, "row", "rows"),
         _ => format!("{} of {}; the others divided", count(kept), counted(given, "row", "rows")),
@@ -295,17 +352,14 @@ fn print(
     writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}")?;
     describe(&mut out, router, learned)?;
     if let Some(choice) = choice {
-        writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "chosen", why(choice))?;
+        writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "chosen", choice.reason())?;
+    }
+    if !table.feature_names().is_empty() {
+        let words = FeaturesSummary::of(table, router).in_words();
+        writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "features", render::printable(&words))?;
     }
     let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
     next_step(&mut out, "Next, see what it would do at your prices:", &[command])
-}
-
-/// Why `auto` chose what it did.
-fn why(choice: &Choice) -> String {
-    let told = |it: &Candidate| format!("{} {}", it.partition, percent(it.explained.max(0.0)));
-    let told: Vec<String> = choice.candidates.iter().map(told).collect();
-    format!("of what differs between unseen rows, explained: {} ({})", told.join(", "), choice.reason())
 }
 
 /// A router in a few lines.

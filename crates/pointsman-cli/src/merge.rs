@@ -32,7 +32,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
     }
     let learned = Learned::of(&router);
     if args.json {
-        return json::print(&Summary::new(&router, &learned, None));
+        return json::print(&Summary::new(router.rows(), &router, &learned, None));
     }
     let print = |out: &mut dyn Write| print(out, args, &router, &learned);
     match (render::is_quiet(), to_stdout) {

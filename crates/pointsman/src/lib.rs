@@ -30,6 +30,7 @@
 //! same bytes, whatever the order of its rows and the number of threads.
 
 mod annotators;
+mod auto;
 mod ballots;
 mod certificate;
 mod diagnose;
@@ -54,6 +55,7 @@ mod votes;
 mod wasserstein;
 
 pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
+pub use auto::{Candidate, Choice};
 pub use certificate::{
     AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, CoarserCells, CoarserPartition, Interval,
     ItemToLabel, Judgement, Plan, Purchase, Together,
@@ -79,7 +81,7 @@ pub use policy::{
     Action, Bid, CapRule, CapSize, CapUse, CappedSummary, Caps, Decision, Decisions, Flip, Level, MAX_CAPS, Policy,
     Promise, Surcharge, Tally, TallySummary, Verdict,
 };
-pub use router::{Candidate, Cap, Choice, Mixture, Partial, Router, SPARSE, Support};
+pub use router::{Cap, Mixture, Partial, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 pub use table::{MAX_CLASSES, Table};
 pub use task::{Limit, MAX_ROUTES, Route, Task, Ties};

@@ -21,7 +21,6 @@ use crate::predictions::{Given, in_its_precision};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
 use crate::votes::Votes;
-pub use learn::{Candidate, Choice};
 pub use partial::{Cap, Partial};
 
 /// Fewer rows than this in a cell are called sparse.
@@ -115,19 +114,6 @@ impl Support {
 }
 
 impl Router {
-    /// Groups a table's rows by the cells of a partition. No task is involved.
-    ///
-    /// The order of the rows does not matter: within a cell they are stored by content.
-    ///
-    /// # Errors
-    /// If the table has no rows or no votes, or the partition does not fit it.
-    pub fn calibrate(table: &Table, partition: &Partition) -> Result<Self> {
-        if !table.has_votes() {
-            return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
-        }
-        Ok(Self::learn(table, partition, 0, &|| ())?.0)
-    }
-
     /// The confidences of a table over all classes, in so many bins.
     fn fit_backoff(table: &Table, bins: usize) -> Result<Cells> {
         Cells::fit(&Partition::confidence(bins.min(MAX_BACKOFF_BINS)), table)
@@ -501,7 +487,7 @@ fn check_rows(table: &Table) -> Result<()> {
 }
 
 /// Refuses what would take more than two or three gigabytes to keep.
-fn check_size(rows: usize, trees: usize) -> Result<()> {
+pub(crate) fn check_size(rows: usize, trees: usize) -> Result<()> {
     if rows.saturating_mul(trees) > MAX_IN_LEAVES {
         return Err(Error::Partition(format!(
             "{trees} trees over {rows} rows: trees times rows must not be above {MAX_IN_LEAVES}; use fewer trees, sample the \

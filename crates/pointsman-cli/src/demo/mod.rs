@@ -62,7 +62,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         "2. Learn, once",
         "No loss and no price is involved: cells group questions of like confidence, and keep their labels.",
     )?;
-    step(&["calibrate", &calibration, "-o", &router])?;
+    step(&["calibrate", &calibration, "--partition", "top-class:10", "-o", &router])?;
 
     say("3. Any loss, any price", "An expert costs 0.08 a question, declining 0.47, a wrong answer its Brier loss.")?;
     step(&[&["show", &router][..], &TASK].concat())?;

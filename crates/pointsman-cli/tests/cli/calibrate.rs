@@ -11,7 +11,7 @@ fn votes_that_are_not_used_are_warned_of() {
     let path = folder.path();
     let labels: String = (0..300).map(|row| format!("q{row},cat\nq{row},dog\n")).collect();
     fs::write(path.join("labels.csv"), format!("id,label\n{labels}")).unwrap();
-    let run = line(path, "calibrate calibration.csv --annotations labels.csv -o r.st").ok();
+    let run = line(path, "calibrate calibration.csv --annotations labels.csv --partition top-class:10 -o r.st").ok();
     assert!(run.stderr.contains("--annotations takes the place of"), "{run:?}");
 }
 
@@ -25,7 +25,7 @@ fn labels_that_never_differ_are_warned_of() {
     rows.votes.iter_mut().flatten().for_each(|n| *n *= 5);
     rows.write_csv(&path.join("copied.csv"));
     let warned = |table: &str| {
-        let run = line(path, &format!("calibrate {table} -o r.st")).ok();
+        let run = line(path, &format!("calibrate {table} --partition top-class:10 -o r.st")).ok();
         run.stderr.contains("each label was copied")
     };
     assert!(warned("copied.csv") && !warned("one.csv") && !warned("calibration.csv"));
@@ -87,7 +87,7 @@ fn cells_are_those_of_another_router() {
 #[test]
 fn rows_are_chosen_by_column() {
     let folder = workshop();
-    let run = line(folder.path(), "calibrate calibration.csv -o r.st --where split=0").ok();
+    let run = line(folder.path(), "calibrate calibration.csv --partition top-class:10 -o r.st --where split=0").ok();
     assert!(run.stdout.contains("150 rows"), "{run:?}");
 }
 
@@ -106,11 +106,11 @@ fn it_warns_of_single_labels_sparse_cells_and_sums() {
     let folder = workshop();
     let path = folder.path();
     world::rows(60, 1).with_one_label().write_csv(&path.join("one.csv"));
-    let run = line(path, "calibrate one.csv -o r.st").ok();
+    let run = line(path, "calibrate one.csv --partition top-class:10 -o r.st").ok();
     assert!(run.stderr.contains("one label per item: noise and model error cannot be separated"), "{run:?}");
     assert!(run.stderr.contains("fewer than 30 calibration rows"), "{run:?}");
     fs::write(path.join("sums.csv"), "prob_a,prob_b,votes_a,votes_b\n0.5,0.5005,1,2\n0.5,0.5,1,2\n").unwrap();
-    let run = line(path, "calibrate sums.csv -o r.st").ok();
+    let run = line(path, "calibrate sums.csv --partition top-class:10 -o r.st").ok();
     assert!(run.stderr.contains("the probabilities of 1 row do not sum to one"), "{run:?}");
 }
 

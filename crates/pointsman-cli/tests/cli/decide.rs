@@ -135,7 +135,7 @@ fn the_label_is_what_predicting_would_name() {
     let path = folder.path();
     let table = "prob_no,prob_yes,votes_no,votes_yes\n0.6,0.4,3,2\n0.9,0.1,5,0\n0.2,0.8,1,4\n";
     fs::write(path.join("two.csv"), table).unwrap();
-    line(path, "calibrate two.csv -o two.st").ok();
+    line(path, "calibrate two.csv --partition top-class:10 -o two.st").ok();
     let (header, rows) = parse_csv(&line(path, "decide two.st two.csv --loss fn-fp:fp=1,fn=3").ok().stdout);
     assert_eq!((header[3].as_str(), header.last().unwrap().as_str()), ("label", "act"));
     let named: Vec<(&str, &str)> = rows.iter().map(|row| (row[3].as_str(), row.last().unwrap().as_str())).collect();
@@ -165,7 +165,7 @@ fn unknown_costs_are_left_empty() {
     let folder = workshop();
     let path = folder.path();
     fs::write(path.join("one.csv"), "prob_a,prob_b,votes_a,votes_b\n0.6,0.4,1,0\n0.6,0.4,0,1\n").unwrap();
-    line(path, "calibrate one.csv -o one.st").ok();
+    line(path, "calibrate one.csv --partition top-class:10 -o one.st").ok();
     let run = line(path, "decide one.st one.csv --route 0.1").ok();
     let (header, rows) = parse_csv(&run.stdout);
     assert_eq!(header.join(","), "cell,support,action,label,irreducible,reducible,cost_predict,cost_route_oracle");

@@ -131,9 +131,15 @@ fn auto_says_why() {
     assert!(run.stdout.contains("chosen") && run.stdout.contains("forest:200"), "{run:?}");
     let json = line(folder.path(), "calibrate calibration.csv --partition auto -o r.st --json").ok().json();
     let candidates = json["choice"]["candidates"].as_array().unwrap();
-    assert_eq!((candidates.len(), &candidates[0]["partition"]), (3, &json["partition"]));
+    assert_eq!((candidates.len(), &candidates[0]["partition"]), (4, &json["partition"]));
     let reason = json["choice"]["reason"].as_str().unwrap();
-    assert!(reason == "clearly better" && run.stdout.contains(reason), "{reason}");
+    assert!(reason.contains("less than pooled cells") && run.stdout.contains(reason), "{reason}");
+    assert_eq!(json["features"]["used"], serde_json::json!(["position"]));
+    let run = line(folder.path(), "calibrate calibration.csv --certifiable -o c.st").ok();
+    assert!(run.stdout.contains("features") && !run.stdout.contains("; costs are each query"), "{run:?}");
+    line(folder.path(), "show c.st --route 0.05 --confidence 0.9").ok();
+    let run = line(folder.path(), "show r.st --route 0.05 --confidence 0.9");
+    assert!(run.code == 2 && run.stderr.contains("pointsman calibrate TABLE --certifiable -o ROUTER"), "{run:?}");
 }
 
 #[test]
@@ -179,7 +185,7 @@ fn a_tree_says_which_rows_it_keeps() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition tree -o r.st").ok();
     assert!(run.stdout.contains(" of 5,000 rows; the others divided"), "{run:?}");
-    let run = line(folder.path(), "calibrate calibration.csv -o r.st").ok();
+    let run = line(folder.path(), "calibrate calibration.csv --partition top-class:10 -o r.st").ok();
     assert!(run.stdout.contains("from 5,000 rows\n"), "{run:?}");
 }
 
@@ -203,7 +209,6 @@ fn what_cannot_be_is_refused() {
         ("calibrate calibration.csv --partition tree*confidence:3 -o e.st", "product"),
         ("calibrate calibration.csv --partition forest:0 -o e.st", "number of trees"),
         ("calibrate calibration.csv --partition honest-forest:5*confidence:3 -o e.st", "product"),
-        ("calibrate single.csv --partition auto -o e.st", "two labels"),
         ("calibrate single.csv --partition honest-forest:3 -o e.st", "two labels"),
     ] {
         let run = line(path, command);
@@ -219,7 +224,7 @@ fn what_cannot_be_is_refused() {
         ("calibrate calibration.csv --partition forest:3 --recalibrate -o e.st", "--recalibrate"),
     ] {
         let run = line(path, command);
-        let names = run.stderr.contains(said) && run.stderr.contains("honest-forest:T");
+        let names = run.stderr.contains(said) && run.stderr.contains("pointsman calibrate TABLE --certifiable");
         assert!(run.code == 2 && names, "{command}: {run:?}");
     }
 }

@@ -190,7 +190,8 @@ fn which_panel_size_pays_on_real_labels() {
         let Some(table) = real_data(&format!("{data}.npz")) else { continue };
         let table = table.canonicalize().unwrap();
         let table = table.to_str().unwrap();
-        line(folder.path(), &format!("calibrate {table} --where split=0 -o r.safetensors")).ok();
+        line(folder.path(), &format!("calibrate {table} --where split=0 --partition top-class:10 -o r.safetensors"))
+            .ok();
         let evaluate =
             format!("evaluate r.safetensors {table} --where split=1 --task task.toml --no-calibration-error --json");
         let report = line(folder.path(), &evaluate).ok().json();

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::estimate::{Asked, Column, answers_of};
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
-use crate::partition::{CellId, Cells};
+use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells};
 use crate::policy::{Decision, Level, Policy};
 use crate::router::{Mixture, Router};
 use crate::task::{Route, Task};
@@ -223,11 +223,10 @@ impl Router {
 
 fn check(router: &Router, confidence: f64) -> Result<()> {
     if !router.is_certifiable() {
-        return Err(Error::Router(
-            "a forest's cells were found with the labels that would have to certify them: use honest-forest:T or \
-             tree, whose cells were found with other rows, or a partition that does not learn"
-                .into(),
-        ));
+        return Err(Error::Router(format!(
+            "a forest's cells were found with the labels that would have to certify them; to get cells that can be certified, run \
+             {COMMAND_FOR_CELLS}"
+        )));
     }
     if confidence > 0.0 && confidence < 1.0 {
         return Ok(());

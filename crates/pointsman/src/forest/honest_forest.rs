@@ -61,7 +61,7 @@ impl HonestForest {
         seed: u64,
         step: &(dyn Fn() + Sync),
     ) -> Result<Self> {
-        let trees = forest(table, divide, columns, trees, seed, step)?.trees;
+        let trees = forest(table, divide, columns, trees, seed, step)?;
         let told = Told::of(table, divide);
         let width = told.width();
         let rows: Vec<u32> = told.ranks.iter().map(|&rank| divide[rank as usize]).collect();

@@ -46,14 +46,6 @@ pub(super) struct Sample {
     candidates: Vec<u32>,
 }
 
-/// Trees as grown, and how well they tell rows apart that they have not seen.
-#[derive(Debug, Clone)]
-pub(crate) struct Learned {
-    pub(crate) trees: Trees,
-    /// Squared error of each row with two labels, of both standardised targets; two is what the mean alone gives.
-    pub(crate) errors: Vec<f64>,
-}
-
 impl Sample {
     /// The rows of a table, in label-free order, that carry two labels or more.
     pub(super) fn of(table: &Table, order: &[u32], columns: &[usize]) -> Result<Self> {
@@ -159,7 +151,7 @@ pub(crate) fn forest(
     count: usize,
     seed: u64,
     step: &(dyn Fn() + Sync),
-) -> Result<Learned> {
+) -> Result<Trees> {
     let sample = Sample::of(table, order, columns)?;
     let share = if sample.candidates.len() <= FEW_INPUTS { 1.0 } else { SHARE };
     let plant = |range: std::ops::Range<usize>, leaf: usize| -> Vec<Grown> {
@@ -173,8 +165,7 @@ pub(crate) fn forest(
             })
             .collect()
     };
-    let error_of =
-        |grown: &[Grown]| -> Result<f64> { Ok(sample.mean(&out_of_bag(&sample, grown, seed, true)?.errors)) };
+    let error_of = |grown: &[Grown]| -> Result<f64> { Ok(sample.mean(&out_of_bag(&sample, grown, seed)?)) };
     // From large to small, until two in a row are worse. Where rows are few, the largest are all alike: no tree divides.
     let (mut tried, mut best) = (Vec::<Size>::new(), 0);
     for leaf in LEAVES {
@@ -199,8 +190,7 @@ pub(crate) fn forest(
     let Size { leaf, mut grown, .. } = tried.swap_remove(chosen);
     grown.truncate(count);
     grown.extend(plant(grown.len()..count, leaf));
-    let found = out_of_bag(&sample, &grown, seed, false)?;
-    Ok(Learned { trees: found.trees, errors: found.errors })
+    join(sample.width, &grown)
 }
 
 /// A leaf size with the trees that try it.
@@ -210,14 +200,9 @@ struct Size {
     grown: Vec<Grown>,
 }
 
-struct OutOfBag {
-    trees: Trees,
-    errors: Vec<f64>,
-}
-
-/// The squared error of each row by the trees that were not grown on it. With `freed`, the error that infinitely many such
-/// trees would have: the variance of a mean of few is known from the few.
-fn out_of_bag(sample: &Sample, grown: &[Grown], seed: u64, freed: bool) -> Result<OutOfBag> {
+/// The squared error of each row by the trees that were not grown on it, as infinitely many such trees would have it: the
+/// variance of a mean of few is known from the few.
+fn out_of_bag(sample: &Sample, grown: &[Grown], seed: u64) -> Result<Vec<f64>> {
     let trees = join(sample.width, grown)?;
     let means: Vec<[f64; 2]> = grown.iter().flat_map(|tree| &tree.means).copied().collect();
     let bags: Vec<Bag> = (0..grown.len()).map(|tree| Bag::of(seed, tree)).collect();
@@ -239,54 +224,13 @@ fn out_of_bag(sample: &Sample, grown: &[Grown], seed: u64, freed: bool) -> Resul
         }
         let mean = sums.map(|sum| sum / n);
         let of_few = (squares[0] + squares[1]) / n - mean[0] * mean[0] - mean[1] * mean[1];
-        sample.error(row, mean) - if freed { of_few / (n - 1.0) } else { 0.0 }
+        sample.error(row, mean) - of_few / (n - 1.0)
     };
-    let errors = (0..sample.len()).into_par_iter().with_min_len(256).map(error).collect();
-    Ok(OutOfBag { trees, errors })
+    Ok((0..sample.len()).into_par_iter().with_min_len(256).map(error).collect())
 }
 
 /// How often `step` is called at most when so many trees are grown.
 pub(crate) fn steps(trees: usize) -> u64 {
     let surer = 2 * (SURE.min(trees) - PILOT.min(trees));
     (LEAVES.len() * PILOT + surer + trees.saturating_sub(PILOT)) as u64
-}
-
-/// The rows with two labels, in label-free order.
-fn pairs(table: &Table, order: &[u32]) -> Vec<u32> {
-    let paired = |row: &&u32| table.votes(**row as usize).is_some_and(|votes| votes.k() >= 2);
-    order.iter().filter(paired).copied().collect()
-}
-
-/// Their weights.
-pub(crate) fn weights_of_pairs(table: &Table, order: &[u32]) -> Vec<f64> {
-    pairs(table, order).into_iter().map(|row| table.weight(row as usize)).collect()
-}
-
-/// The squared error of each row with two labels, in label-free order, by the mean of the others in its cell; by that of all
-/// others if it is alone there.
-pub(crate) fn errors_of_cells(table: &Table, order: &[u32], cells: &[u32], count: usize) -> Vec<f64> {
-    let rows = pairs(table, order);
-    let targets = Targets::of(table, &rows);
-    // Weight and sums of each cell, and of all rows.
-    let mut sums = vec![[0.0; 3]; count + 1];
-    let own = |i: usize| {
-        let (weight, [a, b]) = (targets.weights[i], targets.values[i]);
-        [weight, weight * a, weight * b]
-    };
-    for (i, &row) in rows.iter().enumerate() {
-        for place in [cells[row as usize] as usize, count] {
-            sums[place].iter_mut().zip(own(i)).for_each(|(sum, own)| *sum += own);
-        }
-    }
-    let error = |(i, &row): (usize, &u32)| {
-        let without = |place: usize| {
-            let mut rest = sums[place];
-            rest.iter_mut().zip(own(i)).for_each(|(sum, own)| *sum -= own);
-            // What is left of a lone row is rounding.
-            (rest[0] > 1e-9 * sums[place][0]).then(|| [rest[1] / rest[0], rest[2] / rest[0]])
-        };
-        let [a, b] = without(cells[row as usize] as usize).or_else(|| without(count)).unwrap_or_default();
-        (targets.values[i][0] - a).powi(2) + (targets.values[i][1] - b).powi(2)
-    };
-    rows.iter().enumerate().map(error).collect()
 }

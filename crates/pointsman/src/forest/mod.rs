@@ -21,7 +21,7 @@ mod trees;
 pub(crate) use blocks::{add_leaf, add_up};
 pub(crate) use honest::{Halves, tree};
 pub use honest_forest::HonestForest;
-pub(crate) use learn::{Bag, Learned, errors_of_cells, forest, steps, weights_of_pairs};
+pub(crate) use learn::{Bag, forest, steps};
 pub use scorer::Scorer;
 pub use settled::Forest;
 pub(crate) use settled::LeafRows;

@@ -362,7 +362,7 @@ impl Axis {
                 });
                 Self::Feature { name: name.clone(), slot, edges }
             }
-            Factor::Tree | Factor::Forest { .. } | Factor::HonestForest { .. } | Factor::Auto => {
+            Factor::Tree | Factor::Forest { .. } | Factor::HonestForest { .. } | Factor::Auto { .. } => {
                 return Err(Error::Partition(format!("partition {factor}: it learns from votes; use Router::learn")));
             }
         })

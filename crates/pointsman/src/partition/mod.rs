@@ -31,6 +31,10 @@ const MAX_TREES: usize = 5_000;
 /// The number of trees if nobody says.
 pub(crate) const TREES: usize = 200;
 
+/// What to run instead where cells are needed and a forest has none.
+pub(crate) const COMMAND_FOR_CELLS: &str =
+    "pointsman calibrate TABLE --certifiable -o ROUTER (in Python, Router(\"auto:certifiable\"))";
+
 /// How to group inputs: a product of one or more factors.
 ///
 /// | text | cells |
@@ -43,7 +47,8 @@ pub(crate) const TREES: usize = 200;
 /// | `tree` | the leaves of one tree grown on half of the rows, filled by the other half |
 /// | `honest-forest:T` | up to 25 cells of what `T` trees grown on half of the rows expect, filled by the other half |
 /// | `forest:T` | bins of the reducible Brier loss that `T` trees expect; costs are each query's own |
-/// | `auto` | `top-class:10`, `confidence:30` or `forest:200`, whichever tells unseen rows apart best |
+/// | `auto` | `pooled`, `tree`, `honest-forest:200` or `forest:200`, whichever costs least on rows left out |
+/// | `auto:certifiable` | the same without `forest:200`, whose cells cannot be certified |
 /// | `P*Q` | the product of two partitions that do not learn |
 ///
 /// ```
@@ -95,15 +100,18 @@ pub enum Factor {
         /// How many.
         trees: usize,
     },
-    /// Whichever of a few tells unseen rows apart best.
-    Auto,
+    /// Whichever of a few costs least on rows left out.
+    Auto {
+        /// Whether only partitions with cells of their own are looked at: they can be certified.
+        certifiable: bool,
+    },
 }
 
 impl Factor {
     /// Whether it needs votes to be fitted.
     #[must_use]
     pub fn learns(&self) -> bool {
-        matches!(self, Self::Tree | Self::Forest { .. } | Self::HonestForest { .. } | Self::Auto)
+        matches!(self, Self::Tree | Self::Forest { .. } | Self::HonestForest { .. } | Self::Auto { .. })
     }
 
     /// Whether it finds its own cells and cannot be part of a product.
@@ -162,10 +170,17 @@ impl Partition {
         Self { factors: vec![Factor::HonestForest { trees }] }
     }
 
-    /// Whichever of `top-class:10`, `confidence:30` and `forest:200` tells unseen rows apart best.
+    /// Whichever of `pooled`, `tree`, `honest-forest:200` and `forest:200` costs least on rows left out: the default.
     #[must_use]
     pub fn auto() -> Self {
-        Self { factors: vec![Factor::Auto] }
+        Self { factors: vec![Factor::Auto { certifiable: false }] }
+    }
+
+    /// Whichever of `pooled`, `tree` and `honest-forest:200` costs least on rows left out: their cells can be certified, served
+    /// and filled again with other rows.
+    #[must_use]
+    pub fn certifiable() -> Self {
+        Self { factors: vec![Factor::Auto { certifiable: true }] }
     }
 
     /// The product of two partitions.
@@ -247,7 +262,9 @@ impl FromStr for Partition {
                 "level-sets" if argument.is_none() => factors.push(Factor::LevelSets),
                 "pooled" if argument.is_none() => factors.push(Factor::Pooled),
                 "tree" if argument.is_none() => factors.push(Factor::Tree),
-                "auto" if argument.is_none() => factors.push(Factor::Auto),
+                "auto" if argument.is_none_or(|argument| argument.trim() == "certifiable") => {
+                    factors.push(Factor::Auto { certifiable: argument.is_some() });
+                }
                 "forest" | "honest-forest" => match argument.map_or(Ok(TREES), |count| count.trim().parse()) {
                     Ok(trees) if name == "forest" => factors.push(Factor::Forest { trees }),
                     Ok(trees) => factors.push(Factor::HonestForest { trees }),
@@ -296,7 +313,8 @@ impl fmt::Display for Factor {
             Self::Tree => write!(f, "tree"),
             Self::Forest { trees } => write!(f, "forest:{trees}"),
             Self::HonestForest { trees } => write!(f, "honest-forest:{trees}"),
-            Self::Auto => write!(f, "auto"),
+            Self::Auto { certifiable: false } => write!(f, "auto"),
+            Self::Auto { certifiable: true } => write!(f, "auto:certifiable"),
         }
     }
 }
@@ -332,6 +350,7 @@ mod tests {
             "forest:7",
             "honest-forest:7",
             "auto",
+            "auto:certifiable",
         ] {
             assert_eq!(text.parse::<Partition>().unwrap().to_string(), text);
         }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Slopes, slopes_within};
 use crate::forest::{Forest, LeafRows, add_leaf, add_up, inputs};
 use crate::loss::{Account, Loss};
-use crate::partition::{CellId, Edges};
+use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
 use crate::predictions::in_its_precision;
 use crate::router::{Mixture, Router};
 use crate::simplex::{self, Peak, Real};
@@ -219,16 +219,15 @@ impl Leaves {
     pub(super) fn of(router: &Router, loss: &Loss, estimator: Estimator, oracles: &RowLosses) -> Result<Option<Self>> {
         let Some(((forest, edges), members)) = router.cells().forest().zip(router.leaves()) else { return Ok(None) };
         if router.is_recalibrated() {
-            return Err(Error::Router(
-                "a forest serves the weak prediction: its cells have no distribution worth serving; calibrate without \
-                 centroids, or by honest-forest:T or tree"
-                    .into(),
-            ));
+            return Err(Error::Router(format!(
+                "a forest serves the weak prediction: its cells have no distribution worth serving; to get cells that have, run \
+                 {COMMAND_FOR_CELLS}"
+            )));
         }
         let estimator = estimator.in_leaves();
         if !matches!(estimator, Estimator::Shrink | Estimator::Plugin) {
             return Err(Error::Task(format!(
-                "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or calibrate by honest-forest:T"
+                "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or run {COMMAND_FOR_CELLS}"
             )));
         }
         let write = Values::of(router.rows(), loss, estimator, oracles);
@@ -418,7 +417,7 @@ pub(super) fn check_task(task: &Task) -> Result<()> {
     let actions = task.actions();
     if actions > MAX_ACTIONS {
         return Err(Error::Task(format!(
-            "{actions} actions; with a forest at most {MAX_ACTIONS} are possible: leave out routes, or calibrate by honest-forest:T"
+            "{actions} actions; with a forest at most {MAX_ACTIONS} are possible: leave out routes, or run {COMMAND_FOR_CELLS}"
         )));
     }
     Ok(())

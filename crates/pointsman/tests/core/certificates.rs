@@ -513,6 +513,6 @@ fn trees_are_certified_and_forests_refused() {
         forest.plan(&Task::new(loss), 0.9).map(|_| ()),
         forest.all_losses(CellId(0), 0.9).map(|_| ()),
     ] {
-        assert!(error.unwrap_err().to_string().contains("forest"));
+        assert!(error.unwrap_err().to_string().contains("pointsman calibrate TABLE --certifiable -o ROUTER"));
     }
 }

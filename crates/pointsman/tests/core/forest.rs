@@ -1,8 +1,8 @@
 //! Partitions that learn, in a world whose regions only a feature tells apart.
 
 use pointsman::{
-    Action, Aggregate, CellId, Cells, Error, Estimator, Factor, Loss, Node, Oracle, Partition, Router, SPARSE, Table,
-    Task, Trees,
+    Action, Aggregate, CellId, Cells, Error, Estimator, Loss, Node, Oracle, Partition, Router, SPARSE, Table, Task,
+    Trees,
 };
 
 use crate::world::{Rng, close};
@@ -548,7 +548,7 @@ fn a_missing_value_that_means_something_is_used() {
 #[test]
 fn what_cannot_be_learned_is_refused_with_advice() {
     let single = world(300, 1, 14);
-    for partition in [Partition::tree(), Partition::honest_forest(5), Partition::forest(5), Partition::auto()] {
+    for partition in [Partition::tree(), Partition::honest_forest(5), Partition::forest(5)] {
         let error = message(Router::calibrate(&single, &partition));
         assert!(error.contains("two labels") && error.contains("top-class"), "{error}");
     }
@@ -561,7 +561,7 @@ fn what_cannot_be_learned_is_refused_with_advice() {
     let router = Router::calibrate(&world(300, 3, 15), &Partition::forest(5)).unwrap();
     for estimator in [Estimator::Npmle, Estimator::Dirichlet] {
         let error = message(router.policy(&task().estimator(estimator)));
-        assert!(error.contains("use shrink") && error.contains("honest-forest:T"), "{error}");
+        assert!(error.contains("use shrink") && error.contains("calibrate TABLE --certifiable"), "{error}");
     }
     let many = (0..20).fold(task(), |task, i| task.route(format!("r{i}"), Oracle::bayes(), 0.1).unwrap());
     assert!(message(router.policy(&many)).contains("at most 16"));
@@ -571,7 +571,7 @@ fn what_cannot_be_learned_is_refused_with_advice() {
     for error in
         [message(router.policy(&many)), message(centroids.policy(&task())), message(router.certificate(&task(), 0.95))]
     {
-        assert!(error.contains("honest-forest:T"), "{error}");
+        assert!(error.contains("calibrate TABLE --certifiable"), "{error}");
     }
     let policy = router.policy(&task()).unwrap();
     let error = message(policy.decide_rows(&[0.6, 0.4], &[0.1, 0.2], &mut [Default::default()]));
@@ -596,38 +596,6 @@ fn trees_and_rows_make_the_same_router_again() {
     let far = Node::Split { input: 3, threshold: 1e300, left: 1, missing_right: false };
     let nodes: Vec<Node> = [far, Node::Leaf, Node::Leaf].into_iter().chain([Node::Leaf; 5]).collect();
     assert!(message(again(Trees::new(5, vec![0, 3, 4, 5, 6, 7], &nodes).unwrap())).contains("no rows"));
-}
-
-#[test]
-fn auto_takes_a_forest_where_it_helps() {
-    let (router, choice) = Router::learn(&world(800, 5, 17), &Partition::auto(), 0, &|| ()).unwrap();
-    let choice = choice.unwrap();
-    assert!(matches!(router.partition().factors(), [Factor::Forest { trees: 200 }]) && choice.margin > 2.0);
-    assert!(choice.candidates[0].explained > 0.5 && choice.candidates[1].explained < 0.1, "{choice:?}");
-    // Here all rows are alike: nothing explains anything.
-    let mut rng = Rng::new(18);
-    let f: Vec<f64> = (0..500).map(|_| 0.5 + 0.4 * rng.uniform()).collect();
-    let votes = f.iter().flat_map(|_| rng.votes(&[0.7, 0.3], 3)).collect();
-    let table =
-        Table::new(["a", "b"], f.iter().flat_map(|f| [*f, 1.0 - f]).collect()).unwrap().with_votes(votes).unwrap();
-    let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
-    assert!(!router.partition().factors()[0].learns(), "{choice:?}");
-    assert_eq!(choice.unwrap().reason(), "a forest is not clearly better");
-}
-
-/// Nobody asked for a forest, so that its size is no reason to fail; and where no row differs nothing is explained.
-#[test]
-fn auto_does_without_a_forest_of_too_many_rows() {
-    let n = 1_342_178;
-    let table = Table::new(["a", "b"], [0.6, 0.4].repeat(n)).unwrap().with_votes([2, 1].repeat(n)).unwrap();
-    let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
-    let choice = choice.unwrap();
-    assert_eq!(router.partition().to_string(), "top-class:10");
-    assert_eq!(choice.reason(), "1342178 rows are too many for a forest of 200 trees");
-    assert_eq!(choice.candidates.iter().map(|candidate| candidate.explained).collect::<Vec<_>>(), [0.0; 2]);
-    let few = Table::new(["a", "b"], [0.6, 0.4].repeat(60)).unwrap().with_votes([2, 1].repeat(60)).unwrap();
-    let choice = Router::learn(&few, &Partition::auto(), 0, &|| ()).unwrap().1.unwrap();
-    assert_eq!(choice.candidates.iter().map(|candidate| candidate.explained).collect::<Vec<_>>(), [0.0; 3]);
 }
 
 #[test]
@@ -692,9 +660,9 @@ fn rows_of_no_weight_do_not_choose() {
     let both = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
     let both = both.with_features(["x", "z"], features).unwrap();
     let weights = (0..1_200).map(|row| if row < 600 { 1.0 } else { 1e-6 }).collect();
-    let explained =
-        |table: &Table| Router::learn(table, &Partition::auto(), 0, &|| ()).unwrap().1.unwrap().candidates[0].explained;
-    close(explained(&both.with_weights(weights).unwrap()), explained(&heavy), 0.1, "explained");
+    let cost =
+        |table: &Table| Router::learn(table, &Partition::auto(), 0, &|| ()).unwrap().1.unwrap().candidates[0].cost;
+    close(cost(&both.with_weights(weights).unwrap()), cost(&heavy), 0.1, "cost");
 }
 
 #[test]

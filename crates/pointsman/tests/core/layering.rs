@@ -21,8 +21,8 @@ const DATA: [&str; 14] = [
     "votes",
     "wasserstein",
 ];
-const PREFERENCE: [&str; 9] =
-    ["certificate", "diagnose", "estimate", "evaluate", "loss", "oracle", "policy", "task", "traffic"];
+const PREFERENCE: [&str; 10] =
+    ["auto", "certificate", "diagnose", "estimate", "evaluate", "loss", "oracle", "policy", "task", "traffic"];
 
 /// Identifiers and punctuation, without comments and string or character literals.
 fn tokens(source: &str) -> Vec<String> {

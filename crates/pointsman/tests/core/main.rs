@@ -2,6 +2,7 @@
 
 mod annotators;
 mod arrays;
+mod auto;
 mod caps;
 mod cells;
 mod certificates;
@@ -30,8 +31,8 @@ mod pooled;
 mod prices;
 mod promises;
 mod regressions;
-mod small_savings;
 mod routing_worlds;
+mod small_savings;
 mod stability;
 mod theorems;
 mod traffic;

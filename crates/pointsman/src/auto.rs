@@ -1,0 +1,361 @@
+//! `auto`: of a few partitions the one that costs least on rows it has not seen.
+//!
+//! Every candidate is calibrated on four fifths of the rows and decides the rest, five times over, under a few standard tasks: three
+//! losses, each with an oracle at half of, at, and at twice the mean reducible loss, and once with abstention. What a row costs is told
+//! by its own labels, with the bias of few labels taken out. The cheapest candidate is taken, where half of the standard error of its
+//! difference to pooled cells, the simplest candidate, is added to its cost. The router keeps the partition chosen, and no loss: the
+//! tasks decide between partitions and are forgotten.
+
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::estimate::{LabelLosses, RowLosses};
+use crate::forest::{Node, Trees, steps};
+use crate::loss::Loss;
+use crate::oracle::Oracle;
+use crate::partition::{Axis, Factor, Partition, TREES};
+use crate::router::{Router, SPARSE, check_size, label_free};
+use crate::table::Table;
+use crate::task::Task;
+
+/// Parts that the rows are divided into; each is decided by routers of the others.
+const FOLDS: usize = 5;
+
+/// Rows by which partitions are compared at most; the router is made of all.
+const MAX_ROWS_COMPARED: usize = 4_000;
+
+/// Trees of the forests compared; the one chosen has more, which changes costs little.
+const TREES_COMPARED: usize = 50;
+
+/// Rows with two labels from which partitions are compared: below that trees have nothing to divide.
+const MIN_PAIRED_ROWS: usize = 4 * SPARSE;
+
+/// Prices of the oracle, in units of the mean reducible loss.
+const PRICES: [f64; 3] = [0.5, 1.0, 2.0];
+
+/// The least such unit, as a share of the mean total loss: where nothing is reducible a price must still be one.
+const LEAST_UNIT: f64 = 0.05;
+
+/// Standard errors of the difference to pooled cells that are added to a candidate's cost. In worlds of 300 rows whose features are
+/// noise, zero costs 0.001 more than a half, and one costs up to 0.001 less; where features tell, all three choose alike. Two would
+/// miss gains as large as the error.
+const CAUTION: f64 = 0.5;
+
+/// The seed by which the rows compared are drawn and put into folds.
+const SEED: u64 = 0xA070;
+
+/// How `auto` chose a partition.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// What it chose among: first the one chosen, then the others, cheapest first. Only one if there was nothing to compare by.
+    pub candidates: Vec<Candidate>,
+    /// Rows by which they were compared.
+    pub rows: usize,
+    /// Standard tasks under which they were compared.
+    pub tasks: usize,
+    /// Features of the table that the partition chosen asks for.
+    pub features_used: Vec<String>,
+    /// Features that it does without.
+    pub features_ignored: Vec<String>,
+    reason: String,
+}
+
+/// A partition that `auto` has looked at.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// The partition.
+    pub partition: Partition,
+    /// Its mean cost per query on rows left out, over the standard tasks, as a share of what always predicting costs.
+    pub cost: f64,
+    /// By how much that is above the cost of the one chosen; zero for that one.
+    pub excess: f64,
+    /// The standard error of this difference, over rows.
+    pub standard_error: f64,
+}
+
+impl Choice {
+    /// What was chosen and why, in one sentence.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl Router {
+    /// Groups a table's rows by the cells of a partition. No task is involved, except that `auto` compares partitions under
+    /// standard ones.
+    ///
+    /// The order of the rows does not matter: within a cell they are stored by content.
+    ///
+    /// # Errors
+    /// If the table has no rows or no votes, or the partition does not fit it.
+    pub fn calibrate(table: &Table, partition: &Partition) -> Result<Self> {
+        Ok(Self::learn(table, partition, 0, &|| ())?.0)
+    }
+
+    /// As [`Router::calibrate`], with a seed for partitions that draw numbers. `step` is called at most
+    /// [`Router::steps`] times as trees are grown. With `auto` the second value says how it chose.
+    ///
+    /// # Errors
+    /// If the table has no rows or no votes, or the partition does not fit it. Partitions that learn need thirty rows with two
+    /// labels or more; `auto` does not.
+    pub fn learn(
+        table: &Table,
+        partition: &Partition,
+        seed: u64,
+        step: &(dyn Fn() + Sync),
+    ) -> Result<(Self, Option<Choice>)> {
+        match partition.factors() {
+            [Factor::Auto { certifiable }] => {
+                let (router, choice) = choose(table, *certifiable, seed, step)?;
+                Ok((router, Some(choice)))
+            }
+            _ => Ok((Self::fit(table, partition, seed, step)?, None)),
+        }
+    }
+
+    /// How many steps learning takes at most.
+    #[must_use]
+    pub fn steps(partition: &Partition) -> u64 {
+        match partition.factors() {
+            [Factor::Forest { trees } | Factor::HonestForest { trees }] => steps(*trees),
+            [Factor::Auto { .. }] => 2 * FOLDS as u64 * steps(TREES_COMPARED) + steps(TREES),
+            _ => 0,
+        }
+    }
+
+    /// The features that a query's cell depends on: of those that the cells take, the ones that are asked for.
+    #[must_use]
+    pub fn features_used(&self) -> Vec<String> {
+        let names = self.cells().features();
+        let trees: &Trees = match self.cells().axes() {
+            [Axis::Tree { trees }] => trees,
+            [Axis::Forest { forest, .. }] => forest.trees(),
+            [Axis::HonestForest { forest }] => forest.scorer().trees(),
+            _ => return names.to_vec(),
+        };
+        let mut asked = vec![false; names.len()];
+        for node in trees.nodes() {
+            if let Node::Split { input, .. } = node
+                && let Some(slot) = (input as usize).checked_sub(self.classes().len() + 1)
+            {
+                asked[slot] = true;
+            }
+        }
+        names.iter().zip(asked).filter(|(_, asked)| *asked).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+fn choose(table: &Table, certifiable: bool, seed: u64, step: &(dyn Fn() + Sync)) -> Result<(Router, Choice)> {
+    let telling = table.with_telling_features();
+    let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, step)?;
+    let (candidates, rows, tasks, reason) = match compared {
+        Ok(compared) => {
+            let reason = compared.reason();
+            (compared.candidates, compared.rows, compared.tasks, reason)
+        }
+        Err(reason) => {
+            let only = Candidate { partition: Partition::pooled(), cost: f64::NAN, excess: 0.0, standard_error: 0.0 };
+            (vec![only], 0, 0, reason)
+        }
+    };
+    let router = Router::fit(table, &candidates[0].partition, seed, step)?;
+    let features_used = router.features_used();
+    let ignored = table.feature_names().iter().filter(|name| !features_used.contains(name)).cloned();
+    let features_ignored = ignored.collect();
+    Ok((router, Choice { candidates, rows, tasks, features_used, features_ignored, reason }))
+}
+
+/// Partitions to compare, simplest first: what is asked for, and what stands for it.
+fn candidates(rows: usize, certifiable: bool) -> Vec<[Partition; 2]> {
+    let same = |partition: Partition| [partition.clone(), partition];
+    let mut all = vec![same(Partition::pooled()), same(Partition::tree())];
+    // Forests of very many rows would be too large to keep.
+    if check_size(rows, TREES).is_ok() {
+        all.push([Partition::honest_forest(TREES), Partition::honest_forest(TREES_COMPARED)]);
+        if !certifiable {
+            all.push([Partition::forest(TREES), Partition::forest(TREES_COMPARED)]);
+        }
+    }
+    all
+}
+
+/// One loss on the rows compared, and the tasks with it.
+struct Measure {
+    losses: LabelLosses,
+    tasks: Vec<Task>,
+    /// What always predicting costs.
+    scale: f64,
+}
+
+impl Measure {
+    /// `None` if the labels do not tell noise from error.
+    fn of(rows: &Table, loss: Loss) -> Result<Option<Self>> {
+        let losses = LabelLosses::of(rows, &loss, &RowLosses::default());
+        let known = |row: &usize| losses.irreducible[*row].is_finite();
+        let (mut weight, mut total, mut irreducible) = (0.0, 0.0, 0.0);
+        for row in (0..rows.rows()).filter(known) {
+            weight += rows.weight(row);
+            total += rows.weight(row) * losses.total[row];
+            irreducible += rows.weight(row) * losses.irreducible[row];
+        }
+        if weight == 0.0 {
+            return Ok(None);
+        }
+        let (total, irreducible) = (total / weight, irreducible / weight);
+        let scale = total.max(1e-6 * loss.bound());
+        let unit = (total - irreducible).max(LEAST_UNIT * scale);
+        let routed = |price: f64| Task::new(loss.clone()).route("oracle", Oracle::bayes(), price * unit);
+        let mut tasks = PRICES.into_iter().map(routed).collect::<Result<Vec<Task>>>()?;
+        tasks.push(routed(1.0)?.abstain((irreducible + unit).max(0.0))?);
+        Ok(Some(Self { losses, tasks, scale }))
+    }
+
+    /// Adds to each row, of those in a table of held-out ones, what a router costs there.
+    fn add(&self, router: &Router, rows: &[u32], held_out: &Table, costs: &mut [f64]) -> Result<()> {
+        let policy = router.policy(&self.tasks[0])?;
+        for task in &self.tasks {
+            let policy = policy.reprice(task)?;
+            let taken = policy.actions_of(&policy.decide_batch(held_out)?);
+            for ((cost, &row), action) in costs.iter_mut().zip(rows).zip(taken) {
+                let row = row as usize;
+                *cost += match action {
+                    0 => self.losses.total[row],
+                    1 => self.losses.irreducible[row] + task.routes()[0].price(),
+                    _ => task.abstain_price().unwrap_or(f64::NAN),
+                } / self.scale;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Candidates with what they cost.
+struct Comparison {
+    candidates: Vec<Candidate>,
+    rows: usize,
+    tasks: usize,
+    /// What the simplest costs, and the standard error of its difference to the one chosen.
+    simplest: Candidate,
+}
+
+impl Comparison {
+    /// The reason in words if there is nothing to compare by.
+    fn of(
+        table: &Table,
+        certifiable: bool,
+        seed: u64,
+        step: &(dyn Fn() + Sync),
+    ) -> Result<std::result::Result<Self, String>> {
+        let mut order = label_free::order_of_table(table, SEED);
+        order.truncate(MAX_ROWS_COMPARED);
+        let columns: Vec<usize> = (0..table.feature_names().len()).collect();
+        let sample = table.select(&order, &columns);
+        let paired = (0..sample.rows()).filter(|&row| sample.votes(row).is_some_and(|votes| votes.k() >= 2)).count();
+        if paired < MIN_PAIRED_ROWS {
+            return Ok(Err(format!(
+                "pooled cells, since {paired} of {} rows carry two labels or more, too few to compare partitions by",
+                sample.rows()
+            )));
+        }
+        let losses = [Loss::brier(), Loss::zero_one(), Loss::cross_entropy()];
+        let measures = losses.into_par_iter().map(|loss| Measure::of(&sample, loss)).collect::<Result<Vec<_>>>()?;
+        let Some(measures) = measures.into_iter().collect::<Option<Vec<Measure>>>() else {
+            return Ok(Err("pooled cells, since the labels do not tell noise from error".into()));
+        };
+        let asked = candidates(table.rows(), certifiable);
+        let compared: Vec<&Partition> = asked.iter().map(|[_, compared]| compared).collect();
+        let costs = costs_of_rows(&sample, &compared, &measures, seed, step);
+        let names = asked.iter().map(|[asked, _]| asked.clone());
+        let costs = names.zip(costs).filter_map(|(partition, costs)| Some((partition, costs?))).collect();
+        let tasks = measures.iter().map(|measure| measure.tasks.len()).sum();
+        Ok(Ok(Self::rank(&sample, costs, tasks)))
+    }
+
+    /// Takes the cheapest, pooled cells if in doubt.
+    fn rank(sample: &Table, costs: Vec<(Partition, Vec<f64>)>, tasks: usize) -> Self {
+        let known = |row: &usize| costs.iter().all(|(_, costs)| costs[*row].is_finite());
+        let rows: Vec<usize> = (0..sample.rows()).filter(known).collect();
+        let all: f64 = rows.iter().map(|&row| sample.weight(row)).sum();
+        let sum = |value: &dyn Fn(usize) -> f64| rows.iter().map(|&row| value(row)).sum::<f64>();
+        let mean = |place: usize| sum(&|row| sample.weight(row) * costs[place].1[row]) / all;
+        let candidate = |place: usize, other: usize| {
+            let excess = mean(place) - mean(other);
+            let difference = |row: usize| costs[place].1[row] - costs[other].1[row] - excess;
+            let squares = sum(&|row| (sample.weight(row) * difference(row)).powi(2));
+            Candidate {
+                partition: costs[place].0.clone(),
+                cost: mean(place),
+                excess,
+                standard_error: squares.sqrt() / all,
+            }
+        };
+        let score = |place: &usize| {
+            let against_simplest = candidate(*place, 0);
+            against_simplest.excess + CAUTION * against_simplest.standard_error
+        };
+        let places = 0..costs.len();
+        let chosen = places.clone().min_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or(0);
+        let mut candidates: Vec<Candidate> = places.map(|place| candidate(place, chosen)).collect();
+        let simplest = candidates[0].clone();
+        let first = candidates.remove(chosen);
+        candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        candidates.insert(0, first);
+        Self { candidates, rows: rows.len(), tasks, simplest }
+    }
+
+    fn reason(&self) -> String {
+        let chosen = &self.candidates[0];
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let on = format!("on {} rows left out, over {} standard tasks", self.rows, self.tasks);
+        match self.candidates.get(1) {
+            _ if self.simplest.partition != chosen.partition => {
+                let (saved, error) = (self.simplest.excess, self.simplest.standard_error);
+                let [saved, error] = [saved, error].map(|x| percent(x / self.simplest.cost));
+                format!("{} costs {saved} less than pooled cells (standard error {error}) {on}", chosen.partition)
+            }
+            Some(next) => {
+                let [more, error] = [next.excess, next.standard_error].map(|x| percent(x.abs() / chosen.cost));
+                let than = if next.excess < 0.0 { "less, too little to tell" } else { "more" };
+                format!(
+                    "pooled cells: {}, the next best, costs {more} {than} (standard error {error}) {on}",
+                    next.partition
+                )
+            }
+            None => "pooled cells, since no other partition can be fitted to so few rows".to_owned(),
+        }
+    }
+}
+
+/// What each candidate costs each row when the row's fold is left out, the mean over all tasks; `None` if it cannot be fitted.
+fn costs_of_rows(
+    sample: &Table,
+    candidates: &[&Partition],
+    measures: &[Measure],
+    seed: u64,
+    step: &(dyn Fn() + Sync),
+) -> Vec<Option<Vec<f64>>> {
+    let tasks: usize = measures.iter().map(|measure| measure.tasks.len()).sum();
+    let columns: Vec<usize> = (0..sample.feature_names().len()).collect();
+    // The sample's rows are in random order.
+    let of_fold = |fold: usize| (0..sample.rows() as u32).partition::<Vec<u32>, _>(|row| *row as usize % FOLDS == fold);
+    let judge = |place: usize| -> Option<(Vec<u32>, Vec<f64>)> {
+        let (own, others) = of_fold(place % FOLDS);
+        let router = Router::fit(&sample.select(&others, &columns), candidates[place / FOLDS], seed, step).ok()?;
+        let (held_out, mut costs) = (sample.select(&own, &columns), vec![0.0; own.len()]);
+        measures.iter().try_for_each(|measure| measure.add(&router, &own, &held_out, &mut costs)).ok()?;
+        Some((own, costs))
+    };
+    let judged: Vec<_> = (0..candidates.len() * FOLDS).into_par_iter().map(judge).collect();
+    let gather = |folds: &[Option<(Vec<u32>, Vec<f64>)>]| {
+        let mut all = vec![f64::NAN; sample.rows()];
+        for fold in folds {
+            let (rows, costs) = fold.as_ref()?;
+            rows.iter().zip(costs).for_each(|(&row, &cost)| all[row as usize] = cost / tasks as f64);
+        }
+        Some(all)
+    };
+    judged.chunks_exact(FOLDS).map(gather).collect()
+}
