@@ -75,7 +75,7 @@ def main(rows=20_000):
 
     # Cells come from a sample; no estimate rests on it later.
     sample = table.take(np.random.default_rng(0).choice(rows, rows // 10, replace=False))
-    like = pointsman.Router(classes=CLASSES).fit(sample.select(PROBS), sample.select(VOTES))
+    like = pointsman.Router("top-class:10", classes=CLASSES).fit(sample.select(PROBS), sample.select(VOTES))
 
     for cap in (None, 50):
         gathered = calibration.mapInArrow(sorted_by(like.to_bytes(), cap), "part binary").collect()

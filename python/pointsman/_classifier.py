@@ -80,7 +80,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         loss: str | _native.Loss = "brier",
         abstain: float | None = None,
         budget: float | None = None,
-        partition: str = "top-class:10",
+        partition: str = "pooled",
         recalibrate: bool = False,
         cv: Any = 5,
         abstention: Any = None,

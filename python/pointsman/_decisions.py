@@ -23,7 +23,7 @@ class Decisions:
     Examples
     --------
     >>> import numpy as np, pointsman
-    >>> router = pointsman.Router(classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
+    >>> router = pointsman.Router("top-class:10", classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
     >>> decisions = router.policy(routes={"expert": 0.5}, abstain=0.3).decide([[0.8, 0.2], [0.4, 0.6]])
     >>> len(decisions), decisions.action_names
     (2, ('predict', 'route:expert', 'abstain'))
@@ -129,7 +129,7 @@ class Decisions:
         """Which rows get this action.
 
         >>> import numpy as np, pointsman
-        >>> router = pointsman.Router().fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
+        >>> router = pointsman.Router("top-class:10").fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
         >>> router.policy(abstain=0.1).decide([[0.8, 0.2]]).mask("abstain").tolist()
         [True]
         """

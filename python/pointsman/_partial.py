@@ -35,7 +35,7 @@ class Partial:
     >>> rng = np.random.default_rng(0)
     >>> probs = rng.dirichlet([1, 1], 400)
     >>> votes = rng.multinomial(5, probs)
-    >>> like = pointsman.Router().fit(probs[:50], votes[:50])
+    >>> like = pointsman.Router("top-class:10").fit(probs[:50], votes[:50])
     >>> first = pointsman.Partial(like).add(probs[:300], votes[:300])
     >>> second = pointsman.Partial.from_bytes(pointsman.Partial(like).add(probs[300:], votes[300:]).to_bytes())
     >>> router = first.merge(second).finish()
@@ -75,7 +75,7 @@ class Partial:
         """Adds an Arrow batch with columns ``prob_<class>`` and ``votes_<class>``, and perhaps ``x_<name>``, ``weight`` and ``id``.
 
         >>> import pyarrow as pa, numpy as np, pointsman
-        >>> like = pointsman.Router(classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
+        >>> like = pointsman.Router("top-class:10", classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
         >>> batch = pa.record_batch({"prob_no": [0.8], "prob_yes": [0.2], "votes_no": [3], "votes_yes": [2]})
         >>> len(pointsman.Partial(like).add_batch(batch))
         1

@@ -25,7 +25,7 @@ class Policy:
     Examples
     --------
     >>> import numpy as np, pointsman
-    >>> router = pointsman.Router().fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
+    >>> router = pointsman.Router("top-class:10").fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
     >>> policy = router.policy(routes={"expert": 0.5}, abstain=0.6)
     >>> policy.actions
     ('predict', 'route:expert', 'abstain')
@@ -97,7 +97,7 @@ class Policy:
         the oracles they asked.
 
         >>> import numpy as np, pointsman
-        >>> router = pointsman.Router().fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
+        >>> router = pointsman.Router("top-class:10").fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
         >>> policy = router.policy(routes={"jury": (pointsman.Oracle.panel(3), 0.05)}, abstain=0.3)
         >>> policy.reprice(routes={"jury": 0.07}).task
         <Task: brier, jury panel:m=3,aggregate=mean at 0.07, abstain at 0.3>
@@ -140,7 +140,7 @@ class Policy:
             where it saves most. Other queries take their next-best action; ``Decisions.capped`` says which.
 
         >>> import numpy as np, pointsman
-        >>> router = pointsman.Router().fit([[0.9, 0.1], [0.3, 0.7]], np.array([[1, 1], [1, 3]]))
+        >>> router = pointsman.Router("top-class:10").fit([[0.9, 0.1], [0.3, 0.7]], np.array([[1, 1], [1, 3]]))
         >>> policy = router.policy(routes={"expert": 0.01})
         >>> policy.decide([[0.8, 0.2], [0.9, 0.1], [0.7, 0.3]]).counts
         {'predict': 0, 'route:expert': 3}
@@ -160,7 +160,7 @@ class Policy:
         ``pyarrow.RecordBatch``.
 
         >>> import pyarrow as pa, numpy as np, pointsman
-        >>> router = pointsman.Router(classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
+        >>> router = pointsman.Router("top-class:10", classes=["no", "yes"]).fit([[0.9, 0.1], [0.3, 0.7]], np.array([[4, 1], [1, 4]]))
         >>> batch = pa.record_batch({"id": ["q1"], "prob_no": [0.8], "prob_yes": [0.2]})
         >>> [one.num_rows for one in router.policy(abstain=0.3).decide_batches([batch])]
         [1]
@@ -216,7 +216,7 @@ class Policy:
         >>> rng = np.random.default_rng(0)
         >>> probs = rng.dirichlet([1, 1], 400)
         >>> votes = rng.multinomial(5, probs)
-        >>> policy = pointsman.Router().fit(probs[:200], votes[:200]).policy(routes={"expert": 0.05})
+        >>> policy = pointsman.Router("top-class:10").fit(probs[:200], votes[:200]).policy(routes={"expert": 0.05})
         >>> report = policy.evaluate(probs[200:], votes[200:])
         >>> report.rows, sorted(report.shares)
         (200, ['predict', 'route:expert'])

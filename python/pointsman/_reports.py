@@ -87,7 +87,7 @@ class Report:
     >>> rng = np.random.default_rng(0)
     >>> probs = rng.dirichlet([1, 1], 400)
     >>> votes = rng.multinomial(5, probs)
-    >>> policy = pointsman.Router().fit(probs[:200], votes[:200]).policy(routes={"expert": 0.05}, abstain=0.4)
+    >>> policy = pointsman.Router("top-class:10").fit(probs[:200], votes[:200]).policy(routes={"expert": 0.05}, abstain=0.4)
     >>> report = policy.evaluate(probs[200:], votes[200:])
     >>> sorted(report.mean_cost)[:2]
     ['always-abstain', 'always-predict']
@@ -276,7 +276,7 @@ class Decomposition:
     >>> import numpy as np, pointsman
     >>> found = pointsman.decompose(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]), loss="brier")
     >>> found.rows.tolist(), found.irreducible.shape
-    ([1, 1], (2,))
+    ([2], (1,))
     """
 
     def __init__(self, cells: list[dict[str, Any]], loss: str, unit: str) -> None:
@@ -357,7 +357,7 @@ def diagnose(
     oracles: Mapping[str, MatrixLike] | None = None,
     sample_weight: Any = None,
     classes: Sequence[str] | None = None,
-    partition: str = "top-class:10",
+    partition: str = "pooled",
     loss: str | _native.Loss = "brier",
     routes: "Routes | None" = None,
     abstain: float | None = None,
@@ -398,7 +398,7 @@ def decompose(
     *,
     loss: str | _native.Loss = "brier",
     estimator: str = "auto",
-    partition: str = "top-class:10",
+    partition: str = "pooled",
     features: MatrixLike | None = None,
     sample_weight: Any = None,
     classes: Sequence[str] | None = None,

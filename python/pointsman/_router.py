@@ -52,8 +52,9 @@ class Router(Parameters):
     Parameters
     ----------
     partition:
-        ``"top-class:10"``, ``"confidence:30"``, ``"level-sets"``, ``"features:x_a=10,x_b=4"``, joined by ``*`` for products;
-        ``"tree"``, ``"honest-forest:200"``, ``"forest:200"`` and ``"auto"`` learn.
+        ``"auto"`` takes ``"pooled"``, ``"tree"``, ``"honest-forest:200"`` or ``"forest:200"``, whichever costs least on rows left
+        out; ``"auto:certifiable"`` does without the last, whose cells cannot be certified. The paper's cells are ``"top-class:10"``,
+        ``"confidence:30"``, ``"level-sets"`` and ``"features:x_a=10,x_b=4"``, joined by ``*`` for products.
     recalibrate:
         Serve each cell's mean label distribution instead of the classifier's prediction.
     seed:
@@ -71,6 +72,10 @@ class Router(Parameters):
         The partition that was fitted; not the one asked for if that was ``"auto"``.
     feature_names_:
         The features that ``fit`` was given.
+    choice_:
+        What ``"auto"`` chose and why, in one sentence; ``None`` if the partition was named, or read from a file.
+    features_used_:
+        The features that decisions depend on.
     n_rows_, n_cells_:
         How many calibration rows are kept, in how many cells.
 
@@ -87,6 +92,8 @@ class Router(Parameters):
 
     classes_: npt.NDArray[Any]
     partition_: str
+    choice_: str | None
+    features_used_: list[str]
     feature_names_: list[str]
     n_rows_: int
     n_cells_: int
@@ -94,7 +101,7 @@ class Router(Parameters):
 
     def __init__(
         self,
-        partition: str = "top-class:10",
+        partition: str = "auto",
         recalibrate: bool = False,
         seed: int = 0,
         classes: Sequence[str] | None = None,
@@ -154,6 +161,8 @@ class Router(Parameters):
         self.router_ = router
         self.classes_ = np.array(router.classes, dtype=object)
         self.partition_ = router.partition
+        self.choice_ = router.choice
+        self.features_used_ = router.features_used
         self.feature_names_ = feature_names
         self.n_rows_ = len(router)
         self.n_cells_ = router.cells
@@ -211,7 +220,7 @@ class Router(Parameters):
         Examples
         --------
         >>> import numpy as np, pointsman
-        >>> router = pointsman.Router().fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
+        >>> router = pointsman.Router("top-class:10").fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
         >>> router.policy(routes={"expert": 0.05, "jury": (pointsman.Oracle.panel(3), 0.02)}).actions
         ('predict', 'route:expert', 'route:jury')
         """
@@ -237,7 +246,7 @@ class Router(Parameters):
         """Irreducible and reducible loss of every cell.
 
         >>> import numpy as np, pointsman
-        >>> router = pointsman.Router().fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
+        >>> router = pointsman.Router("top-class:10").fit(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([[4, 1], [1, 4]]))
         >>> len(router.decompose("zero-one"))
         2
         """

@@ -15,7 +15,7 @@ from pointsman import Decisions, Loss, Oracle, PointsmanError, Policy, Router, S
 
 @pytest.fixture(scope="module")
 def policy(world: World) -> Policy:
-    return Router().fit(world.probs, world.votes).policy(routes={"expert": 0.07, "llm": 0.09}, abstain=0.62)
+    return Router("top-class:10").fit(world.probs, world.votes).policy(routes={"expert": 0.07, "llm": 0.09}, abstain=0.62)
 
 
 def check(decisions: Decisions) -> None:
@@ -64,7 +64,7 @@ def test_tables_agree_with_arrays(policy: Policy, queries: World) -> None:
 
 
 def test_limits_draw_lots_by_id(world: World, queries: World) -> None:
-    policy = Router().fit(world.probs, world.votes).policy(routes={"expert": 0.0}, budget=0.2)
+    policy = Router("top-class:10").fit(world.probs, world.votes).policy(routes={"expert": 0.0}, budget=0.2)
     assert policy.surcharge is not None and policy.surcharge["share"] == pytest.approx(0.2)
     same = np.repeat(queries.probs[:1], 2000, axis=0)
     by_content = policy.decide(queries.probs)
@@ -89,7 +89,7 @@ def test_certainty_is_asked_for(world: World, queries: World) -> None:
     assert decisions.to_pandas()["certain"].all()
     judgement = policy.judgement(0.9)
     assert judgement.certain_share == 1 and judgement.regret_bound == 0 and all(judgement.cells)
-    router = Router().fit(world.probs, world.votes)
+    router = Router("top-class:10").fit(world.probs, world.votes)
     doubtful = router.policy(routes={"expert": 0.07}, abstain=0.62).decide(queries.probs)
     assert not doubtful.certain.all() and "certain" not in doubtful.to_arrow().column_names
     with pytest.raises(PointsmanError):
@@ -104,7 +104,7 @@ def test_forests_have_costs_of_their_own(world: World, queries: World) -> None:
 
 
 def test_one_label_a_row_leaves_bounds(world: World, queries: World) -> None:
-    policy = Router().fit(world.probs, world.votes.argmax(1)).policy(routes={"expert": 0.1}, abstain=0.8)
+    policy = Router("top-class:10").fit(world.probs, world.votes.argmax(1)).policy(routes={"expert": 0.1}, abstain=0.8)
     decisions = policy.decide(queries.probs)
     check(decisions)
     assert decisions.counts["undetermined"] > 0
@@ -116,7 +116,7 @@ def test_one_label_a_row_leaves_bounds(world: World, queries: World) -> None:
 
 def test_acts_of_a_matrix_are_named(world: World, queries: World) -> None:
     loss = Loss.matrix([[0, 3, 3], [1, 0, 1], [0.4, 0.4, 0.4]], acts=["ship", "hold", "ask"])
-    policy = Router(recalibrate=True).fit(world.probs, world.votes).policy(loss=loss, routes={"expert": 0.05})
+    policy = Router("top-class:10", recalibrate=True).fit(world.probs, world.votes).policy(loss=loss, routes={"expert": 0.05})
     decisions = policy.decide(queries.probs)
     check(decisions)
     act = decisions.act
@@ -130,7 +130,7 @@ def test_acts_of_a_matrix_are_named(world: World, queries: World) -> None:
 
 
 def test_prices_change_without_the_router(policy: Policy, queries: World, world: World) -> None:
-    router = Router().fit(world.probs, world.votes)
+    router = Router("top-class:10").fit(world.probs, world.votes)
     jury = {"jury": (Oracle.panel(3), 0.05)}
     for routes, abstain in [({"jury": 0.01}, 0.6), ({"jury": 0.5}, None), ({}, 0.3)]:
         old = router.policy(routes=jury, abstain=0.62).reprice(routes=routes, abstain=abstain)
@@ -230,7 +230,7 @@ def test_caps_are_kept_exactly() -> None:
     rng = np.random.default_rng(0)
     probs = rng.dirichlet([1, 1, 1], 600)
     votes = rng.multinomial(3, 0.5 * probs + 0.5 * rng.dirichlet([1, 1, 1], 600))
-    policy = Router().fit(probs[:300], votes[:300]).policy(routes={"expert": 0.02}, abstain=0.6)
+    policy = Router("top-class:10").fit(probs[:300], votes[:300]).policy(routes={"expert": 0.02}, abstain=0.6)
     plain = policy.decide(probs[300:])
     wanting = plain.counts["route:expert"]
     assert plain.capped is None and wanting > 20

@@ -59,13 +59,13 @@ PREDICTIONS: list[tuple[str, Any, str, int | None, str | None]] = [
 @pytest.mark.parametrize("case", PREDICTIONS, ids=lambda case: case[0])
 def test_bad_predictions(world: World, queries: World, case: tuple[str, Any, str, int | None, str | None]) -> None:
     _, make, words, row, column = case
-    policy = Router().fit(world.probs, world.votes).policy(abstain=0.4)
+    policy = Router("top-class:10").fit(world.probs, world.votes).policy(abstain=0.4)
     with pytest.raises(PointsmanError, match=f"(?s){words}") as caught:
         policy.decide(make(queries.probs))
     assert (caught.value.row, caught.value.column) == (row, column)
     assert isinstance(caught.value, ValueError)
     with pytest.raises(PointsmanError):
-        Router(classes=["0", "1", "2"]).fit(make(queries.probs), queries.votes)
+        Router("top-class:10", classes=["0", "1", "2"]).fit(make(queries.probs), queries.votes)
 
 
 VOTES: list[tuple[str, Any, str, int | None, str | None]] = [
@@ -94,14 +94,14 @@ VOTES: list[tuple[str, Any, str, int | None, str | None]] = [
 def test_bad_votes(world: World, case: tuple[str, Any, str, int | None, str | None]) -> None:
     _, make, words, row, column = case
     with pytest.raises((PointsmanError, TypeError), match=words) as caught:
-        Router().fit(world.probs, make(world.votes))
+        Router("top-class:10").fit(world.probs, make(world.votes))
     assert getattr(caught.value, "row", None) == row and getattr(caught.value, "column", None) == column
 
 
 def test_arrow_without_rows(world: World) -> None:
     names = ["0", "1", "2"]
     none = pa.table({name: pa.array([], pa.float64()) for name in names})
-    policy = Router().fit(world.probs, world.votes).policy(abstain=0.4)
+    policy = Router("top-class:10").fit(world.probs, world.votes).policy(abstain=0.4)
     for empty in [none, none.schema.empty_table().to_reader(), pl.DataFrame(none)]:
         assert len(policy.decide(empty)) == 0
     some = pa.table({name: world.probs[:, i] for i, name in enumerate(names)})
@@ -117,8 +117,8 @@ def test_arrow_without_rows(world: World) -> None:
 def test_no_rows(world: World) -> None:
     for empty in [np.empty((0, 3)), np.empty((0, 3), np.float32), pd.DataFrame({"0": [], "1": [], "2": []}, dtype=float)]:
         with pytest.raises(PointsmanError, match="at least one row"):
-            Router().fit(empty, np.empty((0, 3), int))
-        policy = Router().fit(world.probs, world.votes).policy(abstain=0.4)
+            Router("top-class:10").fit(empty, np.empty((0, 3), int))
+        policy = Router("top-class:10").fit(world.probs, world.votes).policy(abstain=0.4)
         decisions = policy.decide(empty)
         assert len(decisions) == 0 and decisions.costs.shape == (0, 2) and decisions.to_arrow().num_rows == 0
         with pytest.raises(PointsmanError):
@@ -126,7 +126,7 @@ def test_no_rows(world: World) -> None:
         with pytest.raises(PointsmanError):
             diagnose(empty, np.empty((0, 3), int))
     with pytest.raises(PointsmanError):
-        Router().fit([], [])
+        Router("top-class:10").fit([], [])
 
 
 def test_bad_features_oracles_weights_and_ids(world: World, queries: World) -> None:
@@ -166,7 +166,7 @@ def test_bad_features_oracles_weights_and_ids(world: World, queries: World) -> N
 
 
 def test_bad_tasks(world: World) -> None:
-    router = Router().fit(world.probs, world.votes)
+    router = Router("top-class:10").fit(world.probs, world.votes)
     for given, words in [
         ({"loss": "no-loss"}, "no-loss"),
         ({"loss": Loss.matrix([[0, 1], [1, 0]])}, "classes"),
@@ -213,11 +213,11 @@ def test_seeds_and_partitions_are_checked(world: World) -> None:
         with pytest.raises(PointsmanError, match="seed|partition"):
             router.fit(world.probs, world.votes)
     with pytest.raises(PointsmanError, match="cap: -1"):
-        Partial(Router().fit(world.probs, world.votes), cap=-1)
+        Partial(Router("top-class:10").fit(world.probs, world.votes), cap=-1)
 
 
 def test_files_that_are_not_there(world: World, tmp_path: Path) -> None:
-    router = Router().fit(world.probs, world.votes)
+    router = Router("top-class:10").fit(world.probs, world.votes)
     for use in [
         lambda: router.save(tmp_path / "no" / "router.safetensors"),
         lambda: Router.load(tmp_path / "router.safetensors"),
@@ -233,7 +233,7 @@ def test_files_that_are_not_there(world: World, tmp_path: Path) -> None:
 
 
 def test_what_is_not_pickled_says_what_is(world: World) -> None:
-    policy = Router().fit(world.probs, world.votes).policy(routes={"expert": 0.1})
+    policy = Router("top-class:10").fit(world.probs, world.votes).policy(routes={"expert": 0.1})
     report = policy.evaluate(world.probs, world.votes, calibration_error=False)
     diagnosis = diagnose(world.probs, world.votes)
     for one, words in [(policy.decide(world.probs), "to_arrow"), (report, "save_html"), (diagnosis, "save_html")]:
@@ -243,13 +243,13 @@ def test_what_is_not_pickled_says_what_is(world: World) -> None:
 
 def test_errors_can_be_pickled(world: World) -> None:
     with pytest.raises(PointsmanError) as caught:
-        Router().fit(changed(world.probs, 3, 0, np.nan), world.votes)
+        Router("top-class:10").fit(changed(world.probs, 3, 0, np.nan), world.votes)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (copy.row, copy.column, str(copy)) == (3, "prob_0", str(caught.value))
 
 
 def test_a_million_failing_calls_leave_nothing_behind(world: World) -> None:
-    policy = Router().fit(world.probs, world.votes).policy(abstain=0.4)
+    policy = Router("top-class:10").fit(world.probs, world.votes).policy(abstain=0.4)
     native = policy._policy
     bad = [
         np.array([[0.5, 0.5, 0.5]]),

@@ -64,7 +64,7 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_predictions_is_decided_alike(world: World, queries: World, kind: str) -> None:
-    policy = Router(classes=CLASSES).fit(world.probs, world.votes).policy(routes={"expert": 0.07}, abstain=0.62)
+    policy = Router("top-class:10", classes=CLASSES).fit(world.probs, world.votes).policy(routes={"expert": 0.07}, abstain=0.62)
     wanted = policy.decide(queries.probs)
     found = policy.decide(KINDS[kind](queries.probs))
     assert (found.costs == wanted.costs).all() and (found.label == wanted.label).all()
@@ -73,8 +73,8 @@ def test_every_kind_of_predictions_is_decided_alike(world: World, queries: World
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_predictions_is_fitted_alike(world: World, kind: str) -> None:
-    wanted = Router(classes=CLASSES).fit(world.probs, world.votes)
-    found = Router(classes=CLASSES).fit(KINDS[kind](world.probs), world.votes)
+    wanted = Router("top-class:10", classes=CLASSES).fit(world.probs, world.votes)
+    found = Router("top-class:10", classes=CLASSES).fit(KINDS[kind](world.probs), world.votes)
     assert found.to_bytes() == wanted.to_bytes()
 
 
@@ -90,9 +90,9 @@ def test_single_precision_is_decided_as_the_same_numbers(world: World, queries: 
 
 def test_names_of_columns_are_the_classes(world: World) -> None:
     frame = pd.DataFrame(columns(world.probs))
-    router = Router().fit(frame, pd.DataFrame(backwards(world.votes)))
+    router = Router("top-class:10").fit(frame, pd.DataFrame(backwards(world.votes)))
     assert router.classes_.tolist() == CLASSES
-    assert router.to_bytes() == Router(classes=CLASSES).fit(world.probs, world.votes).to_bytes()
+    assert router.to_bytes() == Router("top-class:10", classes=CLASSES).fit(world.probs, world.votes).to_bytes()
     policy = router.policy(abstain=0.4)
     with pytest.raises(PointsmanError, match=r"cat, dog, fox.*cat, dog, eel"):
         policy.decide(frame.rename(columns={"eel": "fox"}))
@@ -123,40 +123,40 @@ def test_names_of_columns_are_the_classes(world: World) -> None:
     ],
 )
 def test_votes_are_counts_or_labels(world: World, votes: Any) -> None:
-    wanted = Router(classes=CLASSES).fit(world.probs, world.votes)
-    assert Router(classes=CLASSES).fit(world.probs, votes(world.votes)).to_bytes() == wanted.to_bytes()
+    wanted = Router("top-class:10", classes=CLASSES).fit(world.probs, world.votes)
+    assert Router("top-class:10", classes=CLASSES).fit(world.probs, votes(world.votes)).to_bytes() == wanted.to_bytes()
 
 
 def test_masked_labels_are_left_out(world: World) -> None:
     labels = np.ma.masked_equal(np.array([[0, 1, -1], [2, -1, -1], [0, 0, 2]]), -1)
     counts = np.array([[1, 1, 0], [0, 0, 1], [2, 0, 1]])
-    wanted = Router().fit(world.probs[:3], counts).to_bytes()
-    assert Router().fit(world.probs[:3], labels).to_bytes() == wanted
-    assert Router().fit(world.probs[:3], labels.astype(float)).to_bytes() == wanted
-    assert Router().fit(world.probs[:3], [[0, 1], [2.0], [0, np.int64(0), "2"]]).to_bytes() == wanted
-    assert Router().fit(world.probs[:3], [[0, 1, pd.NA], [np.float32(2)], [0, np.uint8(0), np.str_("2")]]).to_bytes() == wanted
+    wanted = Router("top-class:10").fit(world.probs[:3], counts).to_bytes()
+    assert Router("top-class:10").fit(world.probs[:3], labels).to_bytes() == wanted
+    assert Router("top-class:10").fit(world.probs[:3], labels.astype(float)).to_bytes() == wanted
+    assert Router("top-class:10").fit(world.probs[:3], [[0, 1], [2.0], [0, np.int64(0), "2"]]).to_bytes() == wanted
+    assert Router("top-class:10").fit(world.probs[:3], [[0, 1, pd.NA], [np.float32(2)], [0, np.uint8(0), np.str_("2")]]).to_bytes() == wanted
 
 
 def test_one_label_a_row_may_be_flat(world: World) -> None:
     flat = world.votes.argmax(1)
-    wanted = Router().fit(world.probs, np.eye(3, dtype=int)[flat]).to_bytes()
+    wanted = Router("top-class:10").fit(world.probs, np.eye(3, dtype=int)[flat]).to_bytes()
     for one in [flat, flat.tolist(), pd.Series(flat), flat.astype(str)]:
-        assert Router().fit(world.probs, one).to_bytes() == wanted
+        assert Router("top-class:10").fit(world.probs, one).to_bytes() == wanted
 
 
 def test_an_oracle_may_answer_with_labels(world: World) -> None:
     flat = world.votes.argmax(1)
     sure = np.eye(3)[flat]
-    wanted = Router().fit(world.probs, world.votes, oracles={"llm": sure}).to_bytes()
+    wanted = Router("top-class:10").fit(world.probs, world.votes, oracles={"llm": sure}).to_bytes()
     for labels in [flat, flat.tolist(), flat.astype(str), pd.Series(flat, index=flat + 5), pl.Series(flat.astype(str)), pa.array(flat)]:
-        assert Router().fit(world.probs, world.votes, oracles={"llm": labels}).to_bytes() == wanted
+        assert Router("top-class:10").fit(world.probs, world.votes, oracles={"llm": labels}).to_bytes() == wanted
 
 
 def test_missing_values_of_pandas(world: World) -> None:
     labels = pd.Series(world.votes.argmax(1).astype(str), dtype="string")
     labels[3] = pd.NA
     with pytest.raises(PointsmanError, match="no votes") as caught:
-        Router().fit(world.probs, labels)
+        Router("top-class:10").fit(world.probs, labels)
     assert caught.value.row == 3
     features = pd.DataFrame(world.features, columns=["a", "b"])
     holes = features.mask(features > 0.9)
@@ -239,7 +239,7 @@ def test_deciding_does_not_copy() -> None:
 import resource, numpy as np, pointsman
 rng = np.random.default_rng(0)
 probs = rng.dirichlet([1] * 10, 1000)
-policy = pointsman.Router().fit(probs, rng.multinomial(5, probs)).policy(abstain=0.5)
+policy = pointsman.Router("top-class:10").fit(probs, rng.multinomial(5, probs)).policy(abstain=0.5)
 many = np.zeros((10_000_000, 10), np.float32)
 many[:, 3] = 1
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -21,7 +21,7 @@ def rows():
 @pytest.fixture
 def like(rows):
     probs, votes, _ = rows
-    return pointsman.Router(classes=CLASSES).fit(probs[:100], votes[:100])
+    return pointsman.Router("top-class:10", classes=CLASSES).fit(probs[:100], votes[:100])
 
 
 @pytest.mark.parametrize("cap", [None, 8])

@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 
 
 def test_evaluation(world: World, queries: World, tmp_path: Path) -> None:
-    policy = Router().fit(world.probs, world.votes).policy(routes={"<b>": 0.07}, abstain=0.62)
+    policy = Router("top-class:10").fit(world.probs, world.votes).policy(routes={"<b>": 0.07}, abstain=0.62)
     report = policy.evaluate(queries.probs, queries.votes)
     assert report.rows == len(queries)
     costs = report.mean_cost

@@ -45,7 +45,7 @@ def test_parameters_are_set_and_cloned(world: World) -> None:
 
 
 def test_fitting_again_forgets(world: World) -> None:
-    router = Router().fit(world.probs, world.votes)
+    router = Router("top-class:10").fit(world.probs, world.votes)
     before = router.get_params()
     other = router.fit(world.probs[:100, :2] / world.probs[:100, :2].sum(1, keepdims=True), world.votes[:100, :2] + 1)
     assert other.n_rows_ == 100 and other.classes_.tolist() == ["0", "1"] and other.n_features_in_ == 2
@@ -106,7 +106,7 @@ def test_routers_survive_files_pickle_and_joblib(world: World, tmp_path: Path, p
 
 def test_damaged_files_are_refused(world: World, tmp_path: Path) -> None:
     path = tmp_path / "router.safetensors"
-    Router().fit(world.probs, world.votes).save(path)
+    Router("top-class:10").fit(world.probs, world.votes).save(path)
     data = bytearray(path.read_bytes())
     data[-9] ^= 1
     path.write_bytes(data)
@@ -115,15 +115,15 @@ def test_damaged_files_are_refused(world: World, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Router.load(tmp_path / "none")
     with pytest.raises(OSError):
-        Router().fit(world.probs, world.votes).save(tmp_path / "no" / "such" / "folder")
+        Router("top-class:10").fit(world.probs, world.votes).save(tmp_path / "no" / "such" / "folder")
     with pytest.raises(PointsmanError):
         Router.from_bytes(b"")
 
 
 def test_weights_and_recalibration_count(world: World, queries: World) -> None:
-    plain = Router().fit(world.probs, world.votes)
-    weighted = Router().fit(world.probs, world.votes, sample_weight=np.linspace(0.1, 2, len(world)))
-    served = Router(recalibrate=True).fit(world.probs, world.votes)
+    plain = Router("top-class:10").fit(world.probs, world.votes)
+    weighted = Router("top-class:10").fit(world.probs, world.votes, sample_weight=np.linspace(0.1, 2, len(world)))
+    served = Router("top-class:10", recalibrate=True).fit(world.probs, world.votes)
     costs = [router.policy().decide(queries.probs).total for router in (plain, weighted, served)]
     assert not np.allclose(costs[0], costs[1]) and not np.allclose(costs[0], costs[2])
     with pytest.raises(PointsmanError, match="forest"):

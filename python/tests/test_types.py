@@ -57,7 +57,7 @@ for name in ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "tqdm", "sc
     sys.modules[name] = None
 import numpy as np, pointsman
 probs = np.array([[0.9, 0.1], [0.3, 0.7]])
-router = pointsman.Router().fit(probs, [["0", "1"], ["1", "1"]])
+router = pointsman.Router("top-class:10").fit(probs, [["0", "1"], ["1", "1"]])
 assert len(router.policy(abstain=0.2).decide(probs).action) == 2
 for use, words in [
     (lambda: pointsman.Router().policy(), "call fit first"),

@@ -53,7 +53,7 @@ def test_other_threads_run_meanwhile(long: Any) -> None:
 
 
 def test_threads_share_a_policy(long: Any) -> None:
-    policy = Router().fit(long.probs, long.votes).policy(abstain=0.5)
+    policy = Router("top-class:10").fit(long.probs, long.votes).policy(abstain=0.5)
     wanted = policy.decide(long.probs).action_codes
     found: list[Any] = [None] * 8
 
@@ -89,4 +89,4 @@ def test_a_failing_callback_ends_the_work() -> None:
 
     with pytest.raises(RuntimeError, match="enough"):
         _native.Router.calibrate(table, "forest:500", progress=fail)
-    assert pointsman.Router().fit(world.probs, world.votes).n_rows_ == 300
+    assert pointsman.Router("top-class:10").fit(world.probs, world.votes).n_rows_ == 300

@@ -53,7 +53,7 @@ impl Partial {
 
     /// The router of all rows added.
     fn finish(&self, py: Python<'_>) -> PyResult<Router> {
-        Ok(Router(Arc::new(py.detach(|| self.0.finish()).map_err(refused)?)))
+        Ok(py.detach(|| self.0.finish()).map_err(refused)?.into())
     }
 
     /// A router of the rows kept, by another partition.
@@ -69,7 +69,7 @@ impl Partial {
         let table = py.detach(|| self.0.table()).map_err(refused)?;
         let learn = move |steps: &work::Steps| pointsman::Router::learn(&table, &partition, seed, &|| steps.step());
         let (router, _) = work::run(py, progress, learn)?.map_err(refused)?;
-        Ok(Router(Arc::new(router)))
+        Ok(router.into())
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

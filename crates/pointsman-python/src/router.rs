@@ -15,8 +15,20 @@ use crate::work;
 
 /// The higher-order predictor, and the file people keep.
 #[pyclass(frozen, eq, module = "pointsman._native")]
-#[derive(PartialEq)]
-pub(crate) struct Router(pub(crate) Arc<pointsman::Router>);
+pub(crate) struct Router(pub(crate) Arc<pointsman::Router>, Option<String>);
+
+/// How a router was chosen is no part of it.
+impl PartialEq for Router {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl From<pointsman::Router> for Router {
+    fn from(router: pointsman::Router) -> Self {
+        Self(Arc::new(router), None)
+    }
+}
 
 #[pymethods]
 impl Router {
@@ -31,16 +43,21 @@ impl Router {
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let partition: Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
+        let mut partition: Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
+        // Only cells have distributions to serve.
+        if recalibrate && partition == Partition::auto() {
+            partition = Partition::certifiable();
+        }
         let table = Arc::clone(&table.get().0);
         let learn = move |steps: &work::Steps| pointsman::Router::learn(&table, &partition, seed, &|| steps.step());
-        let (router, _) = work::run(py, progress, learn)?.map_err(refused)?;
+        let (router, choice) = work::run(py, progress, learn)?.map_err(refused)?;
         if recalibrate && matches!(router.partition().factors(), [Factor::Forest { .. }]) {
-            let reason = "recalibrate serves one distribution a cell, and a forest has no such cells: leave it out, or use \
-                          honest-forest:T or tree";
+            let reason = "recalibrate serves one distribution per cell, and a forest has no such cells: use \
+                          Router(\"auto:certifiable\", recalibrate=True)";
             return Err(refused(Refusal::new(reason)));
         }
-        Ok(Self(Arc::new(if recalibrate { router.recalibrated() } else { router })))
+        let reason = choice.map(|choice| choice.reason().to_owned());
+        Ok(Self(Arc::new(if recalibrate { router.recalibrated() } else { router }), reason))
     }
 
     /// How many steps calibrating takes at most.
@@ -52,7 +69,7 @@ impl Router {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let router = py.detach(|| pointsman_table::parse_router(data));
-        Ok(Self(Arc::new(router.map_err(|reason| refused(Refusal::new(reason)))?)))
+        Ok(router.map_err(|reason| refused(Refusal::new(reason)))?.into())
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -91,6 +108,18 @@ impl Router {
     #[getter]
     fn partition(&self) -> String {
         self.0.partition().to_string()
+    }
+
+    /// What `auto` chose and why.
+    #[getter]
+    fn choice(&self) -> Option<&str> {
+        self.1.as_deref()
+    }
+
+    /// The features that decisions depend on.
+    #[getter]
+    fn features_used(&self) -> Vec<String> {
+        self.0.features_used()
     }
 
     #[getter]

@@ -269,7 +269,11 @@ impl Comparison {
         let compared: Vec<&Partition> = asked.iter().map(|[_, compared]| compared).collect();
         let costs = costs_of_rows(&sample, &compared, &measures, seed, step);
         let names = asked.iter().map(|[asked, _]| asked.clone());
-        let costs = names.zip(costs).filter_map(|(partition, costs)| Some((partition, costs?))).collect();
+        let costs: Vec<(Partition, Vec<f64>)> =
+            names.zip(costs).filter_map(|(partition, costs)| Some((partition, costs?))).collect();
+        if costs.first().is_none_or(|(simplest, _)| *simplest != asked[0][0]) {
+            return Ok(Err("pooled cells, since no partition can be fitted to parts of these rows".into()));
+        }
         let tasks = measures.iter().map(|measure| measure.tasks.len()).sum();
         Ok(Ok(Self::rank(&sample, costs, tasks)))
     }

@@ -7,6 +7,7 @@
 mod costs;
 mod labels;
 mod limits;
+mod partition;
 mod promises;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ const TOPICS: &[Topic] = &[
     Topic { name: "promises", version: 1, worlds: 40, measure: promises::measure, section: promises::section },
     Topic { name: "limits", version: 1, worlds: 200, measure: limits::measure, section: limits::section },
     Topic { name: "labels", version: 1, worlds: 60, measure: labels::measure, section: labels::section },
+    Topic { name: "partition", version: 1, worlds: 24, measure: partition::measure, section: partition::section },
 ];
 
 /// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.

@@ -14,7 +14,7 @@ use super::exact::{Sum, WORDS};
 use super::{Router, cells_of, compare_content, fits};
 use crate::error::{Error, Result};
 use crate::mix::{mix, nth};
-use crate::partition::{Cells, Factor, Partition};
+use crate::partition::{COMMAND_FOR_CELLS, Cells, Factor, Partition};
 use crate::table::Table;
 
 /// The most rows that a cell of a [`Partial`] keeps, and the seed of the sample.
@@ -376,8 +376,7 @@ fn weigh(table: &Table, rows: &[u32]) -> Sum {
 fn refuse_forest(partition: &Partition) -> Result<()> {
     if matches!(partition.factors(), [Factor::Forest { .. }]) {
         return Err(Error::Partition(format!(
-            "{partition}: a forest's cells are made of its own rows; gather rows in parts like a router of another partition, \
-             then calibrate the forest on the table they make"
+            "{partition}: a forest's cells are made of its own rows; to get cells that other rows can fill, run {COMMAND_FOR_CELLS}"
         )));
     }
     Ok(())
