@@ -5,6 +5,7 @@
 //! `pointsman reproduce numbers:costs -o DIR --publish docs`.
 
 mod costs;
+mod estimators;
 mod labels;
 mod limits;
 mod partition;
@@ -45,6 +46,7 @@ const TOPICS: &[Topic] = &[
     Topic { name: "costs", version: 2, worlds: 60, measure: costs::measure, section: costs::section },
     Topic { name: "promises", version: 1, worlds: 40, measure: promises::measure, section: promises::section },
     Topic { name: "limits", version: 1, worlds: 200, measure: limits::measure, section: limits::section },
+    Topic { name: "estimators", version: 1, worlds: 4, measure: estimators::measure, section: estimators::section },
     Topic { name: "labels", version: 1, worlds: 60, measure: labels::measure, section: labels::section },
     Topic { name: "partition", version: 1, worlds: 24, measure: partition::measure, section: partition::section },
 ];
