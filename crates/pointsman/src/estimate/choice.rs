@@ -7,7 +7,7 @@
 //! | any other | 2, 3 | `npmle` stopped early |
 //! | any other | 4 or more | `shrink` |
 //!
-//! By simulation over nine laws of p* (`pointsman reproduce numbers:estimators`), with 2 to 50 labels per item and 50 to 2,000 rows per
+//! By simulation over eleven laws of p* (`pointsman reproduce numbers:estimators`), with 2 to 50 labels per item and 50 to 2,000 rows per
 //! cell. Labels and rows do not enter here because they say when `npmle` stops: the fewer there are, the nearer it stays to the
 //! fitted Dirichlet law that it starts from.
 

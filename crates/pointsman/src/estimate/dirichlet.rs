@@ -4,6 +4,8 @@
 //! concentration A is the likeliest on a logarithmic grid. An item's p* then follows Dirichlet(A p̄ + N), and
 //! its irreducible loss is E G(p*).
 
+use std::collections::{BTreeMap, HashMap};
+
 use rand_distr::{Distribution, Gamma};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
@@ -18,74 +20,119 @@ const LOWEST: f64 = 0.02;
 const HIGHEST: f64 = 3000.0;
 const STEPS: u32 = 120;
 
-/// Draws per cell where G has no closed expectation, shared by its distinct votes according to their weight.
-const DRAWS: f64 = 40_000.0;
-const MIN_DRAWS_PER_VOTES: f64 = 16.0;
+/// Draws per row where G has no closed expectation.
+const DRAWS: u32 = 200;
 
 /// Labels of an item that are counted one by one; what is beyond has a closed form, as good for so many.
 ///
 /// A count is a number in a file, up to 2³²: neither memory nor time may follow it.
 const COUNTED: usize = 1000;
 
-/// Steps of the integral of the largest share, and the most evaluations spent on it in one cell.
+/// Steps of the integral of the largest share, and the most parameters whose integrands are kept.
 const STRIPS: u32 = 128;
-const MAX_INTEGRAND_EVALUATIONS: usize = 200_000;
+const MAX_INTEGRANDS: usize = 20_000;
 
-/// The likeliest concentration A of Dirichlet(A p̄).
+/// How far the concentration of one class is expected to lie from that of all classes, as a standard deviation of its logarithm.
+/// Wide, so that it matters only for classes with a handful of labels.
+const SPREAD_OF_CONCENTRATIONS: f64 = 4.0;
+
+/// How likely the labels of items are if p* ∼ Dirichlet(A p̄).
 ///
 /// Σ_c Σ_{j<N_c} ln(A p̄_c + j) − Σ_{j<k} ln(A + j), summed over items, depends on the items only through how many have
 /// more than j labels, so that a concentration costs as much as one item.
-pub(super) fn concentration(groups: &[(&[u32], f64)], mean: &[f64]) -> f64 {
-    let mut above = vec![Vec::<f64>::new(); mean.len() + 1];
-    let mut beyond = vec![Vec::<(f64, f64)>::new(); mean.len() + 1];
-    for &(counts, weight) in groups {
-        let labels = Votes::new(counts).k();
-        let counts = counts.iter().map(|&n| u64::from(n)).chain([labels]);
-        for ((above, beyond), count) in above.iter_mut().zip(&mut beyond).zip(counts) {
-            let n = count.min(COUNTED as u64) as usize;
-            if count > n as u64 {
-                beyond.push((count as f64, weight));
+pub(super) struct Likelihood {
+    /// The weight of items with more than j labels, per class and of all classes.
+    above: Vec<Vec<f64>>,
+    /// Counts beyond those, and their weights.
+    beyond: Vec<Vec<(f64, f64)>>,
+}
+
+impl Likelihood {
+    pub(super) fn new(groups: &[(&[u32], f64)], classes: usize) -> Self {
+        let mut above = vec![Vec::<f64>::new(); classes + 1];
+        let mut beyond = vec![Vec::<(f64, f64)>::new(); classes + 1];
+        for &(counts, weight) in groups {
+            let labels = Votes::new(counts).k();
+            let counts = counts.iter().map(|&n| u64::from(n)).chain([labels]);
+            for ((above, beyond), count) in above.iter_mut().zip(&mut beyond).zip(counts) {
+                let n = count.min(COUNTED as u64) as usize;
+                if count > n as u64 {
+                    beyond.push((count as f64, weight));
+                }
+                if above.len() < n {
+                    above.resize(n, 0.0);
+                }
+                above[..n].iter_mut().for_each(|x| *x += weight);
             }
-            if above.len() < n {
-                above.resize(n, 0.0);
-            }
-            above[..n].iter_mut().for_each(|x| *x += weight);
         }
+        Self { above, beyond }
     }
-    let rising = |class: usize, start: f64| -> f64 {
-        let counted: f64 = above[class].iter().enumerate().map(|(j, weight)| weight * (start + j as f64).ln()).sum();
+
+    /// The logarithm, up to what does not depend on the concentration.
+    pub(super) fn log(&self, mean: &[f64], concentration: f64) -> f64 {
+        let classes: f64 =
+            mean.iter().enumerate().map(|(class, share)| self.rising(class, concentration * share)).sum();
+        classes - self.rising(mean.len(), concentration)
+    }
+
+    fn rising(&self, class: usize, start: f64) -> f64 {
+        let above = self.above[class].iter().enumerate();
+        let counted: f64 = above.map(|(j, weight)| weight * (start + j as f64).ln()).sum();
         let rest = |(n, weight): &(f64, f64)| weight * (ln_gamma(start + n) - ln_gamma(start + COUNTED as f64));
-        counted + beyond[class].iter().map(rest).sum::<f64>()
-    };
-    let likelihood = |a: f64| {
-        let classes: f64 = mean.iter().enumerate().map(|(class, share)| rising(class, a * share)).sum();
-        classes - rising(mean.len(), a)
-    };
+        counted + self.beyond[class].iter().map(rest).sum::<f64>()
+    }
+}
+
+/// The concentration tried with the largest value.
+pub(super) fn best_concentration(value: impl Fn(f64) -> f64) -> f64 {
     let candidate = |step: u32| LOWEST * (HIGHEST / LOWEST).powf(f64::from(step) / f64::from(STEPS));
-    let best = (0..=STEPS).map(candidate).map(|a| (likelihood(a), a)).max_by(|x, y| x.0.total_cmp(&y.0));
+    let best = (0..=STEPS).map(candidate).map(|a| (value(a), a)).max_by(|x, y| x.0.total_cmp(&y.0));
     best.map_or(1.0, |(_, a)| a)
 }
 
-/// The mean over the items of E G(p*) under their posteriors.
-pub(super) fn irreducible(groups: &[(&[u32], f64)], mean: &[f64], loss: &Loss) -> f64 {
-    let concentration = concentration(groups, mean);
-    let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
-    let integrate = groups.len() * mean.len() * STRIPS as usize <= MAX_INTEGRAND_EVALUATIONS;
+/// The likeliest concentration A of Dirichlet(A p̄).
+pub(super) fn concentration(groups: &[(&[u32], f64)], mean: &[f64]) -> f64 {
+    let likelihood = Likelihood::new(groups, mean.len());
+    best_concentration(|a| likelihood.log(mean, a))
+}
+
+/// The concentration of one class if that of all classes together is known: the likeliest by so many rows if its logarithm is
+/// normally distributed around the other's.
+pub(super) fn concentration_near(groups: &[(&[u32], f64)], rows: f64, mean: &[f64], near: f64) -> f64 {
+    let likelihood = Likelihood::new(groups, mean.len());
+    let rows_per_weight = rows / groups.iter().map(|(_, weight)| weight).sum::<f64>();
+    best_concentration(|a| rows_per_weight * likelihood.log(mean, a) + log_prior(a, near))
+}
+
+/// How likely a concentration is beside a near one, as a logarithm.
+pub(super) fn log_prior(concentration: f64, near: f64) -> f64 {
+    -0.5 * ((concentration / near).ln() / SPREAD_OF_CONCENTRATIONS).powi(2)
+}
+
+/// The mean over the rows of E G(p*) under their posteriors.
+pub(super) fn irreducible(rows: &[(&[u32], f64)], mean: &[f64], loss: &Loss) -> f64 {
+    let concentration = concentration(rows, mean);
     let mut random = Pcg64::seed_from_u64(0x5EED);
-    let (mut sum, mut posterior) = (0.0, vec![0.0; mean.len()]);
-    for &(counts, weight) in groups {
+    let mut integrals = Integrals::default();
+    let mut known = BTreeMap::<&[u32], f64>::new();
+    let (mut sum, mut weights, mut posterior) = (0.0, 0.0, vec![0.0; mean.len()]);
+    for &(counts, weight) in rows {
         for ((slot, share), &n) in posterior.iter_mut().zip(mean).zip(counts) {
             *slot = concentration * share + f64::from(n);
         }
-        let expected = closed_form(&posterior, loss, integrate);
-        let draws = (DRAWS * weight / all).max(MIN_DRAWS_PER_VOTES) as u32;
-        sum += weight * expected.unwrap_or_else(|| sampled(&posterior, loss, draws, &mut random));
+        let expected = known.get(counts).copied().or_else(|| {
+            let found = closed_form(&posterior, loss, &mut integrals)?;
+            known.insert(counts, found);
+            Some(found)
+        });
+        sum += weight * expected.unwrap_or_else(|| sampled(&posterior, loss, &mut random));
+        weights += weight;
     }
-    sum / all
+    sum / weights
 }
 
 /// E G(p) for p ∼ Dirichlet(a), if it can be had without sampling; a class of parameter zero never occurs.
-fn closed_form(a: &[f64], loss: &Loss, integrate: bool) -> Option<f64> {
+fn closed_form(a: &[f64], loss: &Loss, integrals: &mut Integrals) -> Option<f64> {
     let sum: f64 = a.iter().sum();
     Some(match loss.shape() {
         Shape::Brier => 1.0 - a.iter().map(|x| x * (x + 1.0)).sum::<f64>() / (sum * (sum + 1.0)),
@@ -94,7 +141,7 @@ fn closed_form(a: &[f64], loss: &Loss, integrate: bool) -> Option<f64> {
         }
         Shape::Lines(lines) if a.len() == 2 => expected_envelope(&lines, a[0], a[1]),
         Shape::Largest if a.len() == 2 => expected_envelope(&[[0.0, 1.0], [1.0, 0.0]], a[0], a[1]),
-        Shape::Largest if integrate => 1.0 - expected_largest(a, sum),
+        Shape::Largest => 1.0 - integrals.expected_largest(a, sum),
         _ => return None,
     })
 }
@@ -148,37 +195,53 @@ fn expected_envelope(lines: &[[f64; 2]], a: f64, b: f64) -> f64 {
     cuts.windows(2).map(part).sum()
 }
 
-/// E max_c p_c = ∫ (1 − Π_c P(a_c, t)) dt / Σa, by Simpson's rule up to where nothing is left.
-fn expected_largest(a: &[f64], sum: f64) -> f64 {
-    let largest = a.iter().copied().fold(0.0, f64::max);
-    let end = largest + 12.0 * largest.sqrt() + 30.0;
-    let tail = |t: f64| {
-        1.0 - a.iter().filter(|x| **x > 0.0).map(|&x| if t > 0.0 { gamma_lr(x, t) } else { 0.0 }).product::<f64>()
-    };
-    let step = end / f64::from(STRIPS);
-    let weight = |i: u32| {
-        if i == 0 || i == STRIPS {
-            1.0
-        } else if i % 2 == 1 {
-            4.0
-        } else {
-            2.0
+/// Integrands of the largest share by the end of the integral and by parameter: rows differ in a few of them only.
+#[derive(Default)]
+struct Integrals(HashMap<[u64; 2], Vec<f64>>);
+
+impl Integrals {
+    /// E max_c p_c = ∫ (1 − Π_c P(a_c, t)) dt / Σa, by Simpson's rule up to where nothing is left.
+    fn expected_largest(&mut self, a: &[f64], sum: f64) -> f64 {
+        let largest = a.iter().copied().fold(0.0, f64::max);
+        let end = largest + 12.0 * largest.sqrt() + 30.0;
+        let step = end / f64::from(STRIPS);
+        let at = |i: u32| f64::from(i) * step;
+        if self.0.len() > MAX_INTEGRANDS {
+            self.0.clear();
         }
-    };
-    let integral: f64 = (0..=STRIPS).map(|i| weight(i) * tail(f64::from(i) * step)).sum::<f64>() * step / 3.0;
-    (integral / sum).min(1.0)
+        let mut below = vec![1.0; STRIPS as usize + 1];
+        for &x in a.iter().filter(|x| **x > 0.0) {
+            let integrand = self
+                .0
+                .entry([end.to_bits(), x.to_bits()])
+                .or_insert_with(|| (0..=STRIPS).map(|i| if at(i) > 0.0 { gamma_lr(x, at(i)) } else { 0.0 }).collect());
+            below.iter_mut().zip(integrand.iter()).for_each(|(product, factor)| *product *= factor);
+        }
+        let weight = |i: usize| {
+            if i == 0 || i == STRIPS as usize {
+                1.0
+            } else if i % 2 == 1 {
+                4.0
+            } else {
+                2.0
+            }
+        };
+        let integral: f64 =
+            below.iter().enumerate().map(|(i, below)| weight(i) * (1.0 - below)).sum::<f64>() * step / 3.0;
+        (integral / sum).min(1.0)
+    }
 }
 
 /// E G(p) by seeded draws.
-fn sampled(a: &[f64], loss: &Loss, draws: u32, random: &mut Pcg64) -> f64 {
+fn sampled(a: &[f64], loss: &Loss, random: &mut Pcg64) -> f64 {
     let mut point = vec![0.0; a.len()];
-    let total: f64 = (0..draws)
+    let total: f64 = (0..DRAWS)
         .map(|_| {
             draw_into(a, random, &mut point);
             loss.entropy(&point)
         })
         .sum();
-    total / f64::from(draws)
+    total / f64::from(DRAWS)
 }
 
 /// Draws from Dirichlet(a).
@@ -264,7 +327,7 @@ mod tests {
                 }
                 let mean = values.iter().sum::<f64>() / draws as f64;
                 let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / draws as f64;
-                let found = closed_form(a, &loss, true).unwrap();
+                let found = closed_form(a, &loss, &mut Integrals::default()).unwrap();
                 let error = 5.0 * (variance / draws as f64).sqrt() + 1e-5;
                 assert!((found - mean).abs() < error, "{name} {a:?}: {found}, sampled {mean} ± {error}");
             }

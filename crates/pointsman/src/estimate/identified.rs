@@ -12,7 +12,7 @@
 //! The interval is that of ever more items like these: it says nothing about the error that comes of few of them.
 
 use super::moments::Moments;
-use super::npmle::{Law, STEPS, entropy_term};
+use super::npmle::{Law, STEPS, Start, entropy_term};
 use super::piles::distinct_votes;
 use super::{Enclosure, certain_loss, linear};
 use crate::loss::{Loss, Shape};
@@ -46,7 +46,7 @@ pub(crate) fn identified(mixture: Mixture<'_>, loss: &Loss) -> Option<[f64; 2]> 
         }
         Shape::Log => {
             found.extend(by_polynomial(&groups, classes, loss.floor().unwrap_or(0.0)));
-            found.extend(class_by_class(&groups, &moments.mean, loss.floor().unwrap_or(0.0)));
+            found.extend(class_by_class(&groups, &moments, loss.floor().unwrap_or(0.0)));
         }
         Shape::Largest => found.push(zero_one_of_brier(moments.noise, classes)),
         Shape::Lines(_) => {}
@@ -100,10 +100,12 @@ fn by_polynomial(groups: &Groups<'_>, classes: usize, floor: f64) -> Option<[f64
 }
 
 /// The cross-entropy as a sum over classes of E[−p_c ln p_c], each bounded by the law of that class's votes.
-fn class_by_class(groups: &Groups<'_>, mean: &[f64], floor: f64) -> Option<[f64; 2]> {
+fn class_by_class(groups: &Groups<'_>, moments: &Moments, floor: f64) -> Option<[f64; 2]> {
+    let mean = &moments.mean;
+    let start = Start::new(groups, moments.effective_rows, mean, STEPS);
     let mut ends = [0.0, -(1.0 - (mean.len() as f64 - 1.0) * floor).ln()];
     for (class, &share) in mean.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-        let law = Law::of_class(groups, class, share, STEPS);
+        let law = Law::of_class(groups, class, share, start);
         let [low, high] = by_law_of_votes(&law, common_labels(groups), &[], |p| entropy_term(p[1]))?;
         ends = [ends[0] + low, ends[1] + high];
     }
@@ -146,7 +148,7 @@ fn common_labels(groups: &Groups<'_>) -> usize {
 }
 
 /// Binom(s; labels, share) for s = 0 … labels.
-fn binomial_law(labels: usize, share: f64) -> Vec<f64> {
+pub(super) fn binomial_law(labels: usize, share: f64) -> Vec<f64> {
     let mut law = vec![1.0];
     for _ in 0..labels {
         let mut next = vec![0.0; law.len() + 1];

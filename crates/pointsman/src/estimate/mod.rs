@@ -37,7 +37,7 @@ pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
 pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
 pub(crate) use piles::Piles;
-use piles::{Pile, distinct_votes};
+use piles::{Pile, distinct_votes, votes_of_rows};
 pub(crate) use pool::pool_cells;
 pub(crate) use row_losses::LabelLosses;
 pub(crate) use truths::{PossibleTruths, TruthLaw};
@@ -171,17 +171,15 @@ impl Decomposition {
             _ if !moments.identified => (certain_loss(loss, &moments.mean), ceiling),
             Estimator::Plugin => known(irreducible / moments.weight),
             Estimator::Auto | Estimator::Shrink => known((irreducible / moments.weight).min(ceiling)),
-            Estimator::Npmle => {
+            Estimator::Npmle if stops_early => {
                 let groups = distinct_votes(mixture);
-                let found = if stops_early {
-                    npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss)
-                } else {
-                    npmle::irreducible(&groups, mixture.len(), &moments.mean, loss)
-                };
-                known(found.min(ceiling))
+                known(npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss).min(ceiling))
+            }
+            Estimator::Npmle => {
+                known(npmle::irreducible(&votes_of_rows(mixture), mixture.len(), &moments.mean, loss).min(ceiling))
             }
             Estimator::Dirichlet => {
-                known(dirichlet::irreducible(&distinct_votes(mixture), &moments.mean, loss).min(ceiling))
+                known(dirichlet::irreducible(&votes_of_rows(mixture), &moments.mean, loss).min(ceiling))
             }
         };
         let oracles = oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]);

@@ -13,7 +13,7 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 use statrs::function::beta::beta_reg;
 
-use super::dirichlet::{concentration, draw_into};
+use super::dirichlet::{concentration, concentration_near, draw_into};
 use crate::loss::{Loss, Shape};
 use crate::votes::Votes;
 
@@ -34,9 +34,10 @@ const ROWS_PER_STEP_OF_DRAWN_ATOMS: usize = 10;
 /// Stopped early, a law of two classes takes one step for so many labels.
 const LABELS_PER_STEP: f64 = 50.0;
 
-/// How much of the start is spread evenly over the grid, so that no atom is out of reach.
+/// How much of the start is spread evenly over the grid, so that no atom is out of reach; of one class so much per variance of a label, since a
+/// rare class has little to spare.
 const EVEN_SHARE: f64 = 0.1;
-const EVEN_SHARE_OF_ONE_CLASS: f64 = 0.01;
+const EVEN_SHARE_PER_VARIANCE: f64 = 0.04;
 
 /// A discrete law of p*: its atoms and their weights.
 #[derive(Debug)]
@@ -59,24 +60,48 @@ impl Law {
 
     /// The likeliest law of two classes, after so many steps of the maximisation.
     pub(super) fn of_two_classes(groups: &[(&[u32], f64)], mean: &[f64], steps: usize) -> Self {
-        let (atoms, start) = grid(groups, mean, |x| x, EVEN_SHARE);
+        let (atoms, start) = grid(concentration(groups, mean), mean, |x| x, EVEN_SHARE);
         let weights = maximise(groups, &atoms, start, steps);
         Self { atoms, weights }
     }
 
     /// The likeliest law of the share p_c of one class, with atoms (1 − p_c, p_c), the closer the nearer to 0 and 1.
-    pub(super) fn of_class(groups: &[(&[u32], f64)], class: usize, share: f64, steps: usize) -> Self {
+    pub(super) fn of_class(groups: &[(&[u32], f64)], class: usize, share: f64, start: Start) -> Self {
         let counts = counts_of_class(groups, class);
         let pairs: Vec<(&[u32], f64)> = counts.iter().map(|(counts, weight)| (counts.as_slice(), *weight)).collect();
+        let concentration = concentration_near(&pairs, start.rows, &[1.0 - share, share], start.concentration);
+        Self::of_share(&pairs, share, concentration, start.steps)
+    }
+
+    /// So many steps from the Beta distribution with this mean and concentration towards the likeliest law of a share, with atoms
+    /// (1 − p, p). `pairs` are counts of other classes and of the one, and their weights.
+    pub(super) fn of_share(pairs: &[(&[u32], f64)], share: f64, concentration: f64, steps: usize) -> Self {
+        let even_share = EVEN_SHARE_PER_VARIANCE * share * (1.0 - share);
         let arcsine = |x: f64| (std::f64::consts::FRAC_PI_2 * x).sin().powi(2);
-        let (atoms, start) = grid(&pairs, &[1.0 - share, share], arcsine, EVEN_SHARE_OF_ONE_CLASS);
-        let weights = maximise(&pairs, &atoms, start, steps);
+        let (atoms, start) = grid(concentration, &[1.0 - share, share], arcsine, even_share);
+        let weights = maximise(pairs, &atoms, start, steps);
         Self { atoms, weights }
     }
 
     /// E g(p*) under this law.
     pub(super) fn expected(&self, value: impl Fn(&[f64]) -> f64) -> f64 {
         self.atoms.iter().zip(&self.weights).map(|(atom, weight)| weight * value(atom)).sum()
+    }
+}
+
+/// Where the laws of single classes start, and how far they go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    /// The concentration of all classes together: that of a class is taken for near it.
+    concentration: f64,
+    /// The effective number of rows.
+    rows: f64,
+    steps: usize,
+}
+
+impl Start {
+    pub(super) fn new(groups: &[(&[u32], f64)], rows: f64, mean: &[f64], steps: usize) -> Self {
+        Self { concentration: concentration(groups, mean), rows, steps }
     }
 }
 
@@ -95,7 +120,8 @@ pub(super) fn stopped_early(groups: &[(&[u32], f64)], effective_rows: f64, mean:
     match loss.shape() {
         Shape::Log => {
             let classes = mean.iter().enumerate().filter(|(_, share)| **share > 0.0);
-            let law = |(class, &share): (usize, &f64)| Law::of_class(groups, class, share, steps);
+            let start = Start::new(groups, effective_rows, mean, steps);
+            let law = |(class, &share): (usize, &f64)| Law::of_class(groups, class, share, start);
             classes.map(|class| law(class).expected(|p| entropy_term(p[1]))).sum()
         }
         _ if mean.len() == 2 => Law::of_two_classes(groups, mean, steps).expected(|atom| loss.entropy(atom)),
@@ -109,7 +135,7 @@ pub(super) fn entropy_term(x: f64) -> f64 {
 }
 
 /// How many labels of each item are of other classes and of this one, and the weight of such items.
-fn counts_of_class(groups: &[(&[u32], f64)], class: usize) -> BTreeMap<[u32; 2], f64> {
+pub(super) fn counts_of_class(groups: &[(&[u32], f64)], class: usize) -> BTreeMap<[u32; 2], f64> {
     let mut pairs = BTreeMap::<[u32; 2], f64>::new();
     for &(counts, weight) in groups {
         let others = Votes::new(counts).k() - u64::from(counts[class]);
@@ -118,14 +144,8 @@ fn counts_of_class(groups: &[(&[u32], f64)], class: usize) -> BTreeMap<[u32; 2],
     pairs
 }
 
-/// Atoms over p₁ at `place` of an even grid, with the mass that the fitted Beta has around each; some of it spread evenly.
-fn grid(
-    groups: &[(&[u32], f64)],
-    mean: &[f64],
-    place: impl Fn(f64) -> f64,
-    even_share: f64,
-) -> (Vec<Vec<f64>>, Vec<f64>) {
-    let a = concentration(groups, mean);
+/// Atoms over p₁ at `place` of an even grid, with the mass that Beta(a p̄₁, a p̄₀) has around each; some of it spread evenly.
+fn grid(a: f64, mean: &[f64], place: impl Fn(f64) -> f64, even_share: f64) -> (Vec<Vec<f64>>, Vec<f64>) {
     let (one, zero) = (a * mean[1], a * mean[0]);
     let below = |edge: f64| match edge {
         x if x <= 0.0 => 0.0,
@@ -134,10 +154,13 @@ fn grid(
         x if one == 0.0 || zero == 0.0 => f64::from(u8::from(x >= mean[1])),
         x => beta_reg(one, zero, x),
     };
-    let point = |j: usize| place(j as f64 / GRID as f64);
-    let atoms = (0..=GRID).map(|j| vec![1.0 - point(j), point(j)]).collect();
-    let until = |j: usize| if j == GRID { 1.0 } else { below(place((j as f64 + 0.5) / GRID as f64)) };
-    let mass = |j: usize| until(j) - if j == 0 { 0.0 } else { until(j - 1) };
+    let (even, half) = (|j: usize| j as f64 / GRID as f64, 0.5 / GRID as f64);
+    let atoms = (0..=GRID).map(|j| vec![1.0 - place(even(j)), place(even(j))]).collect();
+    let mass = |j: usize| {
+        let low = if j == 0 { 0.0 } else { below(place(even(j) - half)) };
+        let high = if j == GRID { 1.0 } else { below(place(even(j) + half)) };
+        high - low
+    };
     (atoms, (0..=GRID).map(|j| (1.0 - even_share) * mass(j) + even_share / (GRID + 1) as f64).collect())
 }
 
@@ -173,10 +196,15 @@ fn drawn(groups: &[(&[u32], f64)], mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
 
 /// The weights that make the counts likeliest, by expectation maximisation.
 fn maximise(groups: &[(&[u32], f64)], atoms: &[Vec<f64>], mut weights: Vec<f64>, steps: usize) -> Vec<f64> {
-    let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
+    let mut weight_of_counts = BTreeMap::<&[u32], f64>::new();
+    let mut all = 0.0;
+    for &(counts, weight) in groups {
+        *weight_of_counts.entry(counts).or_default() += weight;
+        all += weight;
+    }
     let likelihood = likelihood(atoms);
     let groups: Vec<(f64, Vec<f64>)> =
-        groups.iter().map(|(counts, weight)| (weight / all, likelihood(counts))).collect();
+        weight_of_counts.into_iter().map(|(counts, weight)| (weight / all, likelihood(counts))).collect();
     let mut next = vec![0.0; atoms.len()];
     for _ in 0..steps {
         next.fill(0.0);

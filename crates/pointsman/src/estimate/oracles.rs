@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::moments::Moments;
-use super::piles::distinct_votes;
+use super::piles::votes_of_rows;
 use super::{Estimator, dirichlet, npmle};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -299,14 +299,14 @@ fn integrated(
             integrated(needed, cost, mixture, moments, Estimator::Dirichlet)
         }
         Estimator::Dirichlet => {
-            let concentration = dirichlet::concentration(&distinct_votes(mixture), &moments.mean);
+            let concentration = dirichlet::concentration(&votes_of_rows(mixture), &moments.mean);
             each(&|votes| {
                 let posterior = moments.mean.iter().zip(votes.counts());
                 Urn::dirichlet(&posterior.map(|(p, &n)| concentration * p + f64::from(n)).collect::<Vec<_>>())
             })
         }
         Estimator::Npmle => {
-            let npmle::Law { atoms, weights } = npmle::Law::fit(&distinct_votes(mixture), mixture.len(), &moments.mean);
+            let npmle::Law { atoms, weights } = npmle::Law::fit(&votes_of_rows(mixture), mixture.len(), &moments.mean);
             let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::law(atom))).collect();
             // Over all rows of a cell what their labels say of each is the law itself; over some of them it is not.
             if mixture.rows().all(|row| mixture.votes(row).k() < needed) {

@@ -25,6 +25,11 @@ pub(super) struct Pile<'a> {
     pub(super) rows: usize,
 }
 
+/// The votes of each row of a mixture and its weight, in the order of its rows.
+pub(super) fn votes_of_rows(mixture: Mixture<'_>) -> Vec<(&[u32], f64)> {
+    mixture.rows().map(|row| (mixture.votes(row).counts(), mixture.table().weight(row))).collect()
+}
+
 /// The distinct votes of a mixture in the order of their counts, and what the rows with them weigh together.
 pub(super) fn distinct_votes(mixture: Mixture<'_>) -> Vec<(&[u32], f64)> {
     let mut weights = BTreeMap::<&[u32], f64>::new();

@@ -68,7 +68,7 @@ fn mean_entropy(loss: &Loss, truth: &[Vec<f64>]) -> f64 {
 
 /// Root mean square error of estimators on the same worlds of one law.
 fn errors(rng: &mut Rng, law: Law, setting: (usize, usize, usize), loss: &Loss, estimators: &[Estimator]) -> Vec<f64> {
-    const WORLDS: usize = 5;
+    const WORLDS: usize = 12;
     let (classes, rows, k) = setting;
     let mut squares = vec![0.0; estimators.len()];
     for _ in 0..WORLDS {
@@ -89,7 +89,7 @@ fn auto_is_the_default() {
 }
 
 /// Averaged over laws, `auto` errs at most a quarter more than the best single estimator. The worlds are the same for all of them, so that
-/// their errors go together: over 35 worlds the standard error of a ratio is about 0.05, and 1.25 stands two of them above 1.15, the
+/// their errors go together: over 84 worlds the standard error of a ratio is about 0.03, and 1.25 stands six of them above 1.07, the
 /// largest ratio of the simulation in the book.
 #[test]
 fn auto_is_within_a_quarter_of_the_best_estimator() {
@@ -116,8 +116,8 @@ fn auto_is_within_a_quarter_of_the_best_estimator() {
     }
 }
 
-/// Where two moments are not enough: the cases in which `shrink` failed silently. Five worlds of 500 rows leave a standard error of at most
-/// 0.02 on an error of 0.1 or more, so that half of it is more than two standard errors away.
+/// Where two moments are not enough: the cases in which `shrink` failed silently. Twelve worlds of 500 rows leave a standard error of at most
+/// 0.015 on an error of 0.1 or more, so that half of it is more than two standard errors away.
 #[test]
 fn auto_sees_what_two_moments_cannot() {
     let mut rng = Rng::new(161);
@@ -141,6 +141,50 @@ fn auto_sees_what_two_moments_cannot() {
         &[Estimator::Auto, Estimator::Shrink, Estimator::Plugin],
     );
     assert!(found[0] <= found[1] && found[0] <= 1.1 * found[2], "zero-one on two atoms: {found:?}");
+}
+
+/// Thirty classes with two labels per item: single classes have too few labels for a law of their own, and the law of all classes helps.
+/// Fitted class by class alone the error was four times that of `dirichlet`, which is exact for this law; over twelve worlds the ratio has
+/// a standard error of about 0.07.
+#[test]
+fn rare_classes_borrow_their_concentration_from_all_classes() {
+    let mut rng = Rng::new(166);
+    let smooth: Law = ("smooth", |rng, classes| {
+        let shares = normalised((1..=classes).map(|c| 1.0 / c as f64).collect());
+        // The mean of twelve draws varies about as a Dirichlet law of concentration twelve does.
+        normalised(rng.votes(&shares, 12).into_iter().zip(&shares).map(|(n, p)| f64::from(n) + p).collect())
+    });
+    let estimators = [Estimator::Auto, Estimator::Dirichlet];
+    let found = errors(&mut rng, smooth, (30, 500, 2), &Loss::cross_entropy(), &estimators);
+    println!("auto and dirichlet err by {found:?}");
+    assert!(found[0] <= 1.25 * found[1] + 0.02, "auto and dirichlet err by {found:?}");
+}
+
+/// Whoever names an estimator gets the numbers of before `auto` existed, whatever `auto` makes of the same laws.
+#[test]
+fn named_estimators_keep_their_values() {
+    let rows = 60_u32;
+    let counts = |i: u32| [3 * u32::from(i % 5 < 2) + i % 2, i * 7 % 3, 1 + i * 3 % 4 * u32::from(i % 5 > 2)];
+    let table = Table::new(["a", "b", "c"], [0.2, 0.3, 0.5].repeat(rows as usize)).unwrap();
+    let table = table.with_votes((0..rows).flat_map(counts).collect()).unwrap();
+    let table = table.with_weights((0..rows).map(|i| 0.5 + f64::from(i % 7) / 4.0).collect()).unwrap();
+    for (loss, estimator, value) in [
+        ("cross-entropy", Estimator::Npmle, 1.0401972433450748),
+        ("cross-entropy", Estimator::Dirichlet, 1.0311825419441267),
+        ("cross-entropy", Estimator::Shrink, 1.0600956341801047),
+        ("cross-entropy", Estimator::Plugin, 0.7091996164136545),
+        ("zero-one", Estimator::Npmle, 0.5405064282663997),
+        ("zero-one", Estimator::Dirichlet, 0.5343371580029926),
+        ("zero-one", Estimator::Shrink, 0.5556284418529317),
+        ("zero-one", Estimator::Plugin, 0.34511661807580174),
+        ("asymmetric:4", Estimator::Npmle, 0.5556284418529317),
+        ("asymmetric:4", Estimator::Dirichlet, 0.5556284418529317),
+        ("asymmetric:4", Estimator::Shrink, 0.5556284418529317),
+        ("asymmetric:4", Estimator::Plugin, 0.5036362163913185),
+    ] {
+        let found = irreducible(&table, &loss.parse().unwrap(), estimator);
+        assert!((found - value).abs() < 1e-12, "{loss}, {estimator}: {found}, was {value}");
+    }
 }
 
 /// A router of one cell and what its labels identify.
