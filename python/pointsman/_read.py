@@ -56,7 +56,7 @@ def read(
     format:
         ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"``, ``"arrow"`` or ``"npz"``; by default that of the file's extension.
     delimiter:
-        What separates the values of CSV: ``","``, ``";"`` or a tab.
+        What separates the values of CSV: one character, such as ``","``, ``";"``, ``"|"`` or a tab.
     first_labels:
         Keep only so many labels of every item, the first in the file's order: the cure where labelling went on until annotators
         agreed. For votes given as labels or annotations.

@@ -120,7 +120,7 @@ def test_files_are_read_under_other_names(tmp_path):
         ({"columns": {"prob": "p"}}, "unknown key"),
         ({"columns": {"probs": ""}}, "no name"),
         ({"columns": {"probs": "q_"}}, "no predictions.*in Python columns={'probs': NAME}"),
-        ({"delimiter": "|"}, "unknown delimiter"),
+        ({"delimiter": "x"}, "cannot separate values"),
         ({"format": "xlsx"}, "unknown table format"),
         ({"annotations": labels, "first_labels": 0}, "at least one label"),
         ({"annotations": labels, "first_labels": -1}, "at least one label"),
