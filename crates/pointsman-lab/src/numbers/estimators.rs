@@ -370,7 +370,8 @@ fn rule(entries: &[Entry<'_>]) -> String {
     format!(
         "The rule of judgement was fixed before measuring: for each loss, number of classes (2, 3, 10, 30) and number of labels (2 to 50), the root mean square \
          error over all laws of p\\* and 50, 200, 500 and 2,000 rows per cell; `auto` may have at most {ALLOWED} times that of the best single estimator. \
-         `auto` was made with nine laws ({}) and other seeds; two more ({}) were not used for that. Of {} entries, {of_all} On the new laws \
+         `auto` was made with nine laws ({}) and other seeds; two more ({}) were not used for that, but one constant (how much \
+         classes may differ in concentration) was changed after a first run of this very simulation. Of {} entries, {of_all} On the new laws \
          alone, {of_new}\n\n",
         old.join(", "),
         new.join(", "),
