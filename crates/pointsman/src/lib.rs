@@ -79,7 +79,7 @@ pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
 pub use policy::{
     Action, Bid, CapRule, CapSize, CapUse, CappedSummary, Caps, Decision, Decisions, Flip, Level, MAX_CAPS, Policy,
-    Promise, Surcharge, Tally, TallySummary, Verdict,
+    Promise, Reason, Surcharge, Tally, TallySummary, Verdict,
 };
 pub use router::{Cap, Mixture, Partial, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};

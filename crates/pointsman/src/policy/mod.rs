@@ -11,6 +11,7 @@ mod held_out;
 mod limit;
 mod promise;
 mod realised;
+mod reason;
 mod sources;
 mod tally;
 mod unseen;
@@ -39,6 +40,7 @@ pub(crate) use limit::Course;
 use limit::Stop;
 pub use limit::Surcharge;
 pub use promise::Promise;
+pub use reason::Reason;
 use sources::Valuation;
 pub use tally::{CappedSummary, Tally, TallySummary};
 
@@ -71,6 +73,8 @@ pub struct Policy {
     high: Vec<f64>,
     codes: Vec<u8>,
     margins: Vec<f64>,
+    /// Predicting at this loss is good enough: see [`Reason`].
+    good_enough: f64,
     /// The price that a limit on routing comes to, if there is one, and the task with it.
     stop: Option<Stop>,
     priced: Option<Task>,
@@ -169,6 +173,7 @@ impl Policy {
             high: Vec::with_capacity(sources * actions),
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
+            good_enough: f64::NAN,
             stop: None,
             priced: None,
             kept: Vec::new(),
@@ -197,6 +202,7 @@ impl Policy {
             policy.codes.push(code);
             policy.margins.push(margin);
         }
+        policy.good_enough = policy.find_good_enough();
         if let Some(limit) = policy.task.limit() {
             policy.keep_within(limit)?;
         }

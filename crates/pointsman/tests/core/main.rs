@@ -30,6 +30,7 @@ mod plans;
 mod pooled;
 mod prices;
 mod promises;
+mod reasons;
 mod regressions;
 mod routing_worlds;
 mod small_savings;
