@@ -187,7 +187,7 @@ impl Join {
         }
         let has_labels: Vec<bool> =
             raw.votes.chunks_exact(self.classes).map(|own| own.iter().any(|&n| n > 0)).collect();
-        raw.keep(&has_labels);
+        raw.keep(&has_labels).map_err(|why| Error::file(table, why))?;
         let Some(named) = &self.named else { return Ok(None) };
         let kept = items.iter().zip(&has_labels).filter(|(_, has_labels)| **has_labels);
         let rows = kept.map(|(&item, _)| named.of_item(item).iter().copied());

@@ -3,6 +3,7 @@
 use pointsman::{Annotations, Table};
 
 use crate::error::{Error, Result};
+use crate::input_column::{InputColumn, InputRows};
 use crate::layout::{Layout, Part};
 
 /// Rows of a table file, with what ties them to it.
@@ -21,6 +22,9 @@ pub struct Frame {
     pub annotations: Option<Annotations>,
     /// How many rows were dropped because all their annotators are left out.
     pub rows_without_labels: usize,
+    /// Every column of the file as it is, in order, if [`ReadOptions::keep_columns`](crate::ReadOptions::keep_columns) asks for them.
+    /// Those of JSONL are the keys of these rows, which other batches need not have.
+    pub columns: Vec<(String, InputColumn)>,
     /// The file as messages name it.
     file: String,
     /// Each row's line in formats that have lines.
@@ -60,6 +64,8 @@ pub(crate) struct Raw {
     pub(crate) oracles: Vec<Vec<f64>>,
     pub(crate) weights: Vec<f64>,
     pub(crate) ids: Vec<String>,
+    /// The rows of all columns as they are, if they are wanted.
+    pub(crate) inputs: InputRows,
     /// The ids of rows that a filter dropped, if the layout wants them.
     pub(crate) dropped_ids: Vec<String>,
     /// How many rows were dropped because all their annotators are left out.
@@ -84,22 +90,26 @@ impl Raw {
     }
 
     /// Keeps some of the rows and counts the others as rows without labels.
-    pub(crate) fn keep(&mut self, kept: &[bool]) {
+    pub(crate) fn keep(&mut self, kept: &[bool]) -> std::result::Result<(), String> {
         let dropped = kept.iter().filter(|kept| !**kept).count();
         if dropped == 0 {
-            return;
+            return Ok(());
         }
+        self.inputs.keep(kept)?;
         let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, .. } = self;
         oracles.iter_mut().chain([probs, truth, features, weights]).for_each(|values| keep_rows(values, kept));
         [rows, lines].into_iter().for_each(|values| keep_rows(values, kept));
         keep_rows(votes, kept);
         keep_rows(ids, kept);
         self.without_labels += dropped;
+        Ok(())
     }
 
     /// Checks everything and builds the table. Votes are there if the file has them or `joined` brings them.
     pub(crate) fn build(self, file: &str, layout: &Layout, joined: bool) -> Result<Frame> {
-        let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, without_labels, .. } = self;
+        let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, without_labels, inputs, .. } =
+            self;
+        let columns = inputs.finish().map_err(|why| Error::file(file, why))?;
         let at = Translator { file, layout, rows: &rows, lines: &lines };
         let table = Table::new(layout.classes.iter().map(String::as_str), probs).map_err(|e| at.error(e))?;
         let table = if layout.votes.is_some() || layout.labels.is_some() || joined {
@@ -140,6 +150,7 @@ impl Raw {
             ignored_votes,
             annotations: None,
             rows_without_labels: without_labels,
+            columns,
             file: file.to_owned(),
             lines,
         })

@@ -131,7 +131,8 @@ impl Input {
             let inside = from.decompress(compression).and_then(From::peek);
             (start, from) = inside.map_err(|e| Error::file(&name, e.to_string()))?;
         }
-        if start.is_empty() {
+        // A JSONL file without lines is a table without rows, if the reader takes one.
+        if start.is_empty() && told != Some(Format::Jsonl) {
             return Err(Error::file(&name, "is empty: it needs a header and rows"));
         }
         if is_utf16(&start) {

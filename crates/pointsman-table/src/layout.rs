@@ -39,6 +39,8 @@ pub(crate) struct Hints {
     pub(crate) arrays: bool,
     /// Maps of votes may leave out the classes that got none.
     pub(crate) sparse: bool,
+    /// There are no rows, so that lists and maps do not show their shape.
+    pub(crate) empty: bool,
 }
 
 /// Where the values of one kind stand.
@@ -131,8 +133,24 @@ pub(crate) struct Layout {
 impl Layout {
     /// Finds everything.
     pub(crate) fn find(file: &str, fields: &[Field], hints: Hints, options: &ReadOptions) -> Result<Self> {
+        let completed;
+        let fields = if hints.empty && options.allow_empty {
+            completed = fields.iter().map(|field| completed_by(field, options)).collect::<Vec<_>>();
+            &completed
+        } else {
+            fields
+        };
         let finder = Finder { file, fields, hints, columns: &options.columns };
         finder.layout(options)
+    }
+
+    /// The layout of a file that says nothing at all, if that is allowed and the classes are known.
+    pub(crate) fn without_rows(options: &ReadOptions) -> Option<Self> {
+        let name = options.columns.name(Kind::Probs).field.clone();
+        let classes = options.classes.as_ref().filter(|_| options.allow_empty)?;
+        let field = Field { name, shape: Shape::Keyed(keyed(classes)) };
+        let free = ReadOptions { columns: options.columns.clone(), need: Need::Predictions, ..ReadOptions::default() };
+        Self::find("", &[field], Hints::default(), &free).ok()
     }
 
     /// How many numbers a row has, at least one.
@@ -155,6 +173,27 @@ impl Layout {
         used.dedup();
         used
     }
+}
+
+fn keyed(keys: &[String]) -> Vec<(String, Shape)> {
+    keys.iter().map(|key| (key.clone(), Shape::Scalar)).collect()
+}
+
+/// A list or map of a file without rows, with the entries that its rows would need to have.
+fn completed_by(field: &Field, options: &ReadOptions) -> Field {
+    let wanted = if field.name == options.columns.probs.field {
+        &options.classes
+    } else if field.name == options.columns.features.field {
+        &options.features
+    } else {
+        &None
+    };
+    let shape = match (&field.shape, wanted) {
+        (Shape::List(0), Some(keys)) => Shape::Keyed(keyed(keys)),
+        (Shape::Keyed(entries), Some(keys)) if entries.is_empty() => Shape::Keyed(keyed(keys)),
+        (shape, _) => shape.clone(),
+    };
+    Field { name: field.name.clone(), shape }
 }
 
 /// The kinds of column that go by a prefix.

@@ -32,6 +32,7 @@
 
 mod annotations;
 mod arrow;
+mod arrow_text;
 mod arrow_value;
 mod atomic;
 mod batch;
@@ -43,8 +44,10 @@ mod error;
 mod footer;
 mod format;
 mod input;
+mod input_column;
 mod ipc;
 mod json;
+mod json_arrow;
 mod jsonl;
 mod labels;
 mod layout;
@@ -65,6 +68,7 @@ pub use batch::Frame;
 pub use decisions::{DecisionExtras, decision_columns, decision_values};
 pub use error::{Error, Result};
 pub use format::Format;
+pub use input_column::{InputColumn, InputKind};
 pub use options::{Columns, Delimiter, Filter, Need, ReadOptions};
 pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
 pub use read::{Batches, Progress, Rereadable, batches, is_guarded, read, read_frame};

@@ -35,6 +35,11 @@ pub struct ReadOptions {
     /// The order of the classes where they are found by name, in columns or maps of probabilities: if these are the table's classes,
     /// they are put in this order. By default that of the columns, or of the first row's map.
     pub classes: Option<Vec<String>>,
+    /// Whether batches carry every column of the file as it is: [`Frame::columns`](crate::Frame::columns).
+    pub keep_columns: bool,
+    /// Whether a table without rows is one: a header and nothing below it, or a JSONL file without lines, whose classes are then
+    /// [`ReadOptions::classes`]. Otherwise it is refused.
+    pub allow_empty: bool,
     /// How many rows a batch has.
     pub batch_rows: usize,
 }
@@ -52,6 +57,8 @@ impl Default for ReadOptions {
             need: Need::default(),
             features: None,
             classes: None,
+            keep_columns: false,
+            allow_empty: false,
             batch_rows: 65_536,
         }
     }

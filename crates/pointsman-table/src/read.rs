@@ -13,6 +13,7 @@ use crate::cell::Gate;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::Input;
+use crate::input_column::InputColumn;
 use crate::layout::Layout;
 use crate::options::{Delimiter, ReadOptions};
 use crate::{csv, ipc, jsonl, npz, parquet};
@@ -26,6 +27,16 @@ pub(crate) trait Source: Send {
     fn fill(&mut self, limit: usize, gate: &mut Gate, out: &mut Raw) -> Result<usize>;
 
     fn progress(&self) -> Progress;
+
+    /// The columns that batches carry, without rows, as far as they are known beforehand.
+    fn columns(&self) -> Vec<(String, InputColumn)> {
+        Vec::new()
+    }
+
+    /// The columns that cannot be carried: they do not have one value per row.
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
 
     /// The most rows a batch should have for the memory it takes.
     fn most_rows(&self) -> usize {
@@ -161,6 +172,7 @@ fn batches_of(input: Input, options: &ReadOptions) -> Result<Batches> {
         name,
         source,
         join,
+        allow_empty: options.allow_empty,
         kept: 0,
         done: false,
     })
@@ -173,6 +185,7 @@ pub struct Batches {
     gate: Gate,
     join: Option<Join>,
     batch_rows: usize,
+    allow_empty: bool,
     kept: u64,
     done: bool,
 }
@@ -194,6 +207,26 @@ impl Batches {
     #[must_use]
     pub fn has_ids(&self) -> bool {
         self.source.layout().id.is_some()
+    }
+
+    /// The columns of the file, without rows, that batches carry if [`ReadOptions::keep_columns`] asks for them. JSONL tells its
+    /// columns row by row: here it has none.
+    #[must_use]
+    pub fn columns(&self) -> Vec<(String, InputColumn)> {
+        self.source.columns()
+    }
+
+    /// Columns that batches do not carry though all are asked for: arrays of npz that do not have one value or one list per row.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        self.source.left_out()
+    }
+
+    /// The name of the column that holds the ids, if there is one.
+    #[must_use]
+    pub fn id_column(&self) -> Option<&str> {
+        let layout = self.source.layout();
+        layout.id.map(|field| layout.names[field].as_str())
     }
 
     /// How many rows the file has before any filter, where the format says so.
@@ -232,6 +265,9 @@ impl Batches {
             };
             self.kept += raw.rows.len() as u64;
             if self.done && self.kept == 0 {
+                if self.allow_empty && raw.without_labels == 0 && self.source.progress().rows == 0 {
+                    return None;
+                }
                 return Some(Err(self.nothing(raw.without_labels)));
             }
             if !raw.rows.is_empty() {
@@ -251,7 +287,9 @@ impl Batches {
     /// Reads rows until there are `want`, or the file ends.
     fn next_rows(&mut self, want: usize) -> Result<Raw> {
         let mut raw = Raw::new(self.source.layout(), self.room(want));
-        while raw.rows.len() < want {
+        // Rows may be long; a table that is read whole is not cut.
+        let is_cut = |raw: &Raw| want <= self.batch_rows && raw.inputs.is_full();
+        while raw.rows.len() < want && !is_cut(&raw) {
             let limit = self.batch_rows.min(want - raw.rows.len());
             let (source, gate) = (&mut self.source, &mut self.gate);
             if guarded(&self.name, || source.fill(limit, gate, &mut raw))? == 0 {

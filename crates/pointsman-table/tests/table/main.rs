@@ -4,6 +4,7 @@ mod annotations;
 mod bad_input;
 mod damage;
 mod formats;
+mod keep;
 mod options;
 mod partial;
 mod real_data;
