@@ -20,7 +20,7 @@ there and needed.
 from typing import TYPE_CHECKING, Any
 
 from ._decisions import Decisions
-from ._enums import Aggregate, Estimator, Support, Ties
+from ._enums import Aggregate, Estimator, Reason, Support, Ties
 from ._errors import NotFitted, PointsmanError
 from ._native import VERSION as __version__
 from ._native import Judgement, Loss, Oracle, Task
@@ -48,6 +48,7 @@ __all__ = [
     "Partial",
     "PointsmanError",
     "Policy",
+    "Reason",
     "Report",
     "RoutedClassifier",
     "Router",

@@ -311,10 +311,15 @@ pub(crate) enum SortKey {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LOSSES}
 
-Columns written: id (if the table has one), cell, support, action, label, irreducible, reducible,
-cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own; certain (true
-or false) with --confidence; capped (the action a cap did not allow) with --cap. Unknown numbers are
-left empty.
+Columns written: those of the table, then cell, support, action, label, irreducible, reducible,
+cost_predict, cost_route_<name>, cost_abstain, reason, next_best; act for losses with acts of their
+own; certain (true or false) with --confidence; capped (the action a cap did not allow) with --cap.
+Unknown numbers are left empty. A column of the table that has the name of one of these is written as
+input_<name>. With --keep id only id comes before them, with --keep none nothing does.
+
+Reasons: easy (the model is good enough), hard (an oracle would help), ambiguous (nobody can know:
+the labels disagree), sparse (too few calibration rows to say), degraded (a cap forced the next-best
+action). next_best is the cheapest action not taken; where a cap forced an action, the one wanted.
 
 A budget is a price: it routes the share asked for of traffic like the calibration rows, and more or
 less of other traffic. A cap counts the queries of this table and is never exceeded.
@@ -340,6 +345,9 @@ pub(crate) struct DecideArgs {
     /// The format of the decisions [default: by extension, csv on standard output]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) output_format: Option<Format>,
+    /// The columns of the table that are written before those of the decisions
+    #[arg(long, value_name = "COLUMNS", default_value = "all")]
+    pub(crate) keep: Keep,
     /// Rows decided at a time
     #[arg(long, value_name = "N", default_value_t = 65_536, hide = true,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
@@ -351,16 +359,29 @@ pub(crate) struct DecideArgs {
     /// it saves most; other queries take their next-best action. May be given for several routes
     #[arg(long, value_name = "NAME=N|NAME=P%")]
     pub(crate) cap: Vec<CapArg>,
-    /// Explain the decision on one query, by its id or its row counted from one, instead of writing them all
-    #[arg(long, value_name = "ROW", conflicts_with_all = ["output", "output_format", "cap"])]
-    pub(crate) explain: Option<String>,
-    /// Print the explanation as JSON
-    #[arg(long, requires = "explain")]
+    /// Explain the decisions on these queries instead of writing them all: by id or, where no id is a number, by row counted
+    /// from one; may be given several times. An id that contains a comma is taken whole if there is one
+    #[arg(long, value_name = "ID[,ID…]", conflicts_with_all = ["output", "output_format", "cap"])]
+    pub(crate) explain: Vec<String>,
+    /// Print a summary as JSON: shares, expected cost, reasons, warnings; with --explain, the explanation. Decisions are then
+    /// written only where -o says
+    #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
+}
+
+/// Which columns of a table are written beside its decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Keep {
+    /// None
+    None,
+    /// The ids, if there are any
+    Id,
+    /// All, as they are
+    All,
 }
 
 #[derive(Debug, Args)]

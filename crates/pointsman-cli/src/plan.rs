@@ -354,6 +354,8 @@ pub(crate) enum Output {
     Preview,
     /// A table, to a file or standard output (`-`).
     Table(PathBuf, Format),
+    /// Nowhere: only a summary is wanted.
+    None,
 }
 
 impl Output {

@@ -90,6 +90,16 @@ impl Decisions {
         PyArray1::from_vec(py, self.each(py, |d| d.support() as u8))
     }
 
+    /// By the order of [`pointsman::Reason::ALL`].
+    fn reasons<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.reason() as u8))
+    }
+
+    /// The number of the action that comes next; -1 where there is none.
+    fn next_best<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i16>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.next_best_code().map_or(-1, |code| code as i16)))
+    }
+
     fn irreducible<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_vec(py, self.each(py, |d| d.irreducible().unwrap_or(f64::NAN)))
     }

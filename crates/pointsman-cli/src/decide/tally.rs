@@ -18,6 +18,7 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
     let shares: Vec<String> = summary.shares.iter().map(share).collect();
     writeln!(out, "{BOLD}{}{BOLD:#}: {}", counted(summary.rows as usize, "query", "queries"), shares.join(", "))?;
     match &summary.expected_cost {
+        None if summary.rows == 0 => {}
         None => writeln!(
             out,
             "{DIM}one label an item: costs of routing are only bounded; undetermined queries have no certain best action{DIM:#}"
@@ -32,6 +33,11 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
             let router = plan::with_error(router, summary.standard_error.unwrap_or(f64::NAN));
             writeln!(out, "expected cost per query {BOLD}{router}{BOLD:#} {unit}; {always}")?;
         }
+    }
+    let reasons = summary.reasons.iter().filter(|(_, n)| **n > 0);
+    let reasons: Vec<String> = reasons.map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
+    if !reasons.is_empty() {
+        writeln!(out, "reasons: {}", reasons.join(", "))?;
     }
     if let Some(text) = plan::limit_in_words(policy) {
         paragraph(&mut *out, 0, &text)?;

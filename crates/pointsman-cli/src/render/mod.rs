@@ -7,6 +7,7 @@ pub(crate) mod style;
 pub(crate) mod table;
 
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use style::{BOLD, DIM, WARN};
@@ -14,6 +15,7 @@ use unicode_width::UnicodeWidthStr;
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 static GUIDED: AtomicBool = AtomicBool::new(false);
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Paragraphs are broken here, or before where there is less room.
 const COLUMNS: usize = 96;
@@ -32,11 +34,24 @@ pub(crate) fn is_quiet() -> bool {
 
 /// Something the user should know, on standard error.
 pub(crate) fn warn(message: impl AsRef<str>) {
+    if let Ok(mut warnings) = WARNINGS.lock() {
+        warnings.push(printable(message.as_ref()));
+    }
     if !is_quiet() {
         // If standard error is gone there is nobody to warn.
         let _ =
             writeln!(anstream::stderr().lock(), "{WARN}warning{WARN:#}{BOLD}:{BOLD:#} {}", printable(message.as_ref()));
     }
+}
+
+/// Standard output for people: nothing if they want to see errors only.
+pub(crate) fn stdout() -> Box<dyn Write> {
+    if is_quiet() { Box::new(std::io::sink()) } else { Box::new(anstream::stdout().lock()) }
+}
+
+/// What users have been warned of so far, whether it was shown or not.
+pub(crate) fn warnings() -> Vec<String> {
+    WARNINGS.lock().map(|warnings| warnings.clone()).unwrap_or_default()
 }
 
 /// How many columns there are to draw in: as COLUMNS says, or the terminal. `None` if output goes elsewhere, where there is room.

@@ -83,7 +83,7 @@ fn a_router_that_learned_shows_decides_and_is_evaluated() {
     }
     // Queries of one cell have costs of their own.
     let decided = fs::read_to_string(path.join("d.csv")).unwrap();
-    let costs: std::collections::HashSet<&str> = decided.lines().skip(1).filter_map(|l| l.rsplit(',').nth(2)).collect();
+    let costs: std::collections::HashSet<&str> = decided.lines().skip(1).filter_map(|l| l.rsplit(',').nth(4)).collect();
     assert!(costs.len() > 100, "{} distinct costs", costs.len());
     line(path, "evaluate r.st heldout.csv --route 0.05 -o report").ok();
     assert!(path.join("report/report.html").exists());

@@ -14,6 +14,7 @@ mod forest;
 mod formats;
 #[cfg(unix)]
 mod interrupt;
+mod keep;
 mod licences;
 mod merge;
 mod oracles;
