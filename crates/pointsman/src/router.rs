@@ -7,6 +7,7 @@ mod exact;
 pub(crate) mod label_free;
 mod learn;
 mod partial;
+mod progress;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -22,6 +23,7 @@ use crate::simplex::{Peak, Real};
 use crate::table::Table;
 use crate::votes::Votes;
 pub use partial::{Cap, Partial};
+pub(crate) use progress::{Progress, STEPS};
 
 /// Fewer rows than this in a cell are called sparse.
 pub const SPARSE: usize = 30;
