@@ -10,6 +10,7 @@ use pointsman::{CapSize, Error, Estimator, Loss, Oracle, Partition, Sweep, Ties}
 use pointsman_table::{Columns, Delimiter, Filter, Format};
 
 use crate::evaluate::fail_if::Condition;
+use crate::suggest::{self, suggest};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -40,7 +41,7 @@ On your own table of prob_<class> and votes_<class> columns:
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Print results and errors only: no warnings, summaries or progress
+    /// Print errors only. What is asked for is still written: files, --json, and tables to a pipe or to -o -
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
@@ -78,10 +79,11 @@ pub(crate) enum Command {
 #[command(next_help_heading = "Task")]
 pub(crate) struct TaskArgs {
     /// What a wrong answer costs [default: brier]
-    #[arg(long, value_name = "L")]
+    #[arg(long, value_name = "L", value_parser = suggest::<Loss>(suggest::LOSSES), hide_possible_values = true)]
     pub(crate) loss: Option<Loss>,
     /// An oracle and what asking it costs; may be given several times
-    #[arg(long, value_name = "[NAME=]COST[,KIND]", allow_negative_numbers = true)]
+    #[arg(long, value_name = "[NAME=]COST[,KIND]", allow_negative_numbers = true,
+          value_parser = suggest::<RouteArg>(suggest::ROUTES), hide_possible_values = true)]
     pub(crate) route: Vec<RouteArg>,
     /// What declining to answer costs; left out, it never happens
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
@@ -94,10 +96,10 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "LOSS", allow_negative_numbers = true, conflicts_with = "budget")]
     pub(crate) target_loss: Option<f64>,
     /// How the irreducible loss is estimated: auto, shrink, plugin, npmle or dirichlet [default: auto]
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", value_parser = suggest::<Estimator>(suggest::ESTIMATORS), hide_possible_values = true)]
     pub(crate) estimator: Option<Estimator>,
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = suggest::<Ties>(suggest::TIES), hide_possible_values = true)]
     pub(crate) ties: Option<Ties>,
     /// Read the task from a TOML file (- is standard input); flags override what it says, and show --confidence takes several
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -167,10 +169,10 @@ pub(crate) struct TableArgs {
     #[arg(long = "where", value_name = "COL=VALUE")]
     pub(crate) filters: Vec<Filter>,
     /// The table's format: csv, tsv, jsonl, parquet, arrow or npz [default: by extension or content]. Text may be compressed: .gz, .zst
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = suggest::<Format>(suggest::FORMATS), hide_possible_values = true)]
     pub(crate) format: Option<Format>,
     /// What separates the columns of CSV: comma, semicolon, tab, pipe or any one character [default: comma, in .tsv tab]
-    #[arg(long, value_name = "CHAR")]
+    #[arg(long, value_name = "CHAR", value_parser = suggest::<Delimiter>(suggest::DELIMITERS), hide_possible_values = true)]
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid
     #[arg(long, value_name = "KEY=NAME,…")]
@@ -224,7 +226,8 @@ pub(crate) struct CalibrateArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// How to group inputs into cells
-    #[arg(long, value_name = "P", default_value = "auto")]
+    #[arg(long, value_name = "P", default_value = "auto",
+          value_parser = suggest::<Partition>(suggest::PARTITIONS), hide_possible_values = true)]
     pub(crate) partition: Partition,
     /// Keep auto to partitions with cells: what certificates, plans and calibration in parts need
     #[arg(long)]
@@ -343,7 +346,7 @@ pub(crate) struct DecideArgs {
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// The format of the decisions [default: by extension, csv on standard output]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = suggest::<Format>(suggest::FORMATS), hide_possible_values = true)]
     pub(crate) output_format: Option<Format>,
     /// The columns of the table that are written before those of the decisions
     #[arg(long, value_name = "COLUMNS", default_value = "all")]
@@ -496,7 +499,8 @@ pub(crate) struct DiagnoseArgs {
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) table: PathBuf,
     /// How to group inputs into cells
-    #[arg(long, value_name = "P", default_value = "pooled")]
+    #[arg(long, value_name = "P", default_value = "pooled",
+          value_parser = suggest::<Partition>(suggest::PARTITIONS), hide_possible_values = true)]
     pub(crate) partition: Partition,
     /// Print JSON
     #[arg(long)]

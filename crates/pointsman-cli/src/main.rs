@@ -21,6 +21,7 @@ mod progress;
 mod render;
 mod reproduce;
 mod show;
+mod suggest;
 
 use std::process::ExitCode;
 

@@ -12,9 +12,12 @@ use crate::json;
 use crate::plan;
 use crate::progress::Progress;
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent, short};
-use crate::render::paragraph;
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
+use crate::render::{self, paragraph};
+
+/// Cells that advice names.
+const FIRST_CELLS: usize = 3;
 
 /// The plan as scripts read it.
 #[derive(Debug, Serialize)]
@@ -28,6 +31,12 @@ struct Report {
     /// The labels that are expected to save more than they cost; only with a price and traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     purchase: Option<Bought>,
+    /// The cells to begin with, if any can be settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begin_with: Option<First>,
+    /// The items to label, with --items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items>,
     /// The undetermined cells, best first.
     cells: Vec<Open>,
 }
@@ -40,6 +49,22 @@ struct Bought {
     labels: usize,
     cost: f64,
     saving: f64,
+}
+
+/// The first cells to settle, what that takes, and what it is worth per thousand queries.
+#[derive(Debug, Serialize)]
+struct First {
+    cells: Vec<u32>,
+    labels: usize,
+    worth: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Items {
+    items: usize,
+    labels: usize,
+    /// Where they were written, if they were.
+    output: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,9 +122,9 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
         None => None,
     };
     if args.json {
-        return json::print(&report(&router, &found, unit, args));
+        return json::print(&report(&router, &found, unit, args, listed));
     }
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     print(&mut out, &router, &found, unit, args)?;
     if let Some((items, labels)) = listed {
         let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", path.display()));
@@ -149,7 +174,14 @@ fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
     args.label_price.zip(args.traffic).map(|(price, traffic)| found.purchase(price, traffic))
 }
 
-fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs) -> Report {
+fn report(
+    router: &Router,
+    found: &Plan,
+    unit: &'static str,
+    args: &PlanArgs,
+    listed: Option<(usize, usize)>,
+) -> Report {
+    let (first, labels, worth) = found.begin_with(FIRST_CELLS);
     let open = |plan: &CellPlan| Open {
         cell: plan.cell.0,
         name: router.cells().name(plan.cell, router.classes()),
@@ -187,6 +219,16 @@ fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs) ->
                 saving: bought.saving,
             },
         ),
+        begin_with: (!first.is_empty()).then(|| First {
+            cells: first.iter().map(|cell| cell.0).collect(),
+            labels,
+            worth,
+        }),
+        items: listed.map(|(items, labels)| Items {
+            items,
+            labels,
+            output: args.output.as_ref().map(|path| path.display().to_string()),
+        }),
         cells: found.cells.iter().map(open).collect(),
     }
 }
@@ -252,7 +294,7 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
 
 /// What to buy, in a sentence or two.
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
-    let (first, labels, worth) = found.begin_with(3);
+    let (first, labels, worth) = found.begin_with(FIRST_CELLS);
     if first.is_empty() {
         return "No cell can be settled within reason: not worth it.".to_owned();
     }

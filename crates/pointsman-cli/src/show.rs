@@ -32,6 +32,9 @@ struct Report {
     /// What a limit on routing comes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     surcharge: Option<Surcharge>,
+    /// Which share of traffic like the calibration rows each action gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<Named<f64>>,
     /// What new queries are expected to cost; null if labels give only bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     promise: Option<Option<pointsman::Promise>>,
@@ -68,6 +71,8 @@ struct Priced {
     otherwise: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lots: Option<f64>,
+    /// Why the action is taken, in one word.
+    reason: Option<&'static str>,
     /// What the labels identify of the irreducible loss, however many rows there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     irreducible_identified: Option<[f64; 2]>,
@@ -118,7 +123,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
             _ => json::print(&reported(0, policies.first())),
         };
     }
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     if policies.is_empty() {
         print_router(&mut out, args, &router, &order(&router, None, args.sort))?;
     }
@@ -201,6 +206,7 @@ fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified
         task: policy.map(Policy::task_summary),
         unit: policy.map(|policy| policy.task().loss().unit()),
         surcharge: policy.and_then(Policy::surcharge),
+        shares: policy.map(Policy::shares),
         promise: policy.map(Policy::promise),
         certified: certified.map(Certified::promise),
         cells: order.iter().map(cell).collect(),
@@ -223,6 +229,7 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
         otherwise: decision.and_then(Decision::otherwise).map(|action| action.to_string()),
         lots: decision.and_then(Decision::lots),
+        reason: decision.map(|decision| decision.reason().name()),
         irreducible_identified: None,
         irreducible_bounds: bounded.map(bounds),
         reducible_bounds: bounded.map(|decision| decision.estimate().reducible_bounds()),

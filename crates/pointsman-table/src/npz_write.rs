@@ -99,7 +99,7 @@ impl NpzWriter {
                 Elements::Text => (format!("<U{longest}"), None, 4 * longest as u64),
                 Elements::Numbers(data_type, width) => {
                     let (descr, size) = numpy(data_type).unwrap_or_default();
-                    (descr.to_owned(), *width, size as u64 * width.map_or(1, i32::unsigned_abs) as u64)
+                    (descr.to_owned(), *width, size as u64 * u64::from(width.map_or(1, i32::unsigned_abs)))
                 }
             };
             let large = rows.saturating_mul(size) > u64::from(u32::MAX) - (1 << 16);

@@ -94,7 +94,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let calibrate =
         format!("pointsman calibrate {} --partition features:x_position=150 -o {fine}", file("calibration.csv"));
     let evaluate = format!("pointsman evaluate {fine} {} {flags}", file("heldout.csv"));
-    next_step(anstream::stdout().lock(), "Next, see what finer cells are worth:", &[calibrate, evaluate])?;
+    next_step(render::stdout(), "Next, see what finer cells are worth:", &[calibrate, evaluate])?;
     Ok(())
 }
 
@@ -112,7 +112,7 @@ fn claim(folder: &Path, force: bool) -> anyhow::Result<()> {
 }
 
 fn say(title: &str, text: &str) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
+    let mut out = render::stdout();
     writeln!(out, "\n{BOLD}{title}{BOLD:#}")?;
     text.lines().try_for_each(|text| paragraph(&mut out, 2, text))?;
     out.flush()
@@ -121,7 +121,7 @@ fn say(title: &str, text: &str) -> io::Result<()> {
 /// Prints a command line and carries it out.
 fn step(words: &[&str]) -> anyhow::Result<()> {
     let typed: Vec<String> = words.iter().map(|word| plan::shell_quoted_text(word)).collect();
-    let mut out = anstream::stdout().lock();
+    let mut out = render::stdout();
     writeln!(out, "\n  {DIM}${DIM:#} {BOLD}pointsman {}{BOLD:#}\n", typed.join(" "))?;
     out.flush()?;
     drop(out);
@@ -142,7 +142,7 @@ fn explain(router: &Path, heldout: &Path) -> anyhow::Result<()> {
     let policy = router.policy(&plan::task(&task.task)?)?;
     let options = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
     let frame = pointsman_table::read_frame(heldout, &options)?;
-    let mut out = anstream::stdout().lock();
+    let mut out = render::stdout();
     writeln!(out, "\n  {BOLD}One of each, in words{BOLD:#}")?;
     for wanted in [Action::Predict, Action::Route("expert"), Action::Abstain] {
         for row in 0..frame.table.rows() {

@@ -10,13 +10,13 @@ use crate::plan::{self, shell_quoted, shell_quoted_text};
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
-use crate::render::{next_step, paragraph};
+use crate::render::{self, next_step, paragraph};
 
 /// Rows of a list that may be long.
 const MOST_LISTED: usize = 10;
 
 pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Path>) -> io::Result<()> {
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     let rows = counted(diagnosis.rows, "row", "rows");
     let sampled = match diagnosis.rows_used {
         used if used < diagnosis.rows => format!(", of which {} were looked at", count(used)),

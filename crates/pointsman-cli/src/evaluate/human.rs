@@ -12,7 +12,7 @@ use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
 use crate::render::plot::{self, Curve, SIGNS};
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
-use crate::render::{matrix, next_step, paragraph};
+use crate::render::{self, matrix, next_step, paragraph};
 
 /// Why some costs are dashes.
 const ONE_LABEL: &str = "Held-out rows carry one label each, which does not tell noise from error: what an oracle who knows the truth \
@@ -24,7 +24,7 @@ pub(super) fn print(
     limit: Option<&str>,
     written: Option<&Path>,
 ) -> io::Result<()> {
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     let evaluation = &report.evaluation;
     let truth = if evaluation.truth == "true" { "their known distributions" } else { "the mean of their labels" };
     let rows = counted(evaluation.rows, "held-out row", "held-out rows");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{has_keys, line, line_with_input, parse_csv, workshop, world};
+use crate::{has_keys, keys, line, line_with_input, parse_csv, repository, workshop, world};
 
 const TASK: &str = "--route expert=0.05 --abstain 0.3";
 
@@ -152,6 +152,17 @@ fn a_summary_has_what_the_terminal_says() {
     assert!(
         rows.iter().all(|row| row[next] != row[action] && (row[reason] != "degraded" || row[next] == "route:expert"))
     );
+    // What the schema says is there is all there is.
+    let schema = fs::read_to_string(repository().join("docs/decide.schema.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    for (value, schema) in [(&said, &schema), (&said["caps"][0], &schema["properties"]["caps"]["items"])] {
+        let known = keys(&schema["properties"]);
+        assert!(keys(value).iter().all(|key| known.contains(key)), "{value}");
+        has_keys(
+            value,
+            &schema["required"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect::<Vec<_>>(),
+        );
+    }
     let refused = line(path, &format!("decide router.safetensors heldout.csv {task} -o - --json"));
     assert!(refused.code == 2 && refused.stderr.contains("both would go to standard output"), "{refused:?}");
 }
@@ -182,9 +193,7 @@ fn several_queries_are_explained_and_numbers_are_ids_where_ids_are_numbers() {
     let rows = |ids: &str| -> Vec<u64> {
         let json = explain("n.csv", &format!("{ids} --json")).ok().json();
         let one = || vec![json["row"].as_u64().unwrap()];
-        json.as_array().map_or_else(one, |all| {
-            all.iter().map(|it| it["row"].as_u64().unwrap()).collect()
-        })
+        json.as_array().map_or_else(one, |all| all.iter().map(|it| it["row"].as_u64().unwrap()).collect())
     };
     assert_eq!(rows("--explain 1"), [3]);
     assert_eq!(rows("--explain 1,3"), [3, 1]);

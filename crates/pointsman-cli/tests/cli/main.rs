@@ -18,6 +18,7 @@ mod keep;
 mod licences;
 mod merge;
 mod oracles;
+mod output;
 mod readme;
 mod report_page;
 mod reproduce;

@@ -42,6 +42,7 @@ fn json_keys_are_a_contract() {
             "irreducible_identified",
             "margin",
             "name",
+            "reason",
             "reducible",
             "rows",
             "support",
