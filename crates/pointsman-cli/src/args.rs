@@ -464,7 +464,8 @@ pub(crate) struct EvaluateArgs {
 #[command(after_help = format!("{LOSSES}
 
 The table is halved ten times by content; routers of one half are judged on the other, both ways
-round. Without prices the order of routing is judged, with them the cost a query.
+round. Without prices the order of routing is judged, with them the cost per query. -o writes a
+page: the verdict, a reliability diagram, gains with intervals, annotators, and what to do next.
 
 Examples:
   pointsman diagnose calibration.csv
@@ -480,7 +481,7 @@ pub(crate) struct DiagnoseArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write diagnosis.json, and the report of one half judged on the other, into this directory
+    /// Write diagnosis.html, diagnosis.json, and the report of one half judged on the other (report.html) into this directory
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]

@@ -174,25 +174,34 @@ pub(crate) fn traffic_in_words(traffic: &TrafficShift) -> Option<String> {
 
 /// Says so if a limit on routing routes another share than it promised by more than chance explains.
 pub(crate) fn warn_if_limit_is_missed(policy: &Policy, traffic: &Traffic, shares: &Named<f64>) {
-    let Some((limit, found)) = policy.task().limit().zip(policy.surcharge()) else { return };
+    limit_missed_in_words(policy, traffic, shares).iter().for_each(render::warn);
+}
+
+/// The same in a sentence; nothing if the limit is kept.
+pub(crate) fn limit_missed_in_words(policy: &Policy, traffic: &Traffic, shares: &Named<f64>) -> Option<String> {
+    let (limit, found) = policy.task().limit().zip(policy.surcharge())?;
     let routed = shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
     if !traffic.departs_from(found.share, routed) {
-        return;
+        return None;
     }
     let what = if matches!(limit, Limit::Budget(_)) { "budget" } else { "target loss" };
-    render::warn(format!(
+    Some(format!(
         "{} of these rows are routed, not the {} that the {what} comes to on traffic like the calibration rows: it is a price found on \
          those, and these differ; decide --cap NAME=N is a hard limit",
         percent(routed),
         percent(found.share)
-    ));
+    ))
 }
 
 /// Says so if the task leaves no choice.
 pub(crate) fn warn_if_no_choice(task: &Task) {
-    if task.routes().is_empty() && task.abstain_price().is_none() {
-        render::warn("no --route and no --abstain: the only action is to predict");
-    }
+    no_choice_in_words(task).iter().for_each(render::warn);
+}
+
+/// The same in a sentence; nothing if there is a choice.
+pub(crate) fn no_choice_in_words(task: &Task) -> Option<String> {
+    let none = task.routes().is_empty() && task.abstain_price().is_none();
+    none.then(|| "no --route and no --abstain: the only action is to predict".to_owned())
 }
 
 /// How many rows' probabilities were divided by a sum that is not one, beyond rounding.
@@ -204,12 +213,13 @@ pub(crate) fn divided_rows(table: &Table) -> usize {
 
 /// Says so if there are any.
 pub(crate) fn warn_if_divided(rows: usize) {
-    if rows > 0 {
-        render::warn(format!(
-            "the probabilities of {} do not sum to one and were divided by their sum",
-            counted(rows, "row", "rows")
-        ));
-    }
+    divided_in_words(rows).iter().for_each(render::warn);
+}
+
+/// The same in a sentence; nothing if there are none.
+pub(crate) fn divided_in_words(rows: usize) -> Option<String> {
+    let many = counted(rows, "row", "rows");
+    (rows > 0).then(|| format!("the probabilities of {many} do not sum to one and were divided by their sum"))
 }
 
 /// The task's flags as one would type them, for the next step's command line.
@@ -271,13 +281,20 @@ pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<F
 
 /// Says so if annotations took the place of votes in the table, or rows were left out with their annotators.
 pub(crate) fn warn_if_votes_are_ignored(frame: &Frame) {
+    ignored_votes_in_words(frame).iter().for_each(render::warn);
+}
+
+/// The same, a sentence each.
+pub(crate) fn ignored_votes_in_words(frame: &Frame) -> Vec<String> {
+    let mut told = Vec::new();
     if frame.ignored_votes {
-        render::warn("the table has votes or labels of its own, which --annotations takes the place of");
+        told.push("the table has votes or labels of its own, which --annotations takes the place of".to_owned());
     }
     if frame.rows_without_labels > 0 {
         let rows = counted(frame.rows_without_labels, "row has", "rows have");
-        render::warn(format!("{rows} no labels of other annotators than those left out, and were dropped"));
+        told.push(format!("{rows} no labels of other annotators than those left out, and were dropped"));
     }
+    told
 }
 
 /// Says so if the classes of votes and probabilities seem to be matched wrongly.
@@ -297,12 +314,19 @@ pub(crate) fn warn_if_matched_wrongly(table: &Table) -> anyhow::Result<()> {
 
 /// Says so if rows have fewer labels than were asked for, or if their number depends on what they say.
 pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<()> {
+    labels_in_words(table, votes)?.iter().for_each(render::warn);
+    Ok(())
+}
+
+/// The same, a sentence each.
+pub(crate) fn labels_in_words(table: &Table, votes: &VotesArgs) -> anyhow::Result<Vec<String>> {
+    let mut told = Vec::new();
     let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
     if let Some(first) = votes.first_labels.filter(|_| table.has_votes()) {
         let first = u64::from(first.get());
         let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
         if fewer > 0 {
-            render::warn(format!(
+            told.push(format!(
                 "{} fewer than {first} labels and {} all: only as many as every row has are free of a stopping rule",
                 counted(fewer, "row has", "rows have"),
                 if fewer == 1 { "keeps" } else { "keep" }
@@ -310,20 +334,20 @@ pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Res
         }
     }
     if let Some(found) = Unanimity::of(table)? {
-        render::warn(format!(
+        told.push(format!(
             "the labels of every row agree, though {} of {} rows contradict the others of like prediction: either nothing is ambiguous \
              here, or each label was copied; copies hide all noise, so count each independent label once",
             count(found.contradicting),
             count(found.rows)
         ));
     }
-    let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(()) };
+    let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(told) };
     let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
     let why = match stopping.stopped_at {
         Some(k) => format!("every row with {k} labels is unanimous: labelling went on until annotators agreed"),
         None => "k depends on the labels, or harder items were given more labels on purpose".to_owned(),
     };
-    render::warn(format!(
+    told.push(format!(
         "rows carry {fewest} to {most} labels, and among rows of like confidence more labels go with {} disagreement (two labels \
          of a row differ in {} of cases where labels are few, in {} where they are many): {why}; if they depend on the labels, \
          every estimate is biased: keep the first labels only (--first-labels, with --annotations or lists of labels)",
@@ -331,7 +355,7 @@ pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Res
         percent(few),
         percent(many)
     ));
-    Ok(())
+    Ok(told)
 }
 
 /// Loads a router.

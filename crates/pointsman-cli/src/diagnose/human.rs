@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use pointsman::{Advice, Diagnosis, Estimate, SPARSE, Worth};
+use pointsman_report::DiagnosisReport;
 
 use crate::args::DiagnoseArgs;
-use crate::plan::{self, shell_quoted, shell_quoted_text};
+use crate::plan::shell_quoted;
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
@@ -15,7 +16,8 @@ use crate::render::{next_step, paragraph};
 /// Rows of a list that may be long.
 const MOST_LISTED: usize = 10;
 
-pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Path>) -> io::Result<()> {
+pub(super) fn print(args: &DiagnoseArgs, report: &DiagnosisReport, page: Option<&Path>) -> io::Result<()> {
+    let diagnosis = &report.diagnosis;
     let mut out = io::BufWriter::new(anstream::stdout().lock());
     let rows = counted(diagnosis.rows, "row", "rows");
     let sampled = match diagnosis.rows_used {
@@ -39,12 +41,14 @@ pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Pa
     weak_model(&mut out, diagnosis)?;
     enough(&mut out, diagnosis)?;
     independence(&mut out, diagnosis)?;
-    last_line(&mut out, args, diagnosis)?;
+    if let Some(next) = &report.next_step {
+        next_step(&mut out, &next.remark, &next.commands)?;
+    }
     if let Some(page) = page {
         let folder = shell_quoted(page.parent().unwrap_or(Path::new(".")));
         writeln!(
             out,
-            "\nWritten into {folder}: diagnosis.json, and the report of one half judged on the other. Open it:"
+            "\nWritten into {folder}: diagnosis.json and its page; report.html is the report of one half judged on the other. Open it:"
         )?;
         writeln!(out, "  {BOLD}{}{BOLD:#}", shell_quoted(page))?;
     }
@@ -362,18 +366,4 @@ fn note_more(out: &mut impl Write, all: usize) -> io::Result<()> {
         return Ok(());
     }
     paragraph(out, 2, &format!("{DIM}and {} more, in --json{DIM:#}", count(all - MOST_LISTED)))
-}
-
-fn last_line(out: &mut impl Write, args: &DiagnoseArgs, diagnosis: &Diagnosis) -> io::Result<()> {
-    if diagnosis.verdict.advice != Advice::UseIt {
-        return Ok(());
-    }
-    let table = shell_quoted(&args.table);
-    let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.verdict.partition);
-    let flags = plan::task_flags(&args.task);
-    let commands = [
-        format!("pointsman calibrate {table} --partition {} -o router.safetensors", shell_quoted_text(partition)),
-        format!("pointsman show router.safetensors{flags}"),
-    ];
-    next_step(out, "Next, learn a router and see what it does:", &commands)
 }

@@ -8,7 +8,7 @@ use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;
 use crate::plan::{self, shell_quoted};
-use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
+use crate::render::number::{counted, decimals, fixed, maybe, percent};
 use crate::render::plot::{self, Curve, SIGNS};
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
@@ -44,7 +44,7 @@ pub(super) fn print(
     for sweep in &report.sweep {
         write_sweep(&mut out, sweep, report.router.decides_by_row())?;
     }
-    last_line(&mut out, args, report, written)?;
+    last_line(&mut out, report, written)?;
     out.flush()
 }
 
@@ -251,28 +251,11 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::R
     Ok(())
 }
 
-/// What to do next, by what was found; at the very end, the page to open.
-fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
-    let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
-    let evaluation = &report.evaluation;
-    let gain = |name| evaluation.best_gain().get(name).copied().flatten();
-    let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
-    let (remark, command) = if usual_is_better {
-        let cells = match report.router.decides_by_row() {
-            true => "this forest".to_owned(),
-            false => format!("these {} cells", count(report.router.cells)),
-        };
-        (
-            format!("The usual rule ranks better than {cells}: try others, or cells on features, then evaluate again:"),
-            "pointsman calibrate calibration.csv --partition confidence:100 -o other.safetensors".to_owned(),
-        )
-    } else {
-        (
-            "Next, decide queries at these prices:".to_owned(),
-            format!("pointsman decide {router} queries.csv{flags} -o decisions.csv"),
-        )
-    };
-    next_step(&mut *out, &remark, &[command])?;
+/// What to do next; at the very end, the page to open.
+fn last_line(out: &mut impl Write, report: &Report, written: Option<&Path>) -> io::Result<()> {
+    if let Some(next) = &report.next_step {
+        next_step(&mut *out, &next.remark, &next.commands)?;
+    }
     let Some(page) = written else { return Ok(()) };
     let folder = shell_quoted(page.parent().unwrap_or(Path::new(".")));
     writeln!(out, "\nWritten into {folder}: report.json, figures as SVG and PNG, and a page with sliders. Open it:")?;

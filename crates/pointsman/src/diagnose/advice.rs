@@ -224,7 +224,7 @@ fn is_nothing(saving: &super::Estimate, scale: f64) -> bool {
 /// A rule's name within a sentence.
 fn spoken(rule: &str) -> String {
     match rule {
-        "total-uncertainty" => "a threshold on total uncertainty".to_owned(),
+        "total-uncertainty" => "the best confidence threshold".to_owned(),
         always => always.replace('-', " ").replace("always route:", "always routing to "),
     }
 }
@@ -448,6 +448,6 @@ fn missed(limit: &AtLimit, diagnosis: &Diagnosis) -> Option<String> {
         ));
     }
     missed("total-uncertainty").map(|missed| {
-        format!("In {missed} of {halves} halves a threshold on total uncertainty does not reach a loss of {target}; it is left out.")
+        format!("In {missed} of {halves} halves the best confidence threshold does not reach a loss of {target}; it is left out.")
     })
 }

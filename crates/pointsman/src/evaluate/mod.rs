@@ -28,7 +28,7 @@ pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use mixtures::MixtureHistogram;
 pub use named::Named;
 pub use replay::Replay;
-use replay::{By, Group, Place, minus, sum};
+use replay::{By, Place, minus, sum};
 pub(crate) use rows::RowCosts;
 pub use savings::Saving;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};
