@@ -224,7 +224,7 @@ fn cost_table(
 
 fn gain_table(worth: &Worth) -> String {
     let intervals = || worth.gain_interval.iter().filter_map(|(_, interval)| interval.as_ref());
-    let scale = Scale::of(intervals());
+    let scale = Scale::of(intervals().chain(&worth.gain_over_total_uncertainty));
     let row = |(name, &gain): (&str, &Option<f64>)| {
         let interval = worth.gain_interval.get(name).and_then(Option::as_ref);
         let [_, ends] = two_cells(interval, 3, 1.0);

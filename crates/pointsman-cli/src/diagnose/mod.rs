@@ -52,6 +52,16 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
             remark: "Next, see which labels would settle it:".to_owned(),
             commands: vec![calibrate, format!("pointsman plan router.safetensors{flags}")],
         }),
+        Advice::MendLabels => {
+            let (flagged, annotations) = (diagnosis.flagged_annotators.as_ref()?, args.votes.annotations.as_ref()?);
+            let named = args.votes.without.iter().chain(&flagged.annotators);
+            let without: String = named.map(|name| format!(" --without {}", shell_quoted_text(name))).collect();
+            let annotations = shell_quoted(annotations);
+            Some(NextStep {
+                remark: "Next, look again without these annotators:".to_owned(),
+                commands: vec![format!("pointsman diagnose {table} --annotations {annotations}{without}{flags}")],
+            })
+        }
         _ => None,
     }
 }

@@ -251,6 +251,18 @@ fn one_query_a_batch_and_a_replay_agree() {
             1e-12,
             "the grid at the task's prices",
         );
+        // Rows that are shown do what all rows do.
+        let (rows, letters) = (replay.sample_rows(), &grid.row_actions[own]);
+        assert_eq!((rows.len(), letters.len()), (test.rows().min(400), rows.len()));
+        for (row, letter) in rows.iter().zip(letters.chars()) {
+            let action = policy.row(&batch, *row).action().to_string();
+            let routes = task.routes().iter().position(|route| action == format!("route:{}", route.name()));
+            let wanted = match routes {
+                Some(place) if task.routes().len() > 1 => char::from_digit(place as u32, 10).unwrap(),
+                _ => action.chars().next().unwrap(),
+            };
+            assert_eq!(letter, wanted, "row {row}");
+        }
     }
 }
 
