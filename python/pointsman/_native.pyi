@@ -171,7 +171,7 @@ class Partial:
 
 def number_ids(ids: Sequence[str]) -> npt.NDArray[np.uint64]: ...
 def read(
-    path: str | PathLike[str],
+    paths: Sequence[str | PathLike[str]],
     *,
     annotations: str | PathLike[str] | None = None,
     filters: Sequence[tuple[str, str]] = (),
@@ -180,6 +180,8 @@ def read(
     delimiter: str | None = None,
     first_labels: int | None = None,
     without: Sequence[str] = (),
+    strict: bool = False,
+    normalize: bool = False,
 ) -> dict[str, Any]: ...
 
 class Policy:

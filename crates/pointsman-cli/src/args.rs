@@ -175,6 +175,9 @@ pub(crate) struct TableArgs {
     /// Other names for columns, as in probs=p_,votes=v_,id=uid
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Option<Columns>,
+    /// Divide probabilities that do not sum to one by their sum, as of rounded numbers and percentages; what they summed to is told
+    #[arg(long)]
+    pub(crate) normalize: bool,
 }
 
 /// Where the votes come from, if not from the table's own columns.
@@ -182,9 +185,12 @@ pub(crate) struct TableArgs {
 #[command(next_help_heading = "Table")]
 pub(crate) struct VotesArgs {
     /// Take the votes from a long table id,label[,annotator], its rows in the order of labelling; diagnose tests annotators
-    /// that are named
+    /// that are named. What has an id in both tables is joined; how many ids have no counterpart is told
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) annotations: Option<PathBuf>,
+    /// Refuse annotations unless every id is in both tables, and once only in the table
+    #[arg(long, requires = "annotations")]
+    pub(crate) strict: bool,
     /// Keep only the first K labels of every row, in the order of the file: for labels that were collected until
     /// annotators agreed
     #[arg(long, value_name = "K", value_parser = first_labels)]
@@ -212,11 +218,14 @@ Examples:
   pointsman calibrate calibration.csv -o router.safetensors --partition top-class:10
   pointsman calibrate today.csv -o today.safetensors --like router.safetensors
   pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
-      --partition 'top-class:10*features:x_length=4'")]
+      --partition 'top-class:10*features:x_length=4'
+  pointsman calibrate 'parts/*.csv' more.parquet -o router.safetensors
+  pointsman calibrate items.csv --annotations labels.csv --normalize -o router.safetensors")]
 pub(crate) struct CalibrateArgs {
-    /// The calibration table: predictions and several labels a row (- is standard input)
-    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
-    pub(crate) table: PathBuf,
+    /// The calibration tables: predictions and several labels per row (- is standard input). Several tables with the same columns count
+    /// as one, in any order; patterns such as 'parts/*.csv' may be quoted
+    #[arg(value_name = "TABLE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) tables: Vec<PathBuf>,
     /// Where to write the router (- is standard output; what was learned is then told on standard error)
     #[arg(short, long, value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -254,9 +263,10 @@ pub(crate) struct CalibrateArgs {
 Each part is made on the machine that has the rows, with the cells of one router:
   pointsman calibrate monday.csv --like router.safetensors --part -o monday.part
   pointsman calibrate tuesday.csv --like router.safetensors --part -o tuesday.part
-  pointsman merge monday.part tuesday.part -o week.safetensors")]
+  pointsman merge monday.part tuesday.part -o week.safetensors
+  pointsman merge '*.part' -o week.safetensors")]
 pub(crate) struct MergeArgs {
-    /// The parts, in any order (- is standard input)
+    /// The parts, in any order (- is standard input); patterns such as '*.part' may be quoted
     #[arg(value_name = "PART", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) parts: Vec<PathBuf>,
     /// Where to write the router (- is standard output; the summary then goes to standard error)

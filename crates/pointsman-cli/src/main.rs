@@ -21,6 +21,7 @@ mod progress;
 mod render;
 mod reproduce;
 mod show;
+mod tables;
 
 use std::process::ExitCode;
 

@@ -258,6 +258,8 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
         annotations: votes.and_then(|votes| votes.annotations.clone()),
         first_labels: votes.and_then(|votes| votes.first_labels),
         without: votes.map(|votes| votes.without.clone()).unwrap_or_default(),
+        strict: votes.is_some_and(|votes| votes.strict),
+        normalize: args.normalize,
         need,
         ..ReadOptions::default()
     }
@@ -267,17 +269,6 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
 pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<Frame> {
     let _spinner = Progress::spinner(format!("reading {}", path.display()));
     Ok(pointsman_table::read_frame(path, options)?)
-}
-
-/// Says so if annotations took the place of votes in the table, or rows were left out with their annotators.
-pub(crate) fn warn_if_votes_are_ignored(frame: &Frame) {
-    if frame.ignored_votes {
-        render::warn("the table has votes or labels of its own, which --annotations takes the place of");
-    }
-    if frame.rows_without_labels > 0 {
-        let rows = counted(frame.rows_without_labels, "row has", "rows have");
-        render::warn(format!("{rows} no labels of other annotators than those left out, and were dropped"));
-    }
 }
 
 /// Says so if the classes of votes and probabilities seem to be matched wrongly.

@@ -15,6 +15,7 @@ use crate::render::number::{count, counted, decimals, fixed, maybe, percent, sho
 use crate::render::paragraph;
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
+use crate::tables;
 
 /// The plan as scripts read it.
 #[derive(Debug, Serialize)]
@@ -118,6 +119,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
 fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) -> anyhow::Result<(usize, usize)> {
     let frame = plan::read_frame(path, &plan::read_options(&args.reading, None, Need::Any))?;
     plan::check_classes(router, frame.table.classes(), path)?;
+    tables::warn_about_reading(&frame);
     let bought = purchase(found, args);
     let wanted = |cell: &CellPlan| bought.as_ref().is_none_or(|bought| bought.cells.contains(&cell.cell));
     let items = found.items(router, &frame.table, wanted).map_err(|error| plan::of_rows(error, &frame))?;

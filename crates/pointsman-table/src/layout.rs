@@ -126,6 +126,8 @@ pub(crate) struct Layout {
     pub(crate) dropped_ids: bool,
     /// Whether votes or labels stand in the file and annotations take their place.
     pub(crate) ignored_votes: bool,
+    /// Whether the classes stand in another order in the file.
+    pub(crate) reordered: bool,
 }
 
 impl Layout {
@@ -230,6 +232,7 @@ impl Finder<'_> {
     fn layout(&self, options: &ReadOptions) -> Result<Layout> {
         let columns = self.columns;
         let mut probs = self.probs()?;
+        let given = probs.keys.clone();
         if let (At::Keyed(_) | At::Wide(_), Some(order)) = (&probs.at, &options.classes) {
             // What is found by name may stand in any order; a list's order is its own.
             let same = order.len() == probs.keys.len() && order.iter().all(|class| probs.keys.contains(class));
@@ -314,6 +317,7 @@ impl Finder<'_> {
             names: self.fields.iter().map(|f| f.name.clone()).collect(),
             dropped_ids: options.annotations.is_some() && !options.filters.is_empty(),
             ignored_votes: labelled && options.annotations.is_some() && self.has_votes(),
+            reordered: given != classes,
             classes,
         };
         self.asked_for(&layout, options)?;
@@ -358,7 +362,8 @@ impl Finder<'_> {
                 SEMICOLONS
             } else {
                 "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
-            }
+                    .to_owned()
+            })
         )))
     }
 

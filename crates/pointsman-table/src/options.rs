@@ -27,6 +27,12 @@ pub struct ReadOptions {
     /// Annotators whose labels are left out, all of them, by name: so the number of labels falls by who was asked, not by what was
     /// said. Rows that nobody else labelled are dropped. Annotations must name their annotators.
     pub without: Vec<String>,
+    /// Refuse ids that only one of the table and its annotations has, and ids that several rows have. By default what matches is joined,
+    /// and [`Frame::joined`](crate::Frame::joined) says what did not.
+    pub strict: bool,
+    /// Divide the probabilities of rows that do not sum to one by their sum: percentages, rounded numbers. What is no distribution
+    /// whatever it is divided by (negative, not finite, all zero) is refused all the same.
+    pub normalize: bool,
     /// Which columns must be there, and which are left alone.
     pub need: Need,
     /// The features wanted, without the prefix of wide columns: each must be there, others are left alone. By default
@@ -49,6 +55,8 @@ impl Default for ReadOptions {
             annotations: None,
             first_labels: None,
             without: Vec::new(),
+            strict: false,
+            normalize: false,
             need: Need::default(),
             features: None,
             classes: None,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use pointsman::{CapRule, CapUse, Decisions, Judgement, Policy, Tally, TallySummary, Traffic};
-use pointsman_table::{Batches, Column, ColumnKind, DecisionExtras, Frame, Need, Rereadable, TableWriter};
+use pointsman_table::{Batches, Column, ColumnKind, DecisionExtras, Frame, Need, Rereadable, Sums, TableWriter};
 
 use crate::args::DecideArgs;
 use crate::certified::Certified;
@@ -25,6 +25,7 @@ use crate::interrupt::Writing;
 use crate::plan::{self, Output, shell_quoted};
 use crate::progress::Progress;
 use crate::render::{self, next_step};
+use crate::tables;
 use preview::Preview;
 
 /// Batches a channel holds.
@@ -46,6 +47,8 @@ struct Decided {
     caps: Vec<CapUse>,
     /// Rows whose probabilities did not sum to one.
     divided: usize,
+    /// What those that were normalized summed to.
+    sums: Option<Sums>,
     read: Option<f64>,
 }
 
@@ -95,9 +98,10 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
         batches,
         Decider { policy: Arc::clone(&policy), judgement, rule, traffic: Arc::clone(&traffic) },
     );
-    let Written { tally, divided, caps: uses } = write(&output, &names, &policy, pipeline, progress)?;
+    let Written { tally, divided, sums, caps: uses } = write(&output, &names, &policy, pipeline, progress)?;
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(divided);
+    tables::report_sums(sums);
     let summary = tally.summary(&policy);
     warn_about_traffic(&*traffic.lock().map_err(|_| Bug("counting"))?, &policy, &summary);
     if !render::is_quiet() {
@@ -207,7 +211,7 @@ impl Decider {
 
     fn decide(&mut self, frame: Frame, read: Option<f64>) -> anyhow::Result<Decided> {
         let policy = &self.policy;
-        let divided = plan::divided_rows(&frame.table);
+        let (divided, sums) = (plan::divided_rows(&frame.table), frame.sums);
         let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
         let Frame { table, ids, .. } = frame;
         if let Some(ids) = &ids {
@@ -226,7 +230,7 @@ impl Decider {
         let extras = DecisionExtras { judgement: self.judgement.as_deref(), capped: self.rule.is_some() };
         let columns = pointsman_table::decision_values(policy, &decisions, &answers, extras, ids);
         let caps = self.rule.as_ref().map(CapRule::uses).unwrap_or_default();
-        Ok(Decided { columns, decisions, caps, divided, read })
+        Ok(Decided { columns, decisions, caps, divided, sums, read })
     }
 }
 
@@ -236,6 +240,8 @@ struct Written {
     tally: Tally,
     /// Rows whose probabilities did not sum to one.
     divided: usize,
+    /// What those that were normalized summed to.
+    sums: Option<Sums>,
     caps: Vec<CapUse>,
 }
 
@@ -251,7 +257,7 @@ fn write(
     let mut written = Written::default();
     let mut preview = Preview::new(names);
     let mut writer = None;
-    while let Some(Decided { columns, decisions, caps, divided, read }) = pipeline.next(&writing)? {
+    while let Some(Decided { columns, decisions, caps, divided, sums, read }) = pipeline.next(&writing)? {
         match output {
             Output::Preview => preview.add(policy, &columns, &decisions),
             Output::Table(path, format) => {
@@ -265,6 +271,7 @@ fn write(
         }
         written.tally.add(policy, &decisions);
         written.divided += divided;
+        written.sums = Sums::merged(written.sums, sums);
         written.caps = caps;
         progress.set(read.map_or(written.tally.rows(), |share| (share * STEPS as f64) as u64));
     }

@@ -11,7 +11,7 @@ use pointsman_table::{Need, write_atomically};
 
 use crate::args::DiagnoseArgs;
 use crate::progress::Progress;
-use crate::{evaluate, json, plan, render};
+use crate::{evaluate, json, plan, render, tables};
 
 pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.first()])?;
@@ -26,8 +26,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
             .map_err(|error| plan::of_task(error, args.task.task.first(), |error| plan::of_rows(error, &frame)))?
     };
     let page = args.output.as_ref().map(|folder| write(&diagnosis, &frame.table, &task, args, folder)).transpose()?;
-    plan::warn_if_divided(plan::divided_rows(&frame.table));
-    plan::warn_if_votes_are_ignored(&frame);
+    tables::warn_about_reading(&frame);
     plan::warn_about_labels(&frame.table, &args.votes)?;
     if args.json { json::print(&diagnosis) } else { Ok(human::print(args, &diagnosis, page.as_deref())?) }
 }

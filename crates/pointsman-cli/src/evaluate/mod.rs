@@ -11,7 +11,7 @@ use pointsman_table::Need;
 use crate::args::EvaluateArgs;
 use crate::failure::ConditionHeld;
 use crate::progress::Progress;
-use crate::{calibrate, json, plan, render};
+use crate::{calibrate, json, plan, render, tables};
 
 /// Fewer labels a row than this are a poor truth.
 const FEW_LABELS: u64 = 10;
@@ -42,8 +42,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         (report, written) = (detailed, Some(page));
     }
     plan::warn_if_no_choice(&task);
-    plan::warn_if_divided(plan::divided_rows(table));
-    plan::warn_if_votes_are_ignored(&frame);
+    tables::warn_about_reading(&frame);
     plan::warn_about_labels(table, &args.votes)?;
     warn(table, &report);
     let traffic = replay.traffic(&router, table)?;

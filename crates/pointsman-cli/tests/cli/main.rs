@@ -21,6 +21,7 @@ mod readme;
 mod report_page;
 mod reproduce;
 mod show;
+mod tables;
 mod world;
 
 use std::ffi::OsStr;
