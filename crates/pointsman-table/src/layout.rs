@@ -217,9 +217,8 @@ fn of_class<'a>(rest: &'a str, classes: &'a [String]) -> Option<(&'a str, &'a St
         .max_by_key(|(_, class)| class.len())
 }
 
-/// What spreadsheets write where the decimal sign is a comma.
-const SEMICOLONS: &str =
-    "separate the columns by commas, or say that semicolons do: --delimiter ';', in Python delimiter=';'";
+/// What separates columns where commas do not, and its name: spreadsheets write semicolons where the decimal sign is a comma.
+const DELIMITERS: [(char, &str, &str); 3] = [(';', "semicolons", ";"), ('|', "pipes", "|"), ('\t', "tabs", "\\t")];
 
 struct Finder<'a> {
     file: &'a str,
@@ -245,7 +244,7 @@ impl Finder<'_> {
             return Err(self.error(format!(
                 "one class only ({}): {}",
                 listed(&classes),
-                if self.semicolons() { SEMICOLONS } else { "a classifier needs at least two" }
+                self.delimiter_hint().unwrap_or_else(|| "a classifier needs at least two".to_owned())
             )));
         }
         let labelled = options.need != Need::Predictions;
@@ -358,17 +357,20 @@ impl Finder<'_> {
             name.prefix,
             name.field,
             self.found(),
-            if self.semicolons() {
-                SEMICOLONS
-            } else {
+            self.delimiter_hint().unwrap_or_else(|| {
                 "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
                     .to_owned()
             })
         )))
     }
 
-    fn semicolons(&self) -> bool {
-        self.fields.len() == 1 && self.fields[0].name.contains(';')
+    /// What to do if the whole header was taken for one column because something else than commas separates them.
+    fn delimiter_hint(&self) -> Option<String> {
+        let [only] = self.fields else { return None };
+        let (_, name, typed) = DELIMITERS.into_iter().find(|(delimiter, ..)| only.name.contains(*delimiter))?;
+        Some(format!(
+            "separate the columns by commas, or say that {name} do: --delimiter '{typed}', in Python delimiter='{typed}'"
+        ))
     }
 
     fn has_votes(&self) -> bool {

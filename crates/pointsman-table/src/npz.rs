@@ -374,9 +374,13 @@ impl Archive {
             return Err(Error::file(&name, format!("array {} is given twice: keep one of them", shown(&twice))));
         }
         let mut entries = Vec::new();
+        let mut others = Vec::new();
         for i in 0..zip.len() {
             let entry = zip.by_index_raw(i).map_err(|e| broken(&e))?;
-            let Some(array) = entry.name().strip_suffix(".npy") else { continue };
+            let Some(array) = entry.name().strip_suffix(".npy") else {
+                others.push(entry.name().to_owned());
+                continue;
+            };
             let start = entry.data_start().ok_or_else(|| broken(&"an entry without data"))?;
             let compressed = entry.compressed_size();
             if start.checked_add(compressed).is_none_or(|end| end > bytes) {
@@ -391,6 +395,10 @@ impl Archive {
                 method: entry.compression(),
                 encrypted: entry.encrypted(),
             });
+        }
+        if entries.is_empty() && !others.is_empty() {
+            let reason = format!("is a zip archive of {}, not of numpy arrays: unpack it", listed(&others));
+            return Err(Error::file(&name, reason));
         }
         Ok(Self { name, file, bytes, entries })
     }

@@ -338,7 +338,8 @@ fn arrays_that_lie() {
     npz(&[("probs.npy".into(), b"junk, not numpy".to_vec())], &["array probs: it is not a numpy array"]);
     npz(&[("probs.npy".into(), b"\x93NUMPY\x02\x00\xff\xff\xff\x7f".to_vec())], &["array probs: its header claims"]);
     npz(&[("probs.npy".into(), b"\x93NUMPY\x01\x00\xff\xff{".to_vec())], &["array probs: its header is cut short"]);
-    npz(&[("readme.txt".into(), b"hello".to_vec())], &["no predictions", "columns found: none"]);
+    npz(&[("readme.txt".into(), b"hello".to_vec())], &["is a zip archive of readme.txt, not of numpy arrays"]);
+    npz(&[], &["no predictions", "columns found: none"]);
     let folder = Folder::new();
     // The zip's directory claims as much as the array's header, but the data is not there.
     let (name, data) = array("probs", "<f8", false, "(100000000, 2)", vec![0; 16]);
