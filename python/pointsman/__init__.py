@@ -19,6 +19,7 @@ there and needed.
 
 from typing import TYPE_CHECKING, Any
 
+from ._compare import Comparison, compare
 from ._decisions import Decisions
 from ._enums import Aggregate, Estimator, Support, Ties
 from ._errors import NotFitted, PointsmanError
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "Aggregate",
     "Arrays",
+    "Comparison",
     "Decisions",
     "Decomposition",
     "Diagnosis",
@@ -54,6 +56,7 @@ __all__ = [
     "Support",
     "Task",
     "Ties",
+    "compare",
     "cost_scorer",
     "decompose",
     "diagnose",

@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Prove it on held-out rows: costs, regrets, routing curves, calibration error
     Evaluate(EvaluateArgs),
+    /// Compare routers or tasks on one held-out table: costs, paired differences, shares
+    Compare(CompareArgs),
     /// Before anyone adopts this: does decomposition help on this table, and is the table good enough to tell?
     Diagnose(DiagnoseArgs),
     /// Build a small world, calibrate, decide and evaluate in it, explaining each step
@@ -99,7 +101,7 @@ pub(crate) struct TaskArgs {
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]
     #[arg(long, value_name = "T")]
     pub(crate) ties: Option<Ties>,
-    /// Read the task from a TOML file (- is standard input); flags override what it says, and show --confidence takes several
+    /// Read the task from a TOML file (- is standard input); flags override what it says; compare and show --confidence take several
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) task: Vec<PathBuf>,
 }
@@ -462,6 +464,38 @@ pub(crate) struct EvaluateArgs {
     /// Leave out the calibration error, the slowest part
     #[arg(long)]
     pub(crate) no_calibration_error: bool,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "pointsman compare [OPTIONS] <ROUTER>... <TABLE> [TASK.toml]...", after_help = format!("{LOSSES}
+
+Files that end in .toml are tasks, wherever they stand, as are those of --task; of the other
+files the last is the table and all before it are routers. Every router is judged under every
+task; flags such as --route override what every task file says. The first policy, or --baseline,
+is what others are compared with, row by row: below zero is cheaper. Policies under another loss
+than the baseline's have no difference, since their costs are in another unit; shares can always
+be compared.
+
+Examples:
+  pointsman compare old.safetensors new.safetensors heldout.csv --route 0.05 --abstain 0.3
+  pointsman compare router.safetensors heldout.csv cheap.toml dear.toml --baseline dear.toml
+  pointsman compare router.safetensors all.parquet --task a.toml --task b.toml --where split=1"))]
+pub(crate) struct CompareArgs {
+    /// The routers, then one held-out table with votes or known truth; task files (.toml) anywhere (- is standard input)
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The router or task file that the others are compared with, or both as in old+cheap [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) baseline: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     #[command(flatten)]

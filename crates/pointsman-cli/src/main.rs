@@ -6,6 +6,7 @@
 mod args;
 mod calibrate;
 mod certified;
+mod compare;
 mod decide;
 mod demo;
 mod diagnose;
@@ -46,6 +47,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Decide(args) => decide::run(&args),
         Command::Plan(args) => planning::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

@@ -20,12 +20,17 @@ use crate::render::number::{count, counted, decimals, fixed, percent, plain, sho
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
     match args.task.as_slice() {
         [] => overridden(&Task::new(Loss::brier()), args),
-        [path] => overridden(&pointsman_table::read_task(path)?, args),
+        [path] => task_of_file(path, args),
         several => bail!(
-            "--task is given {} times: one task is decided at a time; show --confidence takes several, to certify them all at once",
+            "--task is given {} times: one task is decided at a time; compare takes several, and so does show --confidence, to certify them all at once",
             several.len()
         ),
     }
+}
+
+/// The task of a file, with everything that flags say in place of its own.
+pub(crate) fn task_of_file(path: &Path, args: &TaskArgs) -> anyhow::Result<Task> {
+    overridden(&pointsman_table::read_task(path)?, args)
 }
 
 /// A task with everything that flags say in place of its own. A route of the same name gets the flag's price and, if the flag says one,
@@ -79,10 +84,8 @@ pub(crate) fn tasks(args: &TaskArgs) -> anyhow::Result<Vec<(Task, String)>> {
     if args.task.len() < 2 {
         return Ok(if args.is_given() { vec![(task(args)?, task_flags(args))] } else { Vec::new() });
     }
-    let read = |path: &PathBuf| {
-        let task = overridden(&pointsman_table::read_task(path)?, args)?;
-        Ok((task, format!(" --task {}{}", shell_quoted(path), own_flags(args))))
-    };
+    let read =
+        |path: &PathBuf| Ok((task_of_file(path, args)?, format!(" --task {}{}", shell_quoted(path), own_flags(args))));
     args.task.iter().map(read).collect()
 }
 

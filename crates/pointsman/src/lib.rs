@@ -69,9 +69,9 @@ pub use e_process::EProcess;
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
-    CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, GridRoute, HeldOutCell, Mean,
-    MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Saving, Sweep, SweepAxis, SweepPoint,
-    TaskSummary,
+    CalibrationError, CellError, CellLosses, CellSummary, Comparison, Correlations, Difference, Evaluation, GridRoute,
+    HeldOutCell, Mean, MixtureHistogram, Named, PolicyCost, PriceGrid, Replay, RouteSummary, RoutingCurve, Saving,
+    Sweep, SweepAxis, SweepPoint, TaskSummary, compare_policies,
 };
 pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
 pub use loss::{CostMatrix, LOG_FLOOR, Loss, MAX_COST};

@@ -6,6 +6,7 @@ mod browser;
 mod budget;
 mod calibrate;
 mod certificates;
+mod compare;
 mod decide;
 mod demo;
 mod diagnose;

@@ -145,6 +145,7 @@ fn percentages_are_divided_where_that_is_asked_for() {
         "evaluate router.safetensors percent.csv --route 0.05",
         "decide router.safetensors percent.csv --route 0.05 -o out.csv",
         "diagnose percent.csv --route 0.05",
+        "compare router.safetensors router.safetensors percent.csv --route 0.05",
         "plan router.safetensors --route 0.05 --items percent.csv -o items.csv",
     ] {
         let command =

@@ -136,7 +136,7 @@ impl Replay {
     }
 
     /// The mean costs that the labels do not tell.
-    fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
+    pub(super) fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
         if self.tells_noise() {
             return Vec::new();
         }

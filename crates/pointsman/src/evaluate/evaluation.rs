@@ -79,7 +79,7 @@ pub struct Evaluation {
 }
 
 /// A task in words and numbers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskSummary {
     /// The loss.
     pub loss: String,
@@ -103,7 +103,7 @@ pub struct TaskSummary {
 }
 
 /// A route in words and numbers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RouteSummary {
     /// Its name.
     pub name: String,

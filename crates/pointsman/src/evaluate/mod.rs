@@ -4,6 +4,7 @@ mod actions;
 mod acts;
 mod calibration;
 mod cells;
+mod comparison;
 mod corrected;
 mod costs;
 mod curve;
@@ -22,6 +23,7 @@ mod threshold;
 
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
+pub use comparison::{Comparison, Difference, PolicyCost, compare_policies};
 pub use evaluation::{Evaluation, RouteSummary, TaskSummary};
 pub use grid::{GridRoute, PriceGrid};
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};

@@ -6,6 +6,7 @@ mod auto;
 mod caps;
 mod cells;
 mod certificates;
+mod comparison;
 mod corrections;
 mod cost_matrices;
 mod decisions;
