@@ -63,6 +63,9 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Before anyone adopts this: does decomposition help on this table, and is the table good enough to tell?
     Diagnose(DiagnoseArgs),
+    /// Task files: whether they can be used, and what they mean
+    #[command(subcommand)]
+    Task(TaskCommand),
     /// Build a small world, calibrate, decide and evaluate in it, explaining each step
     Demo(DemoArgs),
     /// Repeat the paper's experiments (needs a build with the feature lab)
@@ -119,6 +122,34 @@ impl TaskArgs {
             || ties.is_some()
             || !task.is_empty()
     }
+}
+
+/// What can be done with a task file.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Check a task file and explain it in words: loss, acts, routes, prices, limits, estimator
+    Check(TaskCheckArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The exit code is 2 if the file is no task, with the line at fault, or if predictions over the
+classes given cannot be decided by it.
+
+Examples:
+  pointsman task check triage.toml
+  pointsman task check triage.toml --classes cat,dog,owl
+  pointsman task check triage.toml --json")]
+pub(crate) struct TaskCheckArgs {
+    /// The task file, as --task takes it (- is standard input)
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The classes of the predictions, in the router's order
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) classes: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `[NAME=]COST[,KIND]`.

@@ -23,12 +23,13 @@ mod render;
 mod reproduce;
 mod show;
 mod tables;
+mod task;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, TaskCommand};
 
 fn main() -> ExitCode {
     interrupt::install();
@@ -49,6 +50,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
+        Command::Task(TaskCommand::Check(args)) => task::check(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions { shell } => {

@@ -39,6 +39,7 @@ mod error;
 mod estimate;
 mod evaluate;
 mod forest;
+mod linear;
 mod loss;
 mod mix;
 mod oracle;
@@ -74,7 +75,7 @@ pub use evaluate::{
     Sweep, SweepAxis, SweepPoint, TaskSummary, compare_policies,
 };
 pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
-pub use loss::{CostMatrix, LOG_FLOOR, Loss, MAX_COST};
+pub use loss::{CostMatrix, LOG_FLOOR, Loss, MAX_COST, NeverChosen};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
 pub use policy::{

@@ -33,7 +33,8 @@ pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String])
     writeln!(out)
 }
 
-fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
+/// The costs by act and class.
+pub(crate) fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
     let mut grid = Grid::new().text("true class").numbers(matrix.acts.iter().map(|act| format!("cost of {act}")));
     let shown = if matrix.classes_named { SHOWN } else { usize::MAX };
     for (place, class) in matrix.classes.iter().enumerate().take(shown) {

@@ -23,6 +23,7 @@ mod report_page;
 mod reproduce;
 mod show;
 mod tables;
+mod task;
 mod world;
 
 use std::ffi::OsStr;

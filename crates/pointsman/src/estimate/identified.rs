@@ -14,7 +14,8 @@
 use super::moments::Moments;
 use super::npmle::{Law, STEPS, Start, entropy_term};
 use super::piles::distinct_votes;
-use super::{Enclosure, certain_loss, linear};
+use super::{Enclosure, certain_loss};
+use crate::linear;
 use crate::loss::{Loss, Shape};
 use crate::router::Mixture;
 use crate::votes::Votes;

@@ -12,7 +12,6 @@ mod dirichlet;
 mod enclosure;
 mod identified;
 mod leaves;
-mod linear;
 mod moments;
 mod npmle;
 mod oracles;

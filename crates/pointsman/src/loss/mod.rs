@@ -6,6 +6,7 @@
 
 mod log;
 mod matrix;
+mod never_chosen;
 mod parse;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::simplex::{self, Real, dot};
 use crate::votes::Votes;
 pub use matrix::CostMatrix;
 use matrix::Matrix;
+pub use never_chosen::NeverChosen;
 
 /// The smallest probability the cross-entropy lets a prediction give to a class.
 pub const LOG_FLOOR: f64 = 1e-6;

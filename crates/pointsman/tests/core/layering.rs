@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DATA: [&str; 14] = [
+const DATA: [&str; 15] = [
     "annotators",
     "ballots",
     "e_process",
     "error",
     "forest",
+    "linear",
     "mix",
     "partition",
     "peaks",
