@@ -41,6 +41,7 @@ mod evaluate;
 mod forest;
 mod loss;
 mod mix;
+pub mod number;
 mod oracle;
 mod partition;
 mod peaks;
@@ -71,7 +72,7 @@ pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
     CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, GridRoute, HeldOutCell, Mean,
     MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Saving, Sweep, SweepAxis, SweepPoint,
-    TaskSummary,
+    TaskSummary, action_name, ranking_name, rule_name,
 };
 pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
 pub use loss::{CostMatrix, LOG_FLOOR, Loss, MAX_COST};

@@ -268,7 +268,7 @@ fn a_forest_s_cells_are_honest() {
         bias += off(cell.share, cell.total, cell.held_out.total).abs();
     }
     assert!(bias < 0.05, "mean difference {bias}");
-    assert!(router.cells().name(CellId(0), router.classes()).starts_with("brier reducible <"));
+    assert!(router.cells().name(CellId(0), router.classes()).starts_with("reducible loss"));
 }
 
 #[test]

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DATA: [&str; 14] = [
+const DATA: [&str; 15] = [
     "annotators",
     "ballots",
     "e_process",
     "error",
     "forest",
     "mix",
+    "number",
     "partition",
     "peaks",
     "predictions",
