@@ -16,7 +16,7 @@ use crate::plan::{self, shell_quoted};
 use crate::progress::Progress;
 use crate::render::number::{count, counted, percent};
 use crate::render::style::{BOLD, DIM, GOOD};
-use crate::render::{self, next_step};
+use crate::render::{self, entry, next_step};
 
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.like.as_ref()])?;
@@ -208,7 +208,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Labels a row, as scripts read them.
+/// Labels per row, as scripts read them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Labels {
     min: u64,
@@ -225,7 +225,7 @@ impl From<[u64; 3]> for Labels {
 /// What a router rests on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Learned {
-    /// Fewest, median and most labels a row.
+    /// Fewest, median and most labels per row.
     pub(crate) labels: [u64; 3],
     pub(crate) cells: usize,
     pub(crate) sparse: usize,
@@ -242,8 +242,8 @@ impl Learned {
 
     pub(crate) fn labels_in_words(&self) -> String {
         match self.labels {
-            [min, _, max] if min == max => counted(min as usize, "label a row", "labels a row"),
-            [min, median, max] => format!("{min} to {max} labels a row, median {median}"),
+            [min, _, max] if min == max => counted(min as usize, "label per row", "labels per row"),
+            [min, median, max] => format!("{min} to {max} labels per row, median {median}"),
         }
     }
 
@@ -258,7 +258,7 @@ impl Learned {
     }
 }
 
-/// Fewest, median and most labels a row; zeros if there are none.
+/// Fewest, median and most labels per row; zeros if there are none.
 pub(crate) fn labels(table: &Table) -> [u64; 3] {
     let mut k: Vec<u64> = (0..table.rows()).filter_map(|row| table.votes(row)).map(pointsman::Votes::k).collect();
     k.sort_unstable();
@@ -283,8 +283,7 @@ fn warn_of_repeats(table: &Table, like: &Router) {
     // Where predictions are few, some repeat by chance.
     if 2 * repeated > kept.rows() {
         render::warn(format!(
-            "{} of the {} that --like keeps are in this table too: if the rows its cells learned from are as well, bounds with a \
-             confidence do not hold",
+            "{} of the {} that --like keeps are in this table too: if the rows that its cells learned from are as well, certificates do not hold",
             count(repeated),
             counted(kept.rows(), "row", "rows")
         ));
@@ -297,7 +296,7 @@ fn note_features_left_out(table: &Table, router: &Router) {
     let names: Vec<String> = left.map(|name| format!("x_{name}")).collect();
     if !names.is_empty() {
         render::warn(format!(
-            "{} {} left out, being the same or missing in all rows: decisions do without",
+            "{} {} left out, because the value is the same or missing in all rows: decisions do not need it",
             names.join(", "),
             if names.len() == 1 { "is" } else { "are" }
         ));
@@ -352,23 +351,29 @@ fn print(
     writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}")?;
     describe(&mut out, router, learned)?;
     if let Some(choice) = choice {
-        writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "chosen", choice.reason())?;
+        describe_line(&mut out, "chosen", choice.reason())?;
     }
     if !table.feature_names().is_empty() {
         let words = FeaturesSummary::of(table, router).in_words();
-        writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "features", render::printable(&words))?;
+        describe_line(&mut out, "features", &words)?;
     }
     let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
     next_step(&mut out, "Next, see what it would do at your prices:", &[command])
 }
 
+/// What a router has, and what that is.
+fn describe_line(out: impl Write, name: &str, text: &str) -> io::Result<()> {
+    const TEXT_FROM: usize = 13;
+    entry(out, TEXT_FROM, &format!("{DIM}{name}{DIM:#}"), &render::printable(text))
+}
+
 /// A router in a few lines.
 pub(crate) fn describe(out: &mut impl Write, router: &Router, learned: &Learned) -> io::Result<()> {
-    let mut line = |name: &str, text: String| writeln!(out, "  {DIM}{name:<10}{DIM:#} {}", render::printable(&text));
+    let mut line = |name: &str, text: String| describe_line(&mut *out, name, &text);
     let classes = router.classes();
     let shown = classes.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if classes.len() > 12 { ", …" } else { "" };
-    line("classes", format!("{} ({shown}{more})", classes.len()))?;
+    line("classes", format!("{} ({shown}{more})", count(classes.len())))?;
     line("labels", learned.labels_in_words())?;
     line("partition", router.partition().to_string())?;
     let own = if is_forest(router) { "; costs are each query's own, not its cell's" } else { "" };

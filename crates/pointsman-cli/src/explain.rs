@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use crate::args::{DecideArgs, ShowArgs};
 use crate::certified::{Certified, certain, range};
-use crate::render::number::{counted, decimals, fixed, maybe, percent, short};
+use crate::render::number::{counted, decimals, fixed, level, maybe, percent, plain, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
+use crate::render::wrap::hanging;
 use crate::render::{paragraph, printable};
 use crate::{json, plan};
 
@@ -72,7 +73,7 @@ struct Query {
 struct Priced {
     action: String,
     cost: Option<f64>,
-    /// Between what the cost lies, where one label an item bounds it only.
+    /// What the cost lies between, where one label per item only bounds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds: Option<[f64; 2]>,
     interval: Option<Interval>,
@@ -268,27 +269,35 @@ fn print(out: &mut impl Write, it: &Explanation, router: &Router, policy: &Polic
     let classes = router.classes();
     if let Some(query) = &it.query {
         let id = query.id.as_ref().map(|id| format!(" ({})", printable(id))).unwrap_or_default();
-        writeln!(out, "{BOLD}row {}{id}{BOLD:#}: {}", query.row, largest(classes, &query.prediction))?;
+        let prediction = largest(classes, &query.prediction);
+        paragraph(&mut *out, 0, &format!("{BOLD}row {}{id}{BOLD:#}: {prediction}", query.row))?;
     }
     let rows = counted(it.rows, "calibration row", "calibration rows");
-    writeln!(out, "{BOLD}cell {}{BOLD:#}: {}; {rows}, support {}", it.cell, printable(&it.name), it.support)?;
+    let name = printable(&it.name);
+    paragraph(&mut *out, 0, &format!("{BOLD}cell {}{BOLD:#}: {name}; {rows}, support {}", it.cell, it.support))?;
     if it.level != "cell" {
         let whose = if it.level == "confidence" { "rows of the same confidence" } else { "all rows" };
-        writeln!(out, "the cell is empty: costs are those of {whose}, and nothing about them is certain")?;
+        let text = format!("the cell is empty: costs are those of {whose}, and nothing about them is certain");
+        paragraph(&mut *out, 0, &text)?;
     }
     match (it.trees, &it.centroid) {
-        (Some(trees), _) => writeln!(
-            out,
-            "costs are the query's own, averaged over the leaves of {}; the calibration rows that weigh most:",
-            counted(trees, "tree", "trees")
-        )?,
-        (None, Some(centroid)) => writeln!(out, "mean labels: {}", largest(classes, centroid))?,
+        (Some(trees), _) => {
+            let trees = counted(trees, "tree", "trees");
+            let text = format!(
+                "costs are the query's own, averaged over the leaves of {trees}; the calibration rows with the largest weights:"
+            );
+            paragraph(&mut *out, 0, &text)?;
+        }
+        (None, Some(centroid)) => {
+            paragraph(&mut *out, 0, &format!("mean labels: {}", largest(classes, centroid)))?;
+        }
         (None, None) => {}
     }
     for example in &it.examples {
         let votes: Vec<String> = example.votes.iter().zip(classes).filter(|(n, _)| **n > 0).map(labels).collect();
         let weight = example.weight.map(|weight| format!("  ({})", percent(weight))).unwrap_or_default();
-        writeln!(out, "  {DIM}{} → {}{weight}{DIM:#}", largest(classes, &example.prediction), votes.join(", "))?;
+        let text = format!("{DIM}{} → {}{weight}{DIM:#}", largest(classes, &example.prediction), votes.join(", "));
+        hanging(&mut *out, 2, 4, &text)?;
     }
     writeln!(out)?;
     print_costs(out, it)?;
@@ -319,7 +328,7 @@ fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
     let digits = decimals(it.actions.iter().map(most));
     let mut order: Vec<&Priced> = it.actions.iter().collect();
     order.sort_by(|a, b| most(a).total_cmp(&most(b)));
-    let within = it.confidence.map_or("interval".to_owned(), |c| format!("with {} confidence", percent(c)));
+    let within = it.confidence.map_or("interval".to_owned(), |c| format!("with {} confidence", level(c)));
     let mut grid = Grid::new().text("action").number("cost").number(within).text("");
     for priced in order {
         let taken = if priced.action == it.action {
@@ -352,7 +361,7 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
     let mut said = Vec::new();
     if let (Some(irreducible), Some(reducible)) = (it.irreducible, it.reducible) {
         said.push(format!(
-            "Predicting loses {} {}: {} of it nobody can avoid, {} an oracle that knows the labels' distribution would save.",
+            "Predicting loses {} {}: {} is irreducible, and {} would be saved by an oracle that knows the distribution of the labels.",
             short(it.total),
             it.unit,
             short(irreducible),
@@ -367,12 +376,15 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
             said.push(format!("{action}{}{action:#} beats {next} {by} {}.", it.action, short(margin)));
         }
         _ if it.action == "undetermined" => {
-            said.push("One label an item bounds the costs only, and the bounds overlap: no action is the best.".into());
+            said.push(
+                "One label per item only bounds the costs, and the bounds overlap: no action is known to be the best."
+                    .into(),
+            );
         }
         _ => {}
     }
     if let Some(part) = it.lots {
-        said.push(format!("The limit on routing leaves it to a lot: {} of such queries are routed.", percent(part)));
+        said.push(format!("The limit on routing draws lots here: {} of such queries are routed.", percent(part)));
     }
     for Change { price_of, now, at, to } in &it.flips {
         let whose = price_of.strip_prefix("route:").map_or_else(|| "abstaining".to_owned(), str::to_owned);
@@ -380,10 +392,10 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
             format!(
                 "It does so until the price of {whose} rises above {} (now {}); then {to}.",
                 short(*at),
-                short(*now)
+                plain(*now)
             )
         } else {
-            format!("It would be {to} if the price of {whose} fell below {} (now {}).", short(*at), short(*now))
+            format!("It would be {to} if the price of {whose} fell below {} (now {}).", short(*at), plain(*now))
         });
     }
     match policy.task().limit().zip(policy.surcharge()) {
@@ -397,9 +409,9 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
         )),
         _ => {}
     }
-    let (Some(confidence), Some(is_certain)) = (it.confidence.map(percent), it.certain) else {
+    let (Some(confidence), Some(is_certain)) = (it.confidence.map(level), it.certain) else {
         let found = if it.trees.is_some() { "trees were grown" } else { "cells were found" };
-        said.push(format!("How sure that is cannot be said: a forest's {found} with the labels of these rows."));
+        said.push(format!("A forest has no certificate: its {found} with the labels of these rows."));
         return said;
     };
     let (word, style) = certain(is_certain);

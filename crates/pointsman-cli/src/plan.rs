@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use pointsman::{
     Caps, CellId, Certificate, Limit, Loss, Mismatch, Named, Oracle, Policy, Promise, Replay, Router, Stopping, Table,
-    Task, Together, Traffic, TrafficShift, Unanimity, Votes,
+    Task, Together, Traffic, TrafficShift, Unanimity, Votes, action_name,
 };
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
@@ -94,9 +94,9 @@ pub(crate) fn promise_in_words(policy: &Policy) -> Option<String> {
 /// The expected cost of a policy and of each action taken always, in a sentence.
 pub(crate) fn expected_cost_in_words(promise: &Promise, unit: &str) -> String {
     let always: Vec<String> =
-        promise.always.iter().map(|(name, &cost)| format!("always {name} {}", short(cost))).collect();
+        promise.always.iter().map(|(name, &cost)| format!("always {} {}", action_name(name), short(cost))).collect();
     format!(
-        "Expected cost per query, by rows left out: {} {unit}; {}",
+        "Expected cost per query, estimated on rows left out: {} {unit}; {}",
         with_error(promise.cost, promise.standard_error),
         always.join(", ")
     )
@@ -139,7 +139,7 @@ pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
     let error = Some(found.share_standard_error).filter(|error| error.is_finite() && *error > 0.0);
     let share = percent(found.share) + &error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
     let loss = with_error(found.loss, found.loss_standard_error);
-    // Where one label an item bounds the losses only, their dearer ends were counted.
+    // Where one label per item only bounds the losses, their upper ends were counted.
     let mut cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
     let loss = match cells.all(|decision| decision.is_known()) {
         true => loss,
@@ -272,11 +272,11 @@ pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<F
 /// Says so if annotations took the place of votes in the table, or rows were left out with their annotators.
 pub(crate) fn warn_if_votes_are_ignored(frame: &Frame) {
     if frame.ignored_votes {
-        render::warn("the table has votes or labels of its own, which --annotations takes the place of");
+        render::warn("--annotations replaces the votes or labels of the table itself");
     }
     if frame.rows_without_labels > 0 {
         let rows = counted(frame.rows_without_labels, "row has", "rows have");
-        render::warn(format!("{rows} no labels of other annotators than those left out, and were dropped"));
+        render::warn(format!("{rows} no labels but those of annotators left out, and were dropped"));
     }
 }
 
@@ -303,7 +303,7 @@ pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Res
         let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
         if fewer > 0 {
             render::warn(format!(
-                "{} fewer than {first} labels and {} all: only as many as every row has are free of a stopping rule",
+                "{} fewer than {first} labels and {} all: only as many labels as every row has are free of a stopping rule",
                 counted(fewer, "row has", "rows have"),
                 if fewer == 1 { "keeps" } else { "keep" }
             ));

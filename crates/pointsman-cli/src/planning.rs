@@ -11,10 +11,10 @@ use crate::args::PlanArgs;
 use crate::json;
 use crate::plan;
 use crate::progress::Progress;
-use crate::render::number::{count, counted, decimals, fixed, maybe, percent, short};
-use crate::render::paragraph;
+use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
+use crate::render::{entry, paragraph};
 
 /// The plan as scripts read it.
 #[derive(Debug, Serialize)]
@@ -51,7 +51,7 @@ struct Open {
     action: String,
     rival: String,
     margin: Option<f64>,
-    /// What the action may cost a thousand queries more than the best.
+    /// What the action may cost per thousand queries more than the best.
     at_stake: f64,
     /// What the labels asked for are expected to save per thousand queries.
     worth: f64,
@@ -192,7 +192,7 @@ fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs) ->
 }
 
 fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: &PlanArgs) -> io::Result<()> {
-    let confidence = percent(found.certificate.confidence());
+    let confidence = level(found.certificate.confidence());
     if let Some(promise) = &found.promise {
         paragraph(&mut *out, 0, &plan::expected_cost_in_words(promise, unit))?;
         writeln!(out)?;
@@ -206,18 +206,19 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
             ),
         );
     }
-    writeln!(
-        out,
-        "{BOLD}{}{BOLD:#} undetermined with {confidence} confidence: {} of traffic like the calibration rows\n",
+    let text = format!(
+        "{BOLD}{}{BOLD:#} undetermined with {confidence} confidence: {} of traffic like the calibration rows",
         counted(found.cells.len(), "cell is", "cells are"),
         percent(found.open()),
-    )?;
+    );
+    paragraph(&mut *out, 0, &text)?;
+    writeln!(out)?;
     let digits = |value: fn(&CellPlan) -> f64| decimals(found.cells.iter().map(value)).min(4);
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
-    let mut grid = Grid::new().number("cell").text("what lies in it").number("share").text("action").text("or");
+    let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("or");
     grid = grid.numbers(["margin", "worth", "at stake"]);
-    grid = grid.numbers(["labels an item", "or items"]).number("labels");
+    grid = grid.numbers(["labels per item", "or items"]).number("labels");
     for plan in &found.cells {
         let about = |more: Option<usize>| more.map_or("–".to_owned(), |more| format!("+{}", count(more)));
         grid.row([
@@ -236,15 +237,20 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     }
     grid.write(&mut *out)?;
     writeln!(out)?;
-    let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<14} {text}{DIM:#}");
+    const TEXT_FROM: usize = 19;
+    let mut line =
+        |name: &str, text: &str| entry(&mut *out, TEXT_FROM, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
     line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
-    line("at stake", "what its action may cost a thousand queries more than the best, at worst")?;
-    line("labels an item", "about how many more on each of its items settle it in three of four cases")?;
-    line("or items", "about how many more items of the cell, with as many labels as now")?;
-    line("labels", "in all, by the cheaper of the two")?;
+    line(
+        "at stake",
+        &format!("what its action may cost per thousand queries more than the best, at worst, in {unit}"),
+    )?;
+    line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
+    line("or items", "about how many more items of the cell, with as many labels per item as now")?;
+    line("labels", "labels in all, by the cheaper of the two ways")?;
     if found.cells.iter().any(|plan| plan.labels.is_none()) {
         let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
-        line("out of reach", &format!("not within {labels} labels an item or {times} times the items"))?;
+        line("out of reach", &format!("not within {labels} labels per item or {times} times the items"))?;
     }
     writeln!(out)?;
     paragraph(out, 2, &advice(found, unit, args))
@@ -254,7 +260,7 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     let (first, labels, worth) = found.begin_with(3);
     if first.is_empty() {
-        return "No cell can be settled within reason: not worth it.".to_owned();
+        return "No cell can be made certain within reason: not worth it.".to_owned();
     }
     let listed = |cells: &[pointsman::CellId]| {
         let which: Vec<String> = cells.iter().map(ToString::to_string).collect();

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::estimate::{LabelLosses, RowLosses};
 use crate::forest::{Node, Trees, steps};
 use crate::loss::Loss;
+use crate::number::{count, percent};
 use crate::oracle::Oracle;
 use crate::partition::{Axis, Factor, Partition, TREES};
 use crate::router::{Router, SPARSE, check_size, label_free};
@@ -256,8 +257,9 @@ impl Comparison {
         let paired = (0..sample.rows()).filter(|&row| sample.votes(row).is_some_and(|votes| votes.k() >= 2)).count();
         if paired < MIN_PAIRED_ROWS {
             return Ok(Err(format!(
-                "pooled cells, since {paired} of {} rows carry two labels or more, too few to compare partitions by",
-                sample.rows()
+                "pooled cells, since {} of {} rows have two labels or more, too few to compare partitions",
+                count(paired),
+                count(sample.rows())
             )));
         }
         let losses = [Loss::brier(), Loss::zero_one(), Loss::cross_entropy()];
@@ -312,8 +314,7 @@ impl Comparison {
 
     fn reason(&self) -> String {
         let chosen = &self.candidates[0];
-        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-        let on = format!("on {} rows left out, over {} standard tasks", self.rows, self.tasks);
+        let on = format!("on {} rows left out, over {} standard tasks", count(self.rows), self.tasks);
         match self.candidates.get(1) {
             _ if self.simplest.partition != chosen.partition => {
                 let (saved, error) = (self.simplest.excess, self.simplest.standard_error);
@@ -322,7 +323,7 @@ impl Comparison {
             }
             Some(next) => {
                 let [more, error] = [next.excess, next.standard_error].map(|x| percent(x.abs() / chosen.cost));
-                let than = if next.excess < 0.0 { "less, too little to tell" } else { "more" };
+                let than = if next.excess < 0.0 { "less, too little to be sure" } else { "more" };
                 format!(
                     "pooled cells: {}, the next best, costs {more} {than} (standard error {error}) {on}",
                     next.partition

@@ -13,7 +13,7 @@ use crate::failure::ConditionHeld;
 use crate::progress::Progress;
 use crate::{calibrate, json, plan, render};
 
-/// Fewer labels a row than this are a poor truth.
+/// With fewer labels per row than this their mean is a poor truth.
 const FEW_LABELS: u64 = 10;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
@@ -92,24 +92,24 @@ fn warn(table: &Table, report: &Report) {
     match report.evaluation.truth {
         "true" => {}
         _ if most == 1 => render::warn(
-            "each held-out row carries one label, taken as its truth: the irreducible loss of such a truth is zero, so \
-             routing looks as if it removed all loss; trust the cost of predicting, of abstaining and of measured oracles only",
+            "each held-out row has one label, taken as its truth: the irreducible loss of such a truth is zero, so \
+             routing looks as if it removed all loss; trust only the costs of predicting, abstaining and measured oracles",
         ),
         _ if median < FEW_LABELS && is_biased(&report.evaluation) => render::warn(format!(
-            "truth is the mean of {median} labels a row: so few understate the irreducible loss, and routing looks \
+            "truth is the mean of {median} labels per row: so few understate the irreducible loss, and routing looks \
              cheaper here than it is; see the corrected costs"
         )),
         _ => {}
     }
     if let Some(error) = &report.calibration_error {
         if error.raw == 0.0 && error.floor > 0.0 {
-            render::warn("these rows are the ones the router was calibrated on: nothing is proved by them");
+            render::warn("these are the rows that the router was calibrated on: they prove nothing");
         }
         let [stored, met] = error.labels;
         if (stored - met).abs() > 0.1 * stored.max(met) {
             render::warn(format!(
-                "calibration rows carry {stored:.1} labels on average, held-out rows {met:.1}: the calibration error \
-                 compares snapshot means of different sharpness and is too large"
+                "calibration rows have {stored:.1} labels on average, held-out rows {met:.1}: the calibration error \
+                 compares means of different numbers of labels and is too large"
             ));
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pointsman::{CostMatrix, Loss, TaskSummary, printable};
 
-use super::number::plain;
+use super::number::{count, plain};
 use super::paragraph;
 use super::style::{BOLD, DIM, PLAIN, WARN};
 use super::table::Grid;
@@ -42,7 +42,8 @@ fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
     }
     grid.write(&mut *out)?;
     if matrix.classes.len() > shown {
-        writeln!(out, "  {DIM}… and {} more classes, found by their names{DIM:#}", matrix.classes.len() - shown)?;
+        let more = count(matrix.classes.len() - shown);
+        writeln!(out, "  {DIM}… and {more} more classes, found by their names{DIM:#}")?;
     }
     Ok(())
 }

@@ -16,11 +16,13 @@ mod formats;
 mod interrupt;
 mod licences;
 mod merge;
+mod narrow;
 mod oracles;
 mod readme;
 mod report_page;
 mod reproduce;
 mod show;
+mod wording;
 mod world;
 
 use std::ffi::OsStr;

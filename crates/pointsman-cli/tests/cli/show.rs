@@ -173,7 +173,7 @@ fn tables_are_aligned() {
     let folder = workshop();
     let run = line(folder.path(), &format!("show router.safetensors {TASK}")).ok();
     let lines: Vec<&str> = run.stdout.lines().collect();
-    let header = lines.iter().position(|line| line.contains("what lies in it")).unwrap();
+    let header = lines.iter().position(|line| line.contains("cell  name")).unwrap();
     let column = lines[header].find("action").unwrap();
     for line in &lines[header + 1..header + 10] {
         let chars: Vec<char> = line.chars().collect();
