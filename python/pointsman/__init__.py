@@ -1,6 +1,6 @@
 """Predict, route or abstain.
 
-A :class:`Router` learns once, from a classifier's probabilities and several labels an item, how much of the loss nobody
+A :class:`Router` learns once, from a classifier's probabilities and several labels per item, how much of the loss nobody
 can avoid and how much an oracle would save. A policy adds a loss and prices, and decides queries:
 
 >>> import numpy as np

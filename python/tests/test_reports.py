@@ -70,7 +70,7 @@ def test_decomposition(world: World, tmp_path: Path) -> None:
     other = decompose(world.probs, world.votes, partition="top-class:4")
     assert (other.total == found.total).all()
     assert found.to_pandas()["rows"].tolist() == found.rows.tolist()
-    assert "what lies in it" in found._repr_html_() and found.plot() is not None
+    assert "reducible" in found._repr_html_() and found.plot() is not None
     found.save_html(tmp_path / "cells.html")
     assert "<table>" in (tmp_path / "cells.html").read_text()
     # The Brier loss of one half of five labels is known exactly by pairs of labels.

@@ -20,7 +20,7 @@ pub(crate) struct Chunk {
     pub(crate) answers: Vec<[u32; 2]>,
 }
 
-/// Many decisions: four bytes a row until more is asked for.
+/// Many decisions: four bytes per row until more is asked for.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Decisions {
     pub(crate) policy: Arc<pointsman::Policy>,
@@ -106,7 +106,7 @@ impl Decisions {
         PyArray1::from_vec(py, self.each(py, |d| d.margin()))
     }
 
-    /// One row a query, one column an action.
+    /// One row per query, one column per action.
     fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let actions = self.policy.task().action_names().len();
         let values = py.detach(|| {

@@ -220,7 +220,7 @@ impl Policy {
         Ok(Some(found))
     }
 
-    /// Every cell: what lies in it, its rows, its losses, costs and action. What is not known is `None`.
+    /// Every cell: its name, rows, losses, costs and action. What is not known is `None`.
     fn cells<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let one = |cell: u32| {
             let (cell, found) = (CellId(cell), PyDict::new(py));

@@ -33,7 +33,7 @@ pub(crate) fn read<'py>(
     let format = format.map(str::parse).transpose().map_err(failed)?;
     let delimiter = delimiter.map(str::parse).transpose().map_err(failed)?;
     let count = |k: i64| {
-        let reason = format!("first_labels {k}: keep at least one label an item");
+        let reason = format!("first_labels {k}: keep at least one label per item");
         u32::try_from(k).ok().and_then(NonZeroU32::new).ok_or_else(|| refused(Refusal::new(reason)))
     };
     let first_labels = first_labels.map(count).transpose()?;

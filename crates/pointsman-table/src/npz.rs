@@ -438,7 +438,7 @@ impl Archive {
         let (rows, width) = match header.shape.as_slice() {
             [rows] => (*rows, 1),
             [rows, width] => (*rows, *width),
-            other => return Err(bad(&format!("it has {} dimensions: one row an item is needed", other.len()))),
+            other => return Err(bad(&format!("it has {} dimensions: give one row per item", other.len()))),
         };
         let width = usize::try_from(width).map_err(|_| bad("it is too wide"))?;
         let elements = if header.fortran && width > 1 {

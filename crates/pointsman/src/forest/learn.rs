@@ -105,7 +105,7 @@ fn too_few(table: &Table, paired: usize, dividing: usize) -> Error {
         )
     } else {
         format!(
-            "{paired} of {rows} rows carry two labels or more, and a partition that learns needs {needed}: one label an item does \
+            "{paired} of {rows} rows carry two labels or more, and a partition that learns needs {needed}: one label per item does \
              not tell noise from error; use top-class:10, or collect second labels"
         )
     })
