@@ -80,7 +80,8 @@ class Policy:
         """What new queries like the calibration rows are expected to cost, with standard errors.
 
         Decisions are made without the rows that judge them, so that the cheapest of several estimates is not taken at its word.
-        ``None`` if labels give only bounds.
+        ``identified`` is between what the cost lies as far as the labels identify it, however many rows there are: ``None`` for the
+        Brier loss. ``None`` instead of all that if labels give only bounds.
         """
         return self._policy.promise()
 

@@ -130,6 +130,11 @@ class Report:
         return None if corrected is None else dict(corrected)
 
     @property
+    def corrected_identified(self) -> dict[str, list[float]]:
+        """Between what the corrected costs lie as far as the labels identify them; empty for the Brier loss."""
+        return dict(self.data["corrected_identified"])
+
+    @property
     def unidentified(self) -> list[str]:
         """The mean costs that one label an item does not tell; empty otherwise."""
         return list(self.data["unidentified"])

@@ -79,6 +79,15 @@ def test_the_expected_cost_has_an_error(world: World) -> None:
     promise = policy.promise()
     assert promise is not None and 0 < promise["standard_error"] < promise["cost"]
     assert promise["shares"] == policy.shares and set(promise["always"]) == set(policy.actions)
+    assert promise["identified"] is None, "two labels identify the Brier loss"
+
+
+def test_few_labels_leave_the_cross_entropy_open(world: World) -> None:
+    policy = Router("top-class:3").fit(world.probs, world.votes).policy(loss="cross-entropy", routes={"expert": 0.01})
+    promise = policy.promise()
+    assert promise is not None and promise["identified"] is not None
+    low, high = promise["identified"]
+    assert low <= promise["cost"] <= high and low < high
 
 
 def test_certainty_is_asked_for(world: World, queries: World) -> None:

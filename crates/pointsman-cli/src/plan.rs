@@ -96,10 +96,18 @@ pub(crate) fn expected_cost_in_words(promise: &Promise, unit: &str) -> String {
     let always: Vec<String> =
         promise.always.iter().map(|(name, &cost)| format!("always {name} {}", short(cost))).collect();
     format!(
-        "Expected cost per query, by rows left out: {} {unit}; {}",
+        "Expected cost per query, by rows left out: {} {unit}{}; {}",
         with_error(promise.cost, promise.standard_error),
+        open_in_words(promise.cost, promise.identified),
         always.join(", ")
     )
+}
+
+/// What labels leave open around an estimate, in brackets; nothing if that does not show in its digits.
+fn open_in_words(value: f64, identified: Option<[f64; 2]>) -> String {
+    let digits = decimals([value]);
+    let ends = identified.map(|ends| ends.map(|end| fixed(end, digits))).filter(|[low, high]| low != high);
+    ends.map_or(String::new(), |[low, high]| format!(" (so few labels per item leave {low} to {high} open)"))
 }
 
 /// A number and its standard error, if it has one.
@@ -138,7 +146,7 @@ pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
     };
     let error = Some(found.share_standard_error).filter(|error| error.is_finite() && *error > 0.0);
     let share = percent(found.share) + &error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
-    let loss = with_error(found.loss, found.loss_standard_error);
+    let loss = with_error(found.loss, found.loss_standard_error) + &open_in_words(found.loss, found.loss_identified);
     // Where one label an item bounds the losses only, their dearer ends were counted.
     let mut cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
     let loss = match cells.all(|decision| decision.is_known()) {

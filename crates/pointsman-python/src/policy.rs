@@ -200,6 +200,7 @@ impl Policy {
         ] {
             surcharge.set_item(name, value)?;
         }
+        surcharge.set_item("loss_identified", found.loss_identified)?;
         Ok(Some(surcharge))
     }
 
@@ -215,6 +216,8 @@ impl Policy {
         ] {
             found.set_item(name, value)?;
         }
+        found.set_item("identified", promise.identified)?;
+        found.set_item("loss_identified", promise.loss_identified)?;
         found.set_item("shares", named(py, &promise.shares)?)?;
         found.set_item("always", named(py, &promise.always)?)?;
         Ok(Some(found))

@@ -172,7 +172,7 @@
     const prices = "Loss " + short(name, 60) + "; " + asked + "; abstaining: " + price(grid.abstain_prices[state.abstain]) + " (" + unit + ")." + limit(grid, here);
     $("task").textContent = prices;
     // Savings are known at the task's own prices and loss.
-    $("savings").hidden = state.loss > 0 || here !== at(...grid.own);
+    $("savings").hidden = $("open").hidden = state.loss > 0 || here !== at(...grid.own);
     $("prices").textContent = prices;
     const bar = html("div", { class: "bar", role: "img", "aria-label": "Shares of the actions" });
     for (const [letter, , share] of reached ? shares : []) {

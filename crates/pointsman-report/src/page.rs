@@ -30,6 +30,7 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
             "data" => page.push_str(&inert(&serde_json::to_string(&data)?)),
             "money" => page.push_str(&escaped(&report.money_line())),
             "savings" => page.push_str(&escaped(&report.savings_line().unwrap_or_default())),
+            "open" => page.push_str(&escaped(&report.open_line().unwrap_or_default())),
             "task" => page.push_str(&escaped(&report.task_line())),
             "costs" => page.push_str(&cost_matrix(report)),
             _ => {}

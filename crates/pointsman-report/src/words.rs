@@ -39,6 +39,19 @@ impl Report {
         )
     }
 
+    /// Between what the labels leave the router's cost open, in a sentence. `None` if they identify it, or the difference does not show.
+    #[must_use]
+    pub fn open_line(&self) -> Option<String> {
+        let ends = self.evaluation.corrected_identified.get("router").filter(|_| self.evaluation.is_corrected())?;
+        let [low, high] = ends.map(|end| number(end, 4));
+        (low != high).then(|| {
+            format!(
+                "So few labels per item leave the router's cost open between {low} and {high}, however many rows there are; \
+                 sampling error comes on top."
+            )
+        })
+    }
+
     /// What the router saves against each simple rule, with intervals of 95 %. `None` if that is not known.
     #[must_use]
     pub fn savings_line(&self) -> Option<String> {
@@ -62,7 +75,11 @@ impl Report {
             .filter(|(name, _)| known(name))
             .filter_map(|(name, saving)| {
                 let (share, error) = (saving.share?, saving.share_standard_error?);
-                Some(format!("{:.1} % ± {:.1} % against {}", 100.0 * share, 196.0 * error, name_of(name)))
+                // What labels leave open is said of the hardest rule alone.
+                let open = saving.share_identified.filter(|_| !is_always(name)).map_or(String::new(), |[low, high]| {
+                    format!(" (so few labels leave {:.1} % to {:.1} % open)", 100.0 * low, 100.0 * high)
+                });
+                Some(format!("{:.1} % ± {:.1} % against {}{open}", 100.0 * share, 196.0 * error, name_of(name)))
             })
             .collect();
         (!told.is_empty()).then(|| format!("Saves {} (95 % intervals).", told.join(", ")))

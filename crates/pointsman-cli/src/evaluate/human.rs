@@ -105,6 +105,9 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(out)?;
     }
     paragraph(&mut *out, 2, &report.money_line())?;
+    if let Some(text) = report.open_line() {
+        paragraph(&mut *out, 2, &text)?;
+    }
     if let Some(text) = report.savings_line() {
         paragraph(&mut *out, 2, &text)?;
     }

@@ -101,6 +101,8 @@ struct Estimates {
     oracles: RowLosses,
     /// Worked out when first asked for, not while deciding.
     held_out: OnceLock<HeldOut>,
+    /// The same without each of some groups of rows in turn.
+    without_groups: OnceLock<Vec<HeldOut>>,
 }
 
 impl Router {
@@ -142,6 +144,7 @@ impl Router {
             router: self.clone(),
             oracles,
             held_out: OnceLock::new(),
+            without_groups: OnceLock::new(),
         };
         Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
     }
