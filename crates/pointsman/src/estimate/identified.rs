@@ -162,7 +162,7 @@ pub(super) fn binomial_law(labels: usize, share: f64) -> Vec<f64> {
 }
 
 /// Where the entropy of a cost matrix over two classes may have kinks: where two of its lines cross.
-fn loss_kinks(loss: &Loss) -> Vec<f64> {
+pub(super) fn loss_kinks(loss: &Loss) -> Vec<f64> {
     let Shape::Lines(lines) = loss.shape() else { return Vec::new() };
     let crossing = |one: &[f64; 2], two: &[f64; 2]| (two[0] - one[0]) / ((one[1] - one[0]) - (two[1] - two[0]));
     let pairs = lines.iter().enumerate().flat_map(|(i, one)| lines[..i].iter().map(move |two| crossing(one, two)));
