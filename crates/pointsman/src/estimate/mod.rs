@@ -42,7 +42,7 @@ use piles::{Pile, distinct_votes, votes_of_rows};
 pub(crate) use polynomials::EntropyPolynomial;
 pub(crate) use pool::pool_cells;
 pub(crate) use row_losses::LabelLosses;
-pub(crate) use truths::{PossibleTruths, TruthLaw};
+pub(crate) use truths::{PossibleTruths, Posteriors, TruthLaw};
 pub(crate) use within::{Slopes, slopes_within};
 
 /// How the irreducible loss is estimated.
