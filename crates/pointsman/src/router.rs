@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::forest::{Forest, LeafRows, Trees, inputs};
+use crate::forest::{Bag, Forest, LeafRows, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, double};
 use crate::predictions::{Given, in_its_precision};
 use crate::simplex::{Peak, Real};
@@ -239,6 +239,19 @@ impl Router {
     #[must_use]
     pub fn rows(&self) -> &Table {
         &self.rows
+    }
+
+    /// Which of the rows a tree of a forest was grown on; `None` if the cells are not a forest's, or it has no such tree. Rows with one
+    /// label grow no tree, whatever this says.
+    #[must_use]
+    pub fn bag(&self, tree: usize) -> Option<Vec<bool>> {
+        let (forest, _) = self.cells().forest().filter(|(forest, _)| tree < forest.trees().count())?;
+        let bag = Bag::of(forest.seed(), tree);
+        let mut drawn = vec![false; self.rows.rows()];
+        for (rank, row) in label_free::order_of_table(&self.rows, 0).into_iter().enumerate() {
+            drawn[row as usize] = bag.holds(rank as u32);
+        }
+        Some(drawn)
     }
 
     /// The rows of one cell.
