@@ -41,8 +41,8 @@ const IN_A_SHARE: usize = 1 << 14;
 /// The most rows in the leaves of all trees of a forest.
 const MAX_IN_LEAVES: usize = 1 << 28;
 
-/// Cells of a forest.
-const SCORE_BINS: usize = 25;
+/// The most cells of a forest. With few rows there are fewer, so that each has at least [`SPARSE`] rows where there are as many in all.
+const MAX_SCORE_BINS: usize = 25;
 
 /// A partition fitted to calibration rows, and those rows, cell by cell.
 ///
@@ -178,7 +178,8 @@ impl Router {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = label_free::order_of_table(table, 0);
         let settled = Forest::settle(trees, seed, table, &order, &columns)?;
-        let edges = Edges::quantiles(settled.scores.iter().copied(), SCORE_BINS, double);
+        let bins = (table.rows() / SPARSE).clamp(1, MAX_SCORE_BINS);
+        let edges = Edges::quantiles(settled.scores.iter().copied(), bins, double);
         let found: Vec<CellId> = settled.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
         let axes = vec![Axis::Forest { forest: settled.forest, edges }];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
