@@ -60,7 +60,7 @@ def main(binary, target):
     with tempfile.TemporaryDirectory() as folder:
         run = lambda args, **more: subprocess.run([binary, *args], cwd=folder, check=True, capture_output=True, text=True, **more)
         run(["demo", "-o", "."])
-        shown = run(COMMAND, env={**os.environ, "CLICOLOR_FORCE": "1", "COLUMNS": "118"}).stdout
+        shown = run(COMMAND, env={**os.environ, "CLICOLOR_FORCE": "1", "COLUMNS": "128"}).stdout
     lines = ["\x1b[32m$\x1b[0m \x1b[1mpointsman " + " ".join(COMMAND) + "\x1b[0m", *shown.rstrip().split("\n")]
     with open(target, "w", encoding="utf-8") as out:
         out.write("\n".join(draw(lines)))

@@ -22,7 +22,7 @@ def predictions(rows, classes, seed, dtype=np.float32):
 
 
 def votes_of(probs, k, seed):
-    """`k` labels a row: of some rows everybody says the same, of others opinions differ more than the model thinks."""
+    """`k` labels per row: of some rows everybody says the same, of others opinions differ more than the model thinks."""
     rng = np.random.default_rng(seed)
     sharp = np.where(rng.random((len(probs), 1)) < 0.7, 4.0, 0.6)
     truth = (probs.astype(np.float64) + 1e-9) ** sharp

@@ -55,6 +55,12 @@ fn junk(length: usize) -> Vec<u8> {
     (0..length).map(next).collect()
 }
 
+/// A frame of Zstandard with one block as it is, of fewer than 256 bytes.
+fn zstandard(bytes: &[u8]) -> Vec<u8> {
+    let block = ((bytes.len() as u32) << 3 | 1).to_le_bytes();
+    [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, bytes.len() as u8], &block[..3], bytes].concat()
+}
+
 fn text(tables: &Target, tasks: &Target) -> std::io::Result<()> {
     for extension in ["csv", "tsv", "jsonl", "parquet", "arrow", "npz"] {
         tables.write(&format!("junk.{extension}"), junk(1000))?;
@@ -71,6 +77,12 @@ fn text(tables: &Target, tasks: &Target) -> std::io::Result<()> {
     tables.write("nul.jsonl", b"{\"probs\":[0.5,0.5],\"votes\":[1,1]}\n\0\0\0\0\n")?;
     tables.write("utf16.csv", row.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())?;
     tables.write("gzip.csv", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0")?;
+    let cut = zstandard(row.as_bytes());
+    tables.write("cut.csv.zst", &cut[..cut.len() - 4])?;
+    tables.write("twice.csv.gz.zst", zstandard(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0"))?;
+    tables.write("csv.zip", zip(&[("table.csv".to_owned(), row.as_bytes().to_vec())]))?;
+    tables.write("bzip2.csv.bz2", [&b"BZh91AY&SY"[..], &junk(100)].concat())?;
+    tables.write("xz.csv", [&b"\xfd7zXZ\0"[..], &junk(100)].concat())?;
     tables.write("long-line.csv", format!("{row}{},0.5,1,1\n", "9".repeat(9_000)))?;
     let name = "b".repeat(9_000);
     tables.write("long-name.csv", format!("prob_a,prob_{name},votes_a,votes_{name}\n0.5,x,1,1\n"))?;

@@ -1,6 +1,6 @@
 """Predict, route or abstain.
 
-A :class:`Router` learns once, from a classifier's probabilities and several labels an item, how much of the loss nobody
+A :class:`Router` learns once, from a classifier's probabilities and several labels per item, how much of the loss nobody
 can avoid and how much an oracle would save. A policy adds a loss and prices, and decides queries:
 
 >>> import numpy as np
@@ -19,8 +19,9 @@ there and needed.
 
 from typing import TYPE_CHECKING, Any
 
+from ._compare import Comparison, compare
 from ._decisions import Decisions
-from ._enums import Aggregate, Estimator, Support, Ties
+from ._enums import Aggregate, Estimator, Reason, Support, Ties
 from ._errors import NotFitted, PointsmanError
 from ._native import VERSION as __version__
 from ._native import Judgement, Loss, Oracle, Task
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "Aggregate",
     "Arrays",
+    "Comparison",
     "Decisions",
     "Decomposition",
     "Diagnosis",
@@ -48,12 +50,14 @@ __all__ = [
     "Partial",
     "PointsmanError",
     "Policy",
+    "Reason",
     "Report",
     "RoutedClassifier",
     "Router",
     "Support",
     "Task",
     "Ties",
+    "compare",
     "cost_scorer",
     "decompose",
     "diagnose",

@@ -40,7 +40,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         A function of the routed rows of ``X``, or a fitted estimator with ``predict``: it gives labels, or probabilities
         in the order of ``classes_``. Without it nothing is routed. ``clone`` leaves it as it is, fitted.
     price:
-        What asking costs a row, in the loss's unit.
+        What asking costs per row, in the loss's unit.
     kind:
         What is assumed of the oracle's answers: see :class:`Oracle`. If it is measured, it is asked about all rows in ``fit``.
     loss, abstain, budget, partition, recalibrate, seed:
@@ -103,7 +103,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         """Fits the classifier on all rows, and the router on predictions of held-out folds.
 
         ``votes`` is as in :meth:`Router.fit`, columns in the order of the sorted labels. Without it each row has the one label
-        ``y``, which cannot tell noise from error: rows whose action stays undetermined are predicted.
+        ``y``, which cannot separate noise from error: rows whose action stays undetermined are predicted.
         """
         X, y = indexable(X, y)
         check_classification_targets(y)
@@ -117,7 +117,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
             votes = np.eye(len(self.classes_), dtype=np.uint32)[codes]
             if self.oracle is not None:
                 warnings.warn(
-                    "one label a row cannot tell noise from error, so that some rows stay undetermined and are predicted:"
+                    "one label per row cannot separate noise from error, so that some rows stay undetermined and are predicted:"
                     " give votes=… with several labels for some rows",
                     stacklevel=2,
                 )

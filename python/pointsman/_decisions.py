@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
-from ._enums import Support
+from ._enums import Reason, Support
 from ._errors import PointsmanError
 
 if TYPE_CHECKING:
     from ._policy import Policy
 
 _SUPPORT = np.array([str(support) for support in Support], dtype=object)
+_REASONS = np.array([str(reason) for reason in Reason], dtype=object)
 
 
 class Decisions:
@@ -31,6 +32,8 @@ class Decisions:
     ([2, 2], ['abstain', 'abstain'])
     >>> decisions.label.tolist(), decisions.costs.shape
     (['no', 'yes'], (2, 3))
+    >>> decisions.reason.tolist(), decisions.next_best.tolist()
+    (['sparse', 'sparse'], ['predict', 'predict'])
     """
 
     def __init__(self, policy: "Policy", decisions: _native.Decisions) -> None:
@@ -71,6 +74,16 @@ class Decisions:
     def support(self) -> npt.NDArray[Any]:
         """``enough``, ``sparse`` or ``empty``: how many calibration rows are in each row's cell."""
         return _SUPPORT[self._decisions.support()]
+
+    @property
+    def reason(self) -> npt.NDArray[Any]:
+        """Why each row gets its action: ``easy``, ``hard``, ``ambiguous``, ``sparse`` or ``degraded``; see :class:`Reason`."""
+        return _REASONS[self._decisions.reasons()]
+
+    @property
+    def next_best(self) -> npt.NDArray[Any]:
+        """The cheapest action not taken, by name, or the one that a cap did not allow; ``None`` where there is none."""
+        return np.array([*self.action_names, None], dtype=object)[self._decisions.next_best()]
 
     @cached_property
     def irreducible(self) -> npt.NDArray[np.float64]:
@@ -178,6 +191,8 @@ class Decisions:
         frame["reducible"] = self.reducible
         for i, name in enumerate(self.action_names):
             frame[f"cost_{name.replace('route:', 'route_', 1)}"] = self.costs[:, i]
+        frame["reason"] = pandas.Categorical.from_codes(self._decisions.reasons(), list(_REASONS))
+        frame["next_best"] = pandas.Categorical.from_codes(self._decisions.next_best(), list(self.action_names))
         if (act := self.act) is not None:
             frame["act"] = pandas.Categorical(act)
         if self._policy.confidence is not None:

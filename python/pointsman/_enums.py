@@ -28,6 +28,21 @@ class Aggregate(StrEnum):
     LAPLACE = "laplace"
 
 
+class Reason(StrEnum):
+    """Why a query gets its action."""
+
+    EASY = "easy"
+    """The model is good enough."""
+    HARD = "hard"
+    """An oracle would help."""
+    AMBIGUOUS = "ambiguous"
+    """Nobody can know: the labels themselves disagree."""
+    SPARSE = "sparse"
+    """There is too little support to say."""
+    DEGRADED = "degraded"
+    """A cap or an unavailable route forced the next-best action."""
+
+
 class Support(StrEnum):
     """How many calibration rows stand behind a cell."""
 

@@ -168,7 +168,7 @@ class Columns:
         for name, array in zip(names, arrays, strict=True):
             self._real(name, array.dtype.kind, array.dtype)
             if array.ndim != 1:
-                raise PointsmanError(f"{self.what}: column {name}: give one number a row", column=name)
+                raise PointsmanError(f"{self.what}: column {name}: give one number per row", column=name)
         lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
         if len(set(lengths.values())) > 1:
             raise PointsmanError(f"{self.what}: columns of different lengths: {lengths}")
@@ -218,7 +218,7 @@ def probs(value: MatrixLike, classes: Sequence[str] | None, what: str = "probs",
         elif columns.numbered:
             matrix = columns.matrix(columns.names)
         elif len(columns.names) == 1:
-            raise PointsmanError(f"{what}: one column of numbers; give one for each class, or lists of one number a class")
+            raise PointsmanError(f"{what}: one column of numbers; give one for each class, or lists of one number per class")
         else:
             raise PointsmanError(
                 f"{what}: the columns are of the classes {', '.join(found)}, but the classes are"
@@ -281,10 +281,10 @@ def wanted_features(value: MatrixLike | None, wanted: Sequence[str], fitted: Seq
 
 
 def votes(value: Any, classes: Sequence[str], rows: int) -> npt.NDArray[np.uint32]:
-    """Label counts, one column a class.
+    """Label counts, one column per class.
 
     An array or frame of numbers holds counts, n × classes; lists, and arrays of text, hold the annotators' labels, as many as there
-    are; mappings hold counts by class; one label a row may come as an array of one dimension. Masked entries, ``None`` and NaN are no
+    are; mappings hold counts by class; one label per row may come as an array of one dimension. Masked entries, ``None`` and NaN are no
     labels.
     """
     if _is_pandas(value) and _is_numbered(value):
@@ -392,7 +392,7 @@ def weights(value: Any, rows: int) -> npt.NDArray[np.float64]:
 def ids(value: Any, rows: int) -> list[str]:
     """One id a row, as text."""
     if isinstance(value, str) or not hasattr(value, "__iter__"):
-        raise PointsmanError(f"ids: {value!r:.60}: give one a row")
+        raise PointsmanError(f"ids: {value!r:.60}: give one per row")
     texts = [str(one) for one in value]
     if len(texts) != rows:
         raise PointsmanError(f"ids: {len(texts)} for {rows} rows")
@@ -400,7 +400,7 @@ def ids(value: Any, rows: int) -> list[str]:
 
 
 def oracles(value: Mapping[str, MatrixLike] | None, classes: Sequence[str], rows: int) -> list[tuple[str, Matrix]]:
-    """Other models' predictions by name. One label a row is a prediction that is sure of it."""
+    """Other models' predictions by name. One label per row is a prediction with probability one."""
     if value is not None and not isinstance(value, Mapping):
         raise PointsmanError("oracles: give {name: predictions}")
     found = []
@@ -417,7 +417,7 @@ def oracles(value: Mapping[str, MatrixLike] | None, classes: Sequence[str], rows
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether this is one label a row."""
+    """Whether this is one label per row."""
     if isinstance(value, Mapping) or hasattr(value, "columns") or not hasattr(value, "__len__"):
         return False
     first: Any = None if isinstance(value, np.ndarray) and value.ndim == 0 else next(iter(value), None)

@@ -80,12 +80,13 @@ class Policy:
         """What new queries like the calibration rows are expected to cost, with standard errors.
 
         Decisions are made without the rows that judge them, so that the cheapest of several estimates is not taken at its word.
-        ``None`` if labels give only bounds.
+        ``identified`` is between what the cost lies as far as the labels identify it, however many rows there are: ``None`` for the
+        Brier loss. ``None`` instead of all that if labels give only bounds.
         """
         return self._policy.promise()
 
     def cells(self) -> list[dict[str, Any]]:
-        """Every cell: what lies in it, its rows, losses, costs and action."""
+        """Every cell: its name, rows, losses, costs and action."""
         return self._policy.cells()
 
     def reprice(
@@ -155,7 +156,7 @@ class Policy:
     def decide_batches(self, batches: Any) -> Iterator[Any]:
         """Decides Arrow batches one by one: what any engine that maps Arrow batches can run. A table is its batches.
 
-        A batch has a column ``prob_<class>`` for each class, or ``probs``, lists of one number a class; ``x_<name>`` for each feature
+        A batch has a column ``prob_<class>`` for each class, or ``probs``, lists of one number per class; ``x_<name>`` for each feature
         the router needs; and perhaps ``id``. What comes out has the columns of the command line's ``decide``, as
         ``pyarrow.RecordBatch``.
 

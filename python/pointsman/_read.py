@@ -1,5 +1,6 @@
 """Files as arrays."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -31,7 +32,7 @@ class Arrays(NamedTuple):
 
 
 def read(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     annotations: str | PathLike[str] | None = None,
     where: Mapping[str, Any] | None = None,
@@ -40,15 +41,18 @@ def read(
     delimiter: str | None = None,
     first_labels: int | None = None,
     without: Sequence[str] = (),
+    strict: bool = False,
+    normalize: bool = False,
 ) -> Arrays:
     """Reads a table as the command line does: CSV, JSONL, Parquet, Arrow or npz.
 
     Parameters
     ----------
     path:
-        The table.
+        The table, or several with the same columns, whose rows are put together.
     annotations:
-        A long table ``id,label[,annotator]`` that gives the votes, joined by the table's ``id``.
+        A long table ``id,label[,annotator]`` that gives the votes, joined by the table's ``id``. Rows and labels without a
+        counterpart are left out, with a warning that says how many.
     where:
         Only rows with these values in these columns.
     columns:
@@ -62,10 +66,15 @@ def read(
         agreed. For votes given as labels or annotations.
     without:
         Names of annotators whose labels are left out, all of them; rows that nobody else labelled are dropped.
+    strict:
+        Refuse ids that only one of the table and its annotations has, and ids that several rows have.
+    normalize:
+        Divide the probabilities of rows that do not sum to one by their sum: percentages, rounded numbers. A warning says what
+        they summed to.
 
     Examples
     --------
-    >>> import pathlib, tempfile, pointsman
+    >>> import pathlib, tempfile, warnings, pointsman
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> table, labels = folder / "predictions.csv", folder / "labels.csv"
     >>> _ = table.write_text("id,prob_no,prob_yes\\na,0.9,0.1\\nb,0.4,0.6\\n")
@@ -76,10 +85,15 @@ def read(
     >>> _ = table.write_text("p_no;p_yes\\n0.9;0.1\\n")
     >>> pointsman.read(table, columns={"probs": "p_"}, delimiter=";").probs
     array([[0.9, 0.1]])
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     _ = table.write_text("prob_no,prob_yes\\n93,7\\n")
+    ...     pointsman.read([table, table], normalize=True).probs.tolist()
+    [[0.93, 0.07], [0.93, 0.07]]
     """
     filters = [(str(column), str(value)) for column, value in (where or {}).items()]
+    paths = [path] if isinstance(path, str | PathLike) else list(path)
     found = _native.read(
-        Path(path),
+        [Path(one) for one in paths],
         annotations=None if annotations is None else Path(annotations),
         filters=filters,
         columns=list((columns or {}).items()),
@@ -87,7 +101,11 @@ def read(
         delimiter=delimiter,
         first_labels=first_labels,
         without=[without] if isinstance(without, str) else list(without),
+        strict=strict,
+        normalize=normalize,
     )
+    for note in found["notes"]:
+        warnings.warn(note, stacklevel=2)
     features = None
     if "features" in found:
         features = {name: found["features"][:, i] for i, name in enumerate(found["feature_names"])}

@@ -115,7 +115,7 @@ class Report:
 
     @property
     def mean_cost(self) -> dict[str, float]:
-        """Mean cost a query of the router, of always doing the same, and of the best possible."""
+        """Mean cost per query of the router, of always the same action, and of the best possible per query."""
         return dict(self.data["mean_cost"])
 
     @property
@@ -130,8 +130,13 @@ class Report:
         return None if corrected is None else dict(corrected)
 
     @property
+    def corrected_identified(self) -> dict[str, list[float]]:
+        """Between what the corrected costs lie as far as the labels identify them; empty for the Brier loss."""
+        return dict(self.data["corrected_identified"])
+
+    @property
     def unidentified(self) -> list[str]:
-        """The mean costs that one label an item does not tell; empty otherwise."""
+        """The mean costs that one label per item does not identify; empty otherwise."""
         return list(self.data["unidentified"])
 
     @property
@@ -165,7 +170,7 @@ class Report:
     def _repr_html_(self) -> str:
         costs = [(name, cost, self.standard_error.get(name)) for name, cost in self.mean_cost.items()]
         lines = f"<p>{escape(self._report.task_line)}</p><p><b>{escape(self._report.money_line)}</b></p>"
-        return lines + _table(["", "mean cost a query", "standard error"], costs)
+        return lines + _table(["", "mean cost per query", "standard error"], costs)
 
     def html(self) -> str:
         """One page that needs nothing else: prices have sliders, cells can be pointed at."""
@@ -238,7 +243,7 @@ class Diagnosis:
         remarks = "".join(f"<li>{escape(remark)}</li>" for remark in self.remarks)
         costs = (self.data["worth"] or {}).get("costs") or {}
         rows = [(name, cost["estimate"], cost["low"], cost["high"]) for name, cost in costs.items()]
-        table = _table(["", "cost a query", "at least", "at most"], rows) if rows else ""
+        table = _table(["", "cost per query", "at least", "at most"], rows) if rows else ""
         return f"<p><b>{escape(self.advice)}</b>: {escape(self.sentence)}</p><ul>{remarks}</ul>{table}{self.svg()}"
 
     def svg(self) -> str:
@@ -318,7 +323,7 @@ class Decomposition:
         return self._column("total")
 
     def to_pandas(self) -> Any:
-        """One row a cell."""
+        """One row per cell."""
         import pandas
 
         names = ["cell", "name", "rows", "support", "irreducible", "reducible", "total"]
@@ -328,7 +333,7 @@ class Decomposition:
         return f"<Decomposition: {len(self)} cells under {self.loss}>"
 
     def _repr_html_(self) -> str:
-        heads = ["cell", "what lies in it", "rows", "irreducible", "reducible", "total"]
+        heads = ["cell", "name", "rows", "irreducible", "reducible", "total"]
         names = ["cell", "name", "rows", "irreducible", "reducible", "total"]
         return _table(heads, [[cell[name] for name in names] for cell in self.cells])
 

@@ -195,7 +195,7 @@ def test_fitting_is_as_scikit_learn_expects(data: Any) -> None:
             use(X)
     with pytest.raises(PointsmanError, match="two at least"):
         routed.fit(X, np.zeros(len(X)))
-    with pytest.warns(UserWarning, match="one label a row"):
+    with pytest.warns(UserWarning, match="one label per row"):
         model().fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from conftest import World, make_world
 
-from pointsman import Decisions, Loss, Oracle, PointsmanError, Policy, Router, Support, Task
+from pointsman import Decisions, Loss, Oracle, PointsmanError, Policy, Reason, Router, Support, Task
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +54,25 @@ def test_tables_agree_with_arrays(policy: Policy, queries: World) -> None:
     decisions = policy.decide(queries.probs, ids=ids)
     arrow, pandas = decisions.to_arrow(), decisions.to_pandas()
     names = ["id", "cell", "support", "action", "label", "irreducible", "reducible"]
-    names += ["cost_predict", "cost_route_expert", "cost_route_llm", "cost_abstain"]
+    names += ["cost_predict", "cost_route_expert", "cost_route_llm", "cost_abstain", "reason", "next_best"]
     assert arrow.column_names == names and list(pandas.columns) == names
     for name in names:
         assert arrow[name].to_pylist() == pandas[name].tolist()
     assert pandas["action"].dtype == "category" and pandas["id"].tolist() == ids
     assert pl.DataFrame(decisions).equals(decisions.to_polars())
     assert pa.table(decisions).equals(arrow)
+
+
+def test_reasons_and_what_comes_next(policy: Policy, queries: World) -> None:
+    decisions = policy.decide(queries.probs)
+    assert set(decisions.reason) <= {str(reason) for reason in Reason}
+    assert (decisions.reason[decisions.mask("route:expert") & (decisions.support == "enough")] == "hard").all()
+    assert (decisions.next_best != decisions.action).all()
+    # The cheapest of the actions not taken.
+    costs = decisions.costs.copy()
+    np.put_along_axis(costs, decisions.action_codes[:, None].astype(int), np.inf, axis=1)
+    next_cost = decisions.costs[np.arange(len(costs)), [decisions.action_names.index(name) for name in decisions.next_best]]
+    np.testing.assert_allclose(next_cost, costs.min(axis=1), rtol=1e-9)
 
 
 def test_limits_draw_lots_by_id(world: World, queries: World) -> None:
@@ -79,6 +91,15 @@ def test_the_expected_cost_has_an_error(world: World) -> None:
     promise = policy.promise()
     assert promise is not None and 0 < promise["standard_error"] < promise["cost"]
     assert promise["shares"] == policy.shares and set(promise["always"]) == set(policy.actions)
+    assert promise["identified"] is None, "two labels identify the Brier loss"
+
+
+def test_few_labels_leave_the_cross_entropy_open(world: World) -> None:
+    policy = Router("top-class:3").fit(world.probs, world.votes).policy(loss="cross-entropy", routes={"expert": 0.01})
+    promise = policy.promise()
+    assert promise is not None and promise["identified"] is not None
+    low, high = promise["identified"]
+    assert low <= promise["cost"] <= high and low < high
 
 
 def test_certainty_is_asked_for(world: World, queries: World) -> None:

@@ -33,7 +33,7 @@ PREDICTIONS: list[tuple[str, Any, str, int | None, str | None]] = [
     ("lazy", lambda p: pl.LazyFrame(p), "LazyFrame.*collect", None, None),
     ("generator", lambda p: (row for row in p), "generator is neither", None, None),
     ("one column", lambda p: pl.Series(p[:, 0]), "one column of numbers", None, None),
-    ("a number a column", lambda p: {"0": 0.2, "1": 0.3, "2": 0.5}, "one number a row", None, "0"),
+    ("a number a column", lambda p: {"0": 0.2, "1": 0.3, "2": 0.5}, "one number per row", None, "0"),
     ("dates", lambda p: pd.DataFrame(p).astype("datetime64[s]"), "datetime64.*not a type", None, "0"),
     ("ragged lists", lambda p: pa.array([[0.5, 0.5, 0.0], [0.5, 0.5]]), "a list of 2 numbers: 3", 1, ""),
     ("missing in pandas", lambda p: pd.DataFrame({"0": [1, pd.NA], "1": [0, 1], "2": 0}), "NaN", 1, "prob_0"),
@@ -159,7 +159,7 @@ def test_bad_features_oracles_weights_and_ids(world: World, queries: World) -> N
         ({"features": {"z": queries.features[:, 0]}}, "0 is needed"),
         ({"features": queries.features[1:]}, "399 rows of 1 features"),
         ({"features": queries.features, "ids": ["a"]}, "1 for 400 rows"),
-        ({"features": queries.features, "ids": 7}, "ids: 7: give one a row"),
+        ({"features": queries.features, "ids": 7}, "ids: 7: give one per row"),
     ]:
         with pytest.raises(PointsmanError, match=words):
             policy.decide(queries.probs, **given)

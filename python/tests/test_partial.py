@@ -88,6 +88,23 @@ def test_a_part_is_not_merged_with_itself(rows, like):
     assert len(part) == 600
 
 
+def test_files_that_need_care_are_read_with_a_warning(tmp_path):
+    table, more, labels = (tmp_path / name for name in ("a.csv", "b.csv", "labels.csv"))
+    table.write_text("id,prob_a,prob_b\nq,90,10\nr,20,80\n")
+    more.write_text("id,prob_b,prob_a\nq,0.4,0.6\n")
+    labels.write_text("id,label\nq,a\nq,b\nz,b\n")
+    with pytest.raises(pointsman.PointsmanError, match="normalize=True"):
+        pointsman.read(table)
+    with pytest.warns(UserWarning) as told:
+        rows = pointsman.read([table, str(more)], annotations=labels, normalize=True)
+    assert rows.ids == ["q", "q"] and rows.probs.tolist() == [[0.9, 0.1], [0.6, 0.4]]
+    assert rows.votes.tolist() == [[1, 1], [1, 1]]
+    for note, part in zip(told, ["left out: 1 (r)", "left out: 1 (z)", "1 in 2 rows (q)", "100 to 100: 1"], strict=True):
+        assert part in str(note.message)
+    with pytest.raises(pointsman.PointsmanError, match="no annotation of id"):
+        pointsman.read(table, annotations=labels, normalize=True, strict=True)
+
+
 def test_files_are_read_as_arrays(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("id,prob_a,prob_b,votes_a,votes_b,x_size,weight,split\nq,0.9,0.1,3,0,1.5,2,0\nr,0.2,0.8,1,1,,1,1\n")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import World
 
-from pointsman import PointsmanError, Router, decompose, diagnose
+from pointsman import PointsmanError, Router, compare, decompose, diagnose
 
 matplotlib.use("Agg")
 
@@ -43,6 +43,32 @@ def test_evaluation(world: World, queries: World, tmp_path: Path) -> None:
     assert known.data["truth"] == "true" and known.mean_cost["router"] > 0
 
 
+def test_comparison(world: World, queries: World) -> None:
+    router = Router("top-class:10").fit(world.probs, world.votes)
+    policies = {"<now>": router.policy(routes={"a": 0.05}), "later": router.policy(routes={"a": 0.2})}
+    found = compare(policies, queries.probs, queries.votes)
+    for name, policy in policies.items():
+        report = policy.evaluate(queries.probs, queries.votes, calibration_error=False)
+        assert report.corrected_cost is not None
+        assert found.costs[name] == report.corrected_cost["router"] and found.shares[name] == report.shares
+    difference = found.differences["later"]
+    costs = [found.costs[name] for name in policies]
+    assert difference["estimate"] == pytest.approx(costs[1] - costs[0]) and difference["standard_error"] > 0
+    assert (found.baseline, found.rows, list(found.differences)) == ("<now>", len(queries), ["later"])
+    assert "&lt;now&gt;" in found._repr_html_() and "baseline <now>" in repr(found)
+    other = compare(policies, queries.probs, queries.votes, baseline="later")
+    assert other.differences["<now>"]["estimate"] == pytest.approx(-difference["estimate"])
+    mixed = {"now": policies["later"], "errors": router.policy(loss="zero-one", routes={"a": 0.05})}
+    assert compare(mixed, queries.probs, queries.votes).differences == {}
+    for wrong, reason in [({"a": policies["later"]}, "two or more"), ([policies["later"]], "by name"), ({"a": 1, "b": 2}, "by name")]:
+        with pytest.raises(PointsmanError, match=reason):
+            compare(wrong, queries.probs, queries.votes)  # type: ignore[arg-type]
+    with pytest.raises(PointsmanError, match="there are <now>, later"):
+        compare(policies, queries.probs, queries.votes, baseline="x")
+    with pytest.raises(PointsmanError, match="votes or truth"):
+        compare(policies, queries.probs)
+
+
 def test_diagnosis(world: World, tmp_path: Path) -> None:
     diagnosis = diagnose(world.probs, world.votes, features=world.features, routes={"expert": 0.07}, progress=True)
     assert diagnosis.data["rows"] == len(world) and diagnosis.advice in repr(diagnosis)
@@ -70,7 +96,7 @@ def test_decomposition(world: World, tmp_path: Path) -> None:
     other = decompose(world.probs, world.votes, partition="top-class:4")
     assert (other.total == found.total).all()
     assert found.to_pandas()["rows"].tolist() == found.rows.tolist()
-    assert "what lies in it" in found._repr_html_() and found.plot() is not None
+    assert "reducible" in found._repr_html_() and found.plot() is not None
     found.save_html(tmp_path / "cells.html")
     assert "<table>" in (tmp_path / "cells.html").read_text()
     # The Brier loss of one half of five labels is known exactly by pairs of labels.

@@ -10,6 +10,7 @@ use pointsman::{CapSize, Error, Estimator, Loss, Oracle, Partition, Sweep, Ties}
 use pointsman_table::{Columns, Delimiter, Filter, Format};
 
 use crate::evaluate::fail_if::Condition;
+use crate::suggest::{self, suggest};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -18,14 +19,15 @@ const STYLES: Styles = Styles::styled()
     .placeholder(AnsiColor::Cyan.on_default());
 
 const LOSSES: &str = "\
-Losses: brier, cross-entropy, spherical, zero-one, fn-fp:fp=1,fn=3, three-part, asymmetric:2; any
-cost matrix in a task file.
-Kinds of oracles: bayes (knows the truth; the default); panel:m=3,aggregate=mean, plurality or
-laplace (m experts who label as the calibration labels do); measured (the table has its predictions in
+Losses: brier, cross-entropy, spherical, zero-one, fn-fp:fp=1,fn=3, three-part, \
+asymmetric:2; any cost matrix in a task file.
+Kinds of oracles: bayes (knows the truth; the default); \
+panel:m=3,aggregate=mean, plurality or laplace (m experts who label as the \
+calibration labels do); measured (the table has its predictions in \
 oracle_<name>_<class>).
-Prices are in the loss's unit.";
+Prices are in the unit of the loss.";
 
-/// Predict, route or abstain: a cheap classifier, an expensive oracle, and decisions you can trust with money.
+/// Predict, route or abstain: a cheap classifier, an expensive oracle, and decisions you can trust with money
 #[derive(Debug, Parser)]
 #[command(name = "pointsman", version, styles = STYLES, max_term_width = 100, after_help = "\
 A first look, needing nothing:
@@ -35,12 +37,13 @@ On your own table of prob_<class> and votes_<class> columns:
   pointsman diagnose calibration.csv --route 0.05 --abstain 0.3
   pointsman calibrate calibration.csv -o router.safetensors
   pointsman show router.safetensors --route 0.05 --abstain 0.3
-  pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 -o decisions.csv
+  pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 \\
+      -o decisions.csv
   pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Print results and errors only: no warnings, summaries or progress
+    /// Print errors only. What is asked for is still written: files, --json, and tables to a pipe or to -o -
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
@@ -55,12 +58,17 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Decide every row of a table: predict, route or abstain
     Decide(DecideArgs),
-    /// Which cells need more labels before their action is certain, and what that is worth
+    /// List the cells that need more labels before their action is certain, and what that is worth
     Plan(PlanArgs),
     /// Prove it on held-out rows: costs, regrets, routing curves, calibration error
     Evaluate(EvaluateArgs),
-    /// Before anyone adopts this: does decomposition help on this table, and is the table good enough to tell?
+    /// Compare routers or tasks on one held-out table: costs, paired differences, shares
+    Compare(CompareArgs),
+    /// Find out whether decomposition helps on a table, and whether the table is good enough to show it
     Diagnose(DiagnoseArgs),
+    /// Task files: whether they can be used, and what they mean
+    #[command(subcommand)]
+    Task(TaskCommand),
     /// Build a small world, calibrate, decide and evaluate in it, explaining each step
     Demo(DemoArgs),
     /// Repeat the paper's experiments (needs a build with the feature lab)
@@ -78,28 +86,29 @@ pub(crate) enum Command {
 #[command(next_help_heading = "Task")]
 pub(crate) struct TaskArgs {
     /// What a wrong answer costs [default: brier]
-    #[arg(long, value_name = "L")]
+    #[arg(long, value_name = "L", value_parser = suggest::<Loss>(suggest::LOSSES), hide_possible_values = true)]
     pub(crate) loss: Option<Loss>,
     /// An oracle and what asking it costs; may be given several times
-    #[arg(long, value_name = "[NAME=]COST[,KIND]", allow_negative_numbers = true)]
+    #[arg(long, value_name = "[NAME=]COST[,KIND]", allow_negative_numbers = true,
+          value_parser = suggest::<RouteArg>(suggest::ROUTES), hide_possible_values = true)]
     pub(crate) route: Vec<RouteArg>,
-    /// What declining to answer costs; left out, it never happens
+    /// What abstaining costs; left out, Pointsman never abstains
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     pub(crate) abstain: Option<f64>,
-    /// Route this share of traffic like the calibration rows, no more: the price that does it is found. Other traffic is routed
-    /// more or less; a hard limit is decide --cap
+    /// Route at most this share of traffic like the calibration rows, by a price that is found. Of other traffic more or less
+    /// is routed; decide --cap is a hard limit
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
-    /// Route as little as keeps the expected loss at this; the routes' own prices then only rank them
+    /// Route as little as possible to keep the expected loss at this; prices of routes then only rank them
     #[arg(long, value_name = "LOSS", allow_negative_numbers = true, conflicts_with = "budget")]
     pub(crate) target_loss: Option<f64>,
     /// How the irreducible loss is estimated: auto, shrink, plugin, npmle or dirichlet [default: auto]
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", value_parser = suggest::<Estimator>(suggest::ESTIMATORS), hide_possible_values = true)]
     pub(crate) estimator: Option<Estimator>,
     /// Which action wins a tie: frugal (never pay) or paper [default: frugal]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = suggest::<Ties>(suggest::TIES), hide_possible_values = true)]
     pub(crate) ties: Option<Ties>,
-    /// Read the task from a TOML file (- is standard input); flags override what it says, and show --confidence takes several
+    /// Read the task from a TOML file (- is standard input); flags override what it says; compare and show --confidence take several
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) task: Vec<PathBuf>,
 }
@@ -117,6 +126,34 @@ impl TaskArgs {
             || ties.is_some()
             || !task.is_empty()
     }
+}
+
+/// What can be done with a task file.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Check a task file and explain it in words: loss, acts, routes, prices, limits, estimator
+    Check(TaskCheckArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The exit code is 2 if the file is no task, with the line at fault, or if predictions over the
+classes given cannot be decided by it.
+
+Examples:
+  pointsman task check triage.toml
+  pointsman task check triage.toml --classes cat,dog,owl
+  pointsman task check triage.toml --json")]
+pub(crate) struct TaskCheckArgs {
+    /// The task file, as --task takes it (- is standard input)
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The classes of the predictions, in the router's order
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) classes: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `[NAME=]COST[,KIND]`.
@@ -167,14 +204,17 @@ pub(crate) struct TableArgs {
     #[arg(long = "where", value_name = "COL=VALUE")]
     pub(crate) filters: Vec<Filter>,
     /// The table's format: csv, tsv, jsonl, parquet, arrow or npz [default: by extension or content]. Text may be compressed: .gz, .zst
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = suggest::<Format>(suggest::FORMATS), hide_possible_values = true)]
     pub(crate) format: Option<Format>,
     /// What separates the columns of CSV: comma, semicolon, tab, pipe or any one character [default: comma, in .tsv tab]
-    #[arg(long, value_name = "CHAR")]
+    #[arg(long, value_name = "CHAR", value_parser = suggest::<Delimiter>(suggest::DELIMITERS), hide_possible_values = true)]
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Option<Columns>,
+    /// Divide probabilities that do not sum to one by their sum, as of rounded numbers and percentages; what they summed to is told
+    #[arg(long)]
+    pub(crate) normalize: bool,
 }
 
 /// Where the votes come from, if not from the table's own columns.
@@ -182,9 +222,12 @@ pub(crate) struct TableArgs {
 #[command(next_help_heading = "Table")]
 pub(crate) struct VotesArgs {
     /// Take the votes from a long table id,label[,annotator], its rows in the order of labelling; diagnose tests annotators
-    /// that are named
+    /// that are named. What has an id in both tables is joined; ids without a counterpart are reported
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) annotations: Option<PathBuf>,
+    /// Refuse annotations unless every id is in both tables, and once only in the table
+    #[arg(long, requires = "annotations")]
+    pub(crate) strict: bool,
     /// Keep only the first K labels of every row, in the order of the file: for labels that were collected until
     /// annotators agreed
     #[arg(long, value_name = "K", value_parser = first_labels)]
@@ -200,31 +243,38 @@ fn first_labels(text: &str) -> Result<NonZeroU32, String> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Partitions: auto (the default) takes pooled, tree, honest-forest:200 or forest:200, whichever costs
-least on rows left out. pooled has cells by confidence, and by top class where rows suffice, whose
-losses are drawn towards those of neighbours. tree, honest-forest:T and forest:T learn from the
-votes which rows differ, by the prediction and every feature. The paper's are top-class:B,
-confidence:B, level-sets, features:x_a=B,x_b=B, joined by * for products.
+Partitions: auto (the default) takes pooled, tree, honest-forest:200 or \
+forest:200, whichever costs least on rows left out. pooled has cells by \
+confidence, and by top class where there are enough rows, whose losses are \
+shrunk towards those of neighbours. tree, honest-forest:T and forest:T learn \
+from the votes which rows differ, by the prediction and every feature. The \
+paper's are top-class:B, confidence:B, level-sets, features:x_a=B,x_b=B, joined \
+by * for products.
 
 Examples:
   pointsman calibrate calibration.csv -o router.safetensors
   pointsman calibrate calibration.csv -o router.safetensors --certifiable
-  pointsman calibrate calibration.csv -o router.safetensors --partition top-class:10
+  pointsman calibrate calibration.csv -o router.safetensors \\
+      --partition top-class:10
   pointsman calibrate today.csv -o today.safetensors --like router.safetensors
   pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
-      --partition 'top-class:10*features:x_length=4'")]
+      --partition 'top-class:10*features:x_length=4'
+  pointsman calibrate 'parts/*.csv' more.parquet -o router.safetensors
+  pointsman calibrate items.csv --annotations labels.csv --normalize -o router.safetensors")]
 pub(crate) struct CalibrateArgs {
-    /// The calibration table: predictions and several labels a row (- is standard input)
-    #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
-    pub(crate) table: PathBuf,
-    /// Where to write the router (- is standard output; what was learned is then told on standard error)
+    /// The calibration tables: predictions and several labels per row (- is standard input). Several tables with the same columns count
+    /// as one, in any order; patterns such as 'parts/*.csv' may be quoted
+    #[arg(value_name = "TABLE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) tables: Vec<PathBuf>,
+    /// Where to write the router (- is standard output; the summary then goes to standard error)
     #[arg(short, long, value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
     /// Print what was learned as JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// How to group inputs into cells
-    #[arg(long, value_name = "P", default_value = "auto")]
+    #[arg(long, value_name = "P", default_value = "auto",
+          value_parser = suggest::<Partition>(suggest::PARTITIONS), hide_possible_values = true)]
     pub(crate) partition: Partition,
     /// Keep auto to partitions with cells: what certificates, plans and calibration in parts need
     #[arg(long)]
@@ -252,11 +302,14 @@ pub(crate) struct CalibrateArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each part is made on the machine that has the rows, with the cells of one router:
-  pointsman calibrate monday.csv --like router.safetensors --part -o monday.part
-  pointsman calibrate tuesday.csv --like router.safetensors --part -o tuesday.part
-  pointsman merge monday.part tuesday.part -o week.safetensors")]
+  pointsman calibrate monday.csv --like router.safetensors --part \\
+      -o monday.part
+  pointsman calibrate tuesday.csv --like router.safetensors --part \\
+      -o tuesday.part
+  pointsman merge monday.part tuesday.part -o week.safetensors
+  pointsman merge '*.part' -o week.safetensors")]
 pub(crate) struct MergeArgs {
-    /// The parts, in any order (- is standard input)
+    /// The parts, in any order (- is standard input); patterns such as '*.part' may be quoted
     #[arg(value_name = "PART", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) parts: Vec<PathBuf>,
     /// Where to write the router (- is standard output; the summary then goes to standard error)
@@ -272,10 +325,13 @@ pub(crate) struct MergeArgs {
 
 Examples:
   pointsman show router.safetensors
-  pointsman show router.safetensors --loss zero-one --route expert=0.05 --sort margin
-  pointsman show router.safetensors --route one=0.02,panel:m=1 --route three=0.06,panel:m=3
+  pointsman show router.safetensors --loss zero-one --route expert=0.05 \\
+      --sort margin
+  pointsman show router.safetensors --route one=0.02,panel:m=1 \\
+      --route three=0.06,panel:m=3
   pointsman show router.safetensors --route expert=0.05 --confidence 0.95
-  pointsman show router.safetensors --task triage.toml --task audit.toml --confidence 0.95
+  pointsman show router.safetensors --task triage.toml --task audit.toml \\
+      --confidence 0.95
   pointsman show router.safetensors --route expert=0.05 --explain 3"))]
 pub(crate) struct ShowArgs {
     /// The router (- is standard input)
@@ -287,7 +343,7 @@ pub(crate) struct ShowArgs {
     /// The order of the cells
     #[arg(long, value_name = "KEY", default_value = "cell")]
     pub(crate) sort: SortKey,
-    /// Show between what the losses lie with this confidence, as in 0.95, and which actions are certain
+    /// Show intervals that hold with this confidence, as in 0.95, and which actions are certain
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     pub(crate) confidence: Option<f64>,
     /// Explain one cell, by number: its rows, all costs, the runner-up and which price would change its action
@@ -311,22 +367,31 @@ pub(crate) enum SortKey {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LOSSES}
 
-Columns written: id (if the table has one), cell, support, action, label, irreducible, reducible,
-cost_predict, cost_route_<name>, cost_abstain; act for losses with acts of their own; certain (true
-or false) with --confidence; capped (the action a cap did not allow) with --cap. Unknown numbers are
-left empty.
+Columns written: those of the table, then cell, support, action, label, irreducible, reducible, \
+cost_predict, cost_route_<name>, cost_abstain, reason, next_best; act for losses with acts of their \
+own; certain (true or false) with --confidence; capped (the action a cap did not allow) with --cap. \
+Unknown numbers are left empty. A column of the table that has the name of one of these is written \
+as input_<name>. With --keep id only id comes before them, with --keep none nothing does.
 
-A budget is a price: it routes the share asked for of traffic like the calibration rows, and more or
+Reasons: easy (the model is good enough), hard (an oracle would help), ambiguous (nobody can know: \
+the labels disagree), sparse (too few calibration rows to say), degraded (a cap forced the next-best \
+action). next_best is the cheapest action not taken; where a cap forced an action, the one wanted.
+
+A budget is a price: it routes the share asked for of traffic like the calibration rows, and more or \
 less of other traffic. A cap counts the queries of this table and is never exceeded.
 
-Written to a file, decisions appear whole or not at all; standard output is a stream: rows before
+Written to a file, decisions appear whole or not at all; standard output is a stream: rows before \
 a bad one are there, and the exit code says so.
 
 Examples:
-  pointsman decide router.safetensors queries.parquet --route 0.05 --abstain 0.3 -o out.parquet
-  cat queries.csv | pointsman decide router.safetensors - --route 0.05 | grep -v ,predict,
-  pointsman decide router.safetensors queries.csv --route expert=0.05 --cap expert=500 -o out.csv
-  pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 --explain 17"))]
+  pointsman decide router.safetensors queries.parquet --route 0.05 \\
+      --abstain 0.3 -o out.parquet
+  cat queries.csv | pointsman decide router.safetensors - --route 0.05 | \\
+      grep -v ,predict,
+  pointsman decide router.safetensors queries.csv --route expert=0.05 \\
+      --cap expert=500 -o out.csv
+  pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 \\
+      --explain 17"))]
 pub(crate) struct DecideArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -338,24 +403,29 @@ pub(crate) struct DecideArgs {
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// The format of the decisions [default: by extension, csv on standard output]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = suggest::<Format>(suggest::FORMATS), hide_possible_values = true)]
     pub(crate) output_format: Option<Format>,
+    /// The columns of the table that are written before those of the decisions
+    #[arg(long, value_name = "COLUMNS", default_value = "all")]
+    pub(crate) keep: Keep,
     /// Rows decided at a time
     #[arg(long, value_name = "N", default_value_t = 65_536, hide = true,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) batch_rows: u32,
-    /// Say of each decision whether it is certain with this confidence, as in 0.95
+    /// Add a column that says whether each action is certain with this confidence, as in 0.95
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     pub(crate) confidence: Option<f64>,
     /// Send at most so many queries of this table to a route, or so many per cent of them: the cap is kept exactly and spent where
     /// it saves most; other queries take their next-best action. May be given for several routes
     #[arg(long, value_name = "NAME=N|NAME=P%")]
     pub(crate) cap: Vec<CapArg>,
-    /// Explain the decision on one query, by its id or its row counted from one, instead of writing them all
-    #[arg(long, value_name = "ROW", conflicts_with_all = ["output", "output_format", "cap"])]
-    pub(crate) explain: Option<String>,
-    /// Print the explanation as JSON
-    #[arg(long, requires = "explain")]
+    /// Explain the decisions on these queries instead of writing them all: by id or, where no id is a number, by row counted
+    /// from one; may be given several times. An id that contains a comma is taken whole if there is one
+    #[arg(long, value_name = "ID[,ID…]", conflicts_with_all = ["output", "output_format", "cap"])]
+    pub(crate) explain: Vec<String>,
+    /// Print a summary as JSON: shares, expected cost, reasons, warnings; with --explain, the explanation. Decisions are then
+    /// written only where -o says
+    #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
@@ -363,18 +433,31 @@ pub(crate) struct DecideArgs {
     pub(crate) reading: TableArgs,
 }
 
+/// Which columns of a table are written beside its decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Keep {
+    /// None
+    None,
+    /// The ids, if there are any
+    Id,
+    /// All, as they are
+    All,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LOSSES}
 
-Figures are forecasts, not promises: the labels asked for settle a cell in about three of four cases. Worth is what they are
-expected to save per thousand queries like the calibration rows.
+Figures are forecasts, not promises: the labels asked for make a cell certain in \
+about three of four cases. Worth is what they are expected to save per thousand \
+queries like the calibration rows.
 
-Items with votes in --items get more labels; items of a table without votes are new ones.
+Items with votes in --items get more labels; items of a table without votes are \
+new ones.
 
 Examples:
   pointsman plan router.safetensors --route expert=0.05 --abstain 0.3
-  pointsman plan router.safetensors --task task.toml --label-price 0.1 --traffic 1000000 \\
-      --items calibration.csv -o to-label.csv
+  pointsman plan router.safetensors --task task.toml --label-price 0.1 \\
+      --traffic 1000000 --items calibration.csv -o to-label.csv
   pointsman plan router.safetensors --task task.toml --confidence 0.9 --json"))]
 pub(crate) struct PlanArgs {
     /// The router (- is standard input)
@@ -414,18 +497,20 @@ fn not_negative(text: &str) -> Result<f64, String> {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LOSSES}
 
-Truth is the rows' mean label distribution, or true_<class> columns if there are any.
+Truth is the mean of a row's labels, or true_<class> columns if there are any.
 
-Conditions of --fail-if compare estimates, corrected for few labels, not ends of intervals: saving is
-against always predicting, routing or abstaining or the best confidence threshold, whichever is
-cheapest; regret is against the best action per cell; drift holds if shares of cells have moved (at
-most once in twenty by chance).
+Conditions of --fail-if compare estimates, corrected for few labels, not ends of \
+intervals: saving is against always predicting, routing or abstaining or the \
+best confidence threshold, whichever is cheapest; regret is against the best \
+action per cell; drift holds if shares of cells have moved (at most once in \
+twenty by chance).
 
 Examples:
   pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3
-  pointsman evaluate router.safetensors all.npz --where split=1 --loss zero-one \\
-      --route expert=0.1 --sweep route:expert=0:0.3:0.05 --json
-  pointsman evaluate router.safetensors today.csv --route 0.05 --fail-if 'saving<0' --fail-if drift"))]
+  pointsman evaluate router.safetensors all.npz --where split=1 \\
+      --loss zero-one --route expert=0.1 --sweep route:expert=0:0.3:0.05 --json
+  pointsman evaluate router.safetensors today.csv --route 0.05 \\
+      --fail-if 'saving<0' --fail-if drift"))]
 pub(crate) struct EvaluateArgs {
     /// The router (- is standard input)
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
@@ -461,26 +546,62 @@ pub(crate) struct EvaluateArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "pointsman compare [OPTIONS] <ROUTER>... <TABLE> [TASK.toml]...", after_help = format!("{LOSSES}
+
+Files that end in .toml are tasks, wherever they stand, as are those of --task; of the other
+files the last is the table and all before it are routers. Every router is judged under every
+task; flags such as --route override what every task file says. The first policy, or --baseline,
+is what others are compared with, row by row: below zero is cheaper. Policies under another loss
+than the baseline's have no difference, since their costs are in another unit; shares can always
+be compared.
+
+Examples:
+  pointsman compare old.safetensors new.safetensors heldout.csv --route 0.05 --abstain 0.3
+  pointsman compare router.safetensors heldout.csv cheap.toml dear.toml --baseline dear.toml
+  pointsman compare router.safetensors all.parquet --task a.toml --task b.toml --where split=1"))]
+pub(crate) struct CompareArgs {
+    /// The routers, then one held-out table with votes or known truth; task files (.toml) anywhere (- is standard input)
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The router or task file that the others are compared with, or both as in old+cheap [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) baseline: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) task: TaskArgs,
+    #[command(flatten)]
+    pub(crate) reading: TableArgs,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = format!("{LOSSES}
 
-The table is halved ten times by content; routers of one half are judged on the other, both ways
-round. Without prices the order of routing is judged, with them the cost a query.
+The table is halved ten times by content; routers of one half are judged on the \
+other, both ways round. Without prices the order of routing is judged, with them \
+the cost per query. -o writes a page: the verdict, a reliability diagram, gains \
+with intervals, annotators, and what to do next.
 
 Examples:
   pointsman diagnose calibration.csv
   pointsman diagnose items.csv --annotations labels.csv --without ann7
-  pointsman diagnose all.npz --loss zero-one --route expert=0.05 --abstain 0.3 -o diagnosis"))]
+  pointsman diagnose all.npz --loss zero-one --route expert=0.05 \\
+      --abstain 0.3 -o diagnosis"))]
 pub(crate) struct DiagnoseArgs {
-    /// The table: predictions and several labels a row (- is standard input)
+    /// The table: predictions and several labels per row (- is standard input)
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) table: PathBuf,
     /// How to group inputs into cells
-    #[arg(long, value_name = "P", default_value = "pooled")]
+    #[arg(long, value_name = "P", default_value = "pooled",
+          value_parser = suggest::<Partition>(suggest::PARTITIONS), hide_possible_values = true)]
     pub(crate) partition: Partition,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write diagnosis.json, and the report of one half judged on the other, into this directory
+    /// Write diagnosis.html, diagnosis.json, and the report of one half judged on the other (report.html) into this directory
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -493,12 +614,14 @@ pub(crate) struct DiagnoseArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments: routing, losses, three-way, correlation, cells, labels, rows, functions and theory are the
-paper's; forest, oracles, budgets and tracks go beyond it; numbers simulates how far what Pointsman prints is from the truth
+Experiments: routing, losses, three-way, correlation, cells, labels, rows, \
+functions and theory are the paper's; forest, oracles, budgets and tracks go \
+beyond it; numbers simulates how far the numbers of Pointsman are from the truth \
 (numbers:TOPIC for one topic); all.
 
-Every experiment writes its numbers to DIR/<experiment>.json and draws them, as SVG and PNG, into
-DIR/figures. A run that was stopped continues where it was when the same command is given again.
+Every experiment writes its numbers to DIR/<experiment>.json and draws them, as \
+SVG and PNG, into DIR/figures. A run that was stopped continues where it was \
+when the same command is given again.
 
 Examples:
   pointsman reproduce all --quick -o out
@@ -516,7 +639,7 @@ pub(crate) struct ReproduceArgs {
     /// Where results and trained models go
     #[arg(short, long, value_name = "DIR", default_value = "pointsman-lab", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
-    /// Fewer seeds, halvings and test rows: everything in a few minutes
+    /// Use fewer seeds, halvings and test rows: everything in a few minutes
     #[arg(long)]
     pub(crate) quick: bool,
     /// Write results small enough for a repository, and the page written from them, into this directory
@@ -526,8 +649,8 @@ pub(crate) struct ReproduceArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The folder is marked by a file .pointsman-demo. Without the mark, files of the demo's names are
-taken for yours and left alone.
+The folder is marked by a file .pointsman-demo. Without it, files of the same \
+names are taken for yours and left alone.
 
 Example:
   pointsman demo -o /tmp/demo --seed 7")]
@@ -542,7 +665,7 @@ pub(crate) struct DemoArgs {
     /// Where the files go
     #[arg(short, long, value_name = "DIR", default_value = "pointsman-demo", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
-    /// Replace files of the demo's names even where the demo did not make them
+    /// Replace files of the same names even if the demo did not write them
     #[arg(long)]
     pub(crate) force: bool,
 }

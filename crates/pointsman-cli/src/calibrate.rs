@@ -1,4 +1,4 @@
-//! `pointsman calibrate`: a table becomes a router.
+//! `pointsman calibrate`: one or several tables become a router.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,10 +16,13 @@ use crate::plan::{self, shell_quoted};
 use crate::progress::Progress;
 use crate::render::number::{count, counted, percent};
 use crate::render::style::{BOLD, DIM, GOOD};
-use crate::render::{self, next_step};
+use crate::render::{self, entry, next_step};
+use crate::tables;
 
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.like.as_ref()])?;
+    let tables = tables::expanded(&args.tables)?;
+    let others = [args.votes.annotations.as_ref(), args.like.as_ref()];
+    plan::one_from_stdin(tables.iter().map(Some).chain(others))?;
     let to_stdout = plan::is_stream(&args.output);
     if to_stdout && io::stdout().is_terminal() {
         bail!("a router is not text: give a path instead of -, or redirect standard output");
@@ -27,14 +30,12 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     if to_stdout && args.json {
         bail!("--json and -o - both write to standard output: give the router a path");
     }
-    let annotations = args.votes.annotations.as_deref();
-    let inputs = [Some(args.table.as_path()), annotations, args.like.as_deref()];
-    let inputs: Vec<_> = inputs.into_iter().flatten().collect();
+    let inputs: Vec<_> = tables.iter().chain(others.into_iter().flatten()).map(AsRef::as_ref).collect();
     plan::refuse_to_overwrite(&args.output, &inputs)?;
     let like = args.like.as_deref().map(plan::load_router).transpose()?;
     let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
     options.classes = like.as_ref().map(|like| like.classes().to_vec());
-    let frame = plan::read_frame(&args.table, &options)?;
+    let frame = tables::read_frames(&tables, &options)?;
     let table = &frame.table;
     if let Some(like) = like.as_ref().filter(|_| args.part) {
         return write_part(args, like, &frame);
@@ -62,8 +63,11 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
         writing.check()?;
     }
     let learned = Learned::of(&router);
-    warn(table, &router, &learned);
-    plan::warn_if_votes_are_ignored(&frame);
+    warn(&router, &learned);
+    tables::warn_about_reading(&frame);
+    if like.is_none() {
+        note_order_of_classes(&frame);
+    }
     if like.is_none() && router.partition().factors().iter().any(Factor::learns) {
         note_features_left_out(table, &router);
     }
@@ -75,7 +79,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     if args.json {
         return json::print(&Summary::new(table, &router, &learned, choice.as_ref()));
     }
-    let print = |out: &mut dyn Write| print(out, args, table, &router, &learned, choice.as_ref());
+    let print = |out: &mut dyn Write| print(out, args, tables.len(), table, &router, &learned, choice.as_ref());
     match (render::is_quiet(), to_stdout) {
         (true, _) => Ok(()),
         (false, true) => Ok(print(&mut anstream::stderr().lock())?),
@@ -92,6 +96,7 @@ fn write_part(args: &CalibrateArgs, like: &Router, frame: &Frame) -> anyhow::Res
         pointsman_table::save_partial(&args.output, &part)?;
         writing.check()?;
     }
+    tables::warn_about_reading(frame);
     plan::warn_about_labels(&frame.table, &args.votes)?;
     if render::is_quiet() || plan::is_stream(&args.output) {
         return Ok(());
@@ -208,7 +213,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Labels a row, as scripts read them.
+/// Labels per row, as scripts read them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Labels {
     min: u64,
@@ -225,7 +230,7 @@ impl From<[u64; 3]> for Labels {
 /// What a router rests on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Learned {
-    /// Fewest, median and most labels a row.
+    /// Fewest, median and most labels per row.
     pub(crate) labels: [u64; 3],
     pub(crate) cells: usize,
     pub(crate) sparse: usize,
@@ -242,8 +247,8 @@ impl Learned {
 
     pub(crate) fn labels_in_words(&self) -> String {
         match self.labels {
-            [min, _, max] if min == max => counted(min as usize, "label a row", "labels a row"),
-            [min, median, max] => format!("{min} to {max} labels a row, median {median}"),
+            [min, _, max] if min == max => counted(min as usize, "label per row", "labels per row"),
+            [min, median, max] => format!("{min} to {max} labels per row, median {median}"),
         }
     }
 
@@ -258,7 +263,7 @@ impl Learned {
     }
 }
 
-/// Fewest, median and most labels a row; zeros if there are none.
+/// Fewest, median and most labels per row; zeros if there are none.
 pub(crate) fn labels(table: &Table) -> [u64; 3] {
     let mut k: Vec<u64> = (0..table.rows()).filter_map(|row| table.votes(row)).map(pointsman::Votes::k).collect();
     k.sort_unstable();
@@ -283,8 +288,7 @@ fn warn_of_repeats(table: &Table, like: &Router) {
     // Where predictions are few, some repeat by chance.
     if 2 * repeated > kept.rows() {
         render::warn(format!(
-            "{} of the {} that --like keeps are in this table too: if the rows its cells learned from are as well, bounds with a \
-             confidence do not hold",
+            "{} of the {} that --like keeps are in this table too: if the rows that its cells learned from are as well, certificates do not hold",
             count(repeated),
             counted(kept.rows(), "row", "rows")
         ));
@@ -297,15 +301,28 @@ fn note_features_left_out(table: &Table, router: &Router) {
     let names: Vec<String> = left.map(|name| format!("x_{name}")).collect();
     if !names.is_empty() {
         render::warn(format!(
-            "{} {} left out, being the same or missing in all rows: decisions do without",
+            "{} {} left out, because the value is the same or missing in all rows: decisions do not need it",
             names.join(", "),
             if names.len() == 1 { "is" } else { "are" }
         ));
     }
 }
 
-fn warn(table: &Table, router: &Router, learned: &Learned) {
-    plan::warn_if_divided(plan::divided_rows(table));
+/// Classes are told apart by name, but some losses go by their order.
+fn note_order_of_classes(frame: &Frame) {
+    let Some(file) = frame.reordered.first() else { return };
+    render::warn(format!(
+        "{file}{} its classes in another order than {}, whose order the router takes: {}",
+        match frame.reordered.len() {
+            1 => " has".to_owned(),
+            n => format!(" and {} more have", n - 1),
+        },
+        frame.file_of(0),
+        frame.table.classes().join(", ")
+    ));
+}
+
+fn warn(router: &Router, learned: &Learned) {
     if learned.labels[2] == 1 {
         render::warn(
             "one label per item: noise and model error cannot be separated, so route costs are only bounded and some \
@@ -336,6 +353,7 @@ fn is_forest(router: &Router) -> bool {
 fn print(
     mut out: &mut dyn Write,
     args: &CalibrateArgs,
+    tables: usize,
     table: &Table,
     router: &Router,
     learned: &Learned,
@@ -349,26 +367,36 @@ fn print(
         0 => counted(kept, "row", "rows"),
         _ => format!("{} of {}; the others divided", count(kept), counted(given, "row", "rows")),
     };
-    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}")?;
+    let files = match tables {
+        1 => String::new(),
+        n => format!(" in {}", counted(n, "table", "tables")),
+    };
+    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}{files}")?;
     describe(&mut out, router, learned)?;
     if let Some(choice) = choice {
-        writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "chosen", choice.reason())?;
+        describe_line(&mut out, "chosen", choice.reason())?;
     }
     if !table.feature_names().is_empty() {
         let words = FeaturesSummary::of(table, router).in_words();
-        writeln!(out, "  {DIM}{:<10}{DIM:#} {}", "features", render::printable(&words))?;
+        describe_line(&mut out, "features", &words)?;
     }
     let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
     next_step(&mut out, "Next, see what it would do at your prices:", &[command])
 }
 
+/// What a router has, and what that is.
+fn describe_line(out: impl Write, name: &str, text: &str) -> io::Result<()> {
+    const TEXT_FROM: usize = 13;
+    entry(out, TEXT_FROM, &format!("{DIM}{name}{DIM:#}"), &render::printable(text))
+}
+
 /// A router in a few lines.
 pub(crate) fn describe(out: &mut impl Write, router: &Router, learned: &Learned) -> io::Result<()> {
-    let mut line = |name: &str, text: String| writeln!(out, "  {DIM}{name:<10}{DIM:#} {}", render::printable(&text));
+    let mut line = |name: &str, text: String| describe_line(&mut *out, name, &text);
     let classes = router.classes();
     let shown = classes.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if classes.len() > 12 { ", …" } else { "" };
-    line("classes", format!("{} ({shown}{more})", classes.len()))?;
+    line("classes", format!("{} ({shown}{more})", count(classes.len())))?;
     line("labels", learned.labels_in_words())?;
     line("partition", router.partition().to_string())?;
     let own = if is_forest(router) { "; costs are each query's own, not its cell's" } else { "" };

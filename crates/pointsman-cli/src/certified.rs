@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::ShowArgs;
 use crate::plan::{self, shell_quoted};
-use crate::render::number::{count, counted, decimals, fixed, percent, plain, short};
+use crate::render::number::{count, counted, decimals, fixed, level, percent, plain, short};
 use crate::render::style::{self, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{next_step, paragraph};
@@ -179,7 +179,7 @@ impl Certified {
         show::print_title(out, &path, router, policy)?;
         let cells = self.certificate.cells();
         let digits = decimals(cells.iter().map(|cell| cell.total().high)).min(4);
-        let mut grid = Grid::new().number("cell").text("what lies in it").number("rows");
+        let mut grid = Grid::new().number("cell").text("name").number("rows");
         grid = grid.numbers(["irreducible", "reducible", "predict"]).text("action").text("certain").number("regret");
         for &cell in order {
             let (found, judged) = (&cells[cell.index()], &self.judgement.cells[cell.index()]);
@@ -205,7 +205,7 @@ impl Certified {
         self.print_promise(out, router, policy)?;
         show::print_shares(out, policy)?;
         let command = format!("pointsman plan {path}{flags} --confidence {}", self.certificate.confidence());
-        next_step(out, "Next, see which labels would settle the rest:", &[command])
+        next_step(out, "Next, see which labels would make the rest certain:", &[command])
     }
 
     /// What holds with the confidence asked for, in words.
@@ -218,9 +218,9 @@ impl Certified {
         };
         let text = format!(
             "With {} confidence, all at once{together}: every number lies in its interval, {BOLD}{}{BOLD:#} of traffic like the calibration \
-             rows gets an action that is certainly the best of its cell, and the policy costs at most {BOLD}{}{BOLD:#} {unit} a query \
+             rows gets an action that is certainly the best of its cell, and the policy costs at most {BOLD}{}{BOLD:#} {unit} per query \
              more than the best one on these cells. The intervals hold for all prices at once.",
-            percent(self.certificate.confidence()),
+            level(self.certificate.confidence()),
             percent(self.judgement.certain),
             short(self.judgement.regret_bound),
         );
@@ -229,7 +229,7 @@ impl Certified {
         let left_out: usize = cells.iter().map(|cell| cell.rows_left_out()).sum();
         if left_out > 0 {
             let rows = counted(left_out, "row is", "rows are");
-            remark(format!("{rows} left out of the intervals: edges of cells were taken from them."))?;
+            remark(format!("{rows} left out of the intervals, because edges of cells were taken from them."))?;
         }
         let empty = (0..cells.len() as u32).filter(|&cell| router.mixture(CellId(cell)).is_empty()).count();
         if empty > 0 {
@@ -241,10 +241,10 @@ impl Certified {
         if !sweeping.is_empty() {
             let worst = |side: fn(&AllLosses) -> f64| sweeping.iter().map(|bound| side(bound)).fold(0.0, f64::max);
             remark(format!(
-                "Whatever the loss, asked for or not: in {} of {} the irreducible loss is at most {} below the plug-in estimate and {} \
-                 above it, times the most that the loss can be. This holds together with all of the above: of the failures that the \
+                "For every proper loss: in {} of {} the irreducible loss is at most {} below the plug-in estimate and {} \
+                 above it, times the largest possible loss. This holds together with all of the above: of the failures that the \
                  confidence allows, nine tenths are spent on the intervals and a tenth on this.",
-                sweeping.len(),
+                count(sweeping.len()),
                 counted(cells.len(), "cell", "cells"),
                 short(worst(|bound| bound.irreducible_below)),
                 short(worst(|bound| bound.irreducible_above)),
@@ -252,19 +252,19 @@ impl Certified {
         }
         if let Some((found, best)) = self.coarser.as_ref().and_then(|found| Some((found, found.partitions.first()?))) {
             remark(format!(
-                "Most of the traffic is undetermined. Coarser cells would settle more: --partition {} has {} cells and would make {} \
+                "Most of the traffic is undetermined. Coarser cells would settle more: --partition {} has {} and would make {} \
                  certain. That is a forecast from the same labels, not a certificate; to rely on it, calibrate with it and ask for \
                  --confidence {}.",
                 best.partition,
-                best.cells,
+                counted(best.cells, "cell", "cells"),
                 percent(best.certain),
                 plain(found.confidence)
             ))?;
         }
         if let Some(floor) = self.certificate.loss().floor() {
             remark(format!(
-                "What is certified is the cross-entropy of predictions that give every class {floor} at least: rarer \
-                 disasters cannot be learned from so few rows."
+                "What is certified is the cross-entropy of predictions that give every class a probability of at least {floor}: rarer \
+                 errors cannot be estimated from so few rows."
             ))?;
         }
         Ok(())

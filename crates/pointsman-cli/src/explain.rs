@@ -1,19 +1,21 @@
 //! Why a query, or a cell, is decided as it is: its rows, all costs with intervals, the runner-up and what would change it.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use pointsman::{Action, CellId, Decision, Flip, Interval, Limit, Policy, Router, Surcharge};
 use pointsman_table::{Batches, Frame};
 use serde::Serialize;
 
 use crate::args::{DecideArgs, ShowArgs};
 use crate::certified::{Certified, certain, range};
-use crate::render::number::{counted, decimals, fixed, maybe, percent, short};
+use crate::render::number::{counted, decimals, fixed, level, maybe, percent, plain, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
-use crate::render::{paragraph, printable};
+use crate::render::wrap::hanging;
+use crate::render::{self, paragraph, printable};
 use crate::{json, plan};
 
 /// The confidence of the intervals unless another is asked for.
@@ -23,7 +25,7 @@ const CONFIDENCE: f64 = 0.95;
 const EXAMPLES: usize = 5;
 
 /// An explanation as scripts read it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Explanation {
     #[serde(flatten)]
     query: Option<Query>,
@@ -41,6 +43,8 @@ struct Explanation {
     unit: &'static str,
     action: String,
     actions: Vec<Priced>,
+    /// Why that is, in one word.
+    reason: &'static str,
     runner_up: Option<String>,
     margin: Option<f64>,
     /// The share of such queries that is routed, where a budget or target leaves it to a lot.
@@ -60,25 +64,27 @@ struct Explanation {
     examples: Vec<Example>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Query {
+    /// Whether it was asked for by its `id` or its `row`.
+    asked_by: &'static str,
     row: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     prediction: Vec<f64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Priced {
     action: String,
     cost: Option<f64>,
-    /// Between what the cost lies, where one label an item bounds it only.
+    /// What the cost lies between, where one label per item only bounds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds: Option<[f64; 2]>,
     interval: Option<Interval>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Change {
     price_of: String,
     now: f64,
@@ -86,7 +92,7 @@ struct Change {
     to: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Example {
     /// The row's share of all that the costs rest on, where they are a query's own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,70 +119,137 @@ pub(crate) fn cell(router: &Router, policy: &Policy, args: &ShowArgs, wanted: &s
     let certified = certified(router, policy, args.confidence, &args.router)?;
     let examples = examples(router, cell, None);
     let explained = explain(router, policy, &decision, certified.as_ref(), None, examples);
-    give(&explained, router, policy, args.json)
+    give(&[explained], router, policy, args.json)
 }
 
-/// Explains one query of a table, given by its id or its row.
-pub(crate) fn query(
-    router: &Router,
-    policy: &Policy,
-    args: &DecideArgs,
-    wanted: &str,
-    batches: Batches,
-) -> anyhow::Result<()> {
-    let (frame, place) = find(batches, wanted, args)?;
-    let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
-    if let Some(ids) = &frame.ids {
-        decisions.draw_by_ids(policy, ids);
-    }
-    let decision = policy.row(&decisions, place);
-    let id = frame.ids.as_ref().map(|ids| ids[place].clone());
-    let mut prediction = vec![0.0; router.classes().len()];
-    frame.table.dist_into(place, &mut prediction);
+/// Explains queries of a table, given by ids or rows.
+pub(crate) fn queries(router: &Router, policy: &Policy, args: &DecideArgs, mut batches: Batches) -> anyhow::Result<()> {
     let certified = certified(router, policy, args.confidence, &args.router)?;
-    let query = Query { row: frame.rows[place], id, prediction };
-    let examples = if decision.trees().is_some() {
-        let heaviest = router.companions(&frame.table, place, EXAMPLES)?;
-        heaviest.into_iter().map(|(row, weight)| example(router, row, Some(weight))).collect()
-    } else {
-        examples(router, decision.cell(), Some(&query))
-    };
-    let explained = explain(router, policy, &decision, certified.as_ref(), Some(query), examples);
-    give(&explained, router, policy, args.json)
+    let mut wanted = Wanted::new(&args.explain);
+    while let Some(frame) = batches.next().transpose()? {
+        let places = wanted.find(&frame);
+        if places.is_empty() {
+            continue;
+        }
+        let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
+        if let Some(ids) = &frame.ids {
+            decisions.draw_by_ids(policy, ids);
+        }
+        for (text, by_id, place) in places {
+            let decision = policy.row(&decisions, place);
+            let mut prediction = vec![0.0; router.classes().len()];
+            frame.table.dist_into(place, &mut prediction);
+            let id = frame.ids.as_ref().map(|ids| ids[place].clone());
+            let asked_by = if by_id { "id" } else { "row" };
+            let query = Query { asked_by, row: frame.rows[place], id, prediction };
+            let examples = if decision.trees().is_some() {
+                let heaviest = router.companions(&frame.table, place, EXAMPLES)?;
+                heaviest.into_iter().map(|(row, weight)| example(router, row, Some(weight))).collect()
+            } else {
+                examples(router, decision.cell(), Some(&query))
+            };
+            let explained = explain(router, policy, &decision, certified.as_ref(), Some(query), examples);
+            wanted.found.insert((text, by_id), explained);
+        }
+        if wanted.is_complete() {
+            break;
+        }
+    }
+    give(&wanted.resolve(args)?, router, policy, args.json)
+}
+
+/// What was asked for, and what of it was found.
+#[derive(Debug)]
+struct Wanted {
+    /// Ids and rows as typed, each with its parts between commas.
+    asked: Vec<(String, Vec<String>)>,
+    /// Explanations by text, and by whether it is an id or a row.
+    found: HashMap<(String, bool), Explanation>,
+    has_ids: bool,
+    /// Whether some id is a number, so that numbers are ids and not rows.
+    has_numbers: bool,
+}
+
+impl Wanted {
+    fn new(asked: &[String]) -> Self {
+        let parts = |text: &String| {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned);
+            (text.clone(), parts.collect())
+        };
+        Self { asked: asked.iter().map(parts).collect(), found: HashMap::new(), has_ids: false, has_numbers: false }
+    }
+
+    /// Rows of a batch that are asked for and were not found before: the text, whether it is an id, and the place.
+    fn find(&mut self, frame: &Frame) -> Vec<(String, bool, usize)> {
+        let texts = self.asked.iter().flat_map(|(whole, parts)| parts.iter().chain([whole]));
+        let open = |text: &&String, by_id: bool| !self.found.contains_key(&((*text).clone(), by_id));
+        let mut places = Vec::new();
+        if let Some(ids) = &frame.ids {
+            self.has_ids = true;
+            self.has_numbers |= ids.iter().any(|id| id.parse::<u64>().is_ok());
+            let texts: HashSet<&String> = texts.clone().filter(|text| open(text, true)).collect();
+            let mut seen = HashSet::new();
+            for (place, id) in ids.iter().enumerate().filter(|(_, id)| texts.contains(id)) {
+                if seen.insert(id) {
+                    places.push((id.clone(), true, place));
+                }
+            }
+        }
+        let rows: BTreeMap<u64, &String> =
+            texts.filter(|text| open(text, false)).filter_map(|text| Some((text.parse().ok()?, text))).collect();
+        for (row, text) in rows {
+            if let Ok(place) = frame.rows.binary_search(&row) {
+                places.push((text.clone(), false, place));
+            }
+        }
+        places
+    }
+
+    /// Whether nothing that follows can change what is shown.
+    fn is_complete(&self) -> bool {
+        // A later id may be the one that was meant by a text with commas.
+        let found = |text: &String| self.found.contains_key(&(text.clone(), self.has_ids));
+        self.asked.iter().all(|(whole, parts)| found(whole) || !self.has_ids && parts.iter().all(found))
+    }
+
+    /// What is explained, in the order it was asked for.
+    fn resolve(mut self, args: &DecideArgs) -> anyhow::Result<Vec<Explanation>> {
+        let mut explained = Vec::new();
+        for (whole, parts) in std::mem::take(&mut self.asked) {
+            if let Some(found) = self.found.get(&(whole.clone(), true)) {
+                explained.push(found.clone());
+                continue;
+            }
+            if parts.is_empty() {
+                bail!("--explain needs an id, or the number of a row");
+            }
+            for part in parts {
+                let by_id = self.found.get(&(part.clone(), true));
+                let by_row = || self.found.get(&(part.clone(), false)).filter(|_| !self.has_numbers);
+                match by_id.or_else(by_row) {
+                    Some(found) => explained.push(found.clone()),
+                    None => return Err(self.missing(&part, args)),
+                }
+            }
+        }
+        Ok(explained)
+    }
+
+    fn missing(&self, part: &str, args: &DecideArgs) -> anyhow::Error {
+        let kept = if args.reading.filters.is_empty() { "" } else { " among those that --where keeps" };
+        let file = args.table.display();
+        if self.has_numbers {
+            anyhow!("{file}: no row has the id {part:?}{kept}; its ids are numbers, so that no row is meant by one")
+        } else {
+            anyhow!("{file}: no row has the id {part:?}, nor is there a row of that number (from 1){kept}")
+        }
+    }
 }
 
 /// The certificate; a forest has none, which is no reason to refuse an explanation unless it was asked for.
 fn certified(router: &Router, policy: &Policy, asked: Option<f64>, path: &Path) -> anyhow::Result<Option<Certified>> {
     let wanted = asked.is_some() || router.is_certifiable();
     wanted.then(|| Certified::new(router, policy, asked.unwrap_or(CONFIDENCE), path)).transpose()
-}
-
-/// The batch and the place in it of the row with this id or, if no id is like it, of this number.
-fn find(mut batches: Batches, wanted: &str, args: &DecideArgs) -> anyhow::Result<(Frame, usize)> {
-    let number: Option<u64> = wanted.parse().ok();
-    let mut by_number = None;
-    while let Some(frame) = batches.next().transpose()? {
-        let named = frame.ids.as_ref().and_then(|ids| ids.iter().position(|id| id == wanted));
-        if let Some(place) = named {
-            return Ok((frame, place));
-        }
-        if let Some(place) = frame.rows.iter().position(|&row| Some(row) == number) {
-            let ids = frame.ids.is_some();
-            by_number = Some((frame, place));
-            // A later row may have the number for its id.
-            if !ids {
-                break;
-            }
-        }
-    }
-    match by_number {
-        Some(found) => Ok(found),
-        None => {
-            let kept = if args.reading.filters.is_empty() { "" } else { " among those that --where keeps" };
-            let file = args.table.display();
-            bail!("{file}: no row has the id {wanted:?}, nor is there a row of that number (from 1){kept}")
-        }
-    }
 }
 
 fn explain(
@@ -218,6 +291,7 @@ fn explain(
         unit: policy.task().loss().unit(),
         action: decision.action().to_string(),
         actions: names.into_iter().zip(decision.known_costs()).enumerate().map(priced).collect(),
+        reason: decision.reason().name(),
         runner_up: decision.runner_up().map(|(name, _)| name),
         margin: json::known(decision.margin()).filter(|_| decided),
         lots: decision.lots(),
@@ -254,12 +328,21 @@ fn example(router: &Router, row: usize, weight: Option<f64>) -> Example {
     Example { weight, prediction: table.prediction(row).to_vec(), votes }
 }
 
-fn give(explained: &Explanation, router: &Router, policy: &Policy, as_json: bool) -> anyhow::Result<()> {
+/// One explanation is one object of JSON, several are a list.
+fn give(explained: &[Explanation], router: &Router, policy: &Policy, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        return json::print(explained);
+        return match explained {
+            [one] => json::print(one),
+            several => json::print(&several),
+        };
     }
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
-    print(&mut out, explained, router, policy)?;
+    let mut out = io::BufWriter::new(render::stdout());
+    for (place, it) in explained.iter().enumerate() {
+        if place > 0 {
+            writeln!(out)?;
+        }
+        print(&mut out, it, router, policy)?;
+    }
     out.flush()?;
     Ok(())
 }
@@ -267,28 +350,42 @@ fn give(explained: &Explanation, router: &Router, policy: &Policy, as_json: bool
 fn print(out: &mut impl Write, it: &Explanation, router: &Router, policy: &Policy) -> io::Result<()> {
     let classes = router.classes();
     if let Some(query) = &it.query {
-        let id = query.id.as_ref().map(|id| format!(" ({})", printable(id))).unwrap_or_default();
-        writeln!(out, "{BOLD}row {}{id}{BOLD:#}: {}", query.row, largest(classes, &query.prediction))?;
+        let row = format!("row {}", query.row);
+        let id = query.id.as_ref().map(|id| format!("id {}", printable(id)));
+        let name = match (id, query.asked_by) {
+            (None, _) => row,
+            (Some(id), "id") => format!("{id} ({row})"),
+            (Some(id), _) => format!("{row} ({id})"),
+        };
+        let prediction = largest(classes, &query.prediction);
+        paragraph(&mut *out, 0, &format!("{BOLD}{name}{BOLD:#}: {prediction}"))?;
     }
     let rows = counted(it.rows, "calibration row", "calibration rows");
-    writeln!(out, "{BOLD}cell {}{BOLD:#}: {}; {rows}, support {}", it.cell, printable(&it.name), it.support)?;
+    let name = printable(&it.name);
+    paragraph(&mut *out, 0, &format!("{BOLD}cell {}{BOLD:#}: {name}; {rows}, support {}", it.cell, it.support))?;
     if it.level != "cell" {
         let whose = if it.level == "confidence" { "rows of the same confidence" } else { "all rows" };
-        writeln!(out, "the cell is empty: costs are those of {whose}, and nothing about them is certain")?;
+        let text = format!("the cell is empty: costs are those of {whose}, and nothing about them is certain");
+        paragraph(&mut *out, 0, &text)?;
     }
     match (it.trees, &it.centroid) {
-        (Some(trees), _) => writeln!(
-            out,
-            "costs are the query's own, averaged over the leaves of {}; the calibration rows that weigh most:",
-            counted(trees, "tree", "trees")
-        )?,
-        (None, Some(centroid)) => writeln!(out, "mean labels: {}", largest(classes, centroid))?,
+        (Some(trees), _) => {
+            let trees = counted(trees, "tree", "trees");
+            let text = format!(
+                "costs are the query's own, averaged over the leaves of {trees}; the calibration rows with the largest weights:"
+            );
+            paragraph(&mut *out, 0, &text)?;
+        }
+        (None, Some(centroid)) => {
+            paragraph(&mut *out, 0, &format!("mean labels: {}", largest(classes, centroid)))?;
+        }
         (None, None) => {}
     }
     for example in &it.examples {
         let votes: Vec<String> = example.votes.iter().zip(classes).filter(|(n, _)| **n > 0).map(labels).collect();
         let weight = example.weight.map(|weight| format!("  ({})", percent(weight))).unwrap_or_default();
-        writeln!(out, "  {DIM}{} → {}{weight}{DIM:#}", largest(classes, &example.prediction), votes.join(", "))?;
+        let text = format!("{DIM}{} → {}{weight}{DIM:#}", largest(classes, &example.prediction), votes.join(", "));
+        hanging(&mut *out, 2, 4, &text)?;
     }
     writeln!(out)?;
     print_costs(out, it)?;
@@ -319,7 +416,7 @@ fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
     let digits = decimals(it.actions.iter().map(most));
     let mut order: Vec<&Priced> = it.actions.iter().collect();
     order.sort_by(|a, b| most(a).total_cmp(&most(b)));
-    let within = it.confidence.map_or("interval".to_owned(), |c| format!("with {} confidence", percent(c)));
+    let within = it.confidence.map_or("interval".to_owned(), |c| format!("with {} confidence", level(c)));
     let mut grid = Grid::new().text("action").number("cost").number(within).text("");
     for priced in order {
         let taken = if priced.action == it.action {
@@ -347,18 +444,29 @@ fn cost(priced: &Priced, digits: usize) -> String {
     }
 }
 
+fn reason_in_words(reason: &str) -> &'static str {
+    match reason {
+        "easy" => "the model is good enough",
+        "hard" => "an oracle would help",
+        "ambiguous" => "nobody can know: the labels themselves disagree",
+        "degraded" => "a cap forced the next-best action",
+        _ => "there is too little support to say more",
+    }
+}
+
 /// What decides, how surely, and what would change it.
 fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
     let mut said = Vec::new();
     if let (Some(irreducible), Some(reducible)) = (it.irreducible, it.reducible) {
         said.push(format!(
-            "Predicting loses {} {}: {} of it nobody can avoid, {} an oracle that knows the labels' distribution would save.",
+            "Predicting loses {} {}: {} is irreducible, and {} would be saved by an oracle that knows the distribution of the labels.",
             short(it.total),
             it.unit,
             short(irreducible),
             short(reducible)
         ));
     }
+    said.push(format!("Reason: {}, {}.", it.reason, reason_in_words(it.reason)));
     match (&it.runner_up, it.margin) {
         (Some(next), Some(margin)) => {
             let action = style::action_named(&it.action);
@@ -367,12 +475,15 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
             said.push(format!("{action}{}{action:#} beats {next} {by} {}.", it.action, short(margin)));
         }
         _ if it.action == "undetermined" => {
-            said.push("One label an item bounds the costs only, and the bounds overlap: no action is the best.".into());
+            said.push(
+                "One label per item only bounds the costs, and the bounds overlap: no action is known to be the best."
+                    .into(),
+            );
         }
         _ => {}
     }
     if let Some(part) = it.lots {
-        said.push(format!("The limit on routing leaves it to a lot: {} of such queries are routed.", percent(part)));
+        said.push(format!("The limit on routing draws lots here: {} of such queries are routed.", percent(part)));
     }
     for Change { price_of, now, at, to } in &it.flips {
         let whose = price_of.strip_prefix("route:").map_or_else(|| "abstaining".to_owned(), str::to_owned);
@@ -380,10 +491,10 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
             format!(
                 "It does so until the price of {whose} rises above {} (now {}); then {to}.",
                 short(*at),
-                short(*now)
+                plain(*now)
             )
         } else {
-            format!("It would be {to} if the price of {whose} fell below {} (now {}).", short(*at), short(*now))
+            format!("It would be {to} if the price of {whose} fell below {} (now {}).", short(*at), plain(*now))
         });
     }
     match policy.task().limit().zip(policy.surcharge()) {
@@ -397,9 +508,9 @@ fn sentences(it: &Explanation, policy: &Policy) -> Vec<String> {
         )),
         _ => {}
     }
-    let (Some(confidence), Some(is_certain)) = (it.confidence.map(percent), it.certain) else {
+    let (Some(confidence), Some(is_certain)) = (it.confidence.map(level), it.certain) else {
         let found = if it.trees.is_some() { "trees were grown" } else { "cells were found" };
-        said.push(format!("How sure that is cannot be said: a forest's {found} with the labels of these rows."));
+        said.push(format!("A forest has no certificate: its {found} with the labels of these rows."));
         return said;
     };
     let (word, style) = certain(is_certain);

@@ -6,6 +6,7 @@
 mod args;
 mod calibrate;
 mod certified;
+mod compare;
 mod decide;
 mod demo;
 mod diagnose;
@@ -21,12 +22,15 @@ mod progress;
 mod render;
 mod reproduce;
 mod show;
+mod suggest;
+mod tables;
+mod task;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, TaskCommand};
 
 fn main() -> ExitCode {
     interrupt::install();
@@ -45,7 +49,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Decide(args) => decide::run(&args),
         Command::Plan(args) => planning::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
+        Command::Task(TaskCommand::Check(args)) => task::check(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions { shell } => {

@@ -1,6 +1,7 @@
 //! `pointsman merge`: parts of a calibration become a router.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
 use anyhow::bail;
 use pointsman::Router;
@@ -13,9 +14,11 @@ use crate::plan::{self, shell_quoted};
 use crate::render::number::counted;
 use crate::render::style::{BOLD, GOOD};
 use crate::render::{self, next_step};
+use crate::tables;
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin(args.parts.iter().map(Some))?;
+    let parts = tables::expanded(&args.parts)?;
+    plan::one_from_stdin(parts.iter().map(Some))?;
     let to_stdout = plan::is_stream(&args.output);
     if to_stdout && io::stdout().is_terminal() {
         bail!("a router is not text: give a path instead of -, or redirect standard output");
@@ -23,8 +26,8 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
     if to_stdout && args.json {
         bail!("--json and -o - both write to standard output: give the router a path");
     }
-    plan::refuse_to_overwrite(&args.output, &args.parts.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
-    let router = merged(args)?;
+    plan::refuse_to_overwrite(&args.output, &parts.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
+    let router = merged(&parts)?;
     {
         let writing = Writing::start();
         pointsman_table::save_router(&args.output, &router)?;
@@ -34,7 +37,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
     if args.json {
         return json::print(&Summary::new(router.rows(), &router, &learned, None));
     }
-    let print = |out: &mut dyn Write| print(out, args, &router, &learned);
+    let print = |out: &mut dyn Write| print(out, args, parts.len(), &router, &learned);
     match (render::is_quiet(), to_stdout) {
         (true, _) => Ok(()),
         (false, true) => Ok(print(&mut anstream::stderr().lock())?),
@@ -43,8 +46,8 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
 }
 
 /// The router of all parts together.
-fn merged(args: &MergeArgs) -> anyhow::Result<Router> {
-    let (first, others) = args.parts.split_first().ok_or_else(|| anyhow::anyhow!("there are no parts to merge"))?;
+fn merged(parts: &[PathBuf]) -> anyhow::Result<Router> {
+    let (first, others) = parts.split_first().ok_or_else(|| anyhow::anyhow!("there are no parts to merge"))?;
     let mut whole = pointsman_table::load_partial(first)?;
     for path in others {
         let part = pointsman_table::load_partial(path)?;
@@ -53,9 +56,15 @@ fn merged(args: &MergeArgs) -> anyhow::Result<Router> {
     Ok(whole.finish()?)
 }
 
-fn print(mut out: &mut dyn Write, args: &MergeArgs, router: &Router, learned: &Learned) -> io::Result<()> {
+fn print(
+    mut out: &mut dyn Write,
+    args: &MergeArgs,
+    parts: usize,
+    router: &Router,
+    learned: &Learned,
+) -> io::Result<()> {
     let path = shell_quoted(&args.output);
-    let parts = counted(args.parts.len(), "part", "parts");
+    let parts = counted(parts, "part", "parts");
     let rows = counted(router.rows().rows(), "row", "rows");
     writeln!(out, "{GOOD}merged{GOOD:#} {BOLD}{path}{BOLD:#} from {parts}, {rows}")?;
     describe(&mut out, router, learned)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use pointsman::{
     Caps, CellId, Certificate, Limit, Loss, Mismatch, Named, Oracle, Policy, Promise, Replay, Router, Stopping, Table,
-    Task, Together, Traffic, TrafficShift, Unanimity, Votes,
+    Task, Together, Traffic, TrafficShift, Unanimity, Votes, action_name,
 };
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
@@ -20,12 +20,17 @@ use crate::render::number::{count, counted, decimals, fixed, percent, plain, sho
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
     match args.task.as_slice() {
         [] => overridden(&Task::new(Loss::brier()), args),
-        [path] => overridden(&pointsman_table::read_task(path)?, args),
+        [path] => task_of_file(path, args),
         several => bail!(
-            "--task is given {} times: one task is decided at a time; show --confidence takes several, to certify them all at once",
+            "--task is given {} times: one task is decided at a time; compare takes several, and so does show --confidence, to certify them all at once",
             several.len()
         ),
     }
+}
+
+/// The task of a file, with everything that flags say in place of its own.
+pub(crate) fn task_of_file(path: &Path, args: &TaskArgs) -> anyhow::Result<Task> {
+    overridden(&pointsman_table::read_task(path)?, args)
 }
 
 /// A task with everything that flags say in place of its own. A route of the same name gets the flag's price and, if the flag says one,
@@ -79,10 +84,8 @@ pub(crate) fn tasks(args: &TaskArgs) -> anyhow::Result<Vec<(Task, String)>> {
     if args.task.len() < 2 {
         return Ok(if args.is_given() { vec![(task(args)?, task_flags(args))] } else { Vec::new() });
     }
-    let read = |path: &PathBuf| {
-        let task = overridden(&pointsman_table::read_task(path)?, args)?;
-        Ok((task, format!(" --task {}{}", shell_quoted(path), own_flags(args))))
-    };
+    let read =
+        |path: &PathBuf| Ok((task_of_file(path, args)?, format!(" --task {}{}", shell_quoted(path), own_flags(args))));
     args.task.iter().map(read).collect()
 }
 
@@ -94,12 +97,20 @@ pub(crate) fn promise_in_words(policy: &Policy) -> Option<String> {
 /// The expected cost of a policy and of each action taken always, in a sentence.
 pub(crate) fn expected_cost_in_words(promise: &Promise, unit: &str) -> String {
     let always: Vec<String> =
-        promise.always.iter().map(|(name, &cost)| format!("always {name} {}", short(cost))).collect();
+        promise.always.iter().map(|(name, &cost)| format!("always {} {}", action_name(name), short(cost))).collect();
     format!(
-        "Expected cost per query, by rows left out: {} {unit}; {}",
+        "Expected cost per query, estimated on rows left out: {} {unit}{}; {}",
         with_error(promise.cost, promise.standard_error),
+        open_in_words(promise.cost, promise.identified),
         always.join(", ")
     )
+}
+
+/// What labels leave open around an estimate, in brackets; nothing if that does not show in its digits.
+fn open_in_words(value: f64, identified: Option<[f64; 2]>) -> String {
+    let digits = decimals([value]);
+    let ends = identified.map(|ends| ends.map(|end| fixed(end, digits))).filter(|[low, high]| low != high);
+    ends.map_or(String::new(), |[low, high]| format!(" (so few labels per item leave {low} to {high} open)"))
 }
 
 /// A number and its standard error, if it has one.
@@ -138,8 +149,8 @@ pub(crate) fn limit_in_words(policy: &Policy) -> Option<String> {
     };
     let error = Some(found.share_standard_error).filter(|error| error.is_finite() && *error > 0.0);
     let share = percent(found.share) + &error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
-    let loss = with_error(found.loss, found.loss_standard_error);
-    // Where one label an item bounds the losses only, their dearer ends were counted.
+    let loss = with_error(found.loss, found.loss_standard_error) + &open_in_words(found.loss, found.loss_identified);
+    // Where one label per item only bounds the losses, their upper ends were counted.
     let mut cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
     let loss = match cells.all(|decision| decision.is_known()) {
         true => loss,
@@ -174,25 +185,34 @@ pub(crate) fn traffic_in_words(traffic: &TrafficShift) -> Option<String> {
 
 /// Says so if a limit on routing routes another share than it promised by more than chance explains.
 pub(crate) fn warn_if_limit_is_missed(policy: &Policy, traffic: &Traffic, shares: &Named<f64>) {
-    let Some((limit, found)) = policy.task().limit().zip(policy.surcharge()) else { return };
+    limit_missed_in_words(policy, traffic, shares).iter().for_each(render::warn);
+}
+
+/// The same in a sentence; nothing if the limit is kept.
+pub(crate) fn limit_missed_in_words(policy: &Policy, traffic: &Traffic, shares: &Named<f64>) -> Option<String> {
+    let (limit, found) = policy.task().limit().zip(policy.surcharge())?;
     let routed = shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
     if !traffic.departs_from(found.share, routed) {
-        return;
+        return None;
     }
     let what = if matches!(limit, Limit::Budget(_)) { "budget" } else { "target loss" };
-    render::warn(format!(
+    Some(format!(
         "{} of these rows are routed, not the {} that the {what} comes to on traffic like the calibration rows: it is a price found on \
          those, and these differ; decide --cap NAME=N is a hard limit",
         percent(routed),
         percent(found.share)
-    ));
+    ))
 }
 
 /// Says so if the task leaves no choice.
 pub(crate) fn warn_if_no_choice(task: &Task) {
-    if task.routes().is_empty() && task.abstain_price().is_none() {
-        render::warn("no --route and no --abstain: the only action is to predict");
-    }
+    no_choice_in_words(task).iter().for_each(render::warn);
+}
+
+/// The same in a sentence; nothing if there is a choice.
+pub(crate) fn no_choice_in_words(task: &Task) -> Option<String> {
+    let none = task.routes().is_empty() && task.abstain_price().is_none();
+    none.then(|| "no --route and no --abstain: the only action is to predict".to_owned())
 }
 
 /// How many rows' probabilities were divided by a sum that is not one, beyond rounding.
@@ -204,12 +224,13 @@ pub(crate) fn divided_rows(table: &Table) -> usize {
 
 /// Says so if there are any.
 pub(crate) fn warn_if_divided(rows: usize) {
-    if rows > 0 {
-        render::warn(format!(
-            "the probabilities of {} do not sum to one and were divided by their sum",
-            counted(rows, "row", "rows")
-        ));
-    }
+    divided_in_words(rows).iter().for_each(render::warn);
+}
+
+/// The same in a sentence; nothing if there are none.
+pub(crate) fn divided_in_words(rows: usize) -> Option<String> {
+    let many = counted(rows, "row", "rows");
+    (rows > 0).then(|| format!("the probabilities of {many} do not sum to one and were divided by their sum"))
 }
 
 /// The task's flags as one would type them, for the next step's command line.
@@ -258,6 +279,8 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
         annotations: votes.and_then(|votes| votes.annotations.clone()),
         first_labels: votes.and_then(|votes| votes.first_labels),
         without: votes.map(|votes| votes.without.clone()).unwrap_or_default(),
+        strict: votes.is_some_and(|votes| votes.strict),
+        normalize: args.normalize,
         need,
         ..ReadOptions::default()
     }
@@ -267,17 +290,6 @@ pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Ne
 pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<Frame> {
     let _spinner = Progress::spinner(format!("reading {}", path.display()));
     Ok(pointsman_table::read_frame(path, options)?)
-}
-
-/// Says so if annotations took the place of votes in the table, or rows were left out with their annotators.
-pub(crate) fn warn_if_votes_are_ignored(frame: &Frame) {
-    if frame.ignored_votes {
-        render::warn("the table has votes or labels of its own, which --annotations takes the place of");
-    }
-    if frame.rows_without_labels > 0 {
-        let rows = counted(frame.rows_without_labels, "row has", "rows have");
-        render::warn(format!("{rows} no labels of other annotators than those left out, and were dropped"));
-    }
 }
 
 /// Says so if the classes of votes and probabilities seem to be matched wrongly.
@@ -297,33 +309,40 @@ pub(crate) fn warn_if_matched_wrongly(table: &Table) -> anyhow::Result<()> {
 
 /// Says so if rows have fewer labels than were asked for, or if their number depends on what they say.
 pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<()> {
+    labels_in_words(table, votes)?.iter().for_each(render::warn);
+    Ok(())
+}
+
+/// The same, a sentence each.
+pub(crate) fn labels_in_words(table: &Table, votes: &VotesArgs) -> anyhow::Result<Vec<String>> {
+    let mut told = Vec::new();
     let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
     if let Some(first) = votes.first_labels.filter(|_| table.has_votes()) {
         let first = u64::from(first.get());
         let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
         if fewer > 0 {
-            render::warn(format!(
-                "{} fewer than {first} labels and {} all: only as many as every row has are free of a stopping rule",
+            told.push(format!(
+                "{} fewer than {first} labels and {} all: only as many labels as every row has are free of a stopping rule",
                 counted(fewer, "row has", "rows have"),
                 if fewer == 1 { "keeps" } else { "keep" }
             ));
         }
     }
     if let Some(found) = Unanimity::of(table)? {
-        render::warn(format!(
+        told.push(format!(
             "the labels of every row agree, though {} of {} rows contradict the others of like prediction: either nothing is ambiguous \
              here, or each label was copied; copies hide all noise, so count each independent label once",
             count(found.contradicting),
             count(found.rows)
         ));
     }
-    let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(()) };
+    let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(told) };
     let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
     let why = match stopping.stopped_at {
         Some(k) => format!("every row with {k} labels is unanimous: labelling went on until annotators agreed"),
         None => "k depends on the labels, or harder items were given more labels on purpose".to_owned(),
     };
-    render::warn(format!(
+    told.push(format!(
         "rows carry {fewest} to {most} labels, and among rows of like confidence more labels go with {} disagreement (two labels \
          of a row differ in {} of cases where labels are few, in {} where they are many): {why}; if they depend on the labels, \
          every estimate is biased: keep the first labels only (--first-labels, with --annotations or lists of labels)",
@@ -331,7 +350,7 @@ pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Res
         percent(few),
         percent(many)
     ));
-    Ok(())
+    Ok(told)
 }
 
 /// Loads a router.
@@ -354,6 +373,8 @@ pub(crate) enum Output {
     Preview,
     /// A table, to a file or standard output (`-`).
     Table(PathBuf, Format),
+    /// Nowhere: only a summary is wanted.
+    None,
 }
 
 impl Output {

@@ -11,10 +11,14 @@ use crate::args::PlanArgs;
 use crate::json;
 use crate::plan;
 use crate::progress::Progress;
-use crate::render::number::{count, counted, decimals, fixed, maybe, percent, short};
-use crate::render::paragraph;
+use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
+use crate::render::{self, entry, paragraph};
+use crate::tables;
+
+/// Cells that advice names.
+const FIRST_CELLS: usize = 3;
 
 /// The plan as scripts read it.
 #[derive(Debug, Serialize)]
@@ -28,6 +32,12 @@ struct Report {
     /// The labels that are expected to save more than they cost; only with a price and traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     purchase: Option<Bought>,
+    /// The cells to begin with, if any can be settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begin_with: Option<First>,
+    /// The items to label, with --items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items>,
     /// The undetermined cells, best first.
     cells: Vec<Open>,
 }
@@ -42,6 +52,22 @@ struct Bought {
     saving: f64,
 }
 
+/// The first cells to settle, what that takes, and what it is worth per thousand queries.
+#[derive(Debug, Serialize)]
+struct First {
+    cells: Vec<u32>,
+    labels: usize,
+    worth: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Items {
+    items: usize,
+    labels: usize,
+    /// Where they were written, if they were.
+    output: Option<String>,
+}
+
 #[derive(Debug, Serialize)]
 struct Open {
     cell: u32,
@@ -51,7 +77,7 @@ struct Open {
     action: String,
     rival: String,
     margin: Option<f64>,
-    /// What the action may cost a thousand queries more than the best.
+    /// What the action may cost per thousand queries more than the best.
     at_stake: f64,
     /// What the labels asked for are expected to save per thousand queries.
     worth: f64,
@@ -97,9 +123,9 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
         None => None,
     };
     if args.json {
-        return json::print(&report(&router, &found, unit, args));
+        return json::print(&report(&router, &found, unit, args, listed));
     }
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     print(&mut out, &router, &found, unit, args)?;
     if let Some((items, labels)) = listed {
         let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", path.display()));
@@ -118,6 +144,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
 fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) -> anyhow::Result<(usize, usize)> {
     let frame = plan::read_frame(path, &plan::read_options(&args.reading, None, Need::Any))?;
     plan::check_classes(router, frame.table.classes(), path)?;
+    tables::warn_about_reading(&frame);
     let bought = purchase(found, args);
     let wanted = |cell: &CellPlan| bought.as_ref().is_none_or(|bought| bought.cells.contains(&cell.cell));
     let items = found.items(router, &frame.table, wanted).map_err(|error| plan::of_rows(error, &frame))?;
@@ -149,7 +176,14 @@ fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
     args.label_price.zip(args.traffic).map(|(price, traffic)| found.purchase(price, traffic))
 }
 
-fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs) -> Report {
+fn report(
+    router: &Router,
+    found: &Plan,
+    unit: &'static str,
+    args: &PlanArgs,
+    listed: Option<(usize, usize)>,
+) -> Report {
+    let (first, labels, worth) = found.begin_with(FIRST_CELLS);
     let open = |plan: &CellPlan| Open {
         cell: plan.cell.0,
         name: router.cells().name(plan.cell, router.classes()),
@@ -187,12 +221,22 @@ fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs) ->
                 saving: bought.saving,
             },
         ),
+        begin_with: (!first.is_empty()).then(|| First {
+            cells: first.iter().map(|cell| cell.0).collect(),
+            labels,
+            worth,
+        }),
+        items: listed.map(|(items, labels)| Items {
+            items,
+            labels,
+            output: args.output.as_ref().map(|path| path.display().to_string()),
+        }),
         cells: found.cells.iter().map(open).collect(),
     }
 }
 
 fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: &PlanArgs) -> io::Result<()> {
-    let confidence = percent(found.certificate.confidence());
+    let confidence = level(found.certificate.confidence());
     if let Some(promise) = &found.promise {
         paragraph(&mut *out, 0, &plan::expected_cost_in_words(promise, unit))?;
         writeln!(out)?;
@@ -206,18 +250,19 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
             ),
         );
     }
-    writeln!(
-        out,
-        "{BOLD}{}{BOLD:#} undetermined with {confidence} confidence: {} of traffic like the calibration rows\n",
+    let text = format!(
+        "{BOLD}{}{BOLD:#} undetermined with {confidence} confidence: {} of traffic like the calibration rows",
         counted(found.cells.len(), "cell is", "cells are"),
         percent(found.open()),
-    )?;
+    );
+    paragraph(&mut *out, 0, &text)?;
+    writeln!(out)?;
     let digits = |value: fn(&CellPlan) -> f64| decimals(found.cells.iter().map(value)).min(4);
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
-    let mut grid = Grid::new().number("cell").text("what lies in it").number("share").text("action").text("or");
+    let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("or");
     grid = grid.numbers(["margin", "worth", "at stake"]);
-    grid = grid.numbers(["labels an item", "or items"]).number("labels");
+    grid = grid.numbers(["labels per item", "or items"]).number("labels");
     for plan in &found.cells {
         let about = |more: Option<usize>| more.map_or("–".to_owned(), |more| format!("+{}", count(more)));
         grid.row([
@@ -236,15 +281,20 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     }
     grid.write(&mut *out)?;
     writeln!(out)?;
-    let mut line = |name: &str, text: &str| writeln!(out, "  {DIM}{name:<14} {text}{DIM:#}");
+    const TEXT_FROM: usize = 19;
+    let mut line =
+        |name: &str, text: &str| entry(&mut *out, TEXT_FROM, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
     line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
-    line("at stake", "what its action may cost a thousand queries more than the best, at worst")?;
-    line("labels an item", "about how many more on each of its items settle it in three of four cases")?;
-    line("or items", "about how many more items of the cell, with as many labels as now")?;
-    line("labels", "in all, by the cheaper of the two")?;
+    line(
+        "at stake",
+        &format!("what its action may cost per thousand queries more than the best, at worst, in {unit}"),
+    )?;
+    line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
+    line("or items", "about how many more items of the cell, with as many labels per item as now")?;
+    line("labels", "labels in all, by the cheaper of the two ways")?;
     if found.cells.iter().any(|plan| plan.labels.is_none()) {
         let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
-        line("out of reach", &format!("not within {labels} labels an item or {times} times the items"))?;
+        line("out of reach", &format!("not within {labels} labels per item or {times} times the items"))?;
     }
     writeln!(out)?;
     paragraph(out, 2, &advice(found, unit, args))
@@ -252,9 +302,9 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
 
 /// What to buy, in a sentence or two.
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
-    let (first, labels, worth) = found.begin_with(3);
+    let (first, labels, worth) = found.begin_with(FIRST_CELLS);
     if first.is_empty() {
-        return "No cell can be settled within reason: not worth it.".to_owned();
+        return "No cell can be made certain within reason: not worth it.".to_owned();
     }
     let listed = |cells: &[pointsman::CellId]| {
         let which: Vec<String> = cells.iter().map(ToString::to_string).collect();

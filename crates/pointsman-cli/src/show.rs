@@ -15,7 +15,7 @@ use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, percent};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
-use crate::render::{self, next_step, paragraph};
+use crate::render::{self, entry, next_step, paragraph};
 
 /// A router and, if a task was given, a policy, as scripts read them.
 #[derive(Debug, Serialize)]
@@ -32,6 +32,9 @@ struct Report {
     /// What a limit on routing comes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     surcharge: Option<Surcharge>,
+    /// Which share of traffic like the calibration rows each action gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<Named<f64>>,
     /// What new queries are expected to cost; null if labels give only bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     promise: Option<Option<pointsman::Promise>>,
@@ -68,10 +71,12 @@ struct Priced {
     otherwise: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lots: Option<f64>,
+    /// Why the action is taken, in one word.
+    reason: Option<&'static str>,
     /// What the labels identify of the irreducible loss, however many rows there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     irreducible_identified: Option<[f64; 2]>,
-    /// Bounds where one label an item leaves only those.
+    /// Bounds, where one label per item gives no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     irreducible_bounds: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +123,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
             _ => json::print(&reported(0, policies.first())),
         };
     }
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     if policies.is_empty() {
         print_router(&mut out, args, &router, &order(&router, None, args.sort))?;
     }
@@ -201,6 +206,7 @@ fn report(router: &Router, policy: Option<&Policy>, certified: Option<&Certified
         task: policy.map(Policy::task_summary),
         unit: policy.map(|policy| policy.task().loss().unit()),
         surcharge: policy.and_then(Policy::surcharge),
+        shares: policy.map(Policy::shares),
         promise: policy.map(Policy::promise),
         certified: certified.map(Certified::promise),
         cells: order.iter().map(cell).collect(),
@@ -223,6 +229,7 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
         otherwise: decision.and_then(Decision::otherwise).map(|action| action.to_string()),
         lots: decision.and_then(Decision::lots),
+        reason: decision.map(|decision| decision.reason().name()),
         irreducible_identified: None,
         irreducible_bounds: bounded.map(bounds),
         reducible_bounds: bounded.map(|decision| decision.estimate().reducible_bounds()),
@@ -239,13 +246,14 @@ fn identified(router: &Router, policy: &Policy) -> Vec<Option<[f64; 2]>> {
 
 fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Router, order: &[CellId]) -> io::Result<()> {
     let path = shell_quoted(&args.router);
-    writeln!(out, "{BOLD}{path}{BOLD:#}: a router of {}", counted(router.rows().rows(), "row", "rows"))?;
+    let rows = counted(router.rows().rows(), "calibration row", "calibration rows");
+    paragraph(&mut *out, 0, &format!("{BOLD}{path}{BOLD:#}: a router of {rows}"))?;
     describe(out, router, &Learned::of(router))?;
     writeln!(out)?;
     // With many classes only the largest shares fit on a line.
     const WIDE: usize = 6;
     let classes = router.classes();
-    let mut grid = Grid::new().number("cell").text("what lies in it").number("rows").text("support");
+    let mut grid = Grid::new().number("cell").text("name").number("rows").text("support");
     grid = if classes.len() <= WIDE {
         grid.numbers(classes.iter().map(|class| format!("mean {class}")))
     } else {
@@ -299,7 +307,7 @@ fn print_policy(
     let known = |cell: &CellId| policy.cell(*cell).is_some_and(|decision| decision.estimate().is_known());
     let open = |cell: &CellId| identified.get(cell.index()).copied().flatten().filter(|ends| worth_showing(*ends));
     let any_open = order.iter().any(|cell| known(cell) && open(cell).is_some());
-    let mut grid = Grid::new().number("cell").text("what lies in it").number("rows").text("support");
+    let mut grid = Grid::new().number("cell").text("name").number("rows").text("support");
     grid = grid.numbers(["irreducible"]).numbers(any_open.then_some("identified")).numbers(["reducible"]);
     grid = grid.numbers(&names).text("action").number("margin");
     for (&cell, decision) in order.iter().zip(&decisions) {
@@ -340,13 +348,14 @@ fn print_policy(
 /// Whose costs follow, and in what unit.
 pub(crate) fn print_title(out: &mut impl Write, path: &str, router: &Router, policy: &Policy) -> io::Result<()> {
     let loss = policy.task().loss();
-    writeln!(
-        out,
-        "{BOLD}{path}{BOLD:#}: {} in {}, costs in {} a query ({loss})\n",
+    let title = format!(
+        "{BOLD}{path}{BOLD:#}: {} in {}, costs in {} per query ({loss})",
         counted(router.rows().rows(), "row", "rows"),
         counted(router.cells().count(), "cell", "cells"),
         loss.unit(),
-    )?;
+    );
+    paragraph(&mut *out, 0, &title)?;
+    writeln!(out)?;
     render::matrix::write(out, &policy.task_summary(), router.classes())
 }
 
@@ -371,34 +380,32 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
 }
 
 fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], identified: bool) -> io::Result<()> {
-    let mut line = |name: &str, text: &str| {
-        let text = format!("{DIM}{name:<11} {text}{DIM:#}");
-        // One line each, where there is room for it.
-        if render::columns().is_none() { writeln!(out, "  {text}") } else { paragraph(&mut *out, 2, &text) }
-    };
-    line("irreducible", "what even a perfect oracle would lose: the labels themselves disagree")?;
+    const TEXT_FROM: usize = 15;
+    let mut line =
+        |name: &str, text: &str| entry(&mut *out, TEXT_FROM, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
+    line("irreducible", "what even a perfect oracle would lose, because the labels themselves disagree")?;
     if identified {
         line(
             "identified",
-            "what so many labels per item can tell of the irreducible loss, however many rows there are",
+            "the range of irreducible losses that so many labels per item allow, however many rows there are",
         )?;
     }
-    line("reducible", "what an oracle would save: the cheap model's own error")?;
+    line("reducible", "what an oracle would save: the error of the weak model itself")?;
     let asked = if policy.task().routes().iter().all(|route| *route.oracle() == Oracle::Bayes) {
         "a route costs irreducible + its price"
     } else {
-        "a route costs what its oracle loses + its price"
+        "a route costs the loss of its oracle + its price"
     };
     line("predict", &format!("irreducible + reducible (shown as 0 if noise made it negative); {asked}"))?;
     line("margin", "by how much the action beats the next best")?;
     if let [Factor::Forest { .. }] = factors {
-        line("forest", "a cell as a whole is shown; each query is decided by costs of its own")?;
+        line("forest", "each row shows a cell as a whole; each query is decided by its own costs")?;
     }
     if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
     {
         line(
             "low…high",
-            "one label an item: only bounds are known; a second label on some items would separate the two",
+            "with one label per item only bounds are known; a second label on some items would separate the two losses",
         )?;
     }
     Ok(())

@@ -36,6 +36,43 @@ impl Random {
         (((1.0 - self.uniform()) * n as f64) as usize).min(n.saturating_sub(1))
     }
 
+    /// The Gamma distribution of scale one, by Marsaglia and Tsang.
+    pub(crate) fn gamma(&mut self, shape: f64) -> f64 {
+        if shape < 1.0 {
+            return self.gamma(shape + 1.0) * (1.0 - self.uniform()).powf(1.0 / shape);
+        }
+        let d = shape - 1.0 / 3.0;
+        loop {
+            let x = self.normal();
+            let v = (1.0 + x / (9.0 * d).sqrt()).powi(3);
+            if v > 0.0 && (1.0 - self.uniform()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+                return d * v;
+            }
+        }
+    }
+
+    /// A point of the simplex, by the Dirichlet distribution.
+    pub(crate) fn dirichlet(&mut self, parameters: impl IntoIterator<Item = f64>) -> Vec<f64> {
+        let mut p: Vec<f64> = parameters.into_iter().map(|a| self.gamma(a).max(1e-300)).collect();
+        let sum: f64 = p.iter().sum();
+        p.iter_mut().for_each(|x| *x /= sum);
+        p
+    }
+
+    /// Counts of `k` labels drawn from `p`.
+    pub(crate) fn votes(&mut self, p: &[f64], k: usize) -> Vec<u32> {
+        let mut counts = vec![0; p.len()];
+        for _ in 0..k {
+            let (u, mut sum) = (self.uniform(), 0.0);
+            let class = p.iter().position(|x| {
+                sum += x;
+                u <= sum
+            });
+            counts[class.unwrap_or(p.len() - 1)] += 1;
+        }
+        counts
+    }
+
     /// Puts the items in random order.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {

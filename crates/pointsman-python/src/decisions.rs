@@ -20,7 +20,7 @@ pub(crate) struct Chunk {
     pub(crate) answers: Vec<[u32; 2]>,
 }
 
-/// Many decisions: four bytes a row until more is asked for.
+/// Many decisions: four bytes per row until more is asked for.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Decisions {
     pub(crate) policy: Arc<pointsman::Policy>,
@@ -90,6 +90,16 @@ impl Decisions {
         PyArray1::from_vec(py, self.each(py, |d| d.support() as u8))
     }
 
+    /// By the order of [`pointsman::Reason::ALL`].
+    fn reasons<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.reason() as u8))
+    }
+
+    /// The number of the action that comes next; -1 where there is none.
+    fn next_best<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i16>> {
+        PyArray1::from_vec(py, self.each(py, |d| d.next_best_code().map_or(-1, |code| code as i16)))
+    }
+
     fn irreducible<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_vec(py, self.each(py, |d| d.irreducible().unwrap_or(f64::NAN)))
     }
@@ -106,7 +116,7 @@ impl Decisions {
         PyArray1::from_vec(py, self.each(py, |d| d.margin()))
     }
 
-    /// One row a query, one column an action.
+    /// One row per query, one column per action.
     fn costs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let actions = self.policy.task().action_names().len();
         let values = py.detach(|| {

@@ -34,7 +34,7 @@ mod _native {
     #[pymodule_export]
     use crate::read::read;
     #[pymodule_export]
-    use crate::report::{Diagnosis, Report, diagnose};
+    use crate::report::{Diagnosis, Report, compare, diagnose};
     #[pymodule_export]
     use crate::router::Router;
     #[pymodule_export]

@@ -200,6 +200,7 @@ impl Policy {
         ] {
             surcharge.set_item(name, value)?;
         }
+        surcharge.set_item("loss_identified", found.loss_identified)?;
         Ok(Some(surcharge))
     }
 
@@ -215,12 +216,14 @@ impl Policy {
         ] {
             found.set_item(name, value)?;
         }
+        found.set_item("identified", promise.identified)?;
+        found.set_item("loss_identified", promise.loss_identified)?;
         found.set_item("shares", named(py, &promise.shares)?)?;
         found.set_item("always", named(py, &promise.always)?)?;
         Ok(Some(found))
     }
 
-    /// Every cell: what lies in it, its rows, its losses, costs and action. What is not known is `None`.
+    /// Every cell: its name, rows, losses, costs and action. What is not known is `None`.
     fn cells<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let one = |cell: u32| {
             let (cell, found) = (CellId(cell), PyDict::new(py));

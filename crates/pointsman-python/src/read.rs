@@ -4,19 +4,19 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use pointsman_table::{Columns, Filter, Frame, Need, ReadOptions};
+use pointsman_table::{Columns, Filter, Frame, Ids, Joined, Need, ReadOptions, RepeatedIds, Sums};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{Refusal, failed, refused};
 
-/// Reads a table, with labels from a long table if one is given, and only the rows that pass all filters.
+/// Reads a table, in one file or several, with labels from a long table if one is given, and only the rows that pass all filters.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
-#[pyo3(signature = (path, *, annotations = None, filters = Vec::new(), columns = Vec::new(), format = None, delimiter = None, first_labels = None, without = Vec::new()))]
+#[pyo3(signature = (paths, *, annotations = None, filters = Vec::new(), columns = Vec::new(), format = None, delimiter = None, first_labels = None, without = Vec::new(), strict = false, normalize = false))]
 pub(crate) fn read<'py>(
     py: Python<'py>,
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     annotations: Option<PathBuf>,
     filters: Vec<(String, String)>,
     columns: Vec<(String, String)>,
@@ -24,6 +24,8 @@ pub(crate) fn read<'py>(
     delimiter: Option<&str>,
     first_labels: Option<i64>,
     without: Vec<String>,
+    strict: bool,
+    normalize: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let filters = filters.into_iter().map(|(column, value)| Filter::new(column, value)).collect();
     let need = if annotations.is_some() { Need::Votes } else { Need::default() };
@@ -33,7 +35,7 @@ pub(crate) fn read<'py>(
     let format = format.map(str::parse).transpose().map_err(failed)?;
     let delimiter = delimiter.map(str::parse).transpose().map_err(failed)?;
     let count = |k: i64| {
-        let reason = format!("first_labels {k}: keep at least one label an item");
+        let reason = format!("first_labels {k}: keep at least one label per item");
         u32::try_from(k).ok().and_then(NonZeroU32::new).ok_or_else(|| refused(Refusal::new(reason)))
     };
     let first_labels = first_labels.map(count).transpose()?;
@@ -46,9 +48,12 @@ pub(crate) fn read<'py>(
         delimiter,
         first_labels,
         without,
+        strict,
+        normalize,
         ..ReadOptions::default()
     };
-    let frame = py.detach(|| pointsman_table::read_frame(&path, &options)).map_err(failed)?;
+    let frame = py.detach(|| pointsman_table::read_frames(&paths, &options)).map_err(failed)?;
+    let notes = notes(&frame);
     let Frame { table, ids, .. } = frame;
     let (rows, classes) = (table.rows(), table.classes().len());
     let reals = |values: Vec<f64>, width: usize| -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -75,5 +80,30 @@ pub(crate) fn read<'py>(
     }
     found.set_item("oracles", oracles)?;
     found.set_item("ids", ids)?;
+    found.set_item("notes", notes)?;
     Ok(found)
+}
+
+/// What reading had to decide, in sentences.
+fn notes(frame: &Frame) -> Vec<String> {
+    let few = |ids: &Ids| ids.first.join(", ") + if ids.count > ids.first.len() { ", …" } else { "" };
+    let mut notes = Vec::new();
+    if let Some(joined) = &frame.joined {
+        let Joined { file, not_annotated, not_in_table, .. } = joined;
+        if not_annotated.count > 0 {
+            let (count, ids) = (not_annotated.count, few(not_annotated));
+            notes.push(format!("rows without an annotation in {file} were left out: {count} ({ids})"));
+        }
+        if not_in_table.count > 0 {
+            let (count, ids) = (not_in_table.count, few(not_in_table));
+            notes.push(format!("ids of {file} that are not in the table were left out: {count} ({ids})"));
+        }
+    }
+    if let Some(RepeatedIds { ids, rows, .. }) = frame.repeated_ids() {
+        notes.push(format!("ids that several rows have: {} in {rows} rows ({})", ids.count, few(&ids)));
+    }
+    if let Some(Sums { rows, least, largest, .. }) = frame.sums {
+        notes.push(format!("rows divided by the sum of their probabilities, {least} to {largest}: {rows}"));
+    }
+    notes
 }

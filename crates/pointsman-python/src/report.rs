@@ -109,6 +109,29 @@ impl Report {
     }
 }
 
+/// Compares policies on one held-out table: what `pointsman compare --json` prints.
+#[pyfunction]
+#[pyo3(signature = (policies, table, baseline = None))]
+pub(crate) fn compare(
+    py: Python<'_>,
+    policies: Vec<(String, Bound<'_, Policy>)>,
+    table: &Bound<'_, Table>,
+    baseline: Option<String>,
+) -> PyResult<String> {
+    let policies: Vec<(String, Arc<pointsman::Policy>)> =
+        policies.into_iter().map(|(name, policy)| (name, Arc::clone(&policy.get().policy))).collect();
+    let table = Arc::clone(&table.get().0);
+    let judge = move |_: &Steps| {
+        let replay = |(name, policy): (String, Arc<pointsman::Policy>)| {
+            let ordered = table.in_order_of(policy.classes())?;
+            Ok((name, policy.replay(&ordered)?))
+        };
+        let replays = policies.into_iter().map(replay).collect::<pointsman::Result<Vec<_>>>()?;
+        pointsman::compare_policies(replays.iter().map(|(name, replay)| (name.as_str(), replay)), baseline.as_deref())
+    };
+    serde_json::to_string(&work::run(py, None, judge)?.map_err(refused)?).map_err(unwritten)
+}
+
 /// A table looked at before anyone relies on it.
 #[pyclass(frozen, module = "pointsman._native")]
 pub(crate) struct Diagnosis {

@@ -43,7 +43,7 @@ impl Loss {
         let classes = classes.or_else(|| column_names(cost));
         let cost: Vec<Vec<f64>> = plain.extract().map_err(|error| {
             refused(Refusal::new(format!(
-                "cost matrix: give rows of numbers, one row an act, one column a class ({error})"
+                "cost matrix: give rows of numbers, one row per act, one column per class ({error})"
             )))
         })?;
         let acts = acts.unwrap_or_else(|| (0..cost.len()).map(|act| act.to_string()).collect());

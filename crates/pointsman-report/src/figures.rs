@@ -1,8 +1,9 @@
 //! The figures of a report, each a function from data to a picture.
 
 use crate::chart::{Area, Bars, Chart, Line, Picture, Points, colour, label, sheet};
-use crate::landscape::regions;
+use crate::landscape::{Frame, regions};
 use crate::report::{Detail, LossReport, Report};
+use crate::words::spoken;
 
 /// A figure: its file name, and how it is drawn. Without detail, or without what it shows, there is none.
 #[derive(Debug, Clone, Copy)]
@@ -29,20 +30,23 @@ const PANELS: usize = 12;
 /// Pixels of a circle's radius for a share of all traffic, and the most it gets.
 const RADIUS: f64 = 62.0;
 const LARGEST: f64 = 27.0;
+/// Pixels of the radius of a row.
+const ROW_RADIUS: f64 = 3.0;
 
 fn own(report: &Report) -> Option<(&Detail, &LossReport)> {
     let detail = report.detail.as_ref()?;
     Some((detail, detail.losses.first()?))
 }
 
-/// One page: the money line above the four pictures that explain it.
+/// One page: the headline above the four pictures that explain it.
 fn summary(report: &Report) -> Option<Picture> {
     let small = |chart: Chart| chart.size(620.0, 400.0).draw();
     let panels = [landscape(report)?, curves(report)?, sweep(report)?, actions(report)?];
     Some(sheet(
-        &report.money_line(),
+        &report.headline(),
         &format!(
-            "{} {} held-out rows; {} calibration rows in {} cells ({}).",
+            "{} {} {} held-out rows; {} calibration rows in {} cells ({}).",
+            report.money_line(),
             report.task_line(),
             report.evaluation.rows,
             report.router.rows,
@@ -58,7 +62,11 @@ fn summary(report: &Report) -> Option<Picture> {
 fn landscape(report: &Report) -> Option<Chart> {
     let (detail, loss) = own(report)?;
     let shares: Vec<f64> = detail.drawn.iter().map(|&cell| report.cells[cell as usize].share).collect();
-    let known = || loss.cells.iter().filter_map(|cell| Some((cell.irreducible?, cell.reducible?)));
+    let of_cells = || loss.cells.iter().map(|cell| cell.irreducible.zip(cell.reducible));
+    let of_rows = || loss.rows.iter().map(|row| row.irreducible.zip(row.reducible));
+    let known = || of_cells().chain(of_rows()).flatten();
+    // What is drawn: rows that have costs of their own, otherwise cells.
+    let by_row = !loss.rows.is_empty();
     let (price, decline) = (loss.grid.decision_prices[place(loss)], loss.grid.abstain_prices[loss.grid.own[1]]);
     let span = |values: &mut dyn Iterator<Item = f64>| nice(1.12 * values.fold(1e-6, f64::max));
     let width = span(&mut known().map(|cell| cell.0).chain(decline));
@@ -69,51 +77,49 @@ fn landscape(report: &Report) -> Option<Chart> {
         format!("reducible loss ({}): what an oracle saves", loss.unit),
     )
     .caption(format!(
-        "Each circle is a cell, its area the share of held-out traffic, its colour the action taken{}. High up, an oracle saves \
-         more than it costs; far to the right, people themselves disagree and any answer is dear.",
+        "{}, its colour the action taken{}. High up, an oracle saves more than it costs; far to the right, people themselves \
+         disagree and any answer is expensive.",
+        match by_row {
+            true => format!("Each dot is one of {} held-out rows", loss.rows.len()),
+            false => "Each circle is a cell, its area the share of held-out traffic".to_owned(),
+        },
         if loss.grid.bayes { "; shaded is where each action is the cheapest" } else { "" }
     ))
     .x_range(0.0, width)
     .y_range(0.0, height);
+    let radius = |i: usize| if by_row { ROW_RADIUS } else { (RADIUS * shares[i].sqrt()).clamp(2.5, LARGEST) };
+    let marks: Vec<Option<(f64, f64)>> = if by_row { of_rows().collect() } else { of_cells().collect() };
+    let letters = if by_row { &loss.grid.row_actions } else { &loss.grid.actions };
+    let letters: Vec<char> = letters[place(loss)].chars().collect();
+    chart = chart.room_for((0..marks.len()).map(radius).fold(0.0, f64::max) + 3.0);
     // An oracle that loses something else than the irreducible loss has no region in this plane.
     if loss.grid.bayes {
-        for area in regions(loss, loss.grid.own, width, height) {
-            chart = chart.area(area);
-        }
+        let frame = Frame { x: chart.x_ends((0.0, width)), y: chart.y_ends((0.0, height)) };
+        chart = regions(loss, loss.grid.own, frame).into_iter().fold(chart, Chart::area);
     }
-    let letters: Vec<char> = loss.grid.actions[place(loss)].chars().collect();
-    for action in ["predict", "route", "abstain", "?"] {
-        // The regions' names are the circles' too.
-        let name = match action {
-            "?" => "undetermined",
-            action if !loss.grid.bayes => action,
-            _ => "",
-        };
-        let mut points = Vec::new();
-        let mut radii = Vec::new();
-        for (i, cell) in loss.cells.iter().enumerate() {
-            let drawn = letters.get(i).is_some_and(|&letter| action_of(letter) == action);
-            if let (true, Some(x), Some(y)) = (drawn, cell.irreducible, cell.reducible) {
-                points.push((x, y));
-                radii.push((RADIUS * shares[i].sqrt()).clamp(2.5, LARGEST));
-            }
-        }
-        if !points.is_empty() {
-            chart = chart.points(Points::new(name, colour::action(action), points).radii(radii));
+    let routes = &report.evaluation.task.routes;
+    let mut groups = vec![('p', "predict".to_owned(), colour::action("predict"))];
+    match routes.len() {
+        0 | 1 => groups.push(('r', "route".to_owned(), colour::action("route"))),
+        n => groups.extend(routes.iter().take(10).enumerate().map(|(place, route)| {
+            let letter = char::from_digit(place as u32, 10).unwrap_or('r');
+            (letter, format!("route to {}", label(&route.name, 24)), colour::route(place, n))
+        })),
+    }
+    groups.extend([
+        ('a', "abstain".to_owned(), colour::action("abstain")),
+        ('?', "undetermined".to_owned(), colour::action("?")),
+    ]);
+    for (letter, name, colour) in groups {
+        let members: Vec<usize> =
+            (0..marks.len()).filter(|&i| letters.get(i) == Some(&letter) && marks[i].is_some()).collect();
+        if letter != '?' || !members.is_empty() {
+            let points = members.iter().filter_map(|&i| marks[i]).collect();
+            let radii = members.iter().map(|&i| radius(i)).collect();
+            chart = chart.points(Points::new(name, colour, points).radii(radii));
         }
     }
     Some(chart)
-}
-
-/// The action that a letter of the grid stands for; a digit is a route.
-fn action_of(letter: char) -> &'static str {
-    match letter {
-        'p' => "predict",
-        'a' => "abstain",
-        'r' | '0'..='9' => "route",
-        '?' => "?",
-        _ => "",
-    }
 }
 
 /// Where the task's own prices are in the lists over the grid.
@@ -150,7 +156,7 @@ fn curves(report: &Report) -> Option<Chart> {
             values.iter().enumerate().map(|(percent, &y)| (percent as f64 / 100.0, y)).collect();
         lowest = values.iter().copied().fold(lowest, f64::min);
         highest = values.iter().copied().fold(highest, f64::max);
-        let line = Line::new(name, colour::strategy(name), points);
+        let line = Line::new(spoken(name), colour::strategy(name), points);
         chart = chart.line(match name {
             "random" => line.dotted(),
             "cell-optimal" | "pointwise-optimal" => line.dashed().width(1.8),
@@ -173,14 +179,12 @@ fn losses(report: &Report) -> Option<Picture> {
     };
     for &strategy in strategies {
         let gain = |loss: &LossReport| loss.best_gain().get(strategy).copied().flatten().unwrap_or(0.0);
-        bars = bars.series(strategy, colour::strategy(strategy), detail.losses.iter().map(gain).collect());
+        bars = bars.series(spoken(strategy), colour::strategy(strategy), detail.losses.iter().map(gain).collect());
     }
     let chart = Chart::new("One router, every loss", "", "routing gain: 0 random, 1 the best possible order")
         .caption(format!(
-            "{about} Blue: this router; red: least certain prediction first, the usual rule{}{}. No bar: routing gains nothing \
-             under this loss.",
-            if strategies.len() > 2 { "; green: the best these cells allow" } else { "" },
-            if own.grid.corrected { "; all corrected for few labels" } else { "" }
+            "{about} The confidence threshold routes the least certain prediction first{}. No bar: routing gains nothing under this loss.",
+            if own.grid.corrected { "; all gains are corrected for few labels" } else { "" }
         ))
         .size(1080.0, 460.0)
         .bars(bars);
@@ -201,11 +205,11 @@ fn sweep(report: &Report) -> Option<Chart> {
     let mut chart = Chart::new(
         "Three-way decisions",
         format!("price of abstaining ({})", loss.unit),
-        format!("cost a query ({})", loss.unit),
+        format!("cost per query ({})", loss.unit),
     )
     .caption(format!(
-        "Mean held-out cost as abstaining becomes dearer, the route's price being the task's{}. The three-way router should \
-         lie on or below both two-way ones; where it is below both, all three actions earn their keep.{}",
+        "Mean held-out cost as the price of abstaining rises, the prices of routing being the task's{}. The three-way line should \
+         lie on or below both two-way lines; where it is below both, all three actions are worth having.{}",
         if grid.corrected { "; the bias of few labels is taken out" } else { "" },
         if report.evaluation.task.is_limited() { " Routing keeps to the task's limit." } else { "" }
     ))
@@ -214,7 +218,7 @@ fn sweep(report: &Report) -> Option<Chart> {
     .line(Line::new("predict / abstain", colour::PURPLE, line(&|i| at(never_route, i))).dashed());
     if !report.router.decides_by_row() {
         let best = line(&|i| Some(grid.cell_optimal[own * grid.abstain_prices.len() + i]));
-        chart = chart.line(Line::new("best action a cell", colour::GREEN, best).dotted());
+        chart = chart.line(Line::new("best action per cell", colour::GREEN, best).dotted());
     }
     if let Some(here) = grid.abstain_prices[grid.own[1]].zip(at(own, grid.own[1])) {
         chart = chart.points(Points::new("the task's price", colour::INK, vec![here]).radii(vec![6.0]));
@@ -228,17 +232,15 @@ fn actions(report: &Report) -> Option<Chart> {
     let grid = &loss.grid;
     let several = grid.routes.len() > 1;
     let named = |name: &str| if several { format!("routed to {}", label(name, 20)) } else { "routed".to_owned() };
-    let mut bands: Vec<(String, &str, f64, &[Option<f64>])> =
-        vec![("predicted".into(), "predict", 0.75, &grid.predicted)];
+    let mut bands: Vec<(String, &str, &[Option<f64>])> =
+        vec![("predicted".into(), colour::action("predict"), &grid.predicted)];
     for (place, route) in grid.routes.iter().enumerate() {
-        // Routes share a colour: the first is the darkest.
-        let opacity = 0.75 * 0.7_f64.powi(place as i32);
-        bands.push((named(&route.name), "route", opacity, &route.shares));
+        bands.push((named(&route.name), colour::route(place, grid.routes.len()), &route.shares));
     }
     if grid.routes.is_empty() {
-        bands.push(("routed".into(), "route", 0.75, &grid.routed));
+        bands.push(("routed".into(), colour::action("route"), &grid.routed));
     }
-    bands.push(("abstained".into(), "abstain", 0.75, &grid.abstained));
+    bands.push(("abstained".into(), colour::action("abstain"), &grid.abstained));
     let entries = grid.abstain_prices.iter().enumerate();
     let reached: Vec<(usize, f64)> = entries
         .filter_map(|(i, price)| Some((grid.own[0] * grid.abstain_prices.len() + i, (*price)?)))
@@ -247,26 +249,35 @@ fn actions(report: &Report) -> Option<Chart> {
     let last = reached.last().map_or(1.0, |(_, price)| *price);
     let mut chart =
         Chart::new("Action shares", format!("price of abstaining ({})", loss.unit), "share of the held-out queries")
-            .caption(
-                "How the queries are shared out as abstaining becomes dearer; the dashed line is the task's own price.",
-            )
+            .caption("Who gets the queries as the price of abstaining rises; the dashed line is the task's own price.")
             .x_range(0.0, last.max(1e-6))
             .y_range(0.0, 1.0)
             .y_percent();
     let mut below = vec![0.0; reached.len()];
-    for (name, action, opacity, shares) in bands {
+    for (name, colour, shares) in bands {
         let mut edges = Vec::new();
         for ((at, price), below) in reached.iter().zip(&mut below) {
             let above = (*below + shares[*at].unwrap_or(0.0)).min(1.0);
             edges.push((*price, *below, above));
             *below = above;
         }
-        chart = chart.area(Area::new(name, colour::action(action), edges).opacity(opacity));
+        chart = chart.area(Area::new(name, colour, edges).opacity(0.75));
     }
     if let Some(price) = grid.abstain_prices[grid.own[1]] {
         chart = chart.line(Line::new("the task's price", colour::INK, vec![(price, 0.0), (price, 1.0)]).dashed());
     }
     Some(chart)
+}
+
+/// A cell's name, in which a class written from right to left does not reverse the numbers after it.
+fn left_to_right(name: &str, classes: &[String]) -> String {
+    const LEFT_TO_RIGHT_MARK: char = '\u{200e}';
+    let is_leftward = |c: char| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}');
+    let class = classes.iter().filter(|class| name.starts_with(class.as_str())).max_by_key(|class| class.len());
+    match class.filter(|class| class.chars().any(is_leftward)) {
+        Some(class) => format!("{class}{LEFT_TO_RIGHT_MARK}{}", &name[class.len()..]),
+        None => name.to_owned(),
+    }
 }
 
 /// Stored and held-out mixtures of the busiest cells.
@@ -290,9 +301,11 @@ fn mixtures(report: &Report) -> Option<Picture> {
             points.push((1.0, 0.0));
             points
         };
-        let axis = format!("share of an item's labels: {}", label(&mixture.class, 16));
-        let mut chart =
-            Chart::new(label(name, 40), axis, "share of the items").size(360.0, 220.0).no_legend().x_range(0.0, 1.0);
+        let axis = format!("share of one item's labels: {}", label(&mixture.class, 16));
+        let mut chart = Chart::new(label(&left_to_right(name, &report.classes), 40), axis, "share of the items")
+            .size(360.0, 220.0)
+            .no_legend()
+            .x_range(0.0, 1.0);
         let both = mixture.stored.iter().chain(&mixture.held_out).flatten();
         chart = chart.y_range(0.0, nice(1.05 * both.copied().fold(0.05, f64::max))).y_percent();
         if let Some(stored) = &mixture.stored {
@@ -304,9 +317,9 @@ fn mixtures(report: &Report) -> Option<Picture> {
         chart.draw()
     };
     Some(sheet(
-        "What the cells remember, and what came: stored (blue, shaded) and held-out (red line) mixtures",
-        "For the busiest cells: how often one class is named among an item's labels. Where the line follows the shade, the \
-         router's memory of this cell holds on new data. Mass in the middle is disagreement among people, which no oracle removes; mass \
+        "Label distributions of the cells: calibration rows (sky blue, shaded) and held-out rows (vermilion line)",
+        "For the cells with the most traffic: how often one class is named among one item's labels. Where the line follows the shade, \
+         what the cell was calibrated on holds on new rows. Mass in the middle is disagreement among people, which no oracle removes; mass \
          at both ends is what an oracle resolves.",
         3,
         shown.iter().map(panel).collect(),

@@ -3,41 +3,53 @@
 use crate::chart::{Area, colour};
 use crate::report::LossReport;
 
-/// The three regions at given prices, within a box. The corners come from the report; here they are only joined.
-pub(crate) fn regions(loss: &LossReport, [route, abstain]: [usize; 2], width: f64, height: f64) -> Vec<Area> {
+/// The part of the plane that is drawn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// Horizontally: below zero there is room for circles only.
+    pub(crate) x: (f64, f64),
+    /// Vertically, the same.
+    pub(crate) y: (f64, f64),
+}
+
+/// The three regions at given prices, within a frame. The corners come from the report; here they are only joined.
+pub(crate) fn regions(loss: &LossReport, [route, abstain]: [usize; 2], frame: Frame) -> Vec<Area> {
     let grid = &loss.grid;
     let place = route * grid.abstain_prices.len() + abstain;
     let (price, decline) = (grid.decision_prices[place], grid.abstain_prices[abstain]);
     let corner = grid.corners[place];
-    let area = |name: &str, action: &str, edges: Vec<(f64, f64, f64)>| {
-        Area::new(name, colour::action(action), clip(&edges, width, height)).opacity(0.14)
+    let ((left, right), (low, high)) = (frame.x, frame.y);
+    // Circles have the regions' colours, and the legend names those.
+    let area = |action: &str, edges: Vec<(f64, f64, f64)>| {
+        Area::new("", colour::action(action), clip(&edges, frame)).opacity(0.14)
     };
     // The height below which predicting is best, and how far right it stays so.
     let top = price.unwrap_or(f64::INFINITY).min(decline.unwrap_or(f64::INFINITY)).min(1e9);
     let Some(end) = decline else {
-        let mut areas = vec![area("predict", "predict", vec![(0.0, 0.0, top), (width, 0.0, top)])];
+        let mut areas = vec![area("predict", vec![(left, low, top), (right, low, top)])];
         if price.is_some() {
-            areas.push(area("route", "route", vec![(0.0, top, height), (width, top, height)]));
+            areas.push(area("route", vec![(left, top, high), (right, top, high)]));
         }
         return areas;
     };
     let bend = corner.unwrap_or(0.0);
-    let mut areas = vec![area("predict", "predict", vec![(0.0, 0.0, top), (bend, 0.0, top), (end, 0.0, 0.0)])];
+    let mut areas = vec![area("predict", vec![(left, low, top), (bend, low, top), (end, low, 0.0)])];
     if bend > 0.0 {
-        areas.push(area("route", "route", vec![(0.0, top, height), (bend, top, height)]));
+        areas.push(area("route", vec![(left, top, high), (bend, top, high)]));
     }
     areas.push(area(
         "abstain",
-        "abstain",
-        vec![(bend, top, height), (end, 0.0, height), (end.max(width), 0.0, height)],
+        vec![(bend, top, high), (end, 0.0, high), (end, low, high), (end.max(right), low, high)],
     ));
     areas
 }
 
-/// Cuts edges (x, lower, upper) at the box; where an edge leaves it, a point is put in between.
-fn clip(edges: &[(f64, f64, f64)], width: f64, height: f64) -> Vec<(f64, f64, f64)> {
+/// Cuts edges (x, lower, upper) at the frame; where an edge leaves it, a point is put in between.
+fn clip(edges: &[(f64, f64, f64)], frame: Frame) -> Vec<(f64, f64, f64)> {
+    let (width, (bottom, height)) = (frame.x.1, frame.y);
     let mut cut = Vec::new();
-    let mut add = |(x, low, high): (f64, f64, f64)| cut.push((x, low.clamp(0.0, height), high.clamp(0.0, height)));
+    let mut add =
+        |(x, low, high): (f64, f64, f64)| cut.push((x, low.clamp(bottom, height), high.clamp(bottom, height)));
     for pair in edges.windows(2) {
         let ((x0, low0, high0), (x1, low1, high1)) = (pair[0], pair[1]);
         if x0 > width || x1 < x0 {
@@ -73,8 +85,9 @@ mod tests {
 
     #[test]
     fn edges_stay_in_the_box() {
-        let cut = clip(&[(0.0, 0.0, 2.0), (1.0, 0.0, 2.0), (3.0, 0.0, 0.0)], 2.0, 1.5);
+        let frame = Frame { x: (0.0, 2.0), y: (0.0, 1.5) };
+        let cut = clip(&[(0.0, 0.0, 2.0), (1.0, 0.0, 2.0), (3.0, 0.0, 0.0)], frame);
         assert_eq!(cut, [(0.0, 0.0, 1.5), (1.0, 0.0, 1.5), (1.5, 0.0, 1.5), (2.0, 0.0, 1.0)]);
-        assert!(clip(&[(3.0, 0.0, 1.0), (4.0, 0.0, 1.0)], 2.0, 1.0).is_empty());
+        assert!(clip(&[(3.0, 0.0, 1.0), (4.0, 0.0, 1.0)], frame).is_empty());
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! A [`Report`] is data: what `pointsman evaluate --json` prints, and with [`Report::detailed`] all that a page with
 //! sliders needs. Its schema is `docs/report.schema.json`. `FIGURES` draws it as SVG and PNG, [`html`] as one page
-//! that needs nothing else. Every number about losses and prices comes from the core: here they are looked up and drawn.
+//! that needs nothing else. A [`DiagnosisReport`] and [`diagnosis_html`] are the same for `pointsman diagnose`. Every number about losses and prices comes from the core: here they are looked up and drawn.
 
 pub mod chart;
+mod diagnosis;
 mod figures;
 mod landscape;
 mod page;
@@ -12,7 +13,9 @@ mod reliability;
 mod report;
 mod words;
 
+pub use diagnosis::{DiagnosisReport, diagnosis_html};
 pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;
-pub use report::{Detail, Inputs, LossCell, LossReport, Report, RouterSummary, SweepReport, menu};
+pub use report::{Detail, Inputs, LossCell, LossReport, LossRow, NextStep, Report, RouterSummary, SweepReport, menu};
+pub use words::spoken;

@@ -9,15 +9,21 @@
     "?": ["undetermined", "other", "u"], "-": ["empty: falls back", "other", "u"] };
   // Of several routes each has a digit, its place in the task.
   const several = data.task.routes.length > 1;
-  const action = (letter) => /[0-9]/.test(letter) ? ["route: " + short(data.task.routes[Number(letter)].name, 24), "route", "r"] : ACTION[letter];
-  const STRATEGY = { "higher-order": "predict", "total-uncertainty": "red", "cell-optimal": "green", "pointwise-optimal": "ink", random: "other" };
-  // Costs that one label an item does not tell are dashes.
+  const shade = (i) => "route" + i % 5, style = (i) => "r" + i % 5;
+  const action = (letter) => /[0-9]/.test(letter) ? ["route to " + short(data.task.routes[Number(letter)].name, 24), shade(Number(letter)), style(Number(letter))] : ACTION[letter];
+  // One thing has one name; the JSON's names are those of programs.
+  const NAME = { router: "Pointsman", "higher-order": "Pointsman", "total-uncertainty": "confidence threshold", "cell-optimal": "best action per cell",
+    "pointwise-optimal": "best possible per query", random: "random order" };
+  const STRATEGY = { "higher-order": "predict", "total-uncertainty": "vermilion", "cell-optimal": "green", "pointwise-optimal": "ink", random: "other" };
+  // Costs that one label per item does not tell are dashes.
   const untold = data.unidentified, oracleTold = !untold.some((name) => name.startsWith("always-route"));
-  // A forest decides row by row: the best its cells allow is no measure for it.
+  // A forest decides row by row: the best action per cell is no measure for it.
   const byRow = data.router.partition.startsWith("forest"), told = (name) => !byRow || name !== "cell-optimal";
   const DASH = { "cell-optimal": "8 5", "pointwise-optimal": "8 5", random: "2 5" };
   const cellOf = data.drawn.map((id) => data.cells[id]);
-  const state = { loss: 0, route: 0, abstain: 0, cell: -1, sort: "share", down: true };
+  // `moved` is the place of the route whose price alone is moved, or −1: all of them in proportion.
+  const state = { loss: 0, moved: -1, route: 0, abstain: 0, cell: -1, sort: "share", down: true, all: false };
+  const FIRST_CELLS = 12;
 
   // Words and numbers.
   const num = (x, digits) => x === null || x === undefined ? "–" : String(Number(x.toPrecision(digits || 4)));
@@ -26,6 +32,11 @@
   const pct = (x) => (100 * x).toFixed(1) + " %";
   const price = (x) => x === null ? "never" : num(x);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
+  // A class name may run from right to left; the rest of a cell's name does not.
+  function cellName(name) {
+    const own = data.classes.filter((c) => name.startsWith(c)).reduce((a, b) => a.length > b.length ? a : b, "");
+    return own ? "\u2068" + short(own, 60) + "\u2069" + name.slice(own.length) : name;
+  }
   function html(tag, attributes, ...children) {
     const node = document.createElement(tag);
     for (const key in attributes || {}) node.setAttribute(key, attributes[key]);
@@ -39,8 +50,10 @@
     return node;
   }
   const loss = () => data.losses[state.loss];
-  const at = (route, abstain) => route * loss().grid.abstain_prices.length + abstain;
-  const letters = () => loss().grid.actions[at(state.route, state.abstain)];
+  const grid = () => state.moved < 0 ? loss().grid : loss().route_grids[state.moved];
+  const at = (route, abstain) => route * grid().abstain_prices.length + abstain;
+  const letters = () => grid().actions[at(state.route, state.abstain)];
+  const atOwn = () => state.loss === 0 && at(state.route, state.abstain) === at(...grid().own);
 
   // A frame with axes; x and y map data to pixels.
   function frame(host, name, box, xLabel, yLabel, xText, yText) {
@@ -48,11 +61,11 @@
     const root = svg("svg", { viewBox: "0 0 " + W + " " + H, role: "img", "aria-label": name });
     const x = (v) => L + (v - box.x[0]) / (box.x[1] - box.x[0]) * (W - L - R);
     const y = (v) => H - B - (v - box.y[0]) / (box.y[1] - box.y[0]) * (H - T - B);
-    for (const v of ticks(box.x)) {
+    for (const v of ticks(box.x).filter((v) => v >= (box.from ?? -Infinity))) {
       root.append(svg("line", { class: "grid", x1: x(v), x2: x(v), y1: T, y2: H - B }),
         svg("text", { class: "tick", x: x(v), y: H - B + 18, "text-anchor": "middle" }, (xText || num)(v)));
     }
-    for (const v of ticks(box.y)) {
+    for (const v of ticks(box.y).filter((v) => v >= (box.from ?? -Infinity))) {
       root.append(svg("line", { class: "grid", x1: L, x2: W - R, y1: y(v), y2: y(v) }),
         svg("text", { class: "tick", x: L - 7, y: y(v) + 4, "text-anchor": "end" }, (yText || num)(v)));
     }
@@ -71,160 +84,187 @@
     return out;
   }
   const reach = (values, floor) => 1.1 * Math.max(floor, ...values.filter((v) => v !== null));
+  // A legend: each entry is drawn as its line, dashes included, or as a dot.
   function key(host, entries) {
-    $(host).replaceChildren(...entries.map(([text, colour, style]) => {
-      const mark = html("i", { class: style === "dot" ? "dot" : "" });
-      if (style === "dot") mark.style.background = colour; else { mark.style.borderTopColor = colour; mark.style.borderTopStyle = style || "solid"; }
+    $(host).replaceChildren(...entries.map(([text, colour, dash, width]) => {
+      const mark = svg("svg", { viewBox: "0 0 34 12", "aria-hidden": "true" });
+      mark.append(dash === "dot" ? svg("circle", { cx: 28, cy: 6, r: 5.5, fill: colour })
+        : dash === "area" ? svg("rect", { x: 12, y: 1, width: 22, height: 10, rx: 2, fill: colour, "fill-opacity": width || 0.6 })
+        : svg("line", { x1: 0, x2: 34, y1: 6, y2: 6, stroke: colour, "stroke-width": width || 2.4, "stroke-dasharray": dash || "none" }));
       return html("span", {}, mark, text);
     }));
   }
 
   function landscape() {
-    const { grid, cells, unit } = loss();
+    const { cells, unit, rows } = loss(), g = grid(), own = loss().grid;
     // Regions are those of decisions: a limit counts with the price it comes to.
-    const alpha = grid.decision_prices[at(state.route, state.abstain)], beta = grid.abstain_prices[state.abstain];
-    const own0 = [grid.decision_prices[at(...grid.own)], grid.abstain_prices[grid.own[1]]];
-    const box = { x: [0, reach(cells.map((c) => c.irreducible).concat(own0[1]), 1e-6)], y: [0, reach(cells.map((c) => c.reducible).concat(own0[0]), 1e-6)] };
-    const f = frame("landscape", "Decision landscape", box, "irreducible loss (" + unit + ")", "reducible loss (" + unit + ")");
+    const alpha = g.decision_prices[at(state.route, state.abstain)], beta = g.abstain_prices[state.abstain];
+    const first = own.own[0] * own.abstain_prices.length + own.own[1], reached = [own.decision_prices[first], own.abstain_prices[own.own[1]]];
+    const points = cells.concat(rows), far = reach(points.map((c) => c.irreducible).concat(reached[1]), 1e-6), high = reach(points.map((c) => c.reducible).concat(reached[0]), 1e-6);
+    const radius = (i) => Math.min(24, Math.max(3, 58 * Math.sqrt(cellOf[i].share)));
+    // Circles at zero stay clear of the axes and their numbers.
+    const room = Math.max(...cells.map((_, i) => radius(i)), 3) + 3, left = -far * room / (534 - room), low = -high * room / (312 - room);
+    const f = frame("landscape", "Decision landscape", { x: [left, far], y: [low, high], from: 0 }, "irreducible loss (" + unit + ")", "reducible loss (" + unit + ")");
     // The regions: corners are looked up and joined; what leaves the frame is clipped.
     const clip = svg("clipPath", { id: "inside" });
     clip.append(svg("rect", { x: f.left, y: f.top, width: f.right - f.left, height: f.bottom - f.top }));
     const group = svg("g", { "clip-path": "url(#inside)", "fill-opacity": 0.16 });
     const polygon = (points, colour) => group.append(svg("polygon", { fill: css(colour), points: points.map((p) => f.x(p[0]) + "," + f.y(p[1])).join(" ") }));
-    const far = box.x[1], high = box.y[1];
     const top = alpha === null ? (beta === null ? high : beta) : (beta === null || alpha < beta ? alpha : beta);
     // An oracle that loses something else than the irreducible loss has no region in this plane.
-    if (grid.bayes && beta === null) {
-      polygon([[0, 0], [far, 0], [far, top], [0, top]], "predict");
-      if (alpha !== null && top < high) polygon([[0, top], [far, top], [far, high], [0, high]], "route");
-    } else if (grid.bayes) {
-      const bend = grid.corners[at(state.route, state.abstain)] || 0;
+    if (g.bayes && beta === null) {
+      polygon([[left, low], [far, low], [far, top], [left, top]], "predict");
+      if (alpha !== null && top < high) polygon([[left, top], [far, top], [far, high], [left, high]], "route");
+    } else if (g.bayes) {
+      const bend = g.corners[at(state.route, state.abstain)] || 0;
       const roof = Math.max(high, top), wall = Math.max(far, beta);
-      polygon([[0, 0], [0, top], [bend, top], [beta, 0]], "predict");
-      if (bend > 0) polygon([[0, top], [bend, top], [bend, roof], [0, roof]], "route");
-      polygon([[bend, top], [bend, roof], [wall, roof], [wall, 0], [beta, 0]], "abstain");
+      polygon([[left, low], [left, top], [bend, top], [beta, 0], [beta, low]], "predict");
+      if (bend > 0) polygon([[left, top], [bend, top], [bend, roof], [left, roof]], "route");
+      polygon([[bend, top], [bend, roof], [wall, roof], [wall, low], [beta, low], [beta, 0]], "abstain");
     }
     f.root.append(clip, group);
-    const taken = letters();
+    const taken = letters(), ofRows = rows.length ? g.row_actions[at(state.route, state.abstain)] : "";
+    rows.forEach((row, i) => {
+      if (row.irreducible === null) return;
+      const colour = css(action(ofRows[i])[1]);
+      f.root.append(svg("circle", { class: "row", cx: f.x(row.irreducible), cy: f.y(row.reducible), r: 3.2, fill: colour }));
+    });
     // Large circles first, so that small ones stay within reach.
     const order = cells.map((_, i) => i).sort((a, b) => cellOf[b].share - cellOf[a].share);
     for (const i of order) {
       const c = cells[i];
       if (c.irreducible === null || c.reducible === null) continue;
       const colour = css(action(taken[i])[1]);
-      const dot = svg("circle", { class: "cell" + (i === state.cell ? " on" : ""), cx: f.x(c.irreducible), cy: f.y(c.reducible),
-        r: Math.min(24, Math.max(3, 58 * Math.sqrt(cellOf[i].share))), fill: colour, stroke: colour, "data-cell": i });
-      dot.append(svg("title", {}, short(cellOf[i].name, 80) + ": " + action(taken[i])[0]));
+      const dot = svg("circle", { class: "cell" + (rows.length ? " ring" : "") + (i === state.cell ? " on" : ""), cx: f.x(c.irreducible), cy: f.y(c.reducible),
+        r: radius(i), fill: colour, ...(rows.length ? {} : { stroke: colour }), "data-cell": i });
+      dot.append(svg("title", {}, short(cellName(cellOf[i].name), 120) + (rows.length ? "" : ": " + action(taken[i])[0])));
       f.root.append(dot);
     }
-    key("landscape-key", [["predict", css("predict"), "dot"], ["route", css("route"), "dot"], ["abstain", css("abstain"), "dot"]]);
+    const drawn = new Set(rows.length ? ofRows : taken);
+    const routes = several ? data.task.routes.map((_, i) => String(i)).filter((letter) => drawn.has(letter)) : ["r"];
+    key("landscape-key", ["p", ...routes, "a", ...(drawn.has("?") ? ["?"] : [])].map((letter) => [action(letter)[0], css(action(letter)[1]), "dot"]));
+    $("landscape-caption").textContent = rows.length
+      ? "Each dot is one of " + rows.length + " held-out rows, its colour the action taken at these prices; each ring is a cell, its area its share of the held-out traffic. "
+      : "Each circle is a cell; its area is its share of the held-out traffic, its colour the action taken at these prices. ";
   }
 
   function cell() {
     const i = state.cell;
     if (i < 0) return;
-    const c = cellOf[i], l = loss().cells[i], letter = letters()[i], grid = loss().grid;
+    const c = cellOf[i], l = loss().cells[i], letter = letters()[i], g = grid();
     const list = html("dl");
     const line = (name, ...value) => list.append(html("dt", {}, name), html("dd", {}, ...value));
-    line("cell", short(c.name, 200));
-    line("action", html("span", { class: "tag " + action(letter)[2] }, action(letter)[0]));
+    line("cell", short(cellName(c.name), 200));
+    line(byRow ? "action of the cell" : "action", html("span", { class: "tag " + action(letter)[2] }, action(letter)[0]));
     line("rows", c.rows + " stored (" + c.support + "), " + c.held_out.rows + " held out, " + pct(c.share) + " of the traffic");
     line("irreducible", est(l.irreducible));
     line("reducible", est(l.reducible));
     line("cost of predicting", est(l.total));
-    line(data.task.routes.length > 1 ? "cheapest route" : "cost of routing", est(grid.route_costs[state.route][i]));
-    line("cost of abstaining", price(grid.abstain_prices[state.abstain]));
+    line(data.task.routes.length > 1 ? "cheapest route" : "cost of routing", est(g.route_costs[state.route][i]));
+    line("cost of abstaining", price(g.abstain_prices[state.abstain]));
     if (state.loss === 0) line("held out", "irreducible " + est(c.held_out.irreducible) + ", predicting " + est(c.held_out.total));
     $("cell").replaceChildren(list);
     const m = data.mixtures[i], bars = (m.stored || m.held_out || [0]).length;
     const f = frame("mixture", "Stored and held-out mixture", { x: [0, 1], y: [0, reach((m.stored || []).concat(m.held_out || []), 0.05)], height: 260 },
-      "share of an item’s labels: " + short(m.class, 30), "share of the items", num, (v) => Math.round(100 * v) + " %");
+      "share of one item’s labels: " + short(m.class, 30), "share of the items", num, (v) => Math.round(100 * v) + " %");
     (m.stored || []).forEach((v, b) => f.root.append(svg("rect", { x: f.x(b / bars), width: f.x(1 / bars) - f.x(0) - 1, y: f.y(v), height: f.y(0) - f.y(v), fill: css("sky"), "fill-opacity": 0.6 })));
-    if (m.held_out) f.path(m.held_out.flatMap((v, b) => [[b / bars, v], [(b + 1) / bars, v]]), css("red"), { "stroke-width": 2 });
-    $("mixture-caption").textContent = "Shaded: what the cell remembers. Line: what came. Mass in the middle is disagreement among people; mass at both ends is what an oracle resolves.";
+    if (m.held_out) f.path(m.held_out.flatMap((v, b) => [[b / bars, v], [(b + 1) / bars, v]]), css("vermilion"), { "stroke-width": 2 });
+    key("mixture-key", [["calibration rows", css("sky"), "area"], ["held-out rows", css("vermilion"), ""]]);
+    $("mixture-caption").textContent = "Mass in the middle is disagreement among people, which no oracle removes; mass at both ends is what an oracle resolves.";
   }
 
   // What a limit on routing does at these prices, in a sentence.
-  function limit(grid, here) {
-    const { budget, target_loss: target } = data.task, price = grid.surcharge[here];
-    if (target !== undefined && state.loss > 0) return " The target loss is in the unit of the task’s loss: here there is none.";
-    if (budget === undefined && target === undefined || grid.route_prices[state.route] === null) return "";
-    if (price === null) return " The target loss of " + num(target) + " cannot be reached at these prices.";
-    return budget !== undefined ? " Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed, as if routing cost " + num(price) + " more; that is not paid."
-      : " Target: the least routing that keeps the expected loss at " + num(target) + ", as if every route cost " + num(price) + "; its own price is paid.";
+  function limit(g, here) {
+    const { budget, target_loss: target } = data.task, price = g.surcharge[here];
+    if (target !== undefined && state.loss > 0) return "The target loss is in the unit of the task’s loss: here there is none.";
+    if (budget === undefined && target === undefined) return "";
+    if (g.routes.every((route) => route.prices[state.route] === null)) return "Nobody may be asked at these prices: the limit has no effect.";
+    if (price === null) return "The target loss of " + num(target) + " cannot be reached at these prices.";
+    return budget !== undefined ? "Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed, as if routing cost " + num(price) + " more; that is not paid."
+      : "Target: the least routing that keeps the expected loss at " + num(target) + ", as if every route cost " + num(price) + "; its own price is paid.";
   }
 
+  const ownText = { headline: $("headline").textContent, savings: $("savings").textContent };
   function money() {
-    const { grid, unit, loss: name } = loss(), here = at(state.route, state.abstain), reached = grid.router[here] !== null;
+    const { unit, loss: name } = loss(), g = grid(), here = at(state.route, state.abstain), reached = g.router[here] !== null;
     const routed = (route) => several ? "routed to " + short(route.name, 40) : "routed";
-    const told = (value) => oracleTold ? value : null, router = oracleTold || grid.routed[here] === 0 ? grid.router[here] : null;
-    const always = [["always-predict", grid.always_predict]];
-    for (const route of grid.routes) if (route.always[state.route] !== null) always.push(["always-route:" + short(route.name, 40), told(route.always[state.route])]);
-    if (!grid.routes.length && grid.always_route[state.route] !== null) always.push(["always-route", told(grid.always_route[state.route])]);
-    if (grid.always_abstain[state.abstain] !== null) always.push(["always-abstain", grid.always_abstain[state.abstain]]);
-    const shares = [["p", "predicted", grid.predicted[here]]];
-    grid.routes.forEach((route, i) => shares.push([several && i < 10 ? String(i) : "r", routed(route), route.shares[here]]));
-    if (!grid.routes.length) shares.push(["r", "routed", grid.routed[here]]);
-    shares.push(["a", "abstained", grid.abstained[here]]);
-    $("money").textContent = "At these prices: " + (reached ? shares.map(([, verb, share]) => pct(share) + " " + verb).join(", ") + "; " + (grid.corrected ? "corrected " : "") + "cost a query " + num(router) + " " + unit
-      : "the target loss cannot be reached") + ", against " + always.map(([name, cost]) => name + " " + num(cost)).join(", ") + ".";
-    const asked = grid.routes.length ? grid.routes.map((route) => "routing to " + short(route.name, 40) + ": " + price(route.prices[state.route])).join("; ") : "routing: " + price(grid.route_prices[state.route]);
-    const prices = "Loss " + short(name, 60) + "; " + asked + "; abstaining: " + price(grid.abstain_prices[state.abstain]) + " (" + unit + ")." + limit(grid, here);
+    const told = (value) => oracleTold ? value : null, router = oracleTold || g.routed[here] === 0 ? g.router[here] : null;
+    const always = [["always predict", g.always_predict]];
+    for (const route of g.routes) if (route.always[state.route] !== null) always.push(["always route to " + short(route.name, 40), told(route.always[state.route])]);
+    if (!g.routes.length && g.always_route[state.route] !== null) always.push(["always route", told(g.always_route[state.route])]);
+    if (g.always_abstain[state.abstain] !== null) always.push(["always abstain", g.always_abstain[state.abstain]]);
+    const shares = [["p", "predicted", g.predicted[here], null]];
+    g.routes.forEach((route, i) => shares.push([several && i < 10 ? String(i) : "r", routed(route), route.shares[here], route.prices[state.route]]));
+    if (!g.routes.length) shares.push(["r", "routed", g.routed[here], g.route_prices[state.route]]);
+    shares.push(["a", "abstained", g.abstained[here], g.abstain_prices[state.abstain]]);
+    // Savings and their intervals are known at the task's own prices and loss.
+    $("headline").textContent = atOwn() ? ownText.headline : !reached ? "The target loss cannot be reached at these prices."
+      : "At these prices Pointsman costs " + num(router) + " " + unit + " per query.";
+    $("savings").textContent = atOwn() ? ownText.savings : "Savings with their intervals are shown at the task’s own prices and loss.";
+    $("shares-line").textContent = reached ? shares.filter(([letter, , share]) => !several || "pa".includes(letter) || share > 0).map(([, verb, share]) => pct(share) + " " + verb).join(", ") : "";
+    $("limit").textContent = limit(g, here);
+    const cost = (g.corrected ? "Corrected cost" : "Cost") + " per query " + num(reached ? router : null) + " " + unit;
+    $("money").textContent = cost + ", against " + always.map(([name, cost]) => name + " " + num(cost)).join(", ") + ".";
+    const asked = g.routes.length ? g.routes.map((route) => "routing to " + short(route.name, 40) + ": " + price(route.prices[state.route])).join("; ") : "routing: " + price(g.route_prices[state.route]);
+    const prices = "Loss " + short(name, 60) + "; " + asked + "; abstaining: " + price(g.abstain_prices[state.abstain]) + " (" + unit + ").";
     $("task").textContent = prices;
-    // Savings are known at the task's own prices and loss.
-    $("savings").hidden = state.loss > 0 || here !== at(...grid.own);
+    // What labels leave open is known at the task's own prices and loss.
+    $("open").hidden = !atOwn();
     $("prices").textContent = prices;
-    const bar = html("div", { class: "bar", role: "img", "aria-label": "Shares of the actions" });
-    for (const [letter, , share] of reached ? shares : []) {
-      const [text, , style] = action(letter), part = html("span", { class: style, title: text + " " + pct(share) }, share > 0.12 ? text + " " + pct(share) : "");
+    const bar = html("li", { class: "bar", "aria-hidden": "true" }), chips = html("li", { class: "chips" });
+    for (const [letter, verb, share, paid] of reached ? shares : []) {
+      const [, , look] = action(letter), part = html("span", { class: look });
       part.style.width = 100 * share + "%";
       if (share > 0) bar.append(part);
+      chips.append(html("span", { class: "tag " + look }, pct(share) + " " + verb + (verb === "predicted" ? "" : paid === null ? ", never allowed" : ", price " + num(paid))));
     }
     if (bar.lastChild) bar.lastChild.style.flex = "1";
-    $("shares").replaceChildren(bar);
-    const hindsight = byRow || !oracleTold ? [] : [["best in hindsight" + (data.task.budget !== undefined || data.task.target_loss !== undefined ? ", no limit" : ""), grid.cell_optimal[here], "green"]];
-    const rows = [["router", router, "predict"], ...hindsight, ...always.map(([name, cost]) => [name.replace("-", " "), cost, "other"])].filter((r) => r[1] !== null);
-    bars("costs", "Costs", rows.map((r) => [r[0], r[1], css(r[2])]));
+    $("shares").replaceChildren(bar, chips);
+    const hindsight = byRow || !oracleTold ? [] : [["best action per cell" + (data.task.budget !== undefined || data.task.target_loss !== undefined ? ", no limit" : ""), g.cell_optimal[here], "green"]];
+    const rows = [["Pointsman", router, "predict"], ...hindsight, ...always.map(([name, cost]) => [name, cost, "other"])].filter((r) => r[1] !== null);
+    bars("costs", "Mean cost per query", rows.map((r) => [r[0], r[1], css(r[2])]));
   }
 
-  // Horizontal bars with their values.
+  // Horizontal bars with their values, in groups of so many.
   function bars(host, name, rows, group) {
-    const W = 620, step = group ? 22 : 30, gap = group ? 12 : 0, L = 235, most = Math.max(...rows.map((r) => r[1] === null ? 0 : Math.abs(r[1])), 1e-12);
-    const top = (i) => i * step + (group ? Math.floor(i / group) * gap : 0);
-    const root = svg("svg", { viewBox: "0 0 " + W + " " + (top(rows.length) + 4), role: "img", "aria-label": name });
-    rows.forEach(([text, value, colour], i) => {
-      root.append(svg("text", { x: L - 8, y: top(i) + step - 8, "text-anchor": "end" }, short(text, 22)));
-      const width = value === null ? 0 : Math.max(0, value) / most * (W - L - 80);
-      root.append(svg("rect", { x: L, y: top(i) + 4, width, height: step - 7, fill: colour, rx: 2 }), svg("text", { x: L + width + 7, y: top(i) + step - 8 }, est(value)));
-    });
-    $(host).replaceChildren(root);
+    const most = Math.max(...rows.map((r) => r[1] === null ? 0 : r[1]), 1e-12);
+    const row = ([text, value, colour, spoken], i) => {
+      const bar = html("i");
+      bar.style.background = colour;
+      bar.style.width = value === null ? "0" : 100 * Math.max(0, value) / most + "%";
+      const head = html("th", spoken ? { scope: "row", "aria-label": spoken } : { scope: "row" }, short(text, 60));
+      return html("tr", group && i % group === 0 ? { class: "first" } : {}, head, html("td", {}, bar), html("td", { class: "value" }, est(value)));
+    };
+    $(host).replaceChildren(html("table", { class: "bars", "aria-label": name }, html("tbody", {}, ...rows.map(row))));
   }
 
   function sweep() {
-    const { grid, unit } = loss(), n = grid.abstain_prices.length - 1, never = grid.route_prices.length - 1;
-    const xs = grid.abstain_prices.slice(0, n);
-    const lines = [["predict / route / abstain", (j) => grid.router[at(state.route, j)], "predict", ""], ["predict / route", () => grid.router[at(state.route, n)], "route", "8 5"],
-      ["predict / abstain", (j) => grid.router[at(never, j)], "abstain", "8 5"], ...(byRow ? [] : [["best action a cell", (j) => grid.cell_optimal[at(state.route, j)], "green", "2 5"]])];
+    const { unit, grid: together } = loss(), g = grid(), n = g.abstain_prices.length - 1, never = together.route_prices.length - 1;
+    const xs = g.abstain_prices.slice(0, n);
+    const lines = [["predict / route / abstain", (j) => g.router[at(state.route, j)], "predict", ""], ["predict / route", () => g.router[at(state.route, n)], "route", "8 5"],
+      ["predict / abstain", (j) => together.router[never * (n + 1) + j], "abstain", "8 5"], ...(byRow ? [] : [["best action per cell", (j) => g.cell_optimal[at(state.route, j)], "green", "2 5"]])];
     const all = lines.flatMap((l) => xs.map((_, j) => l[1](j))).filter((v) => v !== null);
-    const f = frame("sweep", "Cost against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, reach(all, 1e-6)] }, "price of abstaining (" + unit + ")", "cost a query (" + unit + ")");
+    const f = frame("sweep", "Cost against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, reach(all, 1e-6)] }, "price of abstaining (" + unit + ")", "cost per query (" + unit + ")");
     lines.forEach(([, cost, colour, dash]) => f.path(xs.map((x, j) => [x, cost(j)]).filter((p) => p[1] !== null), css(colour), { "stroke-dasharray": dash }));
-    if (state.abstain < n && grid.router[at(state.route, state.abstain)] !== null) f.root.append(svg("circle", { cx: f.x(xs[state.abstain]), cy: f.y(grid.router[at(state.route, state.abstain)]), r: 6, fill: css("ink") }));
-    key("sweep-key", lines.map(([text, , colour, dash]) => [text, css(colour), dash ? "dashed" : "solid"]).concat([["these prices", css("ink"), "dot"]]));
+    if (state.abstain < n && g.router[at(state.route, state.abstain)] !== null) f.root.append(svg("circle", { cx: f.x(xs[state.abstain]), cy: f.y(g.router[at(state.route, state.abstain)]), r: 6, fill: css("ink") }));
+    key("sweep-key", lines.map(([text, , colour, dash]) => [text, css(colour), dash]).concat([["these prices", css("ink"), "dot"]]));
   }
 
   function actions() {
-    const { grid, unit } = loss(), n = grid.abstain_prices.length - 1, xs = grid.abstain_prices.slice(0, n);
+    const { unit } = loss(), g = grid(), n = g.abstain_prices.length - 1, xs = g.abstain_prices.slice(0, n);
     const f = frame("actions", "Shares of the actions against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, 1], height: 290 },
       "price of abstaining (" + unit + ")", "share of the queries", num, (v) => Math.round(100 * v) + " %");
-    const reached = xs.map((_, j) => j).filter((j) => grid.router[at(state.route, j)] !== null), below = reached.map(() => 0);
-    const bands = [["predict", grid.predicted, 0.75], ...(grid.routes.length ? grid.routes.map((route, i) => ["route", route.shares, 0.75 * Math.pow(0.7, i)]) : [["route", grid.routed, 0.75]]), ["abstain", grid.abstained, 0.75]];
-    for (const [name, shares, opacity] of bands) {
+    const reached = xs.map((_, j) => j).filter((j) => g.router[at(state.route, j)] !== null), below = reached.map(() => 0);
+    const routes = g.routes.length ? g.routes.map((route, i) => [several ? shade(i) : "route", route.shares, several ? "route to " + short(route.name, 24) : "route"]) : [["route", g.routed, "route"]];
+    const bands = [["predict", g.predicted, "predict"], ...routes, ["abstain", g.abstained, "abstain"]];
+    for (const [name, shares] of bands) {
       const low = reached.map((j, i) => [xs[j], below[i]]);
       reached.forEach((j, i) => { below[i] = Math.min(1, below[i] + shares[at(state.route, j)]); });
       const points = low.concat(reached.map((j, i) => [xs[j], below[i]]).reverse());
-      f.root.append(svg("polygon", { fill: css(name), "fill-opacity": opacity, points: points.map((p) => f.x(p[0]) + "," + f.y(p[1])).join(" ") }));
+      f.root.append(svg("polygon", { fill: css(name), "fill-opacity": 0.75, points: points.map((p) => f.x(p[0]) + "," + f.y(p[1])).join(" ") }));
     }
     if (state.abstain < n) f.path([[xs[state.abstain], 0], [xs[state.abstain], 1]], css("ink"), { "stroke-dasharray": "6 4", "stroke-width": 2 });
+    key("actions-key", bands.map(([name, , text]) => [text, css(name), "area", 0.75]).concat([["these prices", css("ink"), "6 4", 2]]));
   }
 
   function curves() {
@@ -232,18 +272,18 @@
     const low = Math.min(...all), high = Math.max(...all), room = Math.max(0.06 * (high - low), 1e-6);
     const f = frame("curves", "Routing curves", { x: [0, 1], y: [low - room, high + room] }, "share of the queries routed", "mean loss (" + unit + ")", (v) => Math.round(100 * v) + " %");
     names.forEach((n) => f.path(curves[n].map((y, i) => [i / 100, y]), css(STRATEGY[n] || "other"), { "stroke-dasharray": DASH[n] || "", "stroke-width": n === "higher-order" ? 3.2 : 2 }));
-    key("curves-key", names.map((n) => [n, css(STRATEGY[n] || "other"), n === "random" ? "dotted" : DASH[n] ? "dashed" : "solid"]));
+    key("curves-key", names.map((n) => [NAME[n] || n, css(STRATEGY[n] || "other"), DASH[n] || "", n === "higher-order" ? 3.2 : 2]));
   }
 
   function gains() {
     const names = ["higher-order", "total-uncertainty", "cell-optimal"].filter(told);
-    bars("gains", "Routing gain under every loss", data.losses.flatMap((l) => names.map((n, i) => [i ? "" : l.loss, (l.corrected_gain || l.gain)[n] ?? null, css(STRATEGY[n])])), 3);
-    key("gains-key", names.map((n) => [n, css(STRATEGY[n]), "dot"]));
+    bars("gains", "Routing gain under every loss", data.losses.flatMap((l) => names.map((n, i) => [i ? "" : l.loss, (l.corrected_gain || l.gain)[n] ?? null, css(STRATEGY[n]), l.loss + ", " + NAME[n]])), names.length);
+    key("gains-key", names.map((n) => [NAME[n], css(STRATEGY[n]), "area", 1]));
   }
 
-  const COLUMNS = [["cell", (i) => cellOf[i].cell], ["name", (i) => cellOf[i].name], ["action", (i) => letters()[i]], ["share", (i) => cellOf[i].share, pct],
+  const COLUMNS = [["action", (i) => letters()[i]], ["name", (i) => cellOf[i].name], ["share", (i) => cellOf[i].share, pct],
     ["rows", (i) => cellOf[i].rows], ["irreducible", (i) => loss().cells[i].irreducible, est], ["reducible", (i) => loss().cells[i].reducible, est],
-    ["predict", (i) => loss().cells[i].total, est], ["route", (i) => loss().grid.route_costs[state.route][i], est], ["support", (i) => cellOf[i].support]];
+    ["predict", (i) => loss().cells[i].total, est], ["route", (i) => grid().route_costs[state.route][i], est], ["support", (i) => cellOf[i].support], ["cell", (i) => cellOf[i].cell]];
   function table() {
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.sort : null;
     const value = COLUMNS.find((c) => c[0] === state.sort)[1];
@@ -256,30 +296,65 @@
     });
     const head = html("tr", {}, ...COLUMNS.map(([name]) => {
       const sorted = name === state.sort;
-      return html("th", { scope: "col", "aria-sort": sorted ? (state.down ? "descending" : "ascending") : "none" },
+      return html("th", { scope: "col", class: name, "aria-sort": sorted ? (state.down ? "descending" : "ascending") : "none" },
         html("button", { type: "button", "data-sort": name }, name + (sorted ? (state.down ? " ▾" : " ▴") : "")));
     }));
-    const body = order.map((i) => html("tr", { "data-cell": i, class: i === state.cell ? "on" : "" }, ...COLUMNS.map(([name, value, text]) => {
+    const shown = state.all ? order : order.slice(0, FIRST_CELLS);
+    const body = shown.map((i) => html("tr", { "data-cell": i, class: i === state.cell ? "on" : "" }, ...COLUMNS.map(([name, value, text]) => {
       const v = value(i);
-      if (name === "action") return html("td", {}, html("span", { class: "tag " + action(v)[2] }, action(v)[0]));
-      return html("td", name === "name" ? { title: v } : {}, text ? text(v) : String(v));
+      if (name === "action") return html("td", { class: "action" }, html("span", { class: "tag " + action(v)[2], title: action(v)[0] }, action(v)[0]));
+      return html("td", name === "name" ? { class: "name" } : {}, name === "name" ? short(cellName(v), 120) : text ? text(v) : String(v));
     })));
     $("cells").replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
+    $("cells-all").hidden = order.length <= FIRST_CELLS;
+    $("cells-all").textContent = state.all ? "Show the first " + FIRST_CELLS + " of " + order.length + " cells" : "Show all " + order.length + " cells";
+    hint();
     if (focused) { const again = $("cells").querySelector('[data-sort="' + focused + '"]'); if (again) again.focus(); }
   }
 
+  // Says that the table goes on to the right, where it does.
+  function hint() { const box = $("cells-scroll"); $("cells-hint").hidden = box.scrollWidth <= box.clientWidth + 1; }
+
   function controls() {
-    const { grid, unit } = loss();
-    $("route").max = grid.route_prices.length - 1;
-    $("abstain").max = grid.abstain_prices.length - 1;
-    $("route").value = state.route;
+    const { grid: together, unit } = loss(), g = grid();
+    const say = (slider, out, value) => { const text = value === null ? "never" : num(value) + " " + unit; out.textContent = text; slider.setAttribute("aria-valuetext", text); };
+    $("route").max = together.route_prices.length - 1;
+    $("abstain").max = g.abstain_prices.length - 1;
+    $("route").value = state.moved < 0 ? state.route : together.own[0];
     $("abstain").value = state.abstain;
-    const say = (id, x) => { const text = x === null ? "never" : num(x) + " " + unit; $(id + "-out").textContent = text; $(id).setAttribute("aria-valuetext", text); };
-    say("route", grid.route_prices[state.route]);
-    say("abstain", grid.abstain_prices[state.abstain]);
-    $("route-label").textContent = "Price of routing (" + short(grid.route, 24) + (data.task.routes.length > 1 ? ", others in proportion" : "") + ")";
+    say($("route"), $("route-out"), together.route_prices[$("route").value]);
+    say($("abstain"), $("abstain-out"), g.abstain_prices[state.abstain]);
+    $("route-label").textContent = several ? "All prices of routing, in proportion; " + short(together.route, 24) + ":" : "Price of routing" + (data.task.routes.length ? " to " + short(together.route, 24) : "");
+    data.task.routes.forEach((_, i) => {
+      const slider = document.getElementById("route-" + i);
+      if (!slider) return;
+      const one = loss().route_grids[i], price = g.routes[i].prices[state.route];
+      slider.disabled = !one;
+      if (one) {
+        slider.max = one.route_prices.length - 1;
+        // The stop nearest to the price; where the route itself is moved, its own.
+        const far = (p) => p === null || price === null ? (p === price ? 0 : Infinity) : Math.abs(p - price);
+        slider.value = state.moved === i ? state.route : one.route_prices.reduce((best, p, j) => far(p) < far(one.route_prices[best]) ? j : best, one.route_prices.length - 1);
+      }
+      say(slider, document.getElementById("route-" + i + "-out"), price);
+      const share = g.routes[i].shares[at(state.route, state.abstain)];
+      document.getElementById("route-" + i + "-share").textContent = share === null ? "" : pct(share) + " of the queries";
+    });
+    if (several) $("routes-caption").textContent = state.loss > 0 ? "Under another loss than the task’s all prices of routing change together."
+      : "One price moves at a time, the other routes then have the task’s prices; the slider above moves all of them in proportion.";
   }
-  function reset() { [state.route, state.abstain] = loss().grid.own; }
+  function routes() {
+    $("routes-card").hidden = !several;
+    if (!several) return;
+    $("routes").replaceChildren(...data.task.routes.map((route, i) => {
+      const slider = html("input", { id: "route-" + i, type: "range", min: 0, step: 1 });
+      slider.addEventListener("input", () => { move(i, Number(slider.value)); });
+      const chip = html("span", { class: "tag " + (i < 10 ? style(i) : "r") }, short(route.name, 40));
+      return html("div", {}, html("label", { for: "route-" + i }, chip, " " + route.kind + ", price ", html("output", { id: "route-" + i + "-out", for: "route-" + i }), ", ", html("span", { id: "route-" + i + "-share" })), slider);
+    }));
+  }
+  function move(route, value) { state.moved = route; state.route = value; prices(); }
+  function reset() { state.moved = -1; [state.route, state.abstain] = loss().grid.own; }
   function prices() { controls(); money(); landscape(); cell(); sweep(); actions(); table(); }
   function all() { prices(); curves(); gains(); }
   function pick(i) {
@@ -293,7 +368,7 @@
 
   data.losses.forEach((l, i) => $("loss").append(html("option", { value: i }, short(l.loss, 60) + (i ? "" : " (the task’s)"))));
   $("loss").addEventListener("change", () => { state.loss = Number($("loss").value); reset(); all(); });
-  $("route").addEventListener("input", () => { state.route = Number($("route").value); prices(); });
+  $("route").addEventListener("input", () => { move(-1, Number($("route").value)); });
   $("abstain").addEventListener("input", () => { state.abstain = Number($("abstain").value); prices(); });
   $("reset").addEventListener("click", () => { reset(); prices(); });
   for (const event of ["pointerover", "click"]) $("landscape").addEventListener(event, picked);
@@ -312,11 +387,13 @@
     state.sort = name;
     table();
   });
+  $("cells-all").addEventListener("click", () => { state.all = !state.all; table(); });
+  addEventListener("resize", hint);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 
-  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for their being few" : "") + (untold.length ? ": one label an item, which does not tell what routing saves; curves and sweeps take each label for the truth" : "") + ". " + data.router.rows + " calibration rows in " +
-    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ". Standard error of the router’s cost: " + num(untold.includes("router") ? null : (loss().grid.corrected ? data.corrected_standard_error : data.standard_error).router, 2) + ".";
-  $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
+  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for their being few" : "") + (untold.length ? ": one label per item, which does not tell what routing saves; curves and sweeps take each label for the truth" : "") + ". " + data.router.rows + " calibration rows in " +
+    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ". Standard error of Pointsman’s cost: " + num(untold.includes("router") ? null : (loss().grid.corrected ? data.corrected_standard_error : data.standard_error).router, 2) + ".";
+  $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");
@@ -325,6 +402,7 @@
     list.append(html("dt", {}, "traffic covered"), html("dd", {}, pct(error.covered)));
     $("calibration").replaceChildren(list);
   } else $("calibration-card").hidden = true;
+  routes();
   reset();
   const shares = cellOf.map((c) => c.share);
   state.cell = shares.indexOf(Math.max(...shares));

@@ -2,10 +2,11 @@
 
 use serde_json::{Number, Value};
 
-use crate::report::Report;
+use crate::report::{NextStep, Report};
+use crate::words::prices_of;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Significant digits of the numbers in the page.
@@ -18,35 +19,59 @@ const DIGITS: usize = 6;
 pub fn html(report: &Report) -> serde_json::Result<String> {
     let mut data = serde_json::to_value(report)?;
     round(&mut data);
-    // Only the places marked in the template are replaced: never one that a class is named after.
-    let mut page = String::with_capacity(1 << 20);
-    let mut rest = TEMPLATE;
+    let data = inert(&serde_json::to_string(&data)?);
+    Ok(fill(TEMPLATE, |name| match name {
+        "style" => STYLE.to_owned(),
+        "script" => SCRIPT.to_owned(),
+        "data" => data.clone(),
+        "headline" => escaped(&report.headline()),
+        "shares" => escaped(&report.shares_line()),
+        "limit" => escaped(&report.limit_line().unwrap_or_default()),
+        "money" => escaped(&capitalised(&report.costs_line())),
+        "savings" => escaped(&report.savings_line().unwrap_or_default()),
+        "open" => escaped(&report.open_line().unwrap_or_default()),
+        "task" => escaped(&prices_of(&report.evaluation.task, report.evaluation.unit)),
+        "costs" => cost_matrix(report),
+        "advice" => advice(&report.warnings, report.next_step.as_ref()),
+        _ => String::new(),
+    }))
+}
+
+/// A template with its places filled. Only those marked in the template are: never one that a class is named after.
+pub(crate) fn fill(template: &str, text_of: impl Fn(&str) -> String) -> String {
+    let mut page = String::with_capacity(1 << 16);
+    let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
         page.push_str(before);
-        match name {
-            "style" => page.push_str(STYLE),
-            "script" => page.push_str(SCRIPT),
-            "data" => page.push_str(&inert(&serde_json::to_string(&data)?)),
-            "money" => page.push_str(&escaped(&report.money_line())),
-            "savings" => page.push_str(&escaped(&report.savings_line().unwrap_or_default())),
-            "task" => page.push_str(&escaped(&report.task_line())),
-            "costs" => page.push_str(&cost_matrix(report)),
-            _ => {}
-        }
+        page.push_str(&text_of(name));
         rest = after;
     }
     page.push_str(rest);
-    Ok(page)
+    page
+}
+
+/// What speaks against relying on the numbers, and what to do next; nothing if there is neither.
+pub(crate) fn advice(warnings: &[String], next: Option<&NextStep>) -> String {
+    if warnings.is_empty() && next.is_none() {
+        return String::new();
+    }
+    let warnings: String = warnings.iter().map(|text| format!("<li>{}</li>", escaped(&capitalised(text)))).collect();
+    let warnings = if warnings.is_empty() { warnings } else { format!("<ul class=\"warnings\">{warnings}</ul>") };
+    let next = next.map_or(String::new(), |next| {
+        let commands: String = next.commands.iter().map(|command| format!("<pre>{}</pre>", escaped(command))).collect();
+        format!("<p>{}</p>{commands}", escaped(&next.remark))
+    });
+    format!("<section class=\"card advice\"><h2>What to do next</h2>{warnings}{next}</section>\n")
 }
 
 /// The cost matrix of the task's loss with the names of acts and classes; nothing if it has none.
 fn cost_matrix(report: &Report) -> String {
     let Some(matrix) = &report.evaluation.task.cost_matrix else { return String::new() };
-    let acts: String = matrix.acts.iter().map(|act| format!("<th>{}</th>", escaped(act))).collect();
+    let acts: String = matrix.acts.iter().map(|act| format!("<th scope=\"col\">{}</th>", escaped(act))).collect();
     let row = |(place, class): (usize, &String)| {
         let costs: String = matrix.cost.iter().map(|row| format!("<td>{}</td>", row[place])).collect();
-        format!("<tr><th>{}</th>{costs}</tr>", escaped(class))
+        format!("<tr><th scope=\"row\">{}</th>{costs}</tr>", escaped(class))
     };
     let rows: String = matrix.classes.iter().enumerate().map(row).collect();
     let order = match matrix.classes_named {
@@ -55,7 +80,7 @@ fn cost_matrix(report: &Report) -> String {
     };
     format!(
         "<details class=\"cost-matrix\" open><summary>What each act costs under each true class{order}</summary>\
-         <table><tr><th>true class</th>{acts}</tr>{rows}</table></details>"
+         <div class=\"scroll\"><table class=\"plain\"><tr><th scope=\"col\">true class</th>{acts}</tr>{rows}</table></div></details>"
     )
 }
 
@@ -71,8 +96,14 @@ fn inert(json: &str) -> String {
     out
 }
 
+/// Text that begins with a capital.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Text for the body of the page.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

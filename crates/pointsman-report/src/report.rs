@@ -12,6 +12,8 @@ const DRAWN: usize = 200;
 const BINS: usize = 20;
 /// Steps of the sliders.
 const STEPS: usize = 24;
+/// Steps of the slider of one route among several.
+const ROUTE_STEPS: usize = 12;
 /// The losses of the menu, if they fit the number of classes.
 const MENU: [&str; 7] =
     ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2", "fn-fp:fp=1,fn=3", "three-part"];
@@ -39,8 +41,12 @@ pub struct Report {
     pub calibration_error: Option<CalibrationError>,
     /// How the rows spread over the cells, beside the calibration rows.
     pub traffic: TrafficShift,
-    /// One entry a sweep asked for.
+    /// One entry per sweep asked for.
     pub sweep: Vec<SweepReport>,
+    /// What speaks against relying on the numbers, a sentence each; filled in by whoever prints the report.
+    pub warnings: Vec<String>,
+    /// What to do next; filled in by whoever prints the report.
+    pub next_step: Option<NextStep>,
     /// The router in a few numbers.
     pub router: RouterSummary,
     /// The classes, in order.
@@ -50,6 +56,15 @@ pub struct Report {
     /// What only figures and the page need.
     #[serde(flatten)]
     pub detail: Option<Detail>,
+}
+
+/// What to do next: a remark, and commands to type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NextStep {
+    /// Why, in a sentence.
+    pub remark: String,
+    /// Command lines, in order.
+    pub commands: Vec<String>,
 }
 
 /// The router in a few numbers.
@@ -66,7 +81,7 @@ pub struct RouterSummary {
 }
 
 impl RouterSummary {
-    /// Whether it decides each row by costs of its own, so that the best action a cell is no measure for it.
+    /// Whether it decides each row by costs of its own, so that the best action per cell is no measure for it.
     #[must_use]
     pub fn decides_by_row(&self) -> bool {
         self.partition.starts_with("forest")
@@ -78,7 +93,7 @@ impl RouterSummary {
 pub struct SweepReport {
     /// `abstain`, `route` or `route:<name>`.
     pub axis: String,
-    /// One entry a price.
+    /// One entry per price.
     pub points: Vec<SweepPoint>,
 }
 
@@ -112,8 +127,22 @@ pub struct LossReport {
     pub corrected_curves: Option<Named<Vec<f64>>>,
     /// Correlation of reducible and total loss over the rows.
     pub correlation: Option<f64>,
-    /// Actions and costs for many prices.
+    /// Actions and costs for many prices; those of several routes change in proportion.
     pub grid: PriceGrid,
+    /// The same where the price of one route changes and the others keep theirs: a grid per route. Only under the task's own loss, and if
+    /// there are several routes.
+    pub route_grids: Vec<PriceGrid>,
+    /// Expected losses of the held-out rows in the landscape, if every row has losses of its own: [`PriceGrid::row_actions`] follow them.
+    pub rows: Vec<LossRow>,
+}
+
+/// The losses expected of one held-out row; unknown where labels give only bounds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LossRow {
+    /// Irreducible loss.
+    pub irreducible: Option<f64>,
+    /// Reducible loss.
+    pub reducible: Option<f64>,
 }
 
 /// A cell's estimates under one loss; unknown for an empty cell.
@@ -151,6 +180,8 @@ impl Report {
             calibration_error,
             traffic: replay.traffic(router, inputs.table)?.compare(),
             sweep: sweeps.iter().map(sweep).collect::<Result<_>>()?,
+            warnings: Vec::new(),
+            next_step: None,
             router: RouterSummary {
                 rows: router.rows().rows(),
                 cells: router.cells().count(),
@@ -163,7 +194,7 @@ impl Report {
         })
     }
 
-    /// The same report with all that figures and the page need. `done` is called once a loss of the [`menu`].
+    /// The same report with all that figures and the page need. `done` is called once per loss of the [`menu`].
     ///
     /// # Errors
     /// If the inputs do not belong together.
@@ -177,7 +208,9 @@ impl Report {
         let mut losses = Vec::new();
         for loss in menu(task, self.classes.len()) {
             losses.push(if loss == *task.loss() {
-                LossReport::new(inputs.policy, inputs.replay, &cells)?
+                let mut own = LossReport::new(inputs.policy, inputs.replay, &cells)?;
+                own.add_route_grids(inputs.policy, inputs.replay, &cells)?;
+                own
             } else {
                 let policy = inputs.router.policy(&with_loss(task, loss)?)?;
                 LossReport::new(&policy, &policy.replay(inputs.table)?, &cells)?
@@ -213,6 +246,10 @@ impl LossReport {
                 total: decision.map(|d| d.total()),
             }
         };
+        let row = |losses: Option<[f64; 2]>| LossRow {
+            irreducible: losses.map(|[irreducible, _]| irreducible),
+            reducible: losses.map(|[_, reducible]| reducible),
+        };
         Ok(Self {
             loss: evaluation.loss,
             unit: evaluation.unit,
@@ -223,7 +260,17 @@ impl LossReport {
             corrected_curves: evaluation.corrected_curves,
             correlation: evaluation.correlation,
             grid: replay.price_grid(policy, cells, STEPS)?,
+            route_grids: Vec::new(),
+            rows: replay.expected_losses(&replay.sample_rows()).into_iter().map(row).collect(),
         })
+    }
+
+    /// Adds a grid per route, if there are several.
+    fn add_route_grids(&mut self, policy: &Policy, replay: &Replay, cells: &[CellId]) -> Result<()> {
+        let routes = policy.task().routes().len();
+        let grid = |place| replay.route_price_grid(policy, cells, place, [ROUTE_STEPS, STEPS]);
+        self.route_grids = if routes > 1 { (0..routes).map(grid).collect::<Result<_>>()? } else { Vec::new() };
+        Ok(())
     }
 }
 

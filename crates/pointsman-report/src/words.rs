@@ -1,4 +1,6 @@
-//! A report in a sentence.
+//! A report in sentences.
+
+use pointsman::{Saving, TaskSummary};
 
 use crate::chart::{label, number};
 use crate::report::Report;
@@ -6,10 +8,80 @@ use crate::report::Report;
 /// Longest route name in a sentence.
 const NAME: usize = 40;
 
+/// Standard errors on either side of a 95 % interval.
+const NORMAL: f64 = 1.96;
+
+/// Shares below this are shown as nothing.
+const SMALLEST_SHARE: f64 = 0.0005;
+
+/// What a rule, a ranking or a bound of the JSON is called where people read it.
+///
+/// ```
+/// use pointsman_report::spoken;
+/// assert_eq!(spoken("higher-order"), "Pointsman");
+/// assert_eq!(spoken("always-route:expert"), "always route to expert");
+/// ```
+#[must_use]
+pub fn spoken(name: &str) -> String {
+    match name {
+        "router" | "higher-order" => "Pointsman".into(),
+        "best-threshold" => "best confidence threshold".into(),
+        "total-uncertainty" => "confidence threshold".into(),
+        "recalibrated-uncertainty" => "confidence threshold, re-calibrated".into(),
+        "cell-optimal" => "best action per cell".into(),
+        "pointwise-optimal" => "best possible per query".into(),
+        _ => match name.strip_prefix("always-") {
+            Some(action) => match action.strip_prefix("route:") {
+                Some(route) => format!("always route to {}", label(route, NAME)),
+                None => format!("always {action}"),
+            },
+            None => label(name, NAME),
+        },
+    }
+}
+
 impl Report {
-    /// What happens at the task's prices, and against what: the money line.
+    /// What Pointsman saves against the simple rule that is hardest to beat, with its interval: the line to read first.
     #[must_use]
-    pub fn money_line(&self) -> String {
+    pub fn headline(&self) -> String {
+        let task = &self.evaluation.task;
+        if task.routes.is_empty() && task.abstain.is_none() {
+            return "Predicting is the only action allowed: there is nothing to save.".into();
+        }
+        let savings = self.savings();
+        let Some((rule, saving)) = savings.first() else {
+            return "These rows do not tell what Pointsman saves.".into();
+        };
+        let share = saving.share.unwrap_or(0.0);
+        let error = saving.share_standard_error.map(|error| NORMAL * error);
+        let (amount, rule) = (margin(share.abs(), error), spoken(rule));
+        let rule = if rule.starts_with("always") { rule } else { format!("the {rule}") };
+        match error {
+            Some(error) if share.abs() < SMALLEST_SHARE => {
+                format!("Pointsman costs as much per query as {rule}, give or take {}.", percent(error))
+            }
+            Some(error) if share.abs() <= error && share >= 0.0 => {
+                format!(
+                    "Pointsman saves {amount} of the cost per query against {rule}, which chance alone may explain."
+                )
+            }
+            Some(error) if share.abs() <= error => {
+                format!("Pointsman costs {amount} more per query than {rule}, which chance alone may explain.")
+            }
+            _ if share < 0.0 => format!("Pointsman costs {amount} more per query than {rule}."),
+            _ => format!("Pointsman saves {amount} of the cost per query against {rule}."),
+        }
+    }
+
+    /// Who gets the queries at the task's prices, in one short line: of several routes those that get any.
+    #[must_use]
+    pub fn shares_line(&self) -> String {
+        let several = self.evaluation.task.routes.len() > 1;
+        self.shares_of(|name, share| !(several && name.starts_with("route:")) || share > 0.0)
+    }
+
+    /// The shares of the actions that are wanted.
+    fn shares_of(&self, wanted: impl Fn(&str, f64) -> bool) -> String {
         let evaluation = &self.evaluation;
         let several = evaluation.task.routes.len() > 1;
         let verb = |name: &str| match name.split_once(':') {
@@ -19,19 +91,31 @@ impl Report {
             _ if name == "abstain" => "abstained".into(),
             _ => "undetermined (counted as the cheapest action of known cost)".to_owned(),
         };
-        let shares: Vec<String> =
-            evaluation.shares.iter().map(|(name, &share)| format!("{} {}", percent(share), verb(name))).collect();
+        let share = |(name, &share): (&str, &f64)| format!("{} {}", percent(share), verb(name));
+        let wanted = |(name, share): &(&str, &f64)| wanted(name, **share);
+        evaluation.shares.iter().filter(wanted).map(share).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What happens at the task's prices, and against what: the money line.
+    #[must_use]
+    pub fn money_line(&self) -> String {
+        format!("At these prices: {}; {}", self.shares_of(|_, _| true), self.costs_line())
+    }
+
+    /// What Pointsman and each simple rule cost per query.
+    #[must_use]
+    pub fn costs_line(&self) -> String {
+        let evaluation = &self.evaluation;
         let costs = evaluation.best_costs();
         let told = |name: &str, cost: f64| if evaluation.is_identified(name) { cost } else { f64::NAN };
         let always: Vec<String> = costs
             .iter()
             .filter(|(name, _)| name.starts_with("always-"))
-            .map(|(name, &cost)| format!("{} {}", label(name, NAME), number(told(name, cost), 4)))
+            .map(|(name, &cost)| format!("{} {}", spoken(name), number(told(name, cost), 4)))
             .collect();
         let router = costs.get("router").map_or(f64::NAN, |&cost| told("router", cost));
         format!(
-            "At these prices: {}; {}cost a query {} {}, against {}.",
-            shares.join(", "),
+            "{}cost per query {} {}, against {}.",
             if evaluation.is_corrected() { "corrected " } else { "" },
             number(router, 4),
             evaluation.unit,
@@ -39,45 +123,61 @@ impl Report {
         )
     }
 
-    /// What the router saves against each simple rule, with intervals of 95 %. `None` if that is not known.
+    /// Between what the labels leave the cost of the policy open, in a sentence. `None` if they identify it, or the difference does not show.
     #[must_use]
-    pub fn savings_line(&self) -> Option<String> {
+    pub fn open_line(&self) -> Option<String> {
+        let ends = self.evaluation.corrected_identified.get("router").filter(|_| self.evaluation.is_corrected())?;
+        let [low, high] = ends.map(|end| number(end, 4));
+        (low != high).then(|| {
+            format!(
+                "So few labels per item leave the cost of Pointsman open between {low} and {high}, however many rows there are; \
+                 sampling error comes on top."
+            )
+        })
+    }
+
+    /// What the router saves against each simple rule whose cost is known and that keeps to the task's limit; the hardest to beat first.
+    fn savings(&self) -> Vec<(&str, Saving)> {
         let evaluation = &self.evaluation;
-        let name_of = |name: &str| match name.strip_prefix("always-") {
-            Some("predict") => "always predicting".to_owned(),
-            Some("abstain") => "always abstaining".to_owned(),
-            Some(action) => format!("always asking {}", label(action.trim_start_matches("route:"), NAME)),
-            None => "the best confidence threshold".to_owned(),
-        };
         // Always routing does not keep to a limit, so that it is no rule to compare with.
         let keeps = |name: &str| !(evaluation.task.is_limited() && name.starts_with("always-route"));
         let known = |name: &str| keeps(name) && evaluation.is_identified("router") && evaluation.is_identified(name);
-        let savings = evaluation.savings.as_ref()?;
-        let is_always = |name: &str| name.starts_with("always-");
-        let hardest_first = savings
-            .iter()
-            .filter(|(name, _)| !is_always(name))
-            .chain(savings.iter().filter(|(name, _)| is_always(name)));
-        let told: Vec<String> = hardest_first
-            .filter(|(name, _)| known(name))
-            .filter_map(|(name, saving)| {
-                let (share, error) = (saving.share?, saving.share_standard_error?);
-                Some(format!("{:.1} % ± {:.1} % against {}", 100.0 * share, 196.0 * error, name_of(name)))
-            })
+        let told = evaluation.savings.iter().flat_map(|savings| savings.iter());
+        let mut told: Vec<(&str, Saving)> = told
+            .filter(|(name, saving)| known(name) && saving.share.is_some())
+            .map(|(name, saving)| (name, *saving))
             .collect();
+        told.sort_by_key(|(name, _)| name.starts_with("always-"));
+        told
+    }
+
+    /// What the router saves against each simple rule, with intervals of 95 %. `None` if that is not known.
+    #[must_use]
+    pub fn savings_line(&self) -> Option<String> {
+        let against = |(name, saving): &(&str, Saving)| {
+            let rule = match name.strip_prefix("always-") {
+                Some("predict") => "always predicting".to_owned(),
+                Some("abstain") => "always abstaining".to_owned(),
+                Some(action) => format!("always routing to {}", label(action.trim_start_matches("route:"), NAME)),
+                None => "the best confidence threshold".to_owned(),
+            };
+            let error = saving.share_standard_error.map(|error| NORMAL * error);
+            // What labels leave open is said of the hardest rule alone.
+            let hardest = !name.starts_with("always-");
+            let open = saving.share_identified.filter(|_| hardest).map_or(String::new(), |[low, high]| {
+                format!(" (so few labels leave {:.1} % to {:.1} % open)", 100.0 * low, 100.0 * high)
+            });
+            format!("{} against {rule}{open}", margin(saving.share.unwrap_or(0.0), error))
+        };
+        let told: Vec<String> = self.savings().iter().map(against).collect();
         (!told.is_empty()).then(|| format!("Saves {} (95 % intervals).", told.join(", ")))
     }
 
-    /// The task in a sentence.
+    /// The task in a sentence or two: its prices, and its limit if there is one.
     #[must_use]
     pub fn task_line(&self) -> String {
-        let task = &self.evaluation.task;
-        let routes = task.routes.iter().map(|r| format!("asking {} costs {}", label(&r.name, NAME), number(r.cost, 4)));
-        let abstain =
-            task.abstain.map_or("abstaining is not allowed".to_owned(), |p| format!("abstaining {}", number(p, 4)));
-        let prices: Vec<String> = routes.chain([abstain]).collect();
         let limit = self.limit_line().map_or(String::new(), |limit| format!(" {limit}"));
-        format!("Loss {} in {}; {}.{limit}", label(&task.loss, 80), self.evaluation.unit, prices.join(", "))
+        prices_of(&self.evaluation.task, self.evaluation.unit) + &limit
     }
 
     /// The task's limit on routing in a sentence, if there is one.
@@ -101,7 +201,22 @@ impl Report {
     }
 }
 
+/// A task's loss and prices in a sentence.
+pub(crate) fn prices_of(task: &TaskSummary, unit: &str) -> String {
+    let routes = task.routes.iter().map(|r| format!("routing to {} costs {}", label(&r.name, NAME), number(r.cost, 4)));
+    let abstain =
+        task.abstain.map_or("abstaining is not allowed".to_owned(), |p| format!("abstaining costs {}", number(p, 4)));
+    let prices: Vec<String> = routes.chain([abstain]).collect();
+    format!("Loss {} in {unit}; {}.", label(&task.loss, 80), prices.join(", "))
+}
+
 /// A share as per cent.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    // No minus before a zero.
+    format!("{:.1} %", 100.0 * share).replace("-0.0 ", "0.0 ").replace('-', "−")
+}
+
+/// A share and half of its interval, both as per cent.
+fn margin(share: f64, half: Option<f64>) -> String {
+    half.map_or_else(|| percent(share), |half| format!("{} ± {}", percent(share), percent(half)))
 }

@@ -35,9 +35,52 @@ pub(crate) struct Join {
     items: Vec<Item>,
     /// Label counts, item by item.
     counts: Vec<u32>,
-    classes: usize,
+    /// The classes in the order of the counts.
+    classes: Vec<String>,
     /// Who gave which label, if annotators are named.
     named: Option<NamedLabels>,
+    /// Whether rows and annotations that find no partner are refused.
+    strict: bool,
+    /// How many rows found their annotations.
+    matched: usize,
+    /// Rows that found none.
+    lonely_rows: Ids,
+}
+
+/// Ids that a table of items and its annotations do not share.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Ids {
+    /// How many there are.
+    pub count: usize,
+    /// The first few of them.
+    pub first: Vec<String>,
+}
+
+impl Ids {
+    /// How many ids are named.
+    const NAMED: usize = 5;
+
+    pub(crate) fn add(&mut self, id: &str) {
+        self.count += 1;
+        if self.first.len() < Self::NAMED {
+            self.first.push(id.to_owned());
+        }
+    }
+}
+
+/// How the rows of a table and the ids of its annotations were matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Joined {
+    /// The annotations as messages name them.
+    pub file: String,
+    /// How many rows found their annotations.
+    pub rows: usize,
+    /// Ids of rows that have no annotation: they were left out.
+    pub not_annotated: Ids,
+    /// Annotated ids that no row has: their labels were left out.
+    pub not_in_table: Ids,
 }
 
 /// The labels of every item in the order of the file, with their annotators.
@@ -148,51 +191,105 @@ impl Join {
         let Counter { ids, items, counts, annotators, labelled, .. } = counter;
         let names = annotators.in_order();
         let named = (!names.is_empty()).then(|| NamedLabels::new(names, items.len(), &labelled));
-        Ok(Self { name, ids, items, counts, classes: classes.len(), named })
+        Ok(Self {
+            name,
+            ids,
+            items,
+            counts,
+            classes: classes.to_vec(),
+            named,
+            strict: options.strict,
+            matched: 0,
+            lonely_rows: Ids::default(),
+        })
     }
 
-    /// Gives the rows their votes, and drops rows whose only annotators are left out. After the table's `last` rows every annotation
-    /// must have found its row.
-    pub(crate) fn votes(&mut self, table: &str, raw: &mut Raw, last: bool) -> Result<Option<Annotations>> {
-        raw.votes.reserve(raw.ids.len() * self.classes);
+    /// Gives the rows their votes, in the order of `classes`, and drops rows that have none: nobody annotated them, or only annotators who
+    /// are left out. Gives the item of each row that is kept.
+    pub(crate) fn votes(&mut self, table: &str, raw: &mut Raw, classes: &[String]) -> Result<Vec<usize>> {
+        let width = self.classes.len();
+        let place = |class: &String| self.classes.iter().position(|own| own == class);
+        let places: Vec<usize> = classes.iter().filter_map(place).collect();
+        raw.votes.reserve(raw.ids.len() * width);
         let mut items = Vec::with_capacity(raw.ids.len());
         for (i, id) in raw.ids.iter().enumerate() {
             let at = RowAt { file: table, row: raw.rows[i], line: raw.lines.get(i).copied() };
-            let Some(item) = self.ids.get(id) else {
-                return Err(at.row(format!("no annotation of id {} in {}: leave the row out", shown(id), self.name)));
+            let item = self.ids.get(id);
+            items.push(item);
+            let Some(item) = item else {
+                if self.strict {
+                    return Err(at.row(format!(
+                        "no annotation of id {} in {}: leave the row out, or do without --strict (in Python strict=True)",
+                        shown(id),
+                        self.name
+                    )));
+                }
+                self.lonely_rows.add(id);
+                raw.votes.resize(raw.votes.len() + width, 0);
+                continue;
             };
-            if let Some(row) = self.items[item].row.replace(at.row) {
+            if let Some(row) = self.items[item].row.replace(at.row).filter(|_| self.strict) {
                 let row = if row == 0 { "a row left out by the filter".to_owned() } else { format!("row {row}") };
                 return Err(at.row(format!("id {} is also that of {row}: ids must differ", shown(id))));
             }
-            raw.votes.extend_from_slice(&self.counts[item * self.classes..][..self.classes]);
-            items.push(item);
+            self.matched += 1;
+            let counts = &self.counts[item * width..][..width];
+            raw.votes.extend(places.iter().map(|&place| counts[place]));
         }
         for id in &raw.dropped_ids {
             // Rows count from one; zero stands for any row that was left out.
             if let Some(item) = self.ids.get(id)
-                && let Some(row) = self.items[item].row.replace(0)
+                && let Some(row) = self.items[item].row.replace(0).filter(|_| self.strict)
             {
                 let row = if row == 0 { "several rows".to_owned() } else { format!("row {row} and another") };
                 return Err(Error::file(table, format!("id {} is that of {row}: ids must differ", shown(id))));
             }
         }
-        // Items are numbered as they came: the first is the one to blame.
-        if last
-            && let Some(place) = self.items.iter().position(|item| item.row.is_none())
-            && let Some((id, _)) = self.ids.0.iter().find(|(_, number)| **number as usize == place)
-        {
-            let at = RowAt { file: &self.name, row: self.items[place].first, line: None };
-            return Err(at.value(ID, format!("{} is not an id of {table}", shown(id))));
-        }
-        let has_labels: Vec<bool> =
-            raw.votes.chunks_exact(self.classes).map(|own| own.iter().any(|&n| n > 0)).collect();
-        raw.keep(&has_labels);
+        let has_labels: Vec<bool> = raw.votes.chunks_exact(width).map(|own| own.iter().any(|&n| n > 0)).collect();
+        raw.keep(&has_labels).map_err(|why| Error::file(table, why))?;
+        raw.without_labels = items.iter().zip(&has_labels).filter(|(item, kept)| item.is_some() && !**kept).count();
+        let kept = items.into_iter().zip(has_labels).filter(|(_, has_labels)| *has_labels);
+        Ok(kept.filter_map(|(item, _)| item).collect())
+    }
+
+    /// Who gave which label to these items, if annotators are named.
+    pub(crate) fn annotations(&self, items: &[usize]) -> Result<Option<Annotations>> {
         let Some(named) = &self.named else { return Ok(None) };
-        let kept = items.iter().zip(&has_labels).filter(|(_, has_labels)| **has_labels);
-        let rows = kept.map(|(&item, _)| named.of_item(item).iter().copied());
+        let rows = items.iter().map(|&item| named.of_item(item).iter().copied());
         let annotations = Annotations::new(named.annotators.iter().map(String::as_str), rows);
         annotations.map(Some).map_err(|error| Error::file(&self.name, error.to_string()))
+    }
+
+    /// What found no partner, once all rows of the tables have come.
+    pub(crate) fn finish(&self, tables: &str) -> Result<Joined> {
+        let mut lonely: Vec<(usize, &String)> = (self.ids.0.iter())
+            .map(|(id, &number)| (number as usize, id))
+            .filter(|(place, _)| self.items[*place].row.is_none())
+            .collect();
+        // Items are numbered as they came: the first is the one to blame.
+        lonely.sort_unstable();
+        let mut not_in_table = Ids::default();
+        lonely.iter().for_each(|(_, id)| not_in_table.add(id));
+        if let Some(&(place, id)) = lonely.first().filter(|_| self.strict) {
+            let at = RowAt { file: &self.name, row: self.items[place].first, line: None };
+            return Err(at.value(ID, format!("{} is not an id of {tables}", shown(id))));
+        }
+        if self.matched == 0
+            && let (Some(row), Some(annotated)) = (self.lonely_rows.first.first(), not_in_table.first.first())
+        {
+            let reason = format!(
+                "no id is one of {tables}: ids are {} and the like here, {} and the like there",
+                shown(annotated),
+                shown(row)
+            );
+            return Err(Error::file(&self.name, reason));
+        }
+        Ok(Joined {
+            file: self.name.clone(),
+            rows: self.matched,
+            not_annotated: self.lonely_rows.clone(),
+            not_in_table,
+        })
     }
 }
 

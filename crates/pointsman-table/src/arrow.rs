@@ -8,14 +8,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, make_array};
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, UInt32Array, make_array, new_empty_array};
+use arrow_schema::{DataType, SchemaRef};
+use arrow_select::take::take;
 
 use crate::arrow_value::{Target, cell, is_null, write_column};
 use crate::batch::Raw;
 use crate::cell::Gate;
 use crate::error::{Error, Result, RowAt, listed};
 use crate::input::Bytes;
+use crate::input_column::InputColumn;
 use crate::labels::Labels;
 use crate::layout::{At, Field, Layout, Part, Shape, Spot};
 use crate::read::{Progress, Source};
@@ -31,6 +33,8 @@ pub(crate) struct ArrowSource {
     labels: Labels,
     /// Where each field of the layout stands in the record batches.
     position: Vec<usize>,
+    /// The columns, if all of them are kept.
+    keep: Option<SchemaRef>,
     batches: RecordBatches,
     current: Option<RecordBatch>,
     /// Rows read so far.
@@ -53,6 +57,7 @@ impl ArrowSource {
             layout,
             labels,
             position,
+            keep: None,
             batches,
             current: None,
             row: 0,
@@ -60,6 +65,12 @@ impl ArrowSource {
             total_bytes: None,
             bytes: None,
         }
+    }
+
+    /// The same, with every column kept as it is, where that is wanted.
+    pub(crate) fn keeping(mut self, schema: Option<SchemaRef>) -> Self {
+        self.keep = schema;
+        self
     }
 
     pub(crate) fn with_totals(mut self, rows: u64, bytes: u64) -> Self {
@@ -104,8 +115,28 @@ impl Source for ArrowSource {
             slice.filter(gate, out)?;
         }
         slice.append(&self.labels, out)?;
+        if let Some(schema) = &self.keep {
+            let rows = slice.kept.as_ref().map(|kept| kept.iter().map(|&row| row as u32).collect::<UInt32Array>());
+            let mut arrays = Vec::with_capacity(schema.fields().len());
+            for (field, array) in schema.fields().iter().zip(slice.columns.columns()) {
+                let array = match &rows {
+                    None => Arc::clone(array),
+                    Some(rows) => take(array, rows, None)
+                        .map_err(|e| Error::file(&self.name, format!("column {}: {e}", field.name())))?,
+                };
+                arrays.push((Arc::clone(field), array));
+            }
+            out.inputs.add_arrays(arrays.into_iter());
+        }
         self.row += rows as u64;
         Ok(rows)
+    }
+
+    fn columns(&self) -> Vec<(String, InputColumn)> {
+        let column = |field: &arrow_schema::FieldRef| {
+            (field.name().clone(), InputColumn::typed(Arc::clone(field), new_empty_array(field.data_type())))
+        };
+        self.keep.as_ref().map(|schema| schema.fields().iter().map(column).collect()).unwrap_or_default()
     }
 
     fn progress(&self) -> Progress {
@@ -162,7 +193,7 @@ fn map_keys(map: &MapArray, row: usize) -> Vec<String> {
 }
 
 /// One row's list; nothing if the array holds none.
-fn list_values(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
+pub(crate) fn list_values(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
     let (start, length) = span(array, row)?;
     Some(flattened(array)?.slice(start, length))
 }

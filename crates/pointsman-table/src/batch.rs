@@ -1,17 +1,22 @@
 //! The one form every reader turns its file into, and the one place where that becomes a table.
 
+use std::collections::HashMap;
+
 use pointsman::{Annotations, Table};
 
-use crate::error::{Error, Result};
+use crate::annotations::{Ids, Joined};
+use crate::error::{Error, Result, listed};
+use crate::input_column::{InputColumn, InputRows};
 use crate::layout::{Layout, Part};
+use crate::normalize::{Divider, Sums};
 
-/// Rows of a table file, with what ties them to it.
+/// Rows of a table, with what ties them to the file or files it was read from.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {
     /// The rows.
     pub table: Table,
-    /// Each row's `id`, if the file has any.
+    /// Each row's `id`, if the files have any.
     pub ids: Option<Vec<String>>,
     /// Each row's place in the file: data rows counted from one, before any filter.
     pub rows: Vec<u64>,
@@ -21,10 +26,29 @@ pub struct Frame {
     pub annotations: Option<Annotations>,
     /// How many rows were dropped because all their annotators are left out.
     pub rows_without_labels: usize,
-    /// The file as messages name it.
-    file: String,
-    /// Each row's line in formats that have lines.
+    /// Every column of the file as it is, in order, if [`ReadOptions::keep_columns`](crate::ReadOptions::keep_columns) asks for them.
+    /// Those of JSONL are the keys of these rows, which other batches need not have.
+    pub columns: Vec<(String, InputColumn)>,
+    /// How rows and annotations were matched, if a whole table was joined.
+    pub joined: Option<Joined>,
+    /// What probabilities summed to that were divided by their sum, if any were.
+    pub sums: Option<Sums>,
+    /// Files whose classes stand in another order than was asked for, or than the first file's.
+    pub reordered: Vec<String>,
+    /// The files as messages name them, each with its first row here.
+    files: Vec<(usize, String)>,
+    /// Each row's line in formats that have lines; zero in files without.
     lines: Vec<u64>,
+}
+
+/// Ids that several rows have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepeatedIds {
+    /// The ids.
+    pub ids: Ids,
+    /// How many rows have one of them.
+    pub rows: usize,
 }
 
 impl Frame {
@@ -33,15 +57,124 @@ impl Frame {
     pub fn error(&self, error: pointsman::Error) -> Error {
         match error {
             pointsman::Error::Value { row, column, reason } => Error::Row {
-                file: self.file.clone(),
+                file: self.file_of(row).to_owned(),
                 row: self.rows.get(row).copied().unwrap_or_default(),
-                line: self.lines.get(row).copied(),
+                line: self.lines.get(row).copied().filter(|&line| line > 0),
                 column: Some(column),
                 reason,
             },
-            other => Error::file(&self.file, other.to_string()),
+            other => Error::file(&self.names(), other.to_string()),
         }
     }
+
+    /// The file that a row was read from, as messages name it.
+    #[must_use]
+    pub fn file_of(&self, row: usize) -> &str {
+        let place = self.files.partition_point(|(first, _)| *first <= row);
+        self.files.get(place.saturating_sub(1)).map_or("", |(_, file)| file)
+    }
+
+    /// All files, as messages name them.
+    fn names(&self) -> String {
+        self.files.iter().map(|(_, file)| file.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The ids that several rows have; `None` if all differ, or there are none.
+    #[must_use]
+    pub fn repeated_ids(&self) -> Option<RepeatedIds> {
+        let mut counts: HashMap<&str, usize, foldhash::fast::RandomState> = HashMap::default();
+        let mut ids = Ids::default();
+        let mut rows = 0;
+        for id in self.ids.iter().flatten() {
+            let count = counts.entry(id).or_default();
+            *count += 1;
+            match *count {
+                1 => {}
+                2 => {
+                    ids.add(id);
+                    rows += 2;
+                }
+                _ => rows += 1,
+            }
+        }
+        (ids.count > 0).then_some(RepeatedIds { ids, rows })
+    }
+
+    /// Adds the rows of another file.
+    ///
+    /// # Errors
+    /// If its columns are not the same; the message names both files and what differs.
+    pub(crate) fn append(&mut self, other: Self) -> Result<()> {
+        let (own, file) = (self.file_of(0).to_owned(), other.file_of(0).to_owned());
+        if let Some(difference) = difference(&own, &self.table, &file, &other.table) {
+            return Err(Error::file(&file, difference));
+        }
+        if self.ids.is_some() != other.ids.is_some() {
+            let (with, without) = if self.ids.is_some() { (&own, &file) } else { (&file, &own) };
+            return Err(Error::file(
+                &file,
+                format!("{with} has ids and {without} has none: give all tables the same columns"),
+            ));
+        }
+        if self.table.classes() != other.table.classes() && other.reordered.is_empty() {
+            self.reordered.push(file.clone());
+        }
+        let refuse = |error: pointsman::Error| Error::file(&file, format!("does not fit {own}: {error}"));
+        let table = match self.table.classes() == other.table.classes() {
+            true => other.table,
+            false => other.table.in_order_of(self.table.classes()).map_err(refuse)?,
+        };
+        let rows = self.table.rows();
+        self.table.append(&table).map_err(refuse)?;
+        if !self.lines.is_empty() || !other.lines.is_empty() {
+            self.lines.resize(rows, 0);
+            self.lines.extend(other.lines);
+            self.lines.resize(self.table.rows(), 0);
+        }
+        self.rows.extend(other.rows);
+        if let (Some(ids), Some(more)) = (&mut self.ids, other.ids) {
+            ids.extend(more);
+        }
+        self.ignored_votes |= other.ignored_votes;
+        self.rows_without_labels += other.rows_without_labels;
+        self.sums = Sums::merged(self.sums, other.sums);
+        self.reordered.extend(other.reordered);
+        self.files.extend(other.files.into_iter().map(|(first, file)| (first + rows, file)));
+        Ok(())
+    }
+}
+
+/// In what two tables differ that should have the same columns, in whatever order.
+fn difference(one: &str, table: &Table, two: &str, other: &Table) -> Option<String> {
+    let features = |table: &Table| table.feature_names().iter().map(|name| format!("x_{name}")).collect::<Vec<_>>();
+    let oracles = |table: &Table| table.oracles().map(|(name, _)| format!("oracle_{name}")).collect::<Vec<_>>();
+    let present = |is_there: bool, name: &str| if is_there { vec![name.to_owned()] } else { Vec::new() };
+    let columns = |table: &Table| {
+        let has_truth = table.rows() > 0 && table.truth(0).is_some();
+        [
+            ("classes", table.classes().to_vec()),
+            ("features", features(table)),
+            ("other models", oracles(table)),
+            ("weights", present(table.has_weights(), "weight")),
+            ("truth", present(has_truth, "true_*")),
+        ]
+    };
+    let mut pairs = columns(table).into_iter().zip(columns(other));
+    pairs.find_map(|((what, own), (_, others))| differing(what, (one, &own), (two, &others)))
+}
+
+/// Which names only one of two files has, in words; the first file is what the second is compared with.
+pub(crate) fn differing(what: &str, (one, own): (&str, &[String]), (two, others): (&str, &[String])) -> Option<String> {
+    let only = |names: &[String], besides: &[String]| -> Vec<String> {
+        names.iter().filter(|name| !besides.contains(name)).cloned().collect()
+    };
+    let parts: Vec<String> = [(one, only(own, others)), (two, only(others, own))]
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(file, names)| format!("only {file} has {}", listed(&names)))
+        .collect();
+    let said = (!parts.is_empty()).then(|| parts.join(", "))?;
+    Some(format!("differs from {one} in its {what}: {said}; give all tables the same columns"))
 }
 
 /// Rows as read: numbers of the right type, row by row, not yet checked against each other.
@@ -60,6 +193,8 @@ pub(crate) struct Raw {
     pub(crate) oracles: Vec<Vec<f64>>,
     pub(crate) weights: Vec<f64>,
     pub(crate) ids: Vec<String>,
+    /// The rows of all columns as they are, if they are wanted.
+    pub(crate) inputs: InputRows,
     /// The ids of rows that a filter dropped, if the layout wants them.
     pub(crate) dropped_ids: Vec<String>,
     /// How many rows were dropped because all their annotators are left out.
@@ -83,24 +218,44 @@ impl Raw {
         }
     }
 
-    /// Keeps some of the rows and counts the others as rows without labels.
-    pub(crate) fn keep(&mut self, kept: &[bool]) {
-        let dropped = kept.iter().filter(|kept| !**kept).count();
-        if dropped == 0 {
-            return;
+    /// Keeps some of the rows.
+    pub(crate) fn keep(&mut self, kept: &[bool]) -> std::result::Result<(), String> {
+        if kept.iter().all(|kept| *kept) {
+            return Ok(());
         }
+        self.inputs.keep(kept)?;
         let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, .. } = self;
         oracles.iter_mut().chain([probs, truth, features, weights]).for_each(|values| keep_rows(values, kept));
         [rows, lines].into_iter().for_each(|values| keep_rows(values, kept));
         keep_rows(votes, kept);
         keep_rows(ids, kept);
-        self.without_labels += dropped;
+        Ok(())
     }
 
-    /// Checks everything and builds the table. Votes are there if the file has them or `joined` brings them.
-    pub(crate) fn build(self, file: &str, layout: &Layout, joined: bool) -> Result<Frame> {
-        let Self { rows, lines, probs, votes, truth, features, oracles, weights, ids, without_labels, .. } = self;
-        let at = Translator { file, layout, rows: &rows, lines: &lines };
+    /// Checks everything and builds the table. Votes are there if the file has them or `joined` brings them. With `normalize`, rows of
+    /// probabilities are divided by their sums.
+    pub(crate) fn build(self, file: &str, layout: &Layout, joined: bool, normalize: bool) -> Result<Frame> {
+        let Self {
+            rows,
+            lines,
+            mut probs,
+            votes,
+            mut truth,
+            features,
+            mut oracles,
+            weights,
+            ids,
+            without_labels,
+            inputs,
+            ..
+        } = self;
+        let columns = inputs.finish().map_err(|why| Error::file(file, why))?;
+        let mut divider = Divider::new(rows.len());
+        if normalize {
+            let distributions = oracles.iter_mut().chain([&mut probs, &mut truth]);
+            distributions.for_each(|values| divider.divide(values, layout.classes.len()));
+        }
+        let at = Translator { file, layout, rows: &rows, lines: &lines, normalize };
         let table = Table::new(layout.classes.iter().map(String::as_str), probs).map_err(|e| at.error(e))?;
         let table = if layout.votes.is_some() || layout.labels.is_some() || joined {
             at.totals(&votes)?;
@@ -140,7 +295,11 @@ impl Raw {
             ignored_votes,
             annotations: None,
             rows_without_labels: without_labels,
-            file: file.to_owned(),
+            columns,
+            joined: None,
+            sums: divider.sums(),
+            reordered: layout.reordered.then(|| file.to_owned()).into_iter().collect(),
+            files: vec![(0, file.to_owned())],
             lines,
         })
     }
@@ -159,13 +318,18 @@ struct Translator<'a> {
     layout: &'a Layout,
     rows: &'a [u64],
     lines: &'a [u64],
+    normalize: bool,
 }
 
 impl Translator<'_> {
     fn error(&self, error: pointsman::Error) -> Error {
         match error {
-            pointsman::Error::Value { row, column, reason } => {
+            pointsman::Error::Value { row, column, mut reason } => {
                 let number = self.rows.get(row).copied().unwrap_or_default();
+                // Where all columns are at fault, none of them alone is: it is their sum.
+                if column.ends_with('*') && !column.starts_with("votes_") && !self.normalize {
+                    reason.push_str("; rounded probabilities and percentages are divided by their sum with --normalize (in Python normalize=True)");
+                }
                 self.at(row, Some(self.column(&column, number)), reason)
             }
             other => Error::file(self.file, other.to_string()),

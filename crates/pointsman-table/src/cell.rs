@@ -70,6 +70,11 @@ impl Gate {
         self.filters.is_empty()
     }
 
+    /// Whether any row has passed so far.
+    pub(crate) fn has_kept(&self) -> bool {
+        self.kept
+    }
+
     /// Whether the row passes; `cell(i)` is its value under the `i`th filter.
     pub(crate) fn keeps<'a>(&mut self, mut cell: impl FnMut(usize) -> Result<Cell<'a>>) -> Result<bool> {
         const MOST: usize = 21;

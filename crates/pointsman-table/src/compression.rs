@@ -27,7 +27,7 @@ impl Compression {
     pub(crate) fn of_bytes(start: &[u8]) -> Option<Self> {
         if start.starts_with(&[0x1f, 0x8b]) {
             Some(Self::Gzip)
-        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || is_skippable_frame(start) {
             Some(Self::Zstd)
         } else {
             None
@@ -50,6 +50,18 @@ impl Compression {
         };
         Ok(Box::new(Decoder { bytes, compression: self }))
     }
+}
+
+/// Whether bytes begin with a frame that decoders of Zstandard skip; parallel encoders write one before each block.
+fn is_skippable_frame(start: &[u8]) -> bool {
+    matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
+/// What bytes are compressed or packed with that cannot be read, if they are.
+pub(crate) fn unknown_compression(start: &[u8]) -> Option<&'static str> {
+    let known: [(&[u8], &str); 4] =
+        [(b"BZh", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"7z\xbc\xaf", "7-Zip"), (b"\x04\x22\x4d\x18", "lz4")];
+    known.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, name)| name)
 }
 
 /// Decompressed bytes; errors say that the file is compressed.
@@ -107,5 +119,33 @@ impl<W: Write> Write for Encoder<W> {
             Self::Gzip(out) => out.flush(),
             Self::Zstd(out) => out.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parallel encoders of Zstandard begin with a frame that is skipped, and gzip files may be several put together.
+    #[test]
+    fn files_of_several_frames_are_read_whole() {
+        let frame = |text: &str| zstd::encode_all(text.as_bytes(), 0).unwrap();
+        let skipped = [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], b"\x01\x02\x03\x04"].concat();
+        let member = |text: &str| {
+            let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        for bytes in [
+            [skipped.clone(), frame("one,"), skipped, frame("two")].concat(),
+            [frame("one,"), frame("two")].concat(),
+            [member("one,"), member("two")].concat(),
+        ] {
+            let compression = Compression::of_bytes(&bytes).unwrap();
+            let mut text = String::new();
+            compression.decoder(Box::new(io::Cursor::new(bytes))).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, "one,two", "{compression:?}");
+        }
+        assert_eq!(Compression::of_bytes(b"PAR1"), None);
     }
 }

@@ -9,6 +9,7 @@ use crate::batch::Raw;
 use crate::cell::{Cell, Gate};
 use crate::error::{Error, Result, RowAt};
 use crate::input::{Bytes, Counted, Input};
+use crate::input_column::{InputColumn, empty_csv};
 use crate::layout::{At, Field, Hints, Layout, Part, Shape};
 use crate::number;
 use crate::options::{Delimiter, ReadOptions};
@@ -17,6 +18,8 @@ use crate::read::{Progress, Source};
 pub(crate) struct CsvSource {
     records: Records,
     layout: Layout,
+    /// The columns' names and whether they promise numbers, if all columns are kept.
+    keep: Option<Vec<(String, bool)>>,
 }
 
 pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) -> Result<CsvSource> {
@@ -24,7 +27,9 @@ pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) ->
     let fields: Vec<Field> =
         records.header.iter().map(|name| Field { name: name.clone(), shape: Shape::Scalar }).collect();
     let layout = Layout::find(&records.name, &fields, Hints::default(), options)?;
-    Ok(CsvSource { records, layout })
+    let promises = |name: &String| (name.clone(), options.columns.has_role(name, true, &layout.classes));
+    let keep = options.keep_columns.then(|| layout.names.iter().map(promises).collect());
+    Ok(CsvSource { records, layout, keep })
 }
 
 impl Source for CsvSource {
@@ -68,8 +73,18 @@ impl Source for CsvSource {
             if let Some(field) = layout.id {
                 out.ids.push(id(at, layout, record, field)?);
             }
+            if let Some(names) = &self.keep {
+                out.inputs.add_record(names, record.iter());
+                if out.inputs.is_full() {
+                    return Ok(read + 1);
+                }
+            }
         }
         Ok(limit)
+    }
+
+    fn columns(&self) -> Vec<(String, InputColumn)> {
+        self.keep.as_deref().map(empty_csv).unwrap_or_default()
     }
 
     fn progress(&self) -> Progress {

@@ -17,7 +17,7 @@ pub struct DecisionExtras<'a> {
     pub capped: bool,
 }
 
-/// The columns' names and kinds: a contract with scripts.
+/// The columns' names and kinds: a contract with scripts. `id` is there if `ids` says so.
 #[must_use]
 pub fn decision_columns(policy: &Policy, ids: bool, extras: DecisionExtras<'_>) -> Vec<(String, ColumnKind)> {
     use ColumnKind::{Count, Real, Text};
@@ -30,6 +30,7 @@ pub fn decision_columns(policy: &Policy, ids: bool, extras: DecisionExtras<'_>) 
     names.extend([("irreducible", Real), ("reducible", Real), ("cost_predict", Real)].map(own));
     names.extend(task.routes().iter().map(|route| (format!("cost_route_{}", route.name()), Real)));
     names.extend(task.abstain_price().map(|_| ("cost_abstain".to_owned(), Real)));
+    names.extend([("reason", Text), ("next_best", Text)].map(own));
     names.extend(task.loss().acts().map(|_| ("act".to_owned(), Text)));
     names.extend(extras.judgement.map(|_| ("certain".to_owned(), Text)));
     names.extend(extras.capped.then(|| ("capped".to_owned(), Text)));
@@ -70,6 +71,8 @@ pub fn decision_values(
     ]);
     let actions = policy.task().action_names().len();
     columns.extend((0..actions).map(|action| real(&|d| d.known_costs().nth(action))));
+    columns.push(text(&|d| d.reason().name().to_owned()));
+    columns.push(text(&|d| d.next_best().map(|action| action.to_string()).unwrap_or_default()));
     columns.extend(policy.task().loss().acts().map(|acts| named(acts, 1)));
     columns.extend(extras.judgement.map(|judgement| text(&|d| judgement.is_certain(&d).to_string())));
     let capped = |d: Decision<'_>| d.wanted().map(|action| action.to_string()).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::compression::Compression;
+use crate::compression::{Compression, unknown_compression};
 use crate::error::{Error, Result, name_of};
 use crate::format::Format;
 
@@ -130,8 +130,21 @@ impl Input {
         if let Some(compression) = compression {
             let inside = from.decompress(compression).and_then(From::peek);
             (start, from) = inside.map_err(|e| Error::file(&name, e.to_string()))?;
+            if let Some(other) = Compression::of_bytes(&start) {
+                let reason = format!(
+                    "is compressed twice, with {} and then {}: decompress it once",
+                    other.name(),
+                    compression.name()
+                );
+                return Err(Error::file(&name, reason));
+            }
         }
-        if start.is_empty() {
+        if let Some(other) = unknown_compression(&start) {
+            let reason = format!("is compressed with {other}: decompress it, or use gzip or Zstandard");
+            return Err(Error::file(&name, reason));
+        }
+        // A JSONL file without lines is a table without rows, if the reader takes one.
+        if start.is_empty() && told != Some(Format::Jsonl) {
             return Err(Error::file(&name, "is empty: it needs a header and rows"));
         }
         if is_utf16(&start) {

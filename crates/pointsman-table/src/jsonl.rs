@@ -23,20 +23,26 @@ pub(crate) struct JsonlSource {
     labels: Labels,
     columns: Columns,
     need: Need,
+    /// Whether all keys are kept.
+    keep: bool,
     row: u64,
 }
 
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     let mut lines = Lines::open(input);
+    let (columns, need, keep) = (options.columns.clone(), options.need, options.keep_columns);
     let Some((_, first)) = lines.next()? else {
-        return Err(Error::file(&lines.name, "has no rows: there must be at least one"));
+        let Some(layout) = Layout::without_rows(options) else {
+            return Err(Error::file(&lines.name, "has no rows: there must be at least one"));
+        };
+        let labels = Labels::new(&layout.classes);
+        return Ok(JsonlSource { lines, first: None, layout, labels, columns, need, keep, row: 0 });
     };
     let fields: Vec<Field> =
         first.iter().map(|(name, value)| Field { name: name.clone(), shape: value.shape() }).collect();
     let layout = Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?;
     let labels = Labels::new(&layout.classes);
-    let (columns, need) = (options.columns.clone(), options.need);
-    Ok(JsonlSource { lines, first: Some(first), layout, labels, columns, need, row: 0 })
+    Ok(JsonlSource { lines, first: Some(first), layout, labels, columns, need, keep, row: 0 })
 }
 
 impl Source for JsonlSource {
@@ -66,6 +72,12 @@ impl Source for JsonlSource {
             out.rows.push(at.row);
             out.lines.push(at.line.unwrap_or_default());
             row.append(&self.labels, out)?;
+            if self.keep {
+                out.inputs.add_object(&object);
+                if out.inputs.is_full() {
+                    return Ok(read + 1);
+                }
+            }
         }
         Ok(limit)
     }

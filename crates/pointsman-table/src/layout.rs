@@ -39,6 +39,8 @@ pub(crate) struct Hints {
     pub(crate) arrays: bool,
     /// Maps of votes may leave out the classes that got none.
     pub(crate) sparse: bool,
+    /// There are no rows, so that lists and maps do not show their shape.
+    pub(crate) empty: bool,
 }
 
 /// Where the values of one kind stand.
@@ -126,13 +128,31 @@ pub(crate) struct Layout {
     pub(crate) dropped_ids: bool,
     /// Whether votes or labels stand in the file and annotations take their place.
     pub(crate) ignored_votes: bool,
+    /// Whether the classes stand in another order in the file.
+    pub(crate) reordered: bool,
 }
 
 impl Layout {
     /// Finds everything.
     pub(crate) fn find(file: &str, fields: &[Field], hints: Hints, options: &ReadOptions) -> Result<Self> {
+        let completed;
+        let fields = if hints.empty && options.allow_empty {
+            completed = fields.iter().map(|field| completed_by(field, options)).collect::<Vec<_>>();
+            &completed
+        } else {
+            fields
+        };
         let finder = Finder { file, fields, hints, columns: &options.columns };
         finder.layout(options)
+    }
+
+    /// The layout of a file that says nothing at all, if that is allowed and the classes are known.
+    pub(crate) fn without_rows(options: &ReadOptions) -> Option<Self> {
+        let name = options.columns.name(Kind::Probs).field.clone();
+        let classes = options.classes.as_ref().filter(|_| options.allow_empty)?;
+        let field = Field { name, shape: Shape::Keyed(keyed(classes)) };
+        let free = ReadOptions { columns: options.columns.clone(), need: Need::Predictions, ..ReadOptions::default() };
+        Self::find("", &[field], Hints::default(), &free).ok()
     }
 
     /// How many numbers a row has, at least one.
@@ -155,6 +175,27 @@ impl Layout {
         used.dedup();
         used
     }
+}
+
+fn keyed(keys: &[String]) -> Vec<(String, Shape)> {
+    keys.iter().map(|key| (key.clone(), Shape::Scalar)).collect()
+}
+
+/// A list or map of a file without rows, with the entries that its rows would need to have.
+fn completed_by(field: &Field, options: &ReadOptions) -> Field {
+    let wanted = if field.name == options.columns.probs.field {
+        &options.classes
+    } else if field.name == options.columns.features.field {
+        &options.features
+    } else {
+        &None
+    };
+    let shape = match (&field.shape, wanted) {
+        (Shape::List(0), Some(keys)) => Shape::Keyed(keyed(keys)),
+        (Shape::Keyed(entries), Some(keys)) if entries.is_empty() => Shape::Keyed(keyed(keys)),
+        (shape, _) => shape.clone(),
+    };
+    Field { name: field.name.clone(), shape }
 }
 
 /// The kinds of column that go by a prefix.
@@ -215,9 +256,8 @@ fn of_class<'a>(rest: &'a str, classes: &'a [String]) -> Option<(&'a str, &'a St
         .max_by_key(|(_, class)| class.len())
 }
 
-/// What spreadsheets write where the decimal sign is a comma.
-const SEMICOLONS: &str =
-    "separate the columns by commas, or say that semicolons do: --delimiter ';', in Python delimiter=';'";
+/// What separates columns where commas do not, and its name: spreadsheets write semicolons where the decimal sign is a comma.
+const DELIMITERS: [(char, &str, &str); 3] = [(';', "semicolons", ";"), ('|', "pipes", "|"), ('\t', "tabs", "\\t")];
 
 struct Finder<'a> {
     file: &'a str,
@@ -230,6 +270,7 @@ impl Finder<'_> {
     fn layout(&self, options: &ReadOptions) -> Result<Layout> {
         let columns = self.columns;
         let mut probs = self.probs()?;
+        let given = probs.keys.clone();
         if let (At::Keyed(_) | At::Wide(_), Some(order)) = (&probs.at, &options.classes) {
             // What is found by name may stand in any order; a list's order is its own.
             let same = order.len() == probs.keys.len() && order.iter().all(|class| probs.keys.contains(class));
@@ -242,7 +283,7 @@ impl Finder<'_> {
             return Err(self.error(format!(
                 "one class only ({}): {}",
                 listed(&classes),
-                if self.semicolons() { SEMICOLONS } else { "a classifier needs at least two" }
+                self.delimiter_hint().unwrap_or_else(|| "a classifier needs at least two".to_owned())
             )));
         }
         let labelled = options.need != Need::Predictions;
@@ -314,6 +355,7 @@ impl Finder<'_> {
             names: self.fields.iter().map(|f| f.name.clone()).collect(),
             dropped_ids: options.annotations.is_some() && !options.filters.is_empty(),
             ignored_votes: labelled && options.annotations.is_some() && self.has_votes(),
+            reordered: given != classes,
             classes,
         };
         self.asked_for(&layout, options)?;
@@ -354,16 +396,20 @@ impl Finder<'_> {
             name.prefix,
             name.field,
             self.found(),
-            if self.semicolons() {
-                SEMICOLONS
-            } else {
+            self.delimiter_hint().unwrap_or_else(|| {
                 "if they go by another name, give it: --columns probs=NAME, in Python columns={'probs': NAME}"
-            }
+                    .to_owned()
+            })
         )))
     }
 
-    fn semicolons(&self) -> bool {
-        self.fields.len() == 1 && self.fields[0].name.contains(';')
+    /// What to do if the whole header was taken for one column because something else than commas separates them.
+    fn delimiter_hint(&self) -> Option<String> {
+        let [only] = self.fields else { return None };
+        let (_, name, typed) = DELIMITERS.into_iter().find(|(delimiter, ..)| only.name.contains(*delimiter))?;
+        Some(format!(
+            "separate the columns by commas, or say that {name} do: --delimiter '{typed}', in Python delimiter='{typed}'"
+        ))
     }
 
     fn has_votes(&self) -> bool {

@@ -5,7 +5,14 @@
 //! `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)}` is refused anyway.
 
 use std::io::Read;
+use std::sync::Arc;
 
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, StringArray};
+use arrow_schema::DataType;
 use half::f16;
 
 use crate::arrow_value::Target;
@@ -106,6 +113,53 @@ impl Header {
             (Kind::Unsigned, 4) => each!(u32, |i| T::of_unsigned(u64::from(i))),
             (Kind::Unsigned, 8) => each!(u64, T::of_unsigned),
             _ => Err((0, "text is not a number".to_owned())),
+        }
+    }
+
+    /// The Arrow type of an element.
+    pub(crate) fn data_type(&self) -> DataType {
+        match (self.kind, self.size) {
+            (Kind::Bool, _) => DataType::Boolean,
+            (Kind::Unicode | Kind::Bytes, _) => DataType::Utf8,
+            (Kind::Float, 2) => DataType::Float16,
+            (Kind::Float, 4) => DataType::Float32,
+            (Kind::Float, _) => DataType::Float64,
+            (Kind::Signed, 1) => DataType::Int8,
+            (Kind::Signed, 2) => DataType::Int16,
+            (Kind::Signed, 4) => DataType::Int32,
+            (Kind::Signed, _) => DataType::Int64,
+            (Kind::Unsigned, 1) => DataType::UInt8,
+            (Kind::Unsigned, 2) => DataType::UInt16,
+            (Kind::Unsigned, 4) => DataType::UInt32,
+            (Kind::Unsigned, _) => DataType::UInt64,
+        }
+    }
+
+    /// Elements as an Arrow array of that type.
+    pub(crate) fn arrow(&self, bytes: &[u8]) -> ArrayRef {
+        macro_rules! each {
+            ($type:ty, $native:ty) => {{
+                let (chunks, _) = bytes.as_chunks::<{ size_of::<$native>() }>();
+                let value = |raw: &[u8; size_of::<$native>()]| {
+                    if self.big_endian { <$native>::from_be_bytes(*raw) } else { <$native>::from_le_bytes(*raw) }
+                };
+                Arc::new(PrimitiveArray::<$type>::from_iter_values(chunks.iter().map(value)))
+            }};
+        }
+        match self.data_type() {
+            DataType::Boolean => Arc::new(BooleanArray::from_iter(bytes.iter().map(|byte| Some(*byte != 0)))),
+            DataType::Float16 => each!(Float16Type, f16),
+            DataType::Float32 => each!(Float32Type, f32),
+            DataType::Float64 => each!(Float64Type, f64),
+            DataType::Int8 => each!(Int8Type, i8),
+            DataType::Int16 => each!(Int16Type, i16),
+            DataType::Int32 => each!(Int32Type, i32),
+            DataType::Int64 => each!(Int64Type, i64),
+            DataType::UInt8 => each!(UInt8Type, u8),
+            DataType::UInt16 => each!(UInt16Type, u16),
+            DataType::UInt32 => each!(UInt32Type, u32),
+            DataType::UInt64 => each!(UInt64Type, u64),
+            _ => Arc::new(StringArray::from_iter_values(bytes.chunks_exact(self.size).map(|text| self.text(text)))),
         }
     }
 

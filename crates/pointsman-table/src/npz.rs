@@ -7,7 +7,10 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, FixedSizeListArray, new_empty_array};
+use arrow_schema::{DataType, Field as ArrowField, FieldRef};
 use flate2::CrcReader;
 use flate2::bufread::DeflateDecoder;
 use zip::{CompressionMethod, ZipArchive};
@@ -17,6 +20,7 @@ use crate::batch::Raw;
 use crate::cell::Gate;
 use crate::error::{Error, Result, RowAt, listed, shown};
 use crate::input::Input;
+use crate::input_column::InputColumn;
 use crate::labels::Labels;
 use crate::layout::{At, Field, Hints, Layout, Part, Shape};
 use crate::npy::Header;
@@ -29,6 +33,9 @@ pub(crate) struct NpzSource {
     labels: Labels,
     /// The arrays by the layout's fields; those not needed stay closed.
     arrays: Vec<Option<Array>>,
+    /// The arrays that are kept as they are, by field, if they are wanted, and the names of those that cannot be.
+    keep: Vec<(usize, FieldRef)>,
+    left_out: Vec<String>,
     rows: u64,
     row: u64,
     bytes: u64,
@@ -38,7 +45,7 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
     let archive = Archive::open(input)?;
     let columns = &options.columns;
     let (classes, features) = (archive.names(&columns.classes)?, archive.names("feature_names")?);
-    let hints = Hints { classes, features, arrays: true, sparse: false };
+    let hints = Hints { classes, features, arrays: true, sparse: false, empty: false };
     let mut fields = Vec::new();
     for entry in &archive.entries {
         // An array that cannot be read matters only if it is needed: say so then.
@@ -74,8 +81,23 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
         arrays[field] = Some(array);
     }
     let rows = rows.map_or(0, |(rows, _)| rows);
+    let (mut keep, mut left_out) = (Vec::new(), Vec::new());
+    for (field, entry) in archive.entries.iter().enumerate().filter(|_| options.keep_columns) {
+        // Names of what lists hold are no column.
+        if arrays[field].is_none() && (entry.name == columns.classes || entry.name == "feature_names") {
+            continue;
+        }
+        if arrays[field].is_none() {
+            let fits = |header: &Header| matches!(header.shape.as_slice(), [n] | [n, _] if *n == rows);
+            arrays[field] = archive.header(entry).ok().filter(fits).and_then(|_| archive.array(entry).ok());
+        }
+        match &arrays[field] {
+            Some(array) => keep.push((field, Arc::new(ArrowField::new(&entry.name, array.data_type(), false)))),
+            None => left_out.push(entry.name.clone()),
+        }
+    }
     let labels = Labels::new(&layout.classes);
-    Ok(NpzSource { name: archive.name, layout, labels, arrays, rows, row: 0, bytes: archive.bytes })
+    Ok(NpzSource { name: archive.name, layout, labels, arrays, keep, left_out, rows, row: 0, bytes: archive.bytes })
 }
 
 impl Source for NpzSource {
@@ -99,8 +121,27 @@ impl Source for NpzSource {
             slice.filter(gate, out)?;
         }
         slice.append(&self.labels, out)?;
+        if !self.keep.is_empty() {
+            let mut columns = Vec::with_capacity(self.keep.len());
+            for (field, kept) in &self.keep {
+                let array = slice.array(*field)?.arrow(slice.rows());
+                columns.push((Arc::clone(kept), array.map_err(|why| damaged(&self.name, kept.name(), &why))?));
+            }
+            out.inputs.add_arrays(columns.into_iter());
+        }
         self.row += rows as u64;
         Ok(rows)
+    }
+
+    fn columns(&self) -> Vec<(String, InputColumn)> {
+        let column = |(_, field): &(usize, FieldRef)| {
+            (field.name().clone(), InputColumn::typed(Arc::clone(field), new_empty_array(field.data_type())))
+        };
+        self.keep.iter().map(column).collect()
+    }
+
+    fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     fn progress(&self) -> Progress {
@@ -274,6 +315,29 @@ impl Array {
         self.header.cell(&self.row(row)[i * size..(i + 1) * size])
     }
 
+    /// The type of a row.
+    fn data_type(&self) -> DataType {
+        let element = self.header.data_type();
+        match (self.header.shape.len(), i32::try_from(self.width)) {
+            (1, _) | (_, Err(_)) => element,
+            (_, Ok(width)) => DataType::FixedSizeList(Arc::new(ArrowField::new("item", element, false)), width),
+        }
+    }
+
+    /// Some of the rows read last.
+    fn arrow(&self, rows: impl Iterator<Item = usize>) -> std::result::Result<ArrayRef, String> {
+        let mut count = 0;
+        let mut bytes = Vec::new();
+        for row in rows {
+            bytes.extend_from_slice(self.row(row));
+            count += 1;
+        }
+        let elements = self.header.arrow(&bytes);
+        let DataType::FixedSizeList(item, width) = self.data_type() else { return Ok(elements) };
+        let lists = FixedSizeListArray::try_new_with_length(item, width, elements, None, count);
+        lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(|error| error.to_string())
+    }
+
     /// Reads the next rows.
     fn advance(&mut self, rows: usize) -> io::Result<()> {
         let size = self.header.size;
@@ -374,9 +438,13 @@ impl Archive {
             return Err(Error::file(&name, format!("array {} is given twice: keep one of them", shown(&twice))));
         }
         let mut entries = Vec::new();
+        let mut others = Vec::new();
         for i in 0..zip.len() {
             let entry = zip.by_index_raw(i).map_err(|e| broken(&e))?;
-            let Some(array) = entry.name().strip_suffix(".npy") else { continue };
+            let Some(array) = entry.name().strip_suffix(".npy") else {
+                others.push(entry.name().to_owned());
+                continue;
+            };
             let start = entry.data_start().ok_or_else(|| broken(&"an entry without data"))?;
             let compressed = entry.compressed_size();
             if start.checked_add(compressed).is_none_or(|end| end > bytes) {
@@ -391,6 +459,10 @@ impl Archive {
                 method: entry.compression(),
                 encrypted: entry.encrypted(),
             });
+        }
+        if entries.is_empty() && !others.is_empty() {
+            let reason = format!("is a zip archive of {}, not of numpy arrays: unpack it", listed(&others));
+            return Err(Error::file(&name, reason));
         }
         Ok(Self { name, file, bytes, entries })
     }
@@ -438,7 +510,7 @@ impl Archive {
         let (rows, width) = match header.shape.as_slice() {
             [rows] => (*rows, 1),
             [rows, width] => (*rows, *width),
-            other => return Err(bad(&format!("it has {} dimensions: one row an item is needed", other.len()))),
+            other => return Err(bad(&format!("it has {} dimensions: give one row per item", other.len()))),
         };
         let width = usize::try_from(width).map_err(|_| bad("it is too wide"))?;
         let elements = if header.fortran && width > 1 {

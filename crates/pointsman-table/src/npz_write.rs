@@ -1,4 +1,4 @@
-//! Writing npz: a zip of numpy arrays, one a column.
+//! Writing npz: a zip of numpy arrays, one per column.
 //!
 //! An array's header comes before its elements and says how many there are and how wide text is, which is
 //! known only at the end. So columns wait in temporary files, and memory stays bounded.
@@ -6,10 +6,18 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Schema};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::write::{Column, ColumnKind};
+use crate::arrow_text;
 
 pub(crate) struct NpzWriter {
     columns: Vec<Spool>,
@@ -18,37 +26,65 @@ pub(crate) struct NpzWriter {
 
 struct Spool {
     name: String,
-    kind: ColumnKind,
+    elements: Elements,
     file: BufWriter<File>,
     /// The longest text, in characters.
     longest: usize,
 }
 
+/// What an array holds.
+#[derive(Debug, Clone, PartialEq)]
+enum Elements {
+    /// Numbers of this type, and so many per row if the array has two dimensions.
+    Numbers(DataType, Option<i32>),
+    /// Text; lists and maps are written as JSON.
+    Text,
+}
+
+impl Elements {
+    fn of(data_type: &DataType) -> Self {
+        let number = |it: &DataType| (it.is_numeric() && numpy(it).is_some()) || *it == DataType::Boolean;
+        match data_type {
+            DataType::FixedSizeList(item, width) if number(item.data_type()) => {
+                Self::Numbers(item.data_type().clone(), Some(*width))
+            }
+            it if number(it) => Self::Numbers(it.clone(), None),
+            _ => Self::Text,
+        }
+    }
+}
+
+/// The name numpy has for a type, and its bytes.
+fn numpy(data_type: &DataType) -> Option<(&'static str, usize)> {
+    Some(match data_type {
+        DataType::Boolean => ("|b1", 1),
+        DataType::Int8 => ("|i1", 1),
+        DataType::Int16 => ("<i2", 2),
+        DataType::Int32 => ("<i4", 4),
+        DataType::Int64 => ("<i8", 8),
+        DataType::UInt8 => ("|u1", 1),
+        DataType::UInt16 => ("<u2", 2),
+        DataType::UInt32 => ("<u4", 4),
+        DataType::UInt64 => ("<u8", 8),
+        DataType::Float16 => ("<f2", 2),
+        DataType::Float32 => ("<f4", 4),
+        DataType::Float64 => ("<f8", 8),
+        _ => return None,
+    })
+}
+
 impl NpzWriter {
-    pub(crate) fn new(columns: &[(String, ColumnKind)]) -> io::Result<Self> {
-        let spool = |(name, kind): &(String, ColumnKind)| {
+    pub(crate) fn new(schema: &Schema) -> io::Result<Self> {
+        let spool = |field: &arrow_schema::FieldRef| {
             let file = BufWriter::new(tempfile::tempfile()?);
-            Ok(Spool { name: name.clone(), kind: *kind, file, longest: 0 })
+            Ok(Spool { name: field.name().clone(), elements: Elements::of(field.data_type()), file, longest: 0 })
         };
-        Ok(Self { columns: columns.iter().map(spool).collect::<io::Result<_>>()?, rows: 0 })
+        Ok(Self { columns: schema.fields().iter().map(spool).collect::<io::Result<_>>()?, rows: 0 })
     }
 
-    pub(crate) fn write(&mut self, columns: &[Column]) -> io::Result<()> {
-        self.rows += columns.first().map_or(0, Column::len) as u64;
-        for (spool, column) in self.columns.iter_mut().zip(columns) {
-            match column {
-                Column::Real(values) => values.iter().try_for_each(|x| spool.file.write_all(&x.to_le_bytes()))?,
-                Column::Count(values) => values.iter().try_for_each(|n| spool.file.write_all(&n.to_le_bytes()))?,
-                Column::Text(values) => {
-                    for text in values {
-                        spool.longest = spool.longest.max(text.chars().count());
-                        spool.file.write_all(&(text.len() as u64).to_le_bytes())?;
-                        spool.file.write_all(text.as_bytes())?;
-                    }
-                }
-            }
-        }
-        Ok(())
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        self.rows += batch.num_rows() as u64;
+        self.columns.iter_mut().zip(batch.columns()).try_for_each(|(spool, array)| spool.write(array))
     }
 
     /// Writes the zip. It is put together in one more temporary file, since zips are wound back while written.
@@ -58,19 +94,22 @@ impl NpzWriter {
         for spool in self.columns {
             let mut file = spool.file.into_inner().map_err(io::IntoInnerError::into_error)?;
             file.seek(SeekFrom::Start(0))?;
-            let (descr, size) = match spool.kind {
-                ColumnKind::Real => ("<f8".to_owned(), 8),
-                ColumnKind::Count => ("<u8".to_owned(), 8),
-                ColumnKind::Text => (format!("<U{}", spool.longest.max(1)), 4 * spool.longest.max(1)),
+            let longest = spool.longest.max(1);
+            let (descr, width, size) = match &spool.elements {
+                Elements::Text => (format!("<U{longest}"), None, 4 * longest as u64),
+                Elements::Numbers(data_type, width) => {
+                    let (descr, size) = numpy(data_type).unwrap_or_default();
+                    (descr.to_owned(), *width, size as u64 * u64::from(width.map_or(1, i32::unsigned_abs)))
+                }
             };
-            let large = rows.saturating_mul(size as u64) > u64::from(u32::MAX) - (1 << 16);
+            let large = rows.saturating_mul(size) > u64::from(u32::MAX) - (1 << 16);
             let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
             zip.start_file(format!("{}.npy", spool.name), options)?;
-            zip.write_all(&header(&descr, rows))?;
+            zip.write_all(&header(&descr, rows, width))?;
             let mut elements = BufReader::new(file);
-            if spool.kind == ColumnKind::Text {
+            if spool.elements == Elements::Text {
                 for _ in 0..rows {
-                    zip.write_all(&text(&mut elements, size)?)?;
+                    zip.write_all(&text(&mut elements, 4 * longest)?)?;
                 }
             } else {
                 io::copy(&mut elements, &mut zip)?;
@@ -83,20 +122,126 @@ impl NpzWriter {
     }
 }
 
-/// The next text of a spool, four bytes a character, filled up to `size` bytes.
+impl Spool {
+    fn write(&mut self, array: &ArrayRef) -> io::Result<()> {
+        match self.elements.clone() {
+            Elements::Text => {
+                let mut value = Vec::new();
+                for row in 0..array.len() {
+                    value.clear();
+                    arrow_text::write_text(array, row, &mut value)?;
+                    self.longest = self.longest.max(String::from_utf8_lossy(&value).chars().count());
+                    self.file.write_all(&(value.len() as u64).to_le_bytes())?;
+                    self.file.write_all(&value)?;
+                }
+                Ok(())
+            }
+            Elements::Numbers(data_type, None) => self.write_numbers(array, &data_type),
+            Elements::Numbers(data_type, Some(width)) => {
+                let lists = array.as_fixed_size_list();
+                if lists.null_count() == 0 {
+                    let first = lists.value_offset(0).unsigned_abs() as usize;
+                    let values = lists.values().slice(first, lists.len() * width.unsigned_abs() as usize);
+                    return self.write_numbers(&values, &data_type);
+                }
+                Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "a list is missing, which numpy cannot say: keep fewer columns",
+                ))
+            }
+        }
+    }
+
+    /// Writes numbers. Where some are missing, floats are NaN, and whole numbers become floats.
+    fn write_numbers(&mut self, array: &ArrayRef, data_type: &DataType) -> io::Result<()> {
+        if array.null_count() > 0 && !data_type.is_floating() {
+            self.widen(data_type)?;
+            return self.write_numbers(array, &DataType::Float64);
+        }
+        let given = match array.data_type() == data_type {
+            true => array.clone(),
+            false => cast(array, data_type).map_err(io::Error::other)?,
+        };
+        write_elements(&mut self.file, &given)
+    }
+
+    /// Turns what was written so far into floats.
+    fn widen(&mut self, from: &DataType) -> io::Result<()> {
+        let Elements::Numbers(_, width) = self.elements else { return Ok(()) };
+        self.elements = Elements::Numbers(DataType::Float64, width);
+        let size = numpy(from).map_or(1, |(_, size)| size);
+        let old = std::mem::replace(&mut self.file, BufWriter::new(tempfile::tempfile()?));
+        let mut old = old.into_inner().map_err(io::IntoInnerError::into_error)?;
+        old.seek(SeekFrom::Start(0))?;
+        let signed = from.is_signed_integer();
+        let mut element = [0; 8];
+        let mut old = BufReader::new(old);
+        while old.read_exact(&mut element[..size]).is_ok() {
+            let negative = signed && element[size - 1] & 0x80 != 0;
+            element[size..].fill(if negative { 0xff } else { 0 });
+            let value = if signed { i64::from_le_bytes(element) as f64 } else { u64::from_le_bytes(element) as f64 };
+            self.file.write_all(&value.to_le_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the elements of an array of numbers; missing ones, which only floats have, as NaN.
+fn write_elements(out: &mut impl Write, array: &ArrayRef) -> io::Result<()> {
+    fn each<T: ArrowPrimitiveType>(out: &mut impl Write, array: &ArrayRef, missing: T::Native) -> io::Result<()>
+    where
+        T::Native: arrow_buffer::ToByteSlice,
+    {
+        use arrow_buffer::ToByteSlice;
+        let values = array.as_primitive::<T>();
+        for row in 0..values.len() {
+            let value = if values.is_null(row) { missing } else { values.value(row) };
+            let mut bytes = [0; 8];
+            let own = value.to_byte_slice();
+            bytes[..own.len()].copy_from_slice(own);
+            // numpy is told little-endian.
+            if cfg!(target_endian = "big") {
+                bytes[..own.len()].reverse();
+            }
+            out.write_all(&bytes[..own.len()])?;
+        }
+        Ok(())
+    }
+    match array.data_type() {
+        DataType::Boolean => {
+            let values = array.as_boolean();
+            (0..values.len()).try_for_each(|row| out.write_all(&[u8::from(values.value(row))]))
+        }
+        DataType::Float64 => each::<Float64Type>(out, array, f64::NAN),
+        DataType::Float32 => each::<Float32Type>(out, array, f32::NAN),
+        DataType::Float16 => each::<Float16Type>(out, array, half::f16::NAN),
+        DataType::Int8 => each::<Int8Type>(out, array, i8::ZERO),
+        DataType::Int16 => each::<Int16Type>(out, array, i16::ZERO),
+        DataType::Int32 => each::<Int32Type>(out, array, i32::ZERO),
+        DataType::Int64 => each::<Int64Type>(out, array, i64::ZERO),
+        DataType::UInt8 => each::<UInt8Type>(out, array, u8::ZERO),
+        DataType::UInt16 => each::<UInt16Type>(out, array, u16::ZERO),
+        DataType::UInt32 => each::<UInt32Type>(out, array, u32::ZERO),
+        DataType::UInt64 => each::<UInt64Type>(out, array, u64::ZERO),
+        other => Err(io::Error::other(format!("{other} is not a type of numpy"))),
+    }
+}
+
+/// The next text of a spool, four bytes per character, filled up to `size` bytes.
 fn text(spool: &mut impl Read, size: usize) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     spool.read_exact(&mut length)?;
-    let mut text = String::new();
-    spool.take(u64::from_le_bytes(length)).read_to_string(&mut text)?;
-    let mut out: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+    let mut text = Vec::new();
+    spool.take(u64::from_le_bytes(length)).read_to_end(&mut text)?;
+    let mut out: Vec<u8> = String::from_utf8_lossy(&text).chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
     out.resize(size, 0);
     Ok(out)
 }
 
-/// The header of a one-dimensional array, as numpy writes it: padded so that elements begin at a multiple of 64.
-fn header(descr: &str, rows: u64) -> Vec<u8> {
-    let mut dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows},), }}");
+/// The header of an array, as numpy writes it: padded so that elements begin at a multiple of 64.
+fn header(descr: &str, rows: u64, width: Option<i32>) -> Vec<u8> {
+    let width = width.map_or(String::new(), |width| format!(" {width}"));
+    let mut dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows},{width}), }}");
     let used = 10 + dict.len() + 1;
     dict.push_str(&" ".repeat(used.next_multiple_of(64) - used));
     dict.push('\n');

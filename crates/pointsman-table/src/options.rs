@@ -27,6 +27,12 @@ pub struct ReadOptions {
     /// Annotators whose labels are left out, all of them, by name: so the number of labels falls by who was asked, not by what was
     /// said. Rows that nobody else labelled are dropped. Annotations must name their annotators.
     pub without: Vec<String>,
+    /// Refuse ids that only one of the table and its annotations has, and ids that several rows have. By default what matches is joined,
+    /// and [`Frame::joined`](crate::Frame::joined) says what did not.
+    pub strict: bool,
+    /// Divide the probabilities of rows that do not sum to one by their sum: percentages, rounded numbers. What is no distribution
+    /// whatever it is divided by (negative, not finite, all zero) is refused all the same.
+    pub normalize: bool,
     /// Which columns must be there, and which are left alone.
     pub need: Need,
     /// The features wanted, without the prefix of wide columns: each must be there, others are left alone. By default
@@ -35,6 +41,11 @@ pub struct ReadOptions {
     /// The order of the classes where they are found by name, in columns or maps of probabilities: if these are the table's classes,
     /// they are put in this order. By default that of the columns, or of the first row's map.
     pub classes: Option<Vec<String>>,
+    /// Whether batches carry every column of the file as it is: [`Frame::columns`](crate::Frame::columns).
+    pub keep_columns: bool,
+    /// Whether a table without rows is one: a header and nothing below it, or a JSONL file without lines, whose classes are then
+    /// [`ReadOptions::classes`]. Otherwise it is refused.
+    pub allow_empty: bool,
     /// How many rows a batch has.
     pub batch_rows: usize,
 }
@@ -49,9 +60,13 @@ impl Default for ReadOptions {
             annotations: None,
             first_labels: None,
             without: Vec::new(),
+            strict: false,
+            normalize: false,
             need: Need::default(),
             features: None,
             classes: None,
+            keep_columns: false,
+            allow_empty: false,
             batch_rows: 65_536,
         }
     }

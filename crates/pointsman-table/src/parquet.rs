@@ -18,14 +18,22 @@ use crate::layout::{Field, Hints, Layout};
 use crate::options::ReadOptions;
 use crate::read::guarded;
 
+/// Bytes of a batch whose columns are all kept.
+const BATCH_BYTES: u64 = 1 << 24;
+
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let parquet = Parquet::open(input)?;
-    let layout = Layout::find(&parquet.name, &parquet.fields()?, Hints::default(), options)?;
-    let used = layout.used();
     let rows = u64::try_from(parquet.metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
+    let hints = Hints { empty: rows == 0, ..Hints::default() };
+    let layout = Layout::find(&parquet.name, &parquet.fields()?, hints, options)?;
+    let keep = options.keep_columns.then(|| parquet.metadata.schema().clone());
+    let (used, most_rows) = match &keep {
+        Some(_) => ((0..layout.names.len()).collect(), parquet.rows_of(BATCH_BYTES)),
+        None => (layout.used(), usize::MAX),
+    };
     let (name, bytes) = (parquet.name.clone(), parquet.bytes);
-    let batches = parquet.batches(&used, options.batch_rows)?;
-    Ok(ArrowSource::new(name, layout, &used, batches).with_totals(rows, bytes))
+    let batches = parquet.batches(&used, options.batch_rows.min(most_rows))?;
+    Ok(ArrowSource::new(name, layout, &used, batches).keeping(keep).with_totals(rows, bytes))
 }
 
 /// An opened Parquet file.
@@ -63,6 +71,16 @@ impl Parquet {
             }
         }
         Ok(all)
+    }
+
+    /// How many rows take so many bytes once they are decoded, by what the file says, at least one.
+    fn rows_of(&self, bytes: u64) -> usize {
+        let groups = self.metadata.metadata().row_groups().iter();
+        let (all, rows) = groups.fold((0_u64, 0_u64), |(all, rows), group| {
+            let positive = |n: i64| u64::try_from(n).unwrap_or(0);
+            (all.saturating_add(positive(group.total_byte_size())), rows.saturating_add(positive(group.num_rows())))
+        });
+        usize::try_from(bytes / (all / rows.max(1)).max(1)).unwrap_or(usize::MAX).max(1)
     }
 
     /// The given top-level columns, in batches.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use pointsman::Table;
 
 use crate::annotations::Join;
-use crate::batch::{Frame, Raw};
+use crate::batch::{Frame, Raw, differing};
 use crate::cell::Gate;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, name_of};
 use crate::format::Format;
 use crate::input::Input;
+use crate::input_column::InputColumn;
 use crate::layout::Layout;
 use crate::options::{Delimiter, ReadOptions};
 use crate::{csv, ipc, jsonl, npz, parquet};
@@ -26,6 +27,16 @@ pub(crate) trait Source: Send {
     fn fill(&mut self, limit: usize, gate: &mut Gate, out: &mut Raw) -> Result<usize>;
 
     fn progress(&self) -> Progress;
+
+    /// The columns that batches carry, without rows, as far as they are known beforehand.
+    fn columns(&self) -> Vec<(String, InputColumn)> {
+        Vec::new()
+    }
+
+    /// The columns that cannot be carried: they do not have one value per row.
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
 
     /// The most rows a batch should have for the memory it takes.
     fn most_rows(&self) -> usize {
@@ -78,12 +89,51 @@ pub fn read(path: impl AsRef<Path>) -> Result<Table> {
 /// # Errors
 /// As [`read`], and if no row passes the filters.
 pub fn read_frame(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Frame> {
-    let mut batches = batches(path, options)?;
-    match batches.frame(usize::MAX) {
-        Some(frame) => frame,
-        // `frame` says so itself; this keeps the types honest.
-        None => Err(Error::file(&batches.name, "has no rows")),
+    read_frames(&[path], options)
+}
+
+/// Reads several tables with the same columns, in whatever order these stand, as one: the rows of the first, then those of the second, and
+/// so on. Classes and features are in the order of the first; annotations are joined to all of them.
+///
+/// # Errors
+/// As [`read_frame`], and if the tables differ in their columns: the message names both files and what differs. Some of the tables may
+/// have no rows, or none that pass the filters.
+pub fn read_frames<P: AsRef<Path>>(paths: &[P], options: &ReadOptions) -> Result<Frame> {
+    let mut options = options.clone();
+    let mut first: Option<(String, Vec<String>)> = None;
+    let mut whole: Option<Frame> = None;
+    let (mut join, mut items) = (None, Vec::new());
+    let mut nothing = Vec::new();
+    for path in paths {
+        let mut batches = batches_of(Input::open(path.as_ref(), options.format)?, &options, join.take())?;
+        let (file, classes) = first.get_or_insert_with(|| (batches.name.clone(), batches.classes().to_vec()));
+        if let Some(reason) = differing("classes", (file, classes), (&batches.name, batches.classes())) {
+            return Err(Error::file(&batches.name, reason));
+        }
+        options.classes.get_or_insert_with(|| classes.clone());
+        let read = batches.whole();
+        join = batches.join.take();
+        match (read?, &mut whole) {
+            (Ok((frame, own_items)), whole) => {
+                items.extend(own_items);
+                match whole {
+                    Some(whole) => whole.append(frame)?,
+                    none => *none = Some(frame),
+                }
+            }
+            (Err(none), _) => nothing.push(none),
+        }
     }
+    let names: Vec<String> = paths.iter().map(|path| name_of(path.as_ref())).collect();
+    let joined = join.as_ref().map(|join| join.finish(&names.join(", "))).transpose()?;
+    let Some(mut whole) = whole else {
+        return Err(nothing.into_iter().next().unwrap_or_else(|| Error::Option("there are no tables to read".into())));
+    };
+    whole.joined = joined;
+    if let Some(join) = &join {
+        whole.annotations = join.annotations(&items)?;
+    }
+    Ok(whole)
 }
 
 /// Reads a table batch by batch, in memory that does not grow with the file.
@@ -95,7 +145,7 @@ pub fn read_frame(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Frame
 /// # Errors
 /// If the file cannot be opened, or its columns make no table.
 pub fn batches(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Batches> {
-    batches_of(Input::open(path.as_ref(), options.format)?, options)
+    batches_of(Input::open(path.as_ref(), options.format)?, options, None)
 }
 
 /// A table that can be read several times: a file, or a copy of a stream in a temporary file.
@@ -129,12 +179,13 @@ impl Rereadable {
     pub fn batches(&self, options: &ReadOptions) -> Result<Batches> {
         match &self.copy {
             None => batches(&self.path, options),
-            Some((name, format, file)) => batches_of(Input::reopen(name, file, Some(*format))?, options),
+            Some((name, format, file)) => batches_of(Input::reopen(name, file, Some(*format))?, options, None),
         }
     }
 }
 
-fn batches_of(input: Input, options: &ReadOptions) -> Result<Batches> {
+/// `joined` are annotations that other tables were joined with before.
+fn batches_of(input: Input, options: &ReadOptions, joined: Option<Join>) -> Result<Batches> {
     let name = input.name.clone();
     if options.delimiter.is_some() && !matches!(input.format, Format::Csv | Format::Tsv) {
         let reason =
@@ -151,9 +202,10 @@ fn batches_of(input: Input, options: &ReadOptions) -> Result<Batches> {
             Format::Npz => Box::new(npz::open(input, options)?),
         })
     })?;
-    let join = match &options.annotations {
-        Some(path) => Some(Join::load(path, &source.layout().classes, options)?),
-        None => None,
+    let join = match (joined, &options.annotations) {
+        (Some(join), _) => Some(join),
+        (None, Some(path)) => Some(Join::load(path, &source.layout().classes, options)?),
+        (None, None) => None,
     };
     Ok(Batches {
         gate: Gate::new(&options.filters),
@@ -161,6 +213,8 @@ fn batches_of(input: Input, options: &ReadOptions) -> Result<Batches> {
         name,
         source,
         join,
+        allow_empty: options.allow_empty,
+        normalize: options.normalize,
         kept: 0,
         done: false,
     })
@@ -173,6 +227,8 @@ pub struct Batches {
     gate: Gate,
     join: Option<Join>,
     batch_rows: usize,
+    allow_empty: bool,
+    normalize: bool,
     kept: u64,
     done: bool,
 }
@@ -196,6 +252,26 @@ impl Batches {
         self.source.layout().id.is_some()
     }
 
+    /// The columns of the file, without rows, that batches carry if [`ReadOptions::keep_columns`] asks for them. JSONL tells its
+    /// columns row by row: here it has none.
+    #[must_use]
+    pub fn columns(&self) -> Vec<(String, InputColumn)> {
+        self.source.columns()
+    }
+
+    /// Columns that batches do not carry though all are asked for: arrays of npz that do not have one value or one list per row.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        self.source.left_out()
+    }
+
+    /// The name of the column that holds the ids, if there is one.
+    #[must_use]
+    pub fn id_column(&self) -> Option<&str> {
+        let layout = self.source.layout();
+        layout.id.map(|field| layout.names[field].as_str())
+    }
+
     /// How many rows the file has before any filter, where the format says so.
     #[must_use]
     pub fn rows_hint(&self) -> Option<u64> {
@@ -208,50 +284,64 @@ impl Batches {
         self.source.progress()
     }
 
-    /// The next `want` rows that pass, or as many as there are.
-    fn frame(&mut self, want: usize) -> Option<Result<Frame>> {
+    /// The next batch, or why there is none.
+    fn frame(&mut self) -> Option<Result<Frame>> {
         if self.done {
             return None;
         }
-        let frame = self.next_frame(want);
+        let frame = self.next_frame().transpose();
         // After an error the reader's state means nothing.
         self.done |= !matches!(frame, Some(Ok(_)));
         frame
     }
 
-    fn next_frame(&mut self, want: usize) -> Option<Result<Frame>> {
+    fn next_frame(&mut self) -> Result<Option<Frame>> {
         loop {
-            let mut raw = match self.next_rows(want) {
-                Ok(raw) => raw,
-                Err(error) => return Some(Err(error)),
-            };
-            let joined = self.join.as_mut().map(|join| join.votes(&self.name, &mut raw, self.done)).transpose();
-            let annotations = match joined {
-                Ok(found) => found.flatten(),
-                Err(error) => return Some(Err(error)),
-            };
+            let (raw, items) = self.next_rows(self.batch_rows)?;
             self.kept += raw.rows.len() as u64;
-            if self.done && self.kept == 0 {
-                return Some(Err(self.nothing(raw.without_labels)));
+            if self.done {
+                if let Some(join) = &self.join {
+                    join.finish(&self.name)?;
+                }
+                if self.kept == 0 {
+                    if self.allow_empty && raw.without_labels == 0 && self.source.progress().rows == 0 {
+                        return Ok(None);
+                    }
+                    return Err(self.nothing(raw.without_labels));
+                }
             }
             if !raw.rows.is_empty() {
-                let frame = raw.build(&self.name, self.source.layout(), self.join.is_some());
-                return Some(frame.map(|mut frame| {
-                    frame.annotations = annotations;
-                    frame
-                }));
+                let annotations = self.join.as_ref().map(|join| join.annotations(&items)).transpose()?.flatten();
+                let mut frame = self.build(raw)?;
+                frame.annotations = annotations;
+                return Ok(Some(frame));
             }
             // A batch may lose all its rows while others are still to come.
             if self.done {
-                return None;
+                return Ok(None);
             }
         }
     }
 
-    /// Reads rows until there are `want`, or the file ends.
-    fn next_rows(&mut self, want: usize) -> Result<Raw> {
+    /// All rows with their annotated items; why there are none, if there are none.
+    fn whole(&mut self) -> Result<std::result::Result<(Frame, Vec<usize>), Error>> {
+        let (raw, items) = self.next_rows(usize::MAX)?;
+        if raw.rows.is_empty() {
+            return Ok(Err(self.nothing(raw.without_labels)));
+        }
+        Ok(Ok((self.build(raw)?, items)))
+    }
+
+    fn build(&self, raw: Raw) -> Result<Frame> {
+        raw.build(&self.name, self.source.layout(), self.join.is_some(), self.normalize)
+    }
+
+    /// Reads rows until there are `want`, or the file ends, and joins them with their annotations: the items they found.
+    fn next_rows(&mut self, want: usize) -> Result<(Raw, Vec<usize>)> {
         let mut raw = Raw::new(self.source.layout(), self.room(want));
-        while raw.rows.len() < want {
+        // Rows may be long; a table that is read whole is not cut.
+        let is_cut = |raw: &Raw| want <= self.batch_rows && raw.inputs.is_full();
+        while raw.rows.len() < want && !is_cut(&raw) {
             let limit = self.batch_rows.min(want - raw.rows.len());
             let (source, gate) = (&mut self.source, &mut self.gate);
             if guarded(&self.name, || source.fill(limit, gate, &mut raw))? == 0 {
@@ -259,7 +349,11 @@ impl Batches {
                 break;
             }
         }
-        Ok(raw)
+        let items = match &mut self.join {
+            Some(join) => join.votes(&self.name, &mut raw, &self.source.layout().classes)?,
+            None => Vec::new(),
+        };
+        Ok((raw, items))
     }
 
     /// Rows to make room for. A file's own word is trusted as far as a byte a value; beyond that, vectors grow.
@@ -279,6 +373,8 @@ impl Batches {
             Error::file(&self.name, "no row has a label left: everybody who labelled these rows is left out")
         } else if self.source.progress().rows == 0 {
             Error::file(&self.name, "has no rows: there must be at least one below the header")
+        } else if self.join.is_some() && (self.gate.is_open() || self.gate.has_kept()) {
+            Error::file(&self.name, "no row has an annotation: compare its ids with those of the annotations")
         } else {
             self.gate.nothing(&self.name)
         }
@@ -289,7 +385,7 @@ impl Iterator for Batches {
     type Item = Result<Frame>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.frame(self.batch_rows)
+        self.frame()
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pointsman::{Aggregate, Loss, Oracle, Task};
+use pointsman::{Aggregate, Loss, MAX_COST, Oracle, Task};
 use serde::Deserialize;
 
-use crate::error::{Error, Result, name_of, printable};
+use crate::error::{Error, name_of, printable};
 use crate::input::read_all;
 
 #[derive(Debug, Deserialize)]
@@ -48,8 +48,49 @@ enum CostRow {
     ByName(BTreeMap<String, f64>),
 }
 
+/// A way into a file: the keys and places that lead to a value.
+type KeyPath = Vec<Step>;
+
+/// A key of a table, or a place in an array.
+#[derive(Debug)]
+enum Step {
+    Key(&'static str),
+    Place(usize),
+}
+
+/// What is wrong with a task, and where.
+type Fault = (KeyPath, pointsman::Error);
+
+/// Says where something is wrong.
+fn at(path: impl IntoIterator<Item = Step>) -> impl FnOnce(pointsman::Error) -> Fault {
+    let path = path.into_iter().collect();
+    move |error| (path, error)
+}
+
+/// The line of the deepest value of a path that is there.
+fn line_of(text: &str, path: &[Step]) -> Option<usize> {
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let (first, rest) = path.split_first()?;
+    let Step::Key(key) = first else { return None };
+    let mut value = table.get_ref().get(*key)?;
+    for step in rest {
+        let next = match step {
+            Step::Key(key) => value.get_ref().get(*key),
+            Step::Place(place) => value.get_ref().get(*place),
+        };
+        let Some(next) = next else { break };
+        value = next;
+    }
+    Some(line_at(text, value.span().start))
+}
+
+fn line_at(text: &str, byte: usize) -> usize {
+    1 + text.as_bytes()[..byte.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
 impl MatrixFile {
-    fn loss(self) -> pointsman::Result<Loss> {
+    fn loss(self) -> Result<Loss, Fault> {
+        use Step::{Key, Place};
         let Self { classes, acts, cost } = self;
         let first_by_name = cost.iter().find_map(|row| match row {
             CostRow::ByName(row) => Some(row.keys().cloned().collect::<Vec<_>>()),
@@ -57,21 +98,29 @@ impl MatrixFile {
         });
         let by_name = first_by_name.is_some();
         let classes = classes.or(first_by_name);
+        let in_row = |place: usize| at([Key("loss"), Key("cost"), Place(place)]);
         let row = |(place, row): (usize, CostRow)| {
             let act = acts.get(place).map_or_else(|| format!("row {}", place + 1), |act| format!("{act:?}"));
             match (row, &classes) {
-                (CostRow::ByName(row), Some(classes)) => costs_by_name(&act, &row, classes),
-                (CostRow::InOrder(_), _) if by_name => Err(pointsman::Error::Task(format!(
+                (CostRow::ByName(row), Some(classes)) => costs_by_name(&act, &row, classes).map_err(in_row(place)),
+                (CostRow::InOrder(_), _) if by_name => Err(in_row(place)(pointsman::Error::Task(format!(
                     "cost matrix: the costs of {act} name no classes, those of other acts do: write every row as {{class = cost, …}}"
-                ))),
+                )))),
                 (CostRow::InOrder(row), _) => Ok(row),
                 (CostRow::ByName(_), None) => Ok(Vec::new()),
             }
         };
-        let cost = cost.into_iter().enumerate().map(row).collect::<pointsman::Result<_>>()?;
-        let loss = Loss::matrix(acts, cost)?;
+        let cost = cost.into_iter().enumerate().map(row).collect::<Result<Vec<Vec<f64>>, Fault>>()?;
+        let width = cost.first().map_or(0, Vec::len);
+        let is_bad = |row: &Vec<f64>| row.len() != width || row.iter().any(|x| !(0.0..=MAX_COST).contains(x));
+        let path = match cost.iter().position(is_bad) {
+            Some(place) => vec![Key("loss"), Key("cost"), Place(place)],
+            None if acts.len() == cost.len() && width >= 2 => vec![Key("loss"), Key("acts")],
+            None => vec![Key("loss"), Key("cost")],
+        };
+        let loss = Loss::matrix(acts, cost).map_err(at(path))?;
         match classes {
-            Some(classes) => loss.with_classes(classes),
+            Some(classes) => loss.with_classes(classes).map_err(at([Key("loss"), Key("classes")])),
             None => Ok(loss),
         }
     }
@@ -137,7 +186,7 @@ fn bayes() -> String {
 ///
 /// # Errors
 /// If the file cannot be read, is not TOML, has unknown keys, or its loss, oracles and prices make no task.
-pub fn read_task(path: impl AsRef<Path>) -> Result<Task> {
+pub fn read_task(path: impl AsRef<Path>) -> crate::error::Result<Task> {
     let path = path.as_ref();
     let name = name_of(path);
     let text = String::from_utf8(read_all(path)?)
@@ -149,38 +198,44 @@ pub fn read_task(path: impl AsRef<Path>) -> Result<Task> {
 ///
 /// # Errors
 /// If the text is not TOML, has unknown keys, or its loss, oracles and prices make no task.
-pub fn parse_task(text: &str) -> std::result::Result<Task, String> {
+pub fn parse_task(text: &str) -> Result<Task, String> {
     let file: TaskFile = toml::from_str(text).map_err(|e| {
-        let line = e.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+        let line = e.span().map_or(1, |span| line_at(text, span.start));
         format!("line {line}: {}", printable(&e.message().replace('\n', ", ")))
     })?;
-    build(file).map_err(|e| e.to_string())
+    build(file).map_err(|(path, error)| match line_of(text, &path) {
+        Some(line) => format!("line {line}: {error}"),
+        None => error.to_string(),
+    })
 }
 
-fn build(file: TaskFile) -> pointsman::Result<Task> {
+fn build(file: TaskFile) -> Result<Task, Fault> {
+    use Step::{Key, Place};
     let loss = match file.loss {
-        LossFile::Name(name) => name.parse()?,
+        LossFile::Name(name) => name.parse().map_err(at([Key("loss")]))?,
         LossFile::Matrix(matrix) => matrix.loss()?,
     };
     let mut task = Task::new(loss);
-    for route in file.route {
-        let oracle = route.oracle()?;
-        task = task.route(route.name, oracle, route.cost)?;
+    for (place, route) in file.route.into_iter().enumerate() {
+        let in_route = |key| at([Key("route"), Place(place), Key(key)]);
+        let oracle = route.oracle().map_err(in_route("kind"))?;
+        let key = if (0.0..=MAX_COST).contains(&route.cost) { "name" } else { "cost" };
+        task = task.route(route.name, oracle, route.cost).map_err(in_route(key))?;
     }
     if let Some(price) = file.abstain {
-        task = task.abstain(price)?;
+        task = task.abstain(price).map_err(at([Key("abstain")]))?;
     }
     if let Some(share) = file.budget {
-        task = task.budget(share)?;
+        task = task.budget(share).map_err(at([Key("budget")]))?;
     }
     if let Some(loss) = file.target_loss {
-        task = task.target_loss(loss)?;
+        task = task.target_loss(loss).map_err(at([Key("target_loss")]))?;
     }
     if let Some(estimator) = file.estimator {
-        task = task.estimator(estimator.parse()?);
+        task = task.estimator(estimator.parse().map_err(at([Key("estimator")]))?);
     }
     if let Some(ties) = file.ties {
-        task = task.ties(ties.parse()?);
+        task = task.ties(ties.parse().map_err(at([Key("ties")]))?);
     }
     Ok(task)
 }

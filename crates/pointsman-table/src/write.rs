@@ -7,17 +7,19 @@ use std::sync::Arc;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::file::properties::WriterProperties;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_cast::cast;
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::atomic::{Output, name_of};
 use crate::compression::{Compression, Encoder};
 use crate::error::{Error, Result, shown};
 use crate::format::Format;
+use crate::input_column::{InputColumn, InputKind};
 use crate::npz_write::NpzWriter;
 
 /// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ColumnKind {
     /// Text.
     Text,
@@ -25,6 +27,8 @@ pub enum ColumnKind {
     Real,
     /// Counts.
     Count,
+    /// What a column of an input holds.
+    Input(InputKind),
 }
 
 /// Some rows of one column.
@@ -36,6 +40,9 @@ pub enum Column {
     Real(Vec<f64>),
     /// Counts.
     Count(Vec<u64>),
+    /// Values of an input, passed on: see [`ReadOptions::keep_columns`](crate::ReadOptions::keep_columns). Where the output has types, a
+    /// column has that of its first batch.
+    Input(InputColumn),
 }
 
 impl Column {
@@ -46,6 +53,7 @@ impl Column {
             Self::Text(values) => values.len(),
             Self::Real(values) => values.len(),
             Self::Count(values) => values.len(),
+            Self::Input(column) => column.len(),
         }
     }
 
@@ -62,6 +70,7 @@ impl Column {
             Self::Text(_) => ColumnKind::Text,
             Self::Real(_) => ColumnKind::Real,
             Self::Count(_) => ColumnKind::Count,
+            Self::Input(column) => ColumnKind::Input(column.kind()),
         }
     }
 }
@@ -83,15 +92,24 @@ impl Column {
 pub struct TableWriter {
     name: String,
     columns: Vec<(String, ColumnKind)>,
+    /// Rows written.
+    rows: u64,
     sink: Sink,
 }
 
 enum Sink {
     Csv(Box<::csv::Writer<Encoder<Output>>>),
-    Jsonl { out: BufWriter<Encoder<Output>>, keys: Vec<String> },
+    Jsonl {
+        out: BufWriter<Encoder<Output>>,
+        keys: Vec<String>,
+    },
+    /// A format with types, which are known with the first rows.
+    Untyped(Output, Format),
     Parquet(Box<ArrowWriter<Output>>, SchemaRef),
     Arrow(Box<FileWriter<BufWriter<Output>>>, SchemaRef),
-    Npz(NpzWriter, Output),
+    Npz(NpzWriter, SchemaRef, Output),
+    /// Nothing is left to write to: opening failed.
+    Done,
 }
 
 impl TableWriter {
@@ -99,7 +117,7 @@ impl TableWriter {
     /// format is that of its extension unless told otherwise.
     ///
     /// # Errors
-    /// If the format is unknown, a column's name is empty or given twice, or the file cannot be created.
+    /// If the format is unknown, a column's name is given twice, or is empty and not one of an input, or the file cannot be created.
     pub fn create(path: impl AsRef<Path>, format: Option<Format>, columns: &[(String, ColumnKind)]) -> Result<Self> {
         let path = path.as_ref();
         let name = name_of(path);
@@ -112,14 +130,15 @@ impl TableWriter {
             );
             return Err(Error::file(&name, reason));
         }
-        for (i, (column, _)) in columns.iter().enumerate() {
-            if column.is_empty() || columns[..i].iter().any(|(other, _)| other == column) {
+        for (i, (column, kind)) in columns.iter().enumerate() {
+            let nameless = column.is_empty() && !matches!(kind, ColumnKind::Input(_));
+            if nameless || columns[..i].iter().any(|(other, _)| other == column) {
                 return Err(Error::file(&name, format!("column name {} is empty or given twice", shown(column))));
             }
         }
         let out = Output::create(path)?;
         let sink = Sink::create(out, format, compression, columns).map_err(|e| Error::io(&name, e))?;
-        Ok(Self { name, columns: columns.to_vec(), sink })
+        Ok(Self { name, columns: columns.to_vec(), rows: 0, sink })
     }
 
     /// Appends rows: one column each as declared, all of one length.
@@ -133,14 +152,69 @@ impl TableWriter {
         if !declared {
             return Err(Error::file(&self.name, "the columns written are not those declared"));
         }
-        self.sink.write(columns, rows).map_err(|e| Error::io(&self.name, e))
+        self.give_types(columns)?;
+        let written = self.sink.write(columns, rows).map_err(|error| self.blame(error));
+        self.rows += rows as u64;
+        written
+    }
+
+    /// Adds a column that the rows so far do not have, which JSONL alone can.
+    ///
+    /// # Errors
+    /// If the format has one set of columns for all rows, or there is such a column.
+    pub fn add_column(&mut self, name: String, kind: ColumnKind) -> Result<()> {
+        let Sink::Jsonl { keys, .. } = &mut self.sink else {
+            let reason = format!(
+                "column {} is not in the first {} rows, whose columns the file has: write jsonl, or keep fewer columns",
+                shown(&name),
+                self.rows
+            );
+            return Err(Error::file(&self.name, reason));
+        };
+        if self.columns.iter().any(|(other, _)| *other == name) {
+            return Err(Error::file(&self.name, format!("column name {} is given twice", shown(&name))));
+        }
+        keys.push(serde_json::to_string(&name).map_err(|e| Error::io(&self.name, e.into()))?);
+        self.columns.push((name, kind));
+        Ok(())
+    }
+
+    /// Opens a format with types, now that they are known.
+    fn give_types(&mut self, columns: &[Column]) -> Result<()> {
+        let Sink::Untyped(..) = &self.sink else { return Ok(()) };
+        let fields = columns.iter().zip(&self.columns).map(|(column, (name, kind))| field(name, kind, Some(column)));
+        self.open(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+    }
+
+    fn open(&mut self, schema: SchemaRef) -> Result<()> {
+        let Sink::Untyped(out, format) = std::mem::replace(&mut self.sink, Sink::Done) else { return Ok(()) };
+        self.sink = Sink::typed(out, format, &schema).map_err(|error| self.blame(error))?;
+        Ok(())
+    }
+
+    /// Says where an error happened. What is wrong with values is not the machine's fault.
+    fn blame(&self, error: io::Error) -> Error {
+        match error.downcast::<Misfit>() {
+            Ok(Misfit { column, row, reason }) => Error::Row {
+                file: self.name.clone(),
+                row: self.rows + row as u64 + 1,
+                line: None,
+                column: Some(self.columns[column].0.clone()),
+                reason,
+            },
+            Err(error) => Error::io(&self.name, error),
+        }
     }
 
     /// Completes the file and puts it in its place.
     ///
     /// # Errors
     /// If writing fails; nothing is left behind then.
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
+        if let Sink::Untyped(..) = &self.sink {
+            let fields = self.columns.iter().map(|(name, kind)| field(name, kind, None));
+            self.open(Arc::new(Schema::new(fields.collect::<Vec<_>>())))?;
+        }
         self.sink.finish().map_err(|e| Error::io(&self.name, e))
     }
 }
@@ -169,22 +243,29 @@ impl Sink {
                     keys: keys.collect::<std::result::Result<_, _>>()?,
                 }
             }
+            Format::Parquet | Format::Arrow | Format::Npz => Self::Untyped(out, format),
+        })
+    }
+
+    fn typed(out: Output, format: Format, schema: &SchemaRef) -> io::Result<Self> {
+        Ok(match format {
             Format::Parquet => {
-                let schema = schema(columns);
                 // Row groups are built in memory.
                 let properties = WriterProperties::builder()
                     .set_compression(::parquet::basic::Compression::SNAPPY)
                     .set_max_row_group_row_count(Some(1 << 18))
                     .build();
-                let writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties));
-                Self::Parquet(Box::new(writer.map_err(io::Error::other)?), schema)
+                let writer = ArrowWriter::try_new(out, Arc::clone(schema), Some(properties)).map_err(unfit)?;
+                Self::Parquet(Box::new(writer), Arc::clone(schema))
             }
             Format::Arrow => {
-                let schema = schema(columns);
-                let writer = FileWriter::try_new_buffered(out, &schema).map_err(io::Error::other)?;
+                // A file has one dictionary per column, batches may have others: values are written out.
+                let plain = |field: &FieldRef| field.as_ref().clone().with_data_type(plain(field.data_type()));
+                let schema = Arc::new(Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>()));
+                let writer = FileWriter::try_new_buffered(out, &schema).map_err(unfit)?;
                 Self::Arrow(Box::new(writer), schema)
             }
-            Format::Npz => Self::Npz(NpzWriter::new(columns)?, out),
+            _ => Self::Npz(NpzWriter::new(schema)?, Arc::clone(schema), out),
         })
     }
 
@@ -193,7 +274,7 @@ impl Sink {
             Self::Csv(writer) => {
                 let mut field = Vec::new();
                 for row in 0..rows {
-                    for column in columns {
+                    for (place, column) in columns.iter().enumerate() {
                         match column {
                             Column::Text(values) => writer.write_field(&values[row])?,
                             Column::Real(values) if values[row].is_nan() => writer.write_field("")?,
@@ -207,6 +288,11 @@ impl Sink {
                                 write!(field, "{}", values[row])?;
                                 writer.write_field(&field)?;
                             }
+                            Column::Input(values) => {
+                                field.clear();
+                                values.write_text(row, &mut field).map_err(|e| misfit(place, row, e))?;
+                                writer.write_field(&field)?;
+                            }
                         }
                     }
                     writer.write_record(None::<&[u8]>)?;
@@ -214,16 +300,24 @@ impl Sink {
             }
             Self::Jsonl { out, keys } => {
                 for row in 0..rows {
-                    for (i, (column, key)) in columns.iter().zip(keys.iter()).enumerate() {
-                        write!(out, "{}{key}:", if i == 0 { '{' } else { ',' })?;
+                    let mut separator = '{';
+                    for (place, (column, key)) in columns.iter().zip(keys.iter()).enumerate() {
+                        if matches!(column, Column::Input(values) if !values.has(row)) {
+                            continue;
+                        }
+                        write!(out, "{separator}{key}:")?;
+                        separator = ',';
                         match column {
                             Column::Text(values) => serde_json::to_writer(&mut *out, &values[row])?,
                             // JSON has no infinities and no NaN: the library writes null.
                             Column::Real(values) => serde_json::to_writer(&mut *out, &values[row])?,
                             Column::Count(values) => write!(out, "{}", values[row])?,
+                            Column::Input(values) => {
+                                values.write_json(row, out).map_err(|e| misfit(place, row, e))?;
+                            }
                         }
                     }
-                    out.write_all(if keys.is_empty() { b"{}\n" } else { b"}\n" })?;
+                    out.write_all(if separator == '{' { b"{}\n" } else { b"}\n" })?;
                 }
             }
             Self::Parquet(writer, schema) => {
@@ -232,7 +326,8 @@ impl Sink {
             Self::Arrow(writer, schema) => {
                 writer.write(&arrow_batch(schema, columns)?).map_err(io::Error::other)?;
             }
-            Self::Npz(writer, _) => writer.write(columns)?,
+            Self::Npz(writer, schema, _) => writer.write(&arrow_batch(schema, columns)?)?,
+            Self::Untyped(..) | Self::Done => return Err(io::Error::other("the file was not opened")),
         }
         Ok(())
     }
@@ -247,10 +342,11 @@ impl Sink {
                 let out = writer.into_inner().map_err(io::Error::other)?;
                 out.into_inner().map_err(io::IntoInnerError::into_error)?
             }
-            Self::Npz(writer, mut out) => {
+            Self::Npz(writer, _, mut out) => {
                 writer.finish(&mut out)?;
                 out
             }
+            Self::Untyped(..) | Self::Done => return Err(io::Error::other("the file was not opened")),
         };
         out.commit()
     }
@@ -261,13 +357,58 @@ fn real(out: &mut Vec<u8>, value: f64) -> io::Result<()> {
     if value.is_finite() { Ok(serde_json::to_writer(out, &value)?) } else { write!(out, "{value}") }
 }
 
-fn schema(columns: &[(String, ColumnKind)]) -> SchemaRef {
-    let field = |(name, kind): &(String, ColumnKind)| match kind {
-        ColumnKind::Text => Field::new(name, DataType::Utf8, false),
-        ColumnKind::Real => Field::new(name, DataType::Float64, true),
-        ColumnKind::Count => Field::new(name, DataType::UInt64, false),
-    };
-    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+/// A value that does not fit its column.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+struct Misfit {
+    /// The column and the row of the batch.
+    column: usize,
+    row: usize,
+    reason: String,
+}
+
+/// Says which value was wrong, if one was.
+fn misfit(column: usize, row: usize, error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData => Misfit { column, row, reason: error.to_string() }.into(),
+        _ => error,
+    }
+}
+
+impl From<Misfit> for io::Error {
+    fn from(misfit: Misfit) -> Self {
+        Self::new(io::ErrorKind::InvalidData, misfit)
+    }
+}
+
+/// Columns that a format has no place for.
+fn unfit(error: impl std::fmt::Display) -> io::Error {
+    let reason = format!("a column does not fit the format ({error}): write another one, or keep fewer columns");
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+/// The Arrow column of a kind; that of an input by its first rows.
+fn field(name: &str, kind: &ColumnKind, first: Option<&Column>) -> Field {
+    match (kind, first) {
+        (ColumnKind::Text, _) => Field::new(name, DataType::Utf8, false),
+        (ColumnKind::Real, _) => Field::new(name, DataType::Float64, true),
+        (ColumnKind::Count, _) => Field::new(name, DataType::UInt64, false),
+        (ColumnKind::Input(_), Some(Column::Input(column))) => column.field(name),
+        (ColumnKind::Input(kind), _) => kind.field(name),
+    }
+}
+
+/// A type without dictionaries.
+fn plain(data_type: &DataType) -> DataType {
+    let inner = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())));
+    match data_type {
+        DataType::Dictionary(_, values) => plain(values),
+        DataType::List(item) => DataType::List(inner(item)),
+        DataType::LargeList(item) => DataType::LargeList(inner(item)),
+        DataType::FixedSizeList(item, width) => DataType::FixedSizeList(inner(item), *width),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
+        other => other.clone(),
+    }
 }
 
 /// The same rows as an Arrow batch, as they would be written.
@@ -275,18 +416,30 @@ fn schema(columns: &[(String, ColumnKind)]) -> SchemaRef {
 /// # Errors
 /// If the columns are not those declared.
 pub fn record_batch(declared: &[(String, ColumnKind)], columns: &[Column]) -> Result<RecordBatch> {
-    arrow_batch(&schema(declared), columns).map_err(|error| Error::Option(error.to_string()))
+    let fields = declared.iter().zip(columns).map(|((name, kind), column)| field(name, kind, Some(column)));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    arrow_batch(&schema, columns).map_err(|error| Error::Option(error.to_string()))
 }
 
 fn arrow_batch(schema: &SchemaRef, columns: &[Column]) -> io::Result<RecordBatch> {
-    let arrays = columns.iter().map(|column| -> ArrayRef {
-        match column {
+    let array = |(place, (column, field)): (usize, (&Column, &FieldRef))| -> io::Result<ArrayRef> {
+        Ok(match column {
             Column::Text(values) => Arc::new(StringArray::from_iter_values(values)),
             Column::Real(values) => {
                 Arc::new(values.iter().map(|x| (!x.is_nan()).then_some(*x)).collect::<Float64Array>())
             }
             Column::Count(values) => Arc::new(UInt64Array::from_iter_values(values.iter().copied())),
-        }
-    });
-    RecordBatch::try_new(Arc::clone(schema), arrays.collect()).map_err(io::Error::other)
+            Column::Input(values) => {
+                let array = values.to_arrow(field.data_type());
+                let array = array.map_err(|(row, reason)| Misfit { column: place, row, reason })?;
+                if array.data_type() == field.data_type() {
+                    array
+                } else {
+                    cast(&array, field.data_type()).map_err(unfit)?
+                }
+            }
+        })
+    };
+    let arrays = columns.iter().zip(schema.fields()).enumerate().map(array).collect::<io::Result<_>>()?;
+    RecordBatch::try_new(Arc::clone(schema), arrays).map_err(unfit)
 }

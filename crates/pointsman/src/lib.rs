@@ -39,8 +39,10 @@ mod error;
 mod estimate;
 mod evaluate;
 mod forest;
+mod linear;
 mod loss;
 mod mix;
+pub mod number;
 mod oracle;
 mod partition;
 mod peaks;
@@ -69,17 +71,17 @@ pub use e_process::EProcess;
 pub use error::{Error, Result, printable};
 pub use estimate::{Decomposition, Estimator};
 pub use evaluate::{
-    CalibrationError, CellError, CellLosses, CellSummary, Correlations, Evaluation, GridRoute, HeldOutCell, Mean,
-    MixtureHistogram, Named, PriceGrid, Replay, RouteSummary, RoutingCurve, Saving, Sweep, SweepAxis, SweepPoint,
-    TaskSummary,
+    CalibrationError, CellError, CellLosses, CellSummary, Comparison, Correlations, Difference, Evaluation, GridRoute,
+    HeldOutCell, Mean, MixtureHistogram, Named, PolicyCost, PriceGrid, Replay, RouteSummary, RoutingCurve, Saving,
+    Sweep, SweepAxis, SweepPoint, TaskSummary, action_name, compare_policies, ranking_name, rule_name,
 };
 pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
-pub use loss::{CostMatrix, LOG_FLOOR, Loss, MAX_COST};
+pub use loss::{CostMatrix, LOG_FLOOR, Loss, MAX_COST, NeverChosen};
 pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
 pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
 pub use policy::{
     Action, Bid, CapRule, CapSize, CapUse, CappedSummary, Caps, Decision, Decisions, Flip, Level, MAX_CAPS, Policy,
-    Promise, Surcharge, Tally, TallySummary, Verdict,
+    Promise, Reason, Surcharge, Tally, TallySummary, Verdict,
 };
 pub use router::{Cap, Mixture, Partial, Router, SPARSE, Support};
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};

@@ -7,6 +7,7 @@ mod exact;
 pub(crate) mod label_free;
 mod learn;
 mod partial;
+mod progress;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -15,13 +16,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::forest::{Forest, LeafRows, Trees, inputs};
+use crate::forest::{Bag, Forest, LeafRows, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, double};
 use crate::predictions::{Given, in_its_precision};
 use crate::simplex::{Peak, Real};
 use crate::table::Table;
 use crate::votes::Votes;
 pub use partial::{Cap, Partial};
+pub(crate) use progress::{Progress, STEPS};
 
 /// Fewer rows than this in a cell are called sparse.
 pub const SPARSE: usize = 30;
@@ -41,8 +43,8 @@ const IN_A_SHARE: usize = 1 << 14;
 /// The most rows in the leaves of all trees of a forest.
 const MAX_IN_LEAVES: usize = 1 << 28;
 
-/// Cells of a forest.
-const SCORE_BINS: usize = 25;
+/// The most cells of a forest. With few rows there are fewer, so that each has at least [`SPARSE`] rows where there are as many in all.
+const MAX_SCORE_BINS: usize = 25;
 
 /// A partition fitted to calibration rows, and those rows, cell by cell.
 ///
@@ -178,7 +180,8 @@ impl Router {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = label_free::order_of_table(table, 0);
         let settled = Forest::settle(trees, seed, table, &order, &columns)?;
-        let edges = Edges::quantiles(settled.scores.iter().copied(), SCORE_BINS, double);
+        let bins = (table.rows() / SPARSE).clamp(1, MAX_SCORE_BINS);
+        let edges = Edges::quantiles(settled.scores.iter().copied(), bins, double);
         let found: Vec<CellId> = settled.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
         let axes = vec![Axis::Forest { forest: settled.forest, edges }];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
@@ -239,6 +242,19 @@ impl Router {
     #[must_use]
     pub fn rows(&self) -> &Table {
         &self.rows
+    }
+
+    /// Which of the rows a tree of a forest was grown on; `None` if the cells are not a forest's, or it has no such tree. Rows with one
+    /// label grow no tree, whatever this says.
+    #[must_use]
+    pub fn bag(&self, tree: usize) -> Option<Vec<bool>> {
+        let (forest, _) = self.cells().forest().filter(|(forest, _)| tree < forest.trees().count())?;
+        let bag = Bag::of(forest.seed(), tree);
+        let mut drawn = vec![false; self.rows.rows()];
+        for (rank, row) in label_free::order_of_table(&self.rows, 0).into_iter().enumerate() {
+            drawn[row as usize] = bag.holds(rank as u32);
+        }
+        Some(drawn)
     }
 
     /// The rows of one cell.

@@ -156,9 +156,10 @@ fn is_prediction(sum: f64, least: f64) -> bool {
     (sum - 1.0).abs() <= LIMIT && least >= 0.0
 }
 
+/// An entry that no distribution has is at fault itself; if there is none, as with percentages, the sum is.
 #[cold]
 fn fault<T: Real>(row: &[T], sum: f64) -> Fault {
-    let bad = |value: &f64| !(0.0..=1.0 + LIMIT).contains(value);
+    let bad = |value: &f64| !(0.0..=f64::MAX).contains(value);
     let mut values = row.iter().map(|x| x.to_f64()).enumerate();
     values.find(|(_, value)| bad(value)).map_or(Fault::Sum(sum), |(class, value)| Fault::Entry { class, value })
 }

@@ -415,6 +415,68 @@ impl Table {
         Ok(())
     }
 
+    /// Adds the rows of another table with the same columns; its features and oracles may stand in another order.
+    ///
+    /// ```
+    /// use pointsman::Table;
+    /// let mut table = Table::new(["no", "yes"], vec![0.9, 0.1])?.with_votes(vec![5, 0])?;
+    /// table.append(&Table::new(["no", "yes"], vec![0.4, 0.6])?.with_votes(vec![2, 3])?)?;
+    /// assert_eq!(table.rows(), 2);
+    /// assert!(table.append(&Table::new(["no", "yes"], vec![0.4, 0.6])?).is_err());
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the tables differ in their classes, or in which of votes, truth, weights, features and oracles they have; nothing is added
+    /// then.
+    pub fn append(&mut self, other: &Self) -> Result<()> {
+        for (what, differs) in [
+            ("truth", self.truth.is_some() != other.truth.is_some()),
+            ("weights", self.has_weights() != other.has_weights()),
+        ] {
+            if differs {
+                return Err(Error::Table(format!(
+                    "one of the tables has {what}, the other none: give all the same columns"
+                )));
+            }
+        }
+        let truth = self.truth.as_ref().zip(other.truth.as_ref()).map(|(own, more)| [own.as_slice(), more].concat());
+        self.extend(other)?;
+        self.truth = truth;
+        Ok(())
+    }
+
+    /// The same rows with the columns of the classes in another order.
+    ///
+    /// # Errors
+    /// If these are not the table's classes.
+    pub fn in_order_of(&self, classes: &[String]) -> Result<Self> {
+        let place = |class: &String| self.classes.iter().position(|own| own == class);
+        let places: Option<Vec<usize>> = classes.iter().map(place).collect();
+        let Some(places) = places.filter(|places| places.len() == self.classes.len()) else {
+            let (own, other) = (self.classes.join(", "), classes.join(", "));
+            return Err(Error::Table(format!("the classes are {own}, not {other}")));
+        };
+        let mut table =
+            in_its_precision!(self.probs.all(), probs => Self::of_rows(classes, &permuted(probs, &places)))?;
+        if let Some(ballots) = &self.votes {
+            let counts = ballots.of_rows().iter().flat_map(|&ballot| ballots.votes(ballot).counts());
+            table = table.with_votes(permuted(&counts.copied().collect::<Vec<u32>>(), &places))?;
+        }
+        if let Some(truth) = &self.truth {
+            table = table.with_truth(permuted(truth, &places))?;
+        }
+        for (name, probs) in &self.oracles {
+            table = table.with_oracle(name.as_str(), permuted(probs, &places))?;
+        }
+        Ok(Self {
+            weights: self.weights.clone(),
+            feature_names: self.feature_names.clone(),
+            features: self.features.clone(),
+            ..table
+        })
+    }
+
     fn same_rows(&self, columns: &str, values: usize, width: usize) -> Result<()> {
         whole_rows(columns, values, width)?;
         match values / width.max(1) {
@@ -433,6 +495,11 @@ impl Table {
         }
         Ok(values)
     }
+}
+
+/// Rows whose columns are put in the order of `places`.
+fn permuted<T: Copy>(rows: &[T], places: &[usize]) -> Vec<T> {
+    rows.chunks_exact(places.len()).flat_map(|row| places.iter().map(|&place| row[place])).collect()
 }
 
 /// Checks that there are at least two classes, each with a name of its own.
@@ -506,6 +573,22 @@ mod tests {
         table.extend(&table.select(&[3, 1], &[])).unwrap();
         assert_eq!(table.ballots().of_rows(), [0, 1, 0, 2, 2, 1]);
         assert_eq!(table.ballots().len(), 3);
+    }
+
+    #[test]
+    fn classes_may_be_put_in_another_order() {
+        let table = Table::new(["a", "b", "c"], vec![0.5, 0.3, 0.2, 0.1, 0.2, 0.7]).unwrap();
+        let table = table.with_votes(vec![3, 2, 1, 0, 1, 4]).unwrap().with_weights(vec![1.0, 2.0]).unwrap();
+        let table = table.with_features(["x"], vec![7.0, 8.0]).unwrap();
+        let order = ["c", "a", "b"].map(String::from);
+        let other = table.in_order_of(&order).unwrap();
+        assert_eq!(&*other.predictions(), [0.2, 0.5, 0.3, 0.7, 0.1, 0.2]);
+        assert_eq!(other.votes(1).unwrap().counts(), [4, 0, 1]);
+        assert_eq!(other.in_order_of(table.classes()).unwrap(), table);
+        for wrong in [["a", "b", "d"].as_slice(), &["a", "b"], &["a", "a", "b"]] {
+            let wrong: Vec<String> = wrong.iter().map(|&name| name.to_owned()).collect();
+            assert!(table.in_order_of(&wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

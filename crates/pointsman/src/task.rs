@@ -230,6 +230,28 @@ impl Task {
         Ok(Self { loss: self.loss.for_classes(classes)?, ..self.clone() })
     }
 
+    /// The same task, if predictions over these classes, or over some where none are given, can be decided by it.
+    ///
+    /// ```
+    /// use pointsman::{Loss, Task};
+    /// let task = Task::new(Loss::fn_fp(1.0, 3.0)?);
+    /// let classes = ["a", "b", "c"].map(String::from);
+    /// assert!(task.checked_for(None).is_ok() && task.checked_for(Some(&classes)).is_err());
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are no two classes with names of their own, the loss or the estimator is for others, or a limit has no route to limit.
+    pub fn checked_for(&self, classes: Option<&[String]>) -> Result<Self> {
+        if self.limit.is_some() && self.routes.is_empty() {
+            return Err(Error::Task("a budget or target loss limits routing: give the task a route".into()));
+        }
+        let Some(classes) = classes else { return Ok(self.clone()) };
+        crate::table::check_classes(classes)?;
+        self.estimator.check_classes(classes.len())?;
+        self.for_classes(classes)
+    }
+
     /// The loss.
     #[must_use]
     pub fn loss(&self) -> &Loss {

@@ -22,8 +22,8 @@ const IN_MEMORY: usize = 64 << 20;
 pub(super) fn rule(caps: &Caps, policy: &Policy, mut batches: Batches) -> anyhow::Result<CapRule> {
     let writing = Writing::start();
     let progress = match batches.progress().fraction() {
-        Some(_) => Progress::bar("looking who wants what", STEPS),
-        None => Progress::rows("looking who wants what"),
+        Some(_) => Progress::bar("counting queries for caps", STEPS),
+        None => Progress::rows("counting queries for caps"),
     };
     let mut bids = Bids { spool: tempfile::spooled_tempfile(IN_MEMORY), width: caps.count() + 1 };
     let mut out = BufWriter::with_capacity(1 << 20, &mut bids.spool);
@@ -95,7 +95,11 @@ pub(super) fn describe(
     for (name, cap) in caps.names(policy.task()).into_iter().zip(uses) {
         let CapUse { most, wanted, granted, price } = *cap;
         let n = |n: u64| count(n as usize);
-        let further = if price > 0.0 { format!(" One more would save up to {}.", short(price)) } else { String::new() };
+        let further = if price > 0.0 {
+            format!(" One more query there would save up to {}.", short(price))
+        } else {
+            String::new()
+        };
         let text = format!(
             "Cap on {name}: {} of these queries at most; {} want it, {} get it.{further}",
             n(most),
@@ -107,7 +111,7 @@ pub(super) fn describe(
     let Some(capped) = &summary.capped else { return Ok(()) };
     let to: Vec<String> = capped.to.iter().map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
     let text = format!(
-        "{} take the next-best action instead ({}; column capped), which costs {} more per query over all.",
+        "{} take the next-best action instead ({}; column capped), which costs {} more per query over all queries.",
         count(capped.moved as usize),
         to.join(", "),
         short(capped.cost)

@@ -4,7 +4,9 @@
 //! batches. Order is the input's.
 
 mod cap;
+mod keep;
 mod preview;
+mod summary;
 mod tally;
 
 use std::io;
@@ -15,17 +17,21 @@ use std::time::Duration;
 
 use anyhow::bail;
 use pointsman::{CapRule, CapUse, Decisions, Judgement, Policy, Tally, TallySummary, Traffic};
-use pointsman_table::{Batches, Column, ColumnKind, DecisionExtras, Frame, Need, Rereadable, TableWriter};
+use pointsman_table::{
+    Batches, Column, ColumnKind, DecisionExtras, Frame, InputColumn, Need, ReadOptions, Rereadable, Sums, TableWriter,
+};
 
-use crate::args::DecideArgs;
+use crate::args::{DecideArgs, Keep};
 use crate::certified::Certified;
-use crate::explain;
 use crate::failure::Bug;
 use crate::interrupt::Writing;
 use crate::plan::{self, Output, shell_quoted};
 use crate::progress::Progress;
 use crate::render::{self, next_step};
+use crate::{explain, json, tables};
+use keep::OutputColumns;
 use preview::Preview;
+use summary::Summary;
 
 /// Batches a channel holds.
 const AHEAD: usize = 2;
@@ -40,36 +46,43 @@ type Read = anyhow::Result<(Frame, Option<f64>)>;
 /// A batch as decided.
 #[derive(Debug)]
 struct Decided {
+    /// The columns of the table, if they are kept.
+    inputs: Vec<(String, InputColumn)>,
     columns: Vec<Column>,
     decisions: Decisions,
     /// What the caps came to so far.
     caps: Vec<CapUse>,
     /// Rows whose probabilities did not sum to one.
     divided: usize,
+    /// What those that were normalized summed to.
+    sums: Option<Sums>,
     read: Option<f64>,
 }
 
 pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     plan::one_from_stdin([Some(&args.router), Some(&args.table), args.task.task.first()])?;
     let task = plan::task(&args.task)?;
-    let output = Output::new(args.output.as_ref(), args.output_format, &[&args.router, &args.table])?;
+    let output = output(args)?;
     let router = plan::load_router(&args.router)?;
     let policy = Arc::new(plan::policy(&router, &task, &args.router, args.task.task.first())?);
     let mut options = plan::read_options(&args.reading, None, Need::Predictions);
     options.batch_rows = args.batch_rows as usize;
     options.features = Some(router.cells().features().to_vec());
     options.classes = Some(router.classes().to_vec());
+    options.allow_empty = true;
     let caps = plan::caps(&args.cap, &task)?;
     // Caps are over the whole table, which is read twice for their sake.
     let table = caps.as_ref().map(|_| Rereadable::open(&args.table, options.format)).transpose()?;
-    let open = || match &table {
-        Some(table) => table.batches(&options),
-        None => pointsman_table::batches(&args.table, &options),
+    let open = |options: &ReadOptions| match &table {
+        Some(table) => table.batches(options),
+        None => pointsman_table::batches(&args.table, options),
     };
-    let mut batches = open()?;
+    let keeps_all = args.keep == Keep::All && matches!(output, Output::Table(..)) && args.explain.is_empty();
+    let keeping = ReadOptions { keep_columns: keeps_all, ..options.clone() };
+    let mut batches = open(if caps.is_some() { &options } else { &keeping })?;
     plan::check_classes(&router, batches.classes(), &args.table)?;
-    if let Some(wanted) = &args.explain {
-        return explain::query(&router, &policy, args, wanted, batches);
+    if !args.explain.is_empty() {
+        return explain::queries(&router, &policy, args, batches);
     }
     let certified =
         args.confidence.map(|confidence| Certified::new(&router, &policy, confidence, &args.router)).transpose()?;
@@ -79,13 +92,20 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let rule = match &caps {
         Some(caps) => {
             let rule = cap::rule(caps, &policy, batches)?;
-            batches = open()?;
+            batches = open(&keeping)?;
             Some(rule)
         }
         None => None,
     };
     let extras = DecisionExtras { judgement: judgement.as_deref(), capped: rule.is_some() };
-    let names = pointsman_table::decision_columns(&policy, batches.has_ids(), extras);
+    // Ids that are kept as they are need not be there twice.
+    let with_ids = match args.keep {
+        Keep::None => false,
+        Keep::All if keeps_all => batches.id_column().is_some_and(|column| column != "id"),
+        Keep::Id | Keep::All => batches.has_ids(),
+    };
+    let names = pointsman_table::decision_columns(&policy, with_ids, extras);
+    let (inputs, left_out) = (batches.columns(), batches.left_out().to_vec());
 
     let progress = match batches.progress().fraction() {
         Some(_) => Progress::bar("deciding", STEPS),
@@ -93,13 +113,20 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     };
     let pipeline = Pipeline::start(
         batches,
-        Decider { policy: Arc::clone(&policy), judgement, rule, traffic: Arc::clone(&traffic) },
+        Decider { policy: Arc::clone(&policy), judgement, rule, with_ids, traffic: Arc::clone(&traffic) },
     );
-    let Written { tally, divided, caps: uses } = write(&output, &names, &policy, pipeline, progress)?;
+    let Written { tally, divided, sums, caps: uses, columns } =
+        write(&output, &names, &inputs, &policy, pipeline, progress)?;
     plan::warn_if_no_choice(&task);
     plan::warn_if_divided(divided);
+    tables::report_sums(sums);
+    warn_about_columns(&columns, &left_out);
     let summary = tally.summary(&policy);
     warn_about_traffic(&*traffic.lock().map_err(|_| Bug("counting"))?, &policy, &summary);
+    if args.json {
+        let caps = caps.as_ref().map(|caps| (caps, uses.as_slice()));
+        return json::print(&Summary::new(&summary, &policy, &output, caps, &columns));
+    }
     if !render::is_quiet() {
         let mut err = io::BufWriter::new(anstream::stderr().lock());
         tally::write(&mut err, &summary, &policy)?;
@@ -112,7 +139,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
             Output::Preview => {
                 ("Next, write them all:", format!("pointsman decide {router} {table}{flags} -o decisions.csv"))
             }
-            Output::Table(..) => {
+            Output::Table(..) | Output::None => {
                 let flags = plan::task_flags(&args.task);
                 ("Next, prove it on held-out rows:", format!("pointsman evaluate {router} heldout.csv{flags}"))
             }
@@ -121,6 +148,32 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
         io::Write::flush(&mut err)?;
     }
     Ok(())
+}
+
+/// Where decisions go; with `--json` only where they are told to.
+fn output(args: &DecideArgs) -> anyhow::Result<Output> {
+    if args.json && args.output.is_none() {
+        return Ok(Output::None);
+    }
+    if args.json && args.output.as_deref().is_some_and(plan::is_stream) {
+        bail!("--json and -o -: both would go to standard output; give -o a file");
+    }
+    match Output::new(args.output.as_ref(), args.output_format, &[&args.router, &args.table])? {
+        // Nobody asked for the first rows.
+        Output::Preview if render::is_quiet() => Ok(Output::None),
+        output => Ok(output),
+    }
+}
+
+/// Says so if columns of the table go by other names, or nowhere.
+fn warn_about_columns(columns: &OutputColumns, left_out: &[String]) {
+    if let Some(text) = columns.renamed_in_words() {
+        render::warn(text);
+    }
+    if !left_out.is_empty() {
+        let names = left_out.join(", ");
+        render::warn(format!("arrays without one value or one list per row are left out: {names}"));
+    }
 }
 
 /// Says so if the queries are not like the calibration rows, and if a limit on routing is missed for that.
@@ -147,6 +200,8 @@ struct Decider {
     policy: Arc<Policy>,
     judgement: Option<Arc<Judgement>>,
     rule: Option<CapRule>,
+    /// Whether ids are among the decisions' columns.
+    with_ids: bool,
     /// The cells that queries fall into.
     traffic: Arc<Mutex<Traffic>>,
 }
@@ -207,9 +262,9 @@ impl Decider {
 
     fn decide(&mut self, frame: Frame, read: Option<f64>) -> anyhow::Result<Decided> {
         let policy = &self.policy;
-        let divided = plan::divided_rows(&frame.table);
+        let (divided, sums) = (plan::divided_rows(&frame.table), frame.sums);
         let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
-        let Frame { table, ids, .. } = frame;
+        let Frame { table, ids, columns: inputs, .. } = frame;
         if let Some(ids) = &ids {
             // Queries of the same content at the margin of a limit need not all be decided alike.
             decisions.draw_by_ids(policy, ids);
@@ -224,55 +279,72 @@ impl Decider {
         }
         let answers = policy.answers(&decisions, &table.predictions());
         let extras = DecisionExtras { judgement: self.judgement.as_deref(), capped: self.rule.is_some() };
+        let ids = ids.filter(|_| self.with_ids);
         let columns = pointsman_table::decision_values(policy, &decisions, &answers, extras, ids);
         let caps = self.rule.as_ref().map(CapRule::uses).unwrap_or_default();
-        Ok(Decided { columns, decisions, caps, divided, read })
+        Ok(Decided { inputs, columns, decisions, caps, divided, sums, read })
     }
 }
 
 /// What was written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Written {
     tally: Tally,
     /// Rows whose probabilities did not sum to one.
     divided: usize,
+    /// What those that were normalized summed to.
+    sums: Option<Sums>,
     caps: Vec<CapUse>,
+    columns: OutputColumns,
 }
 
-/// Writes what arrives, in order, and counts it.
+/// Writes what arrives, in order, and counts it. `inputs` are the columns of the table, as far as they are known beforehand.
 fn write(
     output: &Output,
     names: &[(String, ColumnKind)],
+    inputs: &[(String, InputColumn)],
     policy: &Policy,
     mut pipeline: Pipeline,
     progress: Progress,
 ) -> anyhow::Result<Written> {
     let writing = Writing::start();
-    let mut written = Written::default();
+    let columns = OutputColumns::new(names, inputs);
+    let mut written = Written { tally: Tally::default(), divided: 0, sums: None, caps: Vec::new(), columns };
     let mut preview = Preview::new(names);
     let mut writer = None;
-    while let Some(Decided { columns, decisions, caps, divided, read }) = pipeline.next(&writing)? {
+    while let Some(decided) = pipeline.next(&writing)? {
+        let Decided { inputs, columns, decisions, caps, divided, sums, read } = decided;
         match output {
+            Output::None => {}
             Output::Preview => preview.add(policy, &columns, &decisions),
             Output::Table(path, format) => {
                 // Opened late: an input that cannot be read leaves no header behind.
                 let writer = match &mut writer {
                     Some(writer) => writer,
-                    none => none.insert(TableWriter::create(path, Some(*format), names)?),
+                    none => {
+                        written.columns = OutputColumns::new(names, &inputs);
+                        none.insert(TableWriter::create(path, Some(*format), &written.columns.declared(&inputs))?)
+                    }
                 };
+                let columns = written.columns.arrange(inputs, columns, writer)?;
                 writer.write(&columns)?;
             }
         }
         written.tally.add(policy, &decisions);
         written.divided += divided;
+        written.sums = Sums::merged(written.sums, sums);
         written.caps = caps;
         progress.set(read.map_or(written.tally.rows(), |share| (share * STEPS as f64) as u64));
     }
     drop(progress);
     match output {
+        Output::None => {}
         Output::Preview => preview.write(&mut anstream::stdout().lock(), written.tally.rows() as usize)?,
-        // The reader refuses tables without rows, so there is a writer.
-        Output::Table(..) => writer.map_or(Ok(()), TableWriter::finish)?,
+        Output::Table(path, format) => match writer {
+            Some(writer) => writer.finish()?,
+            // No rows: a table of columns only.
+            None => TableWriter::create(path, Some(*format), &written.columns.declared(inputs))?.finish()?,
+        },
     }
     Ok(written)
 }

@@ -41,6 +41,8 @@ impl Preview {
                 }
                 Column::Real(values) => (fixed(values[row], digits), PLAIN),
                 Column::Count(values) => (count(values[row] as usize), PLAIN),
+                // Columns of the table are not shown.
+                Column::Input(_) => (String::new(), PLAIN),
             };
             self.rows.push(self.names.iter().zip(columns).map(cell).collect());
         }
@@ -48,7 +50,7 @@ impl Preview {
 
     pub(super) fn write(self, out: &mut impl Write, total: usize) -> io::Result<()> {
         let column = |grid: Grid, (name, kind): &(String, ColumnKind)| match kind {
-            ColumnKind::Text => grid.text(name),
+            ColumnKind::Text | ColumnKind::Input(_) => grid.text(name),
             ColumnKind::Real | ColumnKind::Count => grid.number(name),
         };
         let mut grid = self.names.iter().fold(Grid::new(), column);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use pointsman::{Policy, TallySummary};
+use pointsman::{Policy, TallySummary, rule_name};
 
 use crate::plan;
 use crate::render::number::{count, counted, percent, short};
@@ -16,22 +16,30 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
         format!("{style}{name}{style:#} {}", percent(share))
     };
     let shares: Vec<String> = summary.shares.iter().map(share).collect();
-    writeln!(out, "{BOLD}{}{BOLD:#}: {}", counted(summary.rows as usize, "query", "queries"), shares.join(", "))?;
+    let queries = counted(summary.rows as usize, "query", "queries");
+    paragraph(&mut *out, 0, &format!("{BOLD}{queries}{BOLD:#}: {}", shares.join(", ")))?;
     match &summary.expected_cost {
-        None => writeln!(
-            out,
-            "{DIM}one label an item: costs of routing are only bounded; undetermined queries have no certain best action{DIM:#}"
-        )?,
+        None if summary.rows == 0 => {}
+        None => {
+            let text = "one label per item: costs of routing are only bounded; undetermined queries have no certain best action";
+            paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
+        }
         Some(costs) => {
             let always: Vec<String> = costs
                 .iter()
-                .filter_map(|(name, &cost)| Some(format!("always {} {}", name.strip_prefix("always-")?, short(cost))))
+                .filter(|(name, _)| name.starts_with("always-"))
+                .map(|(name, &cost)| format!("{} {}", rule_name(name), short(cost)))
                 .collect();
             let router = costs.get("router").copied().unwrap_or(f64::NAN);
             let (unit, always) = (policy.task().loss().unit(), always.join(", "));
             let router = plan::with_error(router, summary.standard_error.unwrap_or(f64::NAN));
-            writeln!(out, "expected cost per query {BOLD}{router}{BOLD:#} {unit}; {always}")?;
+            paragraph(&mut *out, 0, &format!("expected cost per query {BOLD}{router}{BOLD:#} {unit}; {always}"))?;
         }
+    }
+    let reasons = summary.reasons.iter().filter(|(_, n)| **n > 0);
+    let reasons: Vec<String> = reasons.map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
+    if !reasons.is_empty() {
+        paragraph(&mut *out, 0, &format!("reasons: {}", reasons.join(", ")))?;
     }
     if let Some(text) = plan::limit_in_words(policy) {
         paragraph(&mut *out, 0, &text)?;
@@ -42,7 +50,8 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
     }
     if with("empty") > 0 {
         let empty = count(with("empty"));
-        writeln!(out, "{DIM}{empty} fell into empty cells and were decided by rows of the same confidence{DIM:#}")?;
+        let text = format!("{empty} fell into empty cells and were decided by rows of the same confidence");
+        paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::interrupt::Writing;
 use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, short};
 use crate::render::style::{self, BOLD, DIM};
-use crate::render::{self, next_step, paragraph};
+use crate::render::{self, next_step, paragraph, wrap};
 use world::{LABELS, World};
 
 const CALIBRATION_ROWS: u32 = 5_000;
@@ -64,7 +64,10 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     )?;
     step(&["calibrate", &calibration, "--partition", "top-class:10", "-o", &router])?;
 
-    say("3. Any loss, any price", "An expert costs 0.08 a question, declining 0.47, a wrong answer its Brier loss.")?;
+    say(
+        "3. Any loss, any price",
+        "An expert costs 0.08 per question, abstaining 0.47, a wrong answer its Brier loss.",
+    )?;
     step(&[&["show", &router][..], &TASK].concat())?;
 
     say("4. Decide", "Each held-out question gets an action, its costs, and the rows they rest on.")?;
@@ -94,7 +97,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let calibrate =
         format!("pointsman calibrate {} --partition features:x_position=150 -o {fine}", file("calibration.csv"));
     let evaluate = format!("pointsman evaluate {fine} {} {flags}", file("heldout.csv"));
-    next_step(anstream::stdout().lock(), "Next, see what finer cells are worth:", &[calibrate, evaluate])?;
+    next_step(render::stdout(), "Next, see what finer cells are worth:", &[calibrate, evaluate])?;
     Ok(())
 }
 
@@ -112,7 +115,7 @@ fn claim(folder: &Path, force: bool) -> anyhow::Result<()> {
 }
 
 fn say(title: &str, text: &str) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
+    let mut out = render::stdout();
     writeln!(out, "\n{BOLD}{title}{BOLD:#}")?;
     text.lines().try_for_each(|text| paragraph(&mut out, 2, text))?;
     out.flush()
@@ -121,8 +124,10 @@ fn say(title: &str, text: &str) -> io::Result<()> {
 /// Prints a command line and carries it out.
 fn step(words: &[&str]) -> anyhow::Result<()> {
     let typed: Vec<String> = words.iter().map(|word| plan::shell_quoted_text(word)).collect();
-    let mut out = anstream::stdout().lock();
-    writeln!(out, "\n  {DIM}${DIM:#} {BOLD}pointsman {}{BOLD:#}\n", typed.join(" "))?;
+    let mut out = render::stdout();
+    writeln!(out)?;
+    wrap::command(&mut out, 2, &format!("{DIM}${DIM:#} {BOLD}pointsman {}{BOLD:#}", typed.join(" ")))?;
+    writeln!(out)?;
     out.flush()?;
     drop(out);
     let Cli { command, .. } = Cli::try_parse_from(std::iter::once(&"pointsman").chain(words))?;
@@ -142,7 +147,7 @@ fn explain(router: &Path, heldout: &Path) -> anyhow::Result<()> {
     let policy = router.policy(&plan::task(&task.task)?)?;
     let options = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
     let frame = pointsman_table::read_frame(heldout, &options)?;
-    let mut out = anstream::stdout().lock();
+    let mut out = render::stdout();
     writeln!(out, "\n  {BOLD}One of each, in words{BOLD:#}")?;
     for wanted in [Action::Predict, Action::Route("expert"), Action::Abstain] {
         for row in 0..frame.table.rows() {
@@ -178,8 +183,8 @@ fn in_words(
     };
     writeln!(out, "\n  {style}{action}{style:#} {}", render::printable(id))?;
     let text = format!(
-        "The model says {} with {}. In cell {} ({}, {} rows) the labels lose {} by themselves and the model adds {}. \
-         Predicting costs {}, the expert {}, declining {}: {why}.",
+        "The model says {} with {}. In cell {} ({}; {} rows) the irreducible loss is {} and the reducible loss {}. \
+         Predicting costs {}, the expert {}, abstaining {}: {why}.",
         policy.classes()[top],
         short(prediction[top]),
         decision.cell(),

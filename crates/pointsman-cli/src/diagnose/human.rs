@@ -3,27 +3,31 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{Advice, Diagnosis, Estimate, SPARSE, Worth};
+use pointsman::{Advice, Diagnosis, Estimate, SPARSE, Worth, rule_name};
+use pointsman_report::DiagnosisReport;
 
 use crate::args::DiagnoseArgs;
-use crate::plan::{self, shell_quoted, shell_quoted_text};
+use crate::plan::shell_quoted;
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
-use crate::render::{next_step, paragraph};
+use crate::render::wrap::hanging;
+use crate::render::{self, entry, next_step, paragraph};
 
 /// Rows of a list that may be long.
 const MOST_LISTED: usize = 10;
 
-pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Path>) -> io::Result<()> {
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+pub(super) fn print(args: &DiagnoseArgs, report: &DiagnosisReport, page: Option<&Path>) -> io::Result<()> {
+    let diagnosis = &report.diagnosis;
+    let mut out = io::BufWriter::new(render::stdout());
     let rows = counted(diagnosis.rows, "row", "rows");
     let sampled = match diagnosis.rows_used {
-        used if used < diagnosis.rows => format!(", of which {} were looked at", count(used)),
+        used if used < diagnosis.rows => format!(", of which {} were used", count(used)),
         _ => String::new(),
     };
     let (table, splits) = (shell_quoted(&args.table), diagnosis.splits);
-    writeln!(out, "{BOLD}{table}{BOLD:#}: {rows}{sampled}; halved {splits} times, each half judged by the other")?;
+    let title = format!("{BOLD}{table}{BOLD:#}: {rows}{sampled}; halved {splits} times, each half judged by the other");
+    paragraph(&mut out, 0, &title)?;
     writeln!(out)?;
     let style = match diagnosis.verdict.advice {
         Advice::UseIt => GOOD.bold(),
@@ -33,26 +37,30 @@ pub(super) fn print(args: &DiagnoseArgs, diagnosis: &Diagnosis, page: Option<&Pa
     };
     paragraph(&mut out, 0, &format!("{style}{}{style:#}", diagnosis.verdict.sentence))?;
     for remark in &diagnosis.verdict.remarks {
-        paragraph(&mut out, 2, &format!("• {remark}"))?;
+        hanging(&mut out, 2, 4, &format!("• {remark}"))?;
     }
     worth(&mut out, diagnosis)?;
     weak_model(&mut out, diagnosis)?;
     enough(&mut out, diagnosis)?;
     independence(&mut out, diagnosis)?;
-    last_line(&mut out, args, diagnosis)?;
+    if let Some(next) = &report.next_step {
+        next_step(&mut out, &next.remark, &next.commands)?;
+    }
     if let Some(page) = page {
         let folder = shell_quoted(page.parent().unwrap_or(Path::new(".")));
-        writeln!(
-            out,
-            "\nWritten into {folder}: diagnosis.json, and the report of one half judged on the other. Open it:"
-        )?;
+        let text = format!(
+            "Written into {folder}: diagnosis.json and its page; report.html is the report of one half judged on the other. Open it:"
+        );
+        writeln!(out)?;
+        paragraph(&mut out, 0, &text)?;
         writeln!(out, "  {BOLD}{}{BOLD:#}", shell_quoted(page))?;
     }
     out.flush()
 }
 
 fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
-    writeln!(out, "\n{BOLD}{text}{BOLD:#}")
+    writeln!(out)?;
+    paragraph(out, 0, &format!("{BOLD}{text}{BOLD:#}"))
 }
 
 fn between(interval: &Estimate, digits: usize) -> String {
@@ -68,7 +76,7 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         let digits = decimals([low, high]);
         let (low, high) = (fixed(low, digits), fixed(high, digits));
         let mut text = format!(
-            "With one label an item it cannot be known. The reducible loss lies between {low} and {high} ({unit} a query)."
+            "With one label per item it cannot be known. The reducible loss lies between {low} and {high} ({unit} per query)."
         );
         if let Some(decided) = bounds.decided {
             text += &format!(" At these prices {} of the traffic is decided by such bounds.", percent(decided));
@@ -89,9 +97,9 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         let mut grid = Grid::new().text("");
         grid = match target {
             Some(_) => {
-                grid.numbers(["routed", "95 %", "router routes less by", "95 %"]).number(format!("cost, {unit}"))
+                grid.numbers(["routed", "95 %", "Pointsman routes less by", "95 %"]).number(format!("cost, {unit}"))
             }
-            None => grid.number(format!("cost, {unit}")).numbers(["95 %", "router saves", "95 %"]),
+            None => grid.number(format!("cost, {unit}")).numbers(["95 %", "Pointsman saves", "95 %"]),
         };
         grid = grid.numbers(limit.filter(|_| target.is_none()).map(|_| "routed"));
         for (name, cost) in costs.iter() {
@@ -104,7 +112,7 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
             let [[value, interval], [more, its_interval], [last, _]] =
                 [main, rest, last].map(Option::unwrap_or_default);
             grid.row([
-                (name.to_owned(), style),
+                (rule_name(name), style),
                 (value, style),
                 (interval, DIM),
                 (more, PLAIN),
@@ -114,10 +122,10 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         }
         grid.write(&mut *out)?;
         let remark =
-            "total-uncertainty is the best threshold on the prediction's own entropy, learned from the same rows.";
+            "The confidence threshold is the best one on the entropy of the prediction, learned from the same rows.";
         paragraph(&mut *out, 2, &format!("{DIM}{remark}{DIM:#}"))?;
         if limit.is_some() {
-            let remark = "Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep to it \
+            let remark = "Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep the limit \
                           are left out.";
             paragraph(&mut *out, 2, &format!("{DIM}{remark}{DIM:#}"))?;
         }
@@ -137,7 +145,7 @@ fn gains(out: &mut impl Write, worth: &Worth, unit: &str) -> io::Result<()> {
     paragraph(&mut *out, 2, &text)?;
     let gain = |name| maybe(worth.gain.get(name).copied().flatten(), 3);
     let mut text = format!(
-        "Prices left out, ranking by reducible loss gains {GOOD}{}{GOOD:#}, by total uncertainty {} (0 random, 1 the best order known)",
+        "Without prices, ranking by reducible loss gains {GOOD}{}{GOOD:#}, ranking by confidence {} (0 random, 1 the best order known)",
         gain("higher-order"),
         gain("total-uncertainty")
     );
@@ -146,11 +154,11 @@ fn gains(out: &mut impl Write, worth: &Worth, unit: &str) -> io::Result<()> {
     }
     text.push('.');
     if let Some(&Some(gain)) = worth.gain.get("recalibrated-uncertainty") {
-        text += &format!(" The uncertainty of the re-calibrated prediction would gain {}.", fixed(gain, 3));
+        text += &format!(" Ranking by the confidence of the re-calibrated prediction would gain {}.", fixed(gain, 3));
     }
     if let Some(correlation) = worth.correlation {
         text += &format!(
-            " Over cells, reducible and total loss correlate at {}: near 1, ranking by the loss expected is enough.",
+            " Over cells, the correlation of reducible and total loss is {}: near 1, ranking by the expected loss is enough.",
             fixed(correlation, 2)
         );
     }
@@ -161,12 +169,12 @@ fn weak_model(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     heading(out, "Is the weak model calibrated?")?;
     let model = &diagnosis.weak_model;
     let answer = match (model.is_calibrated(), model.is_overconfident()) {
-        (true, _) => "Yes, as far as these rows tell",
+        (true, _) => "Yes, as far as these rows show",
         (false, true) => "No, it is overconfident",
         (false, false) => "No",
     };
     let mut text = format!(
-        "{answer}: mean confidence {}, and {} of the labels are its top class; calibration error {}, of which chance alone makes {}.",
+        "{answer}: mean confidence {}, and {} of the labels are its top class; calibration error {}, of which chance alone explains {}.",
         fixed(model.confidence, 3),
         fixed(model.accuracy, 3),
         fixed(model.error, 3),
@@ -177,8 +185,8 @@ fn weak_model(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         format!("{} (95 % {})", fixed(saves.estimate, digits), between(saves, digits))
     };
     match &model.recalibrating_saves {
-        [_, Some(cost)] => text += &format!(" At these prices --recalibrate would save {} a query.", saved(cost)),
-        [Some(loss), None] => text += &format!(" --recalibrate would take {} off its loss.", saved(loss)),
+        [_, Some(cost)] => text += &format!(" At these prices --recalibrate would save {} per query.", saved(cost)),
+        [Some(loss), None] => text += &format!(" --recalibrate would lower its loss by {}.", saved(loss)),
         [None, None] => {}
     }
     paragraph(out, 2, &text)
@@ -189,13 +197,13 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     let enough = &diagnosis.enough;
     let [fewest, median, most] = enough.labels;
     let mut labels = if fewest == most {
-        counted(fewest as usize, "label a row", "labels a row")
+        counted(fewest as usize, "label per row", "labels per row")
     } else {
-        format!("{fewest} to {most} labels a row, median {median}; {} have two or more", percent(enough.paired))
+        format!("{fewest} to {most} labels per row, median {median}; {} have two or more", percent(enough.paired))
     };
     if let Some(shortfall) = enough.plugin_shortfall {
         let shortfall = fixed(shortfall, decimals([shortfall]).min(4));
-        labels += &format!("; taken at face value (plugin) they would hide {shortfall} of irreducible loss");
+        labels += &format!("; the plugin estimate of the irreducible loss would be too low by {shortfall}");
     }
     let mut cells = format!("{} of {}", counted(enough.cells, "cell", "cells"), diagnosis.partition);
     if enough.sparse_cells + enough.empty_cells > 0 {
@@ -214,7 +222,7 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         ));
     }
     for (name, text) in lines {
-        paragraph(&mut *out, 2, &format!("{DIM}{name}{DIM:#} {text}"))?;
+        entry(&mut *out, 9, &format!("{DIM}{name}{DIM:#}"), &text)?;
     }
     if enough.partitions.len() < 2 {
         return Ok(());
@@ -289,7 +297,7 @@ fn sensitivity(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         return paragraph(out, 2, "With one label per item there is nothing to compare.");
     }
     let mut text = format!(
-        "Counts cannot tell: a label that was copied looks like an item on which everybody agrees, and {} of {} are unanimous.",
+        "Counts cannot show it: a label that was copied looks like an item on which everybody agrees, and {} of {} are unanimous.",
         count(found.unanimous),
         counted(found.rows, "row with several labels", "rows with several labels")
     );
@@ -328,11 +336,11 @@ fn annotators(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     let flagged = all.iter().filter(|one| !one.flags.is_empty()).count();
     let text = match flagged {
         0 => format!(
-            "As far as these labels tell: none of {} differs from the others beyond chance.",
+            "As far as these labels show, none of {} differs from the others beyond chance.",
             counted(all.len(), "annotator", "annotators")
         ),
         _ => format!(
-            "{} of {} beyond what chance makes of independent labels. Means over the items, zero up to chance if labels are independent:",
+            "{} of {} by more than chance explains if labels are independent. Means over the items, near zero for independent labels:",
             count(flagged),
             counted(all.len(), "annotator differs", "annotators differ")
         ),
@@ -362,18 +370,4 @@ fn note_more(out: &mut impl Write, all: usize) -> io::Result<()> {
         return Ok(());
     }
     paragraph(out, 2, &format!("{DIM}and {} more, in --json{DIM:#}", count(all - MOST_LISTED)))
-}
-
-fn last_line(out: &mut impl Write, args: &DiagnoseArgs, diagnosis: &Diagnosis) -> io::Result<()> {
-    if diagnosis.verdict.advice != Advice::UseIt {
-        return Ok(());
-    }
-    let table = shell_quoted(&args.table);
-    let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.verdict.partition);
-    let flags = plan::task_flags(&args.task);
-    let commands = [
-        format!("pointsman calibrate {table} --partition {} -o router.safetensors", shell_quoted_text(partition)),
-        format!("pointsman show router.safetensors{flags}"),
-    ];
-    next_step(out, "Next, learn a router and see what it does:", &commands)
 }

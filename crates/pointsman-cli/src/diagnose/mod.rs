@@ -5,13 +5,14 @@ mod human;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use pointsman::{DIAGNOSIS_STEPS, Diagnosis, Router, Table, Task};
-use pointsman_report::{Inputs, Report, reliability};
+use pointsman::{Advice, DIAGNOSIS_STEPS, Diagnosis, Router, Table, Task};
+use pointsman_report::{DiagnosisReport, Inputs, NextStep, Report, diagnosis_html, reliability};
 use pointsman_table::{Need, write_atomically};
 
 use crate::args::DiagnoseArgs;
+use crate::plan::{shell_quoted, shell_quoted_text};
 use crate::progress::Progress;
-use crate::{evaluate, json, plan, render};
+use crate::{evaluate, json, plan, render, tables};
 
 pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.first()])?;
@@ -25,16 +26,49 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
         pointsman::diagnose_annotated(&frame.table, annotations, &task, &args.partition, || progress.step())
             .map_err(|error| plan::of_task(error, args.task.task.first(), |error| plan::of_rows(error, &frame)))?
     };
-    let page = args.output.as_ref().map(|folder| write(&diagnosis, &frame.table, &task, args, folder)).transpose()?;
-    plan::warn_if_divided(plan::divided_rows(&frame.table));
-    plan::warn_if_votes_are_ignored(&frame);
-    plan::warn_about_labels(&frame.table, &args.votes)?;
-    if args.json { json::print(&diagnosis) } else { Ok(human::print(args, &diagnosis, page.as_deref())?) }
+    let mut warnings = tables::reading_in_words(&frame);
+    warnings.extend(plan::labels_in_words(&frame.table, &args.votes)?);
+    let next_step = next_step(args, &diagnosis);
+    let report = DiagnosisReport { diagnosis, warnings, next_step };
+    let page = args.output.as_ref().map(|folder| write(&report, &frame.table, &task, args, folder)).transpose()?;
+    report.warnings.iter().for_each(render::warn);
+    if args.json { json::print(&report) } else { Ok(human::print(args, &report, page.as_deref())?) }
 }
 
-/// Writes diagnosis.json, and the report and figures of a router of one half judged on the other; gives the page's path.
+/// What to do next, by the verdict; nothing if something simpler does as well.
+fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
+    let (table, flags) = (shell_quoted(&args.table), plan::task_flags(&args.task));
+    let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.verdict.partition);
+    let calibrate =
+        format!("pointsman calibrate {table} --partition {} -o router.safetensors", shell_quoted_text(partition));
+    let has_choice = !(diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none());
+    match diagnosis.verdict.advice {
+        Advice::UseIt => Some(NextStep {
+            remark: "Next, learn a router and see what it does:".to_owned(),
+            commands: vec![calibrate, format!("pointsman show router.safetensors{flags}")],
+        }),
+        Advice::MoreData if has_choice => Some(NextStep {
+            remark: "Next, see which labels would settle it:".to_owned(),
+            commands: vec![calibrate, format!("pointsman plan router.safetensors{flags}")],
+        }),
+        Advice::MendLabels => {
+            let (flagged, annotations) = (diagnosis.flagged_annotators.as_ref()?, args.votes.annotations.as_ref()?);
+            let named = args.votes.without.iter().chain(&flagged.annotators);
+            let without: String = named.map(|name| format!(" --without {}", shell_quoted_text(name))).collect();
+            let annotations = shell_quoted(annotations);
+            Some(NextStep {
+                remark: "Next, look again without these annotators:".to_owned(),
+                commands: vec![format!("pointsman diagnose {table} --annotations {annotations}{without}{flags}")],
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Writes diagnosis.json and diagnosis.html, and the report and figures of a router of one half judged on the other; gives the page's
+/// path.
 fn write(
-    diagnosis: &Diagnosis,
+    report: &DiagnosisReport,
     table: &Table,
     task: &Task,
     args: &DiagnoseArgs,
@@ -54,12 +88,14 @@ fn write(
     };
     let replay = policy.replay(&held_out)?;
     let inputs = Inputs { router: &router, policy: &policy, table: &held_out, replay: &replay };
-    let (_, page) = evaluate::write::all(Report::new(&inputs, &[], None)?, &inputs, folder)?;
-    let picture = reliability(&diagnosis.weak_model);
+    evaluate::write::all(Report::new(&inputs, &[], None)?, &inputs, folder)?;
+    let picture = reliability(&report.diagnosis.weak_model);
     let path = folder.join("figures").join("reliability");
     let png = picture.png().map_err(|error| anyhow!("figure reliability: {error}"))?;
     write_atomically(path.with_extension("svg"), |out| out.write_all(picture.svg().as_bytes()))?;
     write_atomically(path.with_extension("png"), |out| out.write_all(&png))?;
-    write_atomically(folder.join("diagnosis.json"), |out| json::write_pretty(out, diagnosis))?;
+    write_atomically(folder.join("diagnosis.json"), |out| json::write_pretty(out, report))?;
+    let page = folder.join("diagnosis.html");
+    write_atomically(&page, |out| out.write_all(diagnosis_html(report).as_bytes()))?;
     Ok(page)
 }

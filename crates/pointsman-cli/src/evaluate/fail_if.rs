@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::bail;
+use pointsman::rule_name;
 use pointsman_report::Report;
 
 use crate::plan;
@@ -59,25 +60,28 @@ impl Condition {
         let evaluation = &report.evaluation;
         let known = |name: &str| match evaluation.best_costs().get(name) {
             Some(&cost) if evaluation.is_identified(name) => Ok(cost),
-            _ => bail!("--fail-if {}: one label per row does not tell the cost of {name}", self.text),
+            _ => bail!("--fail-if {}: one label per row does not identify the cost of {name}", self.text),
         };
         let (holds, why) = match self.kind {
             Kind::Drift => (report.traffic.moved, plan::traffic_in_words(&report.traffic).unwrap_or_default()),
             Kind::CostAbove(bound) => {
                 let cost = known("router")?;
-                (cost > bound, format!("the router costs {} per query", short(cost)))
+                (cost > bound, format!("Pointsman costs {} per query", short(cost)))
             }
             Kind::RegretAbove(bound) => {
                 known("cell-optimal")?;
                 let regret = evaluation.best_regret().get("cell-optimal").copied().unwrap_or(f64::NAN);
                 (
                     regret > bound,
-                    format!("the router costs {} more per query than the best action per cell", short(regret)),
+                    format!("Pointsman costs {} more per query than the best action per cell", short(regret)),
                 )
             }
             Kind::SavingBelow(bound) => {
                 let (saving, rule) = self.saving(report)?;
-                (saving < bound, format!("the router saves {} against {rule}, the best simple rule", percent(saving)))
+                (
+                    saving < bound,
+                    format!("Pointsman saves {} against {}, the best simple rule", percent(saving), rule_name(&rule)),
+                )
             }
         };
         Ok(holds.then(|| format!("{} ({why})", self.text)))
@@ -89,7 +93,7 @@ impl Condition {
         match savings.min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) {
             // Against a rule that costs nothing there is nothing to save.
             Some((name, saving)) => Ok((saving.share.unwrap_or(saving.estimate.min(0.0)), name.to_owned())),
-            None => bail!("--fail-if {}: one label per row does not tell what the router saves", self.text),
+            None => bail!("--fail-if {}: one label per row does not identify what Pointsman saves", self.text),
         }
     }
 }

@@ -3,20 +3,20 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::CalibrationError;
+use pointsman::{CalibrationError, ranking_name, rule_name};
 use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;
 use crate::plan::{self, shell_quoted};
-use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
+use crate::render::number::{counted, decimals, fixed, maybe, percent, plain};
 use crate::render::plot::{self, Curve, SIGNS};
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
-use crate::render::{matrix, next_step, paragraph};
+use crate::render::{self, matrix, next_step, paragraph};
 
 /// Why some costs are dashes.
-const ONE_LABEL: &str = "Held-out rows carry one label each, which does not tell noise from error: what an oracle who knows the truth \
-                         would lose, and what routing to it costs or saves, is not known (–).";
+const ONE_LABEL: &str = "Held-out rows have one label each, which cannot separate noise from error: the loss of an oracle that knows the \
+                         truth, and what routing to it costs or saves, are not known (–).";
 
 pub(super) fn print(
     args: &EvaluateArgs,
@@ -24,11 +24,12 @@ pub(super) fn print(
     limit: Option<&str>,
     written: Option<&Path>,
 ) -> io::Result<()> {
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     let evaluation = &report.evaluation;
     let truth = if evaluation.truth == "true" { "their known distributions" } else { "the mean of their labels" };
     let rows = counted(evaluation.rows, "held-out row", "held-out rows");
-    writeln!(out, "{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router))?;
+    let title = format!("{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router));
+    paragraph(&mut out, 0, &title)?;
     if let Some(text) = limit {
         paragraph(&mut out, 0, text)?;
     }
@@ -44,7 +45,7 @@ pub(super) fn print(
     for sweep in &report.sweep {
         write_sweep(&mut out, sweep, report.router.decides_by_row())?;
     }
-    last_line(&mut out, args, report, written)?;
+    last_line(&mut out, report, written)?;
     out.flush()
 }
 
@@ -56,12 +57,13 @@ fn sentence(text: &str) -> String {
 }
 
 fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
-    writeln!(out, "\n{BOLD}{text}{BOLD:#}")
+    writeln!(out)?;
+    paragraph(out, 0, &format!("{BOLD}{text}{BOLD:#}"))
 }
 
 fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let evaluation = &report.evaluation;
-    heading(out, &format!("Cost a query, in {} ({})", evaluation.unit, evaluation.loss))?;
+    heading(out, &format!("Cost per query, in {} ({})", evaluation.unit, evaluation.loss))?;
     let costs = evaluation.best_costs();
     let digits = decimals(costs.iter().map(|(_, &cost)| cost));
     let corrected = evaluation.is_corrected();
@@ -71,12 +73,11 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let error = evaluation.best_standard_error().get(name).copied().flatten();
         let (style, remark) = match name {
             "router" => (GOOD.bold(), ""),
-            "cell-optimal" => (PLAIN, "the best action in each cell, known in hindsight"),
-            "pointwise-optimal" => (PLAIN, "the best action for each row, known in hindsight"),
+            "cell-optimal" | "pointwise-optimal" => (PLAIN, "known in hindsight only"),
             _ => (PLAIN, ""),
         };
         grid.row([
-            (name.to_owned(), style),
+            (rule_name(name), style),
             (maybe(Some(cost).filter(|_| evaluation.is_identified(name)), digits), style),
             (maybe(error.filter(|_| evaluation.is_identified(name)), digits), DIM),
             (remark.to_owned(), DIM),
@@ -84,7 +85,7 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     let routed_tells = |name: &str| name == "predict/abstain" || evaluation.is_identified("cell-optimal");
     for (name, &cost) in evaluation.best_two_way().iter().filter(|(name, _)| routed_tells(name)) {
-        let remark = "the same router allowed these two only";
+        let remark = "Pointsman with these two actions only";
         grid.row([
             (name.to_owned(), PLAIN),
             (fixed(cost, digits), PLAIN),
@@ -95,8 +96,8 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     grid.write(&mut *out)?;
     writeln!(out)?;
     if corrected {
-        let text = "Few labels agree with themselves too well: a truth made of them lets routing look cheaper than it is. \
-                    All costs here are corrected for that, row by row; mean_cost in --json has those by the labels as they are.";
+        let text = "The mean of a few labels is too certain a truth, which makes routing look cheaper than it is. All costs here are \
+                    corrected for that; mean_cost in --json has the uncorrected ones.";
         paragraph(&mut *out, 2, text)?;
         writeln!(out)?;
     }
@@ -105,6 +106,9 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(out)?;
     }
     paragraph(&mut *out, 2, &report.money_line())?;
+    if let Some(text) = report.open_line() {
+        paragraph(&mut *out, 2, &text)?;
+    }
     if let Some(text) = report.savings_line() {
         paragraph(&mut *out, 2, &text)?;
     }
@@ -132,10 +136,10 @@ fn regret(report: &Report, digits: usize) -> String {
     // A forest decides row by row, and may well do better than any action per cell.
     let of_cell = if report.router.decides_by_row() { "" } else { &of_cell };
     let limit = match evaluation.regret_ignores_limit {
-        true => " Always routing and the best in hindsight do not keep to the limit: part of the regret is its price.",
+        true => " Always routing and the best in hindsight ignore the limit: part of the regret is its price.",
         false => "",
     };
-    format!("Regret: {of_cell}{} above the best action per row.{limit}", of("pointwise-optimal"))
+    format!("Regret: {of_cell}{} above the best possible per query.{limit}", of("pointwise-optimal"))
 }
 
 fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -145,23 +149,24 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let errors = evaluation.corrected_gain_standard_error.as_ref();
     for (name, &gain) in evaluation.best_gain().iter() {
         let (style, remark) = match name {
-            "higher-order" => (GOOD.bold(), "most reducible loss first: this router"),
-            "total-uncertainty" => (PLAIN, "least certain prediction first: the usual rule"),
+            "higher-order" => (GOOD.bold(), "most reducible loss first"),
+            "total-uncertainty" => (PLAIN, "least confident prediction first"),
             "cell-optimal" if !report.router.decides_by_row() => {
-                (PLAIN, "the best order these cells allow; finer cells raise it")
+                (PLAIN, "known in hindsight only; finer cells raise it")
             }
             _ => continue,
         };
         let error = errors.and_then(|errors| errors.get(name).copied().flatten());
         let error = error.map_or(String::new(), |error| fixed(error, 3));
-        grid.row([(name.to_owned(), style), (maybe(gain, 3), style), (error, DIM), (remark.to_owned(), DIM)]);
+        grid.row([(ranking_name(name), style), (maybe(gain, 3), style), (error, DIM), (remark.to_owned(), DIM)]);
     }
     grid.write(&mut *out)?;
     if !evaluation.unidentified.is_empty() {
-        let text = "One label an item does not tell in which order routing gains most. The curves take each label for the truth.";
+        let text = "One label per item does not show in which order routing gains most. The curves take each label as the truth.";
         paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     } else if evaluation.best_gain().iter().all(|(_, gain)| gain.is_none()) {
-        writeln!(out, "  {DIM}No row's loss is reducible here: routing gains nothing in any order.{DIM:#}")?;
+        let text = "No row's loss is reducible here: routing gains nothing in any order.";
+        paragraph(&mut *out, 2, &format!("{DIM}{text}{DIM:#}"))?;
     }
     if evaluation.is_corrected() {
         let text = "Gains and curves are corrected for few labels, as the costs are.";
@@ -169,8 +174,9 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     if let Some(correlation) = evaluation.correlation {
         let at = fixed(correlation, 2);
-        let text =
-            format!("{DIM}Reducible and total loss correlate at {at}: near 1, the usual rule does as well.{DIM:#}");
+        let text = format!(
+            "{DIM}The correlation of reducible and total loss is {at}: near 1, a confidence threshold does as well.{DIM:#}"
+        );
         paragraph(&mut *out, 2, &text)?;
     }
     writeln!(out)?;
@@ -179,10 +185,10 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
         .iter()
         .zip(SIGNS)
         .filter_map(|(&name, (sign, style))| {
-            Some(Curve { name: name.to_owned(), sign, style, values: evaluation.best_curves().get(name)? })
+            Some(Curve { name: ranking_name(name), sign, style, values: evaluation.best_curves().get(name)? })
         })
         .collect();
-    plot::write(out, &curves, "routed", &format!("mean loss, {}, prices left out", evaluation.unit))
+    plot::write(out, &curves, "routed", &format!("mean loss per query, in {}, prices left out", evaluation.unit))
 }
 
 fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {
@@ -195,18 +201,18 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) 
     };
     line("W1", error.raw, format!("mean over cells, covering {} of the rows", percent(error.covered)));
     line("floor", error.floor, "what chance alone gives with so few rows".into());
-    line("debiased", error.debiased, "what is left of each cell's, on average".into());
-    line("entropy gap", error.irreducible_gap, format!("largest over the cells, in {unit}: what routing relies on"));
+    line("debiased", error.debiased, "W1 less its floor, averaged over cells".into());
+    line("entropy gap", error.irreducible_gap, format!("largest error of a cell's irreducible loss, in {unit}"));
     if let Some(bound) = error.regret_bound {
-        let remark = "what no prices can make these rows regret against the best action a cell".to_owned();
+        let remark = "largest regret on these rows against the best action per cell, at any prices".to_owned();
         line("regret bound", bound, remark);
     }
     grid.write(&mut *out)?;
     if error.regret_bound.is_none() {
         let needs = if report.router.decides_by_row() {
-            "These are the cells of a forest, which decides by finer costs: they bound no regret of it."
+            "A forest decides each query by its own costs: its cells give no bound on the regret."
         } else {
-            "A bound on the regret needs --recalibrate, equally many labels a row and no empty cells."
+            "A bound on the regret needs --recalibrate, the same number of labels per row and no empty cells."
         };
         paragraph(out, 2, &format!("{DIM}{needs}{DIM:#}"))?;
     }
@@ -214,7 +220,7 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) 
 }
 
 fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::Result<()> {
-    heading(out, &format!("Sweep of the price of {}: cost a query, and who gets the queries", sweep.axis))?;
+    heading(out, &format!("Sweep of the price of {}: cost per query, and shares of the actions", sweep.axis))?;
     // Where a target loss is out of reach there is less to say: whatever is said anywhere has a column.
     let Some(fullest) = sweep.points.iter().max_by_key(|point| point.mean_cost.iter().count()) else { return Ok(()) };
     // Constant actions do not depend on the router; the JSON has them.
@@ -223,19 +229,20 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::R
     let costs: Vec<&str> = ["router"].into_iter().chain(others).collect();
     let shares: Vec<&str> = fullest.shares.iter().map(|(name, _)| name).collect();
     let digits = decimals(sweep.points.iter().flat_map(|p| p.best_costs().iter().map(|(_, &cost)| cost)));
+    let price_digits = sweep.points.iter().map(|point| written_decimals(point.price)).max().unwrap_or(0);
     let out_of_reach = sweep.points.iter().any(|point| point.least_loss.is_some());
-    let mut grid = Grid::new().number("price").numbers(costs.iter().copied());
-    grid = grid.numbers(shares.iter().map(|name| format!("% {name}")));
+    let mut grid = Grid::new().number("price").numbers(costs.iter().map(|name| rule_name(name)));
+    grid = grid.numbers(shares.iter().copied());
     grid = grid.numbers(out_of_reach.then_some("least loss"));
     for point in &sweep.points {
-        let mut row = vec![(point.price.to_string(), BOLD)];
+        let mut row = vec![(fixed(point.price, price_digits), BOLD)];
         let cost = |name: &&str| match point.best_costs().get(name) {
             Some(&cost) => (fixed(cost, digits), if *name == "router" { GOOD } else { PLAIN }),
             None if *name == "router" => ("infeasible".to_owned(), WARN),
             None => ("–".to_owned(), DIM),
         };
         row.extend(costs.iter().map(cost));
-        let share = |name: &&str| (maybe(point.shares.get(name).map(|share| 100.0 * share), 1), DIM);
+        let share = |name: &&str| (point.shares.get(name).map_or("–".to_owned(), |&share| percent(share)), DIM);
         row.extend(shares.iter().map(share));
         row.extend(point.least_loss.map(|loss| (fixed(loss, 6), WARN)));
         grid.row(row);
@@ -245,36 +252,26 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::R
         paragraph(&mut *out, 2, &format!("{DIM}Costs are corrected for few labels, as above.{DIM:#}"))?;
     }
     if out_of_reach {
-        let remark = "Infeasible: at that price no routing reaches the target loss; the least loss that can be asked for stands at the end.";
+        let remark = "Infeasible: at that price no routing reaches the target loss; the last column is the least loss that can be reached.";
         paragraph(out, 2, &format!("{DIM}{remark}{DIM:#}"))?;
     }
     Ok(())
 }
 
-/// What to do next, by what was found; at the very end, the page to open.
-fn last_line(out: &mut impl Write, args: &EvaluateArgs, report: &Report, written: Option<&Path>) -> io::Result<()> {
-    let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
-    let evaluation = &report.evaluation;
-    let gain = |name| evaluation.best_gain().get(name).copied().flatten();
-    let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
-    let (remark, command) = if usual_is_better {
-        let cells = match report.router.decides_by_row() {
-            true => "this forest".to_owned(),
-            false => format!("these {} cells", count(report.router.cells)),
-        };
-        (
-            format!("The usual rule ranks better than {cells}: try others, or cells on features, then evaluate again:"),
-            "pointsman calibrate calibration.csv --partition confidence:100 -o other.safetensors".to_owned(),
-        )
-    } else {
-        (
-            "Next, decide queries at these prices:".to_owned(),
-            format!("pointsman decide {router} queries.csv{flags} -o decisions.csv"),
-        )
-    };
-    next_step(&mut *out, &remark, &[command])?;
+/// How many decimals a price was given with.
+fn written_decimals(price: f64) -> usize {
+    plain(price).split_once('.').map_or(0, |(_, decimals)| decimals.len())
+}
+
+/// What to do next; at the very end, the page to open.
+fn last_line(out: &mut impl Write, report: &Report, written: Option<&Path>) -> io::Result<()> {
+    if let Some(next) = &report.next_step {
+        next_step(&mut *out, &next.remark, &next.commands)?;
+    }
     let Some(page) = written else { return Ok(()) };
     let folder = shell_quoted(page.parent().unwrap_or(Path::new(".")));
-    writeln!(out, "\nWritten into {folder}: report.json, figures as SVG and PNG, and a page with sliders. Open it:")?;
+    let text = format!("Written into {folder}: report.json, figures as SVG and PNG, and a page with sliders. Open it:");
+    writeln!(out)?;
+    paragraph(&mut *out, 0, &text)?;
     writeln!(out, "  {BOLD}{}{BOLD:#}", shell_quoted(page))
 }

@@ -4,16 +4,18 @@ pub(crate) mod fail_if;
 mod human;
 pub(crate) mod write;
 
-use pointsman::{CalibrationError, Evaluation, Router, Table};
-use pointsman_report::{Inputs, Report};
-use pointsman_table::Need;
+use pointsman::{CalibrationError, Evaluation, Router, Table, Task};
+use pointsman_report::{Inputs, NextStep, Report};
+use pointsman_table::{Frame, Need};
 
 use crate::args::EvaluateArgs;
 use crate::failure::ConditionHeld;
+use crate::plan::shell_quoted;
 use crate::progress::Progress;
-use crate::{calibrate, json, plan, render};
+use crate::render::number::count;
+use crate::{calibrate, json, plan, render, tables};
 
-/// Fewer labels a row than this are a poor truth.
+/// With fewer labels per row than this their mean is a poor truth.
 const FEW_LABELS: u64 = 10;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
@@ -36,18 +38,19 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let inputs = Inputs { router: &router, policy: &policy, table, replay: &replay };
     let mut report = Report::new(&inputs, &args.sweep, None)?;
     report.calibration_error = calibration_error(args, &router, table, &policy)?;
+    report.warnings = warnings(args, &task, &frame, &report)?;
+    report.warnings.extend(plan::limit_missed_in_words(
+        &policy,
+        &replay.traffic(&router, table)?,
+        &report.evaluation.shares,
+    ));
+    report.next_step = Some(next_step(args, &report));
     let mut written = None;
     if let Some(folder) = &args.output {
         let (detailed, page) = write::all(report, &inputs, folder)?;
         (report, written) = (detailed, Some(page));
     }
-    plan::warn_if_no_choice(&task);
-    plan::warn_if_divided(plan::divided_rows(table));
-    plan::warn_if_votes_are_ignored(&frame);
-    plan::warn_about_labels(table, &args.votes)?;
-    warn(table, &report);
-    let traffic = replay.traffic(&router, table)?;
-    plan::warn_if_limit_is_missed(&policy, &traffic, &report.evaluation.shares);
+    report.warnings.iter().for_each(render::warn);
     let failed = fail_if::judge(&args.fail_if, &report)?;
     if args.json {
         json::print(&report)?;
@@ -87,30 +90,62 @@ fn is_biased(evaluation: &Evaluation) -> bool {
     evaluation.mean_cost.iter().any(differs)
 }
 
-fn warn(table: &Table, report: &Report) {
+/// What speaks against relying on the numbers, a sentence each.
+fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) -> anyhow::Result<Vec<String>> {
+    let table = &frame.table;
+    let mut told: Vec<String> = plan::no_choice_in_words(task).into_iter().collect();
+    told.extend(tables::reading_in_words(frame));
+    told.extend(plan::labels_in_words(table, &args.votes)?);
     let [_, median, most] = calibrate::labels(table);
     match report.evaluation.truth {
         "true" => {}
-        _ if most == 1 => render::warn(
-            "each held-out row carries one label, taken as its truth: the irreducible loss of such a truth is zero, so \
-             routing looks as if it removed all loss; trust the cost of predicting, of abstaining and of measured oracles only",
+        _ if most == 1 => told.push(
+            "each held-out row has one label, taken as its truth: the irreducible loss of such a truth is zero, so \
+             routing looks as if it removed all loss; trust only the costs of predicting, abstaining and measured oracles"
+                .to_owned(),
         ),
-        _ if median < FEW_LABELS && is_biased(&report.evaluation) => render::warn(format!(
-            "truth is the mean of {median} labels a row: so few understate the irreducible loss, and routing looks \
+        _ if median < FEW_LABELS && is_biased(&report.evaluation) => told.push(format!(
+            "truth is the mean of {median} labels per row: so few understate the irreducible loss, and routing looks \
              cheaper here than it is; see the corrected costs"
         )),
         _ => {}
     }
     if let Some(error) = &report.calibration_error {
         if error.raw == 0.0 && error.floor > 0.0 {
-            render::warn("these rows are the ones the router was calibrated on: nothing is proved by them");
+            told.push("these are the rows that the router was calibrated on: they prove nothing".to_owned());
         }
         let [stored, met] = error.labels;
         if (stored - met).abs() > 0.1 * stored.max(met) {
-            render::warn(format!(
-                "calibration rows carry {stored:.1} labels on average, held-out rows {met:.1}: the calibration error \
-                 compares snapshot means of different sharpness and is too large"
+            told.push(format!(
+                "calibration rows have {stored:.1} labels on average, held-out rows {met:.1}: the calibration error \
+                 compares means of different numbers of labels and is too large"
             ));
         }
+    }
+    Ok(told)
+}
+
+/// What to do next, by what was found.
+fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
+    let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
+    let gain = |name| report.evaluation.best_gain().get(name).copied().flatten();
+    let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
+    if usual_is_better {
+        let cells = match report.router.decides_by_row() {
+            true => "this forest".to_owned(),
+            false => format!("these {} cells", count(report.router.cells)),
+        };
+        return NextStep {
+            remark: format!(
+                "The confidence threshold ranks better than {cells}: try others, or cells on features, then evaluate again:"
+            ),
+            commands: vec![
+                "pointsman calibrate calibration.csv --partition confidence:100 -o other.safetensors".to_owned(),
+            ],
+        };
+    }
+    NextStep {
+        remark: "Next, decide queries at these prices:".to_owned(),
+        commands: vec![format!("pointsman decide {router} queries.csv{flags} -o decisions.csv")],
     }
 }

@@ -1,9 +1,11 @@
 //! The report on disk: data, figures and the page.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use pointsman_report::chart::UsedFonts;
 use pointsman_report::{FIGURES, Inputs, Report, html, menu};
 use pointsman_table::write_atomically;
 
@@ -11,6 +13,8 @@ use super::named;
 use crate::interrupt::Writing;
 use crate::json;
 use crate::progress::Progress;
+use crate::render;
+use crate::render::style::BOLD;
 
 /// Writes report.json, figures/*.svg and *.png, and report.html; gives the report with its detail and the page's path.
 ///
@@ -23,10 +27,12 @@ pub(crate) fn all(report: Report, inputs: &Inputs<'_>, folder: &Path) -> anyhow:
     let writing = Writing::start();
     fs::create_dir_all(&figures).map_err(|error| named(&figures, error))?;
     write_atomically(folder.join("report.json"), |out| json::write_pretty(out, &report))?;
+    let mut fonts = UsedFonts::default();
     for figure in FIGURES {
         writing.check()?;
         if let Some(picture) = (figure.draw)(&report) {
-            let png = picture.png().map_err(|error| anyhow!("figure {}: {error}", figure.name))?;
+            let (png, used) = picture.png_and_fonts().map_err(|error| anyhow!("figure {}: {error}", figure.name))?;
+            fonts.extend(used);
             let path = figures.join(figure.name);
             write_atomically(path.with_extension("svg"), |out| out.write_all(picture.svg().as_bytes()))?;
             write_atomically(path.with_extension("png"), |out| out.write_all(&png))?;
@@ -37,5 +43,15 @@ pub(crate) fn all(report: Report, inputs: &Inputs<'_>, folder: &Path) -> anyhow:
     let page = folder.join("report.html");
     let text = html(&report)?;
     write_atomically(&page, |out| out.write_all(text.as_bytes()))?;
+    fonts.families_in_words().iter().for_each(note);
+    fonts.missing_in_words().iter().for_each(render::warn);
     Ok((report, page))
+}
+
+/// Something good to know, on standard error.
+fn note(text: impl AsRef<str>) {
+    if !render::is_quiet() {
+        // If standard error is gone there is nobody to tell.
+        let _ = writeln!(anstream::stderr().lock(), "{BOLD}note:{BOLD:#} {}", render::printable(text.as_ref()));
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use pointsman::{CostMatrix, Loss, TaskSummary, printable};
 
-use super::number::plain;
+use super::number::{count, plain};
 use super::paragraph;
 use super::style::{BOLD, DIM, PLAIN, WARN};
 use super::table::Grid;
@@ -33,7 +33,8 @@ pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String])
     writeln!(out)
 }
 
-fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
+/// The costs by act and class.
+pub(crate) fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
     let mut grid = Grid::new().text("true class").numbers(matrix.acts.iter().map(|act| format!("cost of {act}")));
     let shown = if matrix.classes_named { SHOWN } else { usize::MAX };
     for (place, class) in matrix.classes.iter().enumerate().take(shown) {
@@ -42,7 +43,8 @@ fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
     }
     grid.write(&mut *out)?;
     if matrix.classes.len() > shown {
-        writeln!(out, "  {DIM}… and {} more classes, found by their names{DIM:#}", matrix.classes.len() - shown)?;
+        let more = count(matrix.classes.len() - shown);
+        writeln!(out, "  {DIM}… and {more} more classes, found by their names{DIM:#}")?;
     }
     Ok(())
 }

@@ -5,18 +5,18 @@ pub(crate) mod number;
 pub(crate) mod plot;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod wrap;
 
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use style::{BOLD, DIM, WARN};
-use unicode_width::UnicodeWidthStr;
+pub(crate) use wrap::{entry, paragraph};
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 static GUIDED: AtomicBool = AtomicBool::new(false);
-
-/// Paragraphs are broken here, or before where there is less room.
-const COLUMNS: usize = 96;
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// With less than this nothing can be drawn.
 const FEWEST_COLUMNS: usize = 30;
@@ -32,18 +32,41 @@ pub(crate) fn is_quiet() -> bool {
 
 /// Something the user should know, on standard error.
 pub(crate) fn warn(message: impl AsRef<str>) {
-    if !is_quiet() {
+    const INDENT: usize = "warning: ".len();
+    let message = printable(message.as_ref());
+    if let Ok(mut warnings) = WARNINGS.lock() {
+        warnings.push(message.clone());
+    }
+    if is_quiet() {
+        return;
+    }
+    let text = format!("{WARN}warning{WARN:#}{BOLD}:{BOLD:#} {message}");
+    // Scripts get one line, people as many as their terminal needs.
+    let room = terminal_size::terminal_size_of(std::io::stderr())
+        .map_or(usize::MAX, |(width, _)| usize::from(width.0).max(FEWEST_COLUMNS));
+    let mut err = anstream::stderr().lock();
+    for (place, line) in wrap::lines(&text, room, room.saturating_sub(INDENT)).iter().enumerate() {
+        let indent = if place == 0 { 0 } else { INDENT };
         // If standard error is gone there is nobody to warn.
-        let _ =
-            writeln!(anstream::stderr().lock(), "{WARN}warning{WARN:#}{BOLD}:{BOLD:#} {}", printable(message.as_ref()));
+        let _ = writeln!(err, "{:indent$}{line}", "");
     }
 }
 
-/// How many columns there are to draw in: as COLUMNS says, or the terminal. `None` if output goes elsewhere, where there is room.
+/// Standard output for people: nothing if they want to see errors only.
+pub(crate) fn stdout() -> Box<dyn Write> {
+    if is_quiet() { Box::new(std::io::sink()) } else { Box::new(anstream::stdout().lock()) }
+}
+
+/// What users have been warned of so far, whether it was shown or not.
+pub(crate) fn warnings() -> Vec<String> {
+    WARNINGS.lock().map(|warnings| warnings.clone()).unwrap_or_default()
+}
+
+/// How many columns there are to draw in: what COLUMNS says, else the terminal's width. `None` if output goes elsewhere, where there is room.
 pub(crate) fn columns() -> Option<usize> {
-    let told = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok()).filter(|&n: &usize| n > 0);
+    let given = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok()).filter(|&n: &usize| n > 0);
     let seen = || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
-    told.or_else(seen).map(|n| n.max(FEWEST_COLUMNS))
+    given.or_else(seen).map(|n| n.max(FEWEST_COLUMNS))
 }
 
 /// Leaves out what to do next, where something else says so.
@@ -56,28 +79,9 @@ pub(crate) fn next_step(mut out: impl Write, remark: &str, commands: &[String]) 
     if GUIDED.load(Ordering::Relaxed) {
         return Ok(());
     }
-    writeln!(out, "\n{DIM}{remark}{DIM:#}")?;
-    commands.iter().try_for_each(|command| writeln!(out, "  {BOLD}{command}{BOLD:#}"))
-}
-
-/// A paragraph, broken at spaces and indented; escape codes count for nothing.
-pub(crate) fn paragraph(mut out: impl Write, indent: usize, text: &str) -> std::io::Result<()> {
-    let most = columns().map_or(COLUMNS, |there| there.min(COLUMNS));
-    let (mut line, mut width) = (String::new(), 0);
-    for word in text.split(' ') {
-        let wide = anstream::adapter::strip_str(word).to_string().width();
-        if width > 0 && indent + width + 1 + wide > most {
-            writeln!(out, "{:indent$}{line}", "")?;
-            (line, width) = (String::new(), 0);
-        }
-        if width > 0 {
-            line.push(' ');
-            width += 1;
-        }
-        line.push_str(word);
-        width += wide;
-    }
-    writeln!(out, "{:indent$}{line}", "")
+    writeln!(out)?;
+    paragraph(&mut out, 0, &format!("{DIM}{remark}{DIM:#}"))?;
+    commands.iter().try_for_each(|command| wrap::command(&mut out, 2, &format!("{BOLD}{command}{BOLD:#}")))
 }
 
 /// Text from outside as a terminal may safely show it: control characters are replaced.

@@ -3,12 +3,18 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
 
 use super::number;
 use super::style::DIM;
 
-const WIDTH: usize = 61;
+/// The widest and the narrowest that curves are drawn.
+const WIDEST: usize = 61;
+const NARROWEST: usize = 21;
 const HEIGHT: usize = 13;
+
+/// What stands left of the curves, but for the labels: two blanks, a blank and the axis, and one to spare on the right.
+const MARGIN: usize = 5;
 
 /// A curve over 0 … 100 %, its sign and its colour.
 #[derive(Debug)]
@@ -36,14 +42,6 @@ pub(crate) fn write(mut out: impl Write, curves: &[Curve<'_>], x_axis: &str, y_a
     }
     // A flat picture is drawn in its middle.
     let (low, high) = if high - low > 1e-12 * high.abs() { (low, high) } else { (low - 0.5, low + 0.5) };
-    let mut canvas = vec![[None::<usize>; WIDTH]; HEIGHT];
-    for (i, curve) in curves.iter().enumerate() {
-        let heights = (0..WIDTH).map(|x| at(curve.values, x as f64 / (WIDTH - 1) as f64));
-        for (x, y) in heights.enumerate().filter_map(|(x, y)| Some((x, y?))) {
-            let height = ((y - low) / (high - low) * (HEIGHT - 1) as f64).round().clamp(0.0, (HEIGHT - 1) as f64);
-            canvas[HEIGHT - 1 - height as usize][x] = Some(i);
-        }
-    }
     let decimals = number::decimals([low, high]);
     let labels = [
         number::fixed(high, decimals),
@@ -51,7 +49,18 @@ pub(crate) fn write(mut out: impl Write, curves: &[Curve<'_>], x_axis: &str, y_a
         number::fixed(low, decimals),
     ];
     let margin = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
-    writeln!(out, "  {DIM}{y_axis}{DIM:#}")?;
+    let there = super::columns().map_or(WIDEST, |there| there.saturating_sub(margin + MARGIN));
+    // An odd number, so that one column is the middle.
+    let width = (there.clamp(NARROWEST, WIDEST) - 1) / 2 * 2 + 1;
+    let mut canvas = vec![vec![None::<usize>; width]; HEIGHT];
+    for (i, curve) in curves.iter().enumerate() {
+        let heights = (0..width).map(|x| at(curve.values, x as f64 / (width - 1) as f64));
+        for (x, y) in heights.enumerate().filter_map(|(x, y)| Some((x, y?))) {
+            let height = ((y - low) / (high - low) * (HEIGHT - 1) as f64).round().clamp(0.0, (HEIGHT - 1) as f64);
+            canvas[HEIGHT - 1 - height as usize][x] = Some(i);
+        }
+    }
+    super::paragraph(&mut out, 2, &format!("{DIM}{y_axis}{DIM:#}"))?;
     for (line, cells) in canvas.iter().enumerate() {
         let label = match line {
             0 => &labels[0],
@@ -72,12 +81,30 @@ pub(crate) fn write(mut out: impl Write, curves: &[Curve<'_>], x_axis: &str, y_a
         }
         writeln!(out)?;
     }
-    writeln!(out, "  {DIM}{:margin$} └{}{DIM:#}", "", "─".repeat(WIDTH))?;
-    let half = WIDTH / 2;
-    writeln!(out, "  {DIM}{:margin$}  0 %{:^width$}100 %{DIM:#}", "", x_axis, width = 2 * half - 7)?;
-    let legend: Vec<String> =
-        curves.iter().rev().map(|Curve { name, sign, style, .. }| format!("{style}{sign}{style:#} {name}")).collect();
-    writeln!(out, "  {:margin$}  {}", "", legend.join("   "))
+    writeln!(out, "  {DIM}{:margin$} └{}{DIM:#}", "", "─".repeat(width))?;
+    writeln!(out, "  {DIM}{:margin$}  0 %{x_axis:^between$}100 %{DIM:#}", "", between = width - 8)?;
+    legend(out, margin + MARGIN - 1, curves)
+}
+
+/// Each curve's sign and name, as many on a line as there is room for.
+fn legend(mut out: impl Write, indent: usize, curves: &[Curve<'_>]) -> io::Result<()> {
+    const GAP: &str = "   ";
+    let room = super::columns().unwrap_or(usize::MAX).saturating_sub(indent);
+    let (mut line, mut used) = (String::new(), 0);
+    for Curve { name, sign, style, .. } in curves.iter().rev() {
+        let wide = 2 + name.width();
+        if used > 0 && used + GAP.len() + wide > room {
+            writeln!(out, "{:indent$}{line}", "")?;
+            (line, used) = (String::new(), 0);
+        }
+        if used > 0 {
+            line.push_str(GAP);
+            used += GAP.len();
+        }
+        line.push_str(&format!("{style}{sign}{style:#} {name}"));
+        used += wide;
+    }
+    writeln!(out, "{:indent$}{line}", "")
 }
 
 /// The curve's height at a share of its length.

@@ -1,13 +1,13 @@
 //! Aligned tables: no boxes, a header, colours cell by cell.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::Style;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use super::printable;
 use super::style::{DIM, PLAIN};
+use super::wrap::lines;
 
 /// Which side of a column its values stand on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub(crate) struct Grid {
 /// What separates columns, and what stands before the first.
 const GAP: &str = "  ";
 
-/// Texts are cut no shorter than this, if numbers leave that much room.
-const SHORTEST: usize = 10;
+/// Columns of text are made no narrower than this, and words of headers broken no shorter, if there is any way round it.
+const NARROWEST: usize = 16;
 
 impl Grid {
     pub(crate) fn new() -> Self {
@@ -56,18 +56,15 @@ impl Grid {
         self.rows.push(cells.into_iter().map(|(text, style)| (printable(&text.into()), style)).collect());
     }
 
-    /// Draws the table in the room there is: texts are cut short first; then what is still too wide goes below, the first column
-    /// being repeated.
+    /// Draws the table in the room there is: texts and headers go over several lines first; then the columns that are still too many
+    /// go below, the first one being repeated. Nothing is left out.
     pub(crate) fn write(&self, out: impl Write) -> io::Result<()> {
         self.write_within(super::columns(), out)
     }
 
     fn write_within(&self, room: Option<usize>, mut out: impl Write) -> io::Result<()> {
-        let width = |i: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(i)).map(|(text, _)| text.width());
-            cells.chain([self.columns[i].0.width()]).max().unwrap_or(0)
-        };
-        let mut widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let mut widths: Vec<usize> =
+            (0..self.columns.len()).map(|i| self.cell_width(i).max(self.columns[i].0.width())).collect();
         for (place, part) in self.fit(room.unwrap_or(usize::MAX), &mut widths).iter().enumerate() {
             if place > 0 {
                 writeln!(out)?;
@@ -75,11 +72,26 @@ impl Grid {
             if part.iter().any(|&column| !self.columns[column].0.is_empty()) {
                 let header: Vec<(String, Style)> =
                     self.columns.iter().map(|(name, _)| (printable(name), DIM)).collect();
-                self.line(&mut out, &header, part, &widths)?;
+                self.row_lines(&mut out, &header, part, &widths, Stand::Bottom)?;
             }
-            self.rows.iter().try_for_each(|row| self.line(&mut out, row, part, &widths))?;
+            self.rows.iter().try_for_each(|row| self.row_lines(&mut out, row, part, &widths, Stand::Top))?;
         }
         Ok(())
+    }
+
+    /// The widest cell of a column, its header left out.
+    fn cell_width(&self, column: usize) -> usize {
+        self.rows.iter().filter_map(|row| row.get(column)).map(|(text, _)| text.width()).max().unwrap_or(0)
+    }
+
+    /// How narrow a column can be made: numbers are never broken, texts and headers are.
+    fn least_width(&self, column: usize) -> usize {
+        let (header, side) = &self.columns[column];
+        let word = |text: &str| text.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0).min(NARROWEST);
+        match side {
+            Side::Right => self.cell_width(column).max(word(header)),
+            Side::Left => self.cell_width(column).min(NARROWEST).max(word(header)),
+        }
     }
 
     /// Makes columns narrower until they fit, and says which are drawn side by side.
@@ -87,75 +99,100 @@ impl Grid {
         let needed = |widths: &[usize]| widths.iter().map(|width| GAP.len() + width).sum::<usize>();
         let mut narrow = widths.to_vec();
         while needed(&narrow) > room {
-            let texts = (0..narrow.len()).filter(|&i| self.columns[i].1 == Side::Left && narrow[i] > SHORTEST);
-            let Some(widest) = texts.max_by_key(|&i| narrow[i]) else { break };
+            let broken = (0..narrow.len()).filter(|&i| narrow[i] > self.least_width(i));
+            let Some(widest) = broken.max_by_key(|&i| narrow[i]) else { break };
             narrow[widest] -= 1;
         }
         if needed(&narrow) <= room {
             widths.copy_from_slice(&narrow);
             return vec![(0..widths.len()).collect()];
         }
-        // Cutting short does not help enough, so that less of it will do.
-        let first = GAP.len() + widths[0].min(SHORTEST.max(room / 3));
+        // In several parts there is more room for each column.
+        let first = GAP.len() + widths[0].min(NARROWEST.max(room / 3));
         widths[0] = first - GAP.len();
-        let (mut parts, mut used) = (vec![vec![0]], first);
-        for (column, width) in widths.iter_mut().enumerate().skip(1) {
-            *width = (*width).min(room.saturating_sub(first + GAP.len()).max(1));
-            let own = GAP.len() + *width;
-            if used + own > room && used > first {
-                parts.push(vec![0]);
-                used = first;
-            }
-            used += own;
-            if let Some(part) = parts.last_mut() {
-                part.push(column);
-            }
+        let beside = room.saturating_sub(first + GAP.len()).max(1);
+        let mut narrow = widths.to_vec();
+        for column in 1..widths.len() {
+            let least = self.least_width(column);
+            widths[column] = widths[column].min(least.max(room / 2)).min(beside);
+            narrow[column] = least.min(beside);
         }
-        parts
+        if divided(&narrow, room).len() < divided(widths, room).len() {
+            widths.copy_from_slice(&narrow);
+        }
+        // As few parts as there can be, and among those the most even ones: no column stands alone.
+        let parts = divided(widths, room);
+        (first..room).map(|less| divided(widths, less)).find(|even| even.len() == parts.len()).unwrap_or(parts)
     }
 
-    fn line(&self, out: &mut impl Write, row: &[(String, Style)], part: &[usize], widths: &[usize]) -> io::Result<()> {
-        let mut pending = String::new();
-        for &column in part {
-            let Some((text, style)) = row.get(column) else { continue };
-            let (text, side) = (short(text, widths[column]), self.columns[column].1);
-            let blanks = " ".repeat(widths[column].saturating_sub(text.width()));
-            pending.push_str(GAP);
-            if side == Side::Right {
-                pending.push_str(&blanks);
-            }
-            // Blanks wait until something follows them: no line ends in spaces.
-            if !text.is_empty() {
-                if *style == PLAIN {
-                    write!(out, "{pending}{text}")?;
-                } else {
-                    write!(out, "{pending}{style}{text}{style:#}")?;
+    /// A row, over as many lines as its longest text needs.
+    fn row_lines(
+        &self,
+        out: &mut impl Write,
+        row: &[(String, Style)],
+        part: &[usize],
+        widths: &[usize],
+        stand: Stand,
+    ) -> io::Result<()> {
+        let wrapped: Vec<Vec<String>> = part
+            .iter()
+            .map(|&i| row.get(i).map_or_else(Vec::new, |cell| lines(&cell.0, widths[i], widths[i])))
+            .collect();
+        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut pending = String::new();
+            for (&column, texts) in part.iter().zip(&wrapped) {
+                let Some((_, style)) = row.get(column) else { continue };
+                let above = if stand == Stand::Bottom { height - texts.len() } else { 0 };
+                let text = line.checked_sub(above).and_then(|line| texts.get(line)).map_or("", String::as_str);
+                let blanks = " ".repeat(widths[column].saturating_sub(text.width()));
+                let side = self.columns[column].1;
+                pending.push_str(GAP);
+                if side == Side::Right {
+                    pending.push_str(&blanks);
                 }
-                pending.clear();
+                // Blanks wait until something follows them: no line ends in spaces.
+                if !text.is_empty() {
+                    if *style == PLAIN {
+                        write!(out, "{pending}{text}")?;
+                    } else {
+                        write!(out, "{pending}{style}{text}{style:#}")?;
+                    }
+                    pending.clear();
+                }
+                if side == Side::Left {
+                    pending.push_str(&blanks);
+                }
             }
-            if side == Side::Left {
-                pending.push_str(&blanks);
-            }
+            writeln!(out)?;
         }
-        writeln!(out)
+        Ok(())
     }
 }
 
-/// Text that takes no more room than that, its end left out if it must be.
-fn short(text: &str, width: usize) -> Cow<'_, str> {
-    if text.width() <= width {
-        return Cow::Borrowed(text);
-    }
-    let mut kept = String::new();
-    for c in text.chars() {
-        let wide = c.width().unwrap_or(0);
-        if kept.width() + wide + 1 > width {
-            break;
+/// Columns that are drawn side by side in the room there is, the first of all in each part.
+fn divided(widths: &[usize], room: usize) -> Vec<Vec<usize>> {
+    let first = GAP.len() + widths[0];
+    let (mut parts, mut used) = (vec![vec![0]], first);
+    for (column, width) in widths.iter().enumerate().skip(1) {
+        let own = GAP.len() + width;
+        if used + own > room && used > first {
+            parts.push(vec![0]);
+            used = first;
         }
-        kept.push(c);
+        used += own;
+        if let Some(part) = parts.last_mut() {
+            part.push(column);
+        }
     }
-    kept.push('…');
-    Cow::Owned(kept)
+    parts
+}
+
+/// Where the lines of a text stand beside one of more lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    Top,
+    Bottom,
 }
 
 #[cfg(test)]
@@ -182,37 +219,58 @@ mod tests {
         lines
     }
 
-    #[test]
-    fn where_room_is_short_texts_are_cut_and_numbers_move_below() {
-        let mut grid = Grid::new().number("cell").text("what lies in it").numbers(["rows", "predict", "route:expert"]);
+    fn sample() -> Grid {
+        let mut grid = Grid::new().number("cell").text("name").numbers(["rows", "predict", "route:expert"]);
         grid.row([
             ("12", PLAIN),
-            ("cat, confidence 0.84 to 0.91", PLAIN),
+            ("cat, confidence 0.84–0.91 and x_length < 31.5", PLAIN),
             ("1,000", PLAIN),
             ("0.1250", PLAIN),
             ("0.2500", PLAIN),
         ]);
-        assert!(drawn(&grid, 200)[1].contains("0.91  1,000"), "all of it");
-        let lines = drawn(&grid, 60);
-        assert!(
-            lines.len() == 2
-                && lines[1].contains("cat, conf")
-                && lines[1].contains('…')
-                && lines[1].ends_with("0.2500"),
-            "{lines:#?}"
+        grid
+    }
+
+    #[test]
+    fn where_room_is_short_texts_go_over_several_lines() {
+        assert!(drawn(&sample(), 200)[1].contains("31.5  1,000"), "all of it on one line");
+        assert_eq!(
+            drawn(&sample(), 60),
+            [
+                "  cell  name                     rows  predict  route:expert",
+                "    12  cat, confidence         1,000   0.1250        0.2500",
+                "        0.84–0.91 and x_length",
+                "        < 31.5",
+            ]
         );
-        // Two tables, each with its cells' numbers; nothing is lost.
-        let lines = drawn(&grid, 40);
-        assert!(
-            lines.contains(&String::new())
-                && lines.iter().filter(|line| line.trim_start().starts_with("12")).count() >= 2,
-            "{lines:#?}"
-        );
-        for number in ["1,000", "0.1250", "0.2500", "cat, confidence"] {
-            assert!(lines.iter().any(|line| line.contains(number)), "{number} in {lines:#?}");
-        }
+    }
+
+    #[test]
+    fn where_room_is_scarce_columns_go_below() {
+        let lines = drawn(&sample(), 40);
+        assert!(lines.contains(&String::new()), "{lines:#?}");
+        assert!(lines.iter().filter(|line| line.trim_start().starts_with("12")).count() >= 2, "{lines:#?}");
+    }
+
+    #[test]
+    fn nothing_is_lost_at_any_width() {
+        let mut grid = sample();
+        grid.row([("7", PLAIN), ("非常に長いクラスの名前, confidence < 0.25", PLAIN), ("3", PLAIN), ("–", PLAIN)]);
         for room in 30..120 {
-            drawn(&grid, room);
+            let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            let all = letters(&drawn(&grid, room).concat());
+            for text in ["1,000", "0.1250", "0.2500", "0.84–0.91", "0.25"] {
+                assert!(all.contains(text), "{text} at {room}: {all}");
+            }
         }
+    }
+
+    #[test]
+    fn long_headers_of_numbers_are_broken_at_words() {
+        let mut grid =
+            Grid::new().text("").numbers(["mean sehr dringende Überweisung", "mean account closed by owner"]);
+        grid.row([("a", PLAIN), ("0.5000", PLAIN), ("0.2500", PLAIN)]);
+        let lines = drawn(&grid, 36);
+        assert!(lines.len() > 2 && lines.last().is_some_and(|line| line.contains("0.5000") && line.contains("0.2500")));
     }
 }

@@ -13,7 +13,7 @@ use crate::line;
 const READER: &str = r##"<script>
 addEventListener("load", () => {
   const seen = {}, $ = (id) => document.getElementById(id);
-  const look = (name) => { seen[name] = { money: $("money").textContent, cell: $("cell").textContent,
+  const look = (name) => { seen[name] = { money: $("headline").textContent + $("shares-line").textContent + $("money").textContent, cell: $("cell").textContent,
     shares: $("shares").textContent, dots: document.querySelectorAll("#landscape circle").length }; };
   const move = (id, value) => { $(id).value = value; $(id).dispatchEvent(new Event("input", { bubbles: true })); };
   const complaints = [];
@@ -64,9 +64,24 @@ pub(crate) fn text_after(browser: &Path, folder: &Path, page: &str) -> Value {
         .output()
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout);
-    let result = dom.split("<pre id=\"result\">").nth(1).unwrap_or_else(|| panic!("the page stopped: {dom:.2000}"));
+    let result = dom
+        .split("<pre id=\"result\">")
+        .last()
+        .filter(|_| dom.contains("<pre id=\"result\">"))
+        .unwrap_or_else(|| panic!("the page stopped: {dom:.2000}"));
     let text = result.split("</pre>").next().unwrap().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     serde_json::from_str(&text).unwrap()
+}
+
+/// The same as a window of this width sees it: browsers without a screen have no windows so narrow, but frames.
+pub(crate) fn text_in_window(browser: &Path, folder: &Path, page: &str, width: u32) -> Value {
+    let inside = page.replace('&', "&amp;").replace('"', "&quot;");
+    let frame = format!(
+        r##"<!DOCTYPE html><body><iframe id="frame" style="width:{width}px;height:800px;border:0" srcdoc="{inside}"></iframe><script>
+        addEventListener("load", () => document.body.append(document.getElementById("frame").contentDocument.getElementById("result")));
+        </script></body>"##
+    );
+    text_after(browser, folder, &frame)
 }
 
 #[test]

@@ -88,8 +88,9 @@ fn caps_are_kept_exactly_and_say_who_was_moved() {
     let path = folder.path();
     line(path, "calibrate calibration.csv -o forest.safetensors --partition forest:10").ok();
     for router in ["router", "forest"] {
-        let decide =
-            |flags: &str| line(path, &format!("decide {router}.safetensors heldout.csv --route expert=0.02 {flags}"));
+        let decide = |flags: &str| {
+            line(path, &format!("decide {router}.safetensors heldout.csv --keep id --route expert=0.02 {flags}"))
+        };
         let wanting = taken(&decide("--abstain 0.6").ok().stdout, "route:expert");
         assert!(wanting > 40, "{wanting}");
         for (cap, most) in [("expert=0", 0), ("expert=37", 37), ("expert=5%", 10), ("expert=1000", wanting)] {
@@ -105,7 +106,8 @@ fn caps_are_kept_exactly_and_say_who_was_moved() {
         let capped = decide("--cap expert=25").ok().stdout;
         // The order of rows does not matter, nor where they come from.
         world::rows(200, 2).reversed().write_csv(&path.join("reversed.csv"));
-        let reversed = format!("decide {router}.safetensors reversed.csv --route expert=0.02 --cap expert=25");
+        let reversed =
+            format!("decide {router}.safetensors reversed.csv --keep id --route expert=0.02 --cap expert=25");
         let sorted = |text: &str| {
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             lines.sort();
@@ -113,7 +115,7 @@ fn caps_are_kept_exactly_and_say_who_was_moved() {
         };
         assert_eq!(sorted(&line(path, &reversed).ok().stdout), sorted(&capped));
         let input = fs::read_to_string(path.join("heldout.csv")).unwrap();
-        let piped = format!("decide {router}.safetensors - --route expert=0.02 --cap expert=25");
+        let piped = format!("decide {router}.safetensors - --keep id --route expert=0.02 --cap expert=25");
         assert_eq!(line_with_input(path, &piped, &input).ok().stdout, capped);
     }
 }

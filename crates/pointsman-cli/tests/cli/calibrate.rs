@@ -12,7 +12,7 @@ fn votes_that_are_not_used_are_warned_of() {
     let labels: String = (0..300).map(|row| format!("q{row},cat\nq{row},dog\n")).collect();
     fs::write(path.join("labels.csv"), format!("id,label\n{labels}")).unwrap();
     let run = line(path, "calibrate calibration.csv --annotations labels.csv --partition top-class:10 -o r.st").ok();
-    assert!(run.stderr.contains("--annotations takes the place of"), "{run:?}");
+    assert!(run.stderr.contains("--annotations replaces the votes"), "{run:?}");
 }
 
 /// One label written down five times is not five labels.
@@ -37,7 +37,7 @@ fn labels_that_never_differ_are_warned_of() {
 fn it_says_what_was_learned_and_what_to_do_next() {
     let folder = workshop();
     let run = line(folder.path(), "calibrate calibration.csv -o r.st --partition top-class:3").ok();
-    for text in ["300 rows", "cat, dog, owl", "5 labels a row", "top-class:3", "9 cells", "pointsman show r.st"] {
+    for text in ["300 rows", "cat, dog, owl", "5 labels per row", "top-class:3", "9 cells", "pointsman show r.st"] {
         assert!(run.stdout.contains(text), "{text}: {run:?}");
     }
     assert_eq!(run.stderr, "");

@@ -17,7 +17,7 @@ fn classes_are_found_by_name() {
     let text: Vec<String> = [&header].into_iter().chain(&rows).map(|row| turned(row)).collect();
     fs::write(path.join("turned.csv"), text.join("\n")).unwrap();
     let task = "--route expert=0.05 --abstain 0.3";
-    let decide = |table: &str| line(path, &format!("decide router.safetensors {table} {task}")).ok().stdout;
+    let decide = |table: &str| line(path, &format!("decide router.safetensors {table} {task} --keep id")).ok().stdout;
     assert_eq!(decide("turned.csv"), decide("heldout.csv"));
     let evaluate = |table: &str| line(path, &format!("evaluate router.safetensors {table} {task} --json")).ok().json();
     assert_eq!(evaluate("turned.csv")["mean_cost"], evaluate("heldout.csv")["mean_cost"]);
@@ -26,10 +26,10 @@ fn classes_are_found_by_name() {
 #[test]
 fn columns_are_a_contract() {
     let folder = workshop();
-    let run = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK}")).ok();
+    let run = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK} --keep id")).ok();
     let (header, rows) = parse_csv(&run.stdout);
-    let wanted =
-        "id,cell,support,action,label,irreducible,reducible,cost_predict,cost_route_expert,cost_route_big,cost_abstain";
+    let wanted = "id,cell,support,action,label,irreducible,reducible,cost_predict,cost_route_expert,cost_route_big,cost_abstain,\
+         reason,next_best";
     assert_eq!(header.join(","), wanted);
     let ids: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(ids, (0..200).map(|i| format!("q{i}")).collect::<Vec<_>>());
@@ -46,7 +46,7 @@ fn columns_are_a_contract() {
 fn decisions_are_those_of_the_cells() {
     let folder = workshop();
     let shown = line(folder.path(), &format!("show router.safetensors {TASK} --json")).ok().json();
-    let run = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK} -q")).ok();
+    let run = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK} --keep id -q")).ok();
     let (_, rows) = parse_csv(&run.stdout);
     assert_eq!(run.stderr, "");
     for row in rows {
@@ -82,12 +82,12 @@ fn losses_with_acts_of_their_own_name_the_act() {
     let path = folder.path();
     let task = "abstain = 0.35\n[loss]\nacts = [\"ship\", \"hold\", \"ask\"]\ncost = [[0, 3, 1], [1, 0, 2], [0.4, 0.4, 0.4]]\n";
     fs::write(path.join("task.toml"), task).unwrap();
-    let run = line(path, "decide router.safetensors heldout.csv --task task.toml").ok();
+    let run = line(path, "decide router.safetensors heldout.csv --task task.toml --keep id").ok();
     let (header, rows) = parse_csv(&run.stdout);
-    let wanted = "id,cell,support,action,label,irreducible,reducible,cost_predict,cost_abstain,act";
+    let wanted = "id,cell,support,action,label,irreducible,reducible,cost_predict,cost_abstain,reason,next_best,act";
     assert_eq!(header.join(","), wanted);
-    assert!(rows.iter().all(|row| ["ship", "hold", "ask"].contains(&row[9].as_str())));
-    assert!(rows.iter().any(|row| row[9] == "ask"));
+    assert!(rows.iter().all(|row| ["ship", "hold", "ask"].contains(&row[11].as_str())));
+    assert!(rows.iter().any(|row| row[11] == "ask"));
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn the_label_is_what_predicting_would_name() {
     let table = "prob_no,prob_yes,votes_no,votes_yes\n0.6,0.4,3,2\n0.9,0.1,5,0\n0.2,0.8,1,4\n";
     fs::write(path.join("two.csv"), table).unwrap();
     line(path, "calibrate two.csv --partition top-class:10 -o two.st").ok();
-    let (header, rows) = parse_csv(&line(path, "decide two.st two.csv --loss fn-fp:fp=1,fn=3").ok().stdout);
+    let (header, rows) = parse_csv(&line(path, "decide two.st two.csv --keep id --loss fn-fp:fp=1,fn=3").ok().stdout);
     assert_eq!((header[3].as_str(), header.last().unwrap().as_str()), ("label", "act"));
     let named: Vec<(&str, &str)> = rows.iter().map(|row| (row[3].as_str(), row.last().unwrap().as_str())).collect();
     assert_eq!(named, [("yes", "positive"), ("no", "negative"), ("yes", "positive")]);
-    let (_, rows) = parse_csv(&line(path, "decide two.st two.csv --loss asymmetric:3").ok().stdout);
+    let (_, rows) = parse_csv(&line(path, "decide two.st two.csv --keep id --loss asymmetric:3").ok().stdout);
     assert_eq!(rows.iter().map(|row| row[3].as_str()).collect::<Vec<_>>(), ["yes", "no", "yes"]);
 }
 
@@ -151,7 +151,7 @@ fn a_recalibrated_router_answers_with_its_centroids() {
     line(path, "calibrate calibration.csv -o r.st --partition confidence:2 --recalibrate").ok();
     let shown = line(path, "show r.st --abstain 0.3 --json").ok().json();
     assert_eq!(shown["recalibrated"], true);
-    let (_, rows) = parse_csv(&line(path, "decide r.st heldout.csv --abstain 0.3").ok().stdout);
+    let (_, rows) = parse_csv(&line(path, "decide r.st heldout.csv --keep id --abstain 0.3").ok().stdout);
     for row in rows {
         let centroid = shown["cells"][row[1].parse::<usize>().unwrap()]["centroid"].as_array().unwrap().clone();
         let share = |class: usize| centroid[class].as_f64().unwrap();
@@ -166,9 +166,12 @@ fn unknown_costs_are_left_empty() {
     let path = folder.path();
     fs::write(path.join("one.csv"), "prob_a,prob_b,votes_a,votes_b\n0.6,0.4,1,0\n0.6,0.4,0,1\n").unwrap();
     line(path, "calibrate one.csv --partition top-class:10 -o one.st").ok();
-    let run = line(path, "decide one.st one.csv --route 0.1").ok();
+    let run = line(path, "decide one.st one.csv --keep id --route 0.1").ok();
     let (header, rows) = parse_csv(&run.stdout);
-    assert_eq!(header.join(","), "cell,support,action,label,irreducible,reducible,cost_predict,cost_route_oracle");
+    assert_eq!(
+        header.join(","),
+        "cell,support,action,label,irreducible,reducible,cost_predict,cost_route_oracle,reason,next_best"
+    );
     assert_eq!(rows[0][2..6], ["undetermined", "a", "", ""]);
     assert_eq!(rows[0][7], "");
 }
@@ -178,7 +181,7 @@ fn features_are_found_by_name() {
     let folder = workshop();
     let path = folder.path();
     line(path, "calibrate calibration.csv -o f.st --partition confidence:2*features:x_length=3").ok();
-    let (_, rows) = parse_csv(&line(path, "decide f.st heldout.csv --abstain 0.3").ok().stdout);
+    let (_, rows) = parse_csv(&line(path, "decide f.st heldout.csv --keep id --abstain 0.3").ok().stdout);
     let cells: std::collections::BTreeSet<&str> = rows.iter().map(|row| row[1].as_str()).collect();
     assert_eq!(cells.len(), 6);
 }

@@ -12,8 +12,9 @@ fn it_needs_nothing_and_leaves_its_files() {
     let folder = TempDir::new().unwrap();
     let run = line(folder.path(), "demo --rows 500 -o tour").ok();
     let tour = folder.path().join("tour");
-    let (_, decisions) = parse_csv(&fs::read_to_string(tour.join("decisions.csv")).unwrap());
-    let actions: BTreeSet<&str> = decisions.iter().map(|row| row[3].as_str()).collect();
+    let (header, decisions) = parse_csv(&fs::read_to_string(tour.join("decisions.csv")).unwrap());
+    let action = header.iter().position(|name| name == "action").unwrap();
+    let actions: BTreeSet<&str> = decisions.iter().map(|row| row[action].as_str()).collect();
     assert_eq!(actions, BTreeSet::from(["abstain", "predict", "route:expert"]));
     let report: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(tour.join("report.json")).unwrap()).unwrap();

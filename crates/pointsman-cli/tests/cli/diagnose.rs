@@ -6,6 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use crate::browser::{browser, text_in_window};
 use crate::{line, real_data, workshop, world};
 
 #[test]
@@ -13,7 +14,8 @@ fn a_verdict_for_humans_and_for_programs() {
     let folder = workshop();
     let task = "--route expert=0.05 --abstain 0.5";
     let told = line(folder.path(), &format!("diagnose calibration.csv {task} --partition top-class:3")).ok().stdout;
-    for part in ["calibration.csv: 300 rows", "Is decomposition worth it here?", "total-uncertainty", "always-abstain"]
+    for part in
+        ["calibration.csv: 300 rows", "Is decomposition worth it here?", "confidence threshold", "always abstain"]
     {
         assert!(told.contains(part), "{part} in {told}");
     }
@@ -41,10 +43,10 @@ fn limits_are_answered_at_the_limit() {
     let folder = workshop();
     let ask = |task: &str| line(folder.path(), &format!("diagnose calibration.csv --partition top-class:3 {task}"));
     let told = ask("--route expert=0.01 --budget 0.2 -o out").ok().stdout;
-    for part in ["with at most 20 % routed", "routed", "Each rule routes in its own order", "total-uncertainty"] {
+    for part in ["with at most 20 % routed", "routed", "Each rule routes in its own order", "confidence threshold"] {
         assert!(told.replace('\n', " ").contains(part), "{part} in {told}");
     }
-    assert!(!told.contains("always-route"), "{told}");
+    assert!(!told.contains("always route"), "{told}");
     let written = fs::read_to_string(folder.path().join("out/diagnosis.json")).unwrap();
     let found: serde_json::Value = serde_json::from_str(&written).unwrap();
     assert_eq!(found["task"]["budget"], 0.2);
@@ -55,15 +57,22 @@ fn limits_are_answered_at_the_limit() {
     // The least loss there is: what not every half reaches has no number.
     let least = refused.stderr.split("leaves ").nth(1).unwrap().split(';').next().unwrap().to_owned();
     let told = ask(&format!("--route expert=0.01 --target-loss {least}")).ok().stdout.replace("\n  ", " ");
-    assert!(told.contains("halves the router does not reach a loss of") && !told.contains("always-"), "{told}");
+    assert!(told.contains("halves Pointsman does not reach a loss of") && !told.contains("always predict"), "{told}");
 }
 
 #[test]
 fn a_folder_with_the_diagnosis_and_the_report() {
     let folder = workshop();
     let told = line(folder.path(), "diagnose calibration.csv --partition top-class:3 --route 0.05 -o out").ok().stdout;
-    assert!(told.contains("out/report.html"), "{told}");
-    for file in ["diagnosis.json", "report.html", "report.json", "figures/summary.svg", "figures/reliability.png"] {
+    assert_eq!(told.lines().last().unwrap().trim(), "out/diagnosis.html", "{told}");
+    for file in [
+        "diagnosis.json",
+        "diagnosis.html",
+        "report.html",
+        "report.json",
+        "figures/summary.svg",
+        "figures/reliability.png",
+    ] {
         assert!(folder.path().join("out").join(file).is_file(), "{file}");
     }
     let report: serde_json::Value =
@@ -75,12 +84,80 @@ fn a_folder_with_the_diagnosis_and_the_report() {
     );
 }
 
+/// What a reader finds on the page: the verdict, tables by their name, and whether all fits the window.
+const READER: &str = r##"<script>
+addEventListener("load", () => {
+  const text = (node) => node.textContent.trim(), all = (where, what) => [...where.querySelectorAll(what)];
+  const tables = Object.fromEntries(all(document, "[role=region]").map((box) => [box.getAttribute("aria-label"),
+    all(box, "tbody tr").map((row) => [...row.cells].map(text))]));
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify({ verdict: text(document.querySelector("h1")), tables, commands: all(document, "pre").map(text),
+    questions: all(document, "h2").map(text), circles: all(document, "figure circle").length, limit: text(document.getElementById("limit")),
+    headers: all(document, "th").every((th) => th.scope), tooWide: document.documentElement.scrollWidth > innerWidth });
+  document.body.append(result);
+});
+</script></body>"##;
+
+/// In a browser of a phone's width: the verdict comes first, and every number is the one of diagnosis.json.
+#[test]
+fn the_page_shows_the_numbers_of_the_json_and_fits_a_phone() {
+    let Some(browser) = browser() else { return };
+    let folder = workshop();
+    for limit in ["--abstain 0.6", "--budget 0.2"] {
+        let ask = format!("diagnose calibration.csv --partition top-class:3 --route expert=0.01 {limit} -o out --json");
+        let found = line(folder.path(), &ask).ok().json();
+        let written: serde_json::Value =
+            serde_json::from_slice(&fs::read(folder.path().join("out/diagnosis.json")).unwrap()).unwrap();
+        assert_eq!(written, found);
+        let page = fs::read_to_string(folder.path().join("out/diagnosis.html")).unwrap();
+        let seen = text_in_window(&browser, folder.path(), &page.replace("</body>", READER), 375);
+        assert_eq!(seen["verdict"], found["verdict"]["sentence"], "{seen}");
+        assert_eq!((&seen["tooWide"], &seen["headers"]), (&false.into(), &true.into()), "{seen}");
+        assert_eq!(seen["circles"].as_u64().unwrap() as usize, found["weak_model"]["bins"].as_array().unwrap().len());
+        for question in ["worth it", "calibrated?", "enough?", "independent?"] {
+            let asked = seen["questions"].as_array().unwrap().iter().any(|h2| h2.as_str().unwrap().ends_with(question));
+            assert!(asked || question == "worth it", "{question}: {seen}");
+        }
+        let commands = found["next_step"]["commands"].as_array().cloned().unwrap_or_default();
+        assert_eq!(seen["commands"].as_array().unwrap(), &commands, "{seen}");
+        let close = |shown: &serde_json::Value, value: &serde_json::Value, off: f64| {
+            let number: f64 = shown.as_str().unwrap().replace('−', "-").parse().unwrap();
+            assert!((number - value.as_f64().unwrap()).abs() <= off, "{shown} and {value} in {seen}");
+        };
+        let costs = found["worth"]["costs"].as_object().unwrap();
+        let rows = seen["tables"]["Costs and savings"].as_array().unwrap();
+        assert_eq!((rows.len(), &rows[0][0]), (costs.len(), &"Pointsman".into()), "{seen}");
+        // A rule's row, by what people call it.
+        let row_of = |table: &str, name: &str| {
+            let spoken = pointsman_report::spoken(name);
+            let rows = seen["tables"][table].as_array().unwrap();
+            rows.iter().find(|row| row[0] == spoken).unwrap_or_else(|| panic!("{spoken} is not in {seen}")).clone()
+        };
+        for (name, cost) in costs {
+            let row = row_of("Costs and savings", name);
+            close(&row[1], &cost["estimate"], 1e-4);
+            if name != "router" {
+                close(&row[3], &found["worth"]["savings"][name]["estimate"], 1e-4);
+            }
+        }
+        for (name, gain) in found["worth"]["gain"].as_object().unwrap() {
+            let (row, interval) = (row_of("Routing gains", name), &found["worth"]["gain_interval"][name]);
+            close(&row[1], gain, 6e-4);
+            let ends: Vec<&str> = row[2].as_str().unwrap().split(" to ").collect();
+            close(&ends[0].into(), &interval["low"], 6e-4);
+            close(&ends[1].into(), &interval["high"], 6e-4);
+        }
+        assert_eq!(seen["limit"].as_str().unwrap().is_empty(), !limit.contains("budget"), "{seen}");
+    }
+}
+
 #[test]
 fn one_label_an_item_gives_bounds_and_advice() {
     let folder = TempDir::new().unwrap();
     world::rows(200, 1).with_one_label().write_csv(&folder.path().join("one.csv"));
     let told = line(folder.path(), "diagnose one.csv --route 0.05").ok().stdout.replace("\n  ", " ");
-    for part in ["Not with one label an item", "lies between", "A second label"] {
+    for part in ["Not with one label per item", "lies between", "A second label"] {
         assert!(told.contains(part), "{part} in {told}");
     }
     let found = line(folder.path(), "diagnose one.csv --route 0.05 --json").ok().json();
@@ -206,7 +283,8 @@ fn annotators_with_names_are_tested_and_may_be_left_out() {
     fs::write(folder.path().join("unnamed.csv"), unnamed).unwrap();
     let told = line(folder.path(), "diagnose items.csv --annotations unnamed.csv --route 0.05").ok().stdout;
     let told = told.replace("\n  ", " ");
-    for part in ["Counts cannot tell", "If 20.0 % of the unanimous rows were copies, the irreducible loss would be"] {
+    for part in ["Counts cannot show it", "If 20.0 % of the unanimous rows were copies, the irreducible loss would be"]
+    {
         assert!(told.contains(part), "{part} in {told}");
     }
 }

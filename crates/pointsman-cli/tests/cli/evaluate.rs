@@ -57,17 +57,17 @@ fn humans_read_the_money_line() {
         "predicted",
         "routed",
         "abstained",
-        "always-predict",
+        "always predict",
         "Regret:",
         "Routing gain",
-        "higher-order",
+        "best possible per query",
         "calibration error",
         "floor",
     ] {
         assert!(run.stdout.replace('\n', " ").contains(text), "{text}: {run:?}");
     }
     assert!(run.stdout.lines().last().unwrap().starts_with("  pointsman "), "the last line says what to do next");
-    assert!(run.stderr.contains("truth is the mean of 5 labels a row"), "{run:?}");
+    assert!(run.stderr.contains("truth is the mean of 5 labels per row"), "{run:?}");
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 120), "{}", run.stdout);
 }
 
@@ -83,19 +83,20 @@ fn conclusions_are_drawn_from_the_corrected_costs() {
     assert_ne!(always, at(&report["mean_cost"]["always-route:expert"]));
     let share = 100.0 * report["savings"]["best-threshold"]["share"].as_f64().unwrap();
     assert!(
-        told.contains(&format!("{share:.1} % ± ")) && told.contains("against the best confidence threshold"),
+        told.contains(&format!("{share:.1} % ± ").replace('-', "−"))
+            && told.contains("against the best confidence threshold"),
         "{told}"
     );
     let number = |text: &str| text.trim_end_matches('0').to_owned();
-    assert!(told.contains(&format!("corrected cost a query {}", number(&router))), "{router} in {told}");
-    assert!(told.contains(&format!("always-route:expert {}", number(&always))), "{always} in {told}");
+    assert!(told.contains(&format!("corrected cost per query {}", number(&router))), "{router} in {told}");
+    assert!(told.contains(&format!("always route to expert {}", number(&always))), "{always} in {told}");
     let regret = at(&report["corrected_regret"]["cell-optimal"]);
     assert!(
         told.contains(&format!("Regret: {regret} ± ")) && told.contains("above the best action per cell"),
         "{regret} in {told}"
     );
     let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
-    assert!(page.contains(&format!("corrected cost a query {}", number(&router))));
+    assert!(page.contains(&format!("Corrected cost per query {}", number(&router))));
     let grid = &report["losses"][0]["grid"];
     let own = grid["own"][0].as_u64().unwrap() * grid["abstain_prices"].as_array().unwrap().len() as u64
         + grid["own"][1].as_u64().unwrap();
@@ -176,17 +177,17 @@ fn it_warns_of_single_labels() {
     let folder = workshop();
     world::rows(100, 4).with_one_label().write_csv(&folder.path().join("one.csv"));
     let run = line(folder.path(), &format!("evaluate router.safetensors one.csv {TASK}")).ok();
-    assert!(run.stderr.contains("each held-out row carries one label"), "{run:?}");
+    assert!(run.stderr.contains("each held-out row has one label"), "{run:?}");
     // What is not known is a dash, and said to be unknown.
     let told = run.stdout.replace("\n  ", " ");
-    for part in ["is not known (–)", "always-route:expert –", "Regret: – above the best action per cell, – above"]
+    for part in ["are not known (–)", "always route to expert –", "Regret: – above the best action per cell, – above"]
     {
         assert!(told.contains(part), "{part} in {told}");
     }
     let report = line(folder.path(), &format!("evaluate router.safetensors one.csv {TASK} --json")).ok().json();
     assert!(report["unidentified"].as_array().unwrap().contains(&"always-route:expert".into()), "{report}");
     assert!(report["gain"]["higher-order"].is_null() && report["mean_cost"]["always-predict"].is_number());
-    assert!(run.stderr.contains("calibration rows carry 5.0 labels on average, held-out rows 1.0"), "{run:?}");
+    assert!(run.stderr.contains("calibration rows have 5.0 labels on average, held-out rows 1.0"), "{run:?}");
 }
 
 /// Few labels say without bias what a measured oracle loses: nothing is warned of.
@@ -215,7 +216,7 @@ fn the_regret_says_that_it_ignores_the_limit() {
     let folder = workshop();
     let evaluate = "evaluate router.safetensors heldout.csv --route expert=0.02 --budget 0.2";
     let told = line(folder.path(), evaluate).ok().stdout.replace("\n  ", " ");
-    assert!(told.contains("the best in hindsight do not keep to the limit"), "{told}");
+    assert!(told.contains("the best in hindsight ignore the limit"), "{told}");
     assert_eq!(line(folder.path(), &format!("{evaluate} --json")).ok().json()["regret_ignores_limit"], true);
     let free = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json")).ok().json();
     assert!(free.get("regret_ignores_limit").is_none());

@@ -17,12 +17,12 @@ fn formats_do_not_change_decisions() {
     let folder = workshop();
     let path = folder.path();
     let (calibration, heldout) = (world::rows(300, 1), world::rows(200, 2));
-    let base = line(path, &format!("decide router.safetensors heldout.csv {TASK}")).ok().stdout;
+    let base = line(path, &format!("decide router.safetensors heldout.csv {TASK} --keep id")).ok().stdout;
     for extension in ["tsv", "jsonl", "parquet", "arrow", "npz"] {
         write(&calibration, &path.join(format!("calibration.{extension}")));
         write(&heldout, &path.join(format!("heldout.{extension}")));
         line(path, &format!("calibrate calibration.{extension} -o {extension}.st --partition top-class:3")).ok();
-        let decided = line(path, &format!("decide {extension}.st heldout.{extension} {TASK}")).ok().stdout;
+        let decided = line(path, &format!("decide {extension}.st heldout.{extension} {TASK} --keep id")).ok().stdout;
         assert_eq!(decided, base, "{extension}");
     }
 }
@@ -31,9 +31,10 @@ fn formats_do_not_change_decisions() {
 fn decisions_are_written_in_every_format() {
     let folder = workshop();
     let path = folder.path();
-    let base = line(path, &format!("decide router.safetensors heldout.csv {TASK}")).ok().stdout;
+    let base = line(path, &format!("decide router.safetensors heldout.csv {TASK} --keep id")).ok().stdout;
     for extension in ["csv", "tsv", "jsonl", "parquet", "arrow", "npz"] {
-        let run = line(path, &format!("decide router.safetensors heldout.csv {TASK} -o out.{extension}")).ok();
+        let run =
+            line(path, &format!("decide router.safetensors heldout.csv {TASK} --keep id -o out.{extension}")).ok();
         assert_eq!(run.stdout, "");
         assert!(fs::metadata(path.join(format!("out.{extension}"))).unwrap().len() > 1000, "{extension}");
     }
@@ -49,7 +50,8 @@ fn decisions_are_written_in_every_format() {
             (row[0].as_str(), row[3].as_str())
         );
     }
-    let piped = line(path, &format!("decide router.safetensors heldout.csv {TASK} --output-format jsonl")).ok();
+    let piped =
+        line(path, &format!("decide router.safetensors heldout.csv {TASK} --keep id --output-format jsonl")).ok();
     assert_eq!(piped.stdout, lines);
 }
 

@@ -6,6 +6,7 @@ mod browser;
 mod budget;
 mod calibrate;
 mod certificates;
+mod compare;
 mod decide;
 mod demo;
 mod diagnose;
@@ -14,13 +15,19 @@ mod forest;
 mod formats;
 #[cfg(unix)]
 mod interrupt;
+mod keep;
 mod licences;
 mod merge;
+mod narrow;
 mod oracles;
+mod output;
 mod readme;
 mod report_page;
 mod reproduce;
 mod show;
+mod tables;
+mod task;
+mod wording;
 mod world;
 
 use std::ffi::OsStr;

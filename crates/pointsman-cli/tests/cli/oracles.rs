@@ -49,7 +49,7 @@ fn every_route_has_a_cost_of_its_own() {
         assert!((number(&costs["route:copy"]) - 0.01 - number(&cell["total"])).abs() < 1e-12, "{cell}");
     }
     let run = line(folder.path(), &format!("show router.safetensors {JURIES}")).ok();
-    assert!(run.stdout.contains("what its oracle loses + its price"), "{run:?}");
+    assert!(run.stdout.contains("the loss of its oracle + its price"), "{run:?}");
     assert!(
         run.stdout.contains("--route one=0.02,panel:m=1,aggregate=mean"),
         "the next command keeps the kinds: {run:?}"
@@ -168,7 +168,7 @@ fn which_panel_size_pays_as_the_book_says() {
     let text = page.replace('\n', " ");
     let shares = &report["shares"];
     for wanted in [
-        format!("that of five, at {best:.4} errors a query; the router costs {:.4}.", cost("router")),
+        format!("that of five, at {best:.4} errors per query; Pointsman costs {:.4}.", cost("router")),
         format!("predicts {:.1} % of the queries", 100.0 * number(&shares["predict"])),
         format!("gives {:.1} % to one expert", 100.0 * number(&shares["route:one"])),
         format!("{:.1} % to five", 100.0 * number(&shares["route:five"])),

@@ -107,6 +107,27 @@ fn every_command_of_the_book_runs() {
     assert!(commands > 15, "{commands} commands");
 }
 
+/// Copies the files of a folder that has no folders inside.
+fn copy_files(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+#[test]
+fn every_command_of_the_examples_runs() {
+    let examples = repository().join("examples");
+    let index = fs::read_to_string(examples.join("README.md")).unwrap();
+    for name in ["support-intents", "content-moderation", "llm-judge"] {
+        assert!(index.contains(&format!("({name}/README.md)")), "{name} is not in the index");
+        let folder = TempDir::new().unwrap();
+        copy_files(&examples.join(name), folder.path());
+        let page = fs::read_to_string(examples.join(name).join("README.md")).unwrap();
+        assert_eq!(run_page(&page, folder.path()), 5, "{name}");
+    }
+}
+
 #[test]
 fn the_commands_of_the_readme_are_those_of_the_makefile() {
     let makefile = fs::read_to_string(repository().join("Makefile")).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::browser::{browser, text_after};
+use crate::browser::{browser, text_after, text_in_window};
 use crate::{line, workshop};
 
 const ONE: &str = "--route expert=0.05 --abstain 0.5";
@@ -55,43 +55,139 @@ fn report_json_has_the_terminals_numbers() {
 /// The number that follows some words.
 fn number_after(text: &str, words: &str) -> f64 {
     let after = text.split(words).nth(1).unwrap_or_else(|| panic!("{words:?} is not in {text:?}"));
-    let number: String = after.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    number.trim_end_matches('.').parse().unwrap_or_else(|_| panic!("no number after {words:?} in {text:?}"))
+    first_number(after)
 }
+
+/// The number that a text begins with.
+fn first_number(text: &str) -> f64 {
+    let number: String = text.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    number.trim_end_matches('.').parse().unwrap_or_else(|_| panic!("{text:?} does not begin with a number"))
+}
+
+/// What a reader finds on the page once it has drawn itself, and after moving the price of each route to its last stop and back.
+const READER: &str = r##"<script>
+addEventListener("load", () => {
+  const $ = (id) => document.getElementById(id), text = (id) => $(id).textContent.trim(), complaints = [];
+  addEventListener("error", (event) => complaints.push(event.message));
+  const look = () => ({ headline: text("headline"), shares: text("shares-line"), savings: text("savings"), money: text("money"), task: text("task"),
+    limit: text("limit"), chips: [...document.querySelectorAll("#shares .tag")].map((chip) => chip.textContent) });
+  const move = (id, value) => { $(id).value = value; $(id).dispatchEvent(new Event("input", { bubbles: true })); };
+  const start = look(), never = [], sliders = [...document.querySelectorAll("#routes input")];
+  for (const slider of sliders) { move(slider.id, slider.max); never.push(look()); }
+  $("reset").click();
+  const labelled = [...document.querySelectorAll("input, select")].every((node) => node.labels.length === 1 && node.labels[0].textContent.trim());
+  const headers = [...document.querySelectorAll("table th")].every((th) => th.scope);
+  const shown = document.querySelectorAll("#cells tbody tr").length;
+  const action = document.querySelector("#cells td.action").getBoundingClientRect();
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify({ start, never, reset: look(), complaints, labelled, headers, shown, advice: document.querySelector(".advice").textContent,
+    actionEnds: action.right, width: innerWidth, tooWide: document.documentElement.scrollWidth > innerWidth });
+  document.body.append(result);
+});
+</script></body>"##;
 
 /// As a reader sees it, once the page has drawn itself.
 #[test]
 fn page_shows_the_terminals_numbers_and_names_the_limit() {
     let Some(browser) = browser() else { return };
     let folder = workshop();
-    for task in tasks(folder.path()).into_iter().filter(|task| task.contains("--budget") || task.contains("--target")) {
+    for task in tasks(folder.path()) {
         let printed = evaluate(folder.path(), &task);
         let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
-        let script = r#"<script>addEventListener("load", () => { const result = document.createElement("pre"); result.id = "result";
-            result.textContent = JSON.stringify(["money", "task", "shares"].map((id) => document.getElementById(id).textContent));
-            document.body.append(result); });</script></body>"#;
-        let seen = text_after(&browser, folder.path(), &page.replace("</body>", script));
-        let (money, prices) = (seen[0].as_str().unwrap(), seen[1].as_str().unwrap());
+        let seen = text_after(&browser, folder.path(), &page.replace("</body>", READER));
+        assert_eq!(seen["complaints"], Value::Array(Vec::new()), "{task}");
+        let told = |what: &str| seen["start"][what].as_str().unwrap().to_owned();
+        let (money, prices) = (told("money"), told("task"));
         let close = |shown: f64, value: &Value, what: &str| {
             let value = value.as_f64().unwrap();
             assert!((shown - value).abs() <= 1e-3 * value.max(0.1), "{task}: {what} is {value}, in {money:?}");
         };
         let costs = &printed["corrected_cost"];
-        close(number_after(money, "cost a query"), &costs["router"], "router");
+        close(number_after(&money, "cost per query"), &costs["router"], "router");
         for (name, value) in costs.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("always-")) {
-            close(number_after(money, &format!("{name} ")), value, name);
+            let spoken = name.replace("always-route:", "always route to ").replace("always-", "always ");
+            close(number_after(&money, &format!("{spoken} ")), value, name);
         }
-        for route in printed["task"]["routes"].as_array().unwrap() {
+        // The headline is the saving against the best confidence threshold, with its interval.
+        let saving = &printed["savings"]["best-threshold"];
+        let percent = |value: &Value, scale: f64| format!("{:.1} %", (scale * value.as_f64().unwrap()).abs());
+        let interval =
+            format!("{} ± {}", percent(&saving["share"], 100.0), percent(&saving["share_standard_error"], 196.0));
+        assert!(
+            told("headline").starts_with("Pointsman ") && told("headline").contains(&interval),
+            "{task}: {interval} in {seen}"
+        );
+        assert!(told("savings").contains("against always predicting"), "{task}: {seen}");
+        let several = task.contains("jury");
+        for (place, route) in printed["task"]["routes"].as_array().unwrap().iter().enumerate() {
             let name = route["name"].as_str().unwrap();
-            close(number_after(prices, &format!("routing to {name}:")), &route["cost"], name);
-            let share = &printed["shares"][format!("route:{name}")];
-            let before = if task.contains("jury") { format!(" % routed to {name}") } else { " % routed".to_owned() };
-            let shown = money.split(&before).next().unwrap().rsplit(' ').next().unwrap();
+            close(number_after(&prices, &format!("routing to {name}:")), &route["cost"], name);
+            let share = printed["shares"][format!("route:{name}")].as_f64().unwrap();
+            let chip = seen["start"]["chips"][place + 1].as_str().unwrap();
+            let routed = if several { format!("% routed to {name}, price ") } else { "% routed, price ".to_owned() };
+            close(number_after(chip, &routed), &route["cost"], chip);
             // A tenth of a per cent is shown.
-            let (shown, share) = (shown.parse::<f64>().unwrap() / 100.0, share.as_f64().unwrap());
-            assert!((shown - share).abs() < 6e-4, "{task}: {share} are routed to {name}, in {money:?}");
+            let shown = first_number(chip) / 100.0;
+            assert!((shown - share).abs() < 6e-4, "{task}: {share} are routed to {name}, in {chip:?}");
         }
-        let limit = if task.contains("--budget") { "at most 20.0 %" } else { "keeps the expected loss at" };
-        assert!(prices.contains(limit), "{prices}");
+        let limit = match () {
+            () if task.contains("--budget") => "at most 20.0 %",
+            () if task.contains("--target") => "keeps the expected loss at",
+            () => "",
+        };
+        assert!(told("limit").contains(limit) && told("limit").is_empty() == limit.is_empty(), "{task}: {seen}");
+        for told in [&printed["next_step"]["remark"], &printed["next_step"]["commands"][0]] {
+            assert!(seen["advice"].as_str().unwrap().contains(told.as_str().unwrap()), "{task}: {told} in {seen}");
+        }
+        assert_eq!((&seen["labelled"], &seen["headers"]), (&true.into(), &true.into()), "{task}");
+        assert_eq!(seen["start"], seen["reset"], "{task}");
     }
+}
+
+/// With several routes each has a slider, and where one is never asked the page is what the command line says of the task without it.
+#[test]
+fn the_slider_of_one_route_is_the_task_with_that_price() {
+    let Some(browser) = browser() else { return };
+    let folder = workshop();
+    let routes = ["--route expert=0.05", "--route jury=0.02,panel:m=3", "--route guess=0.005,panel:m=1"];
+    for limit in ["--abstain 0.5", "--abstain 0.5 --budget 0.2"] {
+        evaluate(folder.path(), &format!("{} {limit}", routes.join(" ")));
+        let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
+        let seen = text_after(&browser, folder.path(), &page.replace("</body>", READER));
+        assert_eq!(seen["never"].as_array().unwrap().len(), 3, "{seen}");
+        for left_out in 0..3 {
+            let others: Vec<&str> = (0..3).filter(|&place| place != left_out).map(|place| routes[place]).collect();
+            let printed = evaluate(folder.path(), &format!("{} {limit}", others.join(" ")));
+            let money = seen["never"][left_out]["money"].as_str().unwrap();
+            let cost = printed["corrected_cost"]["router"].as_f64().unwrap();
+            assert!((number_after(money, "cost per query") - cost).abs() < 1e-4, "{limit}: {cost} in {money}");
+            for (name, share) in printed["shares"].as_object().unwrap() {
+                let chip = match name.strip_prefix("route:") {
+                    Some(route) => format!("routed to {route},"),
+                    None => format!("{}ed", name.trim_end_matches('e')),
+                };
+                let chips = seen["never"][left_out]["chips"].as_array().unwrap();
+                let found = chips.iter().find(|text| text.as_str().unwrap().contains(&chip)).unwrap();
+                let shown = first_number(found.as_str().unwrap()) / 100.0;
+                assert!((shown - share.as_f64().unwrap()).abs() < 6e-4, "{limit}: {name} is {share}, in {found}");
+            }
+        }
+    }
+}
+
+/// On a phone nothing is wider than the screen, the action of every cell is in sight, and a long table shows how to see all of it.
+#[test]
+fn the_page_fits_a_phone() {
+    let Some(browser) = browser() else { return };
+    let folder = workshop();
+    line(folder.path(), "calibrate calibration.csv -o fine.safetensors --partition top-class:10").ok();
+    let task = "--route expert=0.05 --abstain 0.5 --no-calibration-error";
+    line(folder.path(), &format!("evaluate fine.safetensors heldout.csv {task} -o report")).ok();
+    let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
+    let seen = text_in_window(&browser, folder.path(), &page.replace("</body>", READER), 375);
+    assert_eq!((&seen["width"], &seen["tooWide"]), (&375.into(), &false.into()), "{seen}");
+    assert!(seen["actionEnds"].as_f64().unwrap() < 375.0, "{seen}");
+    assert_eq!(seen["shown"], 12, "of thirty cells the first");
+    assert!(page.contains("id=\"cells-all\"") && page.contains("Show all "));
 }

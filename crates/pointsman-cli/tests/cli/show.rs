@@ -28,7 +28,9 @@ fn json_keys_are_a_contract() {
     assert_eq!(shown["partition"], "top-class:3");
     assert_eq!(shown["recalibrated"], false);
     let promise = &shown["promise"];
-    assert_eq!(keys(promise), ["always", "cost", "loss", "loss_standard_error", "shares", "standard_error"]);
+    let wanted =
+        ["always", "cost", "identified", "loss", "loss_identified", "loss_standard_error", "shares", "standard_error"];
+    assert_eq!(keys(promise), wanted);
     assert_eq!(keys(&promise["always"]), ["abstain", "predict", "route:expert"]);
     let cells = shown["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 9);
@@ -42,6 +44,7 @@ fn json_keys_are_a_contract() {
             "irreducible_identified",
             "margin",
             "name",
+            "reason",
             "reducible",
             "rows",
             "support",
@@ -173,7 +176,7 @@ fn tables_are_aligned() {
     let folder = workshop();
     let run = line(folder.path(), &format!("show router.safetensors {TASK}")).ok();
     let lines: Vec<&str> = run.stdout.lines().collect();
-    let header = lines.iter().position(|line| line.contains("what lies in it")).unwrap();
+    let header = lines.iter().position(|line| line.contains("cell  name")).unwrap();
     let column = lines[header].find("action").unwrap();
     for line in &lines[header + 1..header + 10] {
         let chars: Vec<char> = line.chars().collect();

@@ -186,7 +186,7 @@ fn three_way(n: Numbers<'_>, problem: &str) -> Option<Picture> {
             pictures.push(chart.draw());
         }
     }
-    let caption = "Mean cost a query, prices included, when routing costs 0.05; lower is better. The three-way router should follow the lower \
+    let caption = "Mean cost per query, prices included, when routing costs 0.05; lower is better. The three-way router should follow the lower \
                    envelope of the routers that may only do two things. Data sets are judged by the mean of the labels a row has: where these are \
                    few (five in snli) the judge takes some noise for something an oracle knows, and routing looks cheaper than it is.";
     Some(sheet(&format!("Predict, route or abstain: {problem}"), caption, 2, pictures))
@@ -277,7 +277,7 @@ fn labels(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let mut pictures = Vec::new();
     for loss in n.keys("labels", &[problem, "labels", "3"]) {
         for (what, axis) in [("error", "error of the irreducible loss"), ("over_routed", "share routed without need")] {
-            let mut chart = Chart::new(loss.clone(), "labels an item", axis).size(PANEL.0, PANEL.1);
+            let mut chart = Chart::new(loss.clone(), "labels per item", axis).size(PANEL.0, PANEL.1);
             for (name, ink) in ESTIMATORS {
                 if n.get("labels", &[problem, "labels", "3", &loss, name, what]).is_none() {
                     continue;
@@ -290,7 +290,7 @@ fn labels(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     }
     let caption = "Left: root mean square over rows of a cell's irreducible loss against the one all labels give. Right: share of rows routed that all \
                    labels would not route, at prices that route a quarter, half and three quarters.";
-    Some(sheet(&format!("Number of labels an item: {problem}"), caption, 2, pictures))
+    Some(sheet(&format!("Number of labels per item: {problem}"), caption, 2, pictures))
 }
 
 fn oracles(n: Numbers<'_>, problem: &str) -> Option<Picture> {
@@ -318,7 +318,7 @@ fn oracles(n: Numbers<'_>, problem: &str) -> Option<Picture> {
         pictures.push(from_first_to_last(chart, &x).draw());
     }
     let caption = format!(
-        "Left: the loss of a panel's answer, estimated from the calibration labels and met on test rows. Right: cost a query on test rows when an \
+        "Left: the loss of a panel's answer, estimated from the calibration labels and met on test rows. Right: cost per query on test rows when an \
          expert's label costs {LABEL_PRICE}; with all sizes as routes every cell takes the one that pays there."
     );
     (!pictures.is_empty()).then(|| sheet(&format!("Panels of experts: {problem}"), &caption, 2, pictures))

@@ -46,6 +46,8 @@ fn draw(random: &mut Random, rows: usize, labels: u32) -> Result<(Table, Table)>
 /// An estimate with its standard error, the same by the labels as they are, and the truth.
 struct Found {
     corrected: f64,
+    /// Between what the labels leave it open; the estimate itself where they do not.
+    identified: [f64; 2],
     error: f64,
     plain: f64,
     truth: f64,
@@ -67,22 +69,36 @@ fn world(seed: u64, loss: &str, price: f64, partition: &Partition, labels: u32) 
     };
     let saving = |evaluation: &Evaluation| {
         let saving = evaluation.savings.as_ref().and_then(|savings| savings.get("best-threshold").copied());
-        saving.map_or((f64::NAN, f64::NAN), |it| (it.estimate, it.standard_error.unwrap_or(f64::NAN)))
+        let nothing = (f64::NAN, f64::NAN, [f64::NAN; 2]);
+        saving.map_or(nothing, |it| {
+            (it.estimate, it.standard_error.unwrap_or(f64::NAN), it.identified.unwrap_or([it.estimate; 2]))
+        })
     };
+    let corrected = cost(found.corrected_cost.as_ref());
+    let gain = of(found.corrected_gain.as_ref(), "higher-order");
+    let (saved, saved_error, saved_between) = saving(&found);
     Ok([
         Found {
-            corrected: cost(found.corrected_cost.as_ref()),
+            corrected,
+            identified: found.corrected_identified.get("router").copied().unwrap_or([corrected; 2]),
             error: of(found.corrected_standard_error.as_ref(), "router"),
             plain: cost(Some(&found.mean_cost)),
             truth: cost(Some(&truth.mean_cost)),
         },
         Found {
-            corrected: of(found.corrected_gain.as_ref(), "higher-order"),
+            corrected: gain,
+            identified: [gain; 2],
             error: of(found.corrected_gain_standard_error.as_ref(), "higher-order"),
             plain: of(Some(&found.gain), "higher-order"),
             truth: of(Some(&truth.gain), "higher-order"),
         },
-        Found { corrected: saving(&found).0, error: saving(&found).1, plain: f64::NAN, truth: saving(&truth).0 },
+        Found {
+            corrected: saved,
+            identified: saved_between,
+            error: saved_error,
+            plain: f64::NAN,
+            truth: saving(&truth).0,
+        },
     ])
 }
 
@@ -90,6 +106,10 @@ fn summary(found: &[&Found]) -> Value {
     let n = found.len() as f64;
     let mean = |value: &dyn Fn(&Found) -> f64| found.iter().map(|it| value(it)).sum::<f64>() / n;
     let covered = mean(&|it| f64::from(u8::from((it.corrected - it.truth).abs() <= 1.96 * it.error)));
+    let within = |it: &Found| {
+        let ([low, high], error) = (it.identified, 1.96 * it.error);
+        f64::from(u8::from(low - error <= it.truth && it.truth <= high + error))
+    };
     let bias = mean(&|it| it.corrected - it.truth);
     let spread = mean(&|it| (it.corrected - it.truth - bias).powi(2));
     json!({
@@ -99,6 +119,8 @@ fn summary(found: &[&Found]) -> Value {
         "bias_error": (spread / (n - 1.0).max(1.0)).sqrt(),
         "standard_error": mean(&|it| it.error),
         "coverage": covered,
+        "open": [mean(&|it| it.identified[0] - it.corrected), mean(&|it| it.identified[1] - it.corrected)],
+        "range_coverage": mean(&within),
     })
 }
 
@@ -131,20 +153,23 @@ pub(super) fn section(numbers: &Value) -> String {
          mean by the labels is too low wherever rows are routed. `corrected_cost` takes that out row by row: under the Brier loss by \
          Û = k/(k − 1)·(1 − ‖ȳ‖²), which is unbiased for every row, under other losses by a polynomial in the row's labels that \
          follows the bias of its group; there a part of the bias stays. `corrected_standard_error` is that of the rows and, where no \
-         unbiased estimate exists, of how far two corrections differ. `corrected_gain` is what rankings are compared by. `savings` compares \
+         unbiased estimate exists, of how far two corrections differ. `corrected_identified` is the range \
+         that k labels leave open, however many rows there are: *open* in the table, below and above the estimate; *covers* is how often it holds the truth if widened by 1.96 standard \
+         errors. `corrected_gain` is what rankings are compared by; what the best possible order saves is the mean of two estimates, by shrunken snapshots and \
+         by draws from laws of rows of which the router expects the same, and half of their difference is part of the standard error. `savings` compares \
          with the mean of the best thresholds chosen on the rows themselves, which look too cheap, and chosen on other held-out rows, \
          which are too dear by about as much.\n\n\
          {} worlds of three classes, {} calibration and {} held-out rows, in which a feature tells items that are ambiguous for everybody \
          from items that the model gets wrong.\n\n\
-         | loss | partition | labels | true cost | bias by the labels | bias corrected | coverage | gain: bias by the labels | corrected | coverage | \
-         saving: bias | coverage |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         | loss | partition | labels | true cost | bias by the labels | bias corrected | coverage | open | covers | gain: bias by the labels | corrected | coverage | \
+         saving: bias | coverage | covers |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         numbers["worlds"], numbers["rows"], numbers["rows"]
     );
     let at = |value: &Value, places: usize| value.as_f64().map_or("–".to_owned(), |x| format!("{x:.places$}"));
     for row in numbers["settings"].as_array().into_iter().flatten() {
         let (cost, gain, saving) = (&row["cost"], &row["gain"], &row["saving"]);
         page += &format!(
-            "| {} | {} | {} | {} | {} | {} ± {} | {} | {} | {} | {} | {} | {} |\n",
+            "| {} | {} | {} | {} | {} | {} ± {} | {} | {} to {} | {} | {} | {} | {} | {} | {} | {} |\n",
             row["loss"].as_str().unwrap_or_default(),
             row["partition"].as_str().unwrap_or_default(),
             row["labels"],
@@ -153,11 +178,15 @@ pub(super) fn section(numbers: &Value) -> String {
             at(&cost["bias"], 4),
             at(&cost["bias_error"], 4),
             at(&cost["coverage"], 2),
+            at(&cost["open"][0], 3),
+            at(&cost["open"][1], 3),
+            at(&cost["range_coverage"], 2),
             at(&gain["plain_bias"], 3),
             at(&gain["bias"], 3),
             at(&gain["coverage"], 2),
             at(&saving["bias"], 4),
             at(&saving["coverage"], 2),
+            at(&saving["range_coverage"], 2),
         );
     }
     page

@@ -57,8 +57,8 @@ const LAWS: [Law; 11] = [
         u if u < 0.65 => edge(mean.len(), other_class(random, mean), 0.5),
         _ => edge(mean.len(), 1, 1.0),
     }),
-    ("smooth Dirichlet", |random, mean| dirichlet(random, mean.iter().map(|x| 6.0 * x))),
-    ("sparse Dirichlet", |random, mean| dirichlet(random, mean.iter().map(|x| 0.7 * x))),
+    ("smooth Dirichlet", |random, mean| random.dirichlet(mean.iter().map(|x| 6.0 * x))),
+    ("sparse Dirichlet", |random, mean| random.dirichlet(mean.iter().map(|x| 0.7 * x))),
     ("edges", |random, mean| {
         let other = other_class(random, mean);
         edge(mean.len(), other, random.uniform())
@@ -74,14 +74,14 @@ const LAWS: [Law; 11] = [
         p
     }),
     ("near vertices", |random, mean| peak(mean.len(), class_of(random, mean), 0.95)),
-    ("wide Dirichlet", |random, mean| dirichlet(random, mean.iter().map(|_| if mean.len() > 3 { 0.5 } else { 1.0 }))),
+    ("wide Dirichlet", |random, mean| random.dirichlet(mean.iter().map(|_| if mean.len() > 3 { 0.5 } else { 1.0 }))),
     ("logistic normal", |random, mean| normalised(mean.iter().map(|x| x * (1.5 * random.normal()).exp()).collect())),
     ("certain or Dirichlet", |random, mean| {
         if random.uniform() < 0.5 {
             let class = class_of(random, mean);
             return (0..mean.len()).map(|other| f64::from(u8::from(other == class))).collect();
         }
-        dirichlet(random, mean.iter().map(|x| 3.0 * x))
+        random.dirichlet(mean.iter().map(|x| 3.0 * x))
     }),
 ];
 
@@ -120,29 +120,10 @@ fn other_class(random: &mut Random, mean: &[f64]) -> usize {
     }
 }
 
-fn dirichlet(random: &mut Random, parameters: impl Iterator<Item = f64>) -> Vec<f64> {
-    normalised(parameters.map(|a| gamma(random, a).max(1e-300)).collect())
-}
-
 fn normalised(mut p: Vec<f64>) -> Vec<f64> {
     let sum: f64 = p.iter().sum();
     p.iter_mut().for_each(|x| *x /= sum);
     p
-}
-
-/// A draw of the Gamma distribution, by Marsaglia and Tsang.
-fn gamma(random: &mut Random, shape: f64) -> f64 {
-    if shape < 1.0 {
-        return gamma(random, shape + 1.0) * (1.0 - random.uniform()).powf(1.0 / shape);
-    }
-    let d = shape - 1.0 / 3.0;
-    loop {
-        let x = random.normal();
-        let v = (1.0 + x / (9.0 * d).sqrt()).powi(3);
-        if v > 0.0 && (1.0 - random.uniform()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-            return d * v;
-        }
-    }
 }
 
 /// The first class has 0.6, the others share the rest, ever less.

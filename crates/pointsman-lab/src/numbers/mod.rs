@@ -10,6 +10,7 @@ mod labels;
 mod limits;
 mod partition;
 mod promises;
+mod splits;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,12 +44,13 @@ struct Topic {
 
 /// All topics, in the order of the page.
 const TOPICS: &[Topic] = &[
-    Topic { name: "costs", version: 2, worlds: 60, measure: costs::measure, section: costs::section },
-    Topic { name: "promises", version: 1, worlds: 40, measure: promises::measure, section: promises::section },
+    Topic { name: "costs", version: 3, worlds: 60, measure: costs::measure, section: costs::section },
+    Topic { name: "promises", version: 2, worlds: 40, measure: promises::measure, section: promises::section },
     Topic { name: "limits", version: 1, worlds: 200, measure: limits::measure, section: limits::section },
     Topic { name: "estimators", version: 1, worlds: 4, measure: estimators::measure, section: estimators::section },
     Topic { name: "labels", version: 1, worlds: 60, measure: labels::measure, section: labels::section },
-    Topic { name: "partition", version: 1, worlds: 24, measure: partition::measure, section: partition::section },
+    Topic { name: "partition", version: 2, worlds: 24, measure: partition::measure, section: partition::section },
+    Topic { name: "splits", version: 1, worlds: 200, measure: splits::measure, section: splits::section },
 ];
 
 /// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.

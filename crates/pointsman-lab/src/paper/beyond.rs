@@ -86,7 +86,7 @@ fn forests(n: Numbers<'_>) -> String {
 fn few_labels(n: Numbers<'_>) -> String {
     const NAMES: [&str; 4] = ["plugin", "shrink", "npmle", "dirichlet"];
     let mut text = String::from(
-        "## Few labels\n\nThree labels an item, drawn from all there are: root mean square over all rows that carry labels, of a data set both halves together, of a \
+        "## Few labels\n\nThree labels per item, drawn from all there are: root mean square over all rows that carry labels, of a data set both halves together, of a \
          cell's irreducible loss against the one that all labels give.\n\n| problem | loss | plugin | shrink | npmle | dirichlet | shrink / plugin |\n|---|---|---|---|---|---|---|\n",
     );
     for problem in n.keys("labels", &[]) {
@@ -103,7 +103,7 @@ fn few_labels(n: Numbers<'_>) -> String {
 
 fn panels(n: Numbers<'_>) -> String {
     let mut text = String::from(
-        "## Panels\n\nWhat a panel's answer loses, estimated on calibration labels and met on test rows, and what the router costs a query when an expert's label costs \
+        "## Panels\n\nWhat a panel's answer loses, estimated on calibration labels and met on test rows, and what Pointsman costs per query when an expert's label costs \
          0.01.\n\n| problem | loss | experts | estimated | met | router with that size | router with all sizes |\n|---|---|---|---|---|---|---|\n",
     );
     for problem in n.keys("oracles", &[]) {

@@ -22,6 +22,15 @@ pub const YELLOW: &str = "#F0E442";
 /// Colours for series without a meaning of their own.
 pub const SERIES: [&str; 8] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY, INK];
 
+/// Colours of several routes, in the task's order: shades of what one route has.
+pub const ROUTES: [&str; 5] = [ORANGE, "#A65E00", "#F6CF71", "#6B3D00", YELLOW];
+
+/// The colour of a route by its place in a task of so many.
+#[must_use]
+pub fn route(place: usize, routes: usize) -> &'static str {
+    if routes > 1 { ROUTES[place % ROUTES.len()] } else { ORANGE }
+}
+
 /// The colour of an action: `predict`, `route:<name>`, `abstain`, anything else.
 #[must_use]
 pub fn action(name: &str) -> &'static str {

@@ -1,6 +1,6 @@
 //! What a chart is made of.
 
-use kuva::plot::{BandPlot, BarPlot, LegendEntry, LegendShape, LinePlot, LineStyle, ScatterPlot};
+use kuva::plot::{BandPlot, BarPlot, LinePlot, LineStyle, ScatterPlot};
 use kuva::render::plots::Plot;
 
 use super::label;
@@ -128,14 +128,14 @@ impl Bars {
         Self { categories, series: Vec::new(), errors: None, stacked: false }
     }
 
-    /// A series: one value a category.
+    /// A series: one value per category.
     #[must_use]
     pub fn series(mut self, name: impl Into<String>, colour: impl Into<String>, values: Vec<f64>) -> Self {
         self.series.push((name.into(), colour.into(), values));
         self
     }
 
-    /// Half the length of the error bars: one list a series, one number a category.
+    /// Half the length of the error bars: one list per series, one number per category.
     #[must_use]
     pub fn errors(mut self, errors: Vec<Vec<f64>>) -> Self {
         self.errors = Some(errors);
@@ -162,6 +162,22 @@ impl Bars {
         }
         if self.stacked { plot.with_stacked() } else { plot }
     }
+}
+
+/// One entry of a legend, drawn as what it stands for.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) colour: String,
+    pub(super) mark: Mark,
+}
+
+/// How an entry of a legend is drawn.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Mark {
+    Line { dash: Option<&'static str>, width: f64 },
+    Circle,
+    Area { opacity: f64 },
 }
 
 #[derive(Debug, Clone)]
@@ -232,24 +248,24 @@ impl Layer {
         }
     }
 
-    pub(super) fn legend(&self) -> Vec<LegendEntry> {
-        let entry = |name: &str, colour: &str, shape, dash: Option<&str>| {
-            (!name.is_empty()).then(|| LegendEntry {
-                label: label(name, NAME),
-                color: colour.to_owned(),
-                shape,
-                dasharray: dash.map(str::to_owned),
-            })
+    pub(super) fn legend(&self) -> Vec<Entry> {
+        let entry = |name: &str, colour: &str, mark: Mark| {
+            (!name.is_empty()).then(|| Entry { name: label(name, NAME), colour: colour.to_owned(), mark })
         };
         match self {
-            Self::Line(line) => entry(&line.name, &line.colour, LegendShape::Line, line.dash).into_iter().collect(),
-            Self::Points(points) => {
-                entry(&points.name, &points.colour, LegendShape::Circle, None).into_iter().collect()
+            Self::Line(line) => {
+                let mark = Mark::Line { dash: line.dash, width: line.width };
+                entry(&line.name, &line.colour, mark).into_iter().collect()
             }
-            Self::Area(area) => entry(&area.name, &area.colour, LegendShape::Rect, None).into_iter().collect(),
+            Self::Points(points) => entry(&points.name, &points.colour, Mark::Circle).into_iter().collect(),
+            Self::Area(area) => {
+                // A faint shade would not be seen in so small a field.
+                let mark = Mark::Area { opacity: area.opacity.max(0.3) };
+                entry(&area.name, &area.colour, mark).into_iter().collect()
+            }
             Self::Bars(bars) => {
-                let one = |(name, colour, _): &(String, String, Vec<f64>)| entry(name, colour, LegendShape::Rect, None);
-                bars.series.iter().filter_map(one).collect()
+                let mark = Mark::Area { opacity: 1.0 };
+                bars.series.iter().filter_map(|(name, colour, _)| entry(name, colour, mark)).collect()
             }
         }
     }

@@ -16,11 +16,11 @@
 pub mod colour;
 mod layers;
 mod picture;
+mod script;
 mod text;
 
 use std::sync::Arc;
 
-use kuva::plot::LegendEntry;
 use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
@@ -28,9 +28,10 @@ use kuva::render::theme::Theme;
 
 pub use layers::{Area, Bars, Line, Points};
 pub use picture::{Picture, sheet};
+pub use script::UsedFonts;
 pub use text::{label, number, wrap};
 
-use layers::Layer;
+use layers::{Entry, Layer};
 
 /// A chart: axes, a caption, layers drawn in the order they were added.
 #[derive(Debug, Clone)]
@@ -51,6 +52,8 @@ struct Axis {
     range: Option<(f64, f64)>,
     percent: bool,
     log: bool,
+    /// No numbers below this: room that is left for circles is no part of the scale.
+    from: Option<f64>,
 }
 
 /// Words at a place of the chart.
@@ -66,7 +69,7 @@ impl Chart {
     /// An empty chart. Axis labels name their unit.
     #[must_use]
     pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>) -> Self {
-        let axis = |label: String| Axis { label, range: None, percent: false, log: false };
+        let axis = |label: String| Axis { label, range: None, percent: false, log: false, from: None };
         Self {
             title: title.into(),
             caption: String::new(),
@@ -98,6 +101,30 @@ impl Chart {
     pub fn y_range(mut self, from: f64, to: f64) -> Self {
         self.y.range = Some((from, to));
         self
+    }
+
+    /// Leaves room for circles of this radius, in pixels, below the least values of both ranges, so that they cover no numbers. The
+    /// ranges have to be fixed before.
+    #[must_use]
+    pub fn room_for(mut self, radius: f64) -> Self {
+        for (axis, length) in [(&mut self.x, self.size.0), (&mut self.y, self.size.1)] {
+            if let Some((from, to)) = axis.range {
+                // About a hundred pixels are beside the axes.
+                let room = (to - from) * radius / (length - 100.0 - radius).max(radius);
+                (axis.range, axis.from) = (Some((from - room, to)), Some(from));
+            }
+        }
+        self
+    }
+
+    /// The ends of the horizontal axis if they are fixed, otherwise those given.
+    pub(crate) fn x_ends(&self, otherwise: (f64, f64)) -> (f64, f64) {
+        self.x.range.unwrap_or(otherwise)
+    }
+
+    /// The ends of the vertical axis if they are fixed, otherwise those given.
+    pub(crate) fn y_ends(&self, otherwise: (f64, f64)) -> (f64, f64) {
+        self.y.range.unwrap_or(otherwise)
     }
 
     /// Writes the ticks of the horizontal axis, a share, as per cent.
@@ -156,7 +183,7 @@ impl Chart {
         self
     }
 
-    /// Adds bars, grouped by category. One such layer a chart; the horizontal axis becomes its categories.
+    /// Adds bars, grouped by category. One such layer per chart; the horizontal axis becomes its categories.
     #[must_use]
     pub fn bars(mut self, bars: Bars) -> Self {
         self.layers.push(Layer::Bars(bars));
@@ -178,12 +205,15 @@ impl Chart {
             // An axis without data still has a range.
             plots = Layer::Line(Line::new("", colour::GREY, vec![(0.0, 0.0), (1.0, 1.0)]).width(0.0)).plots();
         }
-        let legend: Vec<LegendEntry> = self.layers.iter().flat_map(Layer::legend).collect();
-        let scene = render_multiple(plots, self.layout(legend));
-        Picture::of_chart(scene, &self.title, &label(&self.y.label, 110), &self.caption)
+        let mut legend: Vec<Entry> = self.layers.iter().flat_map(Layer::legend).collect();
+        if !self.legend || legend.len() < 2 {
+            legend.clear();
+        }
+        let scene = render_multiple(plots, self.layout());
+        Picture::of_chart(scene, &self.title, &legend, &label(&self.y.label, 110), &self.caption)
     }
 
-    fn layout(&self, legend: Vec<LegendEntry>) -> Layout {
+    fn layout(&self) -> Layout {
         let plots: Vec<Plot> = self.layers.iter().flat_map(Layer::plots).collect();
         let mut layout = Layout::auto_from_plots(&plots)
             .with_width(self.size.0)
@@ -204,16 +234,13 @@ impl Chart {
         if self.x.log {
             layout = layout.with_log_x();
         }
-        if self.x.percent {
-            layout = layout.with_x_tick_format(percent());
+        if self.x.percent || self.x.from.is_some() {
+            layout = layout.with_x_tick_format(self.x.ticks());
         }
-        if self.y.percent {
-            layout = layout.with_y_tick_format(percent());
+        if self.y.percent || self.y.from.is_some() {
+            layout = layout.with_y_tick_format(self.y.ticks());
         }
         layout.show_legend = false;
-        if self.legend && legend.len() > 1 {
-            layout = layout.with_legend_entries(legend);
-        }
         for note in &self.notes {
             let text = kuva::plot::annotations::TextAnnotation::new(label(&note.text, 60), note.x, note.y)
                 .with_color(note.colour.clone())
@@ -224,8 +251,16 @@ impl Chart {
     }
 }
 
-fn percent() -> TickFormat {
-    TickFormat::Custom(Arc::new(|x| format!("{} %", number(100.0 * x, 3))))
+impl Axis {
+    /// How the numbers of the axis are written.
+    fn ticks(&self) -> TickFormat {
+        let (percent, from) = (self.percent, self.from.unwrap_or(f64::NEG_INFINITY));
+        TickFormat::Custom(Arc::new(move |x| match percent {
+            _ if x < from - 1e-12 => String::new(),
+            true => format!("{} %", number(100.0 * x, 3)),
+            false => number(x, 3),
+        }))
+    }
 }
 
 fn theme() -> Theme {

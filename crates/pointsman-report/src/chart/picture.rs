@@ -5,6 +5,8 @@ use kuva::backend::svg::SvgBackend;
 use kuva::render::color::Color;
 use kuva::render::render::{Primitive, Scene, TextAnchor};
 
+use super::layers::{Entry, Mark};
+use super::script::{UsedFonts, draw_over, take_texts};
 use super::{colour, wrap};
 
 const MARGIN: f64 = 16.0;
@@ -14,6 +16,8 @@ const CAPTION: u32 = 13;
 const CHARACTER: f64 = 0.57;
 /// Pixels of a PNG for each of the SVG's: sharp on paper and on dense screens.
 const PNG_SCALE: f32 = 2.0;
+/// [`colour::INK`] as a PNG has it.
+const INK: [u8; 3] = [0x22; 3];
 
 /// A drawn figure.
 #[derive(Debug)]
@@ -23,7 +27,7 @@ pub struct Picture {
 
 impl Picture {
     /// A chart between its title and its caption. The vertical axis is named above it, where nobody has to turn the head.
-    pub(super) fn of_chart(mut scene: Scene, title: &str, vertical: &str, caption: &str) -> Self {
+    pub(super) fn of_chart(mut scene: Scene, title: &str, legend: &[Entry], vertical: &str, caption: &str) -> Self {
         let mut elements = Vec::with_capacity(scene.elements.len());
         for element in std::mem::take(&mut scene.elements) {
             match element {
@@ -43,7 +47,7 @@ impl Picture {
             }
         }
         scene.elements = elements;
-        compose(title, vertical, caption, 1, vec![Self { scene }], 0.0)
+        compose(title, legend, vertical, caption, 1, vec![Self { scene }], 0.0)
     }
 
     /// The figure as SVG, without the font embedded.
@@ -60,7 +64,26 @@ impl Picture {
     /// # Errors
     /// If it cannot be encoded.
     pub fn png(&self) -> Result<Vec<u8>, String> {
-        PngBackend::new().with_scale(PNG_SCALE).render_scene(&self.scene)
+        Ok(self.png_and_fonts()?.0)
+    }
+
+    /// The same, and which fonts of the system it needed.
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
+    pub fn png_and_fonts(&self) -> Result<(Vec<u8>, UsedFonts), String> {
+        let render = |scene: &Scene| PngBackend::new().with_scale(PNG_SCALE).render_scene(scene);
+        let (elements, overlays, fonts) = take_texts(self.scene.elements.clone(), PNG_SCALE, INK);
+        if overlays.is_empty() {
+            return Ok((render(&self.scene)?, fonts));
+        }
+        let mut scene = Scene::new(self.scene.width, self.scene.height);
+        scene.background_color.clone_from(&self.scene.background_color);
+        scene.text_color.clone_from(&self.scene.text_color);
+        scene.font_family.clone_from(&self.scene.font_family);
+        scene.defs.clone_from(&self.scene.defs);
+        scene.elements = elements;
+        Ok((draw_over(&render(&scene)?, &overlays)?, fonts))
     }
 
     /// Width and height in pixels.
@@ -73,10 +96,18 @@ impl Picture {
 /// Several figures on one sheet, row by row, with a title and a caption of their own.
 #[must_use]
 pub fn sheet(title: &str, caption: &str, columns: usize, pictures: Vec<Picture>) -> Picture {
-    compose(title, "", caption, columns.max(1), pictures, MARGIN)
+    compose(title, &[], "", caption, columns.max(1), pictures, MARGIN)
 }
 
-fn compose(title: &str, vertical: &str, caption: &str, columns: usize, pictures: Vec<Picture>, gap: f64) -> Picture {
+fn compose(
+    title: &str,
+    legend: &[Entry],
+    vertical: &str,
+    caption: &str,
+    columns: usize,
+    pictures: Vec<Picture>,
+    gap: f64,
+) -> Picture {
     let rows: Vec<Vec<Picture>> = {
         let mut rest = pictures.into_iter().peekable();
         std::iter::from_fn(|| rest.peek().is_some().then(|| rest.by_ref().take(columns).collect())).collect()
@@ -110,6 +141,9 @@ fn compose(title: &str, vertical: &str, caption: &str, columns: usize, pictures:
         write(&mut scene, &mut y, title, size, true, colour::INK);
         y += MARGIN / 2.0;
     }
+    if !legend.is_empty() {
+        write_legend(&mut scene, &mut y, legend, width);
+    }
     write(&mut scene, &mut y, vertical, CAPTION, false, colour::INK);
     y += if vertical.is_empty() { 0.0 } else { 5.0 };
     for row in rows {
@@ -134,6 +168,70 @@ fn compose(title: &str, vertical: &str, caption: &str, columns: usize, pictures:
     }
     scene.height = y.ceil();
     Picture { scene }
+}
+
+/// Width of a mark in a legend: two dashes of the longest pattern and more.
+const MARK: f64 = 34.0;
+
+/// The legend in as many lines as it needs, each entry drawn as what it stands for.
+fn write_legend(scene: &mut Scene, y: &mut f64, legend: &[Entry], width: f64) {
+    let step = f64::from(CAPTION) * 1.5;
+    let mut x = MARGIN;
+    *y += step;
+    for Entry { name, colour, mark } in legend {
+        let needed = MARK + 6.0 + CHARACTER * f64::from(CAPTION) * name.chars().map(cells_of).sum::<f64>();
+        if x > MARGIN && x + needed > width - MARGIN {
+            (x, *y) = (MARGIN, *y + step);
+        }
+        let (middle, stroke) = (*y - 0.35 * f64::from(CAPTION), Color::from(colour.as_str()));
+        match *mark {
+            Mark::Line { dash, width } => {
+                let strokes = dashes(&[(x, middle), (x + MARK, middle)], dash.unwrap_or_default());
+                scene.elements.extend(strokes.into_iter().map(|points| Primitive::PolyLine {
+                    points,
+                    stroke: stroke.clone(),
+                    stroke_width: width,
+                    stroke_dasharray: None,
+                }));
+            }
+            Mark::Circle => scene.add(Primitive::Circle {
+                cx: x + MARK - 7.0,
+                cy: middle,
+                r: 5.5,
+                fill: stroke,
+                fill_opacity: None,
+                stroke: None,
+                stroke_width: None,
+            }),
+            Mark::Area { opacity } => scene.add(Primitive::Rect {
+                x: x + MARK - 22.0,
+                y: middle - 5.0,
+                width: 22.0,
+                height: 10.0,
+                fill: stroke,
+                stroke: None,
+                stroke_width: None,
+                opacity: Some(opacity),
+            }),
+        }
+        scene.add(Primitive::Text {
+            x: x + MARK + 6.0,
+            y: *y,
+            content: name.clone(),
+            size: CAPTION,
+            anchor: TextAnchor::Start,
+            rotate: None,
+            bold: false,
+            color: Some(Color::from(colour::INK)),
+        });
+        x += needed + 16.0;
+    }
+    *y += 6.0;
+}
+
+/// How many mean characters wide a character is: those of East Asia are nearly two.
+fn cells_of(c: char) -> f64 {
+    if ('\u{1100}'..='\u{115f}').contains(&c) || c >= '\u{2e80}' { 1.8 } else { 1.0 }
 }
 
 /// A line cut into the dashes of a pattern such as `8 5`.

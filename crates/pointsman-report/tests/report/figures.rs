@@ -76,3 +76,18 @@ fn without_detail_there_are_no_figures() {
     report.detail = None;
     assert!(FIGURES.iter().all(|figure| (figure.draw)(&report).is_none()));
 }
+
+/// Whatever script classes are named in: a font of the system writes it, or it is said that none does.
+#[test]
+fn names_of_every_script_are_drawn_or_named_as_missing() {
+    let report = report_of(&["缺货通知", "شكوى", "हिन्दी"], 5, &brier());
+    for figure in FIGURES {
+        let picture = (figure.draw)(&report).unwrap();
+        well_formed(&picture.svg());
+        let (png, used) = picture.png_and_fonts().unwrap();
+        assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"), "{}", figure.name);
+        if figure.name == "mixtures" {
+            assert!(!used.families.is_empty() || used.missing.contains(&'缺'), "{used:?}");
+        }
+    }
+}

@@ -131,6 +131,28 @@ fn reports_satisfy_the_schema() {
     }
 }
 
+/// Policies of the same and of another loss, under a limit, and rows whose one label does not tell all costs.
+#[test]
+fn comparisons_satisfy_their_schema() {
+    let schema = schema("comparison");
+    let two = &["no", "yes"][..];
+    let router = Router::calibrate(&table(two, 300, 5, 1), &Partition::top_class(3)).unwrap();
+    let free = Task::new(Loss::zero_one()).route("expert", Oracle::bayes(), 0.0).unwrap();
+    for k in [1, 5] {
+        let held_out = table(two, 200, k, 2);
+        let tasks = [("a", brier()), ("b", juries()), ("c", brier().budget(0.2).unwrap()), ("d", free.clone())];
+        let replays = tasks.map(|(name, task)| (name, router.policy(&task).unwrap().replay(&held_out).unwrap()));
+        let found =
+            pointsman::compare_policies(replays.iter().map(|(name, replay)| (*name, replay)), Some("b")).unwrap();
+        let mut value = serde_json::to_value(&found).unwrap();
+        assert_eq!(check_against(&schema, &value), Vec::<String>::new(), "{k}");
+        value["policies"][0]["shares"]["predict"] = json!(2);
+        value["policies"][0].as_object_mut().unwrap().remove("cost");
+        value["winner"] = json!("a");
+        assert_eq!(check_against(&schema, &value).len(), 3, "{:?}", check_against(&schema, &value));
+    }
+}
+
 /// Every kind of answer: with and without prices, at limits, from one label, from labels that stop on agreement.
 #[test]
 fn diagnoses_satisfy_their_schema() {

@@ -14,10 +14,17 @@ use crate::support::{Folder, arrow_file, parquet};
 const TABLE: &str = "id,prob_cat,prob_dog,split\n1,0.5,0.5,a\n2,1,0,b\n3,0,1,a\n";
 const LABELS: &str = "annotator,id,label\nann,1,cat\nbob,1,dog\nann,2,cat\nann,3,dog\nbob,3,dog\ncy,3,cat\n";
 
-fn join(table: &Path, labels: &Path, filters: &[&str]) -> Result<Frame> {
+fn options(labels: &Path, filters: &[&str]) -> ReadOptions {
     let filters = filters.iter().map(|f| f.parse::<Filter>().unwrap()).collect();
-    let options = ReadOptions { annotations: Some(labels.to_owned()), filters, ..ReadOptions::default() };
-    read_frame(table, &options)
+    ReadOptions { annotations: Some(labels.to_owned()), filters, ..ReadOptions::default() }
+}
+
+fn join(table: &Path, labels: &Path, filters: &[&str]) -> Result<Frame> {
+    read_frame(table, &options(labels, filters))
+}
+
+fn join_strictly(table: &Path, labels: &Path, filters: &[&str]) -> Result<Frame> {
+    read_frame(table, &ReadOptions { strict: true, ..options(labels, filters) })
 }
 
 fn counts(frame: &Frame) -> Vec<Vec<u32>> {
@@ -27,7 +34,7 @@ fn counts(frame: &Frame) -> Vec<Vec<u32>> {
 #[track_caller]
 fn refused(table: &str, labels: &str, filters: &[&str], parts: &[&str]) {
     let folder = Folder::new();
-    let error = join(&folder.file("table.csv", table), &folder.file("labels.csv", labels), filters);
+    let error = join_strictly(&folder.file("table.csv", table), &folder.file("labels.csv", labels), filters);
     let error = error.expect_err("the tables were joined").to_string();
     for part in parts {
         assert!(error.contains(part), "{error:?} lacks {part:?}");
@@ -77,6 +84,48 @@ fn of_filtered_rows() {
     );
     let frame = join(&folder.path("table.csv"), &folder.file("labels.csv", "id,label\n2,cat\n"), &["split=b"]).unwrap();
     assert_eq!(counts(&frame), [[1, 0]]);
+}
+
+#[test]
+fn what_matches_is_joined_and_the_rest_is_counted() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let labels = folder.file("labels.csv", "id,label\n9,cat\n1,cat\n8,dog\n1,dog\n8,cat\n3,dog\n");
+    let frame = join(&table, &labels, &[]).unwrap();
+    assert_eq!((counts(&frame), frame.rows.as_slice()), (vec![vec![1, 1], vec![0, 1]], &[1, 3][..]));
+    let joined = frame.joined.as_ref().unwrap();
+    assert_eq!((joined.rows, joined.not_annotated.count, joined.not_in_table.count), (2, 1, 2));
+    assert_eq!(
+        (joined.not_annotated.first.clone(), joined.not_in_table.first.clone()),
+        (vec!["2".into()], vec!["9".into(), "8".into()])
+    );
+    // A row that the filter leaves out has its id in the table all the same.
+    let joined = join(&table, &labels, &["split=a"]).unwrap().joined.unwrap();
+    assert_eq!((joined.rows, joined.not_annotated.count, joined.not_in_table.count), (2, 0, 2));
+    let strangers = folder.file("strangers.csv", "id,label\nq1,cat\nq2,dog\n");
+    let error = join(&table, &strangers, &[]).unwrap_err().to_string();
+    assert!(
+        error.contains("strangers.csv: no id is one of") && error.contains("\"q1\"") && error.contains("\"1\""),
+        "{error}"
+    );
+    // Batches: the last one knows what is missing, whatever its rows.
+    let in_batches = |strict| {
+        let options = ReadOptions { batch_rows: 1, strict, ..options(&labels, &[]) };
+        pointsman_table::batches(&table, &options).unwrap().collect::<Result<Vec<Frame>>>()
+    };
+    assert_eq!(in_batches(false).unwrap().iter().flat_map(counts).collect::<Vec<_>>(), [[1, 1], [0, 1]]);
+    assert!(in_batches(true).is_err());
+}
+
+#[test]
+fn ids_that_several_rows_have_are_counted() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", format!("{TABLE}1,1,0,b\n1,1,0,b\n3,0,1,b\n"));
+    let frame = join(&table, &folder.file("labels.csv", LABELS), &[]).unwrap();
+    assert_eq!(counts(&frame), [[1, 1], [1, 0], [1, 2], [1, 1], [1, 1], [1, 2]]);
+    let repeated = frame.repeated_ids().unwrap();
+    assert_eq!((repeated.ids.count, repeated.rows, repeated.ids.first), (2, 5, vec!["1".to_owned(), "3".into()]));
+    assert_eq!(join(&folder.file("table.csv", TABLE), &folder.path("labels.csv"), &[]).unwrap().repeated_ids(), None);
 }
 
 #[test]

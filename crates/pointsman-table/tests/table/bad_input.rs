@@ -153,7 +153,8 @@ fn values_that_are_no_numbers() {
     csv("prob_a,prob_b\n1,\n", &["row 1 (line 2), column prob_b: no value"]);
     csv("prob_a,prob_b\n1,NaN\n", &["row 1 (line 2), column prob_b: NaN is not a probability"]);
     csv("prob_a,prob_b\n1,inf\n", &["row 1 (line 2), column prob_b: inf is not a probability"]);
-    csv("prob_a,prob_b\n1.5,-0.5\n", &["row 1 (line 2), column prob_a: 1.5"]);
+    csv("prob_a,prob_b\n1.5,-0.5\n", &["row 1 (line 2), column prob_b: -0.5"]);
+    csv("prob_a,prob_b\n1.5,0.5\n", &["row 1 (line 2), column prob_*: the probabilities sum to 2.0"]);
     csv("prob_a,prob_b\n1,-0.5\n", &["row 1 (line 2), column prob_b: -0.5"]);
     csv("prob_a,prob_b\n1,0\n0.5,0.2\n", &["row 2 (line 3), column prob_*: the probabilities sum to 0.7"]);
     csv("prob_a,prob_b,x_f\n1,0,none\n", &["row 1 (line 2), column x_f: \"none\" is not a number"]);
@@ -320,7 +321,7 @@ fn a_quote_never_closed_is_not_held_in_memory() {
 fn names_cannot_write_to_the_terminal() {
     csv("prob_a,\"prob_\u{1b}[2J\nerror: b\"\n1,x\n", &["column prob_\\u{1b}[2J\\nerror: b: \"x\" is not"]);
     csv("prob_a,\"prob_\r\"\n0.4,0.4\n", &["one class only"]);
-    jsonl("{\"probs\":{\"a\":1,\"\\u0007\":2}}", &["column probs.\\u{7}: 2"]);
+    jsonl("{\"probs\":{\"a\":1,\"\\u0007\":-2}}", &["column probs.\\u{7}: -2"]);
     let error = parse_task("loss = \"brier\"\n\"a\\u001b\" = 1").unwrap_err();
     assert!(error.contains("\\u{1b}") && !error.contains(char::is_control), "{error:?}");
 }
@@ -337,7 +338,8 @@ fn arrays_that_lie() {
     npz(&[("probs.npy".into(), b"junk, not numpy".to_vec())], &["array probs: it is not a numpy array"]);
     npz(&[("probs.npy".into(), b"\x93NUMPY\x02\x00\xff\xff\xff\x7f".to_vec())], &["array probs: its header claims"]);
     npz(&[("probs.npy".into(), b"\x93NUMPY\x01\x00\xff\xff{".to_vec())], &["array probs: its header is cut short"]);
-    npz(&[("readme.txt".into(), b"hello".to_vec())], &["no predictions", "columns found: none"]);
+    npz(&[("readme.txt".into(), b"hello".to_vec())], &["is a zip archive of readme.txt, not of numpy arrays"]);
+    npz(&[], &["no predictions", "columns found: none"]);
     let folder = Folder::new();
     // The zip's directory claims as much as the array's header, but the data is not there.
     let (name, data) = array("probs", "<f8", false, "(100000000, 2)", vec![0; 16]);

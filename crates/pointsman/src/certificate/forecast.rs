@@ -17,15 +17,19 @@ use super::items::Items;
 use super::statistics::{self, Answer};
 use super::usual::Usual;
 use super::{BAYES, CellCertificate, Rules};
-use crate::estimate::{PossibleTruths, TruthLaw};
+use crate::estimate::{PossibleTruths, Posteriors, TruthLaw};
 use crate::mix::mix;
 use crate::task::Task;
 
 /// Draws of what more items may show.
 const DRAWS_OF_ITEMS: usize = 200;
 
+/// How much wider than their estimated errors draws of means are: the errors are estimates, as are the widths of intervals and what is usual.
+const DOUBT_OF_ITEMS: f64 = 1.15;
+
 /// How often the present items are taken to see how fast intervals shrink.
-const REPETITIONS: usize = 4;
+const REPETITIONS: [usize; 2] = [4, 16];
+const MOST_REPEATED_ITEMS: usize = 100_000;
 
 /// How much of what such repetitions show is taken for what new items will show.
 const BELIEVED_PART: f64 = 0.75;
@@ -34,6 +38,12 @@ const BELIEVED_PART: f64 = 0.75;
 const DRAWS_OF_LABELS: usize = 32;
 const FEWEST_DRAWS_OF_LABELS: usize = 8;
 const ITEMS_DRAWN: usize = 100_000;
+
+/// Draws of labels by which the width of later intervals is found.
+const LAWS_FOR_REACH: usize = 4;
+
+/// Tells the draws of labels from those of laws.
+const LABELS_OF_LAW: u64 = 0x1ABE1;
 
 /// Limits of a difference that are no further apart are one unbiased estimate.
 const UNBIASED: f64 = 1e-12;
@@ -125,61 +135,88 @@ impl<'a> Forecast<'a> {
             now: self.ends_now(),
             steps: (0..DRAWS_OF_ITEMS).map(step).collect(),
             errors: self.errors(),
-            fast: self.fast_part_of_reach(),
+            paces: REPETITIONS.map(|repetitions| self.paces(repetitions)),
         }
     }
 
-    /// The part of the reach that shrinks with the number of items and not with its square root: it stems from the range of the losses,
-    /// and shows when the present items are taken several times. Bets on values seen before are a little too good, so not all of it is believed.
-    fn fast_part_of_reach(&self) -> Vec<f64> {
-        let items = self.items.repeated(REPETITIONS);
+    /// How much further than the square root of their number says intervals of so many times the present items reach, per pair of actions.
+    ///
+    /// Part of the reach stems from the range of the losses and shrinks with the number of items itself; and where several pairs of numbers enclose a
+    /// loss, the one that is tightest in the end need not be the one that is tightest now. Both show when the present items are taken
+    /// several times. Bets on values seen before are a little too good, so that not all of what they gain is believed.
+    fn paces(&self, repetitions: usize) -> Vec<f64> {
+        if repetitions * self.items.len() > MOST_REPEATED_ITEMS {
+            return vec![1.0; self.reach.len()];
+        }
+        let items = self.items.repeated(repetitions);
         let found = self.rules.certify(&items, self.served.as_ref().map(|served| Some(served.as_slice())));
-        let (part, root) = (1.0 / REPETITIONS as f64, (REPETITIONS as f64).sqrt().recip());
         let later = self.reach(&found, &self.ends_now());
-        let fast = self.reach.iter().zip(later).map(|(now, later)| (root * now - later) / (root - part));
-        fast.zip(&self.reach).map(|(fast, now)| BELIEVED_PART * fast.clamp(0.0, *now)).collect()
+        let pace = |(now, later): (&f64, f64)| {
+            let pace = if *now > 0.0 { (repetitions as f64).sqrt() * later / now } else { 1.0 };
+            if pace < 1.0 { 1.0 - BELIEVED_PART * (1.0 - pace) } else { pace }
+        };
+        self.reach.iter().zip(later).map(pace).collect()
     }
 
     /// What so many times the present items may show.
     pub(super) fn with_items(&self, steps: &Steps, times: f64) -> Later {
         // Part of the later items is the present ones.
         let (step, shrink) = ((1.0 - 1.0 / times).max(0.0).sqrt(), times.sqrt().recip());
+        let part = DOUBT_OF_ITEMS * step;
         let moved = |(now, by): (&Vec<[f64; 2]>, &Vec<[f64; 2]>)| {
-            let ends = now.iter().zip(by).map(|(now, by)| [now[0] + step * by[0], now[1] + step * by[1]]);
+            let ends = now.iter().zip(by).map(|(now, by)| [now[0] + part * by[0], now[1] + part * by[1]]);
             ends.collect::<Vec<_>>()
         };
         let draw = |by: &Vec<Vec<[f64; 2]>>| self.highs(&steps.now.iter().zip(by).map(moved).collect::<Vec<_>>());
         Later {
             actions: self.task.actions(),
             highs: steps.steps.iter().map(draw).collect(),
-            reach: self.reach.iter().zip(&steps.fast).map(|(now, fast)| shrink * (now - fast) + fast / times).collect(),
+            reach: self.reach.iter().enumerate().map(|(pair, now)| shrink * steps.pace(pair, times) * now).collect(),
             errors: steps.errors.iter().map(|error| shrink * error).collect(),
             pulls: vec![0.0; self.reach.len()],
         }
     }
 
-    /// What so many more labels on each item may show. Draws of one `series` are independent of those of another.
-    pub(super) fn with_labels(&self, more: usize, series: u64) -> Option<Later> {
+    /// Laws that may be behind the labels; those of one `series` are independent of those of another.
+    pub(super) fn laws(&self, series: u64) -> Option<Laws<'_>> {
         let truths = PossibleTruths::of(self.items.iter().map(|(_, votes)| votes), self.items.weights())?;
         let draws = (ITEMS_DRAWN / self.items.len()).clamp(FEWEST_DRAWS_OF_LABELS, DRAWS_OF_LABELS);
-        let (mut highs, mut reach, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-        for seed in 0..draws as u64 {
-            let mut random = Pcg64::seed_from_u64(mix(series, seed));
-            let law = truths.draw_law(&mut random);
-            let items = with_more_labels(&self.items, &law, more, &mut random);
+        let draw = |seed: u64| truths.draw_law(&mut Pcg64::seed_from_u64(mix(series, seed)));
+        let laws = (0..draws as u64).map(draw).collect();
+        Some(Laws { truths, laws, series })
+    }
+
+    /// What so many more labels on each item may show under such laws.
+    pub(super) fn with_labels(&self, more: usize, laws: &Laws<'_>) -> Later {
+        let pairs = self.reach.len();
+        let (mut highs, mut reach, mut errors) = (Vec::new(), vec![0.0; pairs], vec![0.0; pairs]);
+        for (place, law) in laws.laws.iter().enumerate() {
+            let mut random = Pcg64::seed_from_u64(mix(mix(laws.series, LABELS_OF_LAW), place as u64));
+            let items = with_more_labels(&self.items, &laws.truths.posteriors(law), more, &mut random);
             let answers = answers(self.rules, &items, self.served.as_deref());
             let ends: Vec<_> = answers.iter().map(|answer| answer.ends(&items)).collect();
             highs.push(self.highs(&ends));
-            // How wide intervals are hardly depends on the draw.
-            if seed == 0 {
+            // How wide intervals are depends on the law, but little on the draw.
+            if place < LAWS_FOR_REACH {
                 let found = self.rules.certify(&items, self.served.as_ref().map(|served| Some(served.as_slice())));
-                reach = self.reach(&found, &ends);
-                errors = standard_errors(self.rules, self.task, &items, &answers);
+                let part = 1.0 / LAWS_FOR_REACH as f64;
+                let add = |sums: &mut Vec<f64>, more: Vec<f64>| {
+                    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += part * more);
+                };
+                add(&mut reach, self.reach(&found, &ends));
+                add(&mut errors, standard_errors(self.rules, self.task, &items, &answers));
             }
         }
-        let pulls = vec![0.0; self.reach.len()];
-        Some(Later { actions: self.task.actions(), highs, reach, errors, pulls }.centred(&self.highs(&self.ends_now())))
+        let pulls = vec![0.0; pairs];
+        Later { actions: self.task.actions(), highs, reach, errors, pulls }.centred(&self.highs(&self.ends_now()))
     }
+}
+
+/// Draws of the law of p* behind a cell's labels.
+pub(super) struct Laws<'a> {
+    truths: PossibleTruths<'a>,
+    laws: Vec<TruthLaw>,
+    series: u64,
 }
 
 /// Draws of where the means would go with ever more items, as steps from where they are now.
@@ -187,8 +224,24 @@ pub(super) struct Steps {
     now: Vec<Vec<[f64; 2]>>,
     steps: Vec<Vec<Vec<[f64; 2]>>>,
     errors: Vec<f64>,
-    /// Per pair of actions, the part of the reach that shrinks with the number of items.
-    fast: Vec<f64>,
+    /// Per number of repetitions and pair of actions, [`Forecast::paces`].
+    paces: [Vec<f64>; REPETITIONS.len()],
+}
+
+impl Steps {
+    /// The pace of a pair of actions with so many times the items, between those of repetitions.
+    fn pace(&self, pair: usize, times: f64) -> f64 {
+        let (mut from, mut pace) = (1.0, 1.0);
+        for (repetitions, paces) in REPETITIONS.into_iter().zip(&self.paces) {
+            let to = repetitions as f64;
+            if times < to {
+                let part = (times / from).ln() / (to / from).ln();
+                return pace + part * (paces[pair] - pace);
+            }
+            (from, pace) = (to, paces[pair]);
+        }
+        pace
+    }
 }
 
 /// What may be known of a cell later, in several draws.
@@ -325,11 +378,11 @@ fn standard_errors(rules: &Rules, task: &Task, items: &Items, answers: &[Answer]
 }
 
 /// The items with more labels, drawn from what they may be.
-fn with_more_labels(items: &Items, law: &TruthLaw<'_>, more: usize, random: &mut Pcg64) -> Items {
+fn with_more_labels(items: &Items, truths: &Posteriors<'_>, more: usize, random: &mut Pcg64) -> Items {
     let mut truth = vec![0.0; items.classes];
     let mut votes = Vec::with_capacity(items.len() * items.classes);
     for item in 0..items.len() {
-        law.draw_into(item, random, &mut truth);
+        truths.draw_into(item, random, &mut truth);
         let (mut labels, mut left) = (more as u64, 1.0);
         for (class, (&count, &p)) in items.votes(item).counts().iter().zip(&truth).enumerate() {
             let share = if class + 1 == items.classes { 1.0 } else { (p / left).clamp(0.0, 1.0) };

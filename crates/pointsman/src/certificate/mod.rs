@@ -5,6 +5,7 @@
 //! whatever its prices. The failure that is allowed, δ, is spent as 9/10 on the intervals, in equal parts, and 1/10 on the
 //! shares.
 
+mod approximation;
 mod betting;
 mod coarser;
 mod forecast;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use approximation::Approximation;
 pub use betting::Interval;
 pub use coarser::{CoarserCells, CoarserPartition};
 use items::Items;
@@ -128,6 +130,8 @@ pub struct CellJudgement {
 #[derive(Debug, Clone)]
 struct Rules {
     loss: Loss,
+    /// Polynomials near its entropy, if there are any.
+    approximation: Option<Arc<Approximation>>,
     /// The oracles that do not know the truth: their answers come after predicting and who does.
     asked: Asked,
     /// How often one end of one interval may fail.
@@ -256,7 +260,9 @@ impl Rules {
         let pairs = if answers <= PAIRED { answers * (answers - 1) / 2 } else { answers - 1 };
         let intervals = (answers + pairs) * cells * tasks.max(1);
         let alpha = (1.0 - FOR_SHARES) * delta / intervals as f64 / 2.0;
-        Ok(Self { loss: task.loss().certified(classes), asked, alpha })
+        let loss = task.loss().certified(classes);
+        let approximation = Approximation::of(&loss, classes).map(Arc::new);
+        Ok(Self { loss, approximation, asked, alpha })
     }
 
     /// The answers of each oracle asked to all of a router's rows; none of those that are not measured.
@@ -274,7 +280,7 @@ impl Rules {
     /// What the items say about each answer; nothing about predicting if that is a centroid made from them.
     fn answers(&self, items: &Items, served: bool) -> Vec<Option<Answer>> {
         let mut answers = vec![(!served).then(|| Answer::predict(items, &self.loss))];
-        let bayes = Answer::bayes(items, &self.loss);
+        let bayes = Answer::bayes(items, &self.loss, self.approximation.as_deref());
         let asked = self.asked.oracles().enumerate().map(|(place, oracle)| {
             Some(match Panel::of(oracle) {
                 Some(panel) => Answer::panel(panel, items, &self.loss, &bayes),
@@ -305,7 +311,7 @@ impl Rules {
             let mut gap = costs[a].minus(costs[b]);
             if let (Some(x), Some(y)) = (&answers[a], &answers[b]) {
                 if (a, b) == (PREDICT, BAYES) {
-                    gap = statistics::reducible(x, y, items, self.alpha).and(gap);
+                    gap = statistics::reducible(x, y, items, &self.loss, self.alpha).and(gap);
                 } else if a == PREDICT || n <= PAIRED {
                     gap = statistics::difference(x, y, items, self.alpha).and(gap);
                 }

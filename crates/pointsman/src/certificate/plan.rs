@@ -9,7 +9,7 @@
 
 use rayon::prelude::*;
 
-use super::forecast::{Forecast, Later};
+use super::forecast::{Forecast, Later, Laws};
 use super::items::Items;
 use super::usual::Usual;
 use super::{CellCertificate, Certificate, Judgement, Rules};
@@ -291,7 +291,7 @@ impl Study<'_> {
         let steps = forecast.steps();
         let times = |more: usize| (n + more) as f64 / n as f64;
         let with_items = |times: f64| forecast.with_items(&steps, times).shrunk(usual);
-        let with_labels = |more: usize, series: u64| Some(forecast.with_labels(more, series)?.shrunk(usual));
+        let with_labels = |more: usize, laws: &Laws<'_>| forecast.with_labels(more, laws).shrunk(usual);
         let way = |later: Later, more: usize, labels: usize| Way {
             more,
             labels,
@@ -302,9 +302,10 @@ impl Study<'_> {
             let labels: u64 = items.iter().map(|(_, votes)| votes.k()).sum();
             way(with_items(times(more)), more, (more as f64 * labels as f64 / n as f64).ceil() as usize)
         });
-        let likely = |more: usize| with_labels(more, SEARCH).is_some_and(|later| later.chance() >= LIKELY);
-        let by_labels = least(Plan::MOST_LABELS, likely)
-            .and_then(|more| Some(way(with_labels(more, REPORT)?, more, more.saturating_mul(self.rows))));
+        let by_labels = forecast.laws(SEARCH).and_then(|laws| {
+            let more = least(Plan::MOST_LABELS, |more| with_labels(more, &laws).chance() >= LIKELY)?;
+            Some(way(with_labels(more, &forecast.laws(REPORT)?), more, more.saturating_mul(self.rows)))
+        });
         let gain_of_knowing = with_items(f64::INFINITY).gain(taken, ahead, usual);
         Ways { by_items, by_labels, gain_of_knowing }
     }

@@ -8,20 +8,20 @@
 //!   prediction): nobody predicts better than who knows p*. An item with one label has no others; it is predicted from
 //!   the items bet on before it.
 //!
-//! For the cross-entropy a polynomial of the label shares gives a second pair ([`Enclosure`]). Which pair is tighter depends on the
-//! labels, so both are used, each with half of what may fail: that widens an interval by a few per cent, where the better pair
-//! narrows it by up to a half.
+//! Polynomials of the label shares give a second pair ([`Approximation`]), but for matrices of three classes or more. Which pair is tighter
+//! depends on the labels, so both are used, each with half of what may fail: that widens an interval by a few per cent, where the
+//! better pair narrows it by up to a half.
 //!
 //! For the Brier loss and two labels or more both are replaced by Û = k/(k−1)·(1 − ‖ȳ‖²), whose expectation it is.
 //!
 //! A measured oracle is judged as predicting is. A panel's loss has an unbiased number on items with labels enough; of other
 //! items it is known only that nobody does better than who knows the truth.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::approximation::{self, Approximation, Nearby};
 use super::betting::{Interval, Sample};
 use super::items::Items;
-use crate::estimate::Enclosure;
 use crate::loss::{Loss, Shape};
 use crate::oracle::Panel;
 use crate::simplex::dot;
@@ -90,30 +90,31 @@ struct Polynomial {
 }
 
 impl Polynomial {
-    /// `None` if the loss is not the cross-entropy, or the polynomial is so far off that it would tell next to nothing. Labels do
-    /// not matter, but for their number.
-    fn of(items: &Items, loss: &Loss) -> Option<Self> {
-        let (floor, classes) = (loss.floor()?, items.classes);
-        let most_entropy = (classes as f64).ln() - (1.0 - (classes as f64 - 1.0) * floor).ln();
+    /// `None` if there is no polynomial, or it is so far off that it would tell next to nothing. Labels do not matter, but for their
+    /// number.
+    fn of(items: &Items, approximation: &Approximation) -> Option<Self> {
+        let most_entropy = approximation.largest_entropy();
         let labels: BTreeSet<u64> = items.iter().map(|(_, votes)| votes.k()).collect();
-        let best = Enclosure::for_labels(*labels.last()?)?;
-        if best.errors(classes, floor)[0] > 0.5 * most_entropy {
+        let known: BTreeMap<u64, Nearby<'_>> =
+            labels.iter().filter_map(|&k| Some((k, approximation.for_labels(k)?))).collect();
+        let [down, up] = known.last_key_value()?.1.errors();
+        if down + up > most_entropy {
             return None;
         }
         // Of one label it is known only that its entropy lies between nothing and the largest.
         let single = labels.contains(&1);
         let (mut below, mut above) = if single { ([0.0; 2], [most_entropy; 2]) } else { (NOTHING, NOTHING) };
         let mut least_apart = if single { [0.0, -most_entropy] } else { [f64::INFINITY; 2] };
-        for enclosure in labels.iter().filter_map(|&k| Enclosure::for_labels(k)) {
-            let ([low, high], [down, up]) = (enclosure.range(classes), enclosure.errors(classes, floor));
+        for nearby in known.values() {
+            let ([low, high], [down, up]) = (nearby.range(), nearby.errors());
             below = [below[0].min(low - down), below[1].max(high - down)];
             above = [above[0].min(low + up), above[1].max(high + up)];
-            let least = enclosure.least_entropy_above(classes);
+            let least = nearby.least_entropy_above();
             least_apart = [least_apart[0].min(least + down), least_apart[1].min(least - up)];
         }
-        let of_item = |votes: Votes<'_>| match Enclosure::for_labels(votes.k()) {
-            Some(enclosure) => {
-                let (q, [down, up]) = (enclosure.statistic(votes), enclosure.errors(classes, floor));
+        let of_item = |votes: Votes<'_>| match known.get(&votes.k()) {
+            Some(nearby) => {
+                let (q, [down, up]) = (nearby.statistic(votes), nearby.errors());
                 (q - down, q + up)
             }
             None => (0.0, most_entropy),
@@ -151,9 +152,12 @@ impl Answer {
         self.pairs().map(|(below, above)| [below.step(items, factors), above.step(items, factors)]).collect()
     }
 
-    /// Half way between the numbers of the first pair, item by item.
-    pub(super) fn middles(&self) -> impl Iterator<Item = f64> {
-        self.below.values.iter().zip(&self.above().values).map(|(low, high)| f64::midpoint(*low, *high))
+    /// Half way between the numbers of the pair that is tightest on average, item by item.
+    pub(super) fn middles(&self, items: &Items) -> impl Iterator<Item = f64> {
+        let gap = |(below, above): &(&Values, &Values)| above.mean(items) - below.mean(items);
+        let tightest = self.pairs().min_by(|one, two| gap(one).total_cmp(&gap(two)));
+        let (below, above) = tightest.unwrap_or((&self.below, self.above()));
+        below.values.iter().zip(&above.values).map(|(low, high)| f64::midpoint(*low, *high))
     }
 
     /// The weak prediction: u.
@@ -190,8 +194,8 @@ impl Answer {
         Self { below, above: (!known).then(|| either(&|_| range[1])), polynomial: None }
     }
 
-    /// Who knows the truth: T⁻ and T⁺, or Û; for the cross-entropy the polynomial, too.
-    pub(super) fn bayes(items: &Items, loss: &Loss) -> Self {
+    /// Who knows the truth: T⁻ and T⁺, or Û; and what polynomials tell.
+    pub(super) fn bayes(items: &Items, loss: &Loss, approximation: Option<&Approximation>) -> Self {
         let brier = matches!(loss.shape(), Shape::Brier);
         let single = items.iter().any(|(_, votes)| votes.k() == 1);
         let mut mean = vec![0.0; items.classes];
@@ -206,7 +210,15 @@ impl Answer {
                 loss.entropy(&mean)
             })
             .collect();
-        let below = Values { values: below, range: [0.0, if brier { 1.0 } else { loss.bound() }] };
+        let most = if brier {
+            let labels: BTreeSet<u64> = items.iter().map(|(_, votes)| votes.k()).collect();
+            // Of a cell without rows nothing is known.
+            let most = labels.into_iter().map(|k| approximation::largest_disagreement(k, items.classes));
+            most.reduce(f64::max).unwrap_or(1.0)
+        } else {
+            loss.largest_entropy(items.classes)
+        };
+        let below = Values { values: below, range: [0.0, most] };
         if brier && !single {
             return Self { below, above: None, polynomial: None };
         }
@@ -220,7 +232,7 @@ impl Answer {
             })
             .collect();
         let above = Some(Values { values: above, range: [0.0, loss.bound()] });
-        Self { below, above, polynomial: Polynomial::of(items, loss) }
+        Self { below, above, polynomial: approximation.and_then(|approximation| Polynomial::of(items, approximation)) }
     }
 }
 
@@ -262,7 +274,7 @@ fn tightest(mut intervals: impl Iterator<Item = Interval>) -> Interval {
 /// nothing.
 pub(super) fn error_of_difference(a: Option<&Answer>, b: Option<&Answer>, items: &Items) -> f64 {
     let middles = |answer: Option<&Answer>| match answer {
-        Some(answer) => answer.middles().collect(),
+        Some(answer) => answer.middles(items).collect(),
         None => vec![0.0; items.len()],
     };
     let values = middles(a).iter().zip(middles(b)).map(|(x, y)| x - y).collect();
@@ -289,14 +301,17 @@ pub(super) fn difference(a: &Answer, b: &Answer, items: &Items, alpha: f64) -> I
 ///
 /// A prediction never beats the snapshot mean on the snapshot itself, so u − T⁻ ≥ 0. With Û,
 /// u − Û = ‖ȳ − f‖² − (1 − ‖ȳ‖²)/(k − 1) ≥ −1/k.
-pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, alpha: f64) -> Interval {
+pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, loss: &Loss, alpha: f64) -> Interval {
     let most = predict.below.range[1];
     let fewest = items.iter().map(|(_, votes)| votes.k()).min().unwrap_or(2);
     let by_agreement = -1.0 / fewest.max(2) as f64;
     let (least, least_below) = match &bayes.above {
         None => (by_agreement, by_agreement),
-        // Û of some items and nothing of those with one label, or T⁻, whose range is that of the loss.
-        Some(above) => (if bayes.below.range[1] < above.range[1] { by_agreement } else { 0.0 }, -above.range[1]),
+        // Û of some items and nothing of those with one label, or T⁻.
+        Some(above) => {
+            let brier = matches!(loss.shape(), Shape::Brier);
+            (if brier { by_agreement } else { 0.0 }, least_above_one_left_out(items, loss).unwrap_or(-above.range[1]))
+        }
     };
     let alpha = alpha / bayes.pairs().count() as f64;
     let below = predict.below.minus(bayes.above(), [least_below, most]);
@@ -307,6 +322,17 @@ pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, alpha: 
     let low = predict.below.minus(above, [least_apart[1], most - above.range[0]]);
     let high = predict.below.minus(below, [least_apart[0], most - below.range[0]]);
     by_entropies.and(enclosed(&low, &high, items, alpha))
+}
+
+/// The least that u − T⁺ of the cross-entropy can be, if no item has one label only.
+///
+/// q₋c counts the weak prediction for as many labels as [`PRIOR`], so that q₋c ≥ PRIOR/(k − 1 + PRIOR)·f_c, and with that ln q₋c − ln f_c is at
+/// least the logarithm of that factor. The projection onto predictions above the floor ε scales down by 1 − (C − 1)ε at most.
+fn least_above_one_left_out(items: &Items, loss: &Loss) -> Option<f64> {
+    let floor = loss.floor()?;
+    let labels = || items.iter().map(|(_, votes)| votes.k());
+    let most = labels().max().filter(|_| labels().all(|k| k > 1))? as f64;
+    Some((PRIOR / (most - 1.0 + PRIOR)).ln() + (1.0 - (items.classes as f64 - 1.0) * floor).ln())
 }
 
 /// Predicts each label of an item from what is known without it.
@@ -415,7 +441,8 @@ mod tests {
             for (p, f) in POINTS.into_iter().flat_map(|p| POINTS.map(|f| (p, f))) {
                 let (votes, chances): (Vec<_>, Vec<_>) = all_votes(k, p).into_iter().unzip();
                 let items = Items::with(3, f.repeat(votes.len()), votes.concat());
-                let (predict, bayes) = (Answer::predict(&items, &loss), Answer::bayes(&items, &loss));
+                let nearby = Approximation::of(&loss, 3);
+                let (predict, bayes) = (Answer::predict(&items, &loss), Answer::bayes(&items, &loss, nearby.as_ref()));
                 let mean = |values: &Values| dot(&values.values, &chances);
                 let case = format!("{loss}, k = {k}, p = {p:?}, f = {f:?}");
                 let (truth, below, above) = (loss.entropy(&p), mean(&bayes.below), mean(bayes.above()));
@@ -424,7 +451,8 @@ mod tests {
                     assert!((below - truth).abs() < 1e-12 && (above - truth).abs() < 1e-12, "{case}");
                 }
                 assert!((mean(&predict.below) - loss.expected(&p, &f)).abs() < 1e-12, "{case}");
-                assert_eq!(bayes.polynomial.is_some(), loss.floor().is_some(), "{case}");
+                let has_none = loss == Loss::brier() || loss.acts().is_some();
+                assert_eq!(bayes.polynomial.is_none(), has_none, "{case}");
                 if let Some(Polynomial { below, above, least_apart }) = &bayes.polynomial {
                     assert!(mean(below) <= truth + 1e-12 && truth <= mean(above) + 1e-12, "{case}");
                     for (u, (low, high)) in predict.below.values.iter().zip(below.values.iter().zip(&above.values)) {
@@ -483,7 +511,7 @@ mod tests {
                 // Every label in proportion, in turn: what comes next is as likely as ever, whatever came before.
                 let (votes, chances): (Vec<_>, Vec<_>) = all_votes(1, p).into_iter().unzip();
                 let items = Items::with(3, [0.3, 0.3, 0.4].repeat(3), votes.concat());
-                let bayes = Answer::bayes(&items, &loss);
+                let bayes = Answer::bayes(&items, &loss, None);
                 let certain: f64 = votes.iter().zip(&chances).map(|(n, c)| c * loss.entropy(&n.map(f64::from))).sum();
                 let below = dot(&bayes.below.values, &chances);
                 assert!(below <= certain + 1e-12 && below >= 0.0, "{loss}");

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::{AtLimit, Diagnosis, FlaggedAnnotators, Mismatch, Worth};
 use crate::annotators::Annotator;
-use crate::evaluate::Named;
+use crate::evaluate::{Named, rule_name};
+use crate::number::{count, counted, fixed, percent};
 use crate::router::SPARSE;
 
 /// A saving below this share of the cost, or a gain below it, does not matter.
@@ -87,7 +88,7 @@ fn elsewhere(diagnosis: &Diagnosis) -> Option<(String, String)> {
         others.filter(|(_, saves)| pays(saves)).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate))?;
     let (name, own) = (&other.partition, &diagnosis.partition);
     let within = |unit: f64, decimals: usize, sign: &str| {
-        let [estimate, low, high] = [saves.estimate, saves.low, saves.high].map(|x| number(x * unit, decimals) + sign);
+        let [estimate, low, high] = [saves.estimate, saves.low, saves.high].map(|x| fixed(x * unit, decimals) + sign);
         format!("{estimate} (between {low} and {high})")
     };
     let what = match (target, &worth.costs) {
@@ -101,9 +102,9 @@ fn elsewhere(diagnosis: &Diagnosis) -> Option<(String, String)> {
             let saved = within(100.0 / scale, 1, " %");
             format!("at these prices it saves {saved} of the cost of the best simpler rule, {rule}")
         }
-        _ => format!("ranking by its reducible loss gains {} over ranking by total uncertainty", within(1.0, 3, "")),
+        _ => format!("ranking by its reducible loss gains {} over ranking by confidence", within(1.0, 3, "")),
     };
-    Some((name.clone(), format!("Use it, with {name}: {what}. With {own} it does not, or not surely.")))
+    Some((name.clone(), format!("Use it, with {name}: {what}. With {own} that is not certain.")))
 }
 
 fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
@@ -111,7 +112,7 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
         return (Advice::MendLabels, matched_wrongly(mismatch));
     }
     let Some(worth) = &diagnosis.worth else {
-        let text = "Not with one label an item: noise and model error cannot be told apart, and what an oracle would save is \
+        let text = "Not with one label per item: noise and model error cannot be separated, and what an oracle would save is \
                     only bounded. A second, independent label on some hundred items is what to buy first.";
         return (Advice::OneLabel, text.into());
     };
@@ -120,9 +121,9 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
     }
     if diagnosis.rows_used < FEWEST_ROWS {
         let text = format!(
-            "More rows first: {} rows, halved to learn from one half and judge on the other, decide nothing, whatever the intervals \
+            "More rows first: {}, halved to learn from one half and judge on the other, are too few, whatever the intervals \
              below say. Give at least {FEWEST_ROWS}, better hundreds.",
-            diagnosis.rows_used
+            counted(diagnosis.rows_used, "row", "rows")
         );
         return (Advice::MoreData, text);
     }
@@ -144,7 +145,7 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
     if let Some(copies) = diagnosis.agreement.copies {
         return Some(format!(
             "Mend the labels first: all counts are multiples of {copies}, so labels are copies of one another and count \
-             for more than they are."
+             more than once."
         ));
     }
     if let Some(flagged) = diagnosis.flagged_annotators.as_ref().filter(|flagged| flagged.is_material()) {
@@ -156,11 +157,11 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
     }
     diagnosis.unanimity.map(|found| {
         format!(
-            "Look at the labels first: on every one of the {} rows with several labels they all agree, and yet {} of these rows \
-             contradict the others of like prediction. Either nothing here is ambiguous to anybody, and a threshold on total \
-             uncertainty does as well; or one label was copied, and then noise and error cannot be told apart: count each \
-             independent label once.",
-            found.rows, found.contradicting
+            "Look at the labels first: in each of the {} rows with several labels they all agree, and yet {} of these rows \
+             contradict others of similar prediction. Either nothing here is ambiguous, and a confidence threshold does as \
+             well; or labels were copied, and then noise and error cannot be separated: count each independent label once.",
+            count(found.rows),
+            count(found.contradicting)
         )
     })
 }
@@ -169,11 +170,11 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
 fn matched_wrongly(mismatch: &Mismatch) -> String {
     format!(
         "Look at the columns first: the classes of votes and probabilities seem to be matched wrongly. The labels name the model's top \
-         class in {} % of cases, where chance alone would make {} %, and in {} % if {}. If the columns are right, the model is wrong \
+         class in {} of cases, where chance alone would give {}, and in {} if {}. If the columns are right, the model is wrong \
          on most of these rows.",
-        number(100.0 * mismatch.agreement, 1),
-        number(100.0 * mismatch.chance, 1),
-        number(100.0 * mismatch.agreement_if_matched, 1),
+        percent(mismatch.agreement),
+        percent(mismatch.chance),
+        percent(mismatch.agreement_if_matched),
         mismatch.matches_in_words(LISTED)
     )
 }
@@ -191,11 +192,7 @@ fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators) -> String
     let does = if flagged.annotators.len() == 1 { "does" } else { "do" };
     let change = match (flagged.irreducible, flagged.irreducible_without) {
         (Some(with), Some(without)) => {
-            format!(
-                ", and without these labels the irreducible loss is {}, not {}",
-                number(without, 3),
-                number(with, 3)
-            )
+            format!(", and without these labels the irreducible loss is {}, not {}", fixed(without, 3), fixed(with, 3))
         }
         _ => String::new(),
     };
@@ -212,7 +209,7 @@ fn quoted(name: &str) -> String {
 fn per_thousand(saving: super::Estimate, unit: &str) -> String {
     let super::Estimate { estimate, low, high } = saving.per_thousand();
     let decimals = if low.abs().max(high.abs()) >= 100.0 { 0 } else { 1 };
-    let [estimate, low, high] = [estimate, low, high].map(|x| number(x, decimals));
+    let [estimate, low, high] = [estimate, low, high].map(|x| fixed(x, decimals));
     format!("{estimate} {unit} per thousand queries (between {low} and {high})")
 }
 
@@ -224,8 +221,8 @@ fn is_nothing(saving: &super::Estimate, scale: f64) -> bool {
 /// A rule's name within a sentence.
 fn spoken(rule: &str) -> String {
     match rule {
-        "total-uncertainty" => "a threshold on total uncertainty".to_owned(),
-        always => always.replace('-', " ").replace("always route:", "always routing to "),
+        "total-uncertainty" => "the best confidence threshold".to_owned(),
+        always => rule_name(always),
     }
 }
 
@@ -236,7 +233,7 @@ fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice,
     };
     let cost = diagnosis.worth.as_ref().and_then(|worth| worth.costs.as_ref()?.get(rival)).map_or(0.0, |c| c.estimate);
     let scale = if cost > 0.0 { cost } else { 1.0 };
-    let share = |x: f64| format!("{} %", number(100.0 * x / scale, 1));
+    let share = |x: f64| percent(x / scale);
     let between = format!("{} (between {} and {})", share(saving.estimate), share(saving.low), share(saving.high));
     let rule = spoken(rival);
     let within = match diagnosis.task.budget {
@@ -251,19 +248,19 @@ fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice,
         (Advice::UseIt, text)
     } else if is_nothing(saving, scale) {
         let text = format!(
-            "No need at these prices{within}: {rule} does as well. The router would save {between} of its cost: {worth}."
+            "No need at these prices{within}: {rule} does as well. Pointsman would save {between} of its cost: {worth}."
         );
         (Advice::NoNeed, text)
     } else if saving.high < UNDECIDED * scale {
         let text = format!(
-            "A small saving at best: at these prices{within} the router saves {between} of the cost of the best simpler rule, {rule}: \
-             {worth}. Whether that is worth it is yours to say."
+            "A small saving at best: at these prices{within} Pointsman saves {between} of the cost of the best simpler rule, {rule}: \
+             {worth}. Whether that is worth it is your decision."
         );
         (Advice::SmallSaving, text)
     } else {
         let text = format!(
             "More rows or labels first: the saving over the best simpler rule, {rule}, is {between} of its cost ({worth}), and these \
-             rows do not decide."
+             rows are too few to decide."
         );
         (Advice::MoreData, text)
     }
@@ -280,7 +277,7 @@ fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
     };
     let routed = limit.routed.get(rival).map_or(0.0, |routed| routed.estimate);
     let scale = if routed > 0.0 { routed } else { 1.0 };
-    let share = |x: f64| format!("{} %", number(100.0 * x, 1));
+    let share = |x: f64| percent(x);
     let between =
         format!("{} of the queries (between {} and {})", share(spared.estimate), share(spared.low), share(spared.high));
     let (rule, target, routed) = (spoken(rival), plain(target), share(routed));
@@ -291,19 +288,19 @@ fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
         (Advice::UseIt, text)
     } else if is_nothing(spared, scale) {
         let text = format!(
-            "No need: to lose no more than {target}, {rule} does as well, routing {routed}. The router would route {between} less."
+            "No need: to lose no more than {target}, {rule} does as well, routing {routed}. Pointsman would route {between} less."
         );
         (Advice::NoNeed, text)
     } else if spared.high < UNDECIDED * scale {
         let text = format!(
-            "A small saving at best: to lose no more than {target} the router routes {between} less than the best simpler rule, {rule}, \
-             which routes {routed}. Whether that is worth it is yours to say."
+            "A small saving at best: to lose no more than {target} Pointsman routes {between} less than the best simpler rule, {rule}, \
+             which routes {routed}. Whether that is worth it is your decision."
         );
         (Advice::SmallSaving, text)
     } else {
         let text = format!(
-            "More rows or labels first: to lose no more than {target} the router routes {between} less than the best simpler rule, \
-             {rule}, which routes {routed}, and these rows do not decide."
+            "More rows or labels first: to lose no more than {target} Pointsman routes {between} less than the best simpler rule, \
+             {rule}, which routes {routed}, and these rows are too few to decide."
         );
         (Advice::MoreData, text)
     }
@@ -314,19 +311,19 @@ fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
 fn by_gain(diagnosis: &Diagnosis, worth: &Worth) -> (Advice, String) {
     let (loss, saves) = (worth.loss.estimate, worth.ranking_saves);
     let scale = if loss > 0.0 { loss } else { 1.0 };
-    let share = |x: f64| format!("{} %", number(100.0 * x / scale, 1));
+    let share = |x: f64| percent(x / scale);
     let most = format!(
         "at most {} of the loss of {} is reducible ({}): {} {} per thousand queries",
-        number(worth.reducible.high.max(0.0), 4),
-        number(loss, 4),
+        fixed(worth.reducible.high.max(0.0), 4),
+        fixed(loss, 4),
         share(worth.reducible.high.max(0.0)),
-        number(worth.reducible.per_thousand().high.max(0.0), 1),
+        fixed(worth.reducible.per_thousand().high.max(0.0), 1),
         diagnosis.unit
     );
     let Some(gain) = worth.gain_over_total_uncertainty.filter(|_| worth.reducible.high >= MATERIAL * scale) else {
-        return (Advice::NoNeed, format!("No need: there is next to nothing to route for, {most}."));
+        return (Advice::NoNeed, format!("No need: routing can save next to nothing, {most}."));
     };
-    let [estimate, low, high] = [gain.estimate, gain.low, gain.high].map(|x| number(x, 3));
+    let [estimate, low, high] = [gain.estimate, gain.low, gain.high].map(|x| fixed(x, 3));
     let between = format!("{estimate} (between {low} and {high})");
     let saved = format!(
         "averaged over how much is routed, it saves {} (between {} and {}) of the loss: {}",
@@ -336,23 +333,21 @@ fn by_gain(diagnosis: &Diagnosis, worth: &Worth) -> (Advice, String) {
         per_thousand(saves, diagnosis.unit)
     );
     if gain.low > 0.0 && gain.estimate >= MATERIAL && worth.reducible.low > 0.0 {
-        let text =
-            format!("Use it: ranking by reducible loss gains {between} over ranking by total uncertainty; {saved}.");
+        let text = format!("Use it: ranking by reducible loss gains {between} over ranking by confidence; {saved}.");
         (Advice::UseIt, text)
     } else if is_nothing(&saves, scale) || is_nothing(&gain, 1.0) {
-        let text = format!(
-            "No need for routing's sake: ranking by total uncertainty does as well. The difference in gain is {between}; {saved}."
-        );
+        let text =
+            format!("No need: ranking by confidence does as well. The difference in gain is {between}; {saved}.");
         (Advice::NoNeed, text)
     } else if saves.high < UNDECIDED * scale || gain.high < UNDECIDED {
         let text = format!(
-            "A small saving at best from ranking by reducible loss instead of total uncertainty: {saved}; {most}. Whether that is worth \
-             it is yours to say, and prices (--route) say more."
+            "A small saving at best from ranking by reducible loss instead of confidence: {saved}; {most}. Whether that is worth \
+             it is your decision, and prices (--route) say more."
         );
         (Advice::SmallSaving, text)
     } else {
         let text = format!(
-            "More rows or labels first: these rows do not decide whether ranking by reducible loss is better than by total uncertainty; \
+            "More rows or labels first: these rows are too few to decide whether ranking by reducible loss is better than by confidence; \
              {saved}; {most}."
         );
         (Advice::MoreData, text)
@@ -364,19 +359,14 @@ fn plain(x: f64) -> String {
     format!("{}", (x * 1e9).round() / 1e9)
 }
 
-/// With a minus sign that reads as one.
-fn number(x: f64, decimals: usize) -> String {
-    format!("{x:.decimals$}").replace('-', "−")
-}
-
 fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(stopping) =
         diagnosis.stopping.filter(|stopping| stopping.is_suspicious() && advice != Advice::MendLabels)
     {
         remarks.push(format!(
-            "Items with more labels disagree {} than others of like confidence: k depends on the labels, which biases every \
-             estimate (--first-labels is the cure), or harder items were given more labels on purpose.",
+            "Items with more labels disagree {} than others of similar confidence: k depends on the labels, which biases every \
+             estimate (--first-labels removes that), or harder items were given more labels on purpose.",
             if stopping.z > 0.0 { "more" } else { "less" }
         ));
     }
@@ -387,17 +377,17 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) -> Vec<String
         && partition == diagnosis.partition
     {
         remarks.push(format!(
-            "It is calibration that pays more than decomposition: the uncertainty of the re-calibrated prediction ranks as well, \
-             at a gain of {}.",
-            number(usual, 3)
+            "Calibration pays more here than decomposition: ranking by the confidence of the re-calibrated prediction does as \
+             well, at a gain of {}.",
+            fixed(usual, 3)
         ));
     }
     remarks.extend(annotators(diagnosis, advice));
     let enough = &diagnosis.enough;
     if enough.rows_in_sparse_cells > 0.2 {
         remarks.push(format!(
-            "{:.0} % of the rows are in sparse cells: use fewer bins or more rows.",
-            100.0 * enough.rows_in_sparse_cells
+            "{} of the rows are in sparse cells: use fewer bins or more rows.",
+            percent(enough.rows_in_sparse_cells)
         ));
     }
     if let Some(better) = enough.better_partition().filter(|better| *better != partition) {
@@ -429,7 +419,7 @@ fn annotators(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
     let names: Vec<&str> = diagnosis.annotators.iter().filter(agrees).map(|one| one.annotator.as_str()).collect();
     if !names.is_empty() {
         remarks.push(format!(
-            "{} {} with the others more than these do among themselves, which alone is no reason to leave anybody out.",
+            "{} {} with the others more than these do among themselves, which alone is no reason to leave them out.",
             names[..names.len().min(LISTED)].join(", "),
             if names.len() == 1 { "agrees" } else { "agree" }
         ));
@@ -443,11 +433,13 @@ fn missed(limit: &AtLimit, diagnosis: &Diagnosis) -> Option<String> {
     let missed = |rule: &str| limit.missed.get(rule).copied().filter(|&missed| missed > 0);
     if let Some(missed) = missed("router") {
         return Some(format!(
-            "In {missed} of {halves} halves the router does not reach a loss of {target}, however much it routes, or reaches it only by chance: what \
+            "In {missed} of {halves} halves Pointsman does not reach a loss of {target}, however much it routes, or reaches it only by chance: what \
              it would route is not known, and the verdict is by the order of routing alone. A higher target or more rows would tell."
         ));
     }
     missed("total-uncertainty").map(|missed| {
-        format!("In {missed} of {halves} halves a threshold on total uncertainty does not reach a loss of {target}; it is left out.")
+        format!(
+            "In {missed} of {halves} halves the best confidence threshold does not reach a loss of {target}; it is left out."
+        )
     })
 }

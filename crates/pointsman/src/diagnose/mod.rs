@@ -116,6 +116,8 @@ pub struct Worth {
     /// prediction: 0 random, 1 point-wise optimal as far as the labels tell, which is never less than what the best of all partitions
     /// compared wins; unknown if no loss is reducible.
     pub gain: Named<Option<f64>>,
+    /// The same gains with intervals; the best order is taken as known.
+    pub gain_interval: Named<Option<Estimate>>,
     /// The difference of the first two.
     pub gain_over_total_uncertainty: Option<Estimate>,
     /// Cost a query of `router`, `always-<action>` and `total-uncertainty` (the best thresholds on it, learned from the same
@@ -267,11 +269,16 @@ impl Diagnosis {
         let won = crossfit.routers.iter().chain([&crossfit.recalibrated_uncertainty]).flatten().chain([rival]);
         let best = won.map(|outcome| outcome.won.mean(weights)).fold(best, f64::max);
         let gain = |won: f64| (best > 0.0).then(|| won / best);
-        let mut gains = Named::new();
-        gains.push("higher-order", gain(own.won.mean(weights)));
-        gains.push("total-uncertainty", gain(rival.won.mean(weights)));
-        if let Some(recalibrated) = &crossfit.recalibrated_uncertainty {
-            gains.push("recalibrated-uncertainty", gain(recalibrated.won.mean(weights)));
+        let ranked = [
+            ("higher-order", Some(own)),
+            ("total-uncertainty", Some(rival)),
+            ("recalibrated-uncertainty", crossfit.recalibrated_uncertainty.as_ref()),
+        ];
+        let (mut gains, mut gain_interval) = (Named::new(), Named::new());
+        for (name, outcome) in ranked {
+            let Some(outcome) = outcome else { continue };
+            gains.push(name, gain(outcome.won.mean(weights)));
+            gain_interval.push(name, gain(1.0).map(|scale| outcome.won.interval(weights).scaled(scale)));
         }
         let (mut costs, mut savings) = (Named::new(), Named::new());
         let mut limit = AtLimit { routed: Named::new(), spared: Named::new(), missed: Named::new() };
@@ -299,6 +306,7 @@ impl Diagnosis {
             ranking_saves: own.won.minus(&rival.won).interval(weights),
             correlation: None,
             gain: gains,
+            gain_interval,
             gain_over_total_uncertainty: gain(1.0)
                 .map(|scale| own.won.minus(&rival.won).interval(weights).scaled(scale)),
             costs: priced.then_some(costs),

@@ -11,9 +11,10 @@
 //! in the order of each row's prediction, updated by each row's votes. Whatever rows are chosen, what the polynomial explains is right
 //! for each of them; only what is left of b can be wrong, and over the group its mean is zero.
 //!
-//! Cost matrices have kinks, at which two or three labels say nothing: there G(ȳ) is multiplied by what it lacks in the group
-//! (the entropy of the shrunken snapshots over that of the snapshots), which is nearer the truth than a polynomial of degree two or three.
-//! The other of the two corrections is kept as well: how far they differ shows how much the labels leave open.
+//! Powers of shares are nearly alike, so the β minimise the squared error plus the variance that labels add to the estimate of a group's mean.
+//!
+//! Another correction is kept beside it, G(ȳ) times what it lacks in the group (the entropy of the shrunken snapshots over that of the
+//! snapshots): how far the two differ shows how much the labels leave open.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,9 @@ const ROWS_PER_GROUP: usize = 60;
 /// The most groups, of all rows or of those that share their top class.
 const MAX_GROUPS: usize = 10;
 
+/// The most laws of rows of like score.
+const MAX_LAWS: usize = 40;
+
 /// The highest degree of the polynomial: higher ones add variance and little else.
 const MAX_DEGREE: usize = 4;
 
@@ -48,9 +52,6 @@ const MAX_REPETITIONS: u64 = 4;
 
 /// With more labels than this the bias is too small for a polynomial to matter.
 const MANY_LABELS: u64 = 100;
-
-/// With so few labels a polynomial does not follow a kink.
-const FEW_LABELS_AT_KINKS: u64 = 3;
 
 /// Below this part of its own size a column is a combination of those before it.
 const COLLINEAR: f64 = 1e-8;
@@ -131,18 +132,49 @@ impl RowEstimates {
     }
 }
 
+/// Laws of p* among rows of like score: Dirichlet around their mean votes, classes in the order of each row's prediction.
+#[derive(Debug, Clone)]
+pub(crate) struct RowLaws {
+    groups: Vec<Group>,
+    group_of_row: Vec<u32>,
+}
+
+impl RowLaws {
+    /// `order` are the table's rows in the order of a score that knows nothing of their labels. `None` if labels of most rows do not tell
+    /// noise from error.
+    pub(crate) fn of(table: &Table, order: &[u32]) -> Option<Self> {
+        let count = (order.len() / ROWS_PER_GROUP).clamp(1, MAX_LAWS);
+        let members: Vec<Vec<u32>> = (0..count)
+            .map(|group| order[group * order.len() / count..(group + 1) * order.len() / count].to_vec())
+            .collect();
+        let mut group_of_row = vec![0; table.rows()];
+        for (group, rows) in (0..).zip(&members) {
+            rows.iter().for_each(|&row| group_of_row[row as usize] = group);
+        }
+        let groups = groups_of_members(table, &ranks_of_classes(table), &members)?;
+        Some(Self { groups, group_of_row })
+    }
+
+    /// Writes a draw of what a row's true distribution may be, given its votes.
+    pub(crate) fn draw_into(&self, table: &Table, row: usize, random: &mut Pcg64, out: &mut [f64]) {
+        let moments = &self.groups[self.group_of_row[row] as usize].moments;
+        let (Some(votes), mut posterior) = (table.votes(row), vec![0.0; out.len()]) else { return };
+        table.dist_into(row, &mut posterior);
+        for (rank, &class) in ranking(&posterior).iter().enumerate() {
+            let class = class as usize;
+            posterior[class] = moments.concentration() * moments.mean[rank] + f64::from(votes.counts()[class]);
+        }
+        draw_into(&posterior, random, out);
+    }
+}
+
 /// Whether exchanging classes leaves the entropy as it is.
-fn treats_classes_alike(loss: &Loss) -> bool {
+pub(super) fn treats_classes_alike(loss: &Loss) -> bool {
     !matches!(loss.shape(), Shape::Lines(_))
 }
 
-/// Whether the entropy has kinks.
-fn has_kinks(loss: &Loss) -> bool {
-    matches!(loss.shape(), Shape::Lines(_) | Shape::Largest)
-}
-
 /// The classes from the most to the least probable, the first of equals first.
-fn ranking(prediction: &[f64]) -> Vec<u32> {
+pub(super) fn ranking(prediction: &[f64]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..prediction.len() as u32).collect();
     order.sort_by(|&a, &b| prediction[b as usize].total_cmp(&prediction[a as usize]));
     order
@@ -289,8 +321,7 @@ impl Group {
             for (item, value) in items.iter().zip(&mut values).filter(|(item, _)| item.k == k) {
                 let by_factor = scaled.value(item);
                 let by_polynomial = polynomial.as_ref().map_or(by_factor, |it| item.entropy + it.estimate(item));
-                let kinked = has_kinks(loss) && (2..=FEW_LABELS_AT_KINKS).contains(&k);
-                *value = if kinked { [by_factor, by_polynomial] } else { [by_polynomial, by_factor] };
+                *value = [by_polynomial, by_factor];
             }
         }
         values
@@ -304,7 +335,8 @@ impl Group {
         let all: f64 = items.iter().map(|item| item.weight).sum();
         let repetitions = (LABELS_DRAWN / k).clamp(1, MAX_REPETITIONS);
         let mut fit = LeastSquares::new(degree);
-        let (mut posterior, mut p, mut snapshot) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        let (mut posterior, mut p) = (vec![0.0; classes], vec![0.0; classes]);
+        let (mut counts, mut snapshot) = (vec![0; classes], vec![0.0; classes]);
         for item in items.iter().filter(|item| item.weight > 0.0) {
             let seed = item.counts.iter().chain(&[k as u32]).fold(0xB1A5, |seed, &n| mix(seed, u64::from(n)));
             let mut random = Pcg64::seed_from_u64(seed);
@@ -312,15 +344,19 @@ impl Group {
                 *slot = concentration * share + f64::from(n);
             }
             let times = (draws as f64 * item.weight / all).ceil().max(1.0);
+            let weight = item.weight / times;
             for _ in 0..times as usize {
                 draw_into(&posterior, &mut random, &mut p);
-                let mut found = 0.0;
+                let (columns, mut found) = (diversities(&p, degree), 0.0);
                 for _ in 0..repetitions {
-                    snapshot.fill(0.0);
-                    (0..k).for_each(|_| snapshot[class_at(&p, uniform(random.next_u64()))] += 1.0 / k as f64);
+                    counts.fill(0);
+                    (0..k).for_each(|_| counts[class_at(&p, uniform(random.next_u64()))] += 1);
+                    Votes::new(&counts).mean_into(&mut snapshot);
                     found += loss.entropy(&snapshot) / repetitions as f64;
+                    let estimated = unbiased_diversities(&counts, k, degree);
+                    fit.add_noise(weight / repetitions as f64, &columns, &estimated);
                 }
-                fit.add(item.weight / times, &diversities(&p, degree), loss.entropy(&p) - found);
+                fit.add(weight, &columns, loss.entropy(&p) - found);
             }
         }
         fit.solve()
@@ -387,17 +423,20 @@ impl Polynomial {
     }
 }
 
-/// Weighted sums of products of up to [`MAX_DEGREE`] − 1 columns and a target.
+/// Weighted sums of products of up to [`MAX_DEGREE`] − 1 columns and a target. What is least is the squared error of the polynomial and the variance that
+/// labels add to its estimate, of a mean over a group: without that, columns that are nearly alike get huge slopes of either sign.
 struct LeastSquares {
     degree: usize,
     weight: f64,
     means: [f64; MAX_DEGREE],
     products: [[f64; MAX_DEGREE]; MAX_DEGREE],
+    noise: [[f64; MAX_DEGREE - 1]; MAX_DEGREE - 1],
 }
 
 impl LeastSquares {
     fn new(degree: usize) -> Self {
-        Self { degree, weight: 0.0, means: [0.0; MAX_DEGREE], products: [[0.0; MAX_DEGREE]; MAX_DEGREE] }
+        let (means, products) = ([0.0; MAX_DEGREE], [[0.0; MAX_DEGREE]; MAX_DEGREE]);
+        Self { degree, weight: 0.0, means, products, noise: [[0.0; MAX_DEGREE - 1]; MAX_DEGREE - 1] }
     }
 
     fn add(&mut self, weight: f64, columns: &[f64; MAX_DEGREE - 1], target: f64) {
@@ -408,6 +447,14 @@ impl LeastSquares {
         for (i, x) in row.iter().enumerate() {
             self.means[i] += weight * x;
             row.iter().zip(&mut self.products[i]).for_each(|(y, sum)| *sum += weight * x * y);
+        }
+    }
+
+    /// Adds by how much labels err about the columns.
+    fn add_noise(&mut self, weight: f64, columns: &[f64; MAX_DEGREE - 1], estimated: &[f64; MAX_DEGREE - 1]) {
+        let errors: Vec<f64> = columns.iter().zip(estimated).map(|(x, y)| x - y).collect();
+        for (row, x) in self.noise.iter_mut().zip(&errors) {
+            row.iter_mut().zip(&errors).for_each(|(sum, y)| *sum += weight * x * y);
         }
     }
 
@@ -422,6 +469,9 @@ impl LeastSquares {
         let mut centred = self.products;
         for (i, row) in centred.iter_mut().enumerate() {
             row.iter_mut().zip(&self.means).for_each(|(x, mean)| *x = *x / self.weight - self.means[i] * mean);
+        }
+        for (row, noise) in centred.iter_mut().zip(&self.noise) {
+            row.iter_mut().zip(noise).for_each(|(x, noise)| *x += noise / self.weight / ROWS_PER_GROUP as f64);
         }
         let sizes: Vec<f64> = (0..TARGET).map(|i| centred[i][i]).collect();
         let columns: Vec<usize> = (0..self.degree.saturating_sub(1)).collect();

@@ -71,14 +71,19 @@ impl Enclosure {
         extreme_sum(&terms, classes, f64::min)
     }
 
-    /// T^{(k)}_s = Σ_j T_j·binom(s, j)·binom(k − s, d − j)/binom(k, d): the mean of T over all subsets of d labels.
     fn term(&self, count: u64) -> f64 {
-        let degree = self.coefficients.len() - 1;
-        let others = self.labels - count.min(self.labels);
-        let subsets = |j: usize| binomial(count, j) * binomial(others, degree - j);
-        let sum: f64 = self.coefficients.iter().enumerate().map(|(j, t)| t * subsets(j)).sum();
-        sum / binomial(self.labels, degree)
+        mean_over_subsets(self.coefficients, self.labels, count)
     }
+}
+
+/// T^{(k)}_s = Σ_j T_j·binom(s, j)·binom(k − s, d − j)/binom(k, d): the mean of the coefficients T over all subsets of d of k labels, s of
+/// which are of the class in question.
+pub(super) fn mean_over_subsets(coefficients: &[f64], labels: u64, count: u64) -> f64 {
+    let degree = coefficients.len() - 1;
+    let others = labels - count.min(labels);
+    let subsets = |j: usize| binomial(count, j) * binomial(others, degree - j);
+    let sum: f64 = coefficients.iter().enumerate().map(|(j, t)| t * subsets(j)).sum();
+    sum / binomial(labels, degree)
 }
 
 /// n choose r, for a small r.

@@ -11,12 +11,17 @@
 //!
 //! The interval is that of ever more items like these: it says nothing about the error that comes of few of them.
 
+use std::collections::BTreeMap;
+
+use super::by_row::{ranking, treats_classes_alike};
 use super::moments::Moments;
 use super::npmle::{Law, STEPS, Start, entropy_term};
-use super::piles::distinct_votes;
-use super::{Enclosure, certain_loss, linear};
+use super::piles::{Pile, distinct_votes};
+use super::{Enclosure, certain_loss};
+use crate::linear;
 use crate::loss::{Loss, Shape};
 use crate::router::Mixture;
+use crate::table::Table;
 use crate::votes::Votes;
 
 /// The most labels whose law enters a linear program: with more, its interval is hardly narrower.
@@ -25,38 +30,108 @@ const MAX_LABELS: usize = 20;
 /// Intervals of the grid of shares that a linear program puts mass on.
 const GRID: usize = 100;
 
+/// With fewer labels per class the laws of single classes are hardly their own, but near that of all together.
+const LABELS_PER_CLASS: f64 = 20.0;
+
 /// Distinct votes and the weight of the rows with them.
 type Groups<'a> = [(&'a [u32], f64)];
 
 /// Between what the irreducible loss of a mixture lies as far as its labels identify it; `None` if it has no rows.
 pub(crate) fn identified(mixture: Mixture<'_>, loss: &Loss) -> Option<[f64; 2]> {
-    let moments = Moments::of(mixture)?;
+    Some(ends(&distinct_votes(mixture), &Moments::of(mixture)?, loss))
+}
+
+/// The votes of a table's rows. If the loss treats classes alike they are in the order of the row's prediction: rows are then more alike,
+/// and their labels tell more.
+#[derive(Debug, Clone)]
+pub(crate) struct RowVotes {
+    distinct: Vec<Vec<u32>>,
+    of_row: Vec<u32>,
+}
+
+impl RowVotes {
+    /// `None` if the table has no votes, or two labels per item identify the loss.
+    pub(crate) fn of(table: &Table, loss: &Loss) -> Option<Self> {
+        if !table.has_votes() || matches!(loss.shape(), Shape::Brier) {
+            return None;
+        }
+        let mut prediction = vec![0.0; table.classes().len()];
+        let mut votes_of_row = |row: usize| -> Vec<u32> {
+            let counts = table.votes(row).map_or(&[][..], Votes::counts);
+            if !treats_classes_alike(loss) {
+                return counts.to_vec();
+            }
+            table.dist_into(row, &mut prediction);
+            ranking(&prediction).iter().map(|&class| counts[class as usize]).collect()
+        };
+        let rows: Vec<Vec<u32>> = (0..table.rows()).map(&mut votes_of_row).collect();
+        let mut distinct = rows.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let of_row = rows.iter().map(|votes| distinct.binary_search(votes).unwrap_or(0) as u32).collect();
+        Some(Self { distinct, of_row })
+    }
+
+    /// Between what the mean irreducible loss of rows of these weights lies as far as their labels identify it; `None` if they weigh nothing.
+    pub(crate) fn identified(&self, weights: impl Iterator<Item = (usize, f64)>, loss: &Loss) -> Option<[f64; 2]> {
+        let mut sums = BTreeMap::<u32, [f64; 2]>::new();
+        for (row, weight) in weights.filter(|(_, weight)| *weight > 0.0) {
+            let sums = sums.entry(self.of_row[row]).or_default();
+            *sums = [sums[0] + weight, sums[1] + weight * weight];
+        }
+        let counts = |place: &u32| self.distinct[*place as usize].as_slice();
+        let pile = |(place, &[weight, squares]): (&u32, &[f64; 2])| Pile {
+            votes: Votes::new(counts(place)),
+            weight,
+            squares,
+            rows: 1,
+        };
+        let moments = Moments::of_piles(self.distinct.first()?.len(), sums.iter().map(pile))?;
+        let groups: Vec<(&[u32], f64)> = sums.iter().map(|(place, sums)| (counts(place), sums[0])).collect();
+        Some(ends(&groups, &moments, loss))
+    }
+
+    /// How far below and above its estimate a mean over rows of so much weight may lie because labels do not identify the irreducible loss
+    /// of some: the rows, their weights and the estimates of their loss. `None` if nothing is left open.
+    pub(crate) fn open(&self, rows: &[(usize, f64, f64)], all: f64, loss: &Loss) -> Option<[f64; 2]> {
+        let [low, high] = self.identified(rows.iter().map(|&(row, weight, _)| (row, weight)), loss)?;
+        let (weight, sum) = rows.iter().fold((0.0, 0.0), |(all, sum), (_, w, value)| (all + w, sum + w * value));
+        let (share, estimate) = (weight / all, sum / weight);
+        let open = [(share * (low - estimate)).min(0.0), (share * (high - estimate)).max(0.0)];
+        (open[0] < open[1]).then_some(open)
+    }
+}
+
+/// The same from distinct votes and their moments.
+fn ends(groups: &Groups<'_>, moments: &Moments, loss: &Loss) -> [f64; 2] {
     let ceiling = loss.entropy(&moments.mean);
     if !moments.identified {
-        return Some([certain_loss(loss, &moments.mean), ceiling]);
+        return [certain_loss(loss, &moments.mean), ceiling];
     }
-    let groups = distinct_votes(mixture);
     let classes = moments.mean.len();
-    let mut found = vec![[entropy_of_votes(&groups, loss), ceiling]];
+    let mut found = vec![[entropy_of_votes(groups, loss), ceiling]];
     match loss.shape() {
-        Shape::Brier => return Some([moments.noise.min(ceiling); 2]),
+        Shape::Brier => return [moments.noise.min(ceiling); 2],
         _ if classes == 2 => {
-            let law = Law::fit(&groups, mixture.len(), &moments.mean);
-            found.extend(by_law_of_votes(&law, common_labels(&groups), &loss_kinks(loss), |p| loss.entropy(p)));
+            let law = Law::of_two_classes(groups, &moments.mean, STEPS);
+            found.extend(by_law_of_votes(&law, common_labels(groups), &loss_kinks(loss), |p| loss.entropy(p)));
         }
         Shape::Log => {
-            found.extend(by_polynomial(&groups, classes, loss.floor().unwrap_or(0.0)));
-            found.extend(class_by_class(&groups, &moments, loss.floor().unwrap_or(0.0)));
+            found.extend(by_polynomial(groups, classes, loss.floor().unwrap_or(0.0)));
+            let labels = moments.effective_rows * common_labels(groups) as f64;
+            if labels >= LABELS_PER_CLASS * classes as f64 {
+                found.extend(class_by_class(groups, moments, loss.floor().unwrap_or(0.0)));
+            }
         }
         Shape::Largest => found.push(zero_one_of_brier(moments.noise, classes)),
         Shape::Lines(_) => {}
         Shape::Other => found.push(spherical_of_brier(moments.noise, classes)),
     }
-    found.push([f64::NEG_INFINITY, loss_of_one_left_out(&groups, &moments, loss)]);
+    found.push([f64::NEG_INFINITY, loss_of_one_left_out(groups, moments, loss)]);
     let low = found.iter().map(|ends| ends[0]).fold(f64::NEG_INFINITY, f64::max);
     let high = found.iter().map(|ends| ends[1]).fold(f64::INFINITY, f64::min);
     // Each is estimated: with few rows the ends may cross.
-    Some(if low <= high { [low, high] } else { [low.midpoint(high); 2] })
+    if low <= high { [low, high] } else { [low.midpoint(high); 2] }
 }
 
 /// T⁻: the mean entropy of the snapshot means.
@@ -162,7 +237,7 @@ pub(super) fn binomial_law(labels: usize, share: f64) -> Vec<f64> {
 }
 
 /// Where the entropy of a cost matrix over two classes may have kinks: where two of its lines cross.
-fn loss_kinks(loss: &Loss) -> Vec<f64> {
+pub(super) fn loss_kinks(loss: &Loss) -> Vec<f64> {
     let Shape::Lines(lines) = loss.shape() else { return Vec::new() };
     let crossing = |one: &[f64; 2], two: &[f64; 2]| (two[0] - one[0]) / ((one[1] - one[0]) - (two[1] - two[0]));
     let pairs = lines.iter().enumerate().flat_map(|(i, one)| lines[..i].iter().map(move |two| crossing(one, two)));

@@ -52,7 +52,7 @@ impl Law {
         if mean.len() == 2 {
             return Self::of_two_classes(groups, mean, STEPS);
         }
-        let (atoms, start) = drawn(groups, mean);
+        let (atoms, start) = drawn(groups, mean, ATOMS);
         let steps = (rows / ROWS_PER_STEP_OF_DRAWN_ATOMS).clamp(FEWEST_STEPS, STEPS);
         let weights = maximise(groups, &atoms, start, steps);
         Self { atoms, weights }
@@ -60,7 +60,7 @@ impl Law {
 
     /// The likeliest law of two classes, after so many steps of the maximisation.
     pub(super) fn of_two_classes(groups: &[(&[u32], f64)], mean: &[f64], steps: usize) -> Self {
-        let (atoms, start) = grid(concentration(groups, mean), mean, |x| x, EVEN_SHARE);
+        let (atoms, start) = even_grid(groups, mean);
         let weights = maximise(groups, &atoms, start, steps);
         Self { atoms, weights }
     }
@@ -144,6 +144,11 @@ pub(super) fn counts_of_class(groups: &[(&[u32], f64)], class: usize) -> BTreeMa
     pairs
 }
 
+/// Atoms of two classes, with the masses that the maximisation starts from.
+pub(super) fn even_grid(groups: &[(&[u32], f64)], mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
+    grid(concentration(groups, mean), mean, |x| x, EVEN_SHARE)
+}
+
 /// Atoms over p₁ at `place` of an even grid, with the mass that Beta(a p̄₁, a p̄₀) has around each; some of it spread evenly.
 fn grid(a: f64, mean: &[f64], place: impl Fn(f64) -> f64, even_share: f64) -> (Vec<Vec<f64>>, Vec<f64>) {
     let (one, zero) = (a * mean[1], a * mean[0]);
@@ -164,17 +169,17 @@ fn grid(a: f64, mean: &[f64], place: impl Fn(f64) -> f64, even_share: f64) -> (V
     (atoms, (0..=GRID).map(|j| (1.0 - even_share) * mass(j) + even_share / (GRID + 1) as f64).collect())
 }
 
-/// Atoms from the items' posteriors, the vertices and the mean, all alike at the start.
-fn drawn(groups: &[(&[u32], f64)], mean: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
+/// So many atoms from the items' posteriors, the vertices and the mean, all alike at the start.
+pub(super) fn drawn(groups: &[(&[u32], f64)], mean: &[f64], many: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
     let a = concentration(groups, mean);
     let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
     let mut random = Pcg64::seed_from_u64(0xA7035);
-    let mut atoms: Vec<Vec<f64>> = Vec::with_capacity(ATOMS + mean.len() + 1);
+    let mut atoms: Vec<Vec<f64>> = Vec::with_capacity(many + mean.len() + 1);
     let mut posterior = vec![0.0; mean.len()];
     let (mut group, mut until) = (0, groups.first().map_or(0.0, |(_, weight)| *weight));
-    for place in 0..ATOMS {
+    for place in 0..many {
         // Votes as often as they weigh, and not by chance.
-        while until <= place as f64 * all / ATOMS as f64 && group + 1 < groups.len() {
+        while until <= place as f64 * all / many as f64 && group + 1 < groups.len() {
             group += 1;
             until += groups[group].1;
         }
@@ -205,21 +210,28 @@ fn maximise(groups: &[(&[u32], f64)], atoms: &[Vec<f64>], mut weights: Vec<f64>,
     let likelihood = likelihood(atoms);
     let groups: Vec<(f64, Vec<f64>)> =
         weight_of_counts.into_iter().map(|(counts, weight)| (weight / all, likelihood(counts))).collect();
-    let mut next = vec![0.0; atoms.len()];
+    let groups: Vec<(f64, &[f64])> = groups.iter().map(|(share, likelihood)| (*share, likelihood.as_slice())).collect();
+    climb(&groups, &mut weights, steps);
+    weights
+}
+
+/// So many steps of expectation maximisation towards the weights of atoms under which votes are likeliest. Of each distinct vote vector its
+/// share of all and its likelihood under each atom.
+pub(super) fn climb(groups: &[(f64, &[f64])], weights: &mut [f64], steps: usize) {
+    let mut next = vec![0.0; weights.len()];
     for _ in 0..steps {
         next.fill(0.0);
-        for (share, likelihood) in &groups {
-            let total: f64 = weights.iter().zip(likelihood).map(|(w, l)| w * l).sum();
+        for (share, likelihood) in groups {
+            let total: f64 = weights.iter().zip(*likelihood).map(|(w, l)| w * l).sum();
             if total > 0.0 {
                 let scale = share / total;
-                next.iter_mut().zip(likelihood).for_each(|(slot, l)| *slot += scale * l);
+                next.iter_mut().zip(*likelihood).for_each(|(slot, l)| *slot += scale * l);
             }
         }
         weights.iter_mut().zip(&next).for_each(|(w, factor)| *w *= factor);
     }
     let sum: f64 = weights.iter().sum();
     weights.iter_mut().for_each(|w| *w /= sum);
-    weights
 }
 
 /// How likely counts are under each atom, up to a factor: scaled so that the largest is one.
@@ -257,7 +269,7 @@ mod tests {
         let weighted = once.with_weights(rows.iter().map(|&i| f64::from(times(i))).collect()).unwrap();
         let [repeated, weighted] = [&repeated, &weighted].map(|table| {
             let mixture = Mixture::all_rows_of(table);
-            drawn(&distinct_votes(mixture), &mixture.centroid().unwrap()).0
+            drawn(&distinct_votes(mixture), &mixture.centroid().unwrap(), ATOMS).0
         });
         for (a, b) in repeated.iter().zip(&weighted) {
             assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6), "{a:?} {b:?}");

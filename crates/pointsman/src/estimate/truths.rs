@@ -4,8 +4,12 @@
 //! the items leave them open. Then each item has a p* drawn from its posterior under that law. The mean of such draws over the items varies as
 //! the mean of their p* does, given what is known.
 //!
-//! Two classes have the law of the estimator `npmle`, more have a Dirichlet law of the same mean and variance. What k labels cannot identify is left as the
-//! maximisation starts; so that this is not taken for knowledge, every draw stops after another number of steps.
+//! Two and three classes have the law of the estimator `npmle`, more have a Dirichlet law of the same mean and variance. What k labels cannot
+//! identify is left as the maximisation starts; so that this is not taken for knowledge, every draw stops after another number of steps.
+//!
+//! A Dirichlet law will not do for three classes: where some items are clear and others are not, it has too few of either, and forecasts of
+//! the cross-entropy that rested on it came true in .62 of the cells where .78 was stated. With the atoms it is .68 where .77 is stated. Two labels per
+//! item identify too little for either law.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +17,16 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
 use super::dirichlet::draw_into;
-use super::npmle::{Law, STEPS, likelihood};
-use crate::mix::{class_at, uniform};
+use super::npmle::{self, STEPS, climb, likelihood};
+use crate::mix::uniform;
 use crate::simplex::dot;
 use crate::votes::Votes;
 
 /// The fewest steps of a maximisation, as a power of two.
 const FEWEST_STEPS_LOG: f64 = 2.0;
+
+/// Atoms of three classes.
+const ATOMS: usize = 200;
 
 /// Concentrations of the Dirichlet law where items carry one label each, which says nothing about them.
 const CONCENTRATIONS_OF_SINGLE_LABELS: [f64; 2] = [0.25, 4.0];
@@ -37,6 +44,14 @@ pub(crate) struct PossibleTruths<'a> {
     weights: Option<&'a [f64]>,
     /// Whether half of the items or more carry two labels.
     identified: bool,
+    atoms: Option<Atoms>,
+}
+
+/// Points that p* may be, with the likelihood of each of the distinct votes under each of them.
+#[derive(Debug)]
+struct Atoms {
+    points: Vec<Vec<f64>>,
+    likelihoods: Vec<Vec<f64>>,
 }
 
 impl<'a> PossibleTruths<'a> {
@@ -46,32 +61,79 @@ impl<'a> PossibleTruths<'a> {
         let distinct: BTreeMap<&[u32], u32> = items.iter().map(|votes| (votes.counts(), 0)).collect();
         let distinct: Vec<&[u32]> = distinct.into_keys().collect();
         let place = |votes: &Votes<'a>| distinct.binary_search(&votes.counts()).unwrap_or(0) as u32;
-        let votes_of_item = items.iter().map(place).collect();
+        let votes_of_item: Vec<u32> = items.iter().map(place).collect();
         let paired = items.iter().filter(|votes| votes.k() > 1).count();
         let identified = 2 * paired >= items.len();
-        (!items.is_empty()).then_some(Self { distinct, votes_of_item, weights, identified })
+        let mut found = Self { distinct, votes_of_item, weights, identified, atoms: None };
+        let classes = found.distinct.first()?.len();
+        if identified && classes <= npmle::MAX_CLASSES {
+            let groups = found.groups(|weight| weight);
+            let mean = mean_of(&groups);
+            let (points, _) =
+                if classes == 2 { npmle::even_grid(&groups, &mean) } else { npmle::drawn(&groups, &mean, ATOMS) };
+            let likelihoods = {
+                let of_counts = likelihood(&points);
+                found.distinct.iter().map(|counts| of_counts(counts)).collect()
+            };
+            found.atoms = Some(Atoms { points, likelihoods });
+        }
+        Some(found)
     }
 
-    /// A law that may be behind the votes, as the posterior of each of the distinct votes.
-    pub(crate) fn draw_law(&self, random: &mut Pcg64) -> TruthLaw<'_> {
-        let mut groups: Vec<(&[u32], f64)> = self.distinct.iter().map(|counts| (*counts, 0.0)).collect();
+    /// The distinct votes with the weight of the items that have them, each item's passed through `reweight`.
+    fn groups(&self, mut reweight: impl FnMut(f64) -> f64) -> Vec<(&'a [u32], f64)> {
+        let mut groups: Vec<(&'a [u32], f64)> = self.distinct.iter().map(|counts| (*counts, 0.0)).collect();
         for (item, &votes) in self.votes_of_item.iter().enumerate() {
-            let weight = self.weights.map_or(1.0, |weights| weights[item]);
-            // Exponential weights make the Bayesian bootstrap.
-            groups[votes as usize].1 -= weight * (1.0 - uniform(random.next_u64())).ln();
+            groups[votes as usize].1 += reweight(self.weights.map_or(1.0, |weights| weights[item]));
         }
+        groups
+    }
+
+    /// A law that may be behind the votes.
+    pub(crate) fn draw_law(&self, random: &mut Pcg64) -> TruthLaw {
+        // Exponential weights make the Bayesian bootstrap.
+        let groups = self.groups(|weight| -weight * (1.0 - uniform(random.next_u64())).ln());
         let mean = mean_of(&groups);
         let place = uniform(random.next_u64());
-        let posteriors = if mean.len() == 2 && self.identified {
-            let most = (STEPS as f64).log2();
-            let steps = (FEWEST_STEPS_LOG + (most - FEWEST_STEPS_LOG) * place).exp2() as usize;
-            Posteriors::atoms(&Law::of_two_classes(&groups, &mean, steps), &self.distinct)
-        } else {
+        let Some(atoms) = &self.atoms else {
             let [low, high] = CONCENTRATIONS_OF_SINGLE_LABELS;
             let a = if self.identified { concentration(&groups, &mean) } else { low * (high / low).powf(place) };
-            Posteriors::dirichlet(a, &mean, &self.distinct)
+            return TruthLaw::Dirichlet(mean.into_iter().map(|share| a * share).collect());
         };
-        TruthLaw { votes_of_item: &self.votes_of_item, posteriors }
+        let most = (STEPS as f64).log2();
+        let steps = (FEWEST_STEPS_LOG + (most - FEWEST_STEPS_LOG) * place).exp2() as usize;
+        let mut weights = match mean.len() {
+            2 => npmle::even_grid(&groups, &mean).1,
+            _ => vec![1.0 / atoms.points.len() as f64; atoms.points.len()],
+        };
+        let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
+        let shares = groups.iter().map(|(_, weight)| weight / all);
+        let shares: Vec<(f64, &[f64])> = shares.zip(atoms.likelihoods.iter().map(Vec::as_slice)).collect();
+        climb(&shares, &mut weights, steps);
+        TruthLaw::Atoms(weights)
+    }
+
+    /// The posteriors of p* under a law, given each item's votes.
+    pub(crate) fn posteriors(&self, law: &TruthLaw) -> Posteriors<'_> {
+        let forms = match (law, &self.atoms) {
+            (TruthLaw::Atoms(weights), Some(atoms)) => {
+                let sums = |likelihood: &Vec<f64>| {
+                    let mut sum = 0.0;
+                    let add = |(w, l): (&f64, &f64)| {
+                        sum += w * l;
+                        sum
+                    };
+                    weights.iter().zip(likelihood).map(add).collect()
+                };
+                Forms::Atoms { points: &atoms.points, sums: atoms.likelihoods.iter().map(sums).collect() }
+            }
+            (TruthLaw::Atoms(parameters) | TruthLaw::Dirichlet(parameters), _) => {
+                let posterior =
+                    |counts: &&[u32]| counts.iter().zip(parameters).map(|(&n, a)| a + f64::from(n)).collect();
+                Forms::Dirichlet(self.distinct.iter().map(posterior).collect())
+            }
+        };
+        Posteriors { votes_of_item: &self.votes_of_item, forms }
     }
 }
 
@@ -95,48 +157,44 @@ fn mean_of(groups: &[(&[u32], f64)]) -> Vec<f64> {
     mean
 }
 
-/// A law of p*, given each item's votes.
+/// A law of p*.
 #[derive(Debug)]
-pub(crate) struct TruthLaw<'a> {
+pub(crate) enum TruthLaw {
+    /// The weights of atoms.
+    Atoms(Vec<f64>),
+    /// The parameters of a Dirichlet distribution.
+    Dirichlet(Vec<f64>),
+}
+
+/// What p* of each item may be.
+#[derive(Debug)]
+pub(crate) struct Posteriors<'a> {
     votes_of_item: &'a [u32],
-    posteriors: Posteriors,
+    forms: Forms<'a>,
 }
 
 /// The posterior of p* for each of the distinct votes.
 #[derive(Debug)]
-enum Posteriors {
-    Atoms { atoms: Vec<Vec<f64>>, weights: Vec<Vec<f64>> },
+enum Forms<'a> {
+    /// Points, and for each of the distinct votes the sums of their weights up to each one.
+    Atoms {
+        points: &'a [Vec<f64>],
+        sums: Vec<Vec<f64>>,
+    },
     Dirichlet(Vec<Vec<f64>>),
 }
 
-impl Posteriors {
-    fn atoms(law: &Law, distinct: &[&[u32]]) -> Self {
-        let likelihood = likelihood(&law.atoms);
-        let posterior = |counts: &&[u32]| {
-            let mut weights: Vec<f64> = law.weights.iter().zip(likelihood(counts)).map(|(w, l)| w * l).collect();
-            let sum: f64 = weights.iter().sum();
-            weights.iter_mut().for_each(|w| *w /= sum);
-            weights
-        };
-        Self::Atoms { weights: distinct.iter().map(posterior).collect(), atoms: law.atoms.clone() }
-    }
-
-    fn dirichlet(concentration: f64, mean: &[f64], distinct: &[&[u32]]) -> Self {
-        let posterior =
-            |counts: &&[u32]| counts.iter().zip(mean).map(|(&n, share)| concentration * share + f64::from(n)).collect();
-        Self::Dirichlet(distinct.iter().map(posterior).collect())
-    }
-}
-
-impl TruthLaw<'_> {
+impl Posteriors<'_> {
     /// Writes what p* of an item may be.
     pub(crate) fn draw_into(&self, item: usize, random: &mut Pcg64, out: &mut [f64]) {
         let votes = self.votes_of_item[item] as usize;
-        match &self.posteriors {
-            Posteriors::Atoms { atoms, weights } => {
-                out.copy_from_slice(&atoms[class_at(&weights[votes], uniform(random.next_u64()))]);
+        match &self.forms {
+            Forms::Atoms { points, sums } => {
+                let u = uniform(random.next_u64()) * sums[votes].last().copied().unwrap_or(0.0);
+                let place = sums[votes].partition_point(|sum| *sum <= u);
+                out.copy_from_slice(&points[place.min(points.len() - 1)]);
             }
-            Posteriors::Dirichlet(posteriors) => draw_into(&posteriors[votes], random, out),
+            Forms::Dirichlet(posteriors) => draw_into(&posteriors[votes], random, out),
         }
     }
 }

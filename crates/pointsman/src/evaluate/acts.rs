@@ -31,8 +31,12 @@ impl Replay {
 impl Acts<'_> {
     /// What is done with a row really costs.
     pub(super) fn cost(&self, row: usize, by: By) -> f64 {
-        let act = self.acts[if self.by_row { row } else { self.replay.places[row].group as usize }].1;
-        act.mean(|action| self.replay.cost(self.policy, row, action, by))
+        self.course(row).mean(|action| self.replay.cost(self.policy, row, action, by))
+    }
+
+    /// What is done with a row.
+    pub(super) fn course(&self, row: usize) -> Course {
+        self.acts[if self.by_row { row } else { self.replay.places[row].group as usize }].1
     }
 
     /// Mean cost per query.

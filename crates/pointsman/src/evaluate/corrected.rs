@@ -1,11 +1,20 @@
 //! What held-out rows lose, the bias of few labels taken out row by row.
 
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+
 use super::{Place, sum};
 use crate::error::Result;
-use crate::estimate::{RowEstimates, RowLosses};
+use crate::estimate::{RowEstimates, RowLaws, RowLosses, RowVotes};
 use crate::policy::Policy;
+use crate::router::label_free;
 use crate::simplex::dot;
 use crate::table::Table;
+
+/// Draws of each row's true distribution.
+const DRAWS: usize = 8;
+
+const SEED: u64 = 0xD4A3;
 
 /// Losses of each row whose means are right over any rows chosen without looking at their labels.
 #[derive(Debug, Clone)]
@@ -18,6 +27,11 @@ pub(super) struct Corrected {
     pub(super) oracles: Vec<Vec<f64>>,
     /// What rows lose under their shrunken snapshots.
     pub(super) smooth: Smooth,
+    /// What routing may save on each row, [`DRAWS`] times side by side: under draws of what its true distribution may be, from the law of rows
+    /// of which the router expects the same.
+    pub(super) drawn: Vec<f64>,
+    /// The rows' votes; none if two labels per item identify the loss.
+    pub(super) votes: Option<RowVotes>,
     /// Whether the labels tell noise from error at every confidence.
     pub(super) all_identified: bool,
 }
@@ -32,8 +46,15 @@ pub(super) struct Smooth {
 }
 
 impl Corrected {
-    /// `None` if the labels of most rows do not tell noise from error. `raw` are the oracles' losses by the labels as they are.
-    pub(super) fn of(policy: &Policy, table: &Table, places: &[Place], raw: &RowLosses) -> Result<Option<Self>> {
+    /// `None` if the labels of most rows do not tell noise from error. `raw` are the oracles' losses by the labels as they are, `scores` the
+    /// reducible loss that the router expects of each row.
+    pub(super) fn of(
+        policy: &Policy,
+        table: &Table,
+        places: &[Place],
+        raw: &RowLosses,
+        scores: &[f64],
+    ) -> Result<Option<Self>> {
         let loss = policy.task().loss();
         let Some(estimates) = RowEstimates::of(table, loss) else { return Ok(None) };
         let classes = table.classes().len();
@@ -41,6 +62,12 @@ impl Corrected {
         points.chunks_exact_mut(classes).enumerate().for_each(|(row, out)| estimates.point_into(table, row, out));
         let (mut served, mut losses) = (vec![0.0; classes], vec![0.0; classes]);
         let (mut total, mut irreducible) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
+        let mut order = label_free::order_of_table(table, SEED);
+        let mut numbers = vec![0; order.len()];
+        order.iter().zip(SEED..).for_each(|(&row, number)| numbers[row as usize] = number);
+        order.sort_by(|&a, &b| scores[a as usize].total_cmp(&scores[b as usize]));
+        let Some(laws) = RowLaws::of(table, &order) else { return Ok(None) };
+        let (mut draw, mut drawn) = (vec![0.0; classes], Vec::with_capacity(places.len() * DRAWS));
         for (row, (place, point)) in places.iter().zip(points.chunks_exact(classes)).enumerate() {
             match policy.served(place.source) {
                 Some(centroid) => served.copy_from_slice(centroid),
@@ -49,6 +76,11 @@ impl Corrected {
             loss.losses_into(&served, &mut losses);
             total.push(dot(point, &losses));
             irreducible.push(loss.entropy(point));
+            let mut random = Pcg64::seed_from_u64(numbers[row]);
+            for _ in 0..DRAWS {
+                laws.draw_into(table, row, &mut random, &mut draw);
+                drawn.push(dot(&draw, &losses) - loss.entropy(&draw));
+            }
         }
         let (oracles, smooth) = if policy.asked().is_empty() {
             (Vec::new(), RowLosses::default())
@@ -63,6 +95,8 @@ impl Corrected {
             alternative: estimates.alternative,
             oracles,
             smooth: Smooth { total, irreducible, oracles: smooth },
+            drawn,
+            votes: RowVotes::of(table, loss),
             all_identified: estimates.all_identified,
         }))
     }

@@ -1,6 +1,7 @@
 //! Costs of a policy and of simple rules, regrets and savings.
 
 use super::acts::Acts;
+use super::corrected::Corrected;
 use super::replay::{By, Group, Replay, best, minus, sum};
 use super::{Evaluation, Named, Saving};
 use crate::error::{Error, Result};
@@ -33,6 +34,7 @@ impl Replay {
             standard_error: Named::new(),
             corrected_cost: None,
             corrected_standard_error: None,
+            corrected_identified: Named::new(),
             savings: None,
             unidentified: self.unidentified(policy, &names),
             regret: Named::new(),
@@ -120,12 +122,25 @@ impl Replay {
             regret_errors.push(name, error);
         }
         let mut savings = Named::new();
-        for (name, rows) in &always {
-            savings.push(name, Saving::new(self, rows, &router, 0.0));
+        let asks = |action: usize| policy.asked_part(action);
+        let router_asks = |row: usize| acts.course(row).mean(asks);
+        for (action, (name, rows)) in always.iter().enumerate() {
+            savings.push(name, Saving::new(self, rows, &router, 0.0, &|row| asks(action) - router_asks(row)));
         }
         if let Some(threshold) = self.best_threshold(policy, acts) {
-            savings.push("best-threshold", Saving::new(self, &threshold.rows, &router, threshold.open));
+            let asked = |row: usize| threshold.asked[row] - router_asks(row);
+            savings.push("best-threshold", Saving::new(self, &threshold.rows, &router, threshold.open, &asked));
         }
+        let mut identified = Named::new();
+        let mut add = |name: &str, asked: &dyn Fn(usize) -> f64| {
+            if let (Some(open), Some(cost)) = (self.open(asked), costs.get(name)) {
+                identified.push(name, open.map(|end| cost + end));
+            }
+        };
+        add("router", &router_asks);
+        (0..names.len()).for_each(|action| add(&format!("always-{}", names[action]), &|_| asks(action)));
+        add("cell-optimal", &|row| asks(actions[self.places[row].group as usize]));
+        evaluation.corrected_identified = identified;
         evaluation.corrected_cost = Some(costs);
         evaluation.corrected_standard_error = Some(errors);
         evaluation.corrected_regret = Some(regret);
@@ -135,8 +150,17 @@ impl Replay {
         Ok(())
     }
 
+    /// How far below and above its corrected value a mean cost may lie because labels do not identify the irreducible loss: `asked` is which
+    /// part of each row is routed to who knows the truth.
+    pub(super) fn open(&self, asked: &dyn Fn(usize) -> f64) -> Option<[f64; 2]> {
+        let Corrected { votes, irreducible, .. } = self.corrected.as_ref()?;
+        let rows: Vec<(usize, f64, f64)> =
+            (0..self.places.len()).map(|row| (row, self.weights[row] * asked(row), irreducible[row])).collect();
+        votes.as_ref()?.open(&rows, sum(self.weights.iter().copied()), self.policy.task().loss())
+    }
+
     /// The mean costs that the labels do not tell.
-    fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
+    pub(super) fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
         if self.tells_noise() {
             return Vec::new();
         }

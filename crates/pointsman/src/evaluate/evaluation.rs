@@ -34,6 +34,10 @@ pub struct Evaluation {
     /// Standard errors of the corrected costs: of the rows and their labels and, where no unbiased estimate exists, of how far two
     /// corrections differ. One row has none.
     pub corrected_standard_error: Option<Named<Option<f64>>>,
+    /// Between what the corrected costs lie as far as the labels identify them, however many rows there are: k labels per item do not
+    /// tell what a Bayes-optimal oracle loses under any other loss than Brier. The corrected cost is within; standard errors come on
+    /// top. Only costs of which something is left open are named; not `pointwise-optimal`.
+    pub corrected_identified: Named<[f64; 2]>,
     /// What the router saves per query against each simple rule: `always-<action>`, and `best-threshold`, the best thresholds on the
     /// uncertainty of the prediction, halfway between those chosen on these rows and those chosen on others. From corrected costs; unknown
     /// where these are.
@@ -62,10 +66,11 @@ pub struct Evaluation {
     /// Normalised gain of each ranking: 0 random, 1 point-wise optimal; unknown if routing gains nothing, or if items carry one
     /// label each.
     pub gain: Named<Option<f64>>,
-    /// The gains with the bias of few labels taken out, which is what rankings are compared by; unknown where that cannot be. The best
-    /// possible order is that of the rows' shrunken snapshots, or the best of the rankings if that saves more.
+    /// The gains with the bias of few labels taken out, which is what rankings are compared by; unknown where that cannot be. What
+    /// the best possible order saves is the mean of two estimates, by shrunken snapshots and by draws of the rows' true distributions; the best
+    /// of the rankings counts if that saves more.
     pub corrected_gain: Option<Named<Option<f64>>>,
-    /// Standard errors of the corrected gains.
+    /// Standard errors of the corrected gains: of the rows, and half of the difference between those two estimates.
     pub corrected_gain_standard_error: Option<Named<Option<f64>>>,
     /// Mean loss when the first 0 %, 1 %, … 100 % of each ranking are routed, prices left out.
     pub curves: Named<Vec<f64>>,
@@ -79,7 +84,7 @@ pub struct Evaluation {
 }
 
 /// A task in words and numbers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskSummary {
     /// The loss.
     pub loss: String,
@@ -103,7 +108,7 @@ pub struct TaskSummary {
 }
 
 /// A route in words and numbers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RouteSummary {
     /// Its name.
     pub name: String,

@@ -36,6 +36,18 @@ impl Won {
         Self { area, influence }
     }
 
+    /// The same with as many influences as there are rows, each the mean of so many side by side.
+    pub(super) fn mean_of_draws(self, draws: usize) -> Self {
+        let mean = |own: &[f64]| own.iter().sum::<f64>() / draws as f64;
+        Self { area: self.area, influence: self.influence.chunks_exact(draws.max(1)).map(mean).collect() }
+    }
+
+    /// The mean of two estimates.
+    pub(super) fn midpoint(&self, other: &Self) -> Self {
+        let influence = self.influence.iter().zip(&other.influence).map(|(a, b)| a.midpoint(*b)).collect();
+        Self { area: self.area.midpoint(other.area), influence }
+    }
+
     /// This area as a part of another, and the standard error of the ratio.
     pub(super) fn part_of(&self, best: &Self, weights: &[f64]) -> (f64, f64) {
         let area = best.area;

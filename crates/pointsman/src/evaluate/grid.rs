@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{By, Group, Replay, sum};
+use super::{By, Replay, sum};
 use crate::error::{Error, Result};
 use crate::estimate::Column;
 use crate::loss::MAX_COST;
@@ -13,10 +13,11 @@ use crate::task::{Limit, Route, Task};
 
 /// Actions and held-out costs for a grid of route prices × abstention prices; `None` is "never".
 ///
-/// The grid is about the route of the task that costs the least on the held-out rows, loss and price together. The prices of all
-/// others change in proportion, so that at the task's own price the grid is the task. Lists over the grid run through the
-/// abstention prices first: entry `r · abstain_prices.len() + a`. A limit of the task is kept at all prices but "never": its surcharge
-/// is found anew at each, decides, and is not paid.
+/// The grid of [`Replay::price_grid`] is about the route of the task that costs the least on the held-out rows, loss and price together,
+/// and the prices of all others change in proportion; that of [`Replay::route_price_grid`] is about one route, and all others keep their
+/// prices. At the task's own price either is the task. Lists over the grid run through the abstention prices first: entry
+/// `r · abstain_prices.len() + a`. A limit of the task is kept wherever there is a route: its surcharge is found anew at each price,
+/// decides, and is not paid.
 #[derive(Debug, Clone, Serialize)]
 pub struct PriceGrid {
     /// The name of the route.
@@ -37,11 +38,14 @@ pub struct PriceGrid {
     /// What the task's limit adds to every route's price or, with a target loss, puts in its place; none without a limit, and where a
     /// target loss cannot be reached.
     pub surcharge: Vec<Option<f64>>,
-    /// What the route that the grid is about counts with in decisions: its price with the limit's surcharge.
+    /// What the route that the grid is about counts with in decisions: its price with the limit's surcharge. If all is `bayes`, that of
+    /// the route which is then the cheapest everywhere.
     pub decision_prices: Vec<Option<f64>>,
     /// One character per cell: `p`, `r` or, of several routes, the place of the route (`0` to `9`), `a`, `?` undetermined, `-` empty or
     /// out of reach.
     pub actions: Vec<String>,
+    /// The same, one character per row of [`Replay::sample_rows`]; empty unless every row has costs of its own.
+    pub row_actions: Vec<String>,
     /// Estimated cost of routing each cell to the oracle that is the cheapest there, for each route price; unknown where labels
     /// give only bounds.
     pub route_costs: Vec<Vec<Option<f64>>>,
@@ -50,7 +54,7 @@ pub struct PriceGrid {
     pub corners: Vec<Option<f64>>,
     /// Mean held-out cost of the router; none where the task's target loss cannot be reached.
     pub router: Vec<Option<f64>>,
-    /// Mean held-out cost of the best action a cell, known in hindsight.
+    /// Mean held-out cost of the best action per cell, known in hindsight.
     pub cell_optimal: Vec<f64>,
     /// Share of the held-out rows predicted; undetermined ones count as the cheapest action of known cost. None, as the other shares,
     /// where the task's target loss cannot be reached.
@@ -80,6 +84,18 @@ pub struct GridRoute {
     pub shares: Vec<Option<f64>>,
 }
 
+/// The most rows of a forest that a landscape shows.
+const SAMPLED_ROWS: usize = 400;
+
+/// Which prices change along the grid's first axis.
+#[derive(Debug, Clone, Copy)]
+enum Varied<'a> {
+    /// Those of all routes, in proportion to this one's. A task without routes may ask an oracle that knows the truth.
+    All(Option<&'a Route>),
+    /// That of one route.
+    One(&'a Route),
+}
+
 impl Replay {
     /// A grid of about `steps` × `steps` prices from nothing to where nobody would pay, the task's own and "never"
     /// included. `cells` are those whose actions are wanted.
@@ -88,42 +104,71 @@ impl Replay {
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn price_grid(&self, policy: &Policy, cells: &[CellId], steps: usize) -> Result<PriceGrid> {
         self.check(policy)?;
-        let (groups, by) = (&self.groups, self.best_basis());
-        let mean = |value: &dyn Fn(&Group) -> f64| sum(groups.iter().map(|group| group.share * value(group)));
-        let total = mean(&|group| group.total);
-
-        let task = policy.task();
-        let loss = |route: usize| mean(&|group| group.at(policy.column(route), by));
-        let costs = task.routes().iter().enumerate().map(|(place, route)| (place, loss(place) + route.price()));
-        let main = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
+        let (task, by) = (policy.task(), self.best_basis());
+        let cost = |place: usize| self.mean_loss(policy.column(place), by) + task.routes()[place].price();
+        let main = (0..task.routes().len()).min_by(|&a, &b| cost(a).total_cmp(&cost(b)));
         let column = main.map_or(Column::Irreducible, |place| policy.column(place));
-        let lost = mean(&|group| group.at(column, by));
-        let lost_by_route: Vec<f64> = (0..task.routes().len()).map(loss).collect();
-        let main = main.map(|place| &task.routes()[place]);
-        let own = (main.map(Route::price), task.abstain_price());
-        let estimates = || groups.iter().map(|group| policy.estimate(group.source));
+        self.grid_over(policy, cells, Varied::All(main.map(|place| &task.routes()[place])), column, [steps; 2])
+    }
+
+    /// The same for the price of one route, by its place in the task, in about `route_steps` prices; the other routes keep theirs.
+    ///
+    /// # Errors
+    /// If the policy is neither the one the rows were replayed with nor one repriced from it, or the task has no such route.
+    pub fn route_price_grid(
+        &self,
+        policy: &Policy,
+        cells: &[CellId],
+        place: usize,
+        [route_steps, abstain_steps]: [usize; 2],
+    ) -> Result<PriceGrid> {
+        self.check(policy)?;
+        let routes = policy.task().routes();
+        let Some(route) = routes.get(place) else {
+            return Err(Error::Task(format!("route {place}: the task has {}, counted from 0", routes.len())));
+        };
+        self.grid_over(policy, cells, Varied::One(route), policy.column(place), [route_steps, abstain_steps])
+    }
+
+    fn mean_loss(&self, column: Column, by: By) -> f64 {
+        sum(self.groups.iter().map(|group| group.share * group.at(column, by)))
+    }
+
+    fn grid_over(
+        &self,
+        policy: &Policy,
+        cells: &[CellId],
+        varied: Varied<'_>,
+        column: Column,
+        [route_steps, abstain_steps]: [usize; 2],
+    ) -> Result<PriceGrid> {
+        let (task, by) = (policy.task(), self.best_basis());
+        let (main, lost) = (varied.route(), self.mean_loss(column, by));
+        let estimates = || self.groups.iter().map(|group| policy.estimate(group.source));
         let most_saved = estimates().map(|e| e.total - e.at(column)[0]).fold(0.0, f64::max);
         let dearest = estimates().map(|e| e.total).fold(0.0, f64::max);
-        let (route_prices, own_route) = axis(most_saved, own.0, steps);
-        let (abstain_prices, own_abstain) = axis(dearest, own.1, steps);
+        let (route_prices, own_route) = axis(most_saved, main.map(Route::price), route_steps);
+        let (abstain_prices, own_abstain) = axis(dearest, task.abstain_price(), abstain_steps);
 
-        let mut grid = PriceGrid::new(task, main, route_prices, abstain_prices);
+        let mut grid = PriceGrid::new(task, varied, route_prices, abstain_prices);
         grid.always_route = grid.route_prices.iter().map(|price| price.map(|price| lost + price)).collect();
-        grid.always_predict = total;
+        grid.always_predict = sum(self.groups.iter().map(|group| group.share * group.total));
         grid.own = [own_route, own_abstain];
         grid.bayes = policy.asked().is_empty();
         grid.corrected = by == By::Corrected;
-        for (route, lost) in grid.routes.iter_mut().zip(lost_by_route) {
+        for (place, route) in grid.routes.iter_mut().enumerate() {
+            let lost = self.mean_loss(policy.column(place), by);
             route.always = route.prices.iter().map(|price| price.map(|price| lost + price)).collect();
         }
+        let rows = self.sample_rows();
         for route in grid.route_prices.clone() {
-            let priced = policy.reprice(&at_price(task, main, route)?)?;
+            let priced = policy.reprice(&varied.at(task, route)?)?;
             grid.route_costs.push(cells.iter().map(|&cell| least_route(&priced, cell)).collect());
             for abstain in grid.abstain_prices.clone() {
                 let task = priced.task().clone();
                 let task = abstain.map_or(Ok(task.clone()), |price| task.abstain(price))?;
                 let unlimited = priced.reprice(&task)?;
-                let limited = match policy.task().limit().filter(|_| route.is_some()) {
+                let limited = match policy.task().limit().filter(|_| !task.routes().is_empty()) {
                     None => Some(unlimited.clone()),
                     Some(limit) => match unlimited.reprice(&limited_by(task, limit)?) {
                         Err(Error::OutOfReach { .. }) => None,
@@ -131,13 +176,68 @@ impl Replay {
                     },
                 };
                 grid.cell_optimal.push(self.cell_optimal(&unlimited, by));
-                grid.add(self, limited.as_ref(), cells);
+                grid.add(self, limited.as_ref(), cells, &rows);
                 let counted = grid.decision_prices.last().copied().flatten();
                 let bend = counted.zip(abstain).filter(|_| grid.bayes);
                 grid.corners.push(bend.map(|(route, abstain)| (abstain - route).max(0.0)));
             }
         }
         Ok(grid)
+    }
+
+    /// Rows to show beside the cells of a router that gives every row costs of its own: evenly spaced in the order of their expected
+    /// losses, so that the shares of what is done with them are those of all rows. None for any other router.
+    #[must_use]
+    pub fn sample_rows(&self) -> Vec<usize> {
+        let expected = |row: usize| self.decisions.losses(row).map(|losses| (losses.total(), losses.irreducible()[0]));
+        let mut rows: Vec<(usize, (f64, f64))> =
+            (0..self.places.len()).filter_map(|row| Some((row, expected(row)?))).collect();
+        rows.sort_by(|(_, a), (_, b)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let taken = rows.len().min(SAMPLED_ROWS);
+        (0..taken).map(|i| rows[(2 * i + 1) * rows.len() / (2 * taken)].0).collect()
+    }
+
+    /// The irreducible and reducible loss expected of these rows; unknown where labels give only bounds, and where rows have no losses of
+    /// their own.
+    #[must_use]
+    pub fn expected_losses(&self, rows: &[usize]) -> Vec<Option<[f64; 2]>> {
+        let expected = |&row: &usize| {
+            let losses = self.decisions.losses(row)?;
+            let [low, high] = losses.irreducible();
+            (low == high).then(|| [low, (losses.total() - low).max(0.0)])
+        };
+        rows.iter().map(expected).collect()
+    }
+}
+
+impl<'a> Varied<'a> {
+    /// The route that the grid is about.
+    fn route(self) -> Option<&'a Route> {
+        match self {
+            Self::All(route) => route,
+            Self::One(route) => Some(route),
+        }
+    }
+
+    /// What a route costs at a price of the one that the grid is about; none if nobody may be asked.
+    fn price_of(self, route: &Route, price: Option<f64>) -> Option<f64> {
+        match self {
+            Self::All(main) => Some(price_beside(main?, price?, route)),
+            Self::One(main) if route.name() == main.name() => price,
+            Self::One(_) => Some(route.price()),
+        }
+    }
+
+    /// The task without abstention at a price of the route that the grid is about.
+    fn at(self, task: &Task, price: Option<f64>) -> Result<Task> {
+        let bare = task.clone().without_routes().without_abstaining();
+        match (self, price) {
+            (Self::All(None), Some(price)) => bare.route("oracle", Oracle::bayes(), price),
+            _ => task.routes().iter().try_fold(bare, |bare, route| match self.price_of(route, price) {
+                Some(price) => bare.route(route.name(), route.oracle().clone(), price),
+                None => Ok(bare),
+            }),
+        }
     }
 }
 
@@ -158,17 +258,6 @@ fn price_beside(main: &Route, price: f64, route: &Route) -> f64 {
     if main.price() > 0.0 { own * (price / main.price()) } else { own + price }.min(MAX_COST)
 }
 
-/// The task without abstention where its main route has this price and the others change in proportion. Without a price nobody
-/// is asked; a task without routes may ask an oracle that knows the truth.
-fn at_price(task: &Task, main: Option<&Route>, price: Option<f64>) -> Result<Task> {
-    let bare = task.clone().without_routes().without_abstaining();
-    let Some(price) = price else { return Ok(bare) };
-    let Some(main) = main else { return bare.route("oracle", Oracle::bayes(), price) };
-    task.routes().iter().try_fold(bare, |bare, route| {
-        bare.route(route.name(), route.oracle().clone(), price_beside(main, price, route))
-    })
-}
-
 /// What routing a cell costs at the least, if that is known.
 fn least_route(policy: &Policy, cell: CellId) -> Option<f64> {
     let decision = policy.cell(cell)?;
@@ -180,20 +269,15 @@ fn least_route(policy: &Policy, cell: CellId) -> Option<f64> {
 
 impl PriceGrid {
     /// A grid over prices, nothing worked out yet.
-    fn new(
-        task: &Task,
-        main: Option<&Route>,
-        route_prices: Vec<Option<f64>>,
-        abstain_prices: Vec<Option<f64>>,
-    ) -> Self {
+    fn new(task: &Task, varied: Varied<'_>, route_prices: Vec<Option<f64>>, abstain_prices: Vec<Option<f64>>) -> Self {
         let of = |route: &Route| GridRoute {
             name: route.name().to_owned(),
-            prices: route_prices.iter().map(|price| Some(price_beside(main?, (*price)?, route))).collect(),
+            prices: route_prices.iter().map(|&price| varied.price_of(route, price)).collect(),
             always: Vec::new(),
             shares: Vec::new(),
         };
         Self {
-            route: main.map_or("oracle", Route::name).to_owned(),
+            route: varied.route().map_or("oracle", Route::name).to_owned(),
             bayes: false,
             corrected: false,
             routes: task.routes().iter().map(of).collect(),
@@ -204,6 +288,7 @@ impl PriceGrid {
             surcharge: Vec::new(),
             decision_prices: Vec::new(),
             actions: Vec::new(),
+            row_actions: Vec::new(),
             route_costs: Vec::new(),
             corners: Vec::new(),
             router: Vec::new(),
@@ -217,33 +302,50 @@ impl PriceGrid {
     }
 
     /// Adds what a policy does and costs; none if the task's target loss is out of reach.
-    fn add(&mut self, replay: &Replay, policy: Option<&Policy>, cells: &[CellId]) {
-        let routes = policy.map_or(0, |policy| policy.task().routes().len());
-        let letter = |cell: &CellId| match policy.filter(|policy| policy.cell(*cell).is_some()) {
+    fn add(&mut self, replay: &Replay, policy: Option<&Policy>, cells: &[CellId], rows: &[usize]) {
+        let asked: &[Route] = policy.map_or(&[], |policy| policy.task().routes());
+        // Of which route of the whole task an action is.
+        let place = |action: usize| {
+            let name = asked.get(action.wrapping_sub(1))?.name();
+            Some(self.routes.iter().position(|route| route.name == name).unwrap_or(0))
+        };
+        let letter = |action: usize| match (action, place(action)) {
+            (0, _) => 'p',
+            (_, Some(place)) => route_letter(place, self.routes.len()),
+            (_, None) => 'a',
+        };
+        let of_cell = |cell: &CellId| match policy.filter(|policy| policy.cell(*cell).is_some()) {
             None => '-',
-            Some(policy) => match policy.code(cell.0) {
-                None => '?',
-                Some(0) => 'p',
-                Some(action) if action <= routes => route_letter(action - 1, routes),
-                Some(_) => 'a',
+            Some(policy) => policy.code(cell.0).map_or('?', letter),
+        };
+        let of_row = |&row: &usize| match policy.zip(replay.decisions.losses(row)) {
+            None => '-',
+            Some((policy, losses)) => match policy.act_on(losses) {
+                (true, course) => letter(course.actions()[0]),
+                (false, _) => '?',
             },
         };
-        self.actions.push(cells.iter().map(letter).collect());
+        let (of_cells, of_rows) = (cells.iter().map(of_cell).collect(), rows.iter().map(of_row).collect());
         let acts = policy.map(|policy| replay.acts(policy));
         let share = |wanted: &dyn Fn(usize) -> bool| acts.as_ref().map(|acts| acts.share_of(wanted));
+        let shares: Vec<Option<f64>> =
+            (0..self.routes.len()).map(|route| share(&|action| place(action) == Some(route))).collect();
+        let routes = asked.len();
         self.router.push(acts.as_ref().map(|acts| acts.mean_cost(replay.best_basis())));
         self.predicted.push(share(&|action| action == 0));
         self.routed.push(share(&|action| (1..=routes).contains(&action)));
         self.abstained.push(share(&|action| action > routes));
         self.surcharge.push(policy.and_then(Policy::surcharge).map(|surcharge| surcharge.price));
         let counted = policy.and_then(|policy| {
-            let task = policy.priced_task();
-            task.routes().iter().find(|route| route.name() == self.route).map(Route::price)
+            let is_meant = |route: &&Route| self.bayes || route.name() == self.route;
+            policy.priced_task().routes().iter().filter(is_meant).map(Route::price).reduce(f64::min)
         });
         self.decision_prices.push(counted);
-        for (place, route) in self.routes.iter_mut().enumerate() {
-            route.shares.push(share(&|action| action == place + 1 && action <= routes));
+        self.actions.push(of_cells);
+        if !rows.is_empty() {
+            self.row_actions.push(of_rows);
         }
+        self.routes.iter_mut().zip(shares).for_each(|(route, share)| route.shares.push(share));
     }
 }
 

@@ -67,7 +67,7 @@ impl Replay {
     pub fn routing_curve(&self, scores: &[f64]) -> Result<RoutingCurve> {
         if scores.len() != self.places.len() {
             let (scores, rows) = (scores.len(), self.places.len());
-            return Err(Error::Table(format!("{scores} scores for {rows} rows: give one a row")));
+            return Err(Error::Table(format!("{scores} scores for {rows} rows: give one per row")));
         }
         if let Some(row) = scores.iter().position(|score| score.is_nan()) {
             return Err(Error::value(row, "score", "NaN is not a score"));

@@ -117,7 +117,8 @@ impl Policy {
     pub fn replay(&self, table: &Table) -> Result<Replay> {
         let mut replay = self.replay_as_given(table)?;
         if !replay.truth_known {
-            replay.corrected = Corrected::of(self, table, &replay.places, &replay.oracles)?;
+            replay.corrected =
+                Corrected::of(self, table, &replay.places, &replay.oracles, &replay.estimated_reducible())?;
         }
         replay.folds = label_free::folds(table, FOLDS, FOLD_SEED);
         replay.form_groups();

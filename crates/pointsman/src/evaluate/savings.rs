@@ -17,12 +17,23 @@ pub struct Saving {
     pub share: Option<f64>,
     /// The standard error of that part.
     pub share_standard_error: Option<f64>,
+    /// Between what the estimate lies as far as the labels identify it, however many rows there are; standard errors come on top. `None`
+    /// where nothing is left open.
+    pub identified: Option<[f64; 2]>,
+    /// The same as a part of the other rule's cost.
+    pub share_identified: Option<[f64; 2]>,
 }
 
 impl Saving {
     /// From the costs of each row, corrected and by the other correction. `open` is how far the other rule's mean cost may be off beyond
-    /// what the rows explain.
-    pub(super) fn new(replay: &Replay, other: &[Vec<f64>; 2], router: &[Vec<f64>; 2], open: f64) -> Self {
+    /// what the rows explain; `asked` how much more of each row the other rule routes to who knows the truth.
+    pub(super) fn new(
+        replay: &Replay,
+        other: &[Vec<f64>; 2],
+        router: &[Vec<f64>; 2],
+        open: f64,
+        asked: &dyn Fn(usize) -> f64,
+    ) -> Self {
         let saved = minus(other, router);
         let (estimate, of_rows) = replay.mean_and_error(&saved);
         let standard_error = of_rows.map(|error| error.hypot(open));
@@ -34,7 +45,12 @@ impl Saving {
                 |by: usize| saved[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
             replay.mean_and_error(&[beyond(0), beyond(1)]).1.map(|error| error.hypot((1.0 - share) * open) / cost)
         });
-        Self { estimate, standard_error, share, share_standard_error }
+        // What rows lose that only one of the two routes is open on its own.
+        let [more, less] = [1.0, -1.0].map(|sign| replay.open(&|row| (sign * asked(row)).max(0.0)).unwrap_or([0.0; 2]));
+        let identified = [estimate + more[0] - less[1], estimate + more[1] - less[0]];
+        let identified = Some(identified).filter(|[low, high]| low < high);
+        let share_identified = identified.filter(|_| share.is_some()).map(|ends| ends.map(|end| end / cost));
+        Self { estimate, standard_error, share, share_standard_error, identified, share_identified }
     }
 }
 
@@ -42,6 +58,8 @@ impl Saving {
 pub(super) struct BestThreshold {
     /// On each row, corrected and by the other correction.
     pub(super) rows: [Vec<f64>; 2],
+    /// Which part of each row is routed to who knows the truth.
+    pub(super) asked: Vec<f64>,
     /// How far the mean may be off because the best thresholds are not known: half the difference between those chosen on the rows they
     /// are judged on and those chosen on others.
     pub(super) open: f64,
@@ -56,8 +74,9 @@ impl Replay {
             return None;
         }
         if task.limit().is_some() {
-            let rows = self.least_certain_routed(policy, acts.share_of(|action| self.is_route(policy, action)));
-            return Some(BestThreshold { rows, open: 0.0 });
+            let (rows, asked) =
+                self.least_certain_routed(policy, acts.share_of(|action| self.is_route(policy, action)));
+            return Some(BestThreshold { rows, asked, open: 0.0 });
         }
         let costs: Vec<Vec<f64>> = (0..self.places.len())
             .map(|row| (0..task.actions()).map(|action| self.cost(policy, row, action, By::Corrected)).collect())
@@ -77,15 +96,18 @@ impl Replay {
         let elsewhere = |row: usize, by| of(&others[self.folds[row] as usize], row, by);
         let rows = self.each_row(&|row, by| f64::midpoint(of(&own, row, by), elsewhere(row, by)));
         let open = self.mean(&|row| elsewhere(row, By::Corrected) - of(&own, row, By::Corrected)).0.abs() / 2.0;
-        Some(BestThreshold { rows, open })
+        let asks = |rule: &Thresholds, row: usize| policy.asked_part(rule.action(self.uncertainty[row]));
+        let asked = (0..costs.len()).map(|row| asks(&own, row).midpoint(asks(&others[self.folds[row] as usize], row)));
+        Some(BestThreshold { rows, asked: asked.collect(), open })
     }
 
     fn is_route(&self, policy: &Policy, action: usize) -> bool {
         (1..=policy.task().routes().len()).contains(&action)
     }
 
-    /// What routing this share of the rows costs, the least certain first, to the route that costs the least on average.
-    fn least_certain_routed(&self, policy: &Policy, share: f64) -> [Vec<f64>; 2] {
+    /// What routing this share of the rows costs, the least certain first, to the route that costs the least on average; and which part of each is
+    /// routed to who knows the truth.
+    fn least_certain_routed(&self, policy: &Policy, share: f64) -> ([Vec<f64>; 2], Vec<f64>) {
         let mean = |action: usize| self.always(policy, action, By::Corrected);
         let routes = 1..=policy.task().routes().len();
         let route = routes.min_by(|&a, &b| mean(a).total_cmp(&mean(b))).unwrap_or(0);
@@ -99,9 +121,10 @@ impl Replay {
             tied.iter().for_each(|&row| parts[row] = part);
             left -= part * weight;
         }
-        self.each_row(&|row, by| {
+        let rows = self.each_row(&|row, by| {
             let cost = |action: usize| self.cost(policy, row, action, by);
             parts[row] * cost(route) + (1.0 - parts[row]) * cost(0)
-        })
+        });
+        (rows, parts.iter().map(|part| part * policy.asked_part(route)).collect())
     }
 }

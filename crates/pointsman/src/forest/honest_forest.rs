@@ -123,14 +123,6 @@ impl HonestForest {
         &self.cells
     }
 
-    /// What a score is called.
-    pub(crate) fn name(&self, score: usize, classes: &[String]) -> String {
-        match score.checked_sub(HonestForest::LOSSES) {
-            None => ["brier reducible", "brier irreducible"][score].to_owned(),
-            Some(share) => format!("share of {}", classes[self.shares[share] as usize]),
-        }
-    }
-
     /// The cell of a query; nothing is allocated.
     #[inline]
     pub(crate) fn cell<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> usize {

@@ -20,6 +20,9 @@ const PILOT: usize = 20;
 /// Trees that decide between the size found and its neighbours: errors of 20 trees differ by chance as much as sizes do.
 const SURE: usize = 100;
 
+/// The size found and its neighbours.
+const SIZES_COMPARED: usize = 3;
+
 /// The error of trees that explain nothing: the variance of both standardised targets.
 const NOTHING: f64 = 2.0;
 
@@ -105,7 +108,7 @@ fn too_few(table: &Table, paired: usize, dividing: usize) -> Error {
         )
     } else {
         format!(
-            "{paired} of {rows} rows carry two labels or more, and a partition that learns needs {needed}: one label an item does \
+            "{paired} of {rows} rows carry two labels or more, and a partition that learns needs {needed}: one label per item does \
              not tell noise from error; use top-class:10, or collect second labels"
         )
     })
@@ -143,7 +146,7 @@ pub(super) fn join(width: usize, grown: &[Grown]) -> Result<Trees> {
     Trees::new(width, roots, &nodes)
 }
 
-/// Grows a forest on a table's rows, taken in label-free order. `step` is called as trees are done.
+/// Grows a forest on a table's rows, taken in label-free order. `step` is called [`steps`] times, as trees are done or need not be.
 pub(crate) fn forest(
     table: &Table,
     order: &[u32],
@@ -165,6 +168,7 @@ pub(crate) fn forest(
             })
             .collect()
     };
+    let skip = |trees: usize| (0..trees).for_each(|_| step());
     let error_of = |grown: &[Grown]| -> Result<f64> { Ok(sample.mean(&out_of_bag(&sample, grown, seed)?)) };
     // From large to small, until two in a row are worse. Where rows are few, the largest are all alike: no tree divides.
     let (mut tried, mut best) = (Vec::<Size>::new(), 0);
@@ -178,12 +182,14 @@ pub(crate) fn forest(
             break;
         }
     }
+    skip((LEAVES.len() - tried.len()) * PILOT);
     tried.truncate(best + 2);
     tried.drain(..best.saturating_sub(1));
     for size in tried.iter_mut().filter(|_| count > PILOT) {
         size.grown.extend(plant(PILOT..SURE.min(count), size.leaf));
         size.error = error_of(&size.grown)?;
     }
+    skip((SIZES_COMPARED - tried.len()) * (SURE.min(count) - PILOT.min(count)));
     let least = tried.iter().map(|size| size.error).fold(f64::INFINITY, f64::min);
     let is_enough = |size: &Size| NOTHING - size.error >= ENOUGH * (NOTHING - least) || size.error <= least;
     let chosen = tried.iter().position(is_enough).unwrap_or(0);
@@ -229,8 +235,8 @@ fn out_of_bag(sample: &Sample, grown: &[Grown], seed: u64) -> Result<Vec<f64>> {
     Ok((0..sample.len()).into_par_iter().with_min_len(256).map(error).collect())
 }
 
-/// How often `step` is called at most when so many trees are grown.
+/// How often `step` is called when so many trees are grown.
 pub(crate) fn steps(trees: usize) -> u64 {
-    let surer = 2 * (SURE.min(trees) - PILOT.min(trees));
-    (LEAVES.len() * PILOT + surer + trees.saturating_sub(PILOT)) as u64
+    let compared = SIZES_COMPARED * (SURE.min(trees) - PILOT.min(trees));
+    (LEAVES.len() * PILOT + compared + trees.saturating_sub(SURE)) as u64
 }

@@ -31,7 +31,7 @@ impl Scorer {
         if !(1..=MAX_SCORES).contains(&width) || scores.len() != trees.leaves().saturating_mul(width) {
             let (scores, leaves) = (scores.len(), trees.leaves());
             return Err(Error::Router(format!(
-                "the partition's trees have {leaves} leaves and {scores} scores, {width} a leaf: at most {MAX_SCORES} are possible"
+                "the partition's trees have {leaves} leaves and {scores} scores, {width} per leaf: at most {MAX_SCORES} are possible"
             )));
         }
         // Not a number is in no range.

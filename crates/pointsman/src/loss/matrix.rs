@@ -37,11 +37,11 @@ impl Matrix {
     pub(super) fn new(acts: Vec<String>, cost: Vec<Vec<f64>>) -> Result<Self> {
         let refuse = |reason: String| Err(Error::Task(format!("cost matrix: {reason}")));
         if acts.is_empty() || acts.len() != cost.len() {
-            return refuse(format!("{} acts but {} rows of costs: give one row an act", acts.len(), cost.len()));
+            return refuse(format!("{} acts but {} rows of costs: give one row per act", acts.len(), cost.len()));
         }
         let classes = cost[0].len();
         if classes < 2 {
-            return refuse(format!("{classes} columns: give one column a class, two or more"));
+            return refuse(format!("{classes} columns: give one column per class, two or more"));
         }
         for (i, (act, row)) in acts.iter().zip(&cost).enumerate() {
             if act.is_empty() || acts[..i].contains(act) {

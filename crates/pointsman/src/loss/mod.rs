@@ -6,6 +6,7 @@
 
 mod log;
 mod matrix;
+mod never_chosen;
 mod parse;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::simplex::{self, Real, dot};
 use crate::votes::Votes;
 pub use matrix::CostMatrix;
 use matrix::Matrix;
+pub use never_chosen::NeverChosen;
 
 /// The smallest probability the cross-entropy lets a prediction give to a class.
 pub const LOG_FLOOR: f64 = 1e-6;
@@ -331,6 +333,43 @@ impl Loss {
             Kind::Asymmetric(penalty) => penalty.max(1.0),
             Kind::Matrix(matrix, _) => matrix.bound(),
         }
+    }
+
+    /// A bound on the entropy over so many classes: no other p* has more. The least possible bound, but for matrices of three classes and more.
+    ///
+    /// Whoever acts at random, with any probabilities, loses at least the entropy in expectation; the largest such loss over classes
+    /// is therefore above it.
+    pub(crate) fn largest_entropy(&self, classes: usize) -> f64 {
+        let uniform = || self.entropy(&vec![1.0 / classes as f64; classes]);
+        let (rows, own): (Vec<Vec<f64>>, _) = match &self.0 {
+            Kind::Asymmetric(penalty) => {
+                let cost = |act: usize, class: usize| match (act == class, act) {
+                    (true, _) => 0.0,
+                    (false, 0) => *penalty,
+                    (false, _) => 1.0,
+                };
+                ((0..classes).map(|act| (0..classes).map(|class| cost(act, class)).collect()).collect(), self.bound())
+            }
+            Kind::Matrix(matrix, _) => {
+                ((0..matrix.acts().len()).map(|act| matrix.row(act).to_vec()).collect(), matrix.bound())
+            }
+            // Concave, and the same for all orders of the classes.
+            _ => return uniform(),
+        };
+        let largest = |losses: &mut dyn Iterator<Item = f64>| losses.fold(0.0, f64::max);
+        let single = rows.iter().map(|row| largest(&mut row.iter().copied())).fold(own, f64::min);
+        let mean = |class: usize| rows.iter().map(|row| row[class]).sum::<f64>() / rows.len() as f64;
+        let mixed = largest(&mut (0..classes).map(mean));
+        // Of two classes the largest entropy is at a vertex or where two lines cross.
+        let crossing = |one: &Vec<f64>, two: &Vec<f64>| (two[0] - one[0]) / ((one[1] - one[0]) - (two[1] - two[0]));
+        if classes == 2 {
+            let pairs =
+                rows.iter().enumerate().flat_map(|(i, one)| rows[..i].iter().map(move |two| crossing(one, two)));
+            let inside = pairs.filter(|share| *share > 0.0 && *share < 1.0);
+            let entropies = inside.chain([0.0, 1.0]).map(|share| self.entropy(&[1.0 - share, share]));
+            return largest(&mut { entropies });
+        }
+        single.min(mixed)
     }
 
     /// The size of the numbers that are subtracted from each other when this loss is computed: its values are rounded on this

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::edges::{Edges, double, single};
 use super::grid::Grid;
-use super::path::Paths;
+use super::names::Rules;
 use super::{Factor, MAX_CELLS, Partition};
 use crate::error::{Error, Result};
 use crate::forest::{Forest, HonestForest, Trees, inputs};
@@ -113,8 +113,8 @@ pub struct Cells {
     count: usize,
     features: Vec<String>,
     grid: Option<Grid>,
-    /// The ways to the leaves, if cells are leaves.
-    paths: Paths,
+    /// The rules of the cells, if they are leaves.
+    rules: Rules,
 }
 
 impl Cells {
@@ -190,12 +190,12 @@ impl Cells {
             strides[i - 1] = strides[i] * axes[i].bins();
         }
         let grid = Grid::of(&axes, classes);
-        let paths = match axes.as_slice() {
-            [Axis::Tree { trees }] => Paths::of(trees),
-            [Axis::HonestForest { forest }] => Paths::of(forest.cells()),
-            _ => Paths::default(),
+        let rules = match axes.as_slice() {
+            [Axis::Tree { trees }] => Rules::new(trees),
+            [Axis::HonestForest { forest }] => Rules::new(forest.cells()),
+            _ => Rules::default(),
         };
-        Ok(Self { classes, axes, strides, count, features, grid, paths })
+        Ok(Self { classes, axes, strides, count, features, grid, rules })
     }
 
     /// How many cells there are.
@@ -214,6 +214,16 @@ impl Cells {
     #[must_use]
     pub fn axes(&self) -> &[Axis] {
         &self.axes
+    }
+
+    /// By how much a bin of each axis moves the cell's number.
+    pub(super) fn strides(&self) -> &[usize] {
+        &self.strides
+    }
+
+    /// The rules of the cells, if they are leaves.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// The names of the features the cells need, in the order a decision takes them.
@@ -310,13 +320,6 @@ impl Cells {
             .zip(&self.strides)
             .map(bounds)
             .fold([0.0, 1.0], |[low, high], [from, to]| [low.max(from.unwrap_or(low)), high.min(to.unwrap_or(high))])
-    }
-
-    /// What lies in a cell, in words.
-    #[must_use]
-    pub fn name(&self, cell: CellId, classes: &[String]) -> String {
-        let part = |(axis, stride): (&Axis, &usize)| axis.name(cell.index() / stride % axis.bins(), classes, self);
-        self.axes.iter().zip(&self.strides).map(part).collect::<Vec<_>>().join(" × ")
     }
 }
 
@@ -455,45 +458,6 @@ impl Axis {
                 [top.map(f64::from); 2]
             }
             Self::Feature { .. } | Self::Tree { .. } | Self::Forest { .. } | Self::HonestForest { .. } => [None; 2],
-        }
-    }
-
-    fn name(&self, bin: usize, classes: &[String], cells: &Cells) -> String {
-        let range = |what: &str, edges: &Edges, bin: usize| {
-            let range = edges.name(bin);
-            if range.is_empty() { what.to_owned() } else { format!("{what} {range}") }
-        };
-        match self {
-            Self::TopClass { edges, first } => {
-                let class = first.partition_point(|&f| f as usize <= bin).saturating_sub(1);
-                range(&classes[class], &edges[class], bin - first[class] as usize)
-            }
-            Self::Confidence { edges } => range("confidence", edges, bin),
-            Self::Pooled { groups, edges, first } => {
-                let group = first.partition_point(|&f| f as usize <= bin).saturating_sub(1);
-                let mut own = groups.iter().zip(classes).filter(|(other, _)| **other as usize == group);
-                let what = match (own.next(), own.next()) {
-                    (Some((_, class)), None) => class.as_str(),
-                    _ if edges.len() == 1 => "confidence",
-                    _ => "other classes",
-                };
-                range(what, &edges[group], bin - first[group] as usize)
-            }
-            Self::Feature { name, edges, .. } => range(&format!("x_{name}"), edges, bin),
-            Self::LevelSets { levels, classes: width } => match levels.chunks_exact(*width).nth(bin) {
-                Some(level) => {
-                    let shown: Vec<String> = level.iter().take(6).map(f32::to_string).collect();
-                    format!("({}{})", shown.join(", "), if *width > 6 { ", …" } else { "" })
-                }
-                None => "predictions never seen".into(),
-            },
-            Self::Tree { trees } => cells.paths.name(trees, bin, |input| match input.checked_sub(classes.len()) {
-                None => format!("prob_{}", classes[input]),
-                Some(0) => "confidence".into(),
-                Some(feature) => format!("x_{}", cells.features[feature - 1]),
-            }),
-            Self::HonestForest { forest } => cells.paths.name(forest.cells(), bin, |score| forest.name(score, classes)),
-            Self::Forest { edges, .. } => range("brier reducible", edges, bin),
         }
     }
 }

@@ -93,23 +93,6 @@ impl Edges {
     pub(crate) fn contains(&self, key: f64) -> bool {
         self.keys.binary_search_by(|edge| edge.total_cmp(&key)).is_ok()
     }
-
-    /// The bin's range in words: `<0.61`, `0.61–0.8`, `≥0.8`, or nothing if there is only one.
-    pub(crate) fn name(&self, bin: usize) -> String {
-        match (bin.checked_sub(1).and_then(|i| self.values.get(i)), self.values.get(bin)) {
-            (None, None) => String::new(),
-            (None, Some(&high)) => format!("<{}", short(high)),
-            (Some(&low), None) => format!("≥{}", short(low)),
-            (Some(&low), Some(&high)) => format!("{}–{}", short(low), short(high)),
-        }
-    }
-}
-
-/// A number with five digits that matter.
-pub(super) fn short(v: f64) -> String {
-    let digits = if v != 0.0 && v.abs() < 1e6 { (4 - v.abs().log10().floor() as i32).clamp(0, 9) } else { 0 };
-    let text = format!("{v:.*}", digits as usize);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// The values of the given ascending ranks, were all sorted; they lie between the two given.
@@ -196,7 +179,7 @@ mod tests {
     #[test]
     fn constant_values_make_one_bin() {
         let edges = Edges::quantiles([0.5; 4].into_iter(), 10, single);
-        assert_eq!((edges.bins(), edges.name(0).as_str()), (1, ""));
+        assert_eq!(edges.bins(), 1);
         assert_eq!(Edges::quantiles(std::iter::empty(), 10, single).bins(), 1);
     }
 
@@ -204,6 +187,5 @@ mod tests {
     fn values_outside_the_range_fall_into_the_outer_bins() {
         let edges = Edges::quantiles([4.0, 2.0, 3.0, 1.0].into_iter(), 2, double);
         assert_eq!((edges.bin(-1e300), edges.bin(2.9), edges.bin(3.0), edges.bin(1e300)), (0, 0, 1, 1));
-        assert_eq!((edges.name(0), edges.name(1)), ("<3".into(), "≥3".into()));
     }
 }

@@ -7,7 +7,7 @@
 mod cells;
 mod edges;
 mod grid;
-mod path;
+mod names;
 
 use std::fmt;
 use std::str::FromStr;

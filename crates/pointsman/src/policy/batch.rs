@@ -90,7 +90,7 @@ impl Policy {
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         if predictions.len() != out.len() * c || features.len() != out.len() * d {
             return Err(Error::Table(format!(
-                "{} probabilities and {} feature values for {} rows; this router needs {c} and {d} a row",
+                "{} probabilities and {} feature values for {} rows; this router needs {c} and {d} per row",
                 predictions.len(),
                 features.len(),
                 out.len()

@@ -27,13 +27,7 @@ impl Decision<'_> {
     /// The next best action and by how much it is dearer; `None` if there is none, or nothing was decided.
     #[must_use]
     pub fn runner_up(&self) -> Option<(String, f64)> {
-        let taken = self.code()?;
-        // A limit is a price, too.
-        let prices = self.policy.task.routes().iter().zip(self.policy.priced().routes());
-        let extra: Vec<f64> = prices.map(|(own, priced)| priced.price() - own.price()).collect();
-        let cost = |action: usize| self.costs()[action] + extra.get(action.wrapping_sub(1)).unwrap_or(&0.0);
-        let others = (0..self.costs().len()).filter(|&action| action != taken);
-        let next = others.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
+        let next = self.next_best_code()?;
         Some((self.policy.task.action_names()[next].clone(), self.margin()))
     }
 

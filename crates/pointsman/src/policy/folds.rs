@@ -19,6 +19,9 @@ const SEED: u64 = 0xF01D;
 /// that adds 0.002 to the promised cost. Smaller folds add less and vary more, since a single row then tips many decisions.
 const FOLDS: usize = 5;
 
+/// The fold of rows that are left out altogether.
+const NO_FOLD: u32 = u32::MAX;
+
 /// How often the rows are put into folds anew: averaging makes the promise steadier, and with many rows it is steady already.
 fn round_count(rows: usize) -> usize {
     match rows {
@@ -48,26 +51,25 @@ fn folds_within_cells(router: &Router, round: u64) -> Vec<u32> {
 }
 
 impl HeldOut {
-    /// The rows of a router with cells. `fall_backs` says whether queries may fall back, so that this is judged as well.
-    pub(super) fn in_folds(valuation: Valuation<'_>, fall_backs: bool) -> Self {
+    /// The rows of a router with cells, but for those left out. `fall_backs` says whether queries may fall back, so that this is judged as
+    /// well; `losses` are those of all rows.
+    pub(super) fn in_folds(valuation: Valuation<'_>, fall_backs: bool, losses: &LabelLosses, left_out: &[u32]) -> Self {
         let router = valuation.router;
         let rounds = round_count(router.rows().rows());
         let by_confidence = router.rows_by_confidence();
-        let split = |round: usize| Split {
-            valuation,
-            fold_of_row: folds_within_cells(router, round as u64),
-            by_confidence: &by_confidence,
-            fall_backs,
+        let split = |round: usize| {
+            let mut fold_of_row = folds_within_cells(router, round as u64);
+            left_out.iter().for_each(|&row| fold_of_row[row as usize] = NO_FOLD);
+            Split { valuation, fold_of_row, by_confidence: &by_confidence, fall_backs }
         };
         let splits: Vec<Split<'_>> = (0..rounds).map(split).collect();
-        let losses = LabelLosses::of(router.rows(), valuation.loss, valuation.oracles);
         let parts: Vec<Vec<Part>> = (0..rounds * FOLDS)
             .into_par_iter()
             .map(|place| splits[place / FOLDS].parts((place % FOLDS) as u32))
             .collect();
         let mut held_out = Self::new(router.cells().count(), losses.oracles.len());
         for part in parts.iter().flatten() {
-            held_out.add(part, valuation, &losses);
+            held_out.add(part, valuation, losses);
         }
         held_out
     }
@@ -85,8 +87,10 @@ impl Split<'_> {
     fn parts(&self, fold: u32) -> Vec<Part> {
         let router = self.valuation.router;
         let is_inside = |row: u32| self.fold_of_row[row as usize] == fold;
-        let divided =
-            |rows: &mut dyn Iterator<Item = u32>| -> (Vec<u32>, Vec<u32>) { rows.partition(|&row| is_inside(row)) };
+        let counts = |row: &u32| self.fold_of_row[*row as usize] != NO_FOLD;
+        let divided = |rows: &mut dyn Iterator<Item = u32>| -> (Vec<u32>, Vec<u32>) {
+            rows.filter(counts).partition(|&row| is_inside(row))
+        };
         let (inside, outside): (Vec<Vec<u32>>, Vec<Vec<u32>>) = (0..router.cells().count() as u32)
             .map(|cell| divided(&mut router.mixture(CellId(cell)).rows().map(|row| row as u32)))
             .unzip();
@@ -94,7 +98,7 @@ impl Split<'_> {
         let cells = self.valuation.cells(&mixtures);
         let emptied = cells.iter().zip(&inside).any(|(cell, rows)| cell.is_none() && !rows.is_empty());
         let others = match emptied || self.fall_backs {
-            true => self.valuation.fall_backs(self.by_confidence, |row| !is_inside(row)),
+            true => self.valuation.fall_backs(self.by_confidence, |row| counts(&row) && !is_inside(row)),
             false => Vec::new(),
         };
         let mut parts = Vec::new();

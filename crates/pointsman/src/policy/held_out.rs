@@ -8,10 +8,18 @@ use std::ops::Range;
 use super::forest::Losses;
 use super::limit::Unit;
 use super::sources::Valuation;
-use super::{Course, Policy, UNDETERMINED, cheapest_known, choose};
-use crate::estimate::{Decomposition, LabelLosses};
+use super::{Course, Estimates, Policy, UNDETERMINED, cheapest_known, choose};
+use crate::estimate::{Decomposition, Estimator, LabelLosses};
+use crate::router::label_free;
 use crate::simplex::dot;
 use crate::task::Task;
+
+/// Groups of rows that are left out in turn to tell how much a promise varies.
+const GROUPS: usize = 20;
+const GROUP_SEED: u64 = 0x7AC4;
+
+/// With more rows than this no groups are left out: it would take seconds.
+const MOST_ROWS_IN_GROUPS: usize = 50_000;
 
 /// Rows of one source that are decided alike.
 #[derive(Debug)]
@@ -203,25 +211,58 @@ impl Policy {
         if let Some(found) = estimates.held_out.get() {
             return found;
         }
-        let (router, oracles) = (&estimates.router, &estimates.oracles);
-        let valuation = Valuation { router, loss: &estimates.loss, estimator: estimates.estimator, oracles };
+        let valuation = self.valuation();
         // Not under the lock: all cores work on it, and one that waits could take on work that waits for the lock.
         let found = match &estimates.leaves {
             Some(leaves) => leaves.out_of_bag(valuation),
-            None => HeldOut::in_folds(valuation, !estimates.empty.is_empty()),
+            None => HeldOut::in_folds(valuation, !estimates.empty.is_empty(), &self.label_losses(), &[]),
         };
         estimates.held_out.get_or_init(|| found)
     }
 
-    /// All calibration rows as units of traffic at a task's prices; `None` if estimates have seen all of them.
-    pub(super) fn all_held_out_units(&self, task: &Task) -> Option<Vec<Unit>> {
-        let parts = self.held_out().parts();
-        (!parts.is_empty()).then(|| self.held_out_units(task, &parts))
+    fn valuation(&self) -> Valuation<'_> {
+        let Estimates { router, loss, estimator, oracles, .. } = &*self.estimates;
+        Valuation { router, loss, estimator: *estimator, oracles }
+    }
+
+    fn label_losses(&self) -> LabelLosses {
+        let Valuation { router, loss, oracles, .. } = self.valuation();
+        LabelLosses::of(router.rows(), loss, oracles)
+    }
+
+    /// The same without each of some groups of rows in turn, decided by `shrink` where the estimator takes longer. Empty for a forest,
+    /// whose trees are not grown again, and for very many rows.
+    pub(super) fn held_out_without_groups(&self) -> &[HeldOut] {
+        let estimates = &*self.estimates;
+        if let Some(found) = estimates.without_groups.get() {
+            return found;
+        }
+        let mut valuation = self.valuation();
+        if valuation.estimator != Estimator::Plugin {
+            valuation.estimator = Estimator::Shrink;
+        }
+        let rows = valuation.router.rows().rows();
+        let few = estimates.leaves.is_none() && (GROUPS..=MOST_ROWS_IN_GROUPS).contains(&rows);
+        let found = if few {
+            let (order, losses) =
+                (label_free::order_of_table(valuation.router.rows(), GROUP_SEED), self.label_losses());
+            let group = |first: usize| order.iter().copied().skip(first).step_by(GROUPS).collect::<Vec<u32>>();
+            (0..GROUPS).map(|first| HeldOut::in_folds(valuation, false, &losses, &group(first))).collect()
+        } else {
+            Vec::new()
+        };
+        estimates.without_groups.get_or_init(|| found)
+    }
+
+    /// All rows left out as units of traffic at a task's prices; `None` if there are none.
+    pub(super) fn all_units(&self, task: &Task, held_out: &HeldOut) -> Option<Vec<Unit>> {
+        let parts = held_out.parts();
+        (!parts.is_empty()).then(|| self.units(task, held_out, &parts))
     }
 
     /// Some parts as units of traffic at a task's prices.
-    pub(super) fn held_out_units(&self, task: &Task, parts: &[usize]) -> Vec<Unit> {
-        let (held_out, actions) = (self.held_out(), self.actions());
+    pub(super) fn units(&self, task: &Task, held_out: &HeldOut, parts: &[usize]) -> Vec<Unit> {
+        let actions = self.actions();
         let [mut low, mut high, mut real] = [(); 3].map(|()| vec![0.0; actions]);
         let unit = |&part: &usize| {
             let (weight, losses) = held_out.mean(part);

@@ -54,6 +54,8 @@ pub struct Surcharge {
     pub loss: f64,
     /// Its standard error.
     pub loss_standard_error: f64,
+    /// Between what the loss lies as far as the labels identify it; `None` where nothing is left open.
+    pub loss_identified: Option<[f64; 2]>,
 }
 
 /// Where routing in the order of gaps stops.
@@ -161,7 +163,7 @@ impl Policy {
         let task = self.at_no_price();
         let find = |limit: Limit, units: &[Unit]| Stop::find(limit, units, self.tie);
         if self.has_forest() {
-            let units = self.all_held_out_units(&task).ok_or_else(|| {
+            let units = self.all_units(&task, self.held_out()).ok_or_else(|| {
                 Error::Task(
                     "every tree was grown on every calibration row, so that none tells what a limit on routing comes to: grow \
                      more trees"
@@ -178,7 +180,7 @@ impl Policy {
         let cells: Vec<Unit> = cells.collect();
         match limit {
             Limit::Budget(_) => find(limit, &cells),
-            Limit::TargetLoss(_) => match self.all_held_out_units(&task) {
+            Limit::TargetLoss(_) => match self.all_units(&task, self.held_out()) {
                 None => find(limit, &cells),
                 Some(units) => {
                     // What is worth routing by the cells' own estimates is all that can be routed.
@@ -292,11 +294,14 @@ impl Policy {
     pub fn surcharge(&self) -> Option<Surcharge> {
         let Stop { price, marginal, share, loss } = self.stop?;
         let judged = self.judge_rows();
-        let told = judged.as_ref().map(|judged| [judged.loss.mean(), judged.loss.standard_error()]);
+        let told = judged.as_ref().map(|judged| [judged.loss.mean(), self.standard_errors(judged)[1]]);
         let [loss, loss_standard_error] = told.unwrap_or([loss, f64::NAN]);
+        let known = judged.as_ref().is_some_and(|judged| judged.known);
+        let open = if known { self.open() } else { None };
+        let loss_identified = open.map(|ends| ends.map(|end| loss + end));
         let rows = judged.map_or(f64::NAN, |judged| judged.loss.effective_rows());
         let share_standard_error = (share * (1.0 - share) / rows).max(0.0).sqrt();
-        Some(Surcharge { price, marginal, share, share_standard_error, loss, loss_standard_error })
+        Some(Surcharge { price, marginal, share, share_standard_error, loss, loss_standard_error, loss_identified })
     }
 
     /// The task with its limit as prices: every route at what it counts with, and no limit.

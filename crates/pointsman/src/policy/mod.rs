@@ -11,6 +11,7 @@ mod held_out;
 mod limit;
 mod promise;
 mod realised;
+mod reason;
 mod sources;
 mod tally;
 mod unseen;
@@ -39,6 +40,7 @@ pub(crate) use limit::Course;
 use limit::Stop;
 pub use limit::Surcharge;
 pub use promise::Promise;
+pub use reason::Reason;
 use sources::Valuation;
 pub use tally::{CappedSummary, Tally, TallySummary};
 
@@ -71,6 +73,8 @@ pub struct Policy {
     high: Vec<f64>,
     codes: Vec<u8>,
     margins: Vec<f64>,
+    /// Predicting at this loss is good enough: see [`Reason`].
+    good_enough: f64,
     /// The price that a limit on routing comes to, if there is one, and the task with it.
     stop: Option<Stop>,
     priced: Option<Task>,
@@ -101,6 +105,8 @@ struct Estimates {
     oracles: RowLosses,
     /// Worked out when first asked for, not while deciding.
     held_out: OnceLock<HeldOut>,
+    /// The same without each of some groups of rows in turn.
+    without_groups: OnceLock<Vec<HeldOut>>,
 }
 
 impl Router {
@@ -142,6 +148,7 @@ impl Router {
             router: self.clone(),
             oracles,
             held_out: OnceLock::new(),
+            without_groups: OnceLock::new(),
         };
         Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
     }
@@ -169,6 +176,7 @@ impl Policy {
             high: Vec::with_capacity(sources * actions),
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
+            good_enough: f64::NAN,
             stop: None,
             priced: None,
             kept: Vec::new(),
@@ -197,6 +205,7 @@ impl Policy {
             policy.codes.push(code);
             policy.margins.push(margin);
         }
+        policy.good_enough = policy.find_good_enough();
         if let Some(limit) = policy.task.limit() {
             policy.keep_within(limit)?;
         }

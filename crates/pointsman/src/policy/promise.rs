@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::held_out::Sums;
+use super::held_out::{HeldOut, Sums};
 use super::limit::{Stop, Unit};
 use super::{Course, Policy};
+use crate::estimate::{Column, RowVotes};
 use crate::evaluate::Named;
 use crate::task::Limit;
 
@@ -20,10 +21,16 @@ pub struct Promise {
     pub cost: f64,
     /// Its standard error; not a number if there is one row.
     pub standard_error: f64,
+    /// Between what the cost lies as far as the labels identify it, however many rows there are: k labels per item do not tell
+    /// what a Bayes-optimal oracle loses under any other loss than Brier. The cost is within; the standard error comes on top.
+    /// `None` where nothing is left open.
+    pub identified: Option<[f64; 2]>,
     /// Expected loss per query, prices of routes left out; abstaining loses its price.
     pub loss: f64,
     /// Its standard error.
     pub loss_standard_error: f64,
+    /// Between what the loss lies as far as the labels identify it.
+    pub loss_identified: Option<[f64; 2]>,
     /// The share of the queries that each action gets; `undetermined` is listed only if there are any.
     pub shares: Named<f64>,
     /// Expected cost per query of each action taken always.
@@ -85,19 +92,75 @@ impl Policy {
     pub fn promise(&self) -> Option<Promise> {
         let judged = self.judge_rows().filter(|judged| judged.known)?;
         let always = self.task.action_names().into_iter().zip(judged.always.iter().map(Sums::mean)).collect();
+        let (cost, loss, open) = (judged.cost.mean(), judged.loss.mean(), self.open());
+        let [standard_error, loss_standard_error] = self.standard_errors(&judged);
         Some(Promise {
-            cost: judged.cost.mean(),
-            standard_error: judged.cost.standard_error(),
-            loss: judged.loss.mean(),
-            loss_standard_error: judged.loss.standard_error(),
+            cost,
+            standard_error,
+            identified: open.map(|ends| ends.map(|end| cost + end)),
+            loss,
+            loss_standard_error,
+            loss_identified: open.map(|ends| ends.map(|end| loss + end)),
             shares: self.shares(),
             always,
         })
     }
 
+    /// How far below and above its estimate the expected cost may lie because labels do not identify the irreducible loss of the
+    /// rows that are routed. `None` if nothing is left open.
+    pub(super) fn open(&self) -> Option<[f64; 2]> {
+        let (held_out, table) = (self.held_out(), self.estimates.router.rows());
+        let votes = RowVotes::of(table, &self.estimates.loss)?;
+        let parts = held_out.parts();
+        // How often each row is decided, how often it is routed to who knows the truth, and its irreducible loss.
+        let mut rows = vec![[0.0; 3]; table.rows()];
+        for (&part, (_, course)) in parts.iter().zip(self.courses_of(held_out, &parts)) {
+            for (&row, (_, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
+                let [times, asked, irreducible] = &mut rows[row as usize];
+                (*times, *asked, *irreducible) =
+                    (*times + 1.0, *asked + course.mean(|action| self.asked_part(action)), losses[1]);
+            }
+        }
+        let decided = rows.iter().enumerate().filter(|(_, [times, ..])| *times > 0.0);
+        let (mut all, mut estimates) = (0.0, Vec::new());
+        for (row, &[times, asked, irreducible]) in decided {
+            all += table.weight(row);
+            estimates.push((row, table.weight(row) * asked / times, irreducible));
+        }
+        votes.open(&estimates, all, &self.estimates.loss)
+    }
+
+    /// Standard errors of the mean cost and the mean loss of rows judged.
+    ///
+    /// That of the rows takes decisions for given; one row can tip that on its whole cell. Leaving out groups of rows in turn, decisions made
+    /// anew, counts that too often, since the jackknife overstates the variance of what is not smooth. The truth lies between, and so does the mean of both
+    /// variances.
+    pub(super) fn standard_errors(&self, judged: &Judged) -> [f64; 2] {
+        let without: Vec<Judged> = self
+            .held_out_without_groups()
+            .iter()
+            .filter_map(|held_out| self.judge(held_out, &held_out.parts(), |_| 0).pop())
+            .collect();
+        let groups = without.len() as f64;
+        let of = |sums: fn(&Judged) -> &Sums| {
+            let of_rows = sums(judged).standard_error();
+            let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
+            let centre = means.iter().sum::<f64>() / groups;
+            let jackknife = means.iter().map(|mean| (mean - centre).powi(2)).sum::<f64>() * (groups - 1.0) / groups;
+            if without.is_empty() { of_rows } else { (of_rows * of_rows).midpoint(jackknife).sqrt() }
+        };
+        [of(|judged| &judged.cost), of(|judged| &judged.loss)]
+    }
+
+    /// One if an action asks an oracle who knows the truth, else zero.
+    pub(crate) fn asked_part(&self, action: usize) -> f64 {
+        let routes = 1..=self.task.routes().len();
+        f64::from(u8::from(routes.contains(&action) && self.column(action - 1) == Column::Irreducible))
+    }
+
     /// What the calibration rows cost and lose as if they were new; `None` if estimates have seen all of them.
     pub(super) fn judge_rows(&self) -> Option<Judged> {
-        self.judge(&self.held_out().parts(), |_| 0).pop()
+        self.judge(self.held_out(), &self.held_out().parts(), |_| 0).pop()
     }
 
     /// What the rows of each source cost and lose, whether they are cells or what these fall back to; sources without rows that
@@ -105,15 +168,15 @@ impl Policy {
     pub(super) fn judge_sources(&self) -> Vec<Option<Judged>> {
         let held_out = self.held_out();
         let parts: Vec<usize> = held_out.all_parts().collect();
-        let mut judged = self.judge(&parts, |part| held_out.source(part) as usize);
+        let mut judged = self.judge(held_out, &parts, |part| held_out.source(part) as usize);
         judged.resize_with(self.codes.len(), || Judged::new(self.actions()));
         judged.into_iter().map(|judged| (judged.cost.weight > 0.0).then_some(judged)).collect()
     }
 
     /// Decides parts as new queries and judges them by their labels, group by group.
-    fn judge(&self, parts: &[usize], group: impl Fn(usize) -> usize) -> Vec<Judged> {
-        let (held_out, actions) = (self.held_out(), self.actions());
-        let courses = self.courses_of(parts);
+    fn judge(&self, held_out: &HeldOut, parts: &[usize], group: impl Fn(usize) -> usize) -> Vec<Judged> {
+        let actions = self.actions();
+        let courses = self.courses_of(held_out, parts);
         let mut judged: Vec<Judged> = Vec::new();
         // What a row costs and loses, then what each action does, then the same of estimates.
         let width = 3 + 2 * actions;
@@ -151,15 +214,14 @@ impl Policy {
     }
 
     /// What is done with each part, and whether its costs are known. With a limit as much is routed as the policy does.
-    fn courses_of(&self, parts: &[usize]) -> Vec<(bool, Course)> {
-        let held_out = self.held_out();
+    fn courses_of(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<(bool, Course)> {
         let free = |&part: &usize| self.course_of(held_out.expected(part));
         let Some(found) = self.stop else { return parts.iter().map(free).collect() };
         let task = self.at_no_price();
-        let all = self.all_held_out_units(&task);
+        let all = self.all_units(&task, held_out);
         // A budget is always within reach.
         let at = all.and_then(|all| Stop::find(Limit::Budget(found.share), &all, self.tie).ok()).unwrap_or(found);
-        let units = self.held_out_units(&task, parts);
+        let units = self.units(&task, held_out, parts);
         let routed = |(part, unit): (&usize, &Unit)| {
             let [kept, route] = unit.actions;
             (free(part).0, Course::by_lot(route, kept, at.part_of(unit, self.tie)))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::held_out::Sums;
-use super::{Course, Decision, Decisions, Policy, Verdict};
+use super::{Course, Decision, Decisions, Policy, Reason, Verdict};
 use crate::evaluate::Named;
 use crate::router::Support;
 
@@ -28,6 +28,8 @@ struct OwnCosts {
     known: bool,
     /// What caps cost.
     capped: f64,
+    /// By reason, in the order of [`Reason::ALL`].
+    reasons: [u64; Reason::ALL.len()],
 }
 
 /// What caps did to the queries counted.
@@ -49,12 +51,14 @@ pub struct TallySummary {
     /// The share that each action gets; `undetermined` is listed only if there are any.
     pub shares: Named<f64>,
     /// Expected cost per query of `router` and of each `always-<action>`, told by calibration rows that decisions alike have not
-    /// seen ([`Promise`](super::Promise)) in the cells of these queries; `None` if labels give only bounds.
+    /// seen ([`Promise`](super::Promise)) in the cells of these queries; `None` if labels give only bounds, or there were no queries.
     pub expected_cost: Option<Named<f64>>,
     /// The standard error of the router's; not a number if there is one calibration row.
     pub standard_error: Option<f64>,
     /// How many fell into cells of so much support.
     pub support: Named<u64>,
+    /// How many were decided for each [`Reason`].
+    pub reasons: Named<u64>,
     /// What caps did, if there were any that did not suffice.
     pub capped: Option<CappedSummary>,
 }
@@ -70,6 +74,7 @@ impl Tally {
                 always: vec![0.0; actions],
                 known: true,
                 capped: 0.0,
+                reasons: [0; Reason::ALL.len()],
             });
             for row in 0..decisions.len() {
                 let decision = policy.row(decisions, row);
@@ -78,6 +83,7 @@ impl Tally {
                 own.always.iter_mut().zip(decision.costs()).for_each(|(sum, cost)| *sum += cost);
                 own.known &= decision.is_known();
                 own.capped += decision.cost_of_cap();
+                own.reasons[decision.reason() as usize] += 1;
             }
         }
         // Sorted first: one look-up for all that are alike.
@@ -100,10 +106,10 @@ impl Tally {
     #[must_use]
     pub fn summary(&self, policy: &Policy) -> TallySummary {
         let mean = |value: &dyn Fn(Decision<'_>) -> f64| -> f64 {
-            let all = self.rows as f64;
+            let all = self.rows.max(1) as f64;
             self.counts.iter().map(|(&alike, &n)| value(decided(policy, alike)) * (n as f64 / all)).sum()
         };
-        let all = self.rows as f64;
+        let all = self.rows.max(1) as f64;
         let names = policy.task().action_names();
         let (mut shares, mut support) = (Named::new(), Named::new());
         let share = |code: Option<usize>| match &self.own {
@@ -121,7 +127,16 @@ impl Tally {
             let with = self.counts.iter().filter(|(alike, _)| decided(policy, **alike).support() == wanted);
             support.push(wanted.name(), with.map(|(_, n)| n).sum());
         }
+        let mut by_reason = self.own.as_ref().map(|own| own.reasons).unwrap_or_default();
+        if self.own.is_none() {
+            for (&alike, n) in &self.counts {
+                by_reason[decided(policy, alike).reason() as usize] += n;
+            }
+        }
+        let reasons =
+            Reason::ALL.into_iter().map(|reason| (reason.name().to_owned(), by_reason[reason as usize])).collect();
         let expected = match &self.own {
+            _ if self.rows == 0 => None,
             Some(own) => own.expected(policy, all),
             None => self.expected(policy),
         };
@@ -133,7 +148,7 @@ impl Tally {
         }
         let cost = self.own.as_ref().map_or_else(|| mean(&|d| d.cost_of_cap()), |own| own.capped / all);
         let capped = self.capped(&names, cost);
-        TallySummary { rows: self.rows, shares, expected_cost: costs, standard_error, support, capped }
+        TallySummary { rows: self.rows, shares, expected_cost: costs, standard_error, support, reasons, capped }
     }
 
     fn capped(&self, names: &[String], cost: f64) -> Option<CappedSummary> {

@@ -86,7 +86,7 @@ impl Partial {
     /// If the cap is zero, or there are rows already.
     pub fn capped(self, cap: Cap) -> Result<Self> {
         if cap.rows == 0 {
-            return Err(Error::Router("a cap of 0 rows a cell keeps nothing: give a number from 1".into()));
+            return Err(Error::Router("a cap of 0 rows per cell keeps nothing: give a number from 1".into()));
         }
         if self.rows.rows() > 0 {
             return Err(Error::Router("rows were added before the cap: give the cap first".into()));
@@ -121,7 +121,7 @@ impl Partial {
             return if part.keys.is_empty() && seen.is_empty() { Ok(part) } else { wrong("keys without a cap") };
         };
         if cap.rows == 0 {
-            return wrong("a cap of 0 rows a cell");
+            return wrong("a cap of 0 rows per cell");
         }
         let (sums, rest) = seen.as_chunks::<WORDS>();
         let Some(seen) = sums.iter().map(|&words| Sum::from_words(words)).collect::<Option<Vec<Sum>>>() else {
@@ -158,7 +158,7 @@ impl Partial {
     /// If there are not as many ids as rows, or the table does not fit the router or the rows before. Nothing is added then.
     pub fn add_with_ids(&mut self, table: &Table, ids: &[u64]) -> Result<()> {
         if ids.len() != table.rows() {
-            return Err(Error::Table(format!("{} ids for {} rows: give one a row", ids.len(), table.rows())));
+            return Err(Error::Table(format!("{} ids for {} rows: give one per row", ids.len(), table.rows())));
         }
         let Some(cap) = self.cap else { return self.extend(table, &[]) };
         let start = nth(cap.seed, 0);

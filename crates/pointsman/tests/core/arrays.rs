@@ -78,7 +78,7 @@ fn tables_in_single_precision_are_what_they_are_in_double() {
     let mut bad = singles;
     (bad[4_001 * 2], bad[8_000 * 2]) = (7.0, f32::NAN);
     let error = Table::of_rows(["no", "yes"], &bad).unwrap_err();
-    assert!(error.to_string().starts_with("row 4001, column prob_no: 7 is not a probability"), "{error}");
+    assert!(error.to_string().starts_with("row 4001, column prob_*: the probabilities sum to 7."), "{error}");
     assert!(Table::of_rows(["no", "yes"], &bad[1..]).unwrap_err().to_string().contains("whole number of rows"));
 }
 

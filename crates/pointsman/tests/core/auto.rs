@@ -135,3 +135,22 @@ fn auto_never_fails_for_lack_of_something_to_compare() {
     assert!(choice.unwrap().candidates.len() <= 2);
     assert!(Router::calibrate(&Table::new(["a", "b"], vec![0.6, 0.4]).unwrap(), &Partition::auto()).is_err());
 }
+
+/// A bar reaches its end when the router is complete, whatever was chosen and however soon.
+#[test]
+fn learning_takes_the_steps_it_is_said_to_take() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let world = World { classes: 3, features: Features::Telling };
+    let tables = [world.draw(&mut Rng::new(1), 60, 2), world.draw(&mut Rng::new(1), 400, 3)];
+    let partitions = ["forest:7", "forest:30", "honest-forest:30", "auto", "auto:certifiable", "pooled", "top-class:3"];
+    for partition in partitions.map(|text| text.parse::<Partition>().unwrap()) {
+        for table in &tables {
+            let calls = AtomicU64::new(0);
+            let step = || {
+                calls.fetch_add(1, Ordering::Relaxed);
+            };
+            Router::learn(table, &partition, 0, &step).unwrap();
+            assert_eq!(calls.into_inner(), Router::steps(&partition), "{partition} of {} rows", table.rows());
+        }
+    }
+}

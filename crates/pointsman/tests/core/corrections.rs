@@ -147,3 +147,46 @@ fn savings_carry_standard_errors_that_hold() {
     let share = against.estimate / costs.get("always-predict").unwrap();
     assert!((against.share.unwrap() - share).abs() < 1e-12 && against.share_standard_error.unwrap() > 0.0);
 }
+
+/// What the best possible order saves is not known from three labels; the standard error says so.
+#[test]
+fn gains_at_three_labels_carry_standard_errors_that_hold() {
+    let of = |gains: &pointsman::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
+    for (loss, price) in [("brier", 0.3), ("cross-entropy", 0.4)] {
+        let pairs = pairs(loss, price, "forest:30", [600, 3, 30]);
+        assert_covered(&pairs, loss, |p| {
+            let error = of(p.labels.corrected_gain_standard_error.as_ref().unwrap(), "higher-order");
+            let found = of(p.labels.corrected_gain.as_ref().unwrap(), "higher-order");
+            (found - of(&p.truth.gain, "higher-order")).abs() <= 1.96 * error
+        });
+    }
+}
+
+/// Where rows of like confidence are alike, powers of their shares are nearly the same column: their slopes must not explode.
+#[test]
+fn corrections_stay_near_the_truth_where_items_are_alike() {
+    for loss in ["cross-entropy", "zero-one"] {
+        for seed in 0..12 {
+            let mut rng = Rng::new(seed);
+            let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..300 {
+                let logits: Vec<f64> = (0..3).map(|_| 3.0 * (rng.uniform() + rng.uniform() - 1.0)).collect();
+                let softmax = |scale: f64| normalised(logits.iter().map(|x| (scale * x).exp()).collect());
+                let (f, p) = (softmax(1.2), softmax(0.4));
+                probs.extend(f);
+                votes.extend(rng.votes(&p, 5));
+                truth.extend(p);
+            }
+            let table = Table::new(CLASS_NAMES[..3].to_vec(), probs).unwrap().with_votes(votes).unwrap();
+            let router = Router::calibrate(&table, &Partition::top_class(2)).unwrap();
+            let policy = router.policy(&task(loss, 0.1)).unwrap();
+            let cost = |table: &Table| {
+                let found = policy.replay(table).unwrap().evaluate(&policy).unwrap();
+                *found.best_costs().get("always-route:expert").unwrap()
+            };
+            let (found, truth) = (cost(&table), cost(&table.clone().with_truth(truth).unwrap()));
+            println!("{loss}, {seed}: {found:.3}, in truth {truth:.3}");
+            assert!((found - truth).abs() < 0.1, "{loss}, {seed}: {found} instead of {truth}");
+        }
+    }
+}

@@ -266,7 +266,7 @@ fn bad_queries_are_refused_with_their_row() {
         ([1.0, f64::NAN], "prob_bee"),
         ([1.0, f64::INFINITY], "prob_bee"),
         ([f64::NEG_INFINITY, 1.0], "prob_ant"),
-        ([1.1, -0.1], "prob_ant"),
+        ([1.1, -0.1], "prob_bee"),
         ([1.0, -1e-9], "prob_bee"),
         ([0.5, 0.4], "prob_*"),
         ([0.0, 0.0], "prob_*"),

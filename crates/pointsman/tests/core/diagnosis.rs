@@ -218,7 +218,7 @@ fn labels_that_never_differ_are_not_believed() {
     for k in [2, 5] {
         let found = look(&copied(1, 400, k), &task(0.1));
         assert_eq!(found.verdict.advice, Advice::MendLabels, "{:?}", found.verdict);
-        assert!(found.verdict.sentence.contains("every one of the 400 rows"), "{}", found.verdict.sentence);
+        assert!(found.verdict.sentence.contains("each of the 400 rows"), "{}", found.verdict.sentence);
         let unanimity = found.unanimity.unwrap();
         assert!(unanimity.rows == 400 && (60..140).contains(&unanimity.contradicting), "{unanimity:?}");
     }

@@ -251,6 +251,18 @@ fn one_query_a_batch_and_a_replay_agree() {
             1e-12,
             "the grid at the task's prices",
         );
+        // Rows that are shown do what all rows do.
+        let (rows, letters) = (replay.sample_rows(), &grid.row_actions[own]);
+        assert_eq!((rows.len(), letters.len()), (test.rows().min(400), rows.len()));
+        for (row, letter) in rows.iter().zip(letters.chars()) {
+            let action = policy.row(&batch, *row).action().to_string();
+            let routes = task.routes().iter().position(|route| action == format!("route:{}", route.name()));
+            let wanted = match routes {
+                Some(place) if task.routes().len() > 1 => char::from_digit(place as u32, 10).unwrap(),
+                _ => action.chars().next().unwrap(),
+            };
+            assert_eq!(letter, wanted, "row {row}");
+        }
     }
 }
 
@@ -268,7 +280,7 @@ fn a_forest_s_cells_are_honest() {
         bias += off(cell.share, cell.total, cell.held_out.total).abs();
     }
     assert!(bias < 0.05, "mean difference {bias}");
-    assert!(router.cells().name(CellId(0), router.classes()).starts_with("brier reducible <"));
+    assert!(router.cells().name(CellId(0), router.classes()).starts_with("reducible loss"));
 }
 
 #[test]

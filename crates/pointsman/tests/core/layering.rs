@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DATA: [&str; 14] = [
+const DATA: [&str; 16] = [
     "annotators",
     "ballots",
     "e_process",
     "error",
     "forest",
+    "linear",
     "mix",
+    "number",
     "partition",
     "peaks",
     "predictions",

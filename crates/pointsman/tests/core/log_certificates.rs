@@ -52,6 +52,50 @@ fn entropy_is_enclosed_by_less_than_snapshots_leave() {
     }
 }
 
+/// Intervals of other losses hold as well, and are narrower than T⁻ and T⁺ leave them with ever more rows. The gaps of these are by
+/// enumeration, at k = 2 and 3.
+#[test]
+fn other_entropies_are_enclosed_by_less_than_snapshots_leave() {
+    const WORLDS: usize = 40;
+    let (two, three) = ([vec![0.9, 0.1], vec![0.45, 0.55]], TRUTHS.map(Vec::from));
+    let half = [vec![0.9, 0.1], vec![0.5, 0.5]];
+    let asymmetric: Loss = "fn-fp:fp=1,fn=4".parse().unwrap();
+    for (loss, truths, gaps) in [
+        (Loss::spherical(), &three, [0.208, 0.149]),
+        (Loss::spherical(), &two, [0.140, 0.101]),
+        (asymmetric, &half, [0.529, 0.412]),
+    ] {
+        let classes = truths[0].len();
+        let prediction = if classes == 2 { vec![0.7, 0.3] } else { PREDICTION.to_vec() };
+        let irreducible = truths.iter().map(|p| loss.entropy(p)).sum::<f64>() / 2.0;
+        let total = truths.iter().map(|p| loss.expected(p, &prediction)).sum::<f64>() / 2.0;
+        let task = Task::new(loss.clone()).route("expert", Oracle::bayes(), 0.1).unwrap();
+        for (k, gap) in [2, 3].into_iter().zip(gaps) {
+            let mut rng = Rng::new(95 + k as u64);
+            let (mut missed, mut widths) = (0, [0.0; 2]);
+            for _ in 0..WORLDS {
+                let mut item = |_| {
+                    let truth = &truths[rng.below(2)];
+                    rng.votes(truth, k)
+                };
+                let votes: Vec<Vec<u32>> = (0..1000).map(&mut item).collect();
+                let table = table(classes, &vec![prediction.clone(); 1000], &votes);
+                let router = Router::calibrate(&table, &Partition::level_sets()).unwrap();
+                let certificate = router.certificate(&task, 0.9).unwrap();
+                let cell = &certificate.cells()[0];
+                let holds = cell.irreducible().contains(irreducible) && cell.reducible().contains(total - irreducible);
+                missed += usize::from(!holds);
+                widths[0] += cell.irreducible().width() / WORLDS as f64;
+                widths[1] += cell.reducible().width() / WORLDS as f64;
+            }
+            println!("{loss}, {classes} classes, k = {k}: widths {widths:.3?}, gap {gap}, {missed} of {WORLDS} missed");
+            // Ten per cent of 40, and three standard errors.
+            assert!(missed <= 4 + 6, "{loss}, k = {k}: {missed} of {WORLDS} missed");
+            assert!(widths[0] < gap, "{loss}, {classes} classes, k = {k}: {widths:?}");
+        }
+    }
+}
+
 /// Where cells are many, coarser ones settle more, and what is forecast is what they give.
 #[test]
 fn coarser_cells_are_named_where_they_settle_more() {

@@ -195,9 +195,9 @@ fn bad_cost_matrices_are_refused() {
     let ok = || vec![vec![0.0, 1.0], vec![1.0, 0.0]];
     assert!(Loss::matrix(["a", "b"], ok()).is_ok());
     let mut cases = vec![
-        (vec!["a"], ok(), "one row an act"),
-        (vec!["a", "b", "c"], ok(), "one row an act"),
-        (vec![], vec![], "one row an act"),
+        (vec!["a"], ok(), "one row per act"),
+        (vec!["a", "b", "c"], ok(), "one row per act"),
+        (vec![], vec![], "one row per act"),
         (vec!["a", "a"], ok(), "given twice"),
         (vec!["a", ""], ok(), "empty"),
         (vec!["a", "b"], vec![vec![0.0, 1.0], vec![1.0]], "\"b\" has 1 costs"),

@@ -253,7 +253,7 @@ fn a_measured_oracle_costs_what_it_lost() {
             let task = task.route("seer", Oracle::measured(), 0.0).unwrap();
             let policy = Router::calibrate(&table, &Partition::confidence(1)).unwrap().policy(&task).unwrap();
             let decision = policy.cell(CellId(0)).unwrap();
-            assert_eq!(decision.costs(), decision.costs_high(), "known with one label an item");
+            assert_eq!(decision.costs(), decision.costs_high(), "known with one label per item");
             close(decision.costs()[1], decision.costs()[0], 1e-12, "an oracle that repeats the model loses as much");
             let truth = (0..table.rows()).map(|row| loss.entropy(table.truth(row).unwrap())).sum::<f64>();
             close(

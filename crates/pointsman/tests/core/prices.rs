@@ -90,6 +90,48 @@ fn every_pair_of_prices_is_the_repriced_policy() {
     assert!(replay.price_grid(&router().policy(&task()).unwrap(), &CELLS, 6).is_err());
 }
 
+/// A grid of one route is the task with that price, the others keeping theirs; without the route it is the task without it.
+#[test]
+fn the_price_of_one_route_leaves_the_others() {
+    let two = |expert: Option<f64>, clerk: Option<f64>, abstain: Option<f64>| {
+        let mut task = Task::new(Loss::brier()).estimator(Estimator::Plugin);
+        for (name, price) in [("expert", expert), ("clerk", clerk)] {
+            task = price.map_or(Ok(task.clone()), |price| task.clone().route(name, Oracle::bayes(), price)).unwrap();
+        }
+        abstain.map_or(Ok(task.clone()), |price| task.clone().abstain(price)).unwrap()
+    };
+    let policy = router().policy(&two(Some(0.25), Some(0.2), Some(0.6))).unwrap();
+    let replay = policy.replay(&held_out()).unwrap();
+    let grid = replay.route_price_grid(&policy, &CELLS, 1, [5, 6]).unwrap();
+    assert_eq!((grid.route.as_str(), grid.route_prices[grid.own[0]]), ("clerk", Some(0.2)));
+    let n = grid.abstain_prices.len();
+    for (r, &clerk) in grid.route_prices.iter().enumerate() {
+        assert_eq!((grid.routes[0].prices[r], grid.routes[1].prices[r]), (Some(0.25), clerk));
+        for (a, &abstain) in grid.abstain_prices.iter().enumerate() {
+            let (here, repriced) = (r * n + a, policy.reprice(&two(Some(0.25), clerk, abstain)).unwrap());
+            let evaluation = replay.evaluate(&repriced).unwrap();
+            let close = |found: Option<f64>, wanted: Option<&f64>| {
+                let wanted = wanted.copied().unwrap_or(0.0);
+                assert!((found.unwrap() - wanted).abs() < 1e-12, "{clerk:?} {abstain:?}: {found:?} and {wanted}");
+            };
+            close(grid.router[here], evaluation.best_costs().get("router"));
+            for route in &grid.routes {
+                close(route.shares[here], evaluation.shares.get(&format!("route:{}", route.name)));
+            }
+            // Both oracles know the truth: the cheaper one decides where the regions end.
+            assert_eq!(grid.decision_prices[here], Some(clerk.map_or(0.25, |price| price.min(0.25))));
+            let letter = |cell| match repriced.cell(cell).unwrap().action().to_string().as_str() {
+                "route:expert" => '0',
+                "route:clerk" => '1',
+                other => other.chars().next().unwrap(),
+            };
+            assert_eq!(grid.actions[here], CELLS.map(letter).iter().collect::<String>(), "{clerk:?} {abstain:?}");
+        }
+    }
+    assert!(grid.row_actions.is_empty() && replay.sample_rows().is_empty(), "cells decide, not rows");
+    assert!(replay.route_price_grid(&policy, &CELLS, 2, [5, 6]).is_err(), "there is no third route");
+}
+
 /// A price just beyond where the decision is said to flip flips it, to the action said; one just before does not.
 #[test]
 fn decisions_flip_where_they_say() {

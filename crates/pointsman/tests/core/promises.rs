@@ -104,3 +104,71 @@ fn a_target_loss_is_not_exceeded_on_new_rows() {
     println!("exceeded by {mean:+.4} ± {error:.4}");
     assert!(mean < 0.005 + 3.0 * error, "{mean:.4} ± {error:.4}");
 }
+
+/// Some classes, a model whose mistakes depend on its confidence, and annotators who disagree where it is unsure.
+fn draw_classes(classes: usize, rows: usize, k: usize, known: bool, rng: &mut Rng) -> Table {
+    let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
+    let softmax = |logits: &[f64], scale: f64| normalised(logits.iter().map(|x| (scale * x).exp()).collect());
+    for _ in 0..rows {
+        let mut logits: Vec<f64> = (0..classes).map(|_| 4.0 * (rng.uniform() + rng.uniform() - 1.0)).collect();
+        let f = softmax(&logits, 1.2);
+        let top = f.iter().copied().fold(0.0, f64::max);
+        let wrong = rng.uniform() < 0.4 * (1.2 - top).min(1.0);
+        if wrong {
+            logits.rotate_right(1 + (rng.uniform() * (classes - 1) as f64) as usize);
+        }
+        let p = softmax(&logits, if wrong { 1.5 } else { 0.3 + 0.9 * top * top });
+        probs.extend(f);
+        votes.extend(rng.votes(&p, k));
+        truth.extend(p);
+    }
+    let names = (0..classes).map(|class| format!("c{class}"));
+    let table = Table::new(names, probs).unwrap().with_votes(votes).unwrap();
+    if known { table.with_truth(truth).unwrap() } else { table }
+}
+
+/// Two, three or five labels per item do not identify the irreducible loss under the cross-entropy: whatever the estimate, the truth is
+/// within the range said to be open, widened by 1.96 standard errors, in nine of ten worlds at least.
+#[test]
+fn the_range_that_labels_leave_open_holds_the_truth() {
+    for (classes, rows) in [(3, 300), (20, 300)] {
+        let new = draw_classes(classes, 3_000, 2, true, &mut Rng::new(1));
+        for k in [2, 3, 5] {
+            let task = Task::new(Loss::cross_entropy()).route("expert", Oracle::bayes(), 0.1).unwrap();
+            let (worlds, mut held, mut covered) = (20, 0, 0);
+            for world in 0..worlds {
+                let mut rng = Rng::new(500 + world);
+                let table = draw_classes(classes, rows, k, false, &mut rng);
+                let policy = Router::calibrate(&table, &Partition::confidence(5)).unwrap().policy(&task).unwrap();
+                let cost = *policy.replay(&new).unwrap().evaluate(&policy).unwrap().mean_cost.get("router").unwrap();
+                let promise = policy.promise().unwrap();
+                let [low, high] = promise.identified.unwrap();
+                assert!(low <= promise.cost && promise.cost <= high && low < high, "{promise:?}");
+                let holds =
+                    |[low, high]: [f64; 2], error: f64| low - 1.96 * error <= cost && cost <= high + 1.96 * error;
+                covered += u32::from(holds([low, high], promise.standard_error));
+                // The same on held-out rows.
+                let votes_only = draw_classes(classes, rows, k, false, &mut rng);
+                let found = policy.replay(&votes_only).unwrap().evaluate(&policy).unwrap();
+                let ends = *found.corrected_identified.get("router").unwrap();
+                let estimate = *found.corrected_cost.as_ref().unwrap().get("router").unwrap();
+                assert!(ends[0] <= estimate && estimate <= ends[1], "{estimate} {ends:?}");
+                let error = found.corrected_standard_error.as_ref().unwrap().get("router").unwrap().unwrap();
+                held += u32::from(holds(ends, error));
+            }
+            println!("{classes} classes, k = {k}: {covered} of {worlds} promises, {held} held-out costs");
+            assert!(
+                10 * covered >= 9 * worlds as u32 && 10 * held >= 9 * worlds as u32,
+                "{classes} {k}: {covered} {held}"
+            );
+        }
+    }
+}
+
+#[test]
+fn two_labels_leave_nothing_open_under_brier() {
+    let table = draw(300, 2, &mut Rng::new(3));
+    let policy = Router::calibrate(&table, &Partition::top_class(2)).unwrap().policy(&task(&Loss::brier())).unwrap();
+    let promise = policy.promise().unwrap();
+    assert!(promise.identified.is_none() && promise.loss_identified.is_none());
+}

@@ -18,7 +18,7 @@ const MAX_PIVOTS: usize = 4000;
 /// The least Σ_j cost_j x_j over x ≥ 0 with Σ_j x_j·column_j = `sums`, which must not be negative.
 ///
 /// `None` if there is no such x, or if it was not found.
-pub(super) fn minimum(columns: &[Vec<f64>], sums: &[f64], cost: &[f64]) -> Option<f64> {
+pub(crate) fn minimum(columns: &[Vec<f64>], sums: &[f64], cost: &[f64]) -> Option<f64> {
     let mut tableau = Tableau::new(columns, sums);
     tableau.solve()?;
     if tableau.objective() > INFEASIBLE {

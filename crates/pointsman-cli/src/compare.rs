@@ -1,0 +1,265 @@
+//! `pointsman compare`: several routers or tasks on one held-out table.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use pointsman::{Comparison, Difference, PolicyCost, Replay, Router, Table, Task};
+use pointsman_table::{Format, Frame, Need};
+
+use crate::args::CompareArgs;
+use crate::failure::Hint;
+use crate::progress::Progress;
+use crate::render::number::{counted, decimals, fixed, maybe};
+use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
+use crate::render::table::Grid;
+use crate::render::{self, paragraph};
+use crate::{json, plan, tables};
+
+pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    let Files { routers, table, tasks } = Files::sorted(args)?;
+    let annotations = args.votes.annotations.as_ref();
+    plan::one_from_stdin(routers.iter().chain([&table]).chain(&tasks).map(Some).chain([annotations]))?;
+    let tasks = read_tasks(args, &tasks)?;
+    if routers.len() * tasks.len() < 2 {
+        bail!(anyhow::anyhow!("one router under one task leaves nothing to compare").context(Hint(
+            "give a second router or a second task: pointsman compare OLD NEW TABLE --route 0.05, or pointsman compare ROUTER TABLE A.toml B.toml"
+                .into()
+        )));
+    }
+    let loaded = routers.iter().map(|path| plan::load_router(path)).collect::<anyhow::Result<Vec<Router>>>()?;
+    let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
+    options.classes = loaded.first().map(|router| router.classes().to_vec());
+    let frame = plan::read_frame(&table, &options)?;
+    let mut replays = Vec::new();
+    {
+        let progress = Progress::bar("comparing", (routers.len() * tasks.len()) as u64);
+        for (path, router) in routers.iter().zip(&loaded) {
+            let held_out = in_order(&frame.table, router, path, &table)?;
+            for (task, file) in &tasks {
+                let name = name(path, file.as_deref(), routers.len(), tasks.len());
+                replays.push((name, replay(router, path, task, file.as_ref(), &held_out, &frame)?));
+                progress.step();
+            }
+        }
+    }
+    let baseline = args.baseline.as_deref().map(|wanted| baseline(wanted, &replays)).transpose()?;
+    let found = pointsman::compare_policies(replays.iter().map(|(name, replay)| (name.as_str(), replay)), baseline)?;
+    if tasks.iter().all(|(task, _)| task.action_names().len() < 2) {
+        tasks.iter().take(1).for_each(|(task, _)| plan::warn_if_no_choice(task));
+    }
+    tables::warn_about_reading(&frame);
+    plan::warn_about_labels(&frame.table, &args.votes)?;
+    if args.json { json::print(&found) } else { Ok(print(&found)?) }
+}
+
+/// What the arguments name: task files by their extension; of the others the last is the table, and routers stand before it.
+struct Files {
+    routers: Vec<PathBuf>,
+    table: PathBuf,
+    tasks: Vec<PathBuf>,
+}
+
+impl Files {
+    fn sorted(args: &CompareArgs) -> anyhow::Result<Self> {
+        let is_task = |path: &PathBuf| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+        let (mut tasks, mut others): (Vec<PathBuf>, Vec<PathBuf>) = args.files.iter().cloned().partition(is_task);
+        tasks.extend(args.task.task.iter().cloned());
+        let table = others.pop().filter(|_| !others.is_empty());
+        let Some(table) = table else {
+            bail!(
+                "compare needs routers and, after them, one held-out table: pointsman compare OLD NEW TABLE --route 0.05"
+            );
+        };
+        if let Some(early) = others.iter().find(|path| Format::of_path(path).is_some()) {
+            bail!(
+                "{}: stands among the routers and looks like a table; give one table, after the routers, as in \
+                 pointsman compare OLD NEW TABLE",
+                early.display()
+            );
+        }
+        Ok(Self { routers: others, table, tasks })
+    }
+}
+
+/// The tasks of the files, flags in place of what they say; without files the task of the flags.
+fn read_tasks(args: &CompareArgs, files: &[PathBuf]) -> anyhow::Result<Vec<(Task, Option<PathBuf>)>> {
+    if files.is_empty() {
+        return Ok(vec![(plan::task(&args.task)?, None)]);
+    }
+    files.iter().map(|file| Ok((plan::task_of_file(file, &args.task)?, Some(file.clone())))).collect()
+}
+
+/// The table with its classes in the order of a router's.
+fn in_order<'a>(
+    table: &'a Table,
+    router: &Router,
+    path: &Path,
+    file: &Path,
+) -> anyhow::Result<std::borrow::Cow<'a, Table>> {
+    if table.classes() == router.classes() {
+        return Ok(std::borrow::Cow::Borrowed(table));
+    }
+    match table.in_order_of(router.classes()) {
+        Ok(table) => Ok(std::borrow::Cow::Owned(table)),
+        Err(_) => bail!(
+            "{}: the router {} is for the classes {}, the table has {}: compare routers of the same classes",
+            file.display(),
+            path.display(),
+            router.classes().join(", "),
+            table.classes().join(", ")
+        ),
+    }
+}
+
+fn replay(
+    router: &Router,
+    path: &Path,
+    task: &Task,
+    file: Option<&PathBuf>,
+    table: &Table,
+    frame: &Frame,
+) -> anyhow::Result<Replay> {
+    let policy = plan::policy(router, task, path, file)?;
+    policy.replay(table).map_err(|error| plan::of_rows(error, frame))
+}
+
+/// What tells a policy from the others: its router, its task file, or both, as in `old.safetensors+cheap.toml`.
+fn name(router: &Path, task: Option<&Path>, routers: usize, tasks: usize) -> String {
+    match task {
+        Some(task) if tasks > 1 && routers == 1 => task.display().to_string(),
+        Some(task) if tasks > 1 => format!("{}+{}", router.display(), task.display()),
+        _ => router.display().to_string(),
+    }
+}
+
+/// The policy meant by a name, which may leave out folders and extensions.
+fn baseline<'a>(wanted: &str, replays: &'a [(String, Replay)]) -> anyhow::Result<&'a str> {
+    let names: Vec<&str> = replays.iter().map(|(name, _)| name.as_str()).collect();
+    let short = |name: &str, part: fn(&Path) -> Option<&std::ffi::OsStr>| -> String {
+        let words =
+            name.split('+').map(|word| part(Path::new(word)).map_or(word.into(), |part| part.to_string_lossy()));
+        words.collect::<Vec<_>>().join("+")
+    };
+    let spellings: [&dyn Fn(&str) -> String; 3] =
+        [&str::to_owned, &|name| short(name, Path::file_name), &|name| short(name, Path::file_stem)];
+    for spelling in spellings {
+        let meant: Vec<&&str> = names.iter().filter(|name| spelling(name) == wanted).collect();
+        match meant.as_slice() {
+            [] => {}
+            [one] => return Ok(one),
+            _ => break,
+        }
+    }
+    bail!("--baseline {wanted}: write one of {}", names.join(", "))
+}
+
+fn print(found: &Comparison) -> io::Result<()> {
+    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let policies = counted(found.policies.len(), "policy", "policies");
+    let rows = counted(found.rows, "held-out row", "held-out rows");
+    let truth = if found.truth == "true" { "their known distributions" } else { "the mean of their labels" };
+    writeln!(out, "{BOLD}{policies}{BOLD:#} on {rows}; truth is {truth}\n")?;
+    let unit = found.policies.iter().find(|it| it.name == found.baseline).filter(|_| !has_several_losses(found));
+    let unit = unit.map_or(String::new(), |it| format!(", in {} ({})", it.unit, render::printable(&it.task.loss)));
+    writeln!(out, "{BOLD}Cost per query{unit}{BOLD:#}")?;
+    costs(&mut out, found)?;
+    writeln!(out)?;
+    if found.policies.iter().any(|it| it.corrected) {
+        paragraph(&mut out, 2, &format!("{DIM}Costs are corrected for few labels, as in evaluate.{DIM:#}"))?;
+    }
+    if found.policies.iter().any(|it| it.cost.is_none()) {
+        let text = "Held-out rows carry one label each, which does not tell what routing to an oracle who knows the truth costs (–).";
+        paragraph(&mut out, 2, &format!("{WARN}{text}{WARN:#}"))?;
+    }
+    if has_several_losses(found) {
+        let text = format!(
+            "Costs under different losses are in different units and have no difference: see the column loss. Shares can be \
+             compared. --baseline names the policy, now {}, that others of its loss are compared with.",
+            render::printable(&found.baseline)
+        );
+        paragraph(&mut out, 2, &format!("{WARN}{text}{WARN:#}"))?;
+    }
+    for it in found.policies.iter().filter(|it| it.difference.is_some()) {
+        paragraph(&mut out, 2, &in_words(it, &found.baseline))?;
+    }
+    out.flush()
+}
+
+fn has_several_losses(found: &Comparison) -> bool {
+    found.policies.iter().any(|it| !it.same_loss)
+}
+
+/// One row per policy: its cost, the difference to the baseline's, and who gets the queries.
+fn costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
+    let several_losses = has_several_losses(found);
+    let digits = decimals(found.policies.iter().filter_map(|it| it.cost));
+    let mut actions: Vec<&str> = Vec::new();
+    for (name, _) in found.policies.iter().flat_map(|it| it.shares.iter()) {
+        if !actions.contains(&name) {
+            actions.push(name);
+        }
+    }
+    let mut grid = Grid::new().text("");
+    if several_losses {
+        grid = grid.text("loss");
+    }
+    grid = grid.numbers(["cost", "± s.e.", "difference", "± s.e."]);
+    grid = grid.numbers(actions.iter().map(|name| format!("% {name}")));
+    for it in &found.policies {
+        let is_baseline = it.name == found.baseline;
+        let mut row = vec![(it.name.clone(), if is_baseline { BOLD } else { PLAIN })];
+        if several_losses {
+            row.push((it.task.loss.clone(), DIM));
+        }
+        row.push((maybe(it.cost, digits), PLAIN));
+        row.push((maybe(it.standard_error.filter(|_| it.cost.is_some()), digits), DIM));
+        match it.difference {
+            Some(difference) => {
+                let style = match side(&difference) {
+                    Side::Cheaper => GOOD,
+                    Side::Dearer => BAD,
+                    Side::Unclear => PLAIN,
+                };
+                row.push((fixed(difference.estimate, digits), style));
+                row.push((maybe(difference.standard_error, digits), DIM));
+            }
+            None if is_baseline => row.extend([("baseline".to_owned(), DIM), (String::new(), DIM)]),
+            None => row.extend([("–".to_owned(), DIM), ("–".to_owned(), DIM)]),
+        }
+        let share = |name: &&str| (maybe(it.shares.get(name).map(|share| 100.0 * share), 1), DIM);
+        row.extend(actions.iter().map(share));
+        grid.row(row);
+    }
+    grid.write(out)
+}
+
+/// On which side of zero a difference lies.
+enum Side {
+    Cheaper,
+    Dearer,
+    Unclear,
+}
+
+fn side(difference: &Difference) -> Side {
+    match difference.interval {
+        Some([_, high]) if high < 0.0 => Side::Cheaper,
+        Some([low, _]) if low > 0.0 => Side::Dearer,
+        _ => Side::Unclear,
+    }
+}
+
+fn in_words(it: &PolicyCost, baseline: &str) -> String {
+    let Some(difference) = it.difference else { return String::new() };
+    let [name, baseline] = [it.name.as_str(), baseline].map(render::printable);
+    let digits = decimals(difference.interval.unwrap_or([difference.estimate; 2]));
+    let interval = difference.interval.map_or(String::new(), |[low, high]| {
+        format!(", 95 % interval of the difference {} to {}", fixed(low, digits), fixed(high, digits))
+    });
+    let amount = fixed(difference.estimate.abs(), digits);
+    match side(&difference) {
+        Side::Cheaper => format!("{name} costs {amount} {} per query less than {baseline}{interval}.", it.unit),
+        Side::Dearer => format!("{name} costs {amount} {} per query more than {baseline}{interval}.", it.unit),
+        Side::Unclear => format!("{name} and {baseline}: these rows do not tell which costs less{interval}."),
+    }
+}

@@ -1,0 +1,92 @@
+//! What a run of decisions amounts to, for programs.
+
+use pointsman::{CapUse, CappedSummary, Caps, Named, Policy, Surcharge, TallySummary, TaskSummary};
+use serde::Serialize;
+
+use super::keep::OutputColumns;
+use crate::json::known;
+use crate::plan::Output;
+use crate::render;
+
+/// The JSON of `decide --json`.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary {
+    rows: u64,
+    /// Where the decisions are; null if they were not written.
+    output: Option<String>,
+    task: TaskSummary,
+    unit: &'static str,
+    shares: Named<f64>,
+    /// Expected cost per query of the router and of each action taken always; null if labels give only bounds or there are no rows.
+    expected_cost: Option<Named<f64>>,
+    /// The standard error of the router's.
+    standard_error: Option<f64>,
+    support: Named<u64>,
+    reasons: Named<u64>,
+    /// What a limit on routing comes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    surcharge: Option<Surcharge>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    caps: Vec<Cap>,
+    /// What caps did to the queries that did not get their own action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capped: Option<Capped>,
+    /// Columns of the table that go by another name in the output.
+    renamed_columns: Named<String>,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Cap {
+    route: String,
+    most: u64,
+    wanted: u64,
+    granted: u64,
+    /// What one more would save at most.
+    price: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Capped {
+    moved: u64,
+    to: Named<u64>,
+    /// By how much that raises the expected cost per query, over all queries.
+    cost: f64,
+}
+
+impl Summary {
+    pub(super) fn new(
+        tally: &TallySummary,
+        policy: &Policy,
+        output: &Output,
+        caps: Option<(&Caps, &[CapUse])>,
+        columns: &OutputColumns,
+    ) -> Self {
+        let cap = |(route, used): (&str, &CapUse)| {
+            let CapUse { most, wanted, granted, price } = *used;
+            Cap { route: route.to_owned(), most, wanted, granted, price }
+        };
+        let capped = |CappedSummary { moved, to, cost }| Capped { moved, to, cost };
+        Self {
+            rows: tally.rows,
+            output: match output {
+                Output::Table(path, _) => Some(path.display().to_string()),
+                Output::Preview | Output::None => None,
+            },
+            task: policy.task_summary(),
+            unit: policy.task().loss().unit(),
+            shares: tally.shares.clone(),
+            expected_cost: tally.expected_cost.clone(),
+            standard_error: tally.standard_error.and_then(known),
+            support: tally.support.clone(),
+            reasons: tally.reasons.clone(),
+            surcharge: policy.surcharge(),
+            caps: caps
+                .map(|(caps, uses)| caps.names(policy.task()).into_iter().zip(uses).map(cap).collect())
+                .unwrap_or_default(),
+            capped: tally.capped.clone().map(capped),
+            renamed_columns: columns.renamed().cloned().collect(),
+            warnings: render::warnings(),
+        }
+    }
+}

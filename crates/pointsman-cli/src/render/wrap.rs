@@ -1,0 +1,184 @@
+//! Text in the room there is: broken at spaces, and inside a word only if the word is wider than a line.
+
+use std::io::{self, Write};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Paragraphs are broken here, or before where there is less room.
+const WIDEST: usize = 96;
+
+/// How many columns a text takes; escape codes take none.
+pub(crate) fn width(text: &str) -> usize {
+    anstream::adapter::strip_str(text).to_string().width()
+}
+
+/// The lines of a text, the first of them at most `first` wide and the others `rest`.
+pub(crate) fn lines(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let (mut done, mut line, mut used) = (Vec::new(), String::new(), 0);
+    // A number stays with what stands before it and with its per cent.
+    let mut text = text.replace(" %", "\u{a0}%");
+    for sign in ["± ", "< ", "≥ "] {
+        text = text.replace(sign, &sign.replace(' ', "\u{a0}"));
+    }
+    for mut word in text.split(' ') {
+        let room = |done: &Vec<String>| if done.is_empty() { first } else { rest }.max(1);
+        if used > 0 && used + 1 + width(word) > room(&done) {
+            done.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        // A word wider than a line is broken where the line ends.
+        while width(word) > room(&done) {
+            let (head, tail) = split_at_width(word, room(&done));
+            if width(tail) == 0 {
+                break;
+            }
+            done.push(head.to_owned());
+            word = tail;
+        }
+        line.push_str(word);
+        used += width(word);
+    }
+    done.push(line);
+    done.iter().map(|line| line.replace('\u{a0}', " ")).collect()
+}
+
+/// A word in two: as much as that many columns hold, at least one character, and what is left. Escape codes stay whole.
+fn split_at_width(word: &str, room: usize) -> (&str, &str) {
+    let (mut used, mut escaped) = (0, false);
+    for (place, c) in word.char_indices() {
+        if c == '\u{1b}' {
+            escaped = true;
+        }
+        let wide = if escaped { 0 } else { c.width().unwrap_or(0) };
+        if used > 0 && used + wide > room {
+            return word.split_at(place);
+        }
+        used += wide;
+        escaped &= c != 'm';
+    }
+    (word, "")
+}
+
+/// How wide a paragraph may be.
+fn widest() -> usize {
+    super::columns().map_or(WIDEST, |there| there.min(WIDEST))
+}
+
+/// A paragraph, indented.
+pub(crate) fn paragraph(out: impl Write, indent: usize, text: &str) -> io::Result<()> {
+    hanging(out, indent, indent, text)
+}
+
+/// A paragraph whose first line is indented otherwise than the others.
+pub(crate) fn hanging(mut out: impl Write, first: usize, rest: usize, text: &str) -> io::Result<()> {
+    let room = |indent: usize| widest().saturating_sub(indent);
+    for (place, line) in lines(text, room(first), room(rest)).iter().enumerate() {
+        let indent = if place == 0 { first } else { rest };
+        writeln!(out, "{:indent$}{line}", "")?;
+    }
+    Ok(())
+}
+
+/// A term and what it means: the lines of the meaning stand below each other. `column` is where it begins.
+///
+/// Where the output has no width, there is room for one line.
+pub(crate) fn entry(mut out: impl Write, column: usize, term: &str, meaning: &str) -> io::Result<()> {
+    let pad = column.saturating_sub(2 + width(term)).max(1);
+    let text = format!("{term}{:pad$}{meaning}", "");
+    match super::columns() {
+        None => writeln!(out, "  {text}"),
+        Some(there) => {
+            let first = lines(&text, there.saturating_sub(2), there.saturating_sub(column));
+            for (place, line) in first.iter().enumerate() {
+                let indent = if place == 0 { 2 } else { column };
+                writeln!(out, "{:indent$}{line}", "")?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A command line, indented; where it is too long it goes on below, as a shell takes it.
+pub(crate) fn command(mut out: impl Write, indent: usize, command: &str) -> io::Result<()> {
+    const CONTINUED: usize = 4;
+    let Some(there) = super::columns() else { return writeln!(out, "{:indent$}{command}", "") };
+    let mut line = String::new();
+    let mut lines = Vec::new();
+    // A flag and its value stay together.
+    for part in parts(command) {
+        let own = indent + if lines.is_empty() { 0 } else { CONTINUED };
+        if !line.is_empty() && own + width(&line) + 1 + width(&part) + 2 > there {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&part);
+    }
+    lines.push(line);
+    let last = lines.len() - 1;
+    for (place, line) in lines.iter().enumerate() {
+        let own = indent + if place == 0 { 0 } else { CONTINUED };
+        writeln!(out, "{:own$}{line}{}", "", if place < last { r" \" } else { "" })?;
+    }
+    Ok(())
+}
+
+/// The parts of a command line that stay together: words, a flag with what follows it, quoted text whole.
+fn parts(command: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    let mut quoted = false;
+    for word in command.split(' ') {
+        let after_flag = parts.last().is_some_and(|part| part.starts_with('-') && !part.contains(' '));
+        match parts.last_mut() {
+            Some(part) if quoted || after_flag && !word.starts_with('-') => {
+                part.push(' ');
+                part.push_str(word);
+            }
+            _ => parts.push(word.to_owned()),
+        }
+        quoted ^= word.matches('\'').count() % 2 == 1;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_spaces_and_long_words_where_the_line_ends() {
+        assert_eq!(lines("one two three four", 9, 9), ["one two", "three", "four"]);
+        assert_eq!(lines("one two three four", 3, 20), ["one", "two three four"]);
+        assert_eq!(lines("", 9, 9), [""]);
+        assert_eq!(lines("about 12.5 % more ± 0.1", 10, 10), ["about", "12.5 %", "more ± 0.1"]);
+        assert_eq!(lines("ab 猫猫猫猫 c", 5, 5), ["ab", "猫猫", "猫猫", "c"]);
+        assert_eq!(lines("x abcdefghij", 4, 4), ["x", "abcd", "efgh", "ij"]);
+        let green = "\u{1b}[32mgreen\u{1b}[0m";
+        assert_eq!(lines(&format!("{green} {green}"), 11, 11), [format!("{green} {green}")]);
+    }
+
+    #[test]
+    fn nothing_is_lost_and_nothing_sticks_out_at_any_width() {
+        let text = "Überweisung dringend, confidence 0.73–0.87 and prob_非常に長いクラスの名前 < 0.25 and x_age ≥ 31.5";
+        for room in 2..100 {
+            let lines = lines(text, room, room);
+            assert!(lines.iter().all(|line| width(line) <= room), "{room}: {lines:#?}");
+            let kept = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
+            assert_eq!(kept(&lines.concat()), kept(text));
+        }
+    }
+
+    #[test]
+    fn flags_stay_with_their_values() {
+        let command = "pointsman decide r.safetensors 'my queries.csv' --route expert=0.05 --json -o out.csv";
+        assert_eq!(
+            parts(command),
+            ["pointsman", "decide", "r.safetensors", "'my queries.csv'", "--route expert=0.05", "--json", "-o out.csv"]
+        );
+    }
+}

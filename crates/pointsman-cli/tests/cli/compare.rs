@@ -1,0 +1,144 @@
+//! Routers and tasks side by side on one held-out table.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{has_keys, line, workshop, world};
+
+/// The workshop with a second router and two tasks.
+fn shop() -> tempfile::TempDir {
+    let folder = workshop();
+    let path = folder.path();
+    line(path, "calibrate calibration.csv -o fine.safetensors --partition features:x_length=5").ok();
+    fs::write(path.join("cheap.toml"), "abstain = 0.6\n[[route]]\nname = \"expert\"\ncost = 0.02\n").unwrap();
+    fs::write(path.join("dear.toml"), "abstain = 0.6\n[[route]]\nname = \"expert\"\ncost = 0.3\n").unwrap();
+    folder
+}
+
+fn policies(found: &Value) -> Vec<&str> {
+    found["policies"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect()
+}
+
+/// Costs and standard errors are those of `evaluate`; the difference is that of the costs.
+#[test]
+fn routers_are_compared_row_by_row() {
+    let folder = shop();
+    let path = folder.path();
+    let found =
+        line(path, "compare router.safetensors fine.safetensors heldout.csv --route expert=0.05 --json").ok().json();
+    has_keys(&found, &["rows", "truth", "baseline", "policies"]);
+    assert_eq!((found["rows"].as_u64(), found["baseline"].as_str()), (Some(200), Some("router.safetensors")));
+    assert_eq!(policies(&found), ["router.safetensors", "fine.safetensors"]);
+    for it in found["policies"].as_array().unwrap() {
+        let name = it["name"].as_str().unwrap();
+        let alone = line(path, &format!("evaluate {name} heldout.csv --route expert=0.05 --json")).ok().json();
+        assert_eq!(it["cost"], alone["corrected_cost"]["router"]);
+        assert_eq!(it["standard_error"], alone["corrected_standard_error"]["router"]);
+        assert_eq!(it["shares"], alone["shares"]);
+    }
+    let [first, second] = [0, 1].map(|place| &found["policies"][place]);
+    let difference = second["cost"].as_f64().unwrap() - first["cost"].as_f64().unwrap();
+    assert!((second["difference"]["estimate"].as_f64().unwrap() - difference).abs() < 1e-12, "{second}");
+    assert!(first["difference"].is_null() && second["difference"]["standard_error"].as_f64().unwrap() > 0.0);
+    let run = line(path, "compare router.safetensors fine.safetensors heldout.csv --route expert=0.05").ok();
+    for text in [
+        "2 policies on 200 held-out rows",
+        "Cost per query, in Brier points (brier)",
+        "difference",
+        "baseline",
+        "% route:expert",
+        "fine.safetensors",
+    ] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+}
+
+/// Task files may stand anywhere, or come by --task; flags override all of them.
+#[test]
+fn tasks_are_compared_by_file() {
+    let folder = shop();
+    let path = folder.path();
+    let json = |arguments: &str| line(path, &format!("compare {arguments} --json")).ok().json();
+    let wanted = json("router.safetensors heldout.csv cheap.toml dear.toml");
+    assert_eq!(policies(&wanted), ["cheap.toml", "dear.toml"]);
+    let cost = |place: usize| wanted["policies"][place]["cost"].as_f64().unwrap();
+    let difference = wanted["policies"][1]["difference"]["estimate"].as_f64().unwrap();
+    assert!((difference - (cost(1) - cost(0))).abs() < 1e-12, "{wanted}");
+    for same in [
+        "cheap.toml router.safetensors dear.toml heldout.csv",
+        "router.safetensors heldout.csv --task cheap.toml --task dear.toml",
+        "router.safetensors heldout.csv cheap.toml --task dear.toml",
+    ] {
+        assert_eq!(json(same), wanted, "{same}");
+    }
+    let other = json("router.safetensors heldout.csv cheap.toml dear.toml --baseline dear");
+    assert_eq!(other["baseline"], "dear.toml");
+    let estimate = |found: &Value, place: usize| found["policies"][place]["difference"]["estimate"].as_f64();
+    assert_eq!(estimate(&other, 0), estimate(&wanted, 1).map(|x| -x));
+    let grid = json("router.safetensors fine.safetensors heldout.csv cheap.toml dear.toml --route expert=0.1");
+    assert_eq!(policies(&grid)[2..], ["fine.safetensors+cheap.toml", "fine.safetensors+dear.toml"]);
+    assert_eq!(estimate(&grid, 1), Some(0.0), "the flag makes the tasks one");
+    let named = json("router.safetensors fine.safetensors heldout.csv cheap.toml dear.toml --baseline fine+dear");
+    assert_eq!(named["baseline"], "fine.safetensors+dear.toml");
+    let some = json("router.safetensors heldout.csv cheap.toml dear.toml --where split=1");
+    assert_eq!(some["rows"], 100);
+}
+
+#[test]
+fn other_losses_are_shown_without_a_difference() {
+    let folder = shop();
+    let path = folder.path();
+    fs::write(path.join("errors.toml"), "loss = \"zero-one\"\n[[route]]\nname = \"expert\"\ncost = 0.1\n").unwrap();
+    let run = line(path, "compare router.safetensors heldout.csv cheap.toml dear.toml errors.toml").ok();
+    assert!(run.stdout.contains("have no difference") && run.stdout.contains("zero-one"), "{run:?}");
+    let found = line(path, "compare router.safetensors heldout.csv cheap.toml errors.toml --json").ok().json();
+    let it = &found["policies"][1];
+    assert_eq!((it["same_loss"].as_bool(), it["unit"].as_str()), (Some(false), Some("errors")));
+    assert!(it["difference"].is_null() && it["shares"]["predict"].is_number() && it["cost"].is_number());
+}
+
+#[test]
+fn routers_of_other_classes_or_orders() {
+    let folder = shop();
+    let path = folder.path();
+    let text = world::rows(300, 1).to_csv();
+    fs::write(path.join("eels.csv"), text.replace("_owl", "_eel")).unwrap();
+    line(path, "calibrate eels.csv -o eels.st --partition top-class:3").ok();
+    let run = line(path, "compare router.safetensors eels.st heldout.csv --route 0.05");
+    assert!(run.code == 2 && run.stderr.contains("eels.st") && run.stderr.contains("eel"), "{run:?}");
+    let swap = |line: &str| {
+        let mut cells: Vec<&str> = line.split(',').collect();
+        cells.swap(1, 3);
+        cells.join(",")
+    };
+    fs::write(path.join("swapped.csv"), text.lines().map(swap).collect::<Vec<_>>().join("\n")).unwrap();
+    line(path, "calibrate swapped.csv -o swapped.st --partition top-class:3").ok();
+    let found = line(path, "compare router.safetensors swapped.st heldout.csv --route 0.05 --json").ok().json();
+    let estimate = found["policies"][1]["difference"]["estimate"].as_f64().unwrap();
+    assert!(estimate.abs() < 1e-9, "{found}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = shop();
+    let path = folder.path();
+    for (arguments, reason) in [
+        ("router.safetensors heldout.csv", "one router under one task"),
+        ("router.safetensors heldout.csv cheap.toml", "one router under one task"),
+        ("heldout.csv", "routers and, after them, one held-out table"),
+        ("cheap.toml dear.toml", "routers and, after them, one held-out table"),
+        ("heldout.csv router.safetensors fine.safetensors", "heldout.csv: stands among the routers"),
+        ("router.safetensors fine.safetensors ./fine.safetensors", "not a table"),
+        ("router.safetensors router.safetensors heldout.csv", "two policies are called \"router.safetensors\""),
+        (
+            "router.safetensors fine.safetensors heldout.csv --baseline x",
+            "--baseline x: write one of router.safetensors, fine",
+        ),
+        ("router.safetensors missing.st heldout.csv", "missing.st: no such file"),
+        ("router.safetensors heldout.csv cheap.toml missing.toml", "missing.toml: no such file"),
+    ] {
+        let run = line(path, &format!("compare {arguments} --json"));
+        assert!(run.code == 2 && run.stderr.contains(reason) && run.stdout.is_empty(), "{arguments}: {run:?}");
+    }
+}

@@ -1,0 +1,492 @@
+//! A diagnosis as one self-contained page: the verdict first, then what it rests on.
+
+use pointsman::{Advice, Diagnosis, Estimate, Named, SPARSE, WeakModel, Worth};
+use serde::Serialize;
+
+use crate::chart::{label, number};
+use crate::page::{STYLE, advice, capitalised, escaped, fill};
+use crate::report::NextStep;
+use crate::words::{percent, prices_of, spoken};
+
+const TEMPLATE: &str = include_str!("diagnosis.html");
+
+/// The most annotators and changed cells listed; `diagnosis.json` has all.
+const LISTED: usize = 40;
+
+/// Longest name of a class, cell, partition or annotator.
+const NAME: usize = 80;
+
+/// A diagnosis and what to do about it: what `pointsman diagnose --json` prints, and what its page is drawn from.
+#[derive(Debug, Clone, Serialize)]
+pub struct DiagnosisReport {
+    /// What was found.
+    #[serde(flatten)]
+    pub diagnosis: Diagnosis,
+    /// What else speaks against relying on the table, a sentence each.
+    pub warnings: Vec<String>,
+    /// What to do next, if there is something.
+    pub next_step: Option<NextStep>,
+}
+
+/// The diagnosis as one page that needs nothing else: no network, no script, no other file.
+#[must_use]
+pub fn diagnosis_html(report: &DiagnosisReport) -> String {
+    let diagnosis = &report.diagnosis;
+    fill(TEMPLATE, |name| match name {
+        "style" => STYLE.to_owned(),
+        "verdict" => escaped(&diagnosis.verdict.sentence),
+        "remarks" => list(&diagnosis.verdict.remarks),
+        "rows" => escaped(&rows_line(diagnosis)),
+        "task" => escaped(&prices_of(&diagnosis.task, diagnosis.unit)),
+        "limit" => escaped(&limit_line(diagnosis)),
+        "advice" => advice(&report.warnings, report.next_step.as_ref()),
+        "sections" => [worth(diagnosis), weak_model(diagnosis), enough(diagnosis), independence(diagnosis)].concat(),
+        _ => String::new(),
+    })
+}
+
+fn list(items: &[String]) -> String {
+    let items: String = items.iter().map(|text| format!("<li>{}</li>", escaped(&capitalised(text)))).collect();
+    if items.is_empty() { items } else { format!("<ul>{items}</ul>") }
+}
+
+fn rows_line(diagnosis: &Diagnosis) -> String {
+    let used = match diagnosis.rows_used {
+        used if used < diagnosis.rows => format!(", of which {used} were looked at"),
+        _ => String::new(),
+    };
+    let (rows, classes, splits) = (diagnosis.rows, diagnosis.classes.len(), diagnosis.splits);
+    format!("{rows} rows{used}, {classes} classes; halved {splits} times, each half judged by routers of the other.")
+}
+
+fn limit_line(diagnosis: &Diagnosis) -> String {
+    match (diagnosis.task.budget, diagnosis.task.target_loss) {
+        (Some(share), _) => format!("Budget: at most {} of the queries are routed.", percent(share)),
+        (_, Some(loss)) => format!("Target: the least routing that keeps the expected loss at {}.", number(loss, 4)),
+        _ => String::new(),
+    }
+}
+
+/// A card: a question, its answer in a few words, and what the answer rests on.
+fn card(question: &str, answer: &str, body: &str) -> String {
+    let answer = if answer.is_empty() { String::new() } else { format!("<p class=\"lead\">{}</p>", escaped(answer)) };
+    format!("<section class=\"card\"><h2>{question}</h2>{answer}{body}</section>\n")
+}
+
+/// A table whose first column names the row.
+fn table(name: &str, heads: &[&str], rows: &[(bool, Vec<String>)]) -> String {
+    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
+    let row = |(own, cells): &(bool, Vec<String>)| {
+        let mut cells = cells.iter();
+        let first = cells.next().map_or(String::new(), |text| format!("<th scope=\"row\"><bdi>{text}</bdi></th>"));
+        let rest: String = cells.map(|text| format!("<td>{text}</td>")).collect();
+        format!("<tr{}>{first}{rest}</tr>", if *own { " class=\"own\"" } else { "" })
+    };
+    let rows: String = rows.iter().map(row).collect();
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"plain\">\
+         <thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+}
+
+fn facts(items: &[(&str, String)]) -> String {
+    let one = |(name, text): &(&str, String)| format!("<dt>{name}</dt><dd>{}</dd>", escaped(text));
+    format!("<dl>{}</dl>", items.iter().map(one).collect::<String>())
+}
+
+/// Digits after the point that show the largest of these with four significant digits.
+fn digits_for(values: impl Iterator<Item = f64>) -> usize {
+    let largest = values.filter(|x| x.is_finite()).fold(0.0, |most: f64, x| most.max(x.abs()));
+    if largest == 0.0 { 4 } else { (3 - largest.log10().floor() as i32).clamp(0, 9) as usize }
+}
+
+fn fixed(x: f64, digits: usize) -> String {
+    if !x.is_finite() {
+        return "–".into();
+    }
+    let text = format!("{x:.digits$}");
+    // No minus before a zero.
+    match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().any(|c| (b'1'..=b'9').contains(&c)) => format!("−{rest}"),
+        Some(rest) => rest.to_owned(),
+        None => text,
+    }
+}
+
+fn maybe(x: Option<f64>, digits: usize) -> String {
+    fixed(x.unwrap_or(f64::NAN), digits)
+}
+
+/// An estimate and its interval: two cells of a table.
+fn two_cells(value: Option<&Estimate>, digits: usize, scale: f64) -> [String; 2] {
+    let Some(value) = value else { return [String::new(), String::new()] };
+    let [estimate, low, high] = [value.estimate, value.low, value.high].map(|x| fixed(scale * x, digits));
+    [estimate, format!("{low} to {high}")]
+}
+
+/// Intervals side by side on one scale, zero marked.
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    fn of<'a>(values: impl Iterator<Item = &'a Estimate>) -> Self {
+        let (low, high) = values.fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(v.low), high.max(v.high)));
+        Self { low, high: if high > low { high } else { low + 1.0 } }
+    }
+
+    fn at(&self, x: f64) -> f64 {
+        6.0 + 148.0 * ((x - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    fn draw(&self, value: Option<&Estimate>, colour: &str) -> String {
+        let Some(value) = value else { return String::new() };
+        let [zero, low, high, here] = [0.0, value.low, value.high, value.estimate].map(|x| self.at(x));
+        format!(
+            "<div class=\"interval\" aria-hidden=\"true\"><svg viewBox=\"0 0 160 14\"><line class=\"axis\" x1=\"{zero:.1}\" x2=\"{zero:.1}\" y1=\"0\" y2=\"14\"/>\
+             <line x1=\"{low:.1}\" x2=\"{high:.1}\" y1=\"7\" y2=\"7\" stroke=\"var(--{colour})\" stroke-width=\"3\"/>\
+             <circle cx=\"{here:.1}\" cy=\"7\" r=\"4.5\" fill=\"var(--{colour})\"/></svg></div>"
+        )
+    }
+}
+
+fn worth(diagnosis: &Diagnosis) -> String {
+    let question = "Is decomposition worth it here?";
+    let unit = escaped(diagnosis.unit);
+    let Some(worth) = &diagnosis.worth else {
+        let Some(bounds) = &diagnosis.bounds else { return String::new() };
+        let [low, high] = bounds.reducible;
+        let digits = digits_for([low, high].into_iter());
+        let mut items = vec![(
+            "reducible loss",
+            format!("between {} and {} {} per query", fixed(low, digits), fixed(high, digits), diagnosis.unit),
+        )];
+        items.extend(
+            bounds.decided.map(|share| ("decided by these bounds", format!("{} of the traffic", percent(share)))),
+        );
+        let answer = "With one label per item it cannot be known: noise and error look alike.";
+        return card(question, answer, &facts(&items));
+    };
+    let costs = worth.costs.as_ref().zip(worth.savings.as_ref());
+    let costs = costs.map_or(String::new(), |(costs, savings)| cost_table(diagnosis, worth, costs, savings, &unit));
+    let digits = digits_for([worth.loss.estimate, worth.reducible.estimate].into_iter());
+    let [loss, _] = two_cells(Some(&worth.loss), digits, 1.0);
+    let [reducible, interval] = two_cells(Some(&worth.reducible), digits, 1.0);
+    let most = fixed(worth.reducible.per_thousand().high.max(0.0), 1);
+    let mut items = vec![
+        ("loss per query", format!("{loss} {}", diagnosis.unit)),
+        ("of which reducible", format!("{reducible}, interval {interval}")),
+        ("most that routing can save", format!("{most} {} per thousand queries", diagnosis.unit)),
+    ];
+    if let Some(correlation) = worth.correlation {
+        let text = format!("{}; near 1, ranking by the expected loss is enough", fixed(correlation, 2));
+        items.push(("correlation of reducible and total loss", text));
+    }
+    card(question, "", &(costs + &gain_table(worth) + &facts(&items)))
+}
+
+/// Costs per query and what Pointsman saves or, at a target loss, how much less it routes.
+fn cost_table(
+    diagnosis: &Diagnosis,
+    worth: &Worth,
+    costs: &Named<Estimate>,
+    savings: &Named<Estimate>,
+    unit: &str,
+) -> String {
+    let target = worth.limit.as_ref().filter(|_| diagnosis.task.target_loss.is_some());
+    let digits = digits_for(costs.iter().map(|(_, cost)| cost.estimate));
+    let saved = target.map_or(savings, |limit| &limit.spared);
+    let (saved_digits, saved_scale) = if target.is_some() { (1, 100.0) } else { (digits, 1.0) };
+    let scale = Scale::of(saved.iter().map(|(_, saving)| saving));
+    let cost_head = format!("cost per query, {unit}");
+    let saves = if target.is_some() { "Pointsman routes less by, %" } else { "Pointsman saves" };
+    let mut heads = vec!["rule", &cost_head, "interval", saves, "interval", "drawn, zero marked"];
+    heads.extend(worth.limit.as_ref().map(|_| "routed"));
+    let row = |(name, cost): (&str, &Estimate)| {
+        let mut cells = vec![escaped(&spoken(name))];
+        cells.extend(two_cells(Some(cost), digits, 1.0));
+        cells.extend(two_cells(saved.get(name), saved_digits, saved_scale));
+        cells.push(scale.draw(saved.get(name), "predict"));
+        let routed = worth.limit.as_ref().map(|limit| limit.routed.get(name));
+        cells.extend(routed.map(|routed| routed.map_or(String::new(), |routed| percent(routed.estimate))));
+        (name == "router", cells)
+    };
+    let rows: Vec<_> = costs.iter().map(row).collect();
+    let mut caption =
+        "The confidence threshold is the best threshold on the prediction’s own entropy, learned from the same rows."
+            .to_owned();
+    if worth.limit.is_some() {
+        caption += " Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep to it are left out.";
+    }
+    table("Costs and savings", &heads, &rows) + &format!("<p class=\"caption\">{caption}</p>")
+}
+
+fn gain_table(worth: &Worth) -> String {
+    let intervals = || worth.gain_interval.iter().filter_map(|(_, interval)| interval.as_ref());
+    let scale = Scale::of(intervals().chain(&worth.gain_over_total_uncertainty));
+    let row = |(name, &gain): (&str, &Option<f64>)| {
+        let interval = worth.gain_interval.get(name).and_then(Option::as_ref);
+        let [_, ends] = two_cells(interval, 3, 1.0);
+        let cells = vec![escaped(&spoken(name)), maybe(gain, 3), ends, scale.draw(interval, "predict")];
+        (name == "higher-order", cells)
+    };
+    let mut rows: Vec<_> = worth.gain.iter().map(row).collect();
+    if let Some(more) = &worth.gain_over_total_uncertainty {
+        let [more_by, ends] = two_cells(Some(more), 3, 1.0);
+        let name = "Pointsman less confidence threshold".to_owned();
+        rows.push((false, vec![name, more_by, ends, scale.draw(Some(more), "vermilion")]));
+    }
+    "<h3>Routing gain: 0 is routing at random, 1 the best order known</h3>".to_owned()
+        + &table("Routing gains", &["ranking", "gain", "interval", "drawn, zero marked"], &rows)
+}
+
+fn weak_model(diagnosis: &Diagnosis) -> String {
+    let model = &diagnosis.weak_model;
+    let answer = match (model.is_calibrated(), model.is_overconfident()) {
+        (true, _) => "Yes, as far as these rows tell.",
+        (false, true) => "No, it is overconfident.",
+        (false, false) => "No.",
+    };
+    let mut items = vec![
+        ("mean confidence", fixed(model.confidence, 3)),
+        ("labels that are its top class", fixed(model.accuracy, 3)),
+        (
+            "calibration error",
+            format!("{}, of which chance alone makes {}", fixed(model.error, 3), fixed(model.floor, 3)),
+        ),
+    ];
+    let saved = |saves: &Estimate| {
+        let digits = digits_for([saves.estimate, saves.low, saves.high].into_iter()).min(5);
+        let [estimate, ends] = two_cells(Some(saves), digits, 1.0);
+        format!("{estimate} {} per query, interval {ends}", diagnosis.unit)
+    };
+    match &model.recalibrating_saves {
+        [_, Some(cost)] => items.push(("--recalibrate saves, at these prices", saved(cost))),
+        [Some(loss), None] => items.push(("--recalibrate takes off the loss", saved(loss))),
+        [None, None] => {}
+    }
+    let rows: Vec<_> = model
+        .bins
+        .iter()
+        .map(|bin| (false, vec![fixed(bin.confidence, 3), fixed(bin.accuracy, 3), percent(bin.share)]))
+        .collect();
+    let numbers = table("Reliability", &["confidence", "labels that are the top class", "share of the rows"], &rows);
+    let body = format!(
+        "<div class=\"two\"><figure class=\"small\">{}<figcaption>Each circle is a group of rows of like confidence, its area their share. Below the \
+         dashed line the model is more confident than the labels justify.</figcaption></figure>\
+         <div>{}<details><summary>The circles as numbers</summary>{numbers}</details></div></div>",
+        reliability_svg(model),
+        facts(&items)
+    );
+    card("Is the weak model calibrated?", answer, &body)
+}
+
+/// The reliability diagram, in the colours of the page.
+fn reliability_svg(model: &WeakModel) -> String {
+    const SIDE: f64 = 330.0;
+    const LEFT: f64 = 52.0;
+    const TOP: f64 = 26.0;
+    // Circles at 0 and 1 stay clear of the axes and their numbers.
+    const ROOM: f64 = 20.0;
+    let x = |v: f64| LEFT + ROOM + v * (SIDE - 2.0 * ROOM);
+    let y = |v: f64| TOP + SIDE - ROOM - v * (SIDE - 2.0 * ROOM);
+    let (right, bottom) = (LEFT + SIDE, TOP + SIDE);
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Reliability diagram\">",
+        right + 16.0,
+        bottom + 48.0
+    );
+    for step in 0..=5 {
+        let v = f64::from(step) / 5.0;
+        svg += &format!(
+            "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>\
+             <text class=\"tick\" x=\"{0:.1}\" y=\"{1:.1}\" text-anchor=\"middle\">{2} %</text>\
+             <line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{3:.1}\" y2=\"{3:.1}\"/>\
+             <text class=\"tick\" x=\"{4:.1}\" y=\"{5:.1}\" text-anchor=\"end\">{2} %</text>",
+            x(v),
+            bottom + 18.0,
+            20 * step,
+            y(v),
+            LEFT - 6.0,
+            y(v) + 4.0
+        );
+    }
+    svg += &format!(
+        "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\
+         <line class=\"axis\" x1=\"{LEFT}\" x2=\"{LEFT}\" y1=\"{TOP}\" y2=\"{bottom}\"/>\
+         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">confidence</text>\
+         <text x=\"2\" y=\"14\">labels that are its top class</text>\
+         <line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"var(--other)\" stroke-width=\"2\" stroke-dasharray=\"8 5\"/>",
+        f64::midpoint(LEFT, right),
+        bottom + 42.0,
+        x(0.0),
+        y(0.0),
+        x(1.0),
+        y(1.0)
+    );
+    for bin in &model.bins {
+        svg += &format!(
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{:.1}\" fill=\"var(--predict)\" fill-opacity=\"0.65\" stroke=\"var(--predict)\">\
+             <title>confidence {}, labels {}, {} of the rows</title></circle>",
+            x(bin.confidence),
+            y(bin.accuracy),
+            (40.0 * bin.share.sqrt()).clamp(3.0, 18.0),
+            fixed(bin.confidence, 3),
+            fixed(bin.accuracy, 3),
+            percent(bin.share)
+        );
+    }
+    svg + "</svg>"
+}
+
+fn enough(diagnosis: &Diagnosis) -> String {
+    let enough = &diagnosis.enough;
+    let answer = match diagnosis.verdict.advice {
+        Advice::OneLabel => "No: one label per item does not tell noise from error.",
+        Advice::MoreData => "Not yet: the intervals are too wide to decide.",
+        Advice::MendLabels => "The number is not the problem: the labels have to be mended first.",
+        _ => "Yes, for this verdict.",
+    };
+    let [fewest, median, most] = enough.labels;
+    let labels = match fewest == most {
+        true => format!("{fewest} per row"),
+        false => format!("{fewest} to {most} per row, median {median}; {} have two or more", percent(enough.paired)),
+    };
+    let mut items = vec![("labels", labels)];
+    if let Some(shortfall) = enough.plugin_shortfall {
+        let shortfall = fixed(shortfall, digits_for([shortfall].into_iter()).min(4));
+        let text = format!("{shortfall} of irreducible loss, if the labels were taken at face value (plugin)");
+        items.push(("what so few labels would hide", text));
+    }
+    let mut cells = format!("{} of {}", enough.cells, label(&diagnosis.partition, NAME));
+    if enough.sparse_cells + enough.empty_cells > 0 {
+        cells += &format!(
+            "; {} sparse (under {SPARSE} rows) with {} of the rows, {} empty",
+            enough.sparse_cells,
+            percent(enough.rows_in_sparse_cells),
+            enough.empty_cells
+        );
+    }
+    items.push(("cells", cells));
+    if let Some(stability) = enough.stability {
+        items.push(("routers of two halves agree on", format!("{} of the rows", percent(stability))));
+    }
+    card("Are labels, rows and cells enough?", answer, &(facts(&items) + &partitions(diagnosis)))
+}
+
+/// Partitions beside the one asked for, which comes first.
+fn partitions(diagnosis: &Diagnosis) -> String {
+    let compared = &diagnosis.enough.partitions;
+    if compared.len() < 2 {
+        return String::new();
+    }
+    let prices = compared.iter().any(|partition| partition.cost.is_some());
+    let targeted = prices && diagnosis.task.target_loss.is_some();
+    let digits = if prices && !targeted { digits_for(compared.iter().filter_map(|p| p.cost)) } else { 3 };
+    let better = match (targeted, prices) {
+        (true, _) => "routes less than the first by",
+        (false, true) => "saves over the first",
+        (false, false) => "gains over the first",
+    };
+    let value = match (targeted, prices) {
+        (true, _) => "routed",
+        (false, true) => "cost per query",
+        (false, false) => "",
+    };
+    let scale = Scale::of(compared.iter().filter_map(|partition| partition.better_by.as_ref()));
+    let row = |(place, partition): (usize, &pointsman::Compared)| {
+        let by = partition.better_by.as_ref();
+        let mut cells = vec![escaped(&label(&partition.partition, NAME)), maybe(partition.gain, 3)];
+        if prices {
+            cells.push(maybe(if targeted { partition.routed } else { partition.cost }, digits));
+        }
+        cells.extend(two_cells(by, digits, 1.0));
+        cells.push(scale.draw(by, "predict"));
+        (place == 0, cells)
+    };
+    let rows: Vec<_> = compared.iter().enumerate().map(row).collect();
+    let mut heads = vec!["partition", "gain"];
+    heads.extend(prices.then_some(value));
+    heads.extend([better, "interval", "drawn, zero marked"]);
+    "<h3>Other partitions</h3>".to_owned() + &table("Partitions", &heads, &rows)
+}
+
+fn independence(diagnosis: &Diagnosis) -> String {
+    let question = "Are the labels independent?";
+    let found = &diagnosis.agreement;
+    let identical = match found.identical_rows {
+        0 => String::new(),
+        rows => format!(
+            "<p class=\"caption\">Rows that equal another in prediction, features and votes: {rows}. Copies count twice.</p>"
+        ),
+    };
+    if !diagnosis.annotators.is_empty() {
+        let (answer, body) = annotators(diagnosis);
+        return card(question, &answer, &(body + &identical));
+    }
+    if found.rows == 0 {
+        return card(question, "With one label per item there is nothing to compare.", &identical);
+    }
+    let mut items =
+        vec![("rows with several labels", found.rows.to_string()), ("of which unanimous", found.unanimous.to_string())];
+    let mut changed = String::new();
+    if let Some(sensitivity) = &found.sensitivity {
+        let (own, copied) = (sensitivity.irreducible, sensitivity.irreducible_if_copied);
+        let digits = digits_for([own, copied].into_iter());
+        items.push((
+            "irreducible loss",
+            format!(
+                "{}; {} if {} of the unanimous rows were copies",
+                fixed(own, digits),
+                fixed(copied, digits),
+                percent(sensitivity.share)
+            ),
+        ));
+        let cell = |cell: &pointsman::ChangedCell| {
+            (false, [&cell.cell, &cell.action, &cell.action_if_copied].map(|text| escaped(&label(text, NAME))).to_vec())
+        };
+        let rows: Vec<_> = sensitivity.cells.iter().take(LISTED).map(cell).collect();
+        if !rows.is_empty() {
+            changed = table("Cells whose action would change", &["cell", "action", "if copied"], &rows);
+        }
+    }
+    let answer = "Counts cannot tell: a copied label looks like an item on which everybody agrees.";
+    let remark = "<p class=\"caption\">Annotators who are named can be tested: <code>--annotations</code> with columns id, label and annotator, in the \
+                  order of labelling.</p>";
+    card(question, answer, &(facts(&items) + &changed + remark + &identical))
+}
+
+/// Annotators beside each other, those with flags first.
+fn annotators(diagnosis: &Diagnosis) -> (String, String) {
+    let mut all: Vec<_> = diagnosis.annotators.iter().collect();
+    all.sort_by_key(|one| one.flags.is_empty());
+    let flagged = all.iter().filter(|one| !one.flags.is_empty()).count();
+    let answer = match flagged {
+        0 => format!(
+            "As far as these labels tell: none of {} annotators differs from the others beyond chance.",
+            all.len()
+        ),
+        n => format!("No: {n} of {} annotators differ beyond what chance makes of independent labels.", all.len()),
+    };
+    let row = |one: &&pointsman::Annotator| {
+        let flags = escaped(&label(&one.flags.join(", "), NAME));
+        let cells = vec![
+            escaped(&label(&one.annotator, NAME)),
+            one.votes.to_string(),
+            maybe(one.agreement, 3),
+            maybe(one.follows, 3),
+            maybe(one.model, 3),
+            flags,
+        ];
+        (!one.flags.is_empty(), cells)
+    };
+    let rows: Vec<_> = all.iter().take(LISTED).map(row).collect();
+    let mut body = table("Annotators", &["annotator", "labels", "agreement", "follows", "model", "flags"], &rows);
+    if all.len() > LISTED {
+        body += &format!("<p class=\"caption\">{LISTED} of {} annotators, those with flags first.</p>", all.len());
+    }
+    body += "<p class=\"caption\">Means over the items, zero up to chance if labels are independent: how much more often than others the annotator agrees \
+             with another (agreement), repeats the label before (follows), or names the model’s top class (model).</p>";
+    (answer, body)
+}

@@ -1,0 +1,279 @@
+//! Columns that are passed on: the same values, and the same types where the formats have them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::types::Int8Type;
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, TimestampMillisecondArray,
+};
+use arrow_schema::DataType;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use pointsman_table::{
+    Batches, Column, ColumnKind, Error, InputColumn, Need, ReadOptions, Result, TableWriter, batches,
+};
+
+use crate::support::Folder;
+
+fn options() -> ReadOptions {
+    let classes = Some(vec!["no".to_owned(), "yes".to_owned()]);
+    ReadOptions { keep_columns: true, allow_empty: true, classes, ..ReadOptions::default() }
+}
+
+/// Writes every column of a table to another file, in batches of so many rows.
+fn copy(from: &Path, to: &Path, batch_rows: usize) -> Result<Batches> {
+    let mut table = batches(from, &ReadOptions { batch_rows, need: Need::Predictions, ..options() })?;
+    let declared = |columns: &[(String, InputColumn)]| -> Vec<(String, ColumnKind)> {
+        columns.iter().map(|(name, column)| (name.clone(), ColumnKind::Input(column.kind()))).collect()
+    };
+    let mut writer = None;
+    while let Some(frame) = table.next().transpose()? {
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            none => none.insert(TableWriter::create(to, None, &declared(&frame.columns))?),
+        };
+        writer.write(&frame.columns.into_iter().map(|(_, column)| Column::Input(column)).collect::<Vec<_>>())?;
+    }
+    match writer {
+        Some(writer) => writer.finish()?,
+        None => TableWriter::create(to, None, &declared(&table.columns()))?.finish()?,
+    }
+    Ok(table)
+}
+
+fn copied(folder: &Folder, from: &str, to: &str) -> String {
+    copy(&folder.path(from), &folder.path(to), 2).unwrap();
+    fs::read_to_string(folder.path(to)).unwrap_or_default()
+}
+
+fn parquet(path: &Path) -> (Vec<(String, DataType)>, usize) {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
+    let fields = reader.schema().fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect();
+    (fields, reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum())
+}
+
+const CSV: &str =
+    "id,prob_no,prob_yes,note,zip,true_no\n7,0.50,0.5,\"a, \"\"b\"\"\",01234,1\n8,1,0,,00001,\nx,.25,.75,é,,3\n";
+
+#[test]
+fn csv_is_copied_byte_by_byte_and_read_names_become_numbers_elsewhere() {
+    let folder = Folder::new();
+    fs::write(folder.path("in.csv"), CSV).unwrap();
+    assert_eq!(copied(&folder, "in.csv", "out.csv"), CSV);
+    let lines = copied(&folder, "in.csv", "out.jsonl");
+    assert_eq!(
+        lines,
+        "{\"id\":\"7\",\"prob_no\":0.5,\"prob_yes\":0.5,\"note\":\"a, \\\"b\\\"\",\"zip\":\"01234\",\"true_no\":1}\n\
+         {\"id\":\"8\",\"prob_no\":1,\"prob_yes\":0,\"note\":\"\",\"zip\":\"00001\",\"true_no\":null}\n\
+         {\"id\":\"x\",\"prob_no\":0.25,\"prob_yes\":0.75,\"note\":\"é\",\"zip\":\"\",\"true_no\":3}\n"
+    );
+    copied(&folder, "in.csv", "out.parquet");
+    let types: Vec<DataType> = parquet(&folder.path("out.parquet")).0.into_iter().map(|(_, it)| it).collect();
+    use DataType::{Float64, Utf8};
+    assert_eq!(types, [Utf8, Float64, Float64, Utf8, Utf8, Float64]);
+    copied(&folder, "in.csv", "out.npz");
+    assert_eq!(
+        copied(&folder, "out.npz", "again.csv"),
+        "id,prob_no,prob_yes,note,zip,true_no\n7,0.5,0.5,\"a, \"\"b\"\"\",01234,1.0\n8,1.0,0.0,,00001,NaN\nx,0.25,0.75,é,,3.0\n"
+    );
+}
+
+#[test]
+fn text_that_is_not_utf_8_passes_through_csv_only() {
+    let folder = Folder::new();
+    let latin = b"prob_no,prob_yes,note\n0.5,0.5,caf\xe9\n";
+    fs::write(folder.path("in.csv"), latin).unwrap();
+    copy(&folder.path("in.csv"), &folder.path("out.csv"), 10).unwrap();
+    assert_eq!(fs::read(folder.path("out.csv")).unwrap(), latin);
+    for to in ["out.jsonl", "out.parquet"] {
+        let error = copy(&folder.path("in.csv"), &folder.path(to), 10).err().unwrap();
+        let text = error.to_string();
+        assert!(text.contains("row 1, column note") && text.contains("not UTF-8"), "{text}");
+        assert!(!folder.path(to).exists());
+    }
+}
+
+const JSONL: &str = r#"{"probs":{"no":0.5,"yes":0.5},"tags":["a","b"],"meta":{"n":1,"deep":[{"x":1.5}]},"mixed":1,"big":18446744073709551615,"text":"1"}
+{"probs":{"no":0.25,"yes":0.75},"tags":[],"meta":null,"mixed":"one","text":null,"big":1}
+{"probs":{"no":1.0,"yes":0.0},"tags":null,"meta":{"n":2,"deep":[]},"mixed":[1],"text":"é","flag":true,"big":2}
+"#;
+
+#[test]
+fn jsonl_keeps_every_value_and_what_is_not_there_stays_away() {
+    let folder = Folder::new();
+    fs::write(folder.path("in.jsonl"), JSONL).unwrap();
+    copy(&folder.path("in.jsonl"), &folder.path("out.jsonl"), 10).unwrap();
+    let parse = |text: &str| -> Vec<serde_json::Value> {
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    assert_eq!(parse(&fs::read_to_string(folder.path("out.jsonl")).unwrap()), parse(JSONL));
+}
+
+#[test]
+fn lists_and_maps_of_jsonl_stay_nested_where_the_output_can_hold_them() {
+    let folder = Folder::new();
+    fs::write(folder.path("in.jsonl"), JSONL).unwrap();
+    copy(&folder.path("in.jsonl"), &folder.path("out.parquet"), 10).unwrap();
+    let (fields, rows) = parquet(&folder.path("out.parquet"));
+    assert_eq!(rows, 3);
+    let of = |name: &str| fields.iter().find(|(field, _)| field == name).unwrap().1.clone();
+    assert!(matches!(of("probs"), DataType::Struct(_)) && matches!(of("tags"), DataType::List(_)), "{fields:?}");
+    assert!(matches!(of("meta"), DataType::Struct(fields) if fields.len() == 2), "{fields:?}");
+    assert_eq!((of("mixed"), of("big"), of("flag")), (DataType::Utf8, DataType::Utf8, DataType::Boolean));
+    // And back, where nothing differs but that what was absent is null and what was mixed is text.
+    let lines = copied(&folder, "out.parquet", "again.jsonl");
+    let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(first["meta"], serde_json::json!({"n": 1, "deep": [{"x": 1.5}]}));
+    assert_eq!(first["tags"], serde_json::json!(["a", "b"]));
+    assert_eq!((&first["mixed"], &first["big"]), (&"1".into(), &"18446744073709551615".into()));
+    // Text has no lists: they are JSON.
+    copy(&folder.path("in.jsonl"), &folder.path("out.csv"), 10).unwrap();
+    let text = fs::read_to_string(folder.path("out.csv")).unwrap();
+    let first = text.lines().nth(1).unwrap();
+    assert!(first.starts_with(r#""{""no"":0.5,""yes"":0.5}","[""a"",""b""]","#), "{text}");
+}
+
+#[test]
+fn a_value_that_does_not_fit_the_first_rows_is_named() {
+    let folder = Folder::new();
+    let rows = [r#""n":1"#, r#""n":2"#, r#""n":"three""#].map(|n| format!("{{\"probs\":[0.5,0.5],{n}}}\n"));
+    fs::write(folder.path("in.jsonl"), rows.concat()).unwrap();
+    let error = copy(&folder.path("in.jsonl"), &folder.path("out.parquet"), 2).err().unwrap();
+    assert!(matches!(&error, Error::Row { row: 3, column: Some(column), .. } if column == "n"), "{error}");
+    assert!(error.to_string().contains("is not a whole number") && !folder.path("out.parquet").exists(), "{error}");
+    let later = "{\"probs\":[0.5,0.5]}\n{\"probs\":[0.5,0.5]}\n{\"probs\":[0.5,0.5],\"new\":1}\n";
+    fs::write(folder.path("later.jsonl"), later).unwrap();
+    let mut writer = TableWriter::create(folder.path("out.csv"), None, &[("a".to_owned(), ColumnKind::Count)]).unwrap();
+    let error = writer.add_column("new".to_owned(), ColumnKind::Count).unwrap_err().to_string();
+    assert!(error.contains("\"new\"") && error.contains("write jsonl"), "{error}");
+}
+
+#[test]
+fn types_of_parquet_and_arrow_are_kept() {
+    let folder = Folder::new();
+    let dictionary: DictionaryArray<Int8Type> = ["x", "y", "x"].into_iter().collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("prob_no", Arc::new(Float32Array::from(vec![0.5, 0.25, 1.0]))),
+        ("prob_yes", Arc::new(Float32Array::from(vec![0.5, 0.75, 0.0]))),
+        ("whole", Arc::new(Int32Array::from(vec![Some(1), None, Some(-3)]))),
+        ("day", Arc::new(Date32Array::from(vec![0, 1, 20_000]))),
+        ("time", Arc::new(TimestampMillisecondArray::from(vec![0, 1_500, -1]))),
+        ("kind", Arc::new(dictionary)),
+        ("flag", Arc::new(BooleanArray::from(vec![true, false, true]))),
+        ("real", Arc::new(Float64Array::from(vec![Some(0.1), None, Some(f64::INFINITY)]))),
+        ("large", Arc::new(Int64Array::from(vec![i64::MAX, i64::MIN, 0]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(fs::File::create(folder.path("in.parquet")).unwrap(), batch.schema(), None);
+    writer.as_mut().unwrap().write(&batch).unwrap();
+    writer.unwrap().close().unwrap();
+    let types = |name: &str| parquet(&folder.path(name)).0;
+    copied(&folder, "in.parquet", "out.parquet");
+    assert_eq!(types("out.parquet"), types("in.parquet"));
+    // Through an Arrow file, whose dictionaries are written out, and text, which tells no types.
+    copied(&folder, "in.parquet", "out.arrow");
+    copied(&folder, "out.arrow", "again.parquet");
+    let mut wanted = types("in.parquet");
+    wanted[5].1 = DataType::Utf8;
+    assert_eq!(types("again.parquet"), wanted);
+    let text = "prob_no,prob_yes,whole,day,time,kind,flag,real,large\n\
+                0.5,0.5,1,1970-01-01,1970-01-01T00:00:00,x,true,0.1,9223372036854775807\n\
+                0.25,0.75,,1970-01-02,1970-01-01T00:00:01.500,y,false,,-9223372036854775808\n\
+                1.0,0.0,-3,2024-10-04,1969-12-31T23:59:59.999,x,true,inf,0\n";
+    assert_eq!(copied(&folder, "again.parquet", "out.csv"), text);
+    let line = copied(&folder, "in.parquet", "out.jsonl").lines().nth(1).unwrap().to_owned();
+    let wanted = r#"{"prob_no":0.25,"prob_yes":0.75,"whole":null,"day":"1970-01-02","time":"1970-01-01T00:00:01.500","kind":"y","flag":false,"real":null,"large":-9223372036854775808}"#;
+    assert_eq!(line, wanted);
+    // Whole numbers of which some are missing are floats in numpy.
+    copied(&folder, "in.parquet", "out.npz");
+    let back = copied(&folder, "out.npz", "again.csv");
+    assert!(back.lines().nth(2).unwrap().starts_with("0.25,0.75,NaN,1970-01-02,"), "{back}");
+    assert!(back.lines().nth(3).unwrap().starts_with("1.0,0.0,-3.0,"), "{back}");
+}
+
+#[test]
+fn numpy_arrays_keep_their_types_and_shapes() {
+    let folder = Folder::new();
+    let lines = "{\"prob_no\":0.5,\"prob_yes\":0.5,\"n\":-7,\"b\":true,\"t\":\"é\"}\n";
+    fs::write(folder.path("in.jsonl"), lines.repeat(3)).unwrap();
+    copied(&folder, "in.jsonl", "a.npz");
+    copied(&folder, "a.npz", "b.npz");
+    assert_eq!(fs::read(folder.path("a.npz")).unwrap(), fs::read(folder.path("b.npz")).unwrap());
+    assert_eq!(copied(&folder, "b.npz", "out.jsonl"), lines.repeat(3));
+}
+
+#[test]
+fn filters_choose_rows_of_kept_columns_too() {
+    let folder = Folder::new();
+    fs::write(folder.path("in.csv"), "prob_no,prob_yes,s\n0.5,0.5,a\n0.25,0.75,b\n0.1,0.9,a\n").unwrap();
+    for to in ["in.csv", "in.parquet", "in.jsonl", "in.npz"] {
+        if to != "in.csv" {
+            copied(&folder, "in.csv", to);
+        }
+        let filtered = ReadOptions { filters: vec!["s=a".parse().unwrap()], ..options() };
+        let frame = batches(folder.path(to), &filtered).unwrap().next().unwrap().unwrap();
+        let names: Vec<&str> = frame.columns.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((names, frame.columns[2].1.len()), (vec!["prob_no", "prob_yes", "s"], 2), "{to}");
+    }
+}
+
+#[test]
+fn tables_without_rows_are_tables_if_that_is_allowed() {
+    let folder = Folder::new();
+    fs::write(folder.path("in.csv"), "id,prob_no,prob_yes\n").unwrap();
+    fs::write(folder.path("in.jsonl"), "").unwrap();
+    assert_eq!(copied(&folder, "in.csv", "out.csv"), "id,prob_no,prob_yes\n");
+    for to in ["out.parquet", "out.arrow", "out.npz"] {
+        copied(&folder, "in.csv", to);
+        assert_eq!(copied(&folder, to, "back.csv"), "id,prob_no,prob_yes\n", "{to}");
+    }
+    assert_eq!(copied(&folder, "in.jsonl", "out.jsonl"), "");
+    // Nested columns show nothing of their shape.
+    let rows = "{\"probs\":{\"no\":0.5,\"yes\":0.5}}\n";
+    fs::write(folder.path("one.jsonl"), rows).unwrap();
+    copied(&folder, "one.jsonl", "one.parquet");
+    let batch = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(folder.path("one.parquet")).unwrap()).unwrap();
+    let schema = batch.schema().clone();
+    let writer = ArrowWriter::try_new(fs::File::create(folder.path("none.parquet")).unwrap(), schema, None);
+    writer.unwrap().close().unwrap();
+    assert_eq!(batches(folder.path("none.parquet"), &options()).unwrap().count(), 0);
+    let strict = ReadOptions { allow_empty: false, ..options() };
+    for name in ["in.csv", "in.jsonl", "none.parquet"] {
+        let read = batches(folder.path(name), &strict).and_then(|mut batches| batches.next().transpose());
+        assert!(read.unwrap_err().to_string().contains("has no rows"), "{name}");
+    }
+}
+
+#[test]
+fn long_rows_end_a_batch_early() {
+    let folder = Folder::new();
+    let long = "x".repeat(1 << 20);
+    let text = format!("prob_no,prob_yes,note\n{}", format!("0.5,0.5,{long}\n").repeat(40));
+    fs::write(folder.path("in.csv"), text).unwrap();
+    let sizes: Vec<usize> =
+        batches(folder.path("in.csv"), &options()).unwrap().map(|frame| frame.unwrap().table.rows()).collect();
+    assert_eq!(sizes, [16, 16, 8]);
+    let whole = pointsman_table::read_frame(folder.path("in.csv"), &options()).unwrap();
+    assert_eq!((whole.table.rows(), whole.columns[2].1.len()), (40, 40));
+}
+
+#[test]
+fn unneeded_columns_of_any_kind_do_not_stop_a_table() {
+    let folder = Folder::new();
+    let text = StringArray::from(vec!["x"; 2]);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("prob_no", Arc::new(Float64Array::from(vec![0.5; 2]))),
+        ("prob_yes", Arc::new(Float64Array::from(vec![0.5; 2]))),
+        ("x_text", Arc::new(text)),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = fs::File::create(folder.path("in.arrow")).unwrap();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let lenient = ReadOptions { features: Some(Vec::new()), need: Need::Predictions, ..options() };
+    assert_eq!(batches(folder.path("in.arrow"), &lenient).unwrap().map(|f| f.unwrap().columns.len()).sum::<usize>(), 3);
+}

@@ -1,0 +1,178 @@
+//! Several policies on the same held-out rows: what each costs, and by how much they differ row by row.
+
+use serde::Serialize;
+
+use super::{By, Named, Replay, TaskSummary, minus};
+use crate::error::{Error, Result};
+use crate::loss::Loss;
+use crate::policy::Policy;
+
+/// Standard errors on each side of a difference within which it lies in 95 of 100 cases.
+const NORMAL_95: f64 = 1.96;
+
+/// Several policies on the same held-out rows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Comparison {
+    /// Held-out rows.
+    pub rows: usize,
+    /// `votes` if the truth is the rows' snapshot mean, `true` if it was given.
+    pub truth: &'static str,
+    /// The name of the policy that the others are compared with.
+    pub baseline: String,
+    /// The policies, in the order given.
+    pub policies: Vec<PolicyCost>,
+}
+
+/// One policy of a [`Comparison`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PolicyCost {
+    /// Its name.
+    pub name: String,
+    /// Its task.
+    pub task: TaskSummary,
+    /// The unit of its costs.
+    pub unit: &'static str,
+    /// Whether the bias of few labels was taken out of its cost.
+    pub corrected: bool,
+    /// Mean cost per query; unknown where one label per item does not tell what routing costs.
+    pub cost: Option<f64>,
+    /// Its standard error; one row has none.
+    pub standard_error: Option<f64>,
+    /// Whether its loss is the baseline's. Costs in different losses cannot be subtracted; shares can always be compared.
+    pub same_loss: bool,
+    /// Its cost less the baseline's; unknown for the baseline itself, under another loss, and where one of the costs is.
+    pub difference: Option<Difference>,
+    /// Share of the rows that each action gets.
+    pub shares: Named<f64>,
+}
+
+/// A mean difference of two costs, row by row.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The mean over the rows: below zero, the policy is cheaper than the baseline.
+    pub estimate: f64,
+    /// The standard error of the paired difference: what both policies share cancels.
+    pub standard_error: Option<f64>,
+    /// Where the difference lies in 95 of 100 cases.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// Compares policies on the rows that each was [replayed](Policy::replay) with, which must be the same. The first is the baseline, unless
+/// one is named.
+///
+/// ```
+/// use pointsman::{Loss, Oracle, Partition, Router, Table, Task, compare_policies};
+/// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.3, 0.7, 0.4, 0.6])?
+///     .with_votes(vec![5, 0, 2, 3, 0, 5, 1, 4])?;
+/// let router = Router::calibrate(&table, &Partition::top_class(10))?;
+/// let task = |price| Task::new(Loss::brier()).route("expert", Oracle::bayes(), price);
+/// let [cheap, dear] = [router.policy(&task(0.01)?)?.replay(&table)?, router.policy(&task(0.02)?)?.replay(&table)?];
+/// let found = compare_policies([("cheap", &cheap), ("dear", &dear)], None)?;
+/// assert!(found.policies[1].difference.is_some_and(|it| it.estimate >= 0.0));
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+///
+/// # Errors
+/// If there are fewer than two policies, two of one name or none of the baseline's name, or if they were replayed on different rows.
+pub fn compare_policies<'a, S: Into<String>>(
+    replays: impl IntoIterator<Item = (S, &'a Replay)>,
+    baseline: Option<&str>,
+) -> Result<Comparison> {
+    let replays: Vec<(String, &Replay)> = replays.into_iter().map(|(name, replay)| (name.into(), replay)).collect();
+    if replays.len() < 2 {
+        return Err(Error::Task("one policy cannot be compared: give two or more".into()));
+    }
+    for (place, (name, _)) in replays.iter().enumerate() {
+        if replays[..place].iter().any(|(other, _)| other == name) {
+            return Err(Error::Task(format!("two policies are called {name:?}: give each a name of its own")));
+        }
+    }
+    let place = match baseline {
+        None => 0,
+        Some(wanted) => replays.iter().position(|(name, _)| name == wanted).ok_or_else(|| {
+            let names: Vec<&str> = replays.iter().map(|(name, _)| name.as_str()).collect();
+            Error::Task(format!("baseline {wanted:?}: there are {}", names.join(", ")))
+        })?,
+    };
+    let (name, first) = &replays[place];
+    if let Some((other, _)) = replays.iter().find(|(_, replay)| !replay.has_rows_of(first)) {
+        return Err(Error::Table(format!("{other:?} and {name:?} were replayed on different rows: use one table")));
+    }
+    let costs: Vec<CostsByRow> = replays.iter().map(|(_, replay)| CostsByRow::new(replay)).collect();
+    let policies = (0..replays.len()).map(|other| {
+        let ((name, replay), own) = (&replays[other], &costs[other]);
+        let policy = &replay.policy;
+        let same_loss = have_same_loss(&first.policy, policy);
+        let both = own.rows.as_ref().zip(costs[place].rows.as_ref()).filter(|_| same_loss && other != place);
+        PolicyCost {
+            name: name.clone(),
+            task: policy.task_summary(),
+            unit: policy.task().loss().unit(),
+            corrected: own.by == By::Corrected,
+            cost: own.rows.as_ref().map(|_| replay.acts(policy).mean_cost(own.by)),
+            standard_error: own.rows.as_ref().and_then(|rows| replay.mean_and_error(rows).1),
+            same_loss,
+            difference: both.map(|(rows, baseline)| Difference::new(replay.mean_and_error(&minus(rows, baseline)))),
+            shares: replay.shares(policy, &policy.task().action_names()),
+        }
+    });
+    Ok(Comparison {
+        rows: first.places.len(),
+        truth: if first.truth_known { "true" } else { "votes" },
+        baseline: name.clone(),
+        policies: policies.collect(),
+    })
+}
+
+impl Difference {
+    fn new((estimate, standard_error): (f64, Option<f64>)) -> Self {
+        let interval = standard_error.map(|error| [estimate - NORMAL_95 * error, estimate + NORMAL_95 * error]);
+        Self { estimate, standard_error, interval }
+    }
+}
+
+/// What a policy costs on each row.
+struct CostsByRow {
+    by: By,
+    /// By the basis and by the other correction; unknown where the labels do not tell.
+    rows: Option<[Vec<f64>; 2]>,
+}
+
+impl CostsByRow {
+    fn new(replay: &Replay) -> Self {
+        let (policy, by) = (&replay.policy, replay.best_basis());
+        let acts = replay.acts(policy);
+        let is_told = replay.is_told(policy, "router");
+        let other = |corrected: By| if by == By::Corrected { corrected } else { by };
+        Self { by, rows: is_told.then(|| replay.each_row(&|row, corrected| acts.cost(row, other(corrected)))) }
+    }
+}
+
+impl Replay {
+    /// Whether these are as many rows, weighted alike, as those of another replay.
+    fn has_rows_of(&self, other: &Self) -> bool {
+        self.weights == other.weights && self.truth_known == other.truth_known
+    }
+
+    /// Whether the labels tell what a rule costs.
+    fn is_told(&self, policy: &Policy, rule: &str) -> bool {
+        !self.unidentified(policy, &policy.task().action_names()).iter().any(|name| name == rule)
+    }
+}
+
+/// Whether two policies are judged by one loss.
+fn have_same_loss(one: &Policy, other: &Policy) -> bool {
+    let (own, loss) = (one.task().loss(), other.task().loss());
+    let in_order = one.classes() == other.classes();
+    // Of other losses than these, classes in another order make no difference.
+    let goes_by_order =
+        |loss: &Loss| loss.penalised_class().is_some() || loss.costs().is_some() && loss.class_names().is_none();
+    if !in_order && (goes_by_order(own) || goes_by_order(loss)) {
+        return false;
+    }
+    let is_same = |loss: &Loss| loss == own || own.costs().is_some_and(|costs| loss.costs().as_ref() == Some(&costs));
+    loss.for_classes(one.classes()).is_ok_and(|loss| is_same(&loss))
+}

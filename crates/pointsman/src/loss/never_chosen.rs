@@ -1,0 +1,137 @@
+//! Acts of a cost matrix that no prediction makes the cheapest.
+
+use serde::Serialize;
+
+use super::{Kind, Loss};
+use crate::linear;
+
+/// Costs this close, relative to the largest, are not told apart.
+const NEGLIGIBLE: f64 = 1e-9;
+
+/// The largest matrix, in acts times classes, of which mixtures of acts are looked at.
+const MAX_ENTRIES: usize = 10_000;
+
+/// An act that is never taken, whatever the prediction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NeverChosen {
+    /// The act.
+    pub act: String,
+    /// An act that costs no more under any class; `None` if no single one does, but for every prediction some act costs less.
+    pub dominated_by: Option<String>,
+}
+
+impl Loss {
+    /// The acts of a cost matrix that are never taken, in order. None of a matrix so large that it takes long to tell.
+    ///
+    /// ```
+    /// use pointsman::Loss;
+    /// let cost = vec![vec![0.0, 4.0], vec![1.0, 5.0], vec![4.0, 0.0], vec![3.0, 3.0]];
+    /// let found = Loss::matrix(["ship", "ship late", "hold", "ask"], cost)?.never_chosen();
+    /// assert_eq!((found[0].act.as_str(), found[0].dominated_by.as_deref()), ("ship late", Some("ship")));
+    /// assert_eq!((found[1].act.as_str(), found[1].dominated_by.as_deref()), ("ask", None)); // 2 at most for ship or hold
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    #[must_use]
+    pub fn never_chosen(&self) -> Vec<NeverChosen> {
+        let Kind::Matrix(matrix, _) = &self.0 else { return Vec::new() };
+        let costs: Vec<&[f64]> = (0..matrix.acts().len()).map(|act| matrix.row(act)).collect();
+        let name = |act: usize| matrix.acts()[act].clone();
+        let is_small = costs.len() * matrix.classes() <= MAX_ENTRIES;
+        (0..costs.len())
+            .filter_map(|act| match dominating(&costs, act) {
+                Some(other) => Some(NeverChosen { act: name(act), dominated_by: Some(name(other)) }),
+                None if is_small && is_beaten_everywhere(&costs, act, matrix.bound()) => {
+                    Some(NeverChosen { act: name(act), dominated_by: None })
+                }
+                None => None,
+            })
+            .collect()
+    }
+}
+
+/// An act that is taken wherever this one costs as little: one listed before that costs no more, or one that always costs less.
+fn dominating(costs: &[&[f64]], act: usize) -> Option<usize> {
+    let is_dominated = |other: usize| {
+        let mut pairs = costs[other].iter().zip(costs[act]);
+        if other < act { pairs.all(|(theirs, own)| theirs <= own) } else { pairs.all(|(theirs, own)| theirs < own) }
+    };
+    (0..costs.len()).find(|&other| other != act && is_dominated(other))
+}
+
+/// Whether max_q min_b ⟨cost_b − cost_act, q⟩ is negative: a linear program over q and the minimum t = t⁺ − t⁻, with a slack per act b.
+fn is_beaten_everywhere(costs: &[&[f64]], act: usize, largest: f64) -> bool {
+    let others: Vec<usize> = (0..costs.len()).filter(|&other| other != act).collect();
+    if others.is_empty() || largest <= 0.0 {
+        return false;
+    }
+    let (classes, rows) = (costs[act].len(), others.len());
+    let column = |entries: &dyn Fn(usize) -> f64, sum: f64| (0..rows).map(entries).chain([sum]).collect::<Vec<f64>>();
+    let gain = |row: usize, class: usize| (costs[others[row]][class] - costs[act][class]) / largest;
+    let mut columns: Vec<Vec<f64>> = (0..classes).map(|class| column(&|row| gain(row, class), 1.0)).collect();
+    columns.push(column(&|_| -1.0, 0.0));
+    columns.push(column(&|_| 1.0, 0.0));
+    columns.extend((0..rows).map(|slack| column(&|row| if row == slack { -1.0 } else { 0.0 }, 0.0)));
+    let mut cost = vec![0.0; columns.len()];
+    (cost[classes], cost[classes + 1]) = (-1.0, 1.0);
+    let sums: Vec<f64> = (0..rows).map(|_| 0.0).chain([1.0]).collect();
+    linear::minimum(&columns, &sums, &cost).is_some_and(|least| -least < -NEGLIGIBLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idle(costs: &[&[f64]]) -> Vec<String> {
+        let names = (0..costs.len()).map(|act| act.to_string());
+        let loss = Loss::matrix(names, costs.iter().map(|row| row.to_vec()).collect()).unwrap();
+        loss.never_chosen().into_iter().map(|it| it.act).collect()
+    }
+
+    #[test]
+    fn acts_that_win_only_ties_count_by_their_place() {
+        assert_eq!(idle(&[&[0.0, 1.0], &[0.0, 1.0]]), ["1"], "the first of two equal acts is taken");
+        assert_eq!(
+            idle(&[&[0.0, 1.0], &[0.0, 0.5]]),
+            Vec::<String>::new(),
+            "under the first class alone the first act is taken"
+        );
+        assert_eq!(idle(&[&[0.0, 0.5], &[0.0, 1.0]]), ["1"]);
+        assert_eq!(idle(&[&[2.0, 1.0]]), Vec::<String>::new());
+        assert_eq!(idle(&[&[0.0, 0.0], &[0.0, 0.0]]), ["1"]);
+    }
+
+    #[test]
+    fn a_hedge_is_taken_if_it_is_cheap_enough() {
+        assert_eq!(idle(&[&[0.0, 1.0], &[1.0, 0.0], &[0.49, 0.49]]), Vec::<String>::new());
+        assert_eq!(idle(&[&[0.0, 1.0], &[1.0, 0.0], &[0.51, 0.51]]), ["2"]);
+        let hedge = [0.67; 3];
+        assert_eq!(idle(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0], &hedge]), ["3"]);
+        assert_eq!(idle(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0], &[0.66; 3]]), Vec::<String>::new());
+    }
+
+    /// An act is called idle only if no prediction of a fine grid takes it.
+    #[test]
+    fn no_prediction_takes_an_act_that_is_never_chosen() {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % 6) as f64
+        };
+        let mut found = 0;
+        for _ in 0..300 {
+            let cost: Vec<Vec<f64>> = (0..4).map(|_| (0..3).map(|_| next()).collect()).collect();
+            let loss = Loss::matrix(["a", "b", "c", "d"], cost.clone()).unwrap();
+            let never: Vec<String> = loss.never_chosen().into_iter().map(|it| it.act).collect();
+            found += never.len();
+            for i in 0..=40 {
+                for j in 0..=40 - i {
+                    let q = [i, j, 40 - i - j].map(|n| f64::from(n) / 40.0);
+                    let act = &loss.acts().unwrap()[loss.act(&q)];
+                    assert!(!never.contains(act), "{cost:?} {q:?} takes {act}");
+                }
+            }
+        }
+        assert!(found > 100, "{found}");
+    }
+}

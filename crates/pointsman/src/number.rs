@@ -1,0 +1,131 @@
+//! Numbers as people read them: thousands separated by commas, a real minus sign, as many digits as matter.
+//!
+//! Everything that Pointsman says to people writes its numbers with these functions; what programs read (JSON, tables) has all digits.
+
+/// From here on numbers are written with an exponent.
+const LARGE: f64 = 1e15;
+
+/// The number of decimals that shows the largest of these values with four significant digits.
+///
+/// A column shares them, so that its points are below each other.
+#[must_use]
+pub fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
+    let largest = values.into_iter().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
+    if largest == 0.0 {
+        return 4;
+    }
+    // The exponent after rounding: 0.099996 is shown as 0.1000.
+    let exponent = format!("{largest:.3e}").split('e').nth(1).and_then(|e| e.parse::<i32>().ok()).unwrap_or(0);
+    (3 - exponent).clamp(0, 12) as usize
+}
+
+/// A number with so many decimals: `−1,234.50`; a dash if it is not known.
+#[must_use]
+pub fn fixed(x: f64, decimals: usize) -> String {
+    if x.is_nan() {
+        return "–".into();
+    }
+    if x.is_infinite() {
+        return if x > 0.0 { "∞" } else { "−∞" }.into();
+    }
+    let text = if x.abs() < LARGE { grouped(&format!("{:.decimals$}", x.abs())) } else { format!("{:.3e}", x.abs()) };
+    // No minus before a zero.
+    let is_zero = !text.bytes().any(|digit| matches!(digit, b'1'..=b'9'));
+    if x < 0.0 && !is_zero { format!("−{text}") } else { text }
+}
+
+/// A number as one would type it: all its digits, but never hundreds of zeros.
+#[must_use]
+pub fn plain(x: f64) -> String {
+    if x != 0.0 && !(1e-9..LARGE).contains(&x.abs()) { format!("{x:e}") } else { x.to_string() }
+}
+
+/// One number by itself, with four significant digits.
+#[must_use]
+pub fn short(x: f64) -> String {
+    fixed(x, decimals([x]))
+}
+
+/// A number that may not be known.
+#[must_use]
+pub fn maybe(x: Option<f64>, decimals: usize) -> String {
+    fixed(x.unwrap_or(f64::NAN), decimals)
+}
+
+/// A share as a percentage with one decimal: `12.3 %`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    format!("{} %", fixed(100.0 * share, 1))
+}
+
+/// A share that somebody chose, such as a confidence, with the digits it was given: `95 %`, `99.9 %`.
+#[must_use]
+pub fn level(share: f64) -> String {
+    // What multiplication adds in the last digits is left out.
+    format!("{} %", plain((1e11 * share).round() / 1e9))
+}
+
+/// A count: `12,345`.
+#[must_use]
+pub fn count(n: usize) -> String {
+    grouped(&n.to_string())
+}
+
+/// A count and what is counted: `1 row`, `12,345 rows`.
+#[must_use]
+pub fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
+/// Digits with a comma between the thousands before the point.
+fn grouped(digits: &str) -> String {
+    let whole = digits.find('.').unwrap_or(digits.len());
+    let mut text = String::with_capacity(digits.len() + whole / 3);
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && place < whole && (whole - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_significant_digits() {
+        for (x, text) in [
+            (0.123456, "0.1235"),
+            (0.0123456, "0.01235"),
+            (0.00012, "0.0001200"),
+            (1.23456, "1.235"),
+            (12.3456, "12.35"),
+            (123.456, "123.5"),
+            (123456.0, "123,456"),
+            (-1234567.8, "−1,234,568"),
+            (0.099_999_9, "0.1000"),
+            (9.99999, "10.00"),
+            (0.0, "0.0000"),
+            (-0.5, "−0.5000"),
+            (1e308, "1.000e308"),
+            (f64::NAN, "–"),
+            (f64::INFINITY, "∞"),
+        ] {
+            assert_eq!(short(x), text, "{x}");
+        }
+        assert_eq!(fixed(-0.00001, 4), "0.0000");
+        assert_eq!([plain(0.05), plain(2.0), plain(1e308), plain(0.0)], ["0.05", "2", "1e308", "0"]);
+        assert_eq!(decimals([0.5, 0.001, f64::NAN]), 4);
+        assert_eq!([level(0.95), level(0.999), level(0.07)], ["95 %", "99.9 %", "7 %"]);
+        assert_eq!([percent(0.1234), percent(-0.5), percent(20.0)], ["12.3 %", "−50.0 %", "2,000.0 %"]);
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!([count(0), count(999), count(1000), count(1234567)], ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(fixed(1234567.891, 2), "1,234,567.89");
+        assert_eq!([counted(1, "row", "rows"), counted(2000, "row", "rows")], ["1 row", "2,000 rows"]);
+    }
+}

@@ -1,0 +1,134 @@
+//! Why queries get their actions: every line of the table at `Reason`, and the action that comes next.
+
+use pointsman::{
+    Action, Bid, CapRule, CapSize, Caps, Loss, Oracle, Partition, Policy, Reason, Router, SPARSE, Table, Tally, Task,
+};
+
+/// Two cells of enough rows, the first class certain to the model in one and the second in the other, and a sparse one of the
+/// third. The model is right in the first, and nobody knows in the second; in the fourth it is wrong and the labels agree.
+fn router() -> Router {
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    let mut add = |n: usize, prediction: [f64; 4], label: [u32; 4]| {
+        for _ in 0..n {
+            probs.extend(prediction);
+            votes.extend(label);
+        }
+    };
+    add(100, EASY, [10, 0, 0, 0]);
+    add(100, AMBIGUOUS, [0, 5, 5, 0]);
+    add(SPARSE - 1, SPARSELY, [0, 0, 10, 0]);
+    add(100, HARD, [10, 0, 0, 0]);
+    let table = Table::new(["a", "b", "c", "d"], probs).unwrap().with_votes(votes).unwrap();
+    Router::calibrate(&table, &Partition::top_class(1)).unwrap()
+}
+
+const EASY: [f64; 4] = [1.0, 0.0, 0.0, 0.0];
+const AMBIGUOUS: [f64; 4] = [0.0, 0.6, 0.4, 0.0];
+const SPARSELY: [f64; 4] = [0.0, 0.0, 1.0, 0.0];
+const HARD: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
+
+fn policy(router: &Router, route: Option<f64>, abstain: Option<f64>) -> Policy {
+    let mut task = Task::new(Loss::brier());
+    if let Some(price) = route {
+        task = task.route("expert", Oracle::bayes(), price).unwrap();
+    }
+    if let Some(price) = abstain {
+        task = task.abstain(price).unwrap();
+    }
+    router.policy(&task).unwrap()
+}
+
+#[track_caller]
+fn check(policy: &Policy, query: [f64; 4], action: &str, reason: Reason, next: Option<&str>) {
+    let decision = policy.decide(&query).unwrap();
+    let told = (decision.action().to_string(), decision.reason(), decision.next_best().map(|next| next.to_string()));
+    assert_eq!(told, (action.to_owned(), reason, next.map(str::to_owned)));
+}
+
+#[test]
+fn a_query_is_easy_where_the_model_is_good_enough_and_hard_where_an_oracle_is_asked() {
+    let policy = policy(&router(), Some(0.1), Some(0.3));
+    check(&policy, EASY, "predict", Reason::Easy, Some("route:expert"));
+    check(&policy, HARD, "route:expert", Reason::Hard, Some("abstain"));
+}
+
+#[test]
+fn a_query_is_ambiguous_where_nobody_can_know() {
+    let router = router();
+    // Even an oracle loses 0.5 here, where asking one costs 0.26 on average.
+    check(&policy(&router, Some(0.1), Some(0.3)), AMBIGUOUS, "abstain", Reason::Ambiguous, Some("predict"));
+    check(&policy(&router, Some(0.1), None), AMBIGUOUS, "predict", Reason::Ambiguous, Some("route:expert"));
+    check(&policy(&router, None, None), EASY, "predict", Reason::Easy, None);
+}
+
+#[test]
+fn a_query_is_hard_where_an_oracle_would_help_though_none_is_asked() {
+    let router = router();
+    check(&policy(&router, None, Some(0.3)), HARD, "abstain", Reason::Hard, Some("predict"));
+    // At such a price the model is good enough.
+    check(&policy(&router, Some(3.0), None), HARD, "predict", Reason::Easy, Some("route:expert"));
+}
+
+#[test]
+fn too_few_rows_are_a_reason_of_their_own() {
+    check(&policy(&router(), Some(0.1), None), SPARSELY, "predict", Reason::Sparse, Some("route:expert"));
+}
+
+#[test]
+fn one_label_per_item_leaves_the_reason_open() {
+    // Half of the single labels agree with the model: nobody can know, or the model errs, and labels do not tell which.
+    let (probs, votes) = ([0.8, 0.2].repeat(100), [1, 0, 0, 1].repeat(50));
+    let table = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
+    let router = Router::calibrate(&table, &Partition::top_class(1)).unwrap();
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.3).unwrap();
+    let policy = router.policy(&task).unwrap();
+    let decision = policy.decide(&[0.8, 0.2]).unwrap();
+    assert_eq!((decision.action(), decision.reason()), (Action::Undetermined, Reason::Sparse));
+    assert_eq!(decision.next_best(), None);
+    let task = Task::new(Loss::brier()).abstain(0.1).unwrap();
+    let policy = router.policy(&task).unwrap();
+    let decision = policy.decide(&[0.8, 0.2]).unwrap();
+    assert_eq!((decision.action(), decision.reason()), (Action::Abstain, Reason::Sparse));
+}
+
+#[test]
+fn a_cap_degrades_and_the_action_it_did_not_allow_is_next_best() {
+    let router = router();
+    let policy = policy(&router, Some(0.1), Some(0.3));
+    let mut decisions = policy.decide_many(&[HARD, EASY, HARD].concat(), &[]).unwrap();
+    let caps = Caps::new(policy.task(), [("expert", CapSize::Queries(1))]).unwrap();
+    let keys = [1, 2, 3];
+    let bids = policy.bids(&caps, &decisions, &keys);
+    let scan = |see: &mut dyn FnMut(&Bid)| {
+        bids.iter().for_each(see);
+        Ok::<(), std::convert::Infallible>(())
+    };
+    let Ok(mut rule) = CapRule::find(&caps, 3, scan);
+    policy.apply_caps(&mut rule, &mut decisions, &keys);
+    let mut reasons: Vec<(String, Reason, Option<String>)> = (0..3)
+        .map(|row| policy.row(&decisions, row))
+        .map(|d| (d.action().to_string(), d.reason(), d.next_best().map(|next| next.to_string())))
+        .collect();
+    reasons.sort();
+    assert_eq!(
+        reasons,
+        [
+            ("abstain".to_owned(), Reason::Degraded, Some("route:expert".to_owned())),
+            ("predict".to_owned(), Reason::Easy, Some("route:expert".to_owned())),
+            ("route:expert".to_owned(), Reason::Hard, Some("abstain".to_owned())),
+        ]
+    );
+    let mut tally = Tally::default();
+    tally.add(&policy, &decisions);
+    let counted = tally.summary(&policy).reasons;
+    let counted: Vec<(&str, u64)> = counted.iter().map(|(name, n)| (name, *n)).collect();
+    assert_eq!(counted, [("easy", 1), ("hard", 1), ("ambiguous", 0), ("sparse", 0), ("degraded", 1)]);
+}
+
+#[test]
+fn no_queries_have_no_expected_cost() {
+    let router = router();
+    let summary = Tally::default().summary(&policy(&router, Some(0.1), None));
+    assert_eq!((summary.rows, summary.expected_cost.is_none()), (0, true));
+    assert!(summary.shares.iter().all(|(_, share)| *share == 0.0));
+}

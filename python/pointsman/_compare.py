@@ -1,0 +1,126 @@
+"""Several policies on the same held-out rows."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from . import _inputs, _native
+from ._errors import PointsmanError
+from ._inputs import MatrixLike
+from ._policy import Policy
+from ._reports import _table
+
+
+class Comparison:
+    """What policies cost on the same held-out rows, and by how much they differ; made by :func:`compare`."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        #: All of it, as ``pointsman compare --json`` prints it.
+        self.data: dict[str, Any] = json.loads(text)
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return self._text
+
+    @property
+    def rows(self) -> int:
+        """Held-out rows."""
+        return int(self.data["rows"])
+
+    @property
+    def baseline(self) -> str:
+        """The policy that the others are compared with."""
+        return str(self.data["baseline"])
+
+    @property
+    def costs(self) -> dict[str, float | None]:
+        """Mean cost per query of each policy; ``None`` where one label per item does not tell it."""
+        return {policy["name"]: policy["cost"] for policy in self.data["policies"]}
+
+    @property
+    def differences(self) -> dict[str, dict[str, Any]]:
+        """Cost less the baseline's: ``estimate``, paired ``standard_error`` and 95 % ``interval``.
+
+        Policies under another loss than the baseline's have none.
+        """
+        found = {policy["name"]: policy["difference"] for policy in self.data["policies"]}
+        return {name: difference for name, difference in found.items() if difference is not None}
+
+    @property
+    def shares(self) -> dict[str, dict[str, float]]:
+        """Which share of the rows each action gets, by policy."""
+        return {policy["name"]: dict(policy["shares"]) for policy in self.data["policies"]}
+
+    def _lines(self) -> list[tuple[Any, ...]]:
+        def line(policy: dict[str, Any]) -> tuple[Any, ...]:
+            difference = policy["difference"] or {}
+            numbers = (policy["cost"], policy["standard_error"], difference.get("estimate"), difference.get("standard_error"))
+            return (policy["name"], *numbers)
+
+        return [line(policy) for policy in self.data["policies"]]
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {', '.join(self.costs)} on {self.rows} rows; baseline {self.baseline}>"
+
+    def _repr_html_(self) -> str:
+        return _table(["", "cost per query", "standard error", "difference", "standard error"], self._lines())
+
+
+def compare(
+    policies: Mapping[str, Policy],
+    probs: MatrixLike,
+    votes: Any = None,
+    *,
+    truth: MatrixLike | None = None,
+    features: MatrixLike | None = None,
+    oracles: Mapping[str, MatrixLike] | None = None,
+    sample_weight: Any = None,
+    baseline: str | None = None,
+) -> Comparison:
+    """Judges several policies on the same held-out rows.
+
+    Parameters
+    ----------
+    policies:
+        Policies by name: of different routers, or of one router under different tasks. Costs under different losses are in
+        different units and have no difference.
+    probs, votes, truth, features, oracles, sample_weight:
+        The held-out rows, as :meth:`Policy.evaluate` takes them. Features must have names that all routers know, or be
+        those of the first.
+    baseline:
+        The name of the policy that the others are compared with; by default the first.
+
+    Examples
+    --------
+    >>> import numpy as np, pointsman
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1], 400)
+    >>> votes = rng.multinomial(5, probs)
+    >>> router = pointsman.Router("top-class:10").fit(probs[:200], votes[:200])
+    >>> policies = {"cheap": router.policy(routes={"expert": 0.01}), "dear": router.policy(routes={"expert": 0.3})}
+    >>> found = pointsman.compare(policies, probs[200:], votes[200:])
+    >>> found
+    <Comparison: cheap, dear on 200 rows; baseline cheap>
+    >>> sorted(found.differences["dear"])
+    ['estimate', 'interval', 'standard_error']
+    """
+    if not isinstance(policies, Mapping) or not all(isinstance(policy, Policy) for policy in policies.values()):
+        raise PointsmanError("compare: give policies by name, as in {'old': policy, 'new': other}")
+    if len(policies) < 2:
+        raise PointsmanError("compare: one policy cannot be compared; give two or more")
+    if votes is None and truth is None:
+        raise PointsmanError("compare needs votes or truth")
+    first = next(iter(policies.values()))
+    table, _, _ = _inputs.table(
+        probs,
+        classes=first.classes,
+        votes_given=votes,
+        truth=truth,
+        features_given=features,
+        feature_names=first._feature_names,
+        oracles_given=oracles,
+        sample_weight=sample_weight,
+    )
+    named = [(str(name), policy._policy) for name, policy in policies.items()]
+    return Comparison(_native.compare(named, table, baseline))
