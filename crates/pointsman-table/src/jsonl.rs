@@ -33,7 +33,7 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     let (columns, need, keep) = (options.columns.clone(), options.need, options.keep_columns);
     let Some((_, first)) = lines.next()? else {
         let Some(layout) = Layout::without_rows(options) else {
-            return Err(Error::file(&lines.name, "has no rows: there must be at least one"));
+            return Err(Error::file(&lines.name, "is empty: it has no rows, and there must be at least one"));
         };
         let labels = Labels::new(&layout.classes);
         return Ok(JsonlSource { lines, first: None, layout, labels, columns, need, keep, row: 0 });
