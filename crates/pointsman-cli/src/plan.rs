@@ -269,6 +269,33 @@ fn own_flags(args: &TaskArgs) -> String {
     flags
 }
 
+/// The flags that say how a table is read, as one would type them.
+pub(crate) fn reading_flags(args: &TableArgs, votes: &VotesArgs) -> String {
+    let mut flags = String::new();
+    let mut push = |flag: &str, value: &str| flags.push_str(&format!(" --{flag} {}", shell_quoted_text(value)));
+    args.filters.iter().for_each(|filter| push("where", &filter.to_string()));
+    if let Some(format) = args.format {
+        push("format", &format.to_string());
+    }
+    if let Some(delimiter) = args.delimiter {
+        push("delimiter", &delimiter.to_string());
+    }
+    if let Some(columns) = &args.columns {
+        push("columns", &columns.to_string());
+    }
+    if let Some(path) = &votes.annotations {
+        push("annotations", &path.display().to_string());
+    }
+    if let Some(first) = votes.first_labels {
+        push("first-labels", &first.to_string());
+    }
+    votes.without.iter().for_each(|name| push("without", name));
+    for (flag, is_given) in [(" --strict", votes.strict), (" --normalize", args.normalize)] {
+        flags.push_str(if is_given { flag } else { "" });
+    }
+    flags
+}
+
 /// How to read a table.
 pub(crate) fn read_options(args: &TableArgs, votes: Option<&VotesArgs>, need: Need) -> ReadOptions {
     ReadOptions {

@@ -300,6 +300,16 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     paragraph(out, 2, &advice(found, unit, args))
 }
 
+/// So many queries, to the two digits that a forecast is good for; more than anyone sends have no number.
+fn queries_in_words(queries: f64) -> String {
+    const MOST: f64 = 1e10;
+    if queries > MOST {
+        return format!("more than {} queries", count(MOST as usize));
+    }
+    let unit = 10_f64.powf((queries.max(1.0).log10().floor() - 1.0).max(0.0));
+    format!("about {} queries", count(((queries / unit).ceil() * unit) as usize))
+}
+
 /// What to buy, in a sentence or two.
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     let (first, labels, worth) = found.begin_with(FIRST_CELLS);
@@ -315,10 +325,7 @@ fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
         if bought.cells.is_empty() {
             let pays = found.cells.iter().filter_map(|plan| plan.pays_after(args.label_price?)).min_by(f64::total_cmp);
             let from = pays.map_or(String::new(), |pays| {
-                format!(
-                    " The best of them would have paid for themselves after {} queries.",
-                    count(pays.ceil() as usize)
-                )
+                format!(" The best of them would have paid for themselves after {}.", queries_in_words(pays))
             });
             return format!("Not worth it: no labels save over {queries} queries what they cost.{from}");
         }
@@ -339,10 +346,8 @@ fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     );
     match args.label_price {
         Some(price) if worth > 0.0 => {
-            let pays = count((1000.0 * labels as f64 * price / worth).ceil() as usize);
-            text += &format!(
-                " They have paid for themselves after {pays} queries; --traffic N says whether that is worth it."
-            );
+            let pays = queries_in_words(1000.0 * labels as f64 * price / worth);
+            text += &format!(" They have paid for themselves after {pays}; --traffic N says whether that is worth it.");
         }
         _ => text += " Whether that is worth it, --label-price X and --traffic N say.",
     }

@@ -85,6 +85,16 @@ impl Delimiter {
     }
 }
 
+impl fmt::Display for Delimiter {
+    /// As the command line takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TAB => f.write_str("tab"),
+            Self(byte) => write!(f, "{}", char::from(byte)),
+        }
+    }
+}
+
 impl FromStr for Delimiter {
     type Err = Error;
 
@@ -267,6 +277,28 @@ impl Columns {
             _ => self.classes = name.to_owned(),
         }
         Ok(self)
+    }
+}
+
+impl fmt::Display for Columns {
+    /// The names that were given, as the command line takes them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, key) in self.named.iter().enumerate() {
+            let name = match *key {
+                "probs" => &self.probs.field,
+                "votes" => &self.votes.field,
+                "features" => &self.features.field,
+                "oracles" => &self.oracles.field,
+                "truth" => &self.truth.field,
+                "labels" => &self.labels,
+                "id" => &self.id,
+                "weight" => &self.weight,
+                _ => &self.classes,
+            };
+            let comma = if place == 0 { "" } else { "," };
+            write!(f, "{comma}{key}={name}")?;
+        }
+        Ok(())
     }
 }
 

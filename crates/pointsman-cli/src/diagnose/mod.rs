@@ -37,28 +37,32 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
 
 /// What to do next, by the verdict; nothing if something simpler does as well.
 fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
-    let (table, flags) = (shell_quoted(&args.table), plan::task_flags(&args.task));
+    let (table, task) = (shell_quoted(&args.table), plan::task_flags(&args.task));
+    let reading = plan::reading_flags(&args.reading, &args.votes);
     let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.verdict.partition);
-    let calibrate =
-        format!("pointsman calibrate {table} --partition {} -o router.safetensors", shell_quoted_text(partition));
+    let named = format!("--partition {}", shell_quoted_text(partition));
+    let calibrate = |cells: &str| format!("pointsman calibrate {table}{reading} {cells} -o router.safetensors");
     let has_choice = !(diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none());
     match diagnosis.verdict.advice {
         Advice::UseIt => Some(NextStep {
             remark: "Next, learn a router and see what it does:".to_owned(),
-            commands: vec![calibrate, format!("pointsman show router.safetensors{flags}")],
+            commands: vec![calibrate(&named), format!("pointsman show router.safetensors{task}")],
         }),
-        Advice::MoreData if has_choice => Some(NextStep {
-            remark: "Next, see which labels would settle it:".to_owned(),
-            commands: vec![calibrate, format!("pointsman plan router.safetensors{flags}")],
-        }),
+        Advice::MoreData if has_choice => {
+            // Plans need cells that can be certified, which a forest's cannot.
+            let cells = if partition.starts_with("forest") { "--certifiable" } else { &named };
+            Some(NextStep {
+                remark: "Next, see which labels would settle it:".to_owned(),
+                commands: vec![calibrate(cells), format!("pointsman plan router.safetensors{task}")],
+            })
+        }
         Advice::MendLabels => {
-            let (flagged, annotations) = (diagnosis.flagged_annotators.as_ref()?, args.votes.annotations.as_ref()?);
-            let named = args.votes.without.iter().chain(&flagged.annotators);
-            let without: String = named.map(|name| format!(" --without {}", shell_quoted_text(name))).collect();
-            let annotations = shell_quoted(annotations);
+            let flagged = diagnosis.flagged_annotators.as_ref().filter(|_| args.votes.annotations.is_some())?;
+            let flag = |name: &String| format!(" --without {}", shell_quoted_text(name));
+            let without: String = flagged.annotators.iter().map(flag).collect();
             Some(NextStep {
                 remark: "Next, look again without these annotators:".to_owned(),
-                commands: vec![format!("pointsman diagnose {table} --annotations {annotations}{without}{flags}")],
+                commands: vec![format!("pointsman diagnose {table}{reading}{without}{task}")],
             })
         }
         _ => None,

@@ -4,7 +4,7 @@ pub(crate) mod fail_if;
 mod human;
 pub(crate) mod write;
 
-use pointsman::{CalibrationError, Evaluation, Router, Table, Task};
+use pointsman::{CalibrationError, Router, Table, Task};
 use pointsman_report::{Inputs, NextStep, Report};
 use pointsman_table::{Frame, Need};
 
@@ -81,15 +81,6 @@ fn calibration_error(
     Ok(Some(router.calibration_error(table, policy, pointsman::DEFAULT_SPLITS, args.seed, || progress.step())?))
 }
 
-/// Whether few labels make some cost look other than it is: under some losses they do not, and never for measured oracles.
-fn is_biased(evaluation: &Evaluation) -> bool {
-    let Some(corrected) = &evaluation.corrected_cost else { return true };
-    let differs = |(name, cost): (&str, &f64)| {
-        name.starts_with("always-") && corrected.get(name).is_none_or(|other| (other - cost).abs() > 1e-9 * cost.abs())
-    };
-    evaluation.mean_cost.iter().any(differs)
-}
-
 /// What speaks against relying on the numbers, a sentence each.
 fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) -> anyhow::Result<Vec<String>> {
     let table = &frame.table;
@@ -104,9 +95,9 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
              routing looks as if it removed all loss; trust only the costs of predicting, abstaining and measured oracles"
                 .to_owned(),
         ),
-        _ if median < FEW_LABELS && is_biased(&report.evaluation) => told.push(format!(
-            "truth is the mean of {median} labels per row: so few understate the irreducible loss, and routing looks \
-             cheaper here than it is; see the corrected costs"
+        _ if median < FEW_LABELS && !report.evaluation.is_corrected() => told.push(format!(
+            "truth is the mean of {median} labels per row, and too few rows have two labels to correct for that: the \
+             irreducible loss is understated, and routing looks cheaper here than it is"
         )),
         _ => {}
     }

@@ -289,6 +289,35 @@ fn annotators_with_names_are_tested_and_may_be_left_out() {
     }
 }
 
+/// The commands that come next read the table as `diagnose` did, and run as they are printed.
+#[test]
+fn next_commands_read_the_same_rows() {
+    let folder = TempDir::new().unwrap();
+    write_named(folder.path(), 900, true);
+    let items = fs::read_to_string(folder.path().join("items.csv")).unwrap();
+    let part = |row: usize| if row == 0 { "part".to_owned() } else { (row % 10 / 9).to_string() };
+    let lines: Vec<String> = items.lines().enumerate().map(|(row, line)| format!("{line},{}", part(row))).collect();
+    fs::write(folder.path().join("items.csv"), lines.join("\n")).unwrap();
+    let diagnose = "diagnose items.csv --where part=0 --annotations labels.csv --route 0.05 --json";
+    let next = |arguments: &str| -> Vec<String> {
+        let found = line(folder.path(), arguments).ok().json();
+        let commands = found["next_step"]["commands"].as_array().unwrap_or_else(|| panic!("{arguments}: {found}"));
+        let typed =
+            |command: &serde_json::Value| command.as_str().unwrap().strip_prefix("pointsman ").unwrap().to_owned();
+        commands.iter().map(typed).collect()
+    };
+    let again = next(diagnose);
+    assert_eq!(again, ["diagnose items.csv --where part=0 --annotations labels.csv --without dan --route 0.05"]);
+    line(folder.path(), &again[0]).ok();
+
+    world::rows(1200, 3).write_csv(&folder.path().join("rows.csv"));
+    for price in ["0.02", "0.12"] {
+        let commands = next(&format!("diagnose rows.csv --where split=0 --first-labels 5 --route {price} --json"));
+        assert!(commands[0].starts_with("calibrate rows.csv --where split=0 --first-labels 5 --"), "{commands:?}");
+        commands.iter().for_each(|command| drop(line(folder.path(), command).ok()));
+    }
+}
+
 /// Columns of votes in another order than those of probabilities, by name.
 #[test]
 fn classes_that_are_matched_wrongly_are_said() {
