@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Find out whether decomposition helps on a table, and whether the table is good enough to show it
     Diagnose(DiagnoseArgs),
+    /// Verify a router or a task file and describe it in words
+    Check(CheckArgs),
     /// Task files: whether they can be used, and what they mean
     #[command(subcommand)]
     Task(TaskCommand),
@@ -95,9 +97,9 @@ pub(crate) struct TaskArgs {
     /// What abstaining costs; left out, Pointsman never abstains
     #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     pub(crate) abstain: Option<f64>,
-    /// Route at most this share of traffic like the calibration rows, by a price that is found. Of other traffic more or less
-    /// is routed; decide --cap is a hard limit
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    /// Route at most this share of traffic like the calibration rows, as in 0.2 or 20%, by a price that is found. On traffic that
+    /// differs the share differs too; decide --cap is a hard limit
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
     /// Route as little as possible to keep the expected loss at this; prices of routes then only rank them
     #[arg(long, value_name = "LOSS", allow_negative_numbers = true, conflicts_with = "budget")]
@@ -128,6 +130,13 @@ impl TaskArgs {
     }
 }
 
+/// A share as a number or in per cent.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().map(|number| number / unit);
+    share.map_err(|_| "write a share, as in 0.2 or 20%".to_owned())
+}
+
 /// What can be done with a task file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
@@ -137,8 +146,8 @@ pub(crate) enum TaskCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The exit code is 2 if the file is no task, with the line at fault, or if predictions over the
-classes given cannot be decided by it.
+The exit code is 2 if the file is no task, with the line at fault, or if \
+predictions over the classes given cannot be decided by it.
 
 Examples:
   pointsman task check triage.toml
@@ -149,6 +158,26 @@ pub(crate) struct TaskCheckArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// The classes of the predictions, in the router's order
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) classes: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A router is loaded only if its checksum, every size, every range and every sum \
+are right. Files that end in .toml are tasks, which task check explains too.
+
+Examples:
+  pointsman check router.safetensors
+  pointsman check triage.toml --classes cat,dog,owl")]
+pub(crate) struct CheckArgs {
+    /// The router, or the task file (.toml)
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The classes of the predictions that a task is for, in the router's order
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) classes: Vec<String>,
     /// Print JSON
@@ -209,10 +238,10 @@ pub(crate) struct TableArgs {
     /// What separates the columns of CSV: comma, semicolon, tab, pipe or any one character [default: comma, in .tsv tab]
     #[arg(long, value_name = "CHAR", value_parser = suggest::<Delimiter>(suggest::DELIMITERS), hide_possible_values = true)]
     pub(crate) delimiter: Option<Delimiter>,
-    /// Other names for columns, as in probs=p_,votes=v_,id=uid
+    /// Other names for columns, as in probs=p_,votes=v_,id=uid. Keys: probs, votes, labels, features, oracles, truth, id, weight, classes
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Option<Columns>,
-    /// Divide probabilities that do not sum to one by their sum, as of rounded numbers and percentages; what they summed to is told
+    /// Divide probabilities that do not sum to one by their sum, for rounded numbers and percentages; the sums found are reported
     #[arg(long)]
     pub(crate) normalize: bool,
 }
@@ -260,7 +289,10 @@ Examples:
   pointsman calibrate all.parquet --where split=0 -o router.safetensors \\
       --partition 'top-class:10*features:x_length=4'
   pointsman calibrate 'parts/*.csv' more.parquet -o router.safetensors
-  pointsman calibrate items.csv --annotations labels.csv --normalize -o router.safetensors")]
+  pointsman calibrate items.csv --annotations labels.csv --normalize \\
+      -o router.safetensors
+  pointsman calibrate new-items.csv --annotations new-labels.csv \\
+      --add-to router.safetensors -o more.safetensors")]
 pub(crate) struct CalibrateArgs {
     /// The calibration tables: predictions and several labels per row (- is standard input). Several tables with the same columns count
     /// as one, in any order; patterns such as 'parts/*.csv' may be quoted
@@ -284,6 +316,11 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "ROUTER", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["partition", "certifiable", "recalibrate", "seed"])]
     pub(crate) like: Option<PathBuf>,
+    /// Add the rows of the table to those that this router keeps, in its cells: for new items that plan asked for. Each cell keeps
+    /// its share of the traffic, however many items were labelled in it
+    #[arg(long, value_name = "ROUTER", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["partition", "certifiable", "recalibrate", "seed", "like"])]
+    pub(crate) add_to: Option<PathBuf>,
     /// Write a part of a calibration, to be merged with others, instead of a router
     #[arg(long, requires = "like", conflicts_with = "json")]
     pub(crate) part: bool,
@@ -472,7 +509,7 @@ pub(crate) struct PlanArgs {
     /// How many queries the labels are to pay for themselves on
     #[arg(long, value_name = "N", value_parser = not_negative, allow_negative_numbers = true)]
     pub(crate) traffic: Option<f64>,
-    /// Items that can be labelled, with ids: the calibration table, or a table without votes
+    /// Items that can be labelled, with ids: the calibration table for more labels per item, or a table without votes for new items
     #[arg(long, value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) items: Option<PathBuf>,
     /// Write the items to label, best first: id, cell, labels to add, worth (csv, jsonl, parquet, arrow, npz; needs --items)
@@ -485,6 +522,8 @@ pub(crate) struct PlanArgs {
     pub(crate) task: TaskArgs,
     #[command(flatten)]
     pub(crate) reading: TableArgs,
+    #[command(flatten)]
+    pub(crate) votes: VotesArgs,
 }
 
 fn not_negative(text: &str) -> Result<f64, String> {
@@ -502,8 +541,8 @@ Truth is the mean of a row's labels, or true_<class> columns if there are any.
 Conditions of --fail-if compare estimates, corrected for few labels, not ends of \
 intervals: saving is against always predicting, routing or abstaining or the \
 best confidence threshold, whichever is cheapest; regret is against the best \
-action per cell; drift holds if shares of cells have moved (at most once in \
-twenty by chance).
+action per cell or, for a forest, the best possible per query; drift holds if \
+shares of cells have moved (at most once in twenty by chance).
 
 Examples:
   pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3
@@ -521,7 +560,7 @@ pub(crate) struct EvaluateArgs {
     /// Try a price at many values: abstain=FROM:TO:STEP, route=… or route:NAME=…; may be given several times
     #[arg(long, value_name = "SWEEP")]
     pub(crate) sweep: Vec<Sweep>,
-    /// Exit with code 3 if a condition holds: saving<X (a share of the cost of the best simple rule), cost>X, regret>X or drift;
+    /// Exit with code 3 if a condition holds: saving<X (a share of the cost of the best simple rule, or X%), cost>X, regret>X or drift;
     /// may be given several times
     #[arg(long, value_name = "COND")]
     pub(crate) fail_if: Vec<Condition>,
@@ -548,17 +587,21 @@ pub(crate) struct EvaluateArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "pointsman compare [OPTIONS] <ROUTER>... <TABLE> [TASK.toml]...", after_help = format!("{LOSSES}
 
-Files that end in .toml are tasks, wherever they stand, as are those of --task; of the other
-files the last is the table and all before it are routers. Every router is judged under every
-task; flags such as --route override what every task file says. The first policy, or --baseline,
-is what others are compared with, row by row: below zero is cheaper. Policies under another loss
-than the baseline's have no difference, since their costs are in another unit; shares can always
-be compared.
+Files that end in .toml are tasks, wherever they stand, as are those of --task; \
+of the other files the last is the table and all before it are routers. Every \
+router is judged under every task; flags such as --route override what every \
+task file says. The first policy, or --baseline, is what others are compared \
+with, row by row: below zero is cheaper. Policies under another loss than the \
+baseline's have no difference, since their costs are in another unit; shares \
+can always be compared.
 
 Examples:
-  pointsman compare old.safetensors new.safetensors heldout.csv --route 0.05 --abstain 0.3
-  pointsman compare router.safetensors heldout.csv cheap.toml dear.toml --baseline dear.toml
-  pointsman compare router.safetensors all.parquet --task a.toml --task b.toml --where split=1"))]
+  pointsman compare old.safetensors new.safetensors heldout.csv \\
+      --route 0.05 --abstain 0.3
+  pointsman compare router.safetensors heldout.csv cheap.toml dear.toml \\
+      --baseline dear.toml
+  pointsman compare router.safetensors all.parquet --task a.toml \\
+      --task b.toml --where split=1"))]
 pub(crate) struct CompareArgs {
     /// The routers, then one held-out table with votes or known truth; task files (.toml) anywhere (- is standard input)
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]

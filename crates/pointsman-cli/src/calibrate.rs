@@ -1,7 +1,5 @@
 //! `pointsman calibrate`: one or several tables become a router.
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
@@ -21,7 +19,7 @@ use crate::tables;
 
 pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     let tables = tables::expanded(&args.tables)?;
-    let others = [args.votes.annotations.as_ref(), args.like.as_ref()];
+    let others = [args.votes.annotations.as_ref(), args.like.as_ref(), args.add_to.as_ref()];
     plan::one_from_stdin(tables.iter().map(Some).chain(others))?;
     let to_stdout = plan::is_stream(&args.output);
     if to_stdout && io::stdout().is_terminal() {
@@ -33,12 +31,16 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     let inputs: Vec<_> = tables.iter().chain(others.into_iter().flatten()).map(AsRef::as_ref).collect();
     plan::refuse_to_overwrite(&args.output, &inputs)?;
     let like = args.like.as_deref().map(plan::load_router).transpose()?;
+    let own = args.add_to.as_deref().map(plan::load_router).transpose()?;
     let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
-    options.classes = like.as_ref().map(|like| like.classes().to_vec());
+    options.classes = like.as_ref().or(own.as_ref()).map(|router| router.classes().to_vec());
     let frame = tables::read_frames(&tables, &options)?;
     let table = &frame.table;
     if let Some(like) = like.as_ref().filter(|_| args.part) {
         return write_part(args, like, &frame);
+    }
+    if let Some(own) = own {
+        return add_rows(args, &own, &frame, tables.len());
     }
     let (mut router, choice) = if let Some(like) = &like {
         (Router::calibrate_like(table, like).map_err(|error| plan::of_rows(error, &frame))?, None)
@@ -57,11 +59,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
         }
         router = router.recalibrated();
     }
-    {
-        let writing = Writing::start();
-        pointsman_table::save_router(&args.output, &router)?;
-        writing.check()?;
-    }
+    save(args, &router)?;
     let learned = Learned::of(&router);
     warn(&router, &learned);
     tables::warn_about_reading(&frame);
@@ -77,10 +75,61 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     plan::warn_if_matched_wrongly(table)?;
     plan::warn_about_labels(table, &args.votes)?;
     if args.json {
-        return json::print(&Summary::new(table, &router, &learned, choice.as_ref()));
+        return json::print_with_warnings(&Summary::new(table, &router, &learned, choice.as_ref()));
     }
-    let print = |out: &mut dyn Write| print(out, args, tables.len(), table, &router, &learned, choice.as_ref());
-    match (render::is_quiet(), to_stdout) {
+    to_people(args, |out| print(out, args, tables.len(), table, &router, &learned, choice.as_ref()))
+}
+
+/// Adds the rows of a table to those of a router.
+fn add_rows(args: &CalibrateArgs, own: &Router, frame: &Frame, tables: usize) -> anyhow::Result<()> {
+    let router = own.with_more_rows(&frame.table).map_err(|error| plan::of_rows(error, frame))?;
+    let (given, repeated) = (frame.table.rows(), own.rows_in_common(&frame.table));
+    let repeated = repeated.into_iter().filter(|is_repeated| *is_repeated).count();
+    if 2 * repeated > given {
+        render::warn(format!(
+            "{} of the {} to be added have the prediction and votes of a row that the router has: an item that counts twice is no \
+             further evidence",
+            count(repeated),
+            counted(given, "row", "rows")
+        ));
+    }
+    save(args, &router)?;
+    let learned = Learned::of(&router);
+    warn(&router, &learned);
+    tables::warn_about_reading(frame);
+    plan::warn_about_labels(&frame.table, &args.votes)?;
+    if args.json {
+        return json::print_with_warnings(&Summary::new(&frame.table, &router, &learned, None));
+    }
+    let rows = format!(
+        "{} added to the {} of {}",
+        counted(given, "row", "rows"),
+        count(own.rows().rows()),
+        args.add_to.as_deref().map(shell_quoted).unwrap_or_default()
+    );
+    to_people(args, |out| {
+        head(out, args, &rows, tables)?;
+        let mut out = out;
+        describe(&mut out, &router, &learned)?;
+        describe_line(
+            &mut out,
+            "shares",
+            "each cell keeps its share of the traffic: its rows, old and new, weigh what the old ones did",
+        )?;
+        next(out, args)
+    })
+}
+
+/// Writes the router.
+fn save(args: &CalibrateArgs, router: &Router) -> anyhow::Result<()> {
+    let writing = Writing::start();
+    pointsman_table::save_router(&args.output, router)?;
+    Ok(writing.check()?)
+}
+
+/// Tells people what was learned, on standard error if the router goes to standard output.
+fn to_people(args: &CalibrateArgs, print: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    match (render::is_quiet(), plan::is_stream(&args.output)) {
         (true, _) => Ok(()),
         (false, true) => Ok(print(&mut anstream::stderr().lock())?),
         (false, false) => Ok(print(&mut anstream::stdout().lock())?),
@@ -276,22 +325,11 @@ pub(crate) fn labels(table: &Table) -> [u64; 3] {
 /// Cells that learned from labels are judged by others: warns if a table seems to be the one they learned from, half of which the
 /// router keeps.
 fn warn_of_repeats(table: &Table, like: &Router) {
-    let content = |table: &Table, row: usize| {
-        let mut hasher = DefaultHasher::new();
-        table.prediction(row).iter().for_each(|p| (*p as f32).to_bits().hash(&mut hasher));
-        table.votes(row).map(pointsman::Votes::counts).hash(&mut hasher);
-        hasher.finish()
-    };
-    let given: HashSet<u64> = (0..table.rows()).map(|row| content(table, row)).collect();
-    let kept = like.rows();
-    let repeated = (0..kept.rows()).filter(|&row| given.contains(&content(kept, row))).count();
-    // Where predictions are few, some repeat by chance.
-    if 2 * repeated > kept.rows() {
-        render::warn(format!(
-            "{} of the {} that --like keeps are in this table too: if the rows that its cells learned from are as well, certificates do not hold",
-            count(repeated),
-            counted(kept.rows(), "row", "rows")
-        ));
+    if like.has_seen(table) {
+        render::warn(
+            "the rows that --like keeps are in this table too: if those that its cells learned from are as well, certificates do not \
+             hold; --add-to adds new rows to those that a router keeps",
+        );
     }
 }
 
@@ -301,9 +339,12 @@ fn note_features_left_out(table: &Table, router: &Router) {
     let names: Vec<String> = left.map(|name| format!("x_{name}")).collect();
     if !names.is_empty() {
         render::warn(format!(
-            "{} {} left out, because the value is the same or missing in all rows: decisions do not need it",
-            names.join(", "),
-            if names.len() == 1 { "is" } else { "are" }
+            "{} left out, because the value is the same or missing in all rows",
+            if names.len() == 1 {
+                format!("feature {} is", names[0])
+            } else {
+                format!("features {} are", names.join(", "))
+            }
         ));
     }
 }
@@ -359,19 +400,16 @@ fn print(
     learned: &Learned,
     choice: Option<&Choice>,
 ) -> io::Result<()> {
-    let path = shell_quoted(&args.output);
     let kept = router.rows().rows();
     // Honest trees keep the rows that they were not grown on.
     let given = table.rows();
     let rows = match given.saturating_sub(kept) {
         0 => counted(kept, "row", "rows"),
-        _ => format!("{} of {}; the others divided", count(kept), counted(given, "row", "rows")),
+        others => {
+            format!("{}: {} estimate, {} shaped the cells", counted(given, "row", "rows"), count(kept), count(others))
+        }
     };
-    let files = match tables {
-        1 => String::new(),
-        n => format!(" in {}", counted(n, "table", "tables")),
-    };
-    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}{files}")?;
+    head(out, args, &rows, tables)?;
     describe(&mut out, router, learned)?;
     if let Some(choice) = choice {
         describe_line(&mut out, "chosen", choice.reason())?;
@@ -380,12 +418,31 @@ fn print(
         let words = FeaturesSummary::of(table, router).in_words();
         describe_line(&mut out, "features", &words)?;
     }
-    let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
-    next_step(&mut out, "Next, see what it would do at your prices:", &[command])
+    if is_forest(router) {
+        let text = "certificates and plans of labels need cells, which --certifiable keeps to";
+        describe_line(&mut out, "to know", text)?;
+    }
+    next(out, args)
+}
+
+/// What was learned, from which rows.
+fn head(out: &mut dyn Write, args: &CalibrateArgs, rows: &str, tables: usize) -> io::Result<()> {
+    let path = shell_quoted(&args.output);
+    let files = match tables {
+        1 => String::new(),
+        n => format!(" in {}", counted(n, "table", "tables")),
+    };
+    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}{files}")
+}
+
+/// What to do with a router.
+fn next(out: &mut dyn Write, args: &CalibrateArgs) -> io::Result<()> {
+    let command = format!("pointsman show {} --route 0.05 --abstain 0.3", shell_quoted(&args.output));
+    next_step(out, "Next, see what it would do at your prices:", &[command])
 }
 
 /// What a router has, and what that is.
-fn describe_line(out: impl Write, name: &str, text: &str) -> io::Result<()> {
+pub(crate) fn describe_line(out: impl Write, name: &str, text: &str) -> io::Result<()> {
     const TEXT_FROM: usize = 13;
     entry(out, TEXT_FROM, &format!("{DIM}{name}{DIM:#}"), &render::printable(text))
 }

@@ -10,7 +10,7 @@ use pointsman_table::{Format, Frame, Need};
 use crate::args::CompareArgs;
 use crate::failure::Hint;
 use crate::progress::Progress;
-use crate::render::number::{counted, decimals, fixed, maybe};
+use crate::render::number::{counted, decimals, fixed, maybe, percent};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
 use crate::render::{self, paragraph};
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     }
     tables::warn_about_reading(&frame);
     plan::warn_about_labels(&frame.table, &args.votes)?;
-    if args.json { json::print(&found) } else { Ok(print(&found)?) }
+    if args.json { json::print_with_warnings(&found) } else { Ok(print(&found)?) }
 }
 
 /// What the arguments name: task files by their extension; of the others the last is the table, and routers stand before it.
@@ -155,14 +155,15 @@ fn baseline<'a>(wanted: &str, replays: &'a [(String, Replay)]) -> anyhow::Result
 }
 
 fn print(found: &Comparison) -> io::Result<()> {
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     let policies = counted(found.policies.len(), "policy", "policies");
     let rows = counted(found.rows, "held-out row", "held-out rows");
     let truth = if found.truth == "true" { "their known distributions" } else { "the mean of their labels" };
-    writeln!(out, "{BOLD}{policies}{BOLD:#} on {rows}; truth is {truth}\n")?;
+    paragraph(&mut out, 0, &format!("{BOLD}{policies}{BOLD:#} on {rows}; truth is {truth}"))?;
+    writeln!(out)?;
     let unit = found.policies.iter().find(|it| it.name == found.baseline).filter(|_| !has_several_losses(found));
     let unit = unit.map_or(String::new(), |it| format!(", in {} ({})", it.unit, render::printable(&it.task.loss)));
-    writeln!(out, "{BOLD}Cost per query{unit}{BOLD:#}")?;
+    paragraph(&mut out, 0, &format!("{BOLD}Cost per query{unit}{BOLD:#}"))?;
     costs(&mut out, found)?;
     writeln!(out)?;
     if found.policies.iter().any(|it| it.corrected) {
@@ -205,7 +206,7 @@ fn costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
         grid = grid.text("loss");
     }
     grid = grid.numbers(["cost", "± s.e.", "difference", "± s.e."]);
-    grid = grid.numbers(actions.iter().map(|name| format!("% {name}")));
+    grid = grid.numbers(actions.iter().copied());
     for it in &found.policies {
         let is_baseline = it.name == found.baseline;
         let mut row = vec![(it.name.clone(), if is_baseline { BOLD } else { PLAIN })];
@@ -227,7 +228,7 @@ fn costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
             None if is_baseline => row.extend([("baseline".to_owned(), DIM), (String::new(), DIM)]),
             None => row.extend([("–".to_owned(), DIM), ("–".to_owned(), DIM)]),
         }
-        let share = |name: &&str| (maybe(it.shares.get(name).map(|share| 100.0 * share), 1), DIM);
+        let share = |name: &&str| (it.shares.get(name).map_or("–".to_owned(), |&share| percent(share)), DIM);
         row.extend(actions.iter().map(share));
         grid.row(row);
     }

@@ -1,11 +1,11 @@
 //! Why a query, or a cell, is decided as it is: its rows, all costs with intervals, the runner-up and what would change it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
-use pointsman::{Action, CellId, Decision, Flip, Interval, Limit, Policy, Router, Surcharge};
+use pointsman::{Action, CellId, Decision, Flip, Interval, Limit, Named, Policy, Router, Surcharge};
 use pointsman_table::{Batches, Frame};
 use serde::Serialize;
 
@@ -72,6 +72,13 @@ struct Query {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     prediction: Vec<f64>,
+    /// What predicting answers, and the act it takes under losses with acts of their own.
+    label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    act: Option<String>,
+    /// The features that the decision rests on; unknown ones are null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    features: Option<Named<Option<f64>>>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -141,7 +148,15 @@ pub(crate) fn queries(router: &Router, policy: &Policy, args: &DecideArgs, mut b
             frame.table.dist_into(place, &mut prediction);
             let id = frame.ids.as_ref().map(|ids| ids[place].clone());
             let asked_by = if by_id { "id" } else { "row" };
-            let query = Query { asked_by, row: frame.rows[place], id, prediction };
+            let [label, act] = policy.answers(&decisions, &frame.table.predictions())[place];
+            let label = router.classes()[label as usize].clone();
+            let act = policy.task().loss().acts().map(|acts| acts[act as usize].clone());
+            let columns = frame.table.feature_columns(router.cells().features())?;
+            let features = router.cells().features().iter().zip(columns);
+            let feature =
+                |(name, column): (&String, usize)| (name.clone(), json::known(frame.table.features(place)[column]));
+            let features = Some(features.map(feature).collect()).filter(|_| !router.cells().features().is_empty());
+            let query = Query { asked_by, row: frame.rows[place], id, prediction, label, act, features };
             let examples = if decision.trees().is_some() {
                 let heaviest = router.companions(&frame.table, place, EXAMPLES)?;
                 heaviest.into_iter().map(|(row, weight)| example(router, row, Some(weight))).collect()
@@ -195,7 +210,7 @@ impl Wanted {
                 }
             }
         }
-        let rows: BTreeMap<u64, &String> =
+        let rows: BTreeSet<(u64, &String)> =
             texts.filter(|text| open(text, false)).filter_map(|text| Some((text.parse().ok()?, text))).collect();
         for (row, text) in rows {
             if let Ok(place) = frame.rows.binary_search(&row) {
@@ -359,6 +374,15 @@ fn print(out: &mut impl Write, it: &Explanation, router: &Router, policy: &Polic
         };
         let prediction = largest(classes, &query.prediction);
         paragraph(&mut *out, 0, &format!("{BOLD}{name}{BOLD:#}: {prediction}"))?;
+        let act = query.act.as_ref().map_or(String::new(), |act| format!(", act {}", printable(act)));
+        paragraph(&mut *out, 0, &format!("predict would answer {}{act}", printable(&query.label)))?;
+        if let Some(features) = &query.features {
+            let value = |(name, value): (&str, &Option<f64>)| {
+                format!("x_{} {}", printable(name), value.map_or("missing".to_owned(), plain))
+            };
+            let features: Vec<String> = features.iter().map(value).collect();
+            paragraph(&mut *out, 0, &format!("features: {}", features.join(", ")))?;
+        }
     }
     let rows = counted(it.rows, "calibration row", "calibration rows");
     let name = printable(&it.name);
@@ -417,7 +441,8 @@ fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
     let mut order: Vec<&Priced> = it.actions.iter().collect();
     order.sort_by(|a, b| most(a).total_cmp(&most(b)));
     let within = it.confidence.map_or("interval".to_owned(), |c| format!("with {} confidence", level(c)));
-    let mut grid = Grid::new().text("action").number("cost").number(within).text("");
+    let has_intervals = it.actions.iter().any(|priced| priced.interval.is_some());
+    let mut grid = Grid::new().text("action").number("cost").numbers(has_intervals.then_some(within)).text("");
     for priced in order {
         let taken = if priced.action == it.action {
             "taken"
@@ -426,12 +451,12 @@ fn print_costs(out: &mut impl Write, it: &Explanation) -> io::Result<()> {
         } else {
             ""
         };
-        grid.row([
-            (priced.action.clone(), style::action_named(&priced.action)),
-            (cost(priced, digits), PLAIN),
-            (priced.interval.map_or("–".to_owned(), |interval| range(interval, digits)), PLAIN),
-            (taken.to_owned(), BOLD),
-        ]);
+        let mut row = vec![(priced.action.clone(), style::action_named(&priced.action)), (cost(priced, digits), PLAIN)];
+        if has_intervals {
+            row.push((priced.interval.map_or("–".to_owned(), |interval| range(interval, digits)), PLAIN));
+        }
+        row.push((taken.to_owned(), BOLD));
+        grid.row(row);
     }
     grid.write(out)
 }

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::render;
+
 /// A number, or nothing if it is not known.
 pub(crate) fn known(x: f64) -> Option<f64> {
     x.is_finite().then_some(x)
@@ -15,6 +17,17 @@ pub(crate) fn print(value: &impl Serialize) -> anyhow::Result<()> {
     write_pretty(&mut out, value)?;
     out.flush()?;
     Ok(())
+}
+
+/// Prints a structure with what users have been warned of.
+pub(crate) fn print_with_warnings(value: &impl Serialize) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Warned<'a, T> {
+        #[serde(flatten)]
+        value: &'a T,
+        warnings: Vec<String>,
+    }
+    print(&Warned { value, warnings: render::warnings() })
 }
 
 /// Writes a value, indented, with a line end.

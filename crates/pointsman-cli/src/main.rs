@@ -6,6 +6,7 @@
 mod args;
 mod calibrate;
 mod certified;
+mod check;
 mod compare;
 mod decide;
 mod demo;
@@ -51,6 +52,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Task(TaskCommand::Check(args)) => task::check(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
     }
     let learned = Learned::of(&router);
     if args.json {
-        return json::print(&Summary::new(router.rows(), &router, &learned, None));
+        return json::print_with_warnings(&Summary::new(router.rows(), &router, &learned, None));
     }
     let print = |out: &mut dyn Write| print(out, args, parts.len(), &router, &learned);
     match (render::is_quiet(), to_stdout) {

@@ -215,6 +215,21 @@ pub(crate) fn no_choice_in_words(task: &Task) -> Option<String> {
     none.then(|| "no --route and no --abstain: the only action is to predict".to_owned())
 }
 
+/// Which prices are so high that their action is never taken, a sentence each: often they are in another unit than the loss.
+pub(crate) fn prices_in_words(task: &Task) -> Vec<String> {
+    let (most, unit) = (task.loss().bound(), task.loss().unit());
+    let routes = task.routes().iter().map(|route| (format!("route {:?}", route.name()), route.price()));
+    let all = routes.chain(task.abstain_price().map(|price| ("abstaining".to_owned(), price)));
+    let told = |(what, price): (String, f64)| {
+        format!(
+            "{what} costs {}, but a wrong answer costs at most {} {unit}: it is never worth that; prices are in the unit of the loss",
+            plain(price),
+            short(most)
+        )
+    };
+    all.filter(|(_, price)| *price >= most).map(told).collect()
+}
+
 /// How many rows' probabilities were divided by a sum that is not one, beyond rounding.
 pub(crate) fn divided_rows(table: &Table) -> usize {
     const ROUNDING: f64 = 1e-5;
@@ -270,7 +285,7 @@ fn own_flags(args: &TaskArgs) -> String {
 }
 
 /// The flags that say how a table is read, as one would type them.
-pub(crate) fn reading_flags(args: &TableArgs, votes: &VotesArgs) -> String {
+pub(crate) fn reading_flags(args: &TableArgs, votes: Option<&VotesArgs>) -> String {
     let mut flags = String::new();
     let mut push = |flag: &str, value: &str| flags.push_str(&format!(" --{flag} {}", shell_quoted_text(value)));
     args.filters.iter().for_each(|filter| push("where", &filter.to_string()));
@@ -280,20 +295,22 @@ pub(crate) fn reading_flags(args: &TableArgs, votes: &VotesArgs) -> String {
     if let Some(delimiter) = args.delimiter {
         push("delimiter", &delimiter.to_string());
     }
-    if let Some(columns) = &args.columns {
-        push("columns", &columns.to_string());
-    }
-    if let Some(path) = &votes.annotations {
+    if let Some(path) = votes.and_then(|votes| votes.annotations.as_ref()) {
         push("annotations", &path.display().to_string());
     }
-    if let Some(first) = votes.first_labels {
+    if let Some(first) = votes.and_then(|votes| votes.first_labels) {
         push("first-labels", &first.to_string());
     }
-    votes.without.iter().for_each(|name| push("without", name));
-    for (flag, is_given) in [(" --strict", votes.strict), (" --normalize", args.normalize)] {
-        flags.push_str(if is_given { flag } else { "" });
-    }
-    flags
+    votes.iter().flat_map(|votes| &votes.without).for_each(|name| push("without", name));
+    flags.push_str(if votes.is_some_and(|votes| votes.strict) { " --strict" } else { "" });
+    flags + &column_flags(args)
+}
+
+/// The flags that another table of the same kind needs too.
+pub(crate) fn column_flags(args: &TableArgs) -> String {
+    let columns =
+        args.columns.as_ref().map(|columns| format!(" --columns {}", shell_quoted_text(&columns.to_string())));
+    columns.unwrap_or_default() + if args.normalize { " --normalize" } else { "" }
 }
 
 /// How to read a table.

@@ -4,17 +4,17 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use pointsman::{CellPlan, ItemToLabel, Plan, Promise, Purchase, Router};
-use pointsman_table::{Column, ColumnKind, Need, TableWriter};
+use pointsman_table::{Column, ColumnKind, Frame, Need, TableWriter};
 use serde::Serialize;
 
 use crate::args::PlanArgs;
 use crate::json;
-use crate::plan;
+use crate::plan::{self, shell_quoted};
 use crate::progress::Progress;
 use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
-use crate::render::{self, entry, paragraph};
+use crate::render::{self, entry, next_step, paragraph};
 use crate::tables;
 
 /// Cells that advice names.
@@ -100,7 +100,15 @@ struct Open {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.router), args.task.task.first(), args.items.as_ref()])?;
+    plan::one_from_stdin([
+        Some(&args.router),
+        args.task.task.first(),
+        args.items.as_ref(),
+        args.votes.annotations.as_ref(),
+    ])?;
+    if args.votes.annotations.is_some() && args.items.is_none() {
+        bail!("--annotations has the labels of items: add --items TABLE");
+    }
     if args.output.is_some() && args.items.is_none() {
         bail!(
             "-o writes the items to label, and a router keeps no ids: add --items TABLE, the calibration table for more labels \
@@ -123,30 +131,79 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
         None => None,
     };
     if args.json {
-        return json::print(&report(&router, &found, unit, args, listed));
+        return json::print_with_warnings(&report(&router, &found, unit, args, listed.as_ref()));
     }
     let mut out = io::BufWriter::new(render::stdout());
     print(&mut out, &router, &found, unit, args)?;
-    if let Some((items, labels)) = listed {
-        let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", path.display()));
-        let text = format!(
-            "{} of the table to label, {} labels in all{place}.",
-            counted(items, "item", "items"),
-            count(labels)
-        );
+    if let Some(listed) = &listed {
         writeln!(out)?;
-        paragraph(&mut out, 2, &text)?;
+        paragraph(&mut out, 2, &listed.in_words(args))?;
+        listed.next(&mut out, args)?;
     }
     Ok(out.flush()?)
 }
 
-/// Finds the items to label and writes them, if that is asked for: how many, and the labels they get.
-fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) -> anyhow::Result<(usize, usize)> {
-    let frame = plan::read_frame(path, &plan::read_options(&args.reading, None, Need::Any))?;
+/// The items of a table to label.
+#[derive(Debug)]
+struct Listed {
+    items: usize,
+    labels: usize,
+    /// Whether the table has votes, so that its items get more labels.
+    have_votes: bool,
+    /// Rows with votes that are none of the router's: labels on them would not show in its cells.
+    not_of_router: usize,
+}
+
+impl Listed {
+    fn in_words(&self, args: &PlanArgs) -> String {
+        let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", shell_quoted(path)));
+        let mut text = match self.items {
+            0 => format!("None of the items of the table to label{place}."),
+            items => format!(
+                "{} of the table to label, {} labels in all{place}.",
+                counted(items, "item", "items"),
+                count(self.labels)
+            ),
+        };
+        if self.items == 0 && self.have_votes {
+            text += " More labels on items that have some would not settle these cells, or not at that price: give --items a table \
+                     without votes, whose items are new.";
+        }
+        if self.not_of_router > 0 {
+            text += &format!(
+                " {} labels and {} not among those that the router estimates from: labels there would not show in its cells.",
+                counted(self.not_of_router, "other item has", "other items have"),
+                if self.not_of_router == 1 { "is" } else { "are" }
+            );
+        }
+        text
+    }
+
+    /// What to do when the labels are there.
+    fn next(&self, out: impl Write, args: &PlanArgs) -> io::Result<()> {
+        let Some(items) = args.items.as_ref().filter(|_| self.items > 0) else { return Ok(()) };
+        let (items, router) = (shell_quoted(items), shell_quoted(&args.router));
+        if self.have_votes {
+            let reading = plan::reading_flags(&args.reading, Some(&args.votes));
+            let command = format!("pointsman calibrate {items}{reading} --certifiable -o more.safetensors");
+            return next_step(out, "When they have their labels, calibrate again with all labels:", &[command]);
+        }
+        let columns = plan::column_flags(&args.reading);
+        let command = format!("pointsman calibrate labelled.csv{columns} --add-to {router} -o more.safetensors");
+        next_step(out, "When they have their labels, add these items to those of the router:", &[command])
+    }
+}
+
+/// Finds the items to label and writes them, if that is asked for.
+fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) -> anyhow::Result<Listed> {
+    let frame = read_items(args, router, path)?;
     plan::check_classes(router, frame.table.classes(), path)?;
     tables::warn_about_reading(&frame);
     let bought = purchase(found, args);
-    let wanted = |cell: &CellPlan| bought.as_ref().is_none_or(|bought| bought.cells.contains(&cell.cell));
+    let (first, ..) = found.begin_with(usize::MAX);
+    let wanted = |cell: &CellPlan| {
+        bought.as_ref().map_or_else(|| first.contains(&cell.cell), |bought| bought.cells.contains(&cell.cell))
+    };
     let items = found.items(router, &frame.table, wanted).map_err(|error| plan::of_rows(error, &frame))?;
     if let Some(output) = &args.output {
         plan::refuse_to_overwrite(output, &[path, &args.router])?;
@@ -168,7 +225,27 @@ fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) 
         ])?;
         writer.finish()?;
     }
-    Ok((items.len(), items.iter().map(|ItemToLabel { labels, .. }| labels).sum()))
+    let have_votes = frame.table.has_votes();
+    let of_router = if have_votes { router.rows_in_common(&frame.table) } else { Vec::new() };
+    Ok(Listed {
+        items: items.len(),
+        labels: items.iter().map(|ItemToLabel { labels, .. }| labels).sum(),
+        have_votes,
+        not_of_router: of_router.into_iter().filter(|is_common| !is_common).count(),
+    })
+}
+
+/// Reads a table of items, with their votes if it has any.
+fn read_items(args: &PlanArgs, router: &Router, path: &std::path::Path) -> anyhow::Result<Frame> {
+    let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::Any);
+    options.classes = Some(router.classes().to_vec());
+    let with_votes = plan::read_frame(path, &options);
+    if with_votes.is_ok() || args.votes.annotations.is_some() {
+        return with_votes;
+    }
+    // A table of new items has no votes, whatever their columns are called elsewhere.
+    options.columns = options.columns.without_votes();
+    plan::read_frame(path, &options).or(with_votes)
 }
 
 /// What is worth its price, if there is a price and traffic.
@@ -176,13 +253,7 @@ fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
     args.label_price.zip(args.traffic).map(|(price, traffic)| found.purchase(price, traffic))
 }
 
-fn report(
-    router: &Router,
-    found: &Plan,
-    unit: &'static str,
-    args: &PlanArgs,
-    listed: Option<(usize, usize)>,
-) -> Report {
+fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs, listed: Option<&Listed>) -> Report {
     let (first, labels, worth) = found.begin_with(FIRST_CELLS);
     let open = |plan: &CellPlan| Open {
         cell: plan.cell.0,
@@ -226,9 +297,9 @@ fn report(
             labels,
             worth,
         }),
-        items: listed.map(|(items, labels)| Items {
-            items,
-            labels,
+        items: listed.map(|listed| Items {
+            items: listed.items,
+            labels: listed.labels,
             output: args.output.as_ref().map(|path| path.display().to_string()),
         }),
         cells: found.cells.iter().map(open).collect(),
@@ -272,7 +343,7 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
             (plan.action.clone(), style::action_named(&plan.action)),
             (plan.rival.clone(), style::action_named(&plan.rival)),
             (maybe(plan.margin, margin), PLAIN),
-            (fixed(plan.worth, worth), BOLD),
+            (maybe(plan.labels.map(|_| plan.worth), worth), BOLD),
             (fixed(plan.at_stake, at_stake), PLAIN),
             (about(plan.more_labels), PLAIN),
             (about(plan.more_items), PLAIN),
@@ -284,6 +355,7 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     const TEXT_FROM: usize = 19;
     let mut line =
         |name: &str, text: &str| entry(&mut *out, TEXT_FROM, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
+    line("or", "what might be better than the action")?;
     line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
     line(
         "at stake",
@@ -314,7 +386,10 @@ fn queries_in_words(queries: f64) -> String {
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     let (first, labels, worth) = found.begin_with(FIRST_CELLS);
     if first.is_empty() {
-        return "No cell can be made certain within reason: not worth it.".to_owned();
+        return match found.cells.iter().any(|plan| plan.labels.is_some()) {
+            true => "Labels would make cells certain, but are expected to change no action: not worth it.".to_owned(),
+            false => "No cell can be made certain within reason: not worth it.".to_owned(),
+        };
     }
     let listed = |cells: &[pointsman::CellId]| {
         let which: Vec<String> = cells.iter().map(ToString::to_string).collect();

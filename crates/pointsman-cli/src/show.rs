@@ -118,9 +118,9 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         return match (policies.as_slice(), args.confidence) {
             ([_, _, ..], Some(confidence)) => {
                 let tasks = policies.iter().enumerate().map(|(place, policy)| reported(place, Some(policy))).collect();
-                json::print(&Reports { confidence, tasks })
+                json::print_with_warnings(&Reports { confidence, tasks })
             }
-            _ => json::print(&reported(0, policies.first())),
+            _ => json::print_with_warnings(&reported(0, policies.first())),
         };
     }
     let mut out = io::BufWriter::new(render::stdout());
@@ -141,6 +141,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         }
         out.flush()?;
         plan::warn_if_no_choice(task);
+        plan::prices_in_words(policy.task()).iter().for_each(render::warn);
     }
     Ok(out.flush()?)
 }

@@ -10,7 +10,7 @@ use crate::json;
 use crate::plan;
 use crate::render::number::{percent, plain, short};
 use crate::render::style::{BOLD, DIM, GOOD, WARN};
-use crate::render::{matrix, paragraph, printable};
+use crate::render::{self, matrix, paragraph, printable};
 
 /// A task as scripts read it.
 #[derive(Debug, Serialize)]
@@ -90,7 +90,7 @@ fn needed_columns(task: &Task, classes: Option<&[String]>) -> Vec<String> {
 }
 
 fn print(args: &TaskCheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Result<()> {
-    let mut out = io::BufWriter::new(anstream::stdout().lock());
+    let mut out = io::BufWriter::new(render::stdout());
     let can = match &args.classes[..] {
         [] => "can be used".to_owned(),
         classes => format!("can be used with the classes {}", printable(&classes.join(", "))),

@@ -280,6 +280,16 @@ impl Columns {
     }
 }
 
+impl Columns {
+    /// The same without other names for votes and labels, for tables that have neither.
+    #[must_use]
+    pub fn without_votes(&self) -> Self {
+        let standard = Self::default();
+        let named = self.named.iter().copied().filter(|key| !["votes", "labels"].contains(key)).collect();
+        Self { votes: standard.votes, labels: standard.labels, named, ..self.clone() }
+    }
+}
+
 impl fmt::Display for Columns {
     /// The names that were given, as the command line takes them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

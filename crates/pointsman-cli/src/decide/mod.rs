@@ -118,6 +118,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     let Written { tally, divided, sums, caps: uses, columns } =
         write(&output, &names, &inputs, &policy, pipeline, progress)?;
     plan::warn_if_no_choice(&task);
+    plan::prices_in_words(policy.task()).iter().for_each(render::warn);
     plan::warn_if_divided(divided);
     tables::report_sums(sums);
     warn_about_columns(&columns, &left_out);
@@ -137,10 +138,11 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
         let flags = format!("{}{}", plan::task_flags(&args.task), plan::cap_flags(&args.cap));
         let (remark, command) = match &output {
             Output::Preview => {
-                ("Next, write them all:", format!("pointsman decide {router} {table}{flags} -o decisions.csv"))
+                let reading = plan::reading_flags(&args.reading, None);
+                ("Next, write them all:", format!("pointsman decide {router} {table}{reading}{flags} -o decisions.csv"))
             }
             Output::Table(..) | Output::None => {
-                let flags = plan::task_flags(&args.task);
+                let flags = plan::column_flags(&args.reading) + &plan::task_flags(&args.task);
                 ("Next, prove it on held-out rows:", format!("pointsman evaluate {router} heldout.csv{flags}"))
             }
         };

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{Advice, Diagnosis, Estimate, SPARSE, Worth, rule_name};
+use pointsman::{Advice, Compared, Diagnosis, Estimate, SPARSE, Worth, rule_name};
 use pointsman_report::DiagnosisReport;
 
 use crate::args::DiagnoseArgs;
@@ -102,6 +102,9 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
             None => grid.number(format!("cost, {unit}")).numbers(["95 %", "Pointsman saves", "95 %"]),
         };
         grid = grid.numbers(limit.filter(|_| target.is_none()).map(|_| "routed"));
+        let is_advised = |other: &&Compared| other.partition == diagnosis.verdict.partition;
+        let advised = diagnosis.enough.partitions.iter().filter(is_advised);
+        let advised = advised.filter(|other| other.partition != diagnosis.partition).next();
         for (name, cost) in costs.iter() {
             let style = if name == "router" { GOOD.bold() } else { PLAIN };
             let routed = limit.and_then(|limit| limit.routed.get(name)).map(share);
@@ -111,14 +114,26 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
             };
             let [[value, interval], [more, its_interval], [last, _]] =
                 [main, rest, last].map(Option::unwrap_or_default);
+            let rule = match name {
+                "router" => format!("{} ({})", rule_name(name), diagnosis.partition),
+                _ => rule_name(name),
+            };
             grid.row([
-                (rule_name(name), style),
+                (rule, style),
                 (value, style),
                 (interval, DIM),
                 (more, PLAIN),
                 (its_interval, DIM),
                 (last, PLAIN),
             ]);
+            if let Some(advised) = advised.filter(|_| name == "router") {
+                let cost = advised.cost.map_or("–".to_owned(), |cost| fixed(cost, digits));
+                let routed = advised.routed.map_or(String::new(), percent);
+                let [value, last] = if target.is_some() { [routed, cost] } else { [cost, routed] };
+                let rule = format!("{} ({})", rule_name(name), advised.partition);
+                let empty = || (String::new(), PLAIN);
+                grid.row([(rule, GOOD.bold()), (value, GOOD.bold()), empty(), empty(), empty(), (last, PLAIN)]);
+            }
         }
         grid.write(&mut *out)?;
         let remark =
@@ -185,7 +200,13 @@ fn weak_model(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         format!("{} (95 % {})", fixed(saves.estimate, digits), between(saves, digits))
     };
     match &model.recalibrating_saves {
+        [_, Some(cost)] if cost.estimate < 0.0 => {
+            text += &format!(" At these prices --recalibrate would cost {} more per query.", saved(&cost.negated()));
+        }
         [_, Some(cost)] => text += &format!(" At these prices --recalibrate would save {} per query.", saved(cost)),
+        [Some(loss), None] if loss.estimate < 0.0 => {
+            text += &format!(" --recalibrate would raise its loss by {}.", saved(&loss.negated()));
+        }
         [Some(loss), None] => text += &format!(" --recalibrate would lower its loss by {}.", saved(loss)),
         [None, None] => {}
     }
@@ -203,7 +224,9 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     };
     if let Some(shortfall) = enough.plugin_shortfall {
         let shortfall = fixed(shortfall, decimals([shortfall]).min(4));
-        labels += &format!("; the plugin estimate of the irreducible loss would be too low by {shortfall}");
+        labels += &format!(
+            "; taking their mean for the truth (plugin) would put the irreducible loss too low by {shortfall}"
+        );
     }
     let mut cells = format!("{} of {}", counted(enough.cells, "cell", "cells"), diagnosis.partition);
     if enough.sparse_cells + enough.empty_cells > 0 {

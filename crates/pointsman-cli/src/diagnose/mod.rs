@@ -5,7 +5,7 @@ mod human;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use pointsman::{Advice, DIAGNOSIS_STEPS, Diagnosis, Router, Table, Task};
+use pointsman::{Advice, DIAGNOSIS_STEPS, Diagnosis, Partition, Router, Table, Task};
 use pointsman_report::{DiagnosisReport, Inputs, NextStep, Report, diagnosis_html, reliability};
 use pointsman_table::{Need, write_atomically};
 
@@ -38,10 +38,14 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
 /// What to do next, by the verdict; nothing if something simpler does as well.
 fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     let (table, task) = (shell_quoted(&args.table), plan::task_flags(&args.task));
-    let reading = plan::reading_flags(&args.reading, &args.votes);
+    let reading = plan::reading_flags(&args.reading, Some(&args.votes));
     let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.verdict.partition);
-    let named = format!("--partition {}", shell_quoted_text(partition));
-    let calibrate = |cells: &str| format!("pointsman calibrate {table}{reading} {cells} -o router.safetensors");
+    // The default compares pooled cells, trees and forests on all rows; another partition was asked for.
+    let named = match args.partition == Partition::pooled() {
+        true => String::new(),
+        false => format!(" --partition {}", shell_quoted_text(partition)),
+    };
+    let calibrate = |cells: &str| format!("pointsman calibrate {table}{reading}{cells} -o router.safetensors");
     let has_choice = !(diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none());
     match diagnosis.verdict.advice {
         Advice::UseIt => Some(NextStep {
@@ -50,7 +54,7 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
         }),
         Advice::MoreData if has_choice => {
             // Plans need cells that can be certified, which a forest's cannot.
-            let cells = if partition.starts_with("forest") { "--certifiable" } else { &named };
+            let cells = if named.is_empty() || partition.starts_with("forest") { " --certifiable" } else { &named };
             Some(NextStep {
                 remark: "Next, see which labels would settle it:".to_owned(),
                 commands: vec![calibrate(cells), format!("pointsman plan router.safetensors{task}")],

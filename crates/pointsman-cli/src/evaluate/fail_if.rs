@@ -10,8 +10,7 @@ use crate::plan;
 use crate::render::number::{percent, short};
 
 /// What a user may write.
-const KNOWN: &str =
-    "saving<X (a share of the cost of the best simple rule, as in saving<0 or saving<0.02), cost>X, regret>X or drift";
+const KNOWN: &str = "saving<X (a share of the cost of the best simple rule, as in saving<0, saving<0.02 or saving<2%), cost>X, regret>X or drift";
 
 /// `saving<0.02`, `cost>X`, `regret>X` or `drift`.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +34,12 @@ impl FromStr for Condition {
         let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let unknown = || format!("unknown condition {text:?}: use {KNOWN}");
         let bound = |prefix: &str| plain.strip_prefix(prefix).map(str::parse::<f64>);
+        let percentage = plain.strip_prefix("saving<").and_then(|bound| bound.strip_suffix('%'));
         let checked = |bound: Result<f64, _>| bound.ok().filter(|bound| bound.is_finite()).ok_or_else(unknown);
         let kind = if plain == "drift" {
             Kind::Drift
+        } else if let Some(bound) = percentage {
+            Kind::SavingBelow(checked(bound.parse())? / 100.0)
         } else if let Some(bound) = bound("saving<") {
             Kind::SavingBelow(checked(bound)?)
         } else if let Some(bound) = bound("cost>") {
@@ -69,19 +71,19 @@ impl Condition {
                 (cost > bound, format!("Pointsman costs {} per query", short(cost)))
             }
             Kind::RegretAbove(bound) => {
-                known("cell-optimal")?;
-                let regret = evaluation.best_regret().get("cell-optimal").copied().unwrap_or(f64::NAN);
-                (
-                    regret > bound,
-                    format!("Pointsman costs {} more per query than the best action per cell", short(regret)),
-                )
+                // A forest decides query by query: what is best per cell says nothing about it.
+                let by_row = report.router.decides_by_row();
+                let best = if by_row { "pointwise-optimal" } else { "cell-optimal" };
+                known(best)?;
+                let regret = evaluation.best_regret().get(best).copied().unwrap_or(f64::NAN);
+                let why = format!("Pointsman costs {} more per query than the {}", short(regret), rule_name(best));
+                (regret > bound, why)
             }
             Kind::SavingBelow(bound) => {
                 let (saving, rule) = self.saving(report)?;
-                (
-                    saving < bound,
-                    format!("Pointsman saves {} against {}, the best simple rule", percent(saving), rule_name(&rule)),
-                )
+                let why =
+                    format!("Pointsman saves {} against the best simple rule: {}", percent(saving), rule_name(&rule));
+                (saving < bound, why)
             }
         };
         Ok(holds.then(|| format!("{} ({why})", self.text)))
@@ -114,10 +116,13 @@ mod tests {
         let kind = |text: &str| text.parse::<Condition>().map(|condition| condition.kind);
         assert_eq!(kind("saving < 0"), Ok(Kind::SavingBelow(0.0)));
         assert_eq!(kind("saving<0.02"), Ok(Kind::SavingBelow(0.02)));
+        assert_eq!(kind("saving<50%"), Ok(Kind::SavingBelow(0.5)));
         assert_eq!(kind("cost>0.3"), Ok(Kind::CostAbove(0.3)));
         assert_eq!(kind("regret>1e-3"), Ok(Kind::RegretAbove(0.001)));
         assert_eq!(kind("drift"), Ok(Kind::Drift));
-        for text in ["", "saving", "saving>0", "saving<", "saving<nan", "cost<1", "drift>0", "gain<0"] {
+        for text in
+            ["", "saving", "saving>0", "saving<", "saving<nan", "cost<1", "cost>5%", "saving<%", "drift>0", "gain<0"]
+        {
             assert!(kind(text).unwrap_err().contains("use saving<X"), "{text}");
         }
     }

@@ -83,7 +83,19 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
             (remark.to_owned(), DIM),
         ]);
     }
-    let routed_tells = |name: &str| name == "predict/abstain" || evaluation.is_identified("cell-optimal");
+    // What the threshold costs follows from what is saved against it.
+    let saving = evaluation.savings.as_ref().and_then(|savings| savings.get("best-threshold"));
+    if let Some((saving, &own)) = saving.zip(costs.get("router")).filter(|_| evaluation.is_identified("router")) {
+        let remark = "which confidences are predicted, routed and abstained on: chosen on these rows";
+        grid.row([
+            (rule_name("best-threshold"), PLAIN),
+            (fixed(own + saving.estimate, digits), PLAIN),
+            (String::new(), DIM),
+            (remark.to_owned(), DIM),
+        ]);
+    }
+    let has_both = !evaluation.task.routes.is_empty() && evaluation.task.abstain.is_some();
+    let routed_tells = |name: &str| has_both && (name == "predict/abstain" || evaluation.is_identified("cell-optimal"));
     for (name, &cost) in evaluation.best_two_way().iter().filter(|(name, _)| routed_tells(name)) {
         let remark = "Pointsman with these two actions only";
         grid.row([
@@ -175,7 +187,7 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if let Some(correlation) = evaluation.correlation {
         let at = fixed(correlation, 2);
         let text = format!(
-            "{DIM}The correlation of reducible and total loss is {at}: near 1, a confidence threshold does as well.{DIM:#}"
+            "{DIM}The correlation of reducible and total loss is {at}: near 1, ranking by the expected loss does as well.{DIM:#}"
         );
         paragraph(&mut *out, 2, &text)?;
     }

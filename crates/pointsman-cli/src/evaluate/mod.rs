@@ -39,6 +39,10 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let mut report = Report::new(&inputs, &args.sweep, None)?;
     report.calibration_error = calibration_error(args, &router, table, &policy)?;
     report.warnings = warnings(args, &task, &frame, &report)?;
+    if router.has_seen(table) {
+        report.warnings.push("these are rows that the router was calibrated on: they prove nothing".to_owned());
+    }
+    report.warnings.extend(plan::prices_in_words(policy.task()));
     report.warnings.extend(plan::limit_missed_in_words(
         &policy,
         &replay.traffic(&router, table)?,
@@ -102,9 +106,6 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
         _ => {}
     }
     if let Some(error) = &report.calibration_error {
-        if error.raw == 0.0 && error.floor > 0.0 {
-            told.push("these are the rows that the router was calibrated on: they prove nothing".to_owned());
-        }
         let [stored, met] = error.labels;
         if (stored - met).abs() > 0.1 * stored.max(met) {
             told.push(format!(
@@ -118,7 +119,8 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
 
 /// What to do next, by what was found.
 fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
-    let (router, flags) = (shell_quoted(&args.router), plan::task_flags(&args.task));
+    let (router, columns) = (shell_quoted(&args.router), plan::column_flags(&args.reading));
+    let flags = columns.clone() + &plan::task_flags(&args.task);
     let gain = |name| report.evaluation.best_gain().get(name).copied().flatten();
     let usual_is_better = gain("higher-order").zip(gain("total-uncertainty")).is_some_and(|(ours, usual)| ours < usual);
     if usual_is_better {
@@ -130,9 +132,9 @@ fn next_step(args: &EvaluateArgs, report: &Report) -> NextStep {
             remark: format!(
                 "The confidence threshold ranks better than {cells}: try others, or cells on features, then evaluate again:"
             ),
-            commands: vec![
-                "pointsman calibrate calibration.csv --partition confidence:100 -o other.safetensors".to_owned(),
-            ],
+            commands: vec![format!(
+                "pointsman calibrate calibration.csv{columns} --partition confidence:100 -o other.safetensors"
+            )],
         };
     }
     NextStep {

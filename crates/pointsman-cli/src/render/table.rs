@@ -98,8 +98,9 @@ impl Grid {
     fn fit(&self, room: usize, widths: &mut [usize]) -> Vec<Vec<usize>> {
         let needed = |widths: &[usize]| widths.iter().map(|width| GAP.len() + width).sum::<usize>();
         let mut narrow = widths.to_vec();
+        let least: Vec<usize> = (0..narrow.len()).map(|column| self.least_width(column)).collect();
         while needed(&narrow) > room {
-            let broken = (0..narrow.len()).filter(|&i| narrow[i] > self.least_width(i));
+            let broken = (0..narrow.len()).filter(|&i| narrow[i] > least[i]);
             let Some(widest) = broken.max_by_key(|&i| narrow[i]) else { break };
             narrow[widest] -= 1;
         }
@@ -113,9 +114,8 @@ impl Grid {
         let beside = room.saturating_sub(first + GAP.len()).max(1);
         let mut narrow = widths.to_vec();
         for column in 1..widths.len() {
-            let least = self.least_width(column);
-            widths[column] = widths[column].min(least.max(room / 2)).min(beside);
-            narrow[column] = least.min(beside);
+            widths[column] = widths[column].min(least[column].max(room / 2)).min(beside);
+            narrow[column] = least[column].min(beside);
         }
         if divided(&narrow, room).len() < divided(widths, room).len() {
             widths.copy_from_slice(&narrow);

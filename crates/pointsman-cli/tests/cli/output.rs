@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
-use crate::{command, finish, line, workshop};
+use crate::{command, finish, line, repository, workshop};
 
 const TASK: &str = "--route expert=0.05 --abstain 0.3";
 /// Prices at which the expert is asked in some cells.
@@ -125,6 +125,48 @@ fn json_has_what_the_terminal_says() {
     }
 }
 
+/// Objects have the properties that a schema requires, and no others unless it allows them.
+fn follows(schema: &Value, value: &Value, place: &str) {
+    if let (Some(properties), Some(object)) = (schema["properties"].as_object(), value.as_object()) {
+        for name in schema["required"].as_array().into_iter().flatten() {
+            assert!(object.contains_key(name.as_str().unwrap()), "{place} lacks {name}");
+        }
+        for (name, value) in object {
+            assert!(properties.contains_key(name) || schema["additionalProperties"] != false, "{place} has {name}");
+            follows(&schema["properties"][name], value, &format!("{place}/{name}"));
+        }
+    }
+    for (i, value) in value.as_array().into_iter().flatten().enumerate() {
+        follows(&schema["items"], value, &format!("{place}/{i}"));
+    }
+}
+
+#[test]
+fn json_follows_the_published_schemas() {
+    let folder = workshop();
+    for (schema, command) in [
+        ("show", "show router.safetensors".to_owned()),
+        ("show", format!("show router.safetensors {CHEAP} --budget 10%")),
+        ("show", format!("show router.safetensors {TASK} --confidence 0.9")),
+        ("plan", format!("plan router.safetensors {CLOSE} --confidence 0.8")),
+        (
+            "plan",
+            format!(
+                "plan router.safetensors {CLOSE} --label-price 0.01 --traffic 1e6 --items calibration.csv -o ids.csv"
+            ),
+        ),
+        ("comparison", format!("compare router.safetensors router.safetensors heldout.csv {TASK}")),
+    ] {
+        let text = fs::read_to_string(repository().join(format!("docs/{schema}.schema.json"))).unwrap();
+        let json = line(folder.path(), &format!("{command} --json")).ok().json();
+        follows(&serde_json::from_str(&text).unwrap(), &json, &command);
+    }
+    // Warnings are in the JSON as on standard error.
+    let run = line(folder.path(), "calibrate calibration.csv --partition top-class:200 -o sparse.st --json").ok();
+    let warnings = run.json()["warnings"].as_array().unwrap().clone();
+    assert!(!warnings.is_empty() && warnings.iter().all(|it| run.stderr.contains(it.as_str().unwrap())), "{run:?}");
+}
+
 #[test]
 fn shares_of_show_are_those_of_the_page() {
     let folder = workshop();
@@ -141,6 +183,7 @@ fn shares_of_show_are_those_of_the_page() {
 fn quiet_leaves_nothing_but_errors_and_what_was_asked_for() {
     let folder = workshop();
     let path = folder.path();
+    fs::write(path.join("task.toml"), "abstain = 0.3\n").unwrap();
     for command in [
         "calibrate calibration.csv -o q.st --partition top-class:200".to_owned(),
         "show router.safetensors".to_owned(),
@@ -152,6 +195,11 @@ fn quiet_leaves_nothing_but_errors_and_what_was_asked_for() {
         format!("evaluate router.safetensors heldout.csv {TASK} -o report"),
         "diagnose calibration.csv --partition top-class:3".to_owned(),
         "demo --rows 100 -o demo".to_owned(),
+        "check router.safetensors".to_owned(),
+        "task check task.toml".to_owned(),
+        "calibrate calibration.csv --like router.safetensors --part -o a.part".to_owned(),
+        "merge a.part -o merged.st".to_owned(),
+        format!("compare router.safetensors merged.st heldout.csv {TASK}"),
     ] {
         let run = line(path, &format!("{command} -q")).ok();
         assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""), "{command}");

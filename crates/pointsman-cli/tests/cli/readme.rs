@@ -1,7 +1,9 @@
 //! Every command of the README and of the book runs, in its order.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -37,8 +39,10 @@ fn run_page(page: &str, folder: &Path) -> usize {
     let lines = blocks(page, "console").into_iter().flat_map(str::lines);
     let commands: Vec<&str> = lines.filter_map(|line| line.strip_prefix("$ ")).collect();
     for command in &commands {
-        let arguments = command.strip_prefix("pointsman ").expect("only pointsman is run");
-        line(folder, arguments).ok();
+        match command.strip_prefix("pointsman ").expect("only pointsman is run") {
+            "demo -o world" => copy_folder(demo_world(), &folder.join("world")),
+            arguments => drop(line(folder, arguments).ok()),
+        }
     }
     commands.len()
 }
@@ -89,29 +93,47 @@ fn every_command_of_the_readme_runs() {
 fn every_command_of_the_book_runs() {
     let source = repository().join("docs/src");
     let summary = fs::read_to_string(source.join("SUMMARY.md")).unwrap();
-    let mut commands = 0;
-    for entry in fs::read_dir(&source).unwrap() {
-        let path = entry.unwrap().path();
+    let run = |path: &Path| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if path.extension().is_some_and(|extension| extension == "md") && name != "SUMMARY.md" {
-            assert!(summary.contains(&format!("({name})")), "{name} is not in the summary");
-            let folder = TempDir::new().unwrap();
-            let page = fs::read_to_string(&path).unwrap();
-            // What installs the program and makes its parts is for a shell; the program's own commands are run.
-            let hidden =
-                blocks(&page, "sh").into_iter().flat_map(str::lines).find(|line| line.starts_with("pointsman "));
-            assert_eq!(hidden, None, "{name}: a command that no test runs");
-            commands += run_page(&page, folder.path());
-        }
-    }
+        assert!(summary.contains(&format!("({name})")), "{name} is not in the summary");
+        let folder = TempDir::new().unwrap();
+        let page = fs::read_to_string(path).unwrap();
+        // What installs the program and makes its parts is for a shell; the program's own commands are run.
+        let hidden = blocks(&page, "sh").into_iter().flat_map(str::lines).find(|line| line.starts_with("pointsman "));
+        assert_eq!(hidden, None, "{name}: a command that no test runs");
+        run_page(&page, folder.path())
+    };
+    let pages = fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path());
+    let is_page =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("SUMMARY.md");
+    let pages: Vec<PathBuf> = pages.filter(is_page).collect();
+    // Two at a time: most commands use one core.
+    let (even, odd) = (pages.iter().step_by(2), pages.iter().skip(1).step_by(2));
+    let commands = thread::scope(|scope| {
+        let other = scope.spawn(|| odd.map(|path| run(path)).sum::<usize>());
+        even.map(|path| run(path)).sum::<usize>() + other.join().unwrap()
+    });
     assert!(commands > 15, "{commands} commands");
 }
 
-/// Copies the files of a folder that has no folders inside.
-fn copy_files(from: &Path, to: &Path) {
+/// What `demo -o world` makes, once for all pages.
+fn demo_world() -> &'static Path {
+    static WORLD: OnceLock<TempDir> = OnceLock::new();
+    let folder = WORLD.get_or_init(|| {
+        let folder = TempDir::new().unwrap();
+        line(folder.path(), "demo -o world").ok();
+        folder
+    });
+    Box::leak(folder.path().join("world").into_boxed_path())
+}
+
+/// Copies a folder with all that is in it.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
-        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() { copy_folder(&path, &target) } else { drop(fs::copy(&path, target).unwrap()) }
     }
 }
 
@@ -122,7 +144,7 @@ fn every_command_of_the_examples_runs() {
     for name in ["support-intents", "content-moderation", "llm-judge"] {
         assert!(index.contains(&format!("({name}/README.md)")), "{name} is not in the index");
         let folder = TempDir::new().unwrap();
-        copy_files(&examples.join(name), folder.path());
+        copy_folder(&examples.join(name), folder.path());
         let page = fs::read_to_string(examples.join(name).join("README.md")).unwrap();
         assert_eq!(run_page(&page, folder.path()), 5, "{name}");
     }

@@ -20,7 +20,8 @@ pub(super) struct Items {
     /// The predictions, divided by their sums, row by row.
     probs: Vec<f64>,
     votes: Vec<u32>,
-    /// Relative to the largest weight of the router; `None` if it has no weights.
+    /// Relative to the largest weight of the router, or all one if they are equal: a weight that all rows of a cell share is a constant of
+    /// the cell and does not change its means. `None` if the router has no weights.
     weights: Option<Vec<f64>>,
     /// The answers of each oracle asked, row by row; none of those that are not measured.
     answers: Vec<Vec<f64>>,
@@ -41,7 +42,10 @@ impl Items {
             table.dist_into(row as usize, prediction);
             votes.extend_from_slice(table.votes(row as usize).map_or(&[], Votes::counts));
         }
-        let weight = |&row: &u32| table.weight(row as usize) / heaviest;
+        let first = rows.first().map_or(heaviest, |&row| table.weight(row as usize));
+        let are_equal = rows.iter().all(|&row| table.weight(row as usize) == first);
+        let unit = if are_equal { first } else { heaviest };
+        let weight = |&row: &u32| table.weight(row as usize) / unit;
         let weights = table.has_weights().then(|| rows.iter().map(weight).collect());
         let answers = answers.iter().map(|all| {
             let answer = |&row: &u32| all.get(row as usize * classes..(row as usize + 1) * classes).unwrap_or(&[]);

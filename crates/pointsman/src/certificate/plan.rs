@@ -150,10 +150,13 @@ impl Plan {
     }
 
     /// The first cells of the plan that labels settle, at most so many: which they are, the labels they take in all, and
-    /// what that is worth a thousand queries.
+    /// what that is worth per thousand queries. Cells worth less than a hundredth of the best one are left out.
     #[must_use]
     pub fn begin_with(&self, cells: usize) -> (Vec<CellId>, usize, f64) {
-        let first = self.cells.iter().filter_map(|plan| Some((plan, plan.labels?))).take(cells);
+        const NEGLIGIBLE_PART: f64 = 0.01;
+        let settled = || self.cells.iter().filter_map(|plan| Some((plan, plan.labels?)));
+        let most = settled().map(|(plan, _)| plan.worth).fold(0.0, f64::max);
+        let first = settled().filter(|(plan, _)| plan.worth > NEGLIGIBLE_PART * most).take(cells);
         first.fold((Vec::new(), 0, 0.0), |(mut which, labels, worth), (plan, more)| {
             which.push(plan.cell);
             (which, labels.saturating_add(more), worth + plan.worth)
@@ -166,8 +169,9 @@ impl Plan {
         self.cells.iter().map(|plan| plan.share).sum()
     }
 
-    /// Which rows of a table to label, best first, for the cells wanted. Rows with votes are items that get more labels; rows of a
-    /// table without votes are new items, which get as many as the router's items have.
+    /// Which rows of a table to label, best first, for the cells wanted. Rows with votes get more labels if they are among the router's
+    /// rows; other rows with votes are left out, since labels on them would not show in its cells. Rows of a table without votes are
+    /// new items, which get as many labels as the router's items have.
     ///
     /// # Errors
     /// If the classes differ or a feature is missing.
@@ -178,9 +182,11 @@ impl Plan {
         wanted: impl Fn(&CellPlan) -> bool,
     ) -> Result<Vec<ItemToLabel>> {
         let found = router.find_cells(table)?;
+        let kept = router.rows_in_common(table);
         let mut items = Vec::new();
         for plan in self.cells.iter().filter(|plan| wanted(plan)) {
             let rows = found.iter().enumerate().filter(|(_, cell)| **cell == plan.cell).map(|(row, _)| row);
+            let rows = rows.filter(|&row| !table.has_votes() || kept[row]);
             let mixture = router.mixture(plan.cell);
             let (most, labels, asked) = if table.has_votes() {
                 (usize::MAX, plan.more_labels.unwrap_or(0), mixture.len())

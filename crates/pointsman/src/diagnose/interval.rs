@@ -23,6 +23,12 @@ impl Estimate {
         Self { estimate, low: estimate - NORMAL * standard_error, high: estimate + NORMAL * standard_error }
     }
 
+    /// The same with the other sign: a saving as what it costs more.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self { estimate: -self.estimate, low: -self.high, high: -self.low }
+    }
+
     /// What a loss or saving per query comes to on a thousand queries.
     #[must_use]
     pub fn per_thousand(self) -> Self {

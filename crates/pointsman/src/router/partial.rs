@@ -14,7 +14,7 @@ use super::exact::{Sum, WORDS};
 use super::{Router, cells_of, compare_content, fits};
 use crate::error::{Error, Result};
 use crate::mix::{mix, nth};
-use crate::partition::{COMMAND_FOR_CELLS, Cells, Factor, Partition};
+use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells, Factor, Partition};
 use crate::table::Table;
 
 /// The most rows that a cell of a [`Partial`] keeps, and the seed of the sample.
@@ -354,6 +354,43 @@ impl Router {
         like.check_classes(table.classes())?;
         let (cells, backoff) = (like.cells.clone(), like.backoff.clone());
         Self::assemble(like.partition.clone(), cells, backoff, like.recalibrated, table)
+    }
+
+    /// The router with the rows of a table added to its own, in the same cells. Each cell keeps its share of the traffic: its rows,
+    /// old and new, are weighted so that together they weigh what the old ones did. That is for items chosen cell by cell, as a plan
+    /// chooses them, whose number says nothing about traffic.
+    ///
+    /// # Errors
+    /// If the table has no votes or other features or oracles than the router's rows, a cell with new rows had none before (its share
+    /// is not known), or the router is a forest, whose cells are made of its own rows.
+    pub fn with_more_rows(&self, table: &Table) -> Result<Self> {
+        refuse_forest(self.partition())?;
+        self.check_classes(table.classes())?;
+        let columns = self.cells.columns_in(table)?;
+        let all: Vec<u32> = (0..table.rows() as u32).collect();
+        let mut rows = self.rows().clone();
+        rows.extend(&table.select(&all, &table.feature_columns(self.rows().feature_names())?))?;
+        let own = self.rows().rows();
+        let mut weights: Vec<f64> = (0..rows.rows()).map(|row| rows.weight(row)).collect();
+        for (cell, new) in group(table, &self.cells, &columns).iter().enumerate().filter(|(_, new)| !new.is_empty()) {
+            let old: Vec<u32> = self.mixture(CellId(cell as u32)).rows().map(|row| row as u32).collect();
+            if old.is_empty() {
+                let name = self.cells.name(CellId(cell as u32), self.classes());
+                return Err(Error::value(
+                    new[0] as usize,
+                    "cell",
+                    format!(
+                        "cell {cell} ({name}) has no calibration rows, so that its share of the traffic is not known: calibrate anew with rows drawn from traffic"
+                    ),
+                ));
+            }
+            let before = weigh(self.rows(), &old).value();
+            let scale = before / (before + weigh(table, new).value());
+            let added = new.iter().map(|&row| own + row as usize);
+            old.iter().map(|&row| row as usize).chain(added).for_each(|row| weights[row] *= scale);
+        }
+        let (cells, backoff) = (self.cells.clone(), self.backoff.clone());
+        Self::assemble(self.partition.clone(), cells, backoff, self.recalibrated, &rows.with_weights(weights)?)
     }
 }
 

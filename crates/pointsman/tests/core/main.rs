@@ -25,6 +25,7 @@ mod layering;
 mod limits;
 mod log_certificates;
 mod losses;
+mod more_rows;
 mod oracles;
 mod partials;
 mod plans;

@@ -1,0 +1,97 @@
+//! Rows added to a router, chosen cell by cell.
+
+use pointsman::{CellId, Loss, Oracle, Partition, Router, Table, Task};
+
+use crate::world::{Rng, close, table};
+
+/// Rows of two levels, of which the second is hard.
+fn rows(rng: &mut Rng, levels: &[usize]) -> Table {
+    let mut probs = Vec::new();
+    let mut votes = Vec::new();
+    for &level in levels {
+        let (confidence, truth) = if level == 0 { (0.9, 0.92) } else { (0.6, 0.3) };
+        probs.push(vec![confidence, 1.0 - confidence]);
+        votes.push(rng.votes(&[truth, 1.0 - truth], 3));
+    }
+    table(2, &probs, &votes)
+}
+
+fn task() -> Task {
+    Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap()
+}
+
+/// However many rows are added to one cell, traffic is taken to be what it was.
+#[test]
+fn cells_keep_their_share_of_the_traffic() {
+    let mut rng = Rng::new(3);
+    let levels: Vec<usize> = (0..400).map(|row| usize::from(row % 4 == 0)).collect();
+    let router = Router::calibrate(&rows(&mut rng, &levels), &Partition::level_sets()).unwrap();
+    let new = rows(&mut rng, &[1; 700]);
+    let more = router.with_more_rows(&new).unwrap();
+    assert_eq!(more.rows().rows(), 1100);
+    let share = |router: &Router| {
+        let policy = router.policy(&task()).unwrap();
+        policy.shares().iter().map(|(_, &share)| share).collect::<Vec<f64>>()
+    };
+    let (before, after) = (share(&router), share(&more));
+    before.iter().zip(&after).for_each(|(a, b)| close(*a, *b, 1e-12, "share"));
+    // Estimates of the cell are those of all its rows, each counting once.
+    let hard = |router: &Router| {
+        (0..2)
+            .map(CellId)
+            .find(|&cell| router.mixture(cell).rows().any(|row| router.rows().prediction(row)[0] < 0.7))
+            .unwrap()
+    };
+    let alone = {
+        let mut all = Table::new(["0", "1"], Vec::new()).unwrap().with_votes(Vec::new()).unwrap();
+        let kept = router.mixture(hard(&router));
+        for row in kept.rows() {
+            let votes = kept.table().votes(row).unwrap().counts().to_vec();
+            let row = Table::new(["0", "1"], kept.table().prediction(row).to_vec()).unwrap().with_votes(votes).unwrap();
+            if all.rows() == 0 { all = row } else { all.append(&row).unwrap() }
+        }
+        all.append(&new).unwrap();
+        Router::calibrate(&all, &Partition::level_sets()).unwrap()
+    };
+    let irreducible = |router: &Router, cell: CellId| {
+        let policy = router.policy(&task()).unwrap();
+        policy.cell(cell).unwrap().irreducible().unwrap()
+    };
+    close(irreducible(&more, hard(&more)), irreducible(&alone, CellId(0)), 1e-12, "irreducible");
+    // A weight that all rows of a cell share leaves its certificate as it would be without weights, but for the share of failures.
+    let width =
+        |router: &Router| router.certificate(&task(), 0.9).unwrap().cells()[hard(router).index()].total().width();
+    assert!(width(&more) < 0.5 * width(&router), "{} of {}", width(&more), width(&router));
+}
+
+#[test]
+fn rows_that_do_not_fit_are_refused() {
+    let mut rng = Rng::new(4);
+    let router = Router::calibrate(&rows(&mut rng, &[0; 40]), &Partition::top_class(2)).unwrap();
+    // The second class has no calibration rows, so that its share is not known.
+    let other = table(2, &[vec![0.2, 0.8]], &[vec![1, 2]]);
+    let error = router.with_more_rows(&other).unwrap_err().to_string();
+    assert!(error.contains("no calibration rows"), "{error}");
+    let forest = Router::calibrate(&rows(&mut rng, &[0, 1].repeat(60)), &Partition::forest(5)).unwrap();
+    assert!(forest.with_more_rows(&other).unwrap_err().to_string().contains("--certifiable"));
+}
+
+/// Rows that no other equals tell whether a table is the one that a router was made of.
+#[test]
+fn a_router_knows_the_rows_it_keeps() {
+    let mut rng = Rng::new(5);
+    let draw = |rng: &mut Rng, n: usize| {
+        let probs: Vec<Vec<f64>> = (0..n).map(|_| rng.uniform()).map(|p| vec![p, 1.0 - p]).collect();
+        let votes: Vec<Vec<u32>> = probs.iter().map(|p| rng.votes(p, 3)).collect();
+        table(2, &probs, &votes)
+    };
+    let (own, other) = (draw(&mut rng, 200), draw(&mut rng, 200));
+    let router = Router::calibrate(&own, &Partition::top_class(4)).unwrap();
+    assert!(router.has_seen(&own) && !router.has_seen(&other));
+    let tree = Router::calibrate(&own, &Partition::tree()).unwrap();
+    assert!(tree.has_seen(&own) && !tree.has_seen(&other));
+    // Predictions of few values repeat by chance, which is no sign.
+    let levels: Vec<usize> = (0..300).map(|row| row % 2).collect();
+    let few = Router::calibrate(&rows(&mut rng, &levels), &Partition::level_sets()).unwrap();
+    assert!(!few.has_seen(&rows(&mut rng, &levels)));
+}
