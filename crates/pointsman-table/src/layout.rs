@@ -232,6 +232,16 @@ impl Columns {
             .min_by_key(|(_, rest)| rest.len())
     }
 
+    /// The prefix of the wide columns that hold what an array of this name does, and whether they are features and not classes.
+    pub(crate) fn wide_prefix(&self, array: &str) -> Option<(String, bool)> {
+        let kinds = [Kind::Probs, Kind::Votes, Kind::Features, Kind::Truth];
+        if let Some(kind) = kinds.into_iter().find(|kind| self.name(*kind).field == array) {
+            return Some((self.name(kind).prefix.clone(), kind == Kind::Features));
+        }
+        let is_oracle = matches!(self.wide(array), Some((Kind::Oracles, _)));
+        is_oracle.then(|| (format!("{array}_"), false))
+    }
+
     /// Whether a field of this name says something about rows, so that it may not come and go between rows. Beside
     /// `oracle_<model>_<class>` there may be single values like `oracle_version`, which say nothing.
     pub(crate) fn has_role(&self, field: &str, single: bool, classes: &[String]) -> bool {

@@ -41,7 +41,8 @@ pub struct ReadOptions {
     /// The order of the classes where they are found by name, in columns or maps of probabilities: if these are the table's classes,
     /// they are put in this order. By default that of the columns, or of the first row's map.
     pub classes: Option<Vec<String>>,
-    /// Whether batches carry every column of the file as it is: [`Frame::columns`](crate::Frame::columns).
+    /// Whether batches carry every column of the file as it is: [`Frame::columns`](crate::Frame::columns). An array of npz whose classes or
+    /// features have names is one column per name, as `prob_<class>`, so that no output loses them.
     pub keep_columns: bool,
     /// Whether a table without rows is one: a header and nothing below it, or a JSONL file without lines, whose classes are then
     /// [`ReadOptions::classes`]. Otherwise it is refused.
