@@ -15,10 +15,10 @@ use arrow_select::take::take;
 use crate::arrow_value::{Target, cell, is_null, write_column};
 use crate::batch::Raw;
 use crate::cell::Gate;
-use crate::error::{Error, Result, RowAt, listed};
+use crate::error::{Error, Result, RowAt, shown};
 use crate::input::Bytes;
 use crate::input_column::InputColumn;
-use crate::labels::Labels;
+use crate::labels::{Labels, not_a_class};
 use crate::layout::{At, Field, Layout, Part, Shape, Spot};
 use crate::read::{Progress, Source};
 
@@ -480,9 +480,9 @@ impl Slice<'_> {
                 let label = cell(&values, i).map_err(|why| at.value(name, why))?;
                 let text = label.text();
                 let Some(class) = text.as_deref().and_then(|text| labels.class(text)) else {
-                    let label = text.as_deref().map_or("null".to_owned(), crate::error::shown);
-                    let classes = listed(&self.layout.classes);
-                    return Err(at.value(name, format!("label {label} is not among the classes ({classes})")));
+                    let shown = text.as_deref().map_or("null".to_owned(), shown);
+                    let label = text.as_deref().unwrap_or_default();
+                    return Err(at.value(name, not_a_class(&shown, label, &self.layout.classes)));
                 };
                 out[start + class] += u32::from(i < self.layout.first_labels);
             }

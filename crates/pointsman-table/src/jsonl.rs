@@ -8,7 +8,7 @@ use crate::cell::{Cell, Gate};
 use crate::error::{Error, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::json::{Json, entry};
-use crate::labels::Labels;
+use crate::labels::{Labels, not_a_class};
 use crate::layout::{At, Field, Hints, Layout, Part, Spot};
 use crate::options::{Columns, Need, ReadOptions};
 use crate::read::{Progress, Source};
@@ -233,10 +233,8 @@ impl<'a> Row<'a> {
             let text = value.cell().and_then(|cell| cell.text().map(|text| text.into_owned()));
             let class = text.as_deref().and_then(|text| labels.class(text));
             let Some(class) = class else {
-                let classes = crate::error::listed(&self.layout.classes);
-                return Err(self
-                    .at
-                    .value(name, format!("label {} is not among the classes ({classes})", value.brief())));
+                let label = text.as_deref().unwrap_or_default();
+                return Err(self.at.value(name, not_a_class(&value.brief(), label, &self.layout.classes)));
             };
             out[start + class] += u32::from(i < self.layout.first_labels);
         }

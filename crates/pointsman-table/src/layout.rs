@@ -384,6 +384,10 @@ impl Finder<'_> {
                 "labels" => (layout.labels.is_some() || !labelled, &self.columns.labels),
                 "id" => (layout.id.is_some(), &self.columns.id),
                 "weight" => (layout.weight.is_some() || !labelled, &self.columns.weight),
+                "label" | "annotator" if options.annotations.is_none() && labelled => {
+                    let reason = "columns: {key} is a column of annotations, but there are none: give their file, --annotations FILE";
+                    return Err(Error::Option(reason.replace("{key}", key)));
+                }
                 _ => continue,
             };
             if !there {

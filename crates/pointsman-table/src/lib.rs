@@ -63,6 +63,7 @@ mod parquet;
 mod partial;
 mod read;
 mod router;
+mod suggest;
 mod task;
 mod write;
 

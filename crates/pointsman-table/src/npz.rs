@@ -21,7 +21,7 @@ use crate::cell::Gate;
 use crate::error::{Error, Result, RowAt, listed, shown};
 use crate::input::Input;
 use crate::input_column::InputColumn;
-use crate::labels::Labels;
+use crate::labels::{Labels, not_a_class};
 use crate::layout::{At, Field, Hints, Layout, Part, Shape};
 use crate::npy::Header;
 use crate::options::ReadOptions;
@@ -304,7 +304,7 @@ impl Slice<'_> {
                     let at = self.at(row);
                     return Err(at.value(
                         format!("{name}[{}, {i}]", at.row - 1),
-                        format!("label {} is not among the classes ({})", shown(&text), listed(&self.layout.classes)),
+                        not_a_class(&shown(&text), &text, &self.layout.classes),
                     ));
                 };
                 out[start + class] += u32::from(i < self.layout.first_labels);
