@@ -15,6 +15,8 @@ pub(crate) struct Input {
     /// What messages call it.
     pub(crate) name: String,
     pub(crate) format: Format,
+    /// Whether there are no bytes at all.
+    pub(crate) is_empty: bool,
     from: From,
 }
 
@@ -165,7 +167,7 @@ impl Input {
             let reason = format!("is {format} compressed with {}: decompress it first", compression.name());
             return Err(Error::file(&name, reason));
         }
-        Ok(Self { name, format, from })
+        Ok(Self { name, format, is_empty: start.is_empty(), from })
     }
 
     fn source(path: &Path, name: &str) -> Result<From> {

@@ -15,6 +15,9 @@ use crate::read::{Progress, Source};
 
 type Object = Vec<(String, Json)>;
 
+/// What is said of a file without rows.
+pub(crate) const EMPTY: &str = "is empty: it has no rows, and there must be at least one";
+
 pub(crate) struct JsonlSource {
     lines: Lines,
     /// The first row, read to find the layout.
@@ -33,7 +36,7 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     let (columns, need, keep) = (options.columns.clone(), options.need, options.keep_columns);
     let Some((_, first)) = lines.next()? else {
         let Some(layout) = Layout::without_rows(options) else {
-            return Err(Error::file(&lines.name, "is empty: it has no rows, and there must be at least one"));
+            return Err(Error::file(&lines.name, EMPTY));
         };
         let labels = Labels::new(&layout.classes);
         return Ok(JsonlSource { lines, first: None, layout, labels, columns, need, keep, row: 0 });
