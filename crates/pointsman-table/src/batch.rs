@@ -312,6 +312,18 @@ fn keep_rows<T>(values: &mut Vec<T>, kept: &[bool]) {
     values.retain(|_| places.next().is_some_and(|place| kept[place / width]));
 }
 
+/// The sum of probabilities that the core complains about, if it does.
+fn stated_sum(reason: &str) -> Option<f64> {
+    reason.strip_prefix("the probabilities sum to ")?.split(',').next()?.parse().ok()
+}
+
+/// Whether a sum is that of rounded probabilities or percentages; others are rather those of scores.
+fn is_cured_by_division(sum: f64) -> bool {
+    /// Sums of rounded numbers are closer to what they should be than this factor.
+    const NEAR: f64 = 1.5;
+    [1.0, 100.0].into_iter().any(|whole| (whole / NEAR..=whole * NEAR).contains(&sum))
+}
+
 /// Says in the file's terms what the core said in its own.
 struct Translator<'a> {
     file: &'a str,
@@ -326,8 +338,7 @@ impl Translator<'_> {
         match error {
             pointsman::Error::Value { row, column, mut reason } => {
                 let number = self.rows.get(row).copied().unwrap_or_default();
-                // Where all columns are at fault, none of them alone is: it is their sum.
-                if column.ends_with('*') && !column.starts_with("votes_") && !self.normalize {
+                if !self.normalize && stated_sum(&reason).is_some_and(is_cured_by_division) {
                     reason.push_str("; rounded probabilities and percentages are divided by their sum with --normalize (in Python normalize=True)");
                 }
                 self.at(row, Some(self.column(&column, number)), reason)

@@ -158,8 +158,7 @@ impl Input {
             return Err(Error::file(&name, reason));
         }
         if told.is_none() && start.trim_ascii_start().starts_with(b"[") {
-            let reason =
-                "is a JSON array: write one object a line, without brackets and commas around them, and call it .jsonl";
+            let reason = "is a JSON array: write one object per line, without brackets and commas around them, and call it .jsonl";
             return Err(Error::file(&name, reason));
         }
         let format = told.unwrap_or_else(|| Format::of_bytes(&start));

@@ -1,4 +1,4 @@
-//! JSONL: one object a line, its fields wide, nested or both.
+//! JSONL: one object per line, its fields wide, nested or both.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
@@ -308,7 +308,7 @@ impl Lines {
         }
         self.row += 1;
         if self.buffer.len() as u64 == LONGEST {
-            return Err(self.at().row("the line is longer than 64 MB: write one object a line"));
+            return Err(self.at().row("the line is longer than 64 MB: write one object per line"));
         }
         let at = self.at();
         match serde_json::from_slice(&self.buffer) {

@@ -314,7 +314,7 @@ impl Finder<'_> {
         if let Some(missing) = missing {
             let (votes, truth) = (&columns.votes, &columns.truth);
             return Err(self.error(format!(
-                "no {missing}: give columns {}<class>, a field {} or {}{}, or annotations; columns found: {}",
+                "no {missing}: give columns {}<class>, a field {} or {}{}, or annotations; columns found: {}{}",
                 votes.prefix,
                 votes.field,
                 columns.labels,
@@ -323,7 +323,8 @@ impl Finder<'_> {
                 } else {
                     String::new()
                 },
-                self.found()
+                self.found(),
+                self.votes_hint(&classes).unwrap_or_default()
             )));
         }
         if let Some(first) = options.first_labels.filter(|_| counted && labels.is_none()) {
@@ -423,6 +424,18 @@ impl Finder<'_> {
         let (_, name, typed) = DELIMITERS.into_iter().find(|(delimiter, ..)| only.name.contains(*delimiter))?;
         Some(format!(
             "separate the columns by commas, or say that {name} do: --delimiter '{typed}', in Python delimiter='{typed}'"
+        ))
+    }
+
+    /// What to do if the votes stand under another prefix: one that has a column for each class, and nothing else to say.
+    fn votes_hint(&self, classes: &[String]) -> Option<String> {
+        let names: HashSet<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
+        let has_all = |prefix: &str| classes.iter().all(|class| names.contains(format!("{prefix}{class}").as_str()));
+        let free = self.fields.iter().filter(|field| self.columns.wide(&field.name).is_none());
+        let mut prefixes = free.filter_map(|field| field.name.strip_suffix(classes.first()?.as_str()));
+        let prefix = prefixes.find(|prefix| !prefix.is_empty() && has_all(prefix))?;
+        Some(format!(
+            "; if {prefix}<class> are the votes, say so: --columns votes={prefix}, in Python columns={{'votes': '{prefix}'}}"
         ))
     }
 
@@ -594,7 +607,7 @@ impl Finder<'_> {
                 let keys = match list_keys {
                     Some(keys) if keys.len() != *width => {
                         return Err(self.error(format!(
-                            "column {name}: {width} values a row, but there are {} names for them ({})",
+                            "column {name}: {width} values per row, but there are {} names for them ({})",
                             keys.len(),
                             listed(keys)
                         )));
@@ -615,10 +628,9 @@ impl Finder<'_> {
                 self.only_once(&keys, &format!("{name}."))?;
                 Ok(Part { keys, at: At::Keyed(spot), name, arrays, partial: false })
             }
-            Shape::Scalar => {
-                Err(self
-                    .error(format!("column {name}: one value a row, but a list or a map is needed, one entry a class")))
-            }
+            Shape::Scalar => Err(self.error(format!(
+                "column {name}: one value per row, but a list or a map is needed, one entry per class"
+            ))),
         }
     }
 
@@ -629,7 +641,7 @@ impl Finder<'_> {
     fn filter(&self, name: &str) -> Result<usize> {
         match self.named(name)? {
             Some(i) if self.fields[i].shape == Shape::Scalar => Ok(i),
-            Some(_) => Err(self.error(format!("column {name} holds lists: filters need one value a row"))),
+            Some(_) => Err(self.error(format!("column {name} holds lists: filters need one value per row"))),
             None => Err(self.error(format!("no column {} to filter by; columns found: {}", shown(name), self.found()))),
         }
     }
