@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, UInt32Array, make_array, new_empty_array};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use crate::arrow_value::{Target, cell, is_null, write_column};
@@ -35,6 +35,8 @@ pub(crate) struct ArrowSource {
     position: Vec<usize>,
     /// The columns, if all of them are kept.
     keep: Option<SchemaRef>,
+    /// The columns of numbers that nothing uses.
+    spare: Vec<String>,
     batches: RecordBatches,
     current: Option<RecordBatch>,
     /// Rows read so far.
@@ -45,19 +47,22 @@ pub(crate) struct ArrowSource {
 }
 
 impl ArrowSource {
-    /// A source of batches that hold the `read` fields of the layout, in that order.
-    pub(crate) fn new(name: String, layout: Layout, read: &[usize], batches: RecordBatches) -> Self {
+    /// A source of batches that hold the `read` fields of the layout, in that order; the schema is that of all fields.
+    pub(crate) fn new(name: String, layout: Layout, schema: &Schema, read: &[usize], batches: RecordBatches) -> Self {
         let mut position = vec![usize::MAX; layout.names.len()];
         for (i, &field) in read.iter().enumerate() {
             position[field] = i;
         }
         let labels = Labels::new(&layout.classes);
+        let is_number = |field: &&usize| schema.field(**field).data_type().is_numeric();
+        let spare = layout.spare.iter().filter(is_number).map(|&field| layout.names[field].clone()).collect();
         Self {
             name,
             layout,
             labels,
             position,
             keep: None,
+            spare,
             batches,
             current: None,
             row: 0,
@@ -137,6 +142,10 @@ impl Source for ArrowSource {
             (field.name().clone(), InputColumn::typed(Arc::clone(field), new_empty_array(field.data_type())))
         };
         self.keep.as_ref().map(|schema| schema.fields().iter().map(column).collect()).unwrap_or_default()
+    }
+
+    fn unused_numeric(&self) -> Vec<String> {
+        self.spare.clone()
     }
 
     fn progress(&self) -> Progress {

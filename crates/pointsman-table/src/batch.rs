@@ -35,6 +35,8 @@ pub struct Frame {
     pub sums: Option<Sums>,
     /// Files whose classes stand in another order than was asked for, or than the first file's.
     pub reordered: Vec<String>,
+    /// If there are no features: the columns of numbers that nothing uses, which may be features under another name.
+    pub unused_numeric: Vec<String>,
     /// The files as messages name them, each with its first row here.
     files: Vec<(usize, String)>,
     /// Each row's line in formats that have lines; zero in files without.
@@ -299,6 +301,7 @@ impl Raw {
             joined: None,
             sums: divider.sums(),
             reordered: layout.reordered.then(|| file.to_owned()).into_iter().collect(),
+            unused_numeric: Vec::new(),
             files: vec![(0, file.to_owned())],
             lines,
         })

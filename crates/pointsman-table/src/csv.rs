@@ -20,7 +20,12 @@ pub(crate) struct CsvSource {
     layout: Layout,
     /// The columns' names and whether they promise numbers, if all columns are kept.
     keep: Option<Vec<(String, bool)>>,
+    /// The columns that nothing uses and whose values so far are numbers, with whether there were any.
+    spare: Vec<(usize, bool)>,
 }
+
+/// Rows that are looked at to tell which columns are numbers.
+const ROWS_TO_FIND_NUMBERS: u64 = 100;
 
 pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) -> Result<CsvSource> {
     let records = Records::open(input, delimiter)?;
@@ -29,7 +34,8 @@ pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) ->
     let layout = Layout::find(&records.name, &fields, Hints::default(), options)?;
     let promises = |name: &String| (name.clone(), options.columns.has_role(name, true, &layout.classes));
     let keep = options.keep_columns.then(|| layout.names.iter().map(promises).collect());
-    Ok(CsvSource { records, layout, keep })
+    let spare = layout.spare.iter().map(|&field| (field, false)).collect();
+    Ok(CsvSource { records, layout, keep, spare })
 }
 
 impl Source for CsvSource {
@@ -41,6 +47,13 @@ impl Source for CsvSource {
         let layout = &self.layout;
         for read in 0..limit {
             let Some((at, record)) = self.records.next()? else { return Ok(read) };
+            if at.row <= ROWS_TO_FIND_NUMBERS {
+                self.spare.retain_mut(|(field, found)| {
+                    let text = record[*field].trim_ascii();
+                    *found |= !text.is_empty();
+                    text.is_empty() || number::real_from_text(text).is_ok()
+                });
+            }
             if !gate.is_open() && !gate.keeps(|i| cell(at, layout, record, layout.filters[i]))? {
                 if layout.dropped_ids
                     && let Some(field) = layout.id
@@ -85,6 +98,11 @@ impl Source for CsvSource {
 
     fn columns(&self) -> Vec<(String, InputColumn)> {
         self.keep.as_deref().map(empty_csv).unwrap_or_default()
+    }
+
+    fn unused_numeric(&self) -> Vec<String> {
+        let found = self.spare.iter().filter(|(_, found)| *found);
+        found.map(|(field, _)| self.layout.names[*field].clone()).collect()
     }
 
     fn progress(&self) -> Progress {

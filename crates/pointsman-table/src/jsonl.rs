@@ -28,6 +28,8 @@ pub(crate) struct JsonlSource {
     need: Need,
     /// Whether all keys are kept.
     keep: bool,
+    /// The numbers of the first row that nothing uses.
+    spare: Vec<String>,
     row: u64,
 }
 
@@ -39,13 +41,15 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
             return Err(Error::file(&lines.name, EMPTY));
         };
         let labels = Labels::new(&layout.classes);
-        return Ok(JsonlSource { lines, first: None, layout, labels, columns, need, keep, row: 0 });
+        return Ok(JsonlSource { lines, first: None, layout, labels, columns, need, keep, spare: Vec::new(), row: 0 });
     };
     let fields: Vec<Field> =
         first.iter().map(|(name, value)| Field { name: name.clone(), shape: value.shape() }).collect();
     let layout = Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?;
     let labels = Labels::new(&layout.classes);
-    Ok(JsonlSource { lines, first: Some(first), layout, labels, columns, need, keep, row: 0 })
+    let is_number = |field: &&usize| matches!(first[**field].1, Json::Int(_) | Json::Real(_));
+    let spare = layout.spare.iter().filter(is_number).map(|&field| layout.names[field].clone()).collect();
+    Ok(JsonlSource { lines, first: Some(first), layout, labels, columns, need, keep, spare, row: 0 })
 }
 
 impl Source for JsonlSource {
@@ -83,6 +87,10 @@ impl Source for JsonlSource {
             }
         }
         Ok(limit)
+    }
+
+    fn unused_numeric(&self) -> Vec<String> {
+        self.spare.clone()
     }
 
     fn progress(&self) -> Progress {

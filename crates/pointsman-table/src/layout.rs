@@ -130,6 +130,8 @@ pub(crate) struct Layout {
     pub(crate) ignored_votes: bool,
     /// Whether the classes stand in another order in the file.
     pub(crate) reordered: bool,
+    /// If there are no features: the fields of single values that nothing uses, which may be features under another name.
+    pub(crate) spare: Vec<usize>,
 }
 
 impl Layout {
@@ -345,7 +347,7 @@ impl Finder<'_> {
         }
         let (features, wanted) = self.features(options.features.as_deref())?;
         let weight = if labelled { self.scalar(&columns.weight)? } else { None };
-        let layout = Layout {
+        let mut layout = Layout {
             probs,
             votes,
             labels,
@@ -368,7 +370,18 @@ impl Finder<'_> {
             ignored_votes: labelled && options.annotations.is_some() && self.has_votes(),
             reordered: given != classes,
             classes,
+            spare: Vec::new(),
         };
+        if layout.features.is_none() {
+            let (used, columns) = (layout.used(), self.columns);
+            let is_spare = |&i: &usize| {
+                let Field { name, shape } = &self.fields[i];
+                *shape == Shape::Scalar
+                    && used.binary_search(&i).is_err()
+                    && !columns.has_role(name, true, &layout.classes)
+            };
+            layout.spare = (0..self.fields.len()).filter(is_spare).collect();
+        }
         self.asked_for(&layout, options)?;
         Ok(layout)
     }

@@ -36,6 +36,8 @@ pub(crate) struct NpzSource {
     /// The columns that are kept, if they are wanted, and the names of arrays that cannot be.
     keep: Vec<Kept>,
     left_out: Vec<String>,
+    /// The arrays of numbers that nothing uses.
+    spare: Vec<String>,
     rows: u64,
     row: u64,
     bytes: u64,
@@ -124,8 +126,24 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
             })),
         }
     }
+    let is_number = |entry: &&Entry| {
+        archive.header(entry).is_ok_and(|header| header.is_number() && header.shape.as_slice() == [rows])
+    };
+    let spare = layout.spare.iter().map(|&field| &archive.entries[field]).filter(is_number);
+    let spare = spare.map(|entry| entry.name.clone()).collect();
     let labels = Labels::new(&layout.classes);
-    Ok(NpzSource { name: archive.name, layout, labels, arrays, keep, left_out, rows, row: 0, bytes: archive.bytes })
+    Ok(NpzSource {
+        name: archive.name,
+        layout,
+        labels,
+        arrays,
+        keep,
+        left_out,
+        spare,
+        rows,
+        row: 0,
+        bytes: archive.bytes,
+    })
 }
 
 impl Source for NpzSource {
@@ -170,6 +188,10 @@ impl Source for NpzSource {
 
     fn left_out(&self) -> &[String] {
         &self.left_out
+    }
+
+    fn unused_numeric(&self) -> Vec<String> {
+        self.spare.clone()
     }
 
     fn progress(&self) -> Progress {

@@ -38,6 +38,9 @@ pub(crate) trait Source: Send {
         &[]
     }
 
+    /// The columns of numbers that nothing uses, if there are no features.
+    fn unused_numeric(&self) -> Vec<String>;
+
     /// The most rows a batch should have for the memory it takes.
     fn most_rows(&self) -> usize {
         usize::MAX
@@ -344,7 +347,9 @@ impl Batches {
     }
 
     fn build(&self, raw: Raw) -> Result<Frame> {
-        raw.build(&self.name, self.source.layout(), self.join.is_some(), self.normalize)
+        let mut frame = raw.build(&self.name, self.source.layout(), self.join.is_some(), self.normalize)?;
+        frame.unused_numeric = self.source.unused_numeric();
+        Ok(frame)
     }
 
     /// Reads rows until there are `want`, or the file ends, and joins them with their annotations: the items they found.
