@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampSecondArray, UInt32Array};
 use arrow_ipc::CompressionType;
 use parquet::basic::Compression;
 use pointsman::{Partition, Router};
@@ -89,6 +89,11 @@ fn text(tables: &Target, tasks: &Target) -> std::io::Result<()> {
     tables.write("many-columns.csv", format!("{}\n1\n", ["prob_a"; 1000].join(",")))?;
     tables.write("nested.jsonl", format!("{{\"probs\":{}\n", "[".repeat(9_000)))?;
     tables.write("nested-ignored.jsonl", format!("{{\"other\":{}\n", "{\"a\":".repeat(1_500)))?;
+    let labels: Vec<String> = (0..1_500).map(|i| format!("\"label {i}\"")).collect();
+    let labels = format!("{{\"probs\":[0.5,0.5],\"labels\":[{}]}}\n", labels.join(","));
+    tables.write("many-labels.jsonl", labels)?;
+    let label = format!("{{\"probs\":[0.5,0.5],\"labels\":[\"{}\"]}}\n", "x".repeat(9_000));
+    tables.write("long-label.jsonl", label)?;
     tasks.write("nested.toml", format!("loss = {}\n", "[".repeat(9_000)))?;
     tasks.write("nested-keys.toml", format!("loss{} = 1\n", ".a".repeat(4_000)))?;
     tasks.write("invalid-utf8.toml", b"loss = \"brier\xff\"\n")?;
@@ -132,6 +137,18 @@ fn columns(tables: &Target) -> std::io::Result<()> {
         tables.write(&format!("{name}.parquet"), as_parquet(batch)?)?;
         tables.write(&format!("{name}.arrow"), as_arrow(batch, None)?)?;
     }
+
+    // Instants of a zone that nobody has heard of, and beyond every calendar.
+    let instants = |zone: &str, seconds: i64| -> ArrayRef {
+        Arc::new(TimestampSecondArray::from(vec![0, seconds]).with_timezone(zone))
+    };
+    let with = |name: &str, column: ArrayRef| {
+        let schema = good.schema();
+        let columns = schema.fields().iter().zip(good.columns()).map(|(field, own)| (field.name().clone(), own.clone()));
+        RecordBatch::try_from_iter(columns.chain([(name.to_owned(), column)])).expect("a batch")
+    };
+    tables.write("zone-unknown.parquet", as_parquet(&with("weight", instants("Mars/Olympus_Mons", 1)))?)?;
+    tables.write("instant-beyond.parquet", as_parquet(&with("id", instants("UTC", i64::MAX)))?)?;
 
     let file = as_parquet(&good)?;
     let end = file.len() - 8;
@@ -217,6 +234,7 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
     let claim = b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{".to_vec();
     tables.write("header-claims.npz", zip(&[("probs.npy".to_owned(), claim), votes()]))?;
     tables.write("no-arrays.npz", zip(&[]))?;
+    tables.write("no-rows.npz", zip(&[reals("probs", "(0, 2)", &[]), reals("votes", "(0, 2)", &[])]))?;
     tables.write(
         "one-class.npz",
         zip(&[reals("probs", "(2, 1)", &[1.0, 1.0]), array("votes", "|u1", false, "(2, 1)", vec![1, 1])]),

@@ -86,7 +86,7 @@ def _hint(what: str, array: npt.NDArray[Any]) -> str:
         return ""
     if what == "features":
         return " (for one feature x: x.reshape(-1, 1), or {name: x})"
-    return " (for one query p: [p]; for one score s a row: numpy.column_stack([1 - s, s]))"
+    return " (for one query p: [p]; for one score s per row: numpy.column_stack([1 - s, s]))"
 
 
 def _numbers(array: npt.NDArray[Any], what: str) -> npt.NDArray[np.float64]:
@@ -315,7 +315,7 @@ def _columns_of_votes(columns: Columns, classes: Sequence[str]) -> npt.NDArray[A
         return _array(columns.matrix([found[name] for name in classes]))
     raise PointsmanError(
         f"votes: the columns are of the classes {', '.join(found)}, the predictions of {', '.join(classes)}: a frame holds counts;"
-        " if it has a column an annotator, give frame.to_numpy().tolist(), if a column of lists, that column"
+        " if it has a column per annotator, give frame.to_numpy().tolist(), if a column of lists, that column"
     )
 
 
@@ -379,7 +379,7 @@ def _counts(array: npt.NDArray[Any], classes: Sequence[str]) -> npt.NDArray[np.u
 
 
 def weights(value: Any, rows: int) -> npt.NDArray[np.float64]:
-    """One weight a row."""
+    """One weight per row."""
     try:
         array = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -390,7 +390,7 @@ def weights(value: Any, rows: int) -> npt.NDArray[np.float64]:
 
 
 def ids(value: Any, rows: int) -> list[str]:
-    """One id a row, as text."""
+    """One id per row, as text."""
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise PointsmanError(f"ids: {value!r:.60}: give one per row")
     texts = [str(one) for one in value]

@@ -129,11 +129,12 @@ class Policy:
         Parameters
         ----------
         probs:
-            The classifier's predictions, rows × classes. Columns that have names are found by them.
+            The classifier's predictions, rows × classes. Columns that have names are found by them. Each row sums to one, as in
+            :meth:`Router.fit`.
         features:
             The features the router needs, if it needs any.
         ids:
-            One id a row. At the margin of a budget, lots are drawn by it instead of by the row's content.
+            One id per row. At the margin of a budget, lots are drawn by it instead of by the row's content.
         labels:
             Whether to work out which class predicting would answer. Without it, deciding is faster.
         caps:

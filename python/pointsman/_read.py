@@ -25,9 +25,9 @@ class Arrays(NamedTuple):
     features: dict[str, npt.NDArray[np.float64]] | None
     #: Other models' predictions by name.
     oracles: dict[str, npt.NDArray[np.float64]]
-    #: One weight a row.
+    #: One weight per row.
     sample_weight: npt.NDArray[np.float64] | None
-    #: One id a row.
+    #: One id per row.
     ids: list[str] | None
 
 
@@ -56,11 +56,13 @@ def read(
     where:
         Only rows with these values in these columns.
     columns:
-        Other names for columns, as in ``{"probs": "p_", "votes": "v_", "id": "uid"}``.
+        Other names for columns, as in ``{"probs": "p_", "votes": "v_", "id": "uid"}``; those of annotations are ``id``, ``label``
+        and ``annotator``.
     format:
         ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"``, ``"arrow"`` or ``"npz"``; by default that of the file's extension.
     delimiter:
-        What separates the values of CSV: one character, such as ``","``, ``";"``, ``"|"`` or a tab.
+        What separates the values of CSV: one character, such as ``","``, ``";"``, ``"|"`` or a tab. Annotations may be separated by
+        another one of these.
     first_labels:
         Keep only so many labels of every item, the first in the file's order: the cure where labelling went on until annotators
         agreed. For votes given as labels or annotations.
@@ -70,7 +72,7 @@ def read(
         Refuse ids that only one of the table and its annotations has, and ids that several rows have.
     normalize:
         Divide the probabilities of rows that do not sum to one by their sum: percentages, rounded numbers. A warning says what
-        they summed to.
+        they summed to. Arrays that do not come from a file are divided by ``probs / probs.sum(axis=1, keepdims=True)``.
 
     Examples
     --------

@@ -141,7 +141,7 @@ class Report:
 
     @property
     def regret(self) -> dict[str, float]:
-        """Cost above the best action a cell, and above the best a row."""
+        """Cost above the best action per cell, and above the best per row."""
         return dict(self.data["regret"])
 
     @property

@@ -127,7 +127,8 @@ class Router(Parameters):
         Parameters
         ----------
         probs:
-            The classifier's predictions, rows × classes.
+            The classifier's predictions, rows × classes. Each row sums to one; percentages and rounded numbers do once they are
+            divided by their sum: ``probs / probs.sum(axis=1, keepdims=True)``.
         votes:
             An array or frame of label counts, rows × classes; or a list of the annotators' labels for each row. Labels of
             one item must be independent: a majority vote is not one more label.
@@ -136,7 +137,7 @@ class Router(Parameters):
         oracles:
             Other models' predictions for the same rows, by name: what ``Oracle.measured()`` is judged by.
         sample_weight:
-            One positive weight a row.
+            One positive weight per row.
         """
         classes = None if self.classes is None else [str(name) for name in self.classes]
         table, names, named = _inputs.table(

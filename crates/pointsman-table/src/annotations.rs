@@ -1,4 +1,4 @@
-//! Votes from a long table: one label a row, joined to the table by id.
+//! Votes from a long table: one label per row, joined to the table by id.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -18,15 +18,15 @@ use crate::input::Input;
 use crate::ipc::Messages;
 use crate::json::{Json, entry};
 use crate::jsonl::Lines;
-use crate::labels::Labels;
+use crate::labels::{Labels, not_a_class};
 use crate::number;
-use crate::options::{Delimiter, ReadOptions};
+use crate::options::{Columns, Delimiter, ReadOptions};
 use crate::parquet::Parquet;
 use crate::read::guarded;
+use crate::suggest::did_you_mean;
 
+/// The column of ids if it goes by no other name.
 const ID: &str = "id";
-const LABEL: &str = "label";
-const ANNOTATOR: &str = "annotator";
 
 /// The labels of every item, counted, waiting for the table's rows.
 pub(crate) struct Join {
@@ -45,6 +45,10 @@ pub(crate) struct Join {
     matched: usize,
     /// Rows that found none.
     lonely_rows: Ids,
+    /// The tables whose rows have come, as messages name them.
+    tables: Vec<String>,
+    /// The column of ids, as messages name it.
+    id: String,
 }
 
 /// Ids that a table of items and its annotations do not share.
@@ -150,8 +154,8 @@ impl Names {
 struct Item {
     /// Labels still to be counted.
     room: u32,
-    /// The row of the table that has this id, once it came.
-    row: Option<u64>,
+    /// The table and the row that have this id, once it came.
+    row: Option<(usize, u64)>,
     /// The first annotation's row, to blame if the table has no such id.
     first: u64,
 }
@@ -160,6 +164,8 @@ impl Join {
     pub(crate) fn load(path: &Path, classes: &[String], options: &ReadOptions) -> Result<Self> {
         let input = Input::open(path, None)?;
         let mut counter = Counter {
+            columns: &options.columns,
+            id: options.columns.id.clone(),
             classes,
             first: options.first_labels.map_or(u32::MAX, NonZeroU32::get),
             labels: Labels::new(classes),
@@ -174,7 +180,7 @@ impl Join {
         };
         let name = input.name.clone();
         guarded(&name, || match input.format {
-            // Two files of one export are separated alike, unless one says otherwise by its name.
+            // Two files of one export are separated alike, unless one says otherwise by its name or its header.
             Format::Csv => counter.csv(input, options.delimiter.unwrap_or(Delimiter::COMMA)),
             Format::Tsv => counter.csv(input, Delimiter::TAB),
             Format::Jsonl => counter.jsonl(input),
@@ -188,7 +194,7 @@ impl Join {
             return Err(Error::file(&name, "has no rows: there must be at least one annotation"));
         }
         counter.check_left_out(&name)?;
-        let Counter { ids, items, counts, annotators, labelled, .. } = counter;
+        let Counter { id, ids, items, counts, annotators, labelled, .. } = counter;
         let names = annotators.in_order();
         let named = (!names.is_empty()).then(|| NamedLabels::new(names, items.len(), &labelled));
         Ok(Self {
@@ -201,6 +207,8 @@ impl Join {
             strict: options.strict,
             matched: 0,
             lonely_rows: Ids::default(),
+            tables: Vec::new(),
+            id,
         })
     }
 
@@ -212,6 +220,15 @@ impl Join {
         let places: Vec<usize> = classes.iter().filter_map(place).collect();
         raw.votes.reserve(raw.ids.len() * width);
         let mut items = Vec::with_capacity(raw.ids.len());
+        if self.tables.last().is_none_or(|last| last != table) {
+            self.tables.push(table.to_owned());
+        }
+        let this = self.tables.len() - 1;
+        // A row as messages name it; zero stands for any row that was left out, since rows count from one.
+        let named = |tables: &[String], (of, row): (usize, u64), left_out: &str| {
+            let row = if row == 0 { left_out.to_owned() } else { format!("row {row}") };
+            if of == this { row } else { format!("{row} of {}", tables[of]) }
+        };
         for (i, id) in raw.ids.iter().enumerate() {
             let at = RowAt { file: table, row: raw.rows[i], line: raw.lines.get(i).copied() };
             let item = self.ids.get(id);
@@ -228,8 +245,8 @@ impl Join {
                 raw.votes.resize(raw.votes.len() + width, 0);
                 continue;
             };
-            if let Some(row) = self.items[item].row.replace(at.row).filter(|_| self.strict) {
-                let row = if row == 0 { "a row left out by the filter".to_owned() } else { format!("row {row}") };
+            if let Some(other) = self.items[item].row.replace((this, at.row)).filter(|_| self.strict) {
+                let row = named(&self.tables, other, "a row left out by the filter");
                 return Err(at.row(format!("id {} is also that of {row}: ids must differ", shown(id))));
             }
             self.matched += 1;
@@ -237,12 +254,13 @@ impl Join {
             raw.votes.extend(places.iter().map(|&place| counts[place]));
         }
         for id in &raw.dropped_ids {
-            // Rows count from one; zero stands for any row that was left out.
             if let Some(item) = self.ids.get(id)
-                && let Some(row) = self.items[item].row.replace(0).filter(|_| self.strict)
+                && let Some(other) = self.items[item].row.replace((this, 0)).filter(|_| self.strict)
             {
-                let row = if row == 0 { "several rows".to_owned() } else { format!("row {row} and another") };
-                return Err(Error::file(table, format!("id {} is that of {row}: ids must differ", shown(id))));
+                let row = named(&self.tables, other, "another row left out by the filter");
+                let reason =
+                    format!("id {} of a row left out by the filter is also that of {row}: ids must differ", shown(id));
+                return Err(Error::file(table, reason));
             }
         }
         let has_labels: Vec<bool> = raw.votes.chunks_exact(width).map(|own| own.iter().any(|&n| n > 0)).collect();
@@ -272,7 +290,7 @@ impl Join {
         lonely.iter().for_each(|(_, id)| not_in_table.add(id));
         if let Some(&(place, id)) = lonely.first().filter(|_| self.strict) {
             let at = RowAt { file: &self.name, row: self.items[place].first, line: None };
-            return Err(at.value(ID, format!("{} is not an id of {tables}", shown(id))));
+            return Err(at.value(&self.id, format!("{} is not an id of {tables}", shown(id))));
         }
         if self.matched == 0
             && let (Some(row), Some(annotated)) = (self.lonely_rows.first.first(), not_in_table.first.first())
@@ -295,6 +313,9 @@ impl Join {
 
 /// Counts labels, one annotation at a time.
 struct Counter<'a> {
+    /// The names of the label and annotator columns, and that of the ids, which may be the table's or the usual one.
+    columns: &'a Columns,
+    id: String,
     classes: &'a [String],
     /// How many labels of an item count, the first ones.
     first: u32,
@@ -319,43 +340,65 @@ struct Places {
     annotator: Option<usize>,
 }
 
-impl Places {
-    fn find(file: &str, names: &[String]) -> Result<Self> {
-        if let Some(twice) = [ID, LABEL, ANNOTATOR].into_iter().find(|&name| occurs_twice(names, name)) {
-            return Err(Error::file(file, format!("column {twice} is given twice: rename or drop one of them")));
-        }
-        let find = |name: &str| names.iter().position(|n| n == name);
-        let need = |name: &str| {
-            find(name).ok_or_else(|| {
-                Error::file(
-                    file,
-                    format!("no column {name}: annotations need id and label; columns found: {}", listed(names)),
-                )
-            })
-        };
-        Ok(Self { id: need(ID)?, label: need(LABEL)?, annotator: find(ANNOTATOR) })
-    }
-}
-
 fn occurs_twice<S: AsRef<str>>(names: impl IntoIterator<Item = S>, name: &str) -> bool {
     names.into_iter().filter(|other| other.as_ref() == name).nth(1).is_some()
 }
 
 impl Counter<'_> {
+    /// Finds the columns, and says which of them is missing.
+    fn places(&mut self, file: &str, names: &[String]) -> Result<Places> {
+        let columns = self.columns;
+        let has = |name: &str| names.iter().any(|other| other == name);
+        self.call_ids(has(&columns.id), has(ID));
+        let wanted = [&self.id, &columns.label, &columns.annotator];
+        if let Some(twice) = wanted.into_iter().find(|&name| occurs_twice(names, name)) {
+            return Err(Error::file(file, format!("column {twice} is given twice: rename or drop one of them")));
+        }
+        let find = |name: &str| names.iter().position(|n| n == name);
+        let need = |key: &str, name: &str| find(name).ok_or_else(|| Error::file(file, self.missing(key, name, names)));
+        let is_named = columns.named.contains(&"annotator");
+        Ok(Places {
+            id: need("id", &self.id)?,
+            label: need("label", &columns.label)?,
+            annotator: if is_named { Some(need("annotator", &columns.annotator)?) } else { find(&columns.annotator) },
+        })
+    }
+
+    /// Ids go by the table's name for them, or by the usual one if only that is there.
+    fn call_ids(&mut self, has_own: bool, has_usual: bool) {
+        if !has_own && has_usual {
+            self.id = ID.to_owned();
+        }
+    }
+
+    fn missing(&self, key: &str, name: &str, names: &[String]) -> String {
+        let delimiter = match names {
+            [_] => "; if something else than commas separates the columns, give it: --delimiter, in Python delimiter=",
+            _ => "",
+        };
+        format!(
+            "no column {name}: annotations need {} and {}, one row per label; columns found: {}; if it goes by another name, give it: \
+             --columns {key}=NAME, in Python columns={{'{key}': NAME}}{delimiter}",
+            self.id,
+            self.columns.label,
+            listed(names)
+        )
+    }
+
     fn add(&mut self, at: RowAt<'_>, id: &Cell<'_>, label: &Cell<'_>, annotator: Option<&Cell<'_>>) -> Result<()> {
-        let id = id.id().map_err(|why| at.value(ID, why))?;
+        let columns = self.columns;
+        let id = id.id().map_err(|why| at.value(&self.id, why))?;
         let Some(label) = label.text().filter(|label| !label.is_empty()) else {
-            return Err(at.value(LABEL, "no label: leave the row out"));
+            return Err(at.value(&columns.label, "no label: leave the row out"));
         };
         let Some(class) = self.labels.class(&label) else {
-            let classes = listed(self.classes);
-            return Err(at.value(LABEL, format!("label {} is not among the classes ({classes})", shown(&label))));
+            return Err(at.value(&columns.label, not_a_class(&shown(&label), &label, self.classes)));
         };
         let number = self.ids.number(&id);
         let mut by = None;
         if let Some(annotator) = annotator {
             let Some(annotator) = annotator.text().filter(|name| !name.is_empty()) else {
-                return Err(at.value(ANNOTATOR, "no annotator: name all of them, or drop the column"));
+                return Err(at.value(&columns.annotator, "no annotator: name all of them, or drop the column"));
             };
             let who = self.annotators.number(&annotator);
             if who as usize == self.is_left_out.len() {
@@ -364,8 +407,8 @@ impl Counter<'_> {
             by = Some(who);
             if let Some(row) = self.seen.insert((number, who), at.row) {
                 let (who, id) = (shown(&annotator), shown(&id));
-                let reason = format!("{who} labelled id {id} already in row {row}: keep one label an annotator");
-                return Err(at.value(ANNOTATOR, reason));
+                let reason = format!("{who} labelled id {id} already in row {row}: keep one label per annotator");
+                return Err(at.value(&columns.annotator, reason));
             }
         }
         let (place, classes) = (number as usize, self.classes.len());
@@ -392,13 +435,15 @@ impl Counter<'_> {
             return Ok(());
         }
         if self.is_left_out.is_empty() {
-            return Err(Error::file(file, format!("no column {ANNOTATOR}: nobody can be left out by name")));
+            let name = &self.columns.annotator;
+            return Err(Error::file(file, format!("no column {name}: nobody can be left out by name")));
         }
         if let Some(name) = self.without.iter().find(|name| self.annotators.get(name).is_none()) {
             let mut known: Vec<&String> = self.annotators.0.keys().collect();
             known.sort_unstable();
+            let meant = did_you_mean(name, known.iter().map(|known| known.as_str()));
             let known = listed(&known);
-            return Err(Error::file(file, format!("no annotator is called {}: there are {known}", shown(name))));
+            return Err(Error::file(file, format!("no annotator is called {}: there are {known}{meant}", shown(name))));
         }
         if self.is_left_out.iter().all(|left_out| *left_out) {
             return Err(Error::file(file, "all annotators are left out: keep at least one"));
@@ -406,21 +451,35 @@ impl Counter<'_> {
         Ok(())
     }
 
-    fn csv(&mut self, input: Input, delimiter: Delimiter) -> Result<()> {
-        let mut records = Records::open(input, delimiter)?;
-        let places = Places::find(&records.name, &records.header)?;
+    fn csv(&mut self, input: Input, usual: Delimiter) -> Result<()> {
+        let mut records = Records::detect(input, usual)?;
+        let places = self.places(&records.name, &records.header)?;
+        let columns = self.columns;
         while let Some((at, record)) = records.next()? {
-            let cell = |field: usize, name: &str| text_cell(at, record, field, name);
-            let annotator = places.annotator.map(|field| cell(field, ANNOTATOR)).transpose()?;
-            self.add(at, &cell(places.id, ID)?, &cell(places.label, LABEL)?, annotator.as_ref())?;
+            let annotator =
+                places.annotator.map(|field| text_cell(at, record, field, &columns.annotator)).transpose()?;
+            let label = text_cell(at, record, places.label, &columns.label)?;
+            self.add(at, &text_cell(at, record, places.id, &self.id)?, &label, annotator.as_ref())?;
         }
         Ok(())
     }
 
     fn jsonl(&mut self, input: Input) -> Result<()> {
         let mut lines = Lines::open(input);
+        let columns = self.columns;
+        let annotator = columns.annotator.as_str();
         let mut has_annotators = None;
         while let Some((at, object)) = lines.next()? {
+            let has = |name: &str| entry(&object, name, 0).is_some();
+            if has_annotators.is_none() {
+                self.call_ids(has(&columns.id), has(ID));
+                let names: Vec<String> = object.iter().map(|(name, _)| name.clone()).collect();
+                if let Some((key, name)) =
+                    [("id", &self.id), ("label", &columns.label)].into_iter().find(|it| !has(it.1))
+                {
+                    return Err(at.row(self.missing(key, name, &names)));
+                }
+            }
             let cell = |name: &str| match entry(&object, name, 0) {
                 None => Err(at.value(name, "is missing: every annotation needs it")),
                 Some(value) => value
@@ -428,16 +487,16 @@ impl Counter<'_> {
                     .ok_or_else(|| at.value(name, format!("one value is needed, not {}", Json::brief(value)))),
             };
             let names = || object.iter().map(|(name, _)| name);
-            if let Some(twice) = [ID, LABEL, ANNOTATOR].into_iter().find(|name| occurs_twice(names(), name)) {
+            let wanted = [self.id.as_str(), &columns.label, annotator];
+            if let Some(twice) = wanted.into_iter().find(|name| occurs_twice(names(), name)) {
                 return Err(at.value(twice, "is given twice: keep one of them"));
             }
-            let annotated = entry(&object, ANNOTATOR, 0).is_some();
-            let named = *has_annotators.get_or_insert(annotated);
-            if annotated && !named {
-                return Err(at.value(ANNOTATOR, "is not in the first row: name all annotators, or none"));
+            let named = *has_annotators.get_or_insert(has(annotator) || columns.named.contains(&"annotator"));
+            if has(annotator) && !named {
+                return Err(at.value(annotator, "is not in the first row: name all annotators, or none"));
             }
-            let annotator = if named { Some(cell(ANNOTATOR)?) } else { None };
-            self.add(at, &cell(ID)?, &cell(LABEL)?, annotator.as_ref())?;
+            let who = if named { Some(cell(annotator)?) } else { None };
+            self.add(at, &cell(&self.id)?, &cell(&columns.label)?, who.as_ref())?;
         }
         Ok(())
     }
@@ -446,7 +505,7 @@ impl Counter<'_> {
         let parquet = Parquet::open(input)?;
         let (name, names) = (parquet.name.clone(), parquet.fields()?.into_iter().map(|f| f.name).collect::<Vec<_>>());
         let all: Vec<usize> = (0..names.len()).collect();
-        let places = Places::find(&name, &names)?;
+        let places = self.places(&name, &names)?;
         let mut first = 0;
         for batch in parquet.batches(&all, 65_536)? {
             self.batch(&name, &places, &batch?, &mut first)?;
@@ -458,7 +517,7 @@ impl Counter<'_> {
         let (messages, fields) = Messages::open(input)?;
         let name = messages.name.clone();
         let names: Vec<String> = fields.into_iter().map(|f| f.name).collect();
-        let places = Places::find(&name, &names)?;
+        let places = self.places(&name, &names)?;
         let mut first = 0;
         for batch in messages {
             self.batch(&name, &places, &batch?, &mut first)?;
@@ -467,14 +526,15 @@ impl Counter<'_> {
     }
 
     fn batch(&mut self, file: &str, places: &Places, batch: &RecordBatch, first: &mut u64) -> Result<()> {
+        let columns = self.columns;
         for row in 0..batch.num_rows() {
             *first += 1;
             let at = RowAt { file, row: *first, line: None };
             let cell = |field: usize, name: &str| {
                 arrow_value::cell(batch.column(field), row).map_err(|why| at.value(name, why))
             };
-            let annotator = places.annotator.map(|field| cell(field, ANNOTATOR)).transpose()?;
-            self.add(at, &cell(places.id, ID)?, &cell(places.label, LABEL)?, annotator.as_ref())?;
+            let annotator = places.annotator.map(|field| cell(field, &columns.annotator)).transpose()?;
+            self.add(at, &cell(places.id, &self.id)?, &cell(places.label, &columns.label)?, annotator.as_ref())?;
         }
         Ok(())
     }

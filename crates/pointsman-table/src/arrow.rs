@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Float64Array, MapArray, RecordBatch, UInt32Array, make_array, new_empty_array};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use arrow_select::take::take;
 
 use crate::arrow_value::{Target, cell, is_null, write_column};
 use crate::batch::Raw;
 use crate::cell::Gate;
-use crate::error::{Error, Result, RowAt, listed};
+use crate::error::{Error, Result, RowAt, shown};
 use crate::input::Bytes;
 use crate::input_column::InputColumn;
-use crate::labels::Labels;
+use crate::labels::{Labels, not_a_class};
 use crate::layout::{At, Field, Layout, Part, Shape, Spot};
 use crate::read::{Progress, Source};
 
@@ -35,6 +35,8 @@ pub(crate) struct ArrowSource {
     position: Vec<usize>,
     /// The columns, if all of them are kept.
     keep: Option<SchemaRef>,
+    /// The columns of numbers that nothing uses.
+    spare: Vec<String>,
     batches: RecordBatches,
     current: Option<RecordBatch>,
     /// Rows read so far.
@@ -45,19 +47,22 @@ pub(crate) struct ArrowSource {
 }
 
 impl ArrowSource {
-    /// A source of batches that hold the `read` fields of the layout, in that order.
-    pub(crate) fn new(name: String, layout: Layout, read: &[usize], batches: RecordBatches) -> Self {
+    /// A source of batches that hold the `read` fields of the layout, in that order; the schema is that of all fields.
+    pub(crate) fn new(name: String, layout: Layout, schema: &Schema, read: &[usize], batches: RecordBatches) -> Self {
         let mut position = vec![usize::MAX; layout.names.len()];
         for (i, &field) in read.iter().enumerate() {
             position[field] = i;
         }
         let labels = Labels::new(&layout.classes);
+        let is_number = |field: &&usize| schema.field(**field).data_type().is_numeric();
+        let spare = layout.spare.iter().filter(is_number).map(|&field| layout.names[field].clone()).collect();
         Self {
             name,
             layout,
             labels,
             position,
             keep: None,
+            spare,
             batches,
             current: None,
             row: 0,
@@ -137,6 +142,10 @@ impl Source for ArrowSource {
             (field.name().clone(), InputColumn::typed(Arc::clone(field), new_empty_array(field.data_type())))
         };
         self.keep.as_ref().map(|schema| schema.fields().iter().map(column).collect()).unwrap_or_default()
+    }
+
+    fn unused_numeric(&self) -> Vec<String> {
+        self.spare.clone()
     }
 
     fn progress(&self) -> Progress {
@@ -480,9 +489,9 @@ impl Slice<'_> {
                 let label = cell(&values, i).map_err(|why| at.value(name, why))?;
                 let text = label.text();
                 let Some(class) = text.as_deref().and_then(|text| labels.class(text)) else {
-                    let label = text.as_deref().map_or("null".to_owned(), crate::error::shown);
-                    let classes = listed(&self.layout.classes);
-                    return Err(at.value(name, format!("label {label} is not among the classes ({classes})")));
+                    let shown = text.as_deref().map_or("null".to_owned(), shown);
+                    let label = text.as_deref().unwrap_or_default();
+                    return Err(at.value(name, not_a_class(&shown, label, &self.layout.classes)));
                 };
                 out[start + class] += u32::from(i < self.layout.first_labels);
             }

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 
 use crate::arrow::list_values;
+use crate::arrow_scalar::{dictionary_entry, text};
 
 /// Writes a value as text: lists and maps as JSON, nothing where it is null.
 pub(crate) fn write_text(array: &ArrayRef, row: usize, out: &mut Vec<u8>) -> io::Result<()> {
@@ -16,74 +16,85 @@ pub(crate) fn write_text(array: &ArrayRef, row: usize, out: &mut Vec<u8>) -> io:
         return Ok(());
     }
     match array.data_type() {
-        DataType::Utf8 => out.extend_from_slice(array.as_string::<i32>().value(row).as_bytes()),
-        DataType::LargeUtf8 => out.extend_from_slice(array.as_string::<i64>().value(row).as_bytes()),
-        data_type if data_type.is_nested() => write_json(array, row, out)?,
-        _ => out.extend_from_slice(formatted(array, row)?.as_bytes()),
+        DataType::Dictionary(..) => {
+            let (values, entry) = dictionary_entry(array, row).map_err(invalid)?;
+            write_text(values, entry, out)
+        }
+        data_type if data_type.is_nested() => write_json(array, row, out),
+        _ => {
+            out.extend_from_slice(text(array, row).map_err(invalid)?.unwrap_or_default().as_bytes());
+            Ok(())
+        }
     }
-    Ok(())
 }
 
 /// Writes a value as JSON.
-pub(crate) fn write_json(array: &ArrayRef, row: usize, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write_json(array: &ArrayRef, row: usize, out: &mut Vec<u8>) -> io::Result<()> {
     if array.is_null(row) {
         return out.write_all(b"null");
     }
     match array.data_type() {
-        DataType::Null => out.write_all(b"null"),
-        DataType::Boolean => write!(out, "{}", array.as_boolean().value(row)),
         // JSON has no infinities and no NaN: the library writes null.
         DataType::Float64 => Ok(serde_json::to_writer(out, &array.as_primitive::<Float64Type>().value(row))?),
         DataType::Float32 => Ok(serde_json::to_writer(out, &array.as_primitive::<Float32Type>().value(row))?),
         DataType::Float16 => Ok(serde_json::to_writer(out, &array.as_primitive::<Float16Type>().value(row).to_f32())?),
-        data_type if data_type.is_integer() || matches!(data_type, DataType::Decimal128(..)) => {
-            out.write_all(formatted(array, row)?.as_bytes())
-        }
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
-            let values = list_values(array, row).ok_or_else(|| invalid("a list"))?;
-            out.write_all(b"[")?;
-            for i in 0..values.len() {
-                out.write_all(if i > 0 { b"," } else { b"" })?;
-                write_json(&values, i, out)?;
-            }
-            out.write_all(b"]")
+            let values = list_values(array, row).ok_or_else(|| invalid("a list that is damaged".to_owned()))?;
+            write_sequence(b"[]", values.len(), out, |i, out| write_json(&values, i, out))
         }
         DataType::Struct(fields) => {
-            out.write_all(b"{")?;
-            for (i, (field, child)) in fields.iter().zip(array.as_struct().columns()).enumerate() {
-                out.write_all(if i > 0 { b"," } else { b"" })?;
-                serde_json::to_writer(&mut *out, field.name())?;
-                out.write_all(b":")?;
-                write_json(child, row, out)?;
-            }
-            out.write_all(b"}")
+            let children = array.as_struct().columns();
+            write_sequence(b"{}", children.len(), out, |i, out| {
+                serde_json::to_writer(&mut *out, fields[i].name())?;
+                out.push(b':');
+                write_json(&children[i], row, out)
+            })
         }
         DataType::Map(..) => {
             let entries = array.as_map().value(row);
-            out.write_all(b"{")?;
-            for i in 0..entries.len() {
-                out.write_all(if i > 0 { b"," } else { b"" })?;
-                serde_json::to_writer(&mut *out, &formatted(entries.column(0), i)?)?;
-                out.write_all(b":")?;
-                write_json(entries.column(1), i, out)?;
-            }
-            out.write_all(b"}")
+            write_sequence(b"{}", entries.len(), out, |i, out| {
+                let key = text(entries.column(0), i).map_err(invalid)?.unwrap_or_default();
+                serde_json::to_writer(&mut *out, &key)?;
+                out.push(b':');
+                write_json(entries.column(1), i, out)
+            })
         }
         DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            write_json(dictionary.values(), dictionary.normalized_keys()[row], out)
+            let (values, entry) = dictionary_entry(array, row).map_err(invalid)?;
+            write_json(values, entry, out)
         }
-        _ => Ok(serde_json::to_writer(out, &formatted(array, row)?)?),
+        data_type => match text(array, row).map_err(invalid)? {
+            None => out.write_all(b"null"),
+            Some(text) if is_bare(data_type) => out.write_all(text.as_bytes()),
+            Some(text) => Ok(serde_json::to_writer(out, &text)?),
+        },
     }
 }
 
-/// A single value as text.
-fn formatted(array: &ArrayRef, row: usize) -> io::Result<String> {
-    let options = FormatOptions::new().with_display_error(false);
-    let text = ArrayFormatter::try_new(array, &options).and_then(|formatter| formatter.value(row).try_to_string());
-    text.map_err(|error| invalid(&error.to_string()))
+/// Whether a value's text is JSON as it is: booleans, whole numbers and decimals that other programs can still hold.
+fn is_bare(data_type: &DataType) -> bool {
+    use DataType::{Boolean, Decimal32, Decimal64, Decimal128};
+    data_type.is_integer() || matches!(data_type, Boolean | Decimal32(..) | Decimal64(..) | Decimal128(..))
 }
 
-fn invalid(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{what}: cannot be written as text: keep fewer columns"))
+/// Writes `length` entries between two brackets.
+fn write_sequence(
+    brackets: &[u8; 2],
+    length: usize,
+    out: &mut Vec<u8>,
+    mut write: impl FnMut(usize, &mut Vec<u8>) -> io::Result<()>,
+) -> io::Result<()> {
+    out.push(brackets[0]);
+    for i in 0..length {
+        if i > 0 {
+            out.push(b',');
+        }
+        write(i, out)?;
+    }
+    out.push(brackets[1]);
+    Ok(())
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what}: --keep id leaves the column out"))
 }

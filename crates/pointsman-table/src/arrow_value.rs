@@ -10,6 +10,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
+use crate::arrow_scalar::{dictionary_entry, text};
 use crate::cell::Cell;
 use crate::error::shown;
 use crate::number;
@@ -156,11 +157,7 @@ pub(crate) fn cell(array: &ArrayRef, row: usize) -> Result<Cell<'_>, String> {
     if is_null(array, row) {
         return Ok(Cell::Null);
     }
-    let text = |text| Ok(Cell::Text(Cow::Borrowed(text)));
     match array.data_type() {
-        DataType::Utf8 => text(array.as_string::<i32>().value(row)),
-        DataType::LargeUtf8 => text(array.as_string::<i64>().value(row)),
-        DataType::Utf8View => text(array.as_string_view().value(row)),
         DataType::Boolean => Ok(Cell::Bool(array.as_boolean().value(row))),
         DataType::Int8 => Ok(Cell::Int(array.as_primitive::<Int8Type>().value(row).into())),
         DataType::Int16 => Ok(Cell::Int(array.as_primitive::<Int16Type>().value(row).into())),
@@ -177,28 +174,13 @@ pub(crate) fn cell(array: &ArrayRef, row: usize) -> Result<Cell<'_>, String> {
         DataType::Float32 => Ok(Cell::Real(array.as_primitive::<Float32Type>().value(row).into())),
         DataType::Float64 => Ok(Cell::Real(array.as_primitive::<Float64Type>().value(row))),
         DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            // Keys are bare integers, looked up as cells of their own; the null check above covers the keys.
-            let index = match key_of(dictionary.keys(), row) {
-                Some(index) if index < dictionary.values().len() => index,
-                _ => return Err("its dictionary is damaged".to_owned()),
-            };
-            cell(dictionary.values(), index)
+            // The null check above covers the keys.
+            let (values, entry) = dictionary_entry(array, row)?;
+            cell(values, entry)
         }
-        other => Err(format!("type {other} cannot be used here: store text or numbers")),
-    }
-}
-
-fn key_of(keys: &dyn Array, row: usize) -> Option<usize> {
-    match keys.data_type() {
-        DataType::Int8 => usize::try_from(keys.as_primitive::<Int8Type>().value(row)).ok(),
-        DataType::Int16 => usize::try_from(keys.as_primitive::<Int16Type>().value(row)).ok(),
-        DataType::Int32 => usize::try_from(keys.as_primitive::<Int32Type>().value(row)).ok(),
-        DataType::Int64 => usize::try_from(keys.as_primitive::<Int64Type>().value(row)).ok(),
-        DataType::UInt8 => Some(keys.as_primitive::<UInt8Type>().value(row).into()),
-        DataType::UInt16 => Some(keys.as_primitive::<UInt16Type>().value(row).into()),
-        DataType::UInt32 => usize::try_from(keys.as_primitive::<UInt32Type>().value(row)).ok(),
-        DataType::UInt64 => usize::try_from(keys.as_primitive::<UInt64Type>().value(row)).ok(),
-        _ => None,
+        _ => match text(array, row) {
+            Ok(text) => Ok(text.map_or(Cell::Null, Cell::Text)),
+            Err(why) => Err(format!("{why}: store text or numbers")),
+        },
     }
 }

@@ -35,6 +35,8 @@ pub struct Frame {
     pub sums: Option<Sums>,
     /// Files whose classes stand in another order than was asked for, or than the first file's.
     pub reordered: Vec<String>,
+    /// If there are no features: the columns of numbers that nothing uses, which may be features under another name.
+    pub unused_numeric: Vec<String>,
     /// The files as messages name them, each with its first row here.
     files: Vec<(usize, String)>,
     /// Each row's line in formats that have lines; zero in files without.
@@ -299,6 +301,7 @@ impl Raw {
             joined: None,
             sums: divider.sums(),
             reordered: layout.reordered.then(|| file.to_owned()).into_iter().collect(),
+            unused_numeric: Vec::new(),
             files: vec![(0, file.to_owned())],
             lines,
         })
@@ -310,6 +313,18 @@ fn keep_rows<T>(values: &mut Vec<T>, kept: &[bool]) {
     let width = values.len() / kept.len();
     let mut places = 0..values.len();
     values.retain(|_| places.next().is_some_and(|place| kept[place / width]));
+}
+
+/// The sum of probabilities that the core complains about, if it does.
+fn stated_sum(reason: &str) -> Option<f64> {
+    reason.strip_prefix("the probabilities sum to ")?.split(',').next()?.parse().ok()
+}
+
+/// Whether a sum is that of rounded probabilities or percentages; others are rather those of scores.
+fn is_cured_by_division(sum: f64) -> bool {
+    /// Sums of rounded numbers are closer to what they should be than this factor.
+    const NEAR: f64 = 1.5;
+    [1.0, 100.0].into_iter().any(|whole| (whole / NEAR..=whole * NEAR).contains(&sum))
 }
 
 /// Says in the file's terms what the core said in its own.
@@ -326,8 +341,7 @@ impl Translator<'_> {
         match error {
             pointsman::Error::Value { row, column, mut reason } => {
                 let number = self.rows.get(row).copied().unwrap_or_default();
-                // Where all columns are at fault, none of them alone is: it is their sum.
-                if column.ends_with('*') && !column.starts_with("votes_") && !self.normalize {
+                if !self.normalize && stated_sum(&reason).is_some_and(is_cured_by_division) {
                     reason.push_str("; rounded probabilities and percentages are divided by their sum with --normalize (in Python normalize=True)");
                 }
                 self.at(row, Some(self.column(&column, number)), reason)

@@ -20,7 +20,12 @@ pub(crate) struct CsvSource {
     layout: Layout,
     /// The columns' names and whether they promise numbers, if all columns are kept.
     keep: Option<Vec<(String, bool)>>,
+    /// The columns that nothing uses and whose values so far are numbers, with whether there were any.
+    spare: Vec<(usize, bool)>,
 }
+
+/// Rows that are looked at to tell which columns are numbers.
+const ROWS_TO_FIND_NUMBERS: u64 = 100;
 
 pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) -> Result<CsvSource> {
     let records = Records::open(input, delimiter)?;
@@ -29,7 +34,8 @@ pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) ->
     let layout = Layout::find(&records.name, &fields, Hints::default(), options)?;
     let promises = |name: &String| (name.clone(), options.columns.has_role(name, true, &layout.classes));
     let keep = options.keep_columns.then(|| layout.names.iter().map(promises).collect());
-    Ok(CsvSource { records, layout, keep })
+    let spare = layout.spare.iter().map(|&field| (field, false)).collect();
+    Ok(CsvSource { records, layout, keep, spare })
 }
 
 impl Source for CsvSource {
@@ -41,6 +47,13 @@ impl Source for CsvSource {
         let layout = &self.layout;
         for read in 0..limit {
             let Some((at, record)) = self.records.next()? else { return Ok(read) };
+            if at.row <= ROWS_TO_FIND_NUMBERS {
+                self.spare.retain_mut(|(field, found)| {
+                    let text = record[*field].trim_ascii();
+                    *found |= !text.is_empty();
+                    text.is_empty() || number::real_from_text(text).is_ok()
+                });
+            }
             if !gate.is_open() && !gate.keeps(|i| cell(at, layout, record, layout.filters[i]))? {
                 if layout.dropped_ids
                     && let Some(field) = layout.id
@@ -85,6 +98,11 @@ impl Source for CsvSource {
 
     fn columns(&self) -> Vec<(String, InputColumn)> {
         self.keep.as_deref().map(empty_csv).unwrap_or_default()
+    }
+
+    fn unused_numeric(&self) -> Vec<String> {
+        let found = self.spare.iter().filter(|(_, found)| *found);
+        found.map(|(field, _)| self.layout.names[*field].clone()).collect()
     }
 
     fn progress(&self) -> Progress {
@@ -135,12 +153,33 @@ const LONGEST: u64 = 1 << 26;
 
 const UNCLOSED: &str = "a quote that opens here is never closed: close it, or double a quote that is meant literally";
 
-/// Bytes that end in an error after a ration, which each record gets anew.
+/// Bytes that end in an error after a ration, which each record gets anew, and whose lines are counted.
 struct Rationed {
     inner: Chain<BufReader<Counted>, &'static [u8]>,
     left: u64,
     /// Whether the end was reached.
     ended: bool,
+    /// The bytes read last, and how many came before them.
+    recent: Vec<u8>,
+    before: u64,
+    /// Line ends among the bytes before this one.
+    lines: u64,
+    counted: u64,
+}
+
+impl Rationed {
+    fn new(inner: Chain<BufReader<Counted>, &'static [u8]>) -> Self {
+        Self { inner, left: LONGEST, ended: false, recent: Vec::new(), before: 0, lines: 0, counted: 0 }
+    }
+
+    /// How many lines end before a byte, which is not before the one asked for last, nor beyond those read.
+    fn lines_before(&mut self, byte: u64) -> u64 {
+        let place = |byte: u64| usize::try_from(byte.saturating_sub(self.before)).unwrap_or(usize::MAX);
+        let range = place(self.counted)..place(byte).min(self.recent.len());
+        self.lines += self.recent.get(range).map_or(0, |bytes| bytes.iter().filter(|b| **b == b'\n').count() as u64);
+        self.counted = self.counted.max(byte);
+        self.lines
+    }
 }
 
 impl Read for Rationed {
@@ -152,6 +191,14 @@ impl Read for Rationed {
         let n = self.inner.read(&mut buf[..most])?;
         self.left -= n as u64;
         self.ended |= n == 0 && most > 0;
+        if n > 0 {
+            // Whoever reads on has no use for what was read before.
+            let end = self.before + self.recent.len() as u64;
+            self.lines_before(end);
+            self.recent.clear();
+            self.recent.extend_from_slice(&buf[..n]);
+            self.before = end;
+        }
         Ok(n)
     }
 }
@@ -163,8 +210,6 @@ pub(crate) struct Records {
     reader: Reader<Rationed>,
     record: ByteRecord,
     bytes: Bytes,
-    /// Whether lines end in CRLF.
-    crlf: bool,
     /// The last row read, counted from one.
     row: u64,
 }
@@ -172,12 +217,24 @@ pub(crate) struct Records {
 impl Records {
     pub(crate) fn open(input: Input, delimiter: Delimiter) -> Result<Self> {
         let name = input.name.clone();
+        let (stream, bytes) = input.stream();
+        Self::read(name, stream, bytes, delimiter)
+    }
+
+    /// The same, separated by what the header has if it does not have the usual delimiter.
+    pub(crate) fn detect(input: Input, usual: Delimiter) -> Result<Self> {
+        let name = input.name.clone();
         let (mut stream, bytes) = input.stream();
         let start = stream.fill_buf().map_err(|e| Error::io(&name, e))?;
-        let crlf = start.iter().position(|b| *b == b'\n').is_some_and(|i| i > 0 && start[i - 1] == b'\r');
-        // With its last line ended like the others, lines can be counted alike throughout.
-        let inner = stream.chain(if crlf { b"\r\n".as_slice() } else { b"\n".as_slice() });
-        let stream = Rationed { inner, left: LONGEST, ended: false };
+        let header = start.split(|b| *b == b'\n').next().unwrap_or_default();
+        let mut candidates = [usual, Delimiter::COMMA].into_iter().chain(Delimiter::OTHERS);
+        let delimiter = candidates.find(|delimiter| header.contains(&delimiter.byte())).unwrap_or(usual);
+        Self::read(name, stream, bytes, delimiter)
+    }
+
+    fn read(name: String, stream: BufReader<Counted>, bytes: Bytes, delimiter: Delimiter) -> Result<Self> {
+        // Every line ends, the last one too.
+        let stream = Rationed::new(stream.chain(b"\n".as_slice()));
         // Rows of another length are reported by this reader, which can say what to do.
         let mut reader =
             ReaderBuilder::new().delimiter(delimiter.byte()).has_headers(false).flexible(true).from_reader(stream);
@@ -191,7 +248,7 @@ impl Records {
         let header: std::result::Result<Vec<String>, String> =
             record.iter().map(|field| number::text(field).map(|name| name.trim().to_owned())).collect();
         let header = header.map_err(|why| Error::file(&name, format!("header: {why}")))?;
-        Ok(Self { name, header, reader, record, bytes, crlf, row: 0 })
+        Ok(Self { name, header, reader, record, bytes, row: 0 })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<(RowAt<'_>, &ByteRecord)>> {
@@ -201,13 +258,13 @@ impl Records {
             return Ok(None);
         }
         self.row += 1;
-        // The library's own line numbers are those before blank lines are skipped, and count CRLF late: a record
-        // is over at CR, but its line at LF.
-        let after = self.reader.position().line() - u64::from(!self.crlf);
+        // The library's own line numbers are those before blank lines are skipped, and count CRLF late. A record ends behind its CR or LF,
+        // unless it goes on to the end of the file within a quote.
+        let end = self.reader.position().byte();
+        let source = self.reader.get_mut();
+        let last = source.lines_before(end.saturating_sub(u64::from(!source.ended))) + 1;
         let within = self.record.as_slice().iter().filter(|b| **b == b'\n').count() as u64;
-        // A quote never closed swallows the last line's end: at least the record is no earlier than that.
-        let before = self.record.position().map_or(1, ::csv::Position::line);
-        let at = RowAt { file: &self.name, row: self.row, line: Some(after.saturating_sub(within).max(before)) };
+        let at = RowAt { file: &self.name, row: self.row, line: Some(last.saturating_sub(within).max(1)) };
         // Every line ends, so a record that goes on to the end of the file is within a quote.
         if self.reader.get_ref().ended {
             return Err(at.row(UNCLOSED));

@@ -148,3 +148,27 @@ impl RowAt<'_> {
         }
     }
 }
+
+/// A value that does not fit its column.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub(crate) struct Misfit {
+    /// The column and the row of the batch.
+    pub(crate) column: usize,
+    pub(crate) row: usize,
+    pub(crate) reason: String,
+}
+
+/// Says which value was wrong, if one was.
+pub(crate) fn misfit(column: usize, row: usize, error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData => Misfit { column, row, reason: error.to_string() }.into(),
+        _ => error,
+    }
+}
+
+impl From<Misfit> for io::Error {
+    fn from(misfit: Misfit) -> Self {
+        Self::new(io::ErrorKind::InvalidData, misfit)
+    }
+}

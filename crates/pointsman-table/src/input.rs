@@ -15,6 +15,8 @@ pub(crate) struct Input {
     /// What messages call it.
     pub(crate) name: String,
     pub(crate) format: Format,
+    /// Whether there are no bytes at all.
+    pub(crate) is_empty: bool,
     from: From,
 }
 
@@ -156,8 +158,7 @@ impl Input {
             return Err(Error::file(&name, reason));
         }
         if told.is_none() && start.trim_ascii_start().starts_with(b"[") {
-            let reason =
-                "is a JSON array: write one object a line, without brackets and commas around them, and call it .jsonl";
+            let reason = "is a JSON array: write one object per line, without brackets and commas around them, and call it .jsonl";
             return Err(Error::file(&name, reason));
         }
         let format = told.unwrap_or_else(|| Format::of_bytes(&start));
@@ -165,7 +166,7 @@ impl Input {
             let reason = format!("is {format} compressed with {}: decompress it first", compression.name());
             return Err(Error::file(&name, reason));
         }
-        Ok(Self { name, format, from })
+        Ok(Self { name, format, is_empty: start.is_empty(), from })
     }
 
     fn source(path: &Path, name: &str) -> Result<From> {

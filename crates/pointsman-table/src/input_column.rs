@@ -22,7 +22,8 @@ use crate::{arrow_text, json_arrow};
 const BATCH_BYTES: usize = 1 << 24;
 
 /// What to do where values do not fit the type of their column.
-const ONE_TYPE: &str = "a column has the type of its first rows: write csv or jsonl, or keep fewer columns";
+const ONE_TYPE: &str =
+    "a column has the type of its first rows: write csv or jsonl, or pass on fewer columns with --keep id";
 
 /// Some rows of one column of an input, as the input holds them.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,7 +135,7 @@ impl InputColumn {
     }
 
     /// Writes a row's value as JSON.
-    pub(crate) fn write_json(&self, row: usize, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write_json(&self, row: usize, out: &mut Vec<u8>) -> io::Result<()> {
         match &self.0 {
             Values::Json(values) => out.write_all(values.value(row).as_bytes()),
             Values::Typed { array, .. } => arrow_text::write_json(array, row, out),
@@ -201,7 +202,9 @@ fn texts(values: &BinaryArray) -> impl Iterator<Item = io::Result<&str>> {
 fn utf8(bytes: &[u8]) -> io::Result<&str> {
     let refuse = || {
         let text = shown(&String::from_utf8_lossy(bytes));
-        let reason = format!("{text} is not UTF-8 text: save the table as UTF-8, write csv, or keep fewer columns");
+        let reason = format!(
+            "{text} is not UTF-8 text: save the table as UTF-8, write csv, or pass on fewer columns with --keep id"
+        );
         io::Error::new(io::ErrorKind::InvalidData, reason)
     };
     std::str::from_utf8(bytes).map_err(|_| refuse())

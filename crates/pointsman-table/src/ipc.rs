@@ -28,10 +28,11 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let (messages, fields) = Messages::open(input)?;
     let empty = messages.ready.iter().all(|batch| batch.num_rows() == 0) && messages.done;
     let layout = Layout::find(&messages.name, &fields, Hints { empty, ..Hints::default() }, options)?;
-    let keep = if options.keep_columns { Some(messages.schema()?) } else { None };
+    let schema = messages.schema()?;
+    let keep = options.keep_columns.then(|| schema.clone());
     let (name, bytes) = (messages.name.clone(), messages.bytes.clone());
     let all: Vec<usize> = (0..layout.names.len()).collect();
-    Ok(ArrowSource::new(name, layout, &all, Box::new(messages)).keeping(keep).with_bytes(bytes))
+    Ok(ArrowSource::new(name, layout, &schema, &all, Box::new(messages)).keeping(keep).with_bytes(bytes))
 }
 
 /// The record batches of a stream.

@@ -1,4 +1,4 @@
-//! JSONL: one object a line, its fields wide, nested or both.
+//! JSONL: one object per line, its fields wide, nested or both.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
@@ -8,12 +8,15 @@ use crate::cell::{Cell, Gate};
 use crate::error::{Error, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::json::{Json, entry};
-use crate::labels::Labels;
+use crate::labels::{Labels, not_a_class};
 use crate::layout::{At, Field, Hints, Layout, Part, Spot};
 use crate::options::{Columns, Need, ReadOptions};
 use crate::read::{Progress, Source};
 
 type Object = Vec<(String, Json)>;
+
+/// What is said of a file without rows.
+pub(crate) const EMPTY: &str = "is empty: it has no rows, and there must be at least one";
 
 pub(crate) struct JsonlSource {
     lines: Lines,
@@ -25,6 +28,8 @@ pub(crate) struct JsonlSource {
     need: Need,
     /// Whether all keys are kept.
     keep: bool,
+    /// The numbers of the first row that nothing uses.
+    spare: Vec<String>,
     row: u64,
 }
 
@@ -33,16 +38,18 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<JsonlSource> {
     let (columns, need, keep) = (options.columns.clone(), options.need, options.keep_columns);
     let Some((_, first)) = lines.next()? else {
         let Some(layout) = Layout::without_rows(options) else {
-            return Err(Error::file(&lines.name, "is empty: it has no rows, and there must be at least one"));
+            return Err(Error::file(&lines.name, EMPTY));
         };
         let labels = Labels::new(&layout.classes);
-        return Ok(JsonlSource { lines, first: None, layout, labels, columns, need, keep, row: 0 });
+        return Ok(JsonlSource { lines, first: None, layout, labels, columns, need, keep, spare: Vec::new(), row: 0 });
     };
     let fields: Vec<Field> =
         first.iter().map(|(name, value)| Field { name: name.clone(), shape: value.shape() }).collect();
     let layout = Layout::find(&lines.name, &fields, Hints { sparse: true, ..Hints::default() }, options)?;
     let labels = Labels::new(&layout.classes);
-    Ok(JsonlSource { lines, first: Some(first), layout, labels, columns, need, keep, row: 0 })
+    let is_number = |field: &&usize| matches!(first[**field].1, Json::Int(_) | Json::Real(_));
+    let spare = layout.spare.iter().filter(is_number).map(|&field| layout.names[field].clone()).collect();
+    Ok(JsonlSource { lines, first: Some(first), layout, labels, columns, need, keep, spare, row: 0 })
 }
 
 impl Source for JsonlSource {
@@ -80,6 +87,10 @@ impl Source for JsonlSource {
             }
         }
         Ok(limit)
+    }
+
+    fn unused_numeric(&self) -> Vec<String> {
+        self.spare.clone()
     }
 
     fn progress(&self) -> Progress {
@@ -233,10 +244,8 @@ impl<'a> Row<'a> {
             let text = value.cell().and_then(|cell| cell.text().map(|text| text.into_owned()));
             let class = text.as_deref().and_then(|text| labels.class(text));
             let Some(class) = class else {
-                let classes = crate::error::listed(&self.layout.classes);
-                return Err(self
-                    .at
-                    .value(name, format!("label {} is not among the classes ({classes})", value.brief())));
+                let label = text.as_deref().unwrap_or_default();
+                return Err(self.at.value(name, not_a_class(&value.brief(), label, &self.layout.classes)));
             };
             out[start + class] += u32::from(i < self.layout.first_labels);
         }
@@ -307,7 +316,7 @@ impl Lines {
         }
         self.row += 1;
         if self.buffer.len() as u64 == LONGEST {
-            return Err(self.at().row("the line is longer than 64 MB: write one object a line"));
+            return Err(self.at().row("the line is longer than 64 MB: write one object per line"));
         }
         let at = self.at();
         match serde_json::from_slice(&self.buffer) {

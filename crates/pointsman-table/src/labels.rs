@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::error::listed;
+use crate::suggest::did_you_mean;
+
 /// Finds the class a label names.
 ///
 /// A label is a class's name. If there is no class of that name and it is a whole number, it is the
@@ -27,6 +30,12 @@ impl Labels {
         }
         label.parse::<usize>().ok().filter(|&i| self.indexed && i < self.by_name.len())
     }
+}
+
+/// What is said of a label that is no class; `shown` is the label as the message shows it.
+pub(crate) fn not_a_class(shown: &str, label: &str, classes: &[String]) -> String {
+    let meant = did_you_mean(label, classes.iter().map(String::as_str));
+    format!("label {shown} is not among the classes ({}){meant}", listed(classes))
 }
 
 #[cfg(test)]

@@ -130,6 +130,8 @@ pub(crate) struct Layout {
     pub(crate) ignored_votes: bool,
     /// Whether the classes stand in another order in the file.
     pub(crate) reordered: bool,
+    /// If there are no features: the fields of single values that nothing uses, which may be features under another name.
+    pub(crate) spare: Vec<usize>,
 }
 
 impl Layout {
@@ -232,6 +234,16 @@ impl Columns {
             .min_by_key(|(_, rest)| rest.len())
     }
 
+    /// The prefix of the wide columns that hold what an array of this name does, and whether they are features and not classes.
+    pub(crate) fn wide_prefix(&self, array: &str) -> Option<(String, bool)> {
+        let kinds = [Kind::Probs, Kind::Votes, Kind::Features, Kind::Truth];
+        if let Some(kind) = kinds.into_iter().find(|kind| self.name(*kind).field == array) {
+            return Some((self.name(kind).prefix.clone(), kind == Kind::Features));
+        }
+        let is_oracle = matches!(self.wide(array), Some((Kind::Oracles, _)));
+        is_oracle.then(|| (format!("{array}_"), false))
+    }
+
     /// Whether a field of this name says something about rows, so that it may not come and go between rows. Beside
     /// `oracle_<model>_<class>` there may be single values like `oracle_version`, which say nothing.
     pub(crate) fn has_role(&self, field: &str, single: bool, classes: &[String]) -> bool {
@@ -304,7 +316,7 @@ impl Finder<'_> {
         if let Some(missing) = missing {
             let (votes, truth) = (&columns.votes, &columns.truth);
             return Err(self.error(format!(
-                "no {missing}: give columns {}<class>, a field {} or {}{}, or annotations; columns found: {}",
+                "no {missing}: give columns {}<class>, a field {} or {}{}, or annotations; columns found: {}{}",
                 votes.prefix,
                 votes.field,
                 columns.labels,
@@ -313,7 +325,8 @@ impl Finder<'_> {
                 } else {
                     String::new()
                 },
-                self.found()
+                self.found(),
+                self.votes_hint(&classes).unwrap_or_default()
             )));
         }
         if let Some(first) = options.first_labels.filter(|_| counted && labels.is_none()) {
@@ -334,7 +347,7 @@ impl Finder<'_> {
         }
         let (features, wanted) = self.features(options.features.as_deref())?;
         let weight = if labelled { self.scalar(&columns.weight)? } else { None };
-        let layout = Layout {
+        let mut layout = Layout {
             probs,
             votes,
             labels,
@@ -357,7 +370,18 @@ impl Finder<'_> {
             ignored_votes: labelled && options.annotations.is_some() && self.has_votes(),
             reordered: given != classes,
             classes,
+            spare: Vec::new(),
         };
+        if layout.features.is_none() {
+            let (used, columns) = (layout.used(), self.columns);
+            let is_spare = |&i: &usize| {
+                let Field { name, shape } = &self.fields[i];
+                *shape == Shape::Scalar
+                    && used.binary_search(&i).is_err()
+                    && !columns.has_role(name, true, &layout.classes)
+            };
+            layout.spare = (0..self.fields.len()).filter(is_spare).collect();
+        }
         self.asked_for(&layout, options)?;
         Ok(layout)
     }
@@ -374,6 +398,10 @@ impl Finder<'_> {
                 "labels" => (layout.labels.is_some() || !labelled, &self.columns.labels),
                 "id" => (layout.id.is_some(), &self.columns.id),
                 "weight" => (layout.weight.is_some() || !labelled, &self.columns.weight),
+                "label" | "annotator" if options.annotations.is_none() && labelled => {
+                    let reason = "columns: {key} is a column of annotations, but there are none: give their file, --annotations FILE";
+                    return Err(Error::Option(reason.replace("{key}", key)));
+                }
                 _ => continue,
             };
             if !there {
@@ -409,6 +437,18 @@ impl Finder<'_> {
         let (_, name, typed) = DELIMITERS.into_iter().find(|(delimiter, ..)| only.name.contains(*delimiter))?;
         Some(format!(
             "separate the columns by commas, or say that {name} do: --delimiter '{typed}', in Python delimiter='{typed}'"
+        ))
+    }
+
+    /// What to do if the votes stand under another prefix: one that has a column for each class, and nothing else to say.
+    fn votes_hint(&self, classes: &[String]) -> Option<String> {
+        let names: HashSet<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
+        let has_all = |prefix: &str| classes.iter().all(|class| names.contains(format!("{prefix}{class}").as_str()));
+        let free = self.fields.iter().filter(|field| self.columns.wide(&field.name).is_none());
+        let mut prefixes = free.filter_map(|field| field.name.strip_suffix(classes.first()?.as_str()));
+        let prefix = prefixes.find(|prefix| !prefix.is_empty() && has_all(prefix))?;
+        Some(format!(
+            "; if {prefix}<class> are the votes, say so: --columns votes={prefix}, in Python columns={{'votes': '{prefix}'}}"
         ))
     }
 
@@ -580,7 +620,7 @@ impl Finder<'_> {
                 let keys = match list_keys {
                     Some(keys) if keys.len() != *width => {
                         return Err(self.error(format!(
-                            "column {name}: {width} values a row, but there are {} names for them ({})",
+                            "column {name}: {width} values per row, but there are {} names for them ({})",
                             keys.len(),
                             listed(keys)
                         )));
@@ -601,10 +641,9 @@ impl Finder<'_> {
                 self.only_once(&keys, &format!("{name}."))?;
                 Ok(Part { keys, at: At::Keyed(spot), name, arrays, partial: false })
             }
-            Shape::Scalar => {
-                Err(self
-                    .error(format!("column {name}: one value a row, but a list or a map is needed, one entry a class")))
-            }
+            Shape::Scalar => Err(self.error(format!(
+                "column {name}: one value per row, but a list or a map is needed, one entry per class"
+            ))),
         }
     }
 
@@ -615,7 +654,7 @@ impl Finder<'_> {
     fn filter(&self, name: &str) -> Result<usize> {
         match self.named(name)? {
             Some(i) if self.fields[i].shape == Shape::Scalar => Ok(i),
-            Some(_) => Err(self.error(format!("column {name} holds lists: filters need one value a row"))),
+            Some(_) => Err(self.error(format!("column {name} holds lists: filters need one value per row"))),
             None => Err(self.error(format!("no column {} to filter by; columns found: {}", shown(name), self.found()))),
         }
     }

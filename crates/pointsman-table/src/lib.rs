@@ -32,6 +32,7 @@
 
 mod annotations;
 mod arrow;
+mod arrow_scalar;
 mod arrow_text;
 mod arrow_value;
 mod atomic;
@@ -40,6 +41,7 @@ mod cell;
 mod compression;
 mod csv;
 mod decisions;
+mod dictionary;
 mod error;
 mod footer;
 mod format;
@@ -61,6 +63,7 @@ mod parquet;
 mod partial;
 mod read;
 mod router;
+mod suggest;
 mod task;
 mod write;
 

@@ -213,7 +213,7 @@ impl Header {
 fn parse(text: &str) -> Result<Header, String> {
     let descr = entry(text, "descr")?;
     let Some(descr) = descr.strip_prefix('\'').and_then(|d| d.split('\'').next()) else {
-        return Err("it holds records: save one array a column".to_owned());
+        return Err("it holds records: save one array per column".to_owned());
     };
     let fortran = match entry(text, "fortran_order")? {
         value if value.starts_with("True") => true,

@@ -21,7 +21,7 @@ use crate::cell::Gate;
 use crate::error::{Error, Result, RowAt, listed, shown};
 use crate::input::Input;
 use crate::input_column::InputColumn;
-use crate::labels::Labels;
+use crate::labels::{Labels, not_a_class};
 use crate::layout::{At, Field, Hints, Layout, Part, Shape};
 use crate::npy::Header;
 use crate::options::ReadOptions;
@@ -33,18 +33,31 @@ pub(crate) struct NpzSource {
     labels: Labels,
     /// The arrays by the layout's fields; those not needed stay closed.
     arrays: Vec<Option<Array>>,
-    /// The arrays that are kept as they are, by field, if they are wanted, and the names of those that cannot be.
-    keep: Vec<(usize, FieldRef)>,
+    /// The columns that are kept, if they are wanted, and the names of arrays that cannot be.
+    keep: Vec<Kept>,
     left_out: Vec<String>,
+    /// The arrays of numbers that nothing uses.
+    spare: Vec<String>,
     rows: u64,
     row: u64,
     bytes: u64,
 }
 
+/// A column that is kept: an array, or what it holds of one class or feature.
+struct Kept {
+    array: usize,
+    key: Option<usize>,
+    field: FieldRef,
+}
+
+/// The name of the array of the features' names.
+const FEATURE_NAMES: &str = "feature_names";
+
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
     let archive = Archive::open(input)?;
     let columns = &options.columns;
-    let (classes, features) = (archive.names(&columns.classes)?, archive.names("feature_names")?);
+    let (classes, features) = (archive.names(&columns.classes)?, archive.names(FEATURE_NAMES)?);
+    let (class_names, feature_names) = (classes.clone(), features.clone());
     let hints = Hints { classes, features, arrays: true, sparse: false, empty: false };
     let mut fields = Vec::new();
     for entry in &archive.entries {
@@ -83,21 +96,54 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
     let rows = rows.map_or(0, |(rows, _)| rows);
     let (mut keep, mut left_out) = (Vec::new(), Vec::new());
     for (field, entry) in archive.entries.iter().enumerate().filter(|_| options.keep_columns) {
-        // Names of what lists hold are no column.
-        if arrays[field].is_none() && (entry.name == columns.classes || entry.name == "feature_names") {
+        // Names of what lists hold are no column: the columns made of the lists carry them.
+        if arrays[field].is_none() && (entry.name == columns.classes || entry.name == FEATURE_NAMES) {
             continue;
         }
         if arrays[field].is_none() {
             let fits = |header: &Header| matches!(header.shape.as_slice(), [n] | [n, _] if *n == rows);
             arrays[field] = archive.header(entry).ok().filter(fits).and_then(|_| archive.array(entry).ok());
         }
-        match &arrays[field] {
-            Some(array) => keep.push((field, Arc::new(ArrowField::new(&entry.name, array.data_type(), false)))),
-            None => left_out.push(entry.name.clone()),
+        let Some(array) = &arrays[field] else {
+            left_out.push(entry.name.clone());
+            continue;
+        };
+        let named = columns.wide_prefix(&entry.name).and_then(|(prefix, of_features)| {
+            let names = if of_features { &feature_names } else { &class_names };
+            let names = names.as_ref().filter(|names| array.header.shape.len() == 2 && names.len() == array.width)?;
+            let wide: Vec<String> = names.iter().map(|name| format!("{prefix}{name}")).collect();
+            // A column of its own under one of these names stays the only one.
+            archive.entries.iter().all(|other| !wide.contains(&other.name)).then_some(wide)
+        });
+        let data_type = if named.is_some() { array.header.data_type() } else { array.data_type() };
+        let column = |name: &str| Arc::new(ArrowField::new(name, data_type.clone(), false));
+        match named {
+            None => keep.push(Kept { array: field, key: None, field: column(&entry.name) }),
+            Some(names) => keep.extend((names.iter().enumerate()).map(|(key, name)| Kept {
+                array: field,
+                key: Some(key),
+                field: column(name),
+            })),
         }
     }
+    let is_number = |entry: &&Entry| {
+        archive.header(entry).is_ok_and(|header| header.is_number() && header.shape.as_slice() == [rows])
+    };
+    let spare = layout.spare.iter().map(|&field| &archive.entries[field]).filter(is_number);
+    let spare = spare.map(|entry| entry.name.clone()).collect();
     let labels = Labels::new(&layout.classes);
-    Ok(NpzSource { name: archive.name, layout, labels, arrays, keep, left_out, rows, row: 0, bytes: archive.bytes })
+    Ok(NpzSource {
+        name: archive.name,
+        layout,
+        labels,
+        arrays,
+        keep,
+        left_out,
+        spare,
+        rows,
+        row: 0,
+        bytes: archive.bytes,
+    })
 }
 
 impl Source for NpzSource {
@@ -123,9 +169,9 @@ impl Source for NpzSource {
         slice.append(&self.labels, out)?;
         if !self.keep.is_empty() {
             let mut columns = Vec::with_capacity(self.keep.len());
-            for (field, kept) in &self.keep {
-                let array = slice.array(*field)?.arrow(slice.rows());
-                columns.push((Arc::clone(kept), array.map_err(|why| damaged(&self.name, kept.name(), &why))?));
+            for Kept { array, key, field } in &self.keep {
+                let values = slice.array(*array)?.arrow(slice.rows(), *key);
+                columns.push((Arc::clone(field), values.map_err(|why| damaged(&self.name, field.name(), &why))?));
             }
             out.inputs.add_arrays(columns.into_iter());
         }
@@ -134,7 +180,7 @@ impl Source for NpzSource {
     }
 
     fn columns(&self) -> Vec<(String, InputColumn)> {
-        let column = |(_, field): &(usize, FieldRef)| {
+        let column = |Kept { field, .. }: &Kept| {
             (field.name().clone(), InputColumn::typed(Arc::clone(field), new_empty_array(field.data_type())))
         };
         self.keep.iter().map(column).collect()
@@ -142,6 +188,10 @@ impl Source for NpzSource {
 
     fn left_out(&self) -> &[String] {
         &self.left_out
+    }
+
+    fn unused_numeric(&self) -> Vec<String> {
+        self.spare.clone()
     }
 
     fn progress(&self) -> Progress {
@@ -276,7 +326,7 @@ impl Slice<'_> {
                     let at = self.at(row);
                     return Err(at.value(
                         format!("{name}[{}, {i}]", at.row - 1),
-                        format!("label {} is not among the classes ({})", shown(&text), listed(&self.layout.classes)),
+                        not_a_class(&shown(&text), &text, &self.layout.classes),
                     ));
                 };
                 out[start + class] += u32::from(i < self.layout.first_labels);
@@ -324,15 +374,20 @@ impl Array {
         }
     }
 
-    /// Some of the rows read last.
-    fn arrow(&self, rows: impl Iterator<Item = usize>) -> std::result::Result<ArrayRef, String> {
+    /// Some of the rows read last, or one element of each.
+    fn arrow(&self, rows: impl Iterator<Item = usize>, key: Option<usize>) -> std::result::Result<ArrayRef, String> {
+        let size = self.header.size;
         let mut count = 0;
         let mut bytes = Vec::new();
         for row in rows {
-            bytes.extend_from_slice(self.row(row));
+            let row = self.row(row);
+            bytes.extend_from_slice(key.map_or(row, |key| &row[key * size..(key + 1) * size]));
             count += 1;
         }
         let elements = self.header.arrow(&bytes);
+        if key.is_some() {
+            return Ok(elements);
+        }
         let DataType::FixedSizeList(item, width) = self.data_type() else { return Ok(elements) };
         let lists = FixedSizeListArray::try_new_with_length(item, width, elements, None, count);
         lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(|error| error.to_string())

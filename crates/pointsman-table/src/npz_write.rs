@@ -5,19 +5,20 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, RecordBatch};
-use arrow_cast::cast;
+use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, Float64Array, RecordBatch, downcast_integer_array};
 use arrow_schema::{DataType, Schema};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::arrow_text;
+use crate::error::{Misfit, misfit};
 
 pub(crate) struct NpzWriter {
     columns: Vec<Spool>,
@@ -84,7 +85,8 @@ impl NpzWriter {
 
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         self.rows += batch.num_rows() as u64;
-        self.columns.iter_mut().zip(batch.columns()).try_for_each(|(spool, array)| spool.write(array))
+        let mut columns = self.columns.iter_mut().zip(batch.columns()).enumerate();
+        columns.try_for_each(|(column, (spool, array))| spool.write(column, array))
     }
 
     /// Writes the zip. It is put together in one more temporary file, since zips are wound back while written.
@@ -123,13 +125,14 @@ impl NpzWriter {
 }
 
 impl Spool {
-    fn write(&mut self, array: &ArrayRef) -> io::Result<()> {
+    /// Writes some rows, which are those of this column of the batch.
+    fn write(&mut self, column: usize, array: &ArrayRef) -> io::Result<()> {
         match self.elements.clone() {
             Elements::Text => {
                 let mut value = Vec::new();
                 for row in 0..array.len() {
                     value.clear();
-                    arrow_text::write_text(array, row, &mut value)?;
+                    arrow_text::write_text(array, row, &mut value).map_err(|e| misfit(column, row, e))?;
                     self.longest = self.longest.max(String::from_utf8_lossy(&value).chars().count());
                     self.file.write_all(&(value.len() as u64).to_le_bytes())?;
                     self.file.write_all(&value)?;
@@ -139,15 +142,13 @@ impl Spool {
             Elements::Numbers(data_type, None) => self.write_numbers(array, &data_type),
             Elements::Numbers(data_type, Some(width)) => {
                 let lists = array.as_fixed_size_list();
-                if lists.null_count() == 0 {
-                    let first = lists.value_offset(0).unsigned_abs() as usize;
-                    let values = lists.values().slice(first, lists.len() * width.unsigned_abs() as usize);
-                    return self.write_numbers(&values, &data_type);
+                if let Some(row) = (0..lists.len()).find(|&row| lists.is_null(row)) {
+                    let reason = "a list is missing, which numpy cannot say: write another format, or leave the column out with --keep id";
+                    return Err(Misfit { column, row, reason: reason.to_owned() }.into());
                 }
-                Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "a list is missing, which numpy cannot say: keep fewer columns",
-                ))
+                let first = lists.value_offset(0).unsigned_abs() as usize;
+                let values = lists.values().slice(first, lists.len() * width.unsigned_abs() as usize);
+                self.write_numbers(&values, &data_type)
             }
         }
     }
@@ -158,11 +159,11 @@ impl Spool {
             self.widen(data_type)?;
             return self.write_numbers(array, &DataType::Float64);
         }
-        let given = match array.data_type() == data_type {
-            true => array.clone(),
-            false => cast(array, data_type).map_err(io::Error::other)?,
-        };
-        write_elements(&mut self.file, &given)
+        match array.data_type() == data_type {
+            true => write_elements(&mut self.file, array),
+            // Only whole numbers become another type, and only floats.
+            false => write_elements(&mut self.file, &(Arc::new(reals(array)?) as ArrayRef)),
+        }
     }
 
     /// Turns what was written so far into floats.
@@ -184,6 +185,16 @@ impl Spool {
         }
         Ok(())
     }
+}
+
+/// Whole numbers and booleans as floats.
+fn reals(array: &ArrayRef) -> io::Result<Float64Array> {
+    let values = array.as_ref();
+    Ok(downcast_integer_array! {
+        values => values.iter().map(|value| value.map(|value| i128::from(value) as f64)).collect(),
+        DataType::Boolean => array.as_boolean().iter().map(|value| value.map(|b| f64::from(u8::from(b)))).collect(),
+        other => return Err(io::Error::other(format!("{other} does not become a float"))),
+    })
 }
 
 /// Writes the elements of an array of numbers; missing ones, which only floats have, as NaN.

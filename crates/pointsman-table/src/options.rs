@@ -13,7 +13,8 @@ use crate::format::Format;
 pub struct ReadOptions {
     /// The format; by default the one of the path's extension, or what the first bytes look like.
     pub format: Option<Format>,
-    /// What separates the values of CSV; by default commas, or tabs in a file called `.tsv`.
+    /// What separates the values of CSV; by default commas, or tabs in a file called `.tsv`. Annotations whose header has none of these
+    /// are separated by what their header has: commas, semicolons, tabs or pipes.
     pub delimiter: Option<Delimiter>,
     /// Rows must pass all of these.
     pub filters: Vec<Filter>,
@@ -41,7 +42,8 @@ pub struct ReadOptions {
     /// The order of the classes where they are found by name, in columns or maps of probabilities: if these are the table's classes,
     /// they are put in this order. By default that of the columns, or of the first row's map.
     pub classes: Option<Vec<String>>,
-    /// Whether batches carry every column of the file as it is: [`Frame::columns`](crate::Frame::columns).
+    /// Whether batches carry every column of the file as it is: [`Frame::columns`](crate::Frame::columns). An array of npz whose classes or
+    /// features have names is one column per name, as `prob_<class>`, so that no output loses them.
     pub keep_columns: bool,
     /// Whether a table without rows is one: a header and nothing below it, or a JSONL file without lines, whose classes are then
     /// [`ReadOptions::classes`]. Otherwise it is refused.
@@ -79,6 +81,8 @@ pub struct Delimiter(u8);
 impl Delimiter {
     pub(crate) const COMMA: Self = Self(b',');
     pub(crate) const TAB: Self = Self(b'\t');
+    /// What separates columns where commas do not: spreadsheets write semicolons where the decimal sign is a comma.
+    pub(crate) const OTHERS: [Self; 3] = [Self(b';'), Self(b'|'), Self::TAB];
 
     pub(crate) fn byte(self) -> u8 {
         self.0
@@ -213,6 +217,9 @@ impl Name {
 /// | `oracles` | `oracle_` | `oracles` |
 /// | `truth` | `true_` | `truth` |
 /// | `id`, `weight`, `classes` | | `id`, `weight`, `classes` |
+///
+/// A long table of annotations has the columns `id`, `label` and `annotator`, and the keys of these names give it others; the
+/// name of `id` is for both tables, unless the annotations have none of that name and one called `id`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Columns {
     pub(crate) probs: Name,
@@ -224,6 +231,9 @@ pub struct Columns {
     pub(crate) id: String,
     pub(crate) weight: String,
     pub(crate) classes: String,
+    /// The columns of annotations.
+    pub(crate) label: String,
+    pub(crate) annotator: String,
     /// The keys the user gave: what was asked for by name must be there.
     pub(crate) named: Vec<&'static str>,
 }
@@ -240,13 +250,16 @@ impl Default for Columns {
             id: "id".to_owned(),
             weight: "weight".to_owned(),
             classes: "classes".to_owned(),
+            label: "label".to_owned(),
+            annotator: "annotator".to_owned(),
             named: Vec::new(),
         }
     }
 }
 
 /// What may go by another name.
-const KEYS: [&str; 9] = ["probs", "votes", "labels", "features", "oracles", "truth", "id", "weight", "classes"];
+const KEYS: [&str; 11] =
+    ["probs", "votes", "labels", "features", "oracles", "truth", "id", "weight", "classes", "label", "annotator"];
 
 impl Columns {
     /// The same with another name for something, as for `probs`.
@@ -274,6 +287,8 @@ impl Columns {
             "labels" => self.labels = name.to_owned(),
             "id" => self.id = name.to_owned(),
             "weight" => self.weight = name.to_owned(),
+            "label" => self.label = name.to_owned(),
+            "annotator" => self.annotator = name.to_owned(),
             _ => self.classes = name.to_owned(),
         }
         Ok(self)
@@ -303,6 +318,8 @@ impl fmt::Display for Columns {
                 "labels" => &self.labels,
                 "id" => &self.id,
                 "weight" => &self.weight,
+                "label" => &self.label,
+                "annotator" => &self.annotator,
                 _ => &self.classes,
             };
             let comma = if place == 0 { "" } else { "," };

@@ -26,14 +26,15 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<ArrowSource> {
     let rows = u64::try_from(parquet.metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
     let hints = Hints { empty: rows == 0, ..Hints::default() };
     let layout = Layout::find(&parquet.name, &parquet.fields()?, hints, options)?;
-    let keep = options.keep_columns.then(|| parquet.metadata.schema().clone());
+    let schema = parquet.metadata.schema().clone();
+    let keep = options.keep_columns.then(|| schema.clone());
     let (used, most_rows) = match &keep {
         Some(_) => ((0..layout.names.len()).collect(), parquet.rows_of(BATCH_BYTES)),
         None => (layout.used(), usize::MAX),
     };
     let (name, bytes) = (parquet.name.clone(), parquet.bytes);
     let batches = parquet.batches(&used, options.batch_rows.min(most_rows))?;
-    Ok(ArrowSource::new(name, layout, &used, batches).keeping(keep).with_totals(rows, bytes))
+    Ok(ArrowSource::new(name, layout, &schema, &used, batches).keeping(keep).with_totals(rows, bytes))
 }
 
 /// An opened Parquet file.

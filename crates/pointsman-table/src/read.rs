@@ -38,6 +38,9 @@ pub(crate) trait Source: Send {
         &[]
     }
 
+    /// The columns of numbers that nothing uses, if there are no features.
+    fn unused_numeric(&self) -> Vec<String>;
+
     /// The most rows a batch should have for the memory it takes.
     fn most_rows(&self) -> usize {
         usize::MAX
@@ -97,20 +100,31 @@ pub fn read_frame(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Frame
 ///
 /// # Errors
 /// As [`read_frame`], and if the tables differ in their columns: the message names both files and what differs. Some of the tables may
-/// have no rows, or none that pass the filters.
+/// have no rows, or none that pass the filters. The columns of one table alone can be [kept](ReadOptions::keep_columns).
 pub fn read_frames<P: AsRef<Path>>(paths: &[P], options: &ReadOptions) -> Result<Frame> {
     let mut options = options.clone();
+    if options.keep_columns && paths.len() > 1 {
+        let reason = "the columns of several tables cannot be kept together: read one table at a time";
+        return Err(Error::Option(reason.to_owned()));
+    }
     let mut first: Option<(String, Vec<String>)> = None;
     let mut whole: Option<Frame> = None;
     let (mut join, mut items) = (None, Vec::new());
     let mut nothing = Vec::new();
     for path in paths {
-        let mut batches = batches_of(Input::open(path.as_ref(), options.format)?, &options, join.take())?;
+        let input = Input::open(path.as_ref(), options.format)?;
+        if input.is_empty && paths.len() > 1 {
+            nothing.push(Error::file(&input.name, jsonl::EMPTY));
+            continue;
+        }
+        let mut batches = batches_of(input, &options, join.take())?;
         let (file, classes) = first.get_or_insert_with(|| (batches.name.clone(), batches.classes().to_vec()));
         if let Some(reason) = differing("classes", (file, classes), (&batches.name, batches.classes())) {
             return Err(Error::file(&batches.name, reason));
         }
         options.classes.get_or_insert_with(|| classes.clone());
+        // A table without rows need not show its classes, now that they are known.
+        options.allow_empty = true;
         let read = batches.whole();
         join = batches.join.take();
         match (read?, &mut whole) {
@@ -333,7 +347,9 @@ impl Batches {
     }
 
     fn build(&self, raw: Raw) -> Result<Frame> {
-        raw.build(&self.name, self.source.layout(), self.join.is_some(), self.normalize)
+        let mut frame = raw.build(&self.name, self.source.layout(), self.join.is_some(), self.normalize)?;
+        frame.unused_numeric = self.source.unused_numeric();
+        Ok(frame)
     }
 
     /// Reads rows until there are `want`, or the file ends, and joins them with their annotations: the items they found.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::file::properties::WriterProperties;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_cast::cast;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::atomic::{Output, name_of};
 use crate::compression::{Compression, Encoder};
-use crate::error::{Error, Result, shown};
+use crate::dictionary::{plain, plain_type};
+use crate::error::{Error, Misfit, Result, misfit, shown};
 use crate::format::Format;
 use crate::input_column::{InputColumn, InputKind};
 use crate::npz_write::NpzWriter;
@@ -98,9 +98,15 @@ pub struct TableWriter {
 }
 
 enum Sink {
-    Csv(Box<::csv::Writer<Encoder<Output>>>),
+    /// Formats of text are put together batch by batch: of a batch with a value that cannot be written, nothing is.
+    Csv {
+        out: Encoder<Output>,
+        delimiter: u8,
+        /// The header, until the first rows come.
+        header: Vec<u8>,
+    },
     Jsonl {
-        out: BufWriter<Encoder<Output>>,
+        out: Encoder<Output>,
         keys: Vec<String>,
     },
     /// A format with types, which are known with the first rows.
@@ -165,7 +171,7 @@ impl TableWriter {
     pub fn add_column(&mut self, name: String, kind: ColumnKind) -> Result<()> {
         let Sink::Jsonl { keys, .. } = &mut self.sink else {
             let reason = format!(
-                "column {} is not in the first {} rows, whose columns the file has: write jsonl, or keep fewer columns",
+                "column {} is not in the first {} rows, whose columns the file has: write jsonl, or pass on fewer columns with --keep id",
                 shown(&name),
                 self.rows
             );
@@ -229,19 +235,14 @@ impl Sink {
         Ok(match format {
             Format::Csv | Format::Tsv => {
                 let delimiter = if format == Format::Tsv { b'\t' } else { b',' };
-                let mut writer = ::csv::WriterBuilder::new()
-                    .delimiter(delimiter)
-                    .buffer_capacity(1 << 16)
-                    .from_writer(Encoder::new(out, compression)?);
+                let mut writer = csv_writer(delimiter, Vec::new());
                 writer.write_record(columns.iter().map(|(name, _)| name))?;
-                Self::Csv(Box::new(writer))
+                let header = writer.into_inner().map_err(|e| io::Error::other(e.to_string()))?;
+                Self::Csv { out: Encoder::new(out, compression)?, delimiter, header }
             }
             Format::Jsonl => {
                 let keys = columns.iter().map(|(name, _)| serde_json::to_string(name));
-                Self::Jsonl {
-                    out: BufWriter::with_capacity(1 << 16, Encoder::new(out, compression)?),
-                    keys: keys.collect::<std::result::Result<_, _>>()?,
-                }
+                Self::Jsonl { out: Encoder::new(out, compression)?, keys: keys.collect::<std::result::Result<_, _>>()? }
             }
             Format::Parquet | Format::Arrow | Format::Npz => Self::Untyped(out, format),
         })
@@ -260,7 +261,7 @@ impl Sink {
             }
             Format::Arrow => {
                 // A file has one dictionary per column, batches may have others: values are written out.
-                let plain = |field: &FieldRef| field.as_ref().clone().with_data_type(plain(field.data_type()));
+                let plain = |field: &FieldRef| field.as_ref().clone().with_data_type(plain_type(field.data_type()));
                 let schema = Arc::new(Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>()));
                 let writer = FileWriter::try_new_buffered(out, &schema).map_err(unfit)?;
                 Self::Arrow(Box::new(writer), schema)
@@ -271,55 +272,12 @@ impl Sink {
 
     fn write(&mut self, columns: &[Column], rows: usize) -> io::Result<()> {
         match self {
-            Self::Csv(writer) => {
-                let mut field = Vec::new();
-                for row in 0..rows {
-                    for (place, column) in columns.iter().enumerate() {
-                        match column {
-                            Column::Text(values) => writer.write_field(&values[row])?,
-                            Column::Real(values) if values[row].is_nan() => writer.write_field("")?,
-                            Column::Real(values) => {
-                                field.clear();
-                                real(&mut field, values[row])?;
-                                writer.write_field(&field)?;
-                            }
-                            Column::Count(values) => {
-                                field.clear();
-                                write!(field, "{}", values[row])?;
-                                writer.write_field(&field)?;
-                            }
-                            Column::Input(values) => {
-                                field.clear();
-                                values.write_text(row, &mut field).map_err(|e| misfit(place, row, e))?;
-                                writer.write_field(&field)?;
-                            }
-                        }
-                    }
-                    writer.write_record(None::<&[u8]>)?;
-                }
+            Self::Csv { out, delimiter, header } => {
+                let text = csv_text(*delimiter, header.clone(), columns, rows)?;
+                header.clear();
+                out.write_all(&text)?;
             }
-            Self::Jsonl { out, keys } => {
-                for row in 0..rows {
-                    let mut separator = '{';
-                    for (place, (column, key)) in columns.iter().zip(keys.iter()).enumerate() {
-                        if matches!(column, Column::Input(values) if !values.has(row)) {
-                            continue;
-                        }
-                        write!(out, "{separator}{key}:")?;
-                        separator = ',';
-                        match column {
-                            Column::Text(values) => serde_json::to_writer(&mut *out, &values[row])?,
-                            // JSON has no infinities and no NaN: the library writes null.
-                            Column::Real(values) => serde_json::to_writer(&mut *out, &values[row])?,
-                            Column::Count(values) => write!(out, "{}", values[row])?,
-                            Column::Input(values) => {
-                                values.write_json(row, out).map_err(|e| misfit(place, row, e))?;
-                            }
-                        }
-                    }
-                    out.write_all(if separator == '{' { b"{}\n" } else { b"}\n" })?;
-                }
-            }
+            Self::Jsonl { out, keys } => out.write_all(&jsonl_text(keys, columns, rows)?)?,
             Self::Parquet(writer, schema) => {
                 writer.write(&arrow_batch(schema, columns)?).map_err(io::Error::other)?;
             }
@@ -334,8 +292,11 @@ impl Sink {
 
     fn finish(self) -> io::Result<()> {
         let out = match self {
-            Self::Csv(writer) => writer.into_inner().map_err(|e| io::Error::other(e.to_string()))?.finish()?,
-            Self::Jsonl { out, .. } => out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?,
+            Self::Csv { mut out, header, .. } => {
+                out.write_all(&header)?;
+                out.finish()?
+            }
+            Self::Jsonl { out, .. } => out.finish()?,
             Self::Parquet(writer, _) => writer.into_inner().map_err(io::Error::other)?,
             Self::Arrow(mut writer, _) => {
                 writer.finish().map_err(io::Error::other)?;
@@ -352,38 +313,65 @@ impl Sink {
     }
 }
 
+fn csv_writer(delimiter: u8, text: Vec<u8>) -> ::csv::Writer<Vec<u8>> {
+    ::csv::WriterBuilder::new().delimiter(delimiter).from_writer(text)
+}
+
+/// Rows of CSV, below what is there already.
+fn csv_text(delimiter: u8, above: Vec<u8>, columns: &[Column], rows: usize) -> io::Result<Vec<u8>> {
+    let mut writer = csv_writer(delimiter, above);
+    let mut field = Vec::new();
+    for row in 0..rows {
+        for (place, column) in columns.iter().enumerate() {
+            field.clear();
+            match column {
+                Column::Text(values) => field.extend_from_slice(values[row].as_bytes()),
+                Column::Real(values) if values[row].is_nan() => {}
+                Column::Real(values) => real(&mut field, values[row])?,
+                Column::Count(values) => write!(field, "{}", values[row])?,
+                Column::Input(values) => values.write_text(row, &mut field).map_err(|e| misfit(place, row, e))?,
+            }
+            writer.write_field(&field)?;
+        }
+        writer.write_record(None::<&[u8]>)?;
+    }
+    writer.into_inner().map_err(|e| io::Error::other(e.to_string()))
+}
+
+/// Lines of JSONL.
+fn jsonl_text(keys: &[String], columns: &[Column], rows: usize) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for row in 0..rows {
+        let mut separator = '{';
+        for (place, (column, key)) in columns.iter().zip(keys).enumerate() {
+            if matches!(column, Column::Input(values) if !values.has(row)) {
+                continue;
+            }
+            write!(out, "{separator}{key}:")?;
+            separator = ',';
+            match column {
+                Column::Text(values) => serde_json::to_writer(&mut out, &values[row])?,
+                // JSON has no infinities and no NaN: the library writes null.
+                Column::Real(values) => serde_json::to_writer(&mut out, &values[row])?,
+                Column::Count(values) => write!(out, "{}", values[row])?,
+                Column::Input(values) => values.write_json(row, &mut out).map_err(|e| misfit(place, row, e))?,
+            }
+        }
+        out.extend_from_slice(if separator == '{' { b"{}\n" } else { b"}\n" });
+    }
+    Ok(out)
+}
+
 /// The shortest text that reads back as the same number.
 fn real(out: &mut Vec<u8>, value: f64) -> io::Result<()> {
     if value.is_finite() { Ok(serde_json::to_writer(out, &value)?) } else { write!(out, "{value}") }
 }
 
-/// A value that does not fit its column.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
-struct Misfit {
-    /// The column and the row of the batch.
-    column: usize,
-    row: usize,
-    reason: String,
-}
-
-/// Says which value was wrong, if one was.
-fn misfit(column: usize, row: usize, error: io::Error) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::InvalidData => Misfit { column, row, reason: error.to_string() }.into(),
-        _ => error,
-    }
-}
-
-impl From<Misfit> for io::Error {
-    fn from(misfit: Misfit) -> Self {
-        Self::new(io::ErrorKind::InvalidData, misfit)
-    }
-}
-
 /// Columns that a format has no place for.
 fn unfit(error: impl std::fmt::Display) -> io::Error {
-    let reason = format!("a column does not fit the format ({error}): write another one, or keep fewer columns");
+    let reason = format!(
+        "a column does not fit the format ({error}): write another one, or pass on fewer columns with --keep id"
+    );
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
@@ -395,19 +383,6 @@ fn field(name: &str, kind: &ColumnKind, first: Option<&Column>) -> Field {
         (ColumnKind::Count, _) => Field::new(name, DataType::UInt64, false),
         (ColumnKind::Input(_), Some(Column::Input(column))) => column.field(name),
         (ColumnKind::Input(kind), _) => kind.field(name),
-    }
-}
-
-/// A type without dictionaries.
-fn plain(data_type: &DataType) -> DataType {
-    let inner = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())));
-    match data_type {
-        DataType::Dictionary(_, values) => plain(values),
-        DataType::List(item) => DataType::List(inner(item)),
-        DataType::LargeList(item) => DataType::LargeList(inner(item)),
-        DataType::FixedSizeList(item, width) => DataType::FixedSizeList(inner(item), *width),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
-        other => other.clone(),
     }
 }
 
@@ -432,11 +407,7 @@ fn arrow_batch(schema: &SchemaRef, columns: &[Column]) -> io::Result<RecordBatch
             Column::Input(values) => {
                 let array = values.to_arrow(field.data_type());
                 let array = array.map_err(|(row, reason)| Misfit { column: place, row, reason })?;
-                if array.data_type() == field.data_type() {
-                    array
-                } else {
-                    cast(&array, field.data_type()).map_err(unfit)?
-                }
+                if array.data_type() == field.data_type() { array } else { plain(&array).map_err(unfit)? }
             }
         })
     };

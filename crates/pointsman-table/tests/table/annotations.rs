@@ -139,7 +139,13 @@ fn instead_of_the_tables_own_votes() {
 #[test]
 fn that_do_not_fit() {
     refused("prob_cat,prob_dog\n1,0\n", LABELS, &[], &["table.csv: no column id", "--columns id=NAME"]);
-    refused(TABLE, "id,tag\n1,cat\n", &[], &["labels.csv: no column label", "columns found: id, tag"]);
+    refused(
+        TABLE,
+        "id,tag\n1,cat\n",
+        &[],
+        &["labels.csv: no column label", "columns found: id, tag", "--columns label=NAME"],
+    );
+    refused(TABLE, "id:label\n1:cat\n", &[], &["labels.csv: no column id", "--delimiter"]);
     refused(TABLE, "id,label\n", &[], &["labels.csv: has no rows"]);
     refused(
         TABLE,
@@ -164,12 +170,121 @@ fn that_do_not_fit() {
     );
     let doubled = format!("{TABLE}1,1,0,b\n");
     refused(&doubled, LABELS, &[], &["table.csv: row 4 (line 5): id \"1\" is also that of row 1"]);
-    refused(&doubled, LABELS, &["split=a"], &["table.csv: id \"1\" is that of row 1 and another"]);
+    refused(
+        &doubled,
+        LABELS,
+        &["split=a"],
+        &["table.csv: id \"1\" of a row left out by the filter is also that of row 1"],
+    );
     let folder = Folder::new();
     let error = join(&folder.file("table.csv", TABLE), &folder.path("missing.csv"), &[]).unwrap_err();
     assert!(error.to_string().contains("missing.csv: no such file"), "{error}");
     let error = join(&folder.path("table.csv"), &folder.file("labels.npz", "PK"), &[]).unwrap_err();
     assert!(error.to_string().contains("labels.npz: annotations cannot be read from npz"), "{error}");
+}
+
+#[test]
+fn a_name_that_was_perhaps_meant_is_suggested() {
+    for (label, meant) in [("Cat", "did you mean \"cat\"?"), (" DOG ", "\"dog\"?"), ("dgo", "(cat, dog)")] {
+        refused(TABLE, &format!("{LABELS}dan,1,{label}\n"), &[], &["is not among the classes", meant]);
+    }
+    let folder = Folder::new();
+    let (table, labels) = (folder.file("table.csv", TABLE), folder.file("labels.csv", LABELS));
+    let without = ReadOptions { without: vec!["Bob".to_owned()], ..options(&labels, &[]) };
+    let error = read_frame(&table, &without).unwrap_err().to_string();
+    assert!(error.contains("there are ann, bob, cy: did you mean \"bob\"?"), "{error}");
+    let lines = "{\"probs\":{\"cat\":1,\"dog\":0},\"labels\":[\"cat\",\"Dog\"]}\n";
+    let error = read_frame(folder.file("a.jsonl", lines), &ReadOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("label \"Dog\" is not among the classes (cat, dog): did you mean \"dog\"?"), "{error}");
+}
+
+#[test]
+fn columns_go_by_other_names() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE.replace("id,", "uid,"));
+    let own = LABELS.replace("annotator,id,label", "worker,uid,answer");
+    let named = |labels: &Path, columns: &str| {
+        read_frame(&table, &ReadOptions { columns: columns.parse().unwrap(), ..options(labels, &[]) })
+    };
+    let columns = "id=uid,label=answer,annotator=worker";
+    let labels = folder.file("labels.csv", &own);
+    let frame = named(&labels, columns).unwrap();
+    assert_eq!(
+        (counts(&frame), frame.annotations.unwrap().names().len()),
+        (vec![vec![1, 1], vec![1, 0], vec![1, 2]], 3)
+    );
+    let lines = "{\"uid\":1,\"answer\":\"cat\",\"worker\":\"ann\"}\n";
+    assert_eq!(counts(&named(&folder.file("labels.jsonl", lines), columns).unwrap()), [[1, 0]]);
+    // Annotations may call ids by the usual name all the same.
+    let usual = folder.file("usual.csv", LABELS);
+    assert_eq!(counts(&named(&usual, "id=uid").unwrap()).len(), 3);
+    let error = |labels: &Path, columns: &str| named(labels, columns).unwrap_err().to_string();
+    assert!(error(&labels, "id=uid").contains("labels.csv: no column label: annotations need uid and label"));
+    assert!(error(&usual, "id=uid,annotator=worker").contains("no column worker"));
+    let bad = folder.file("bad.csv", own.replace("ann,2,cat", "ann,2,cow"));
+    assert!(error(&bad, columns).contains("row 3 (line 4), column answer: label \"cow\""));
+    let lines = folder.file("bad.jsonl", "{\"uid\":1,\"tag\":\"cat\"}\n");
+    assert!(error(&lines, columns).contains("row 1 (line 1): no column answer"));
+    let alone = ReadOptions { columns: columns.parse().unwrap(), ..ReadOptions::default() };
+    let error = read_frame(&table, &alone).unwrap_err().to_string();
+    assert!(error.contains("label is a column of annotations"), "{error}");
+    assert_eq!(alone.columns.to_string(), columns);
+}
+
+/// A hundred thousand labels that are no class, and as many annotators, are not listed.
+#[test]
+fn messages_stay_short_however_many_names_there_are() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let header = "annotator,id,label\n";
+    let strange: String = (0..100_000).map(|i| format!("annotator {i},1,label {i}\n")).collect();
+    let error = join(&table, &folder.file("strange.csv", format!("{header}{strange}")), &[]).unwrap_err().to_string();
+    assert!(error.contains("row 1 (line 2)") && error.len() < 400, "{error}");
+    let many: String = (0..100_000).map(|i| format!("annotator {i},1,cat\n")).collect();
+    let labels = folder.file("many.csv", format!("{header}{many}"));
+    let without = ReadOptions { without: vec!["anotator 7".to_owned()], ..options(&labels, &[]) };
+    let error = read_frame(&table, &without).unwrap_err().to_string();
+    assert!(error.contains("did you mean \"annotator 7\"?") && error.len() < 800, "{error}");
+}
+
+/// Tables and annotations come from different programs.
+#[test]
+fn columns_are_separated_by_what_the_header_has() {
+    let folder = Folder::new();
+    let tables = [folder.file("commas.csv", TABLE), folder.file("semicolons.csv", TABLE.replace(',', ";"))];
+    for (table, told) in tables.iter().zip([None, Some(";".parse().unwrap())]) {
+        for separator in [",", ";", "\t", "|"] {
+            let labels = folder.file("labels.csv", LABELS.replace(',', separator));
+            let frame = read_frame(table, &ReadOptions { delimiter: told, ..options(&labels, &[]) }).unwrap();
+            assert_eq!(counts(&frame), [[1, 1], [1, 0], [1, 2]], "{separator:?}");
+        }
+    }
+}
+
+#[test]
+fn lines_are_counted_whatever_ends_them() {
+    let rows = ["ann,1,cat", "ann,2,cat", "ann,3,cow"];
+    for ends in [
+        ["\n"; 3],
+        ["\r\n"; 3],
+        ["\r\n", "\r\n", "\n"],
+        ["\n", "\r\n", "\r\n"],
+        ["\r\n", "\n", ""],
+        ["\n\n", "\r\n", ""],
+    ] {
+        let lines: String = rows.iter().zip(ends).map(|(row, end)| format!("{row}{end}")).collect();
+        for head in ["annotator,id,label\n", "annotator,id,label\r\n"] {
+            let line = format!("row 3 (line {})", if ends[0] == "\n\n" { 5 } else { 4 });
+            refused(TABLE, &format!("{head}{lines}"), &[], &[&line, "\"cow\""]);
+        }
+    }
+    let quoted = "annotator,id,label\r\n\"a\r\nb\",1,cat\r\n\r\nann,2,cow\n";
+    refused(TABLE, quoted, &[], &["row 2 (line 5)"]);
+    // Longer than what is read at a time.
+    let long = format!("annotator,id,label\r\n{}ann,1,cow\n", "x,1,cat\r\n".replace("x", &"y".repeat(999)));
+    refused(TABLE, &long, &[], &["row 2 (line 3)"]);
+    let many: String = (0..3582).map(|i| format!("annotator {i},{},cat\r\n", i % 3 + 1)).collect();
+    refused(TABLE, &format!("annotator,id,label\r\n{many}ann,1,cow\n"), &[], &["row 3583 (line 3584)"]);
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn columns_that_are_missing_doubled_or_too_many() {
     jsonl("{\"p\": 1}", &["no predictions", "columns found: p"]);
     jsonl("{\"probs\":[1,0],\"prob_a\":1,\"prob_b\":0}", &["prob_a and probs", "keep one"]);
     jsonl("{\"probs\":{\"a\":1,\"b\":0},\"votes\":{\"a\":1,\"b\":0,\"c\":1}}", &["votes.c", "not among the classes"]);
-    jsonl("{\"probs\":[1,0],\"votes\":[1,0,0]}", &["column votes", "3 values a row", "2 names"]);
+    jsonl("{\"probs\":[1,0],\"votes\":[1,0,0]}", &["column votes", "3 values per row", "2 names"]);
     jsonl("{\"probs\":[1,0],\"votes\":{\"cat\":1,\"dog\":0}}", &["votes.cat", "not among the classes"]);
     let doubled = "{\"id\":1,\"probs\":[1,0],\"votes\":[5,0]}\n\
                    {\"votes\":[5,0],\"probs\":[1,0],\"votes\":[0,5],\"id\":2}\n";
@@ -121,7 +121,7 @@ fn columns_that_are_missing_doubled_or_too_many() {
     );
     npz(
         &[doubles("probs", "(1, 2)", &[1.0, 0.0]), unicode("classes", &["a".into(), "b".into(), "c".into()])],
-        &["column probs: 2 values a row", "3 names"],
+        &["column probs: 2 values per row", "3 names"],
     );
 }
 

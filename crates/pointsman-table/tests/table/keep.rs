@@ -7,16 +7,16 @@ use std::sync::Arc;
 use arrow_array::types::Int8Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array,
-    RecordBatch, StringArray, TimestampMillisecondArray,
+    IntervalYearMonthArray, RecordBatch, StringArray, TimestampMillisecondArray,
 };
 use arrow_schema::DataType;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pointsman_table::{
-    Batches, Column, ColumnKind, Error, InputColumn, Need, ReadOptions, Result, TableWriter, batches,
+    Batches, Column, ColumnKind, Error, Format, InputColumn, Need, ReadOptions, Result, TableWriter, batches,
 };
 
-use crate::support::Folder;
+use crate::support::{Folder, Precision, Sample, array, arrow_file, parquet as write_parquet, zip, zstd};
 
 fn options() -> ReadOptions {
     let classes = Some(vec!["no".to_owned(), "yes".to_owned()]);
@@ -25,6 +25,10 @@ fn options() -> ReadOptions {
 
 /// Writes every column of a table to another file, in batches of so many rows.
 fn copy(from: &Path, to: &Path, batch_rows: usize) -> Result<Batches> {
+    copy_as(from, to, None, batch_rows)
+}
+
+fn copy_as(from: &Path, to: &Path, format: Option<Format>, batch_rows: usize) -> Result<Batches> {
     let mut table = batches(from, &ReadOptions { batch_rows, need: Need::Predictions, ..options() })?;
     let declared = |columns: &[(String, InputColumn)]| -> Vec<(String, ColumnKind)> {
         columns.iter().map(|(name, column)| (name.clone(), ColumnKind::Input(column.kind()))).collect()
@@ -33,13 +37,13 @@ fn copy(from: &Path, to: &Path, batch_rows: usize) -> Result<Batches> {
     while let Some(frame) = table.next().transpose()? {
         let writer = match &mut writer {
             Some(writer) => writer,
-            none => none.insert(TableWriter::create(to, None, &declared(&frame.columns))?),
+            none => none.insert(TableWriter::create(to, format, &declared(&frame.columns))?),
         };
         writer.write(&frame.columns.into_iter().map(|(_, column)| Column::Input(column)).collect::<Vec<_>>())?;
     }
     match writer {
         Some(writer) => writer.finish()?,
-        None => TableWriter::create(to, None, &declared(&table.columns()))?.finish()?,
+        None => TableWriter::create(to, format, &declared(&table.columns()))?.finish()?,
     }
     Ok(table)
 }
@@ -276,4 +280,100 @@ fn unneeded_columns_of_any_kind_do_not_stop_a_table() {
     writer.finish().unwrap();
     let lenient = ReadOptions { features: Some(Vec::new()), need: Need::Predictions, ..options() };
     assert_eq!(batches(folder.path("in.arrow"), &lenient).unwrap().map(|f| f.unwrap().columns.len()).sum::<usize>(), 3);
+}
+
+/// A table of two classes with another column.
+fn with_column(name: &str, column: ArrayRef) -> RecordBatch {
+    let half: ArrayRef = Arc::new(Float64Array::from(vec![0.5; column.len()]));
+    RecordBatch::try_from_iter(vec![("prob_no", half.clone()), ("prob_yes", half), (name, column)]).unwrap()
+}
+
+#[test]
+fn instants_are_written_in_utc_and_filtered_by_their_text() {
+    let folder = Folder::new();
+    for zone in ["UTC", "+02:00", "Europe/Berlin", "Mars/Olympus_Mons"] {
+        let instants = TimestampMillisecondArray::from(vec![0, 1_700_000_000_500]).with_timezone(zone);
+        write_parquet(&folder.path("in.parquet"), &with_column("when", Arc::new(instants)), zstd());
+        let text = "prob_no,prob_yes,when\n0.5,0.5,1970-01-01T00:00:00Z\n0.5,0.5,2023-11-14T22:13:20.500Z\n";
+        assert_eq!(copied(&folder, "in.parquet", "out.csv"), text);
+        assert!(copied(&folder, "in.parquet", "out.jsonl").contains(r#""when":"1970-01-01T00:00:00Z"}"#));
+        let filters = vec!["when=2023-11-14T22:13:20.500Z".parse().unwrap()];
+        let frame =
+            pointsman_table::read_frame(folder.path("in.parquet"), &ReadOptions { filters, ..options() }).unwrap();
+        assert_eq!(frame.rows, [2]);
+    }
+}
+
+/// Each value is looked up by its own key: once per row, not once per row and row.
+#[test]
+fn long_columns_of_dictionaries_are_written_at_once() {
+    let folder = Folder::new();
+    let words: DictionaryArray<Int8Type> = (0..100_000).map(|i| ["x", "y", "z"][i % 3]).collect();
+    arrow_file(&folder.path("in.arrow"), &with_column("word", Arc::new(words)), None);
+    let start = std::time::Instant::now();
+    for to in ["out.csv", "out.jsonl", "out.npz", "out.arrow"] {
+        copy(&folder.path("in.arrow"), &folder.path(to), 100_000).unwrap();
+    }
+    // Quadratic, this took minutes.
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    let text = fs::read_to_string(folder.path("out.csv")).unwrap();
+    assert_eq!((text.lines().count(), text.lines().last()), (100_001, Some("0.5,0.5,x")));
+}
+
+#[test]
+fn types_that_cannot_be_text_are_named() {
+    let folder = Folder::new();
+    let months: ArrayRef = Arc::new(IntervalYearMonthArray::from(vec![None, Some(1)]));
+    arrow_file(&folder.path("in.arrow"), &with_column("months", months), None);
+    for to in ["out.csv", "out.jsonl", "out.npz"] {
+        let error = copy(&folder.path("in.arrow"), &folder.path(to), 10).err().unwrap().to_string();
+        for part in ["row 2, column months: type Interval(YearMonth) cannot be written", "--keep id leaves"] {
+            assert!(error.contains(part), "{to}: {error}");
+        }
+        assert!(!folder.path(to).exists());
+    }
+    copy(&folder.path("in.arrow"), &folder.path("out.arrow"), 10).unwrap();
+}
+
+/// Whoever reads a stream gets whole batches or nothing of them.
+#[cfg(target_os = "linux")]
+#[test]
+fn of_a_batch_with_a_value_that_cannot_be_written_a_stream_gets_nothing() {
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    let folder = Folder::new();
+    let months: ArrayRef = Arc::new(IntervalYearMonthArray::from(vec![None, None, None, Some(1)]));
+    arrow_file(&folder.path("in.arrow"), &with_column("months", months), None);
+    for (format, batch_rows, wanted) in [
+        (Format::Csv, 2, "prob_no,prob_yes,months\n0.5,0.5,\n0.5,0.5,\n"),
+        (Format::Csv, 4, ""),
+        (Format::Jsonl, 4, ""),
+    ] {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        let error = copy_as(&folder.path("in.arrow"), Path::new(&path), Some(format), batch_rows).err().unwrap();
+        assert!(error.to_string().contains("row 4, column months"), "{error}");
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, wanted);
+    }
+}
+
+#[test]
+fn numpy_arrays_keep_the_names_of_classes_and_features() {
+    let (folder, sample) = (Folder::new(), Sample::new(4));
+    let from = folder.file("in.npz", sample.npz(Precision::Double));
+    for to in ["out.npz", "out.parquet", "out.arrow", "out.jsonl", "out.csv"] {
+        copy(&from, &folder.path(to), 3).unwrap();
+        let frame = pointsman_table::read_frame(folder.path(to), &ReadOptions::default()).unwrap();
+        assert_eq!((frame.table, frame.ids), (sample.table(), Some(sample.ids.clone())), "{to}");
+    }
+    // Classes without names stay lists.
+    let halves = [0.5_f64; 4].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let unnamed = folder.file("unnamed.npz", zip(&[array("probs", "<f8", false, "(2, 2)", halves)]));
+    assert_eq!(copied(&folder, "unnamed.npz", "out.jsonl"), "{\"probs\":[0.5,0.5]}\n".repeat(2));
+    copy(&unnamed, &folder.path("again.npz"), 1).unwrap();
+    let columns = batches(folder.path("again.npz"), &options()).unwrap().columns();
+    assert_eq!(columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["probs"]);
 }

@@ -43,6 +43,15 @@ fn the_refusal_names_the_option() {
     assert!(error.contains("oracle_x_*") && error.contains("--normalize"), "{error}");
 }
 
+/// Dividing scores makes no probabilities of them.
+#[test]
+fn the_refusal_of_scores_does_not_name_the_option() {
+    for text in ["3,4", "0.2,0.1", "0,0", "1000,3"] {
+        let error = read("a.csv", &format!("prob_a,prob_b\n{text}\n"), false).unwrap_err().to_string();
+        assert!(error.contains("sum to") && !error.contains("--normalize"), "{text}: {error}");
+    }
+}
+
 /// Neither the option nor a hint of it makes a distribution of these.
 #[test]
 fn what_is_no_distribution_is_refused_all_the_same() {

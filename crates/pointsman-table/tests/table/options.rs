@@ -205,3 +205,42 @@ fn what_separates_columns_can_be_said() {
         assert_eq!(read_frame(&items, &options).unwrap().table.votes(1).unwrap().counts(), [0, 1], "{name}");
     }
 }
+
+#[test]
+fn numbers_that_nothing_uses_are_told_if_there_are_no_features() {
+    let folder = Folder::new();
+    let text = "id,prob_a,prob_b,votes_a,votes_b,f_age,note,f_size,split\n7,1,0,1,0,3,x,,1\n8,0,1,1,0,4,5,2.5,1\n";
+    folder.file("a.csv", text);
+    let unused = |name: &str, options: &ReadOptions| read_frame(folder.path(name), options).unwrap().unused_numeric;
+    assert_eq!(unused("a.csv", &filtered(&["split=1"])), ["f_age", "f_size"]);
+    assert_eq!(unused("a.csv", &named("features=f_a")), Vec::<String>::new());
+    let decides = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
+    assert_eq!(unused("a.csv", &decides), ["f_age", "f_size", "split"]);
+    folder.file("a.jsonl", "{\"probs\":[1,0],\"f_age\":3,\"note\":\"x\",\"list\":[1]}\n");
+    assert_eq!(unused("a.jsonl", &decides), ["f_age"]);
+    let sample = Sample::new(3);
+    parquet(&folder.path("a.parquet"), &sample.wide_batch(false), zstd());
+    folder.file("a.npz", sample.npz(Precision::Double));
+    // Features that are not wanted are known as such.
+    let without = ReadOptions { features: Some(Vec::new()), ..ReadOptions::default() };
+    for name in ["a.parquet", "a.npz"] {
+        assert_eq!(unused(name, &without), ["split"], "{name}");
+        assert_eq!(unused(name, &ReadOptions::default()), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn votes_under_another_prefix_are_found_out() {
+    let folder = Folder::new();
+    let votes = |text: &str| {
+        let options = ReadOptions { need: Need::Votes, ..ReadOptions::default() };
+        read_frame(folder.file("a.csv", text), &options).unwrap_err().to_string()
+    };
+    let error = votes("prob_a,prob_b,oracle_m_a,oracle_m_b,n_a,n_b,x_a\n1,0,1,0,2,1,0\n");
+    assert!(
+        error.contains("no votes") && error.contains("--columns votes=n_, in Python columns={'votes': 'n_'}"),
+        "{error}"
+    );
+    let error = votes("prob_a,prob_b,oracle_m_a,oracle_m_b,n_a\n1,0,1,0,2\n");
+    assert!(!error.contains("--columns"), "{error}");
+}

@@ -132,3 +132,44 @@ fn are_filtered_and_annotated_together() {
     let empty = read_frame(folder.path("none.csv"), &ReadOptions::default()).unwrap_err().to_string();
     assert!(empty.contains("has no rows"), "{empty}");
 }
+
+#[test]
+fn may_be_empty_but_for_one() {
+    let folder = Folder::new();
+    let row = "{\"probs\":{\"a\":0.5,\"b\":0.5},\"votes\":{\"a\":1}}\n";
+    folder.file("a.jsonl", row);
+    folder.file("empty.jsonl", "");
+    folder.file("blank.jsonl", "\n\n");
+    let options = ReadOptions::default();
+    for names in [&["a.jsonl", "empty.jsonl", "blank.jsonl"][..], &["empty.jsonl", "a.jsonl", "a.jsonl"]] {
+        let wanted = names.iter().filter(|name| **name == "a.jsonl").count();
+        assert_eq!(read(&folder, names, &options).unwrap().table.rows(), wanted, "{names:?}");
+    }
+    let error = read(&folder, &["empty.jsonl", "empty.jsonl"], &options).unwrap_err().to_string();
+    assert!(error.contains("empty.jsonl: is empty"), "{error}");
+}
+
+#[test]
+fn keep_their_columns_one_at_a_time() {
+    let folder = Folder::new();
+    folder.file("a.csv", "prob_a,prob_b,note\n1,0,x\n");
+    let options = ReadOptions { keep_columns: true, ..ReadOptions::default() };
+    assert_eq!(read(&folder, &["a.csv"], &options).unwrap().columns.len(), 3);
+    let error = read(&folder, &["a.csv", "a.csv"], &options).unwrap_err().to_string();
+    assert!(error.contains("one table at a time"), "{error}");
+}
+
+#[test]
+fn that_share_an_id_are_named_if_strict() {
+    let folder = Folder::new();
+    folder.file("a.csv", "id,prob_a,prob_b\n1,0.9,0.1\n2,0.8,0.2\n");
+    folder.file("b.csv", "id,prob_a,prob_b\n2,0.9,0.1\n");
+    let labels = folder.file("labels.csv", "id,label\n1,a\n2,b\n");
+    let options = ReadOptions { annotations: Some(labels), strict: true, ..ReadOptions::default() };
+    let error = read(&folder, &["a.csv", "b.csv"], &options).unwrap_err().to_string();
+    let other = folder.path("a.csv").display().to_string();
+    assert!(
+        error.contains("b.csv: row 1 (line 2): id \"2\" is also that of row 2 of ") && error.contains(&other),
+        "{error}"
+    );
+}
