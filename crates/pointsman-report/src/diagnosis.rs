@@ -1,12 +1,13 @@
 //! A diagnosis as one self-contained page: the verdict first, then what it rests on.
 
+use pointsman::number::percent;
 use pointsman::{Advice, Diagnosis, Estimate, Named, SPARSE, WeakModel, Worth};
 use serde::Serialize;
 
 use crate::chart::{label, number};
 use crate::page::{STYLE, advice, capitalised, escaped, fill};
 use crate::report::NextStep;
-use crate::words::{percent, prices_of, spoken};
+use crate::words::{prices_of, ranking_label, rule_label};
 
 const TEMPLATE: &str = include_str!("diagnosis.html");
 
@@ -204,7 +205,7 @@ fn cost_table(
     let mut heads = vec!["rule", &cost_head, "interval", saves, "interval", "drawn, zero marked"];
     heads.extend(worth.limit.as_ref().map(|_| "routed"));
     let row = |(name, cost): (&str, &Estimate)| {
-        let mut cells = vec![escaped(&spoken(name))];
+        let mut cells = vec![escaped(&rule_label(name))];
         cells.extend(two_cells(Some(cost), digits, 1.0));
         cells.extend(two_cells(saved.get(name), saved_digits, saved_scale));
         cells.push(scale.draw(saved.get(name), "predict"));
@@ -228,7 +229,7 @@ fn gain_table(worth: &Worth) -> String {
     let row = |(name, &gain): (&str, &Option<f64>)| {
         let interval = worth.gain_interval.get(name).and_then(Option::as_ref);
         let [_, ends] = two_cells(interval, 3, 1.0);
-        let cells = vec![escaped(&spoken(name)), maybe(gain, 3), ends, scale.draw(interval, "predict")];
+        let cells = vec![escaped(&ranking_label(name)), maybe(gain, 3), ends, scale.draw(interval, "predict")];
         (name == "higher-order", cells)
     };
     let mut rows: Vec<_> = worth.gain.iter().map(row).collect();
