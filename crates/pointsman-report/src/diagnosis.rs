@@ -1,17 +1,30 @@
 //! A diagnosis as one self-contained page: the verdict first, then what it rests on.
 
-use pointsman::{Advice, Diagnosis, Estimate, Named, SPARSE, WeakModel, Worth};
+use pointsman::number::{count, counted, decimals, fixed, maybe, percent};
+use pointsman::{Advice, Annotator, Compared, Diagnosis, Estimate, Named, SPARSE, WeakModel, Worth};
 use serde::Serialize;
 
 use crate::chart::{label, number};
 use crate::page::{STYLE, advice, capitalised, escaped, fill};
 use crate::report::NextStep;
-use crate::words::{percent, prices_of, spoken};
+use crate::words::{prices_of, ranking_label, rule_label};
 
 const TEMPLATE: &str = include_str!("diagnosis.html");
 
 /// The most annotators and changed cells listed; `diagnosis.json` has all.
 const LISTED: usize = 40;
+
+/// Sentences of the headline.
+const HEADLINE_SENTENCES: usize = 2;
+
+/// A table with more columns is wider than a phone: there its rows are stacked.
+const COLUMNS_ON_A_PHONE: usize = 4;
+
+/// Standard errors on either side of a 95 % interval.
+const NORMAL: f64 = 1.96;
+
+/// Longest list of what is wrong with an annotator.
+const FLAGS: usize = 200;
 
 /// Longest name of a class, cell, partition or annotator.
 const NAME: usize = 80;
@@ -34,8 +47,9 @@ pub fn diagnosis_html(report: &DiagnosisReport) -> String {
     let diagnosis = &report.diagnosis;
     fill(TEMPLATE, |name| match name {
         "style" => STYLE.to_owned(),
-        "verdict" => escaped(&diagnosis.verdict.sentence),
-        "remarks" => list(&diagnosis.verdict.remarks),
+        "verdict" => escaped(&headline(diagnosis)[0]),
+        "details" => escaped(&headline(diagnosis)[1]),
+        "remarks" => list(diagnosis.verdict.remarks.iter().map(|text| flags_replaced(diagnosis, text))),
         "rows" => escaped(&rows_line(diagnosis)),
         "task" => escaped(&prices_of(&diagnosis.task, diagnosis.unit)),
         "limit" => escaped(&limit_line(diagnosis)),
@@ -45,18 +59,76 @@ pub fn diagnosis_html(report: &DiagnosisReport) -> String {
     })
 }
 
-fn list(items: &[String]) -> String {
-    let items: String = items.iter().map(|text| format!("<li>{}</li>", escaped(&capitalised(text)))).collect();
+/// The verdict in at most two sentences, and the rest of it.
+fn headline(diagnosis: &Diagnosis) -> [String; 2] {
+    let sentence = &diagnosis.verdict.sentence;
+    let in_words = flags_replaced(diagnosis, sentence);
+    if in_words != *sentence {
+        let flagged = diagnosis.flagged_annotators.as_ref().map_or(0, |found| found.annotators.len());
+        let headline = format!(
+            "Mend the labels first: {} of {} not label independently of the others or of the model.",
+            count(flagged),
+            counted(diagnosis.annotators.len(), "annotator does", "annotators do")
+        );
+        return [headline, in_words.strip_prefix("Mend the labels first: ").unwrap_or(&in_words).to_owned()];
+    }
+    let ends = sentence.match_indices(". ").map(|(place, _)| place + 1);
+    let mut ends = ends.filter(|&end| sentence[end..].trim_start().starts_with(char::is_uppercase));
+    match ends.nth(HEADLINE_SENTENCES - 1) {
+        Some(end) => [sentence[..end].to_owned(), sentence[end..].trim_start().to_owned()],
+        None => [sentence.clone(), String::new()],
+    }
+}
+
+/// A text in which annotators are followed by their flags, with these in words.
+fn flags_replaced(diagnosis: &Diagnosis, text: &str) -> String {
+    let flagged = diagnosis.annotators.iter().filter(|one| !one.flags.is_empty());
+    flagged.fold(text.to_owned(), |text, one| {
+        let (name, flags) = (&one.annotator, one.flags.join(", "));
+        text.replace(&format!("{name} ({flags})"), &format!("{name} ({})", flags_in_words(one)))
+    })
+}
+
+/// What chance does not explain about an annotator, in words.
+fn flags_in_words(one: &Annotator) -> String {
+    let in_words = |flag: &String| match flag.as_str() {
+        "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
+        "agreement-high" => "agrees more with the others than they do among themselves".to_owned(),
+        "follows-high" => "follows the label before".to_owned(),
+        "model-high" => "names the model’s top class more often than others".to_owned(),
+        other => match other.strip_prefix("class-").and_then(|class| class.rsplit_once('-')) {
+            Some((class, "high")) => format!("says {class} more often than others"),
+            Some((class, "low")) => format!("says {class} less often than others"),
+            _ => other.to_owned(),
+        },
+    };
+    one.flags.iter().map(in_words).collect::<Vec<_>>().join(", ")
+}
+
+/// Pointsman with a partition: the verdict may be about another one than was asked for.
+fn with_partition(partition: &str) -> String {
+    format!("{} ({})", rule_label("router"), label(partition, NAME))
+}
+
+/// The partition that the verdict recommends, if it is not the one asked for.
+fn recommended(diagnosis: &Diagnosis) -> Option<&Compared> {
+    let name = Some(&diagnosis.verdict.partition).filter(|&name| *name != diagnosis.partition)?;
+    diagnosis.enough.partitions.iter().find(|other| other.partition == *name)
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: String = items.map(|text| format!("<li>{}</li>", escaped(&capitalised(&text)))).collect();
     if items.is_empty() { items } else { format!("<ul>{items}</ul>") }
 }
 
 fn rows_line(diagnosis: &Diagnosis) -> String {
     let used = match diagnosis.rows_used {
-        used if used < diagnosis.rows => format!(", of which {used} were looked at"),
+        used if used < diagnosis.rows => format!(", of which {} were used", count(used)),
         _ => String::new(),
     };
-    let (rows, classes, splits) = (diagnosis.rows, diagnosis.classes.len(), diagnosis.splits);
-    format!("{rows} rows{used}, {classes} classes; halved {splits} times, each half judged by routers of the other.")
+    let rows = counted(diagnosis.rows, "row", "rows");
+    let classes = counted(diagnosis.classes.len(), "class", "classes");
+    format!("{rows}{used}, {classes}; halved {} times, each half judged by routers of the other.", diagnosis.splits)
 }
 
 fn limit_line(diagnosis: &Diagnosis) -> String {
@@ -75,16 +147,17 @@ fn card(question: &str, answer: &str, body: &str) -> String {
 
 /// A table whose first column names the row.
 fn table(name: &str, heads: &[&str], rows: &[(bool, Vec<String>)]) -> String {
-    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
+    let stack = if heads.len() > COLUMNS_ON_A_PHONE { " stack" } else { "" };
     let row = |(own, cells): &(bool, Vec<String>)| {
-        let mut cells = cells.iter();
-        let first = cells.next().map_or(String::new(), |text| format!("<th scope=\"row\"><bdi>{text}</bdi></th>"));
-        let rest: String = cells.map(|text| format!("<td>{text}</td>")).collect();
+        let mut cells = heads.iter().zip(cells);
+        let first = cells.next().map_or(String::new(), |(_, text)| format!("<th scope=\"row\"><bdi>{text}</bdi></th>"));
+        let rest: String = cells.map(|(head, text)| format!("<td data-head=\"{head}\">{text}</td>")).collect();
         format!("<tr{}>{first}{rest}</tr>", if *own { " class=\"own\"" } else { "" })
     };
     let rows: String = rows.iter().map(row).collect();
+    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
     format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"plain\">\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"plain{stack}\">\
          <thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 }
@@ -92,29 +165,6 @@ fn table(name: &str, heads: &[&str], rows: &[(bool, Vec<String>)]) -> String {
 fn facts(items: &[(&str, String)]) -> String {
     let one = |(name, text): &(&str, String)| format!("<dt>{name}</dt><dd>{}</dd>", escaped(text));
     format!("<dl>{}</dl>", items.iter().map(one).collect::<String>())
-}
-
-/// Digits after the point that show the largest of these with four significant digits.
-fn digits_for(values: impl Iterator<Item = f64>) -> usize {
-    let largest = values.filter(|x| x.is_finite()).fold(0.0, |most: f64, x| most.max(x.abs()));
-    if largest == 0.0 { 4 } else { (3 - largest.log10().floor() as i32).clamp(0, 9) as usize }
-}
-
-fn fixed(x: f64, digits: usize) -> String {
-    if !x.is_finite() {
-        return "–".into();
-    }
-    let text = format!("{x:.digits$}");
-    // No minus before a zero.
-    match text.strip_prefix('-') {
-        Some(rest) if rest.bytes().any(|c| (b'1'..=b'9').contains(&c)) => format!("−{rest}"),
-        Some(rest) => rest.to_owned(),
-        None => text,
-    }
-}
-
-fn maybe(x: Option<f64>, digits: usize) -> String {
-    fixed(x.unwrap_or(f64::NAN), digits)
 }
 
 /// An estimate and its interval: two cells of a table.
@@ -157,7 +207,7 @@ fn worth(diagnosis: &Diagnosis) -> String {
     let Some(worth) = &diagnosis.worth else {
         let Some(bounds) = &diagnosis.bounds else { return String::new() };
         let [low, high] = bounds.reducible;
-        let digits = digits_for([low, high].into_iter());
+        let digits = decimals([low, high]);
         let mut items = vec![(
             "reducible loss",
             format!("between {} and {} {} per query", fixed(low, digits), fixed(high, digits), diagnosis.unit),
@@ -170,7 +220,7 @@ fn worth(diagnosis: &Diagnosis) -> String {
     };
     let costs = worth.costs.as_ref().zip(worth.savings.as_ref());
     let costs = costs.map_or(String::new(), |(costs, savings)| cost_table(diagnosis, worth, costs, savings, &unit));
-    let digits = digits_for([worth.loss.estimate, worth.reducible.estimate].into_iter());
+    let digits = decimals([worth.loss.estimate, worth.reducible.estimate]);
     let [loss, _] = two_cells(Some(&worth.loss), digits, 1.0);
     let [reducible, interval] = two_cells(Some(&worth.reducible), digits, 1.0);
     let most = fixed(worth.reducible.per_thousand().high.max(0.0), 1);
@@ -180,10 +230,18 @@ fn worth(diagnosis: &Diagnosis) -> String {
         ("most that routing can save", format!("{most} {} per thousand queries", diagnosis.unit)),
     ];
     if let Some(correlation) = worth.correlation {
-        let text = format!("{}; near 1, ranking by the expected loss is enough", fixed(correlation, 2));
+        let mut text = fixed(correlation, 2);
+        if !ranks_better(worth) {
+            text += "; near 1, ranking by the expected loss would do as well";
+        }
         items.push(("correlation of reducible and total loss", text));
     }
-    card(question, "", &(costs + &gain_table(worth) + &facts(&items)))
+    card(question, "", &(costs + &gain_table(diagnosis, worth) + &facts(&items)))
+}
+
+/// Whether Pointsman's gain is above that of ranking by confidence by more than a standard error.
+fn ranks_better(worth: &Worth) -> bool {
+    worth.gain_over_total_uncertainty.is_some_and(|more| more.estimate > (more.high - more.low) / (2.0 * NORMAL))
 }
 
 /// Costs per query and what Pointsman saves or, at a target loss, how much less it routes.
@@ -195,16 +253,23 @@ fn cost_table(
     unit: &str,
 ) -> String {
     let target = worth.limit.as_ref().filter(|_| diagnosis.task.target_loss.is_some());
-    let digits = digits_for(costs.iter().map(|(_, cost)| cost.estimate));
+    let digits = decimals(costs.iter().map(|(_, cost)| cost.estimate));
     let saved = target.map_or(savings, |limit| &limit.spared);
     let (saved_digits, saved_scale) = if target.is_some() { (1, 100.0) } else { (digits, 1.0) };
     let scale = Scale::of(saved.iter().map(|(_, saving)| saving));
     let cost_head = format!("cost per query, {unit}");
     let saves = if target.is_some() { "Pointsman routes less by, %" } else { "Pointsman saves" };
-    let mut heads = vec!["rule", &cost_head, "interval", saves, "interval", "drawn, zero marked"];
+    let other = recommended(diagnosis);
+    // Of two partitions it is the one asked for whose savings have intervals.
+    let saves = match other {
+        Some(_) => saves.replace("Pointsman", &escaped(&with_partition(&diagnosis.partition))),
+        None => saves.to_owned(),
+    };
+    let mut heads = vec!["rule", &cost_head, "interval", &saves, "interval", "drawn, zero marked"];
     heads.extend(worth.limit.as_ref().map(|_| "routed"));
     let row = |(name, cost): (&str, &Estimate)| {
-        let mut cells = vec![escaped(&spoken(name))];
+        let name_of_rule = if name == "router" { with_partition(&diagnosis.partition) } else { rule_label(name) };
+        let mut cells = vec![escaped(&name_of_rule)];
         cells.extend(two_cells(Some(cost), digits, 1.0));
         cells.extend(two_cells(saved.get(name), saved_digits, saved_scale));
         cells.push(scale.draw(saved.get(name), "predict"));
@@ -212,29 +277,56 @@ fn cost_table(
         cells.extend(routed.map(|routed| routed.map_or(String::new(), |routed| percent(routed.estimate))));
         (name == "router", cells)
     };
-    let rows: Vec<_> = costs.iter().map(row).collect();
+    let mut rows: Vec<_> = costs.iter().map(row).collect();
     let mut caption =
-        "The confidence threshold is the best threshold on the prediction’s own entropy, learned from the same rows."
+        "The best confidence threshold is the best one on the entropy of the prediction, learned from the same rows."
             .to_owned();
+    if let Some((other, cost)) = other.and_then(|other| Some((other, other.cost?))) {
+        let name = with_partition(&other.partition);
+        let mut cells = vec![escaped(&name), fixed(cost, digits)];
+        cells.resize(heads.len(), String::new());
+        if let (Some(last), Some(routed)) = (cells.last_mut().filter(|_| worth.limit.is_some()), other.routed) {
+            *last = percent(routed);
+        }
+        let after_own = rows.iter().position(|(own, _)| *own).map_or(0, |place| place + 1);
+        rows.insert(after_own, (true, cells));
+        if let Some(saves) = &other.saves {
+            let [estimate, ends] = two_cells(Some(saves), saved_digits, saved_scale);
+            let what = if target.is_some() {
+                "routes less than the best simpler rule by, %:"
+            } else {
+                "saves over the best simpler rule"
+            };
+            caption += &escaped(&format!(" {name}, which is recommended, {what} {estimate}, interval {ends}."));
+        }
+    }
     if worth.limit.is_some() {
-        caption += " Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep to it are left out.";
+        caption += " Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep the limit are left out.";
     }
     table("Costs and savings", &heads, &rows) + &format!("<p class=\"caption\">{caption}</p>")
 }
 
-fn gain_table(worth: &Worth) -> String {
+fn gain_table(diagnosis: &Diagnosis, worth: &Worth) -> String {
+    let own = with_partition(&diagnosis.partition);
     let intervals = || worth.gain_interval.iter().filter_map(|(_, interval)| interval.as_ref());
     let scale = Scale::of(intervals().chain(&worth.gain_over_total_uncertainty));
     let row = |(name, &gain): (&str, &Option<f64>)| {
         let interval = worth.gain_interval.get(name).and_then(Option::as_ref);
         let [_, ends] = two_cells(interval, 3, 1.0);
-        let cells = vec![escaped(&spoken(name)), maybe(gain, 3), ends, scale.draw(interval, "predict")];
+        let name_of_ranking = if name == "higher-order" { own.clone() } else { ranking_label(name) };
+        let cells = vec![escaped(&name_of_ranking), maybe(gain, 3), ends, scale.draw(interval, "predict")];
         (name == "higher-order", cells)
     };
     let mut rows: Vec<_> = worth.gain.iter().map(row).collect();
+    if let Some(other) = recommended(diagnosis) {
+        let after_own = rows.iter().position(|(own, _)| *own).map_or(0, |place| place + 1);
+        let cells =
+            vec![escaped(&with_partition(&other.partition)), maybe(other.gain, 3), String::new(), String::new()];
+        rows.insert(after_own, (true, cells));
+    }
     if let Some(more) = &worth.gain_over_total_uncertainty {
         let [more_by, ends] = two_cells(Some(more), 3, 1.0);
-        let name = "Pointsman less confidence threshold".to_owned();
+        let name = escaped(&format!("{own} less {}", ranking_label("total-uncertainty")));
         rows.push((false, vec![name, more_by, ends, scale.draw(Some(more), "vermilion")]));
     }
     "<h3>Routing gain: 0 is routing at random, 1 the best order known</h3>".to_owned()
@@ -244,7 +336,7 @@ fn gain_table(worth: &Worth) -> String {
 fn weak_model(diagnosis: &Diagnosis) -> String {
     let model = &diagnosis.weak_model;
     let answer = match (model.is_calibrated(), model.is_overconfident()) {
-        (true, _) => "Yes, as far as these rows tell.",
+        (true, _) => "Yes, as far as these rows show.",
         (false, true) => "No, it is overconfident.",
         (false, false) => "No.",
     };
@@ -253,17 +345,29 @@ fn weak_model(diagnosis: &Diagnosis) -> String {
         ("labels that are its top class", fixed(model.accuracy, 3)),
         (
             "calibration error",
-            format!("{}, of which chance alone makes {}", fixed(model.error, 3), fixed(model.floor, 3)),
+            format!("{}, of which chance alone explains {}", fixed(model.error, 3), fixed(model.floor, 3)),
         ),
     ];
     let saved = |saves: &Estimate| {
-        let digits = digits_for([saves.estimate, saves.low, saves.high].into_iter()).min(5);
+        let digits = decimals([saves.estimate, saves.low, saves.high]).min(5);
         let [estimate, ends] = two_cells(Some(saves), digits, 1.0);
         format!("{estimate} {} per query, interval {ends}", diagnosis.unit)
     };
+    // A loss that falls by less than nothing rises.
+    let turned = |saves: &Estimate, [falls, rises]: [&'static str; 2]| match saves.estimate < 0.0 {
+        true => (rises, saved(&Estimate { estimate: -saves.estimate, low: -saves.high, high: -saves.low })),
+        false => (falls, saved(saves)),
+    };
     match &model.recalibrating_saves {
-        [_, Some(cost)] => items.push(("--recalibrate saves, at these prices", saved(cost))),
-        [Some(loss), None] => items.push(("--recalibrate takes off the loss", saved(loss))),
+        [_, Some(cost)] => {
+            items.push(turned(
+                cost,
+                ["at these prices, --recalibrate saves", "at these prices, --recalibrate costs more by"],
+            ));
+        }
+        [Some(loss), None] => {
+            items.push(turned(loss, ["--recalibrate lowers the loss by", "--recalibrate raises the loss by"]));
+        }
         [None, None] => {}
     }
     let rows: Vec<_> = model
@@ -343,7 +447,7 @@ fn reliability_svg(model: &WeakModel) -> String {
 fn enough(diagnosis: &Diagnosis) -> String {
     let enough = &diagnosis.enough;
     let answer = match diagnosis.verdict.advice {
-        Advice::OneLabel => "No: one label per item does not tell noise from error.",
+        Advice::OneLabel => "No: one label per item cannot separate noise from error.",
         Advice::MoreData => "Not yet: the intervals are too wide to decide.",
         Advice::MendLabels => "The number is not the problem: the labels have to be mended first.",
         _ => "Yes, for this verdict.",
@@ -355,17 +459,17 @@ fn enough(diagnosis: &Diagnosis) -> String {
     };
     let mut items = vec![("labels", labels)];
     if let Some(shortfall) = enough.plugin_shortfall {
-        let shortfall = fixed(shortfall, digits_for([shortfall].into_iter()).min(4));
+        let shortfall = fixed(shortfall, decimals([shortfall]).min(4));
         let text = format!("{shortfall} of irreducible loss, if the labels were taken at face value (plugin)");
         items.push(("what so few labels would hide", text));
     }
-    let mut cells = format!("{} of {}", enough.cells, label(&diagnosis.partition, NAME));
+    let mut cells = format!("{} of {}", count(enough.cells), label(&diagnosis.partition, NAME));
     if enough.sparse_cells + enough.empty_cells > 0 {
         cells += &format!(
             "; {} sparse (under {SPARSE} rows) with {} of the rows, {} empty",
-            enough.sparse_cells,
+            count(enough.sparse_cells),
             percent(enough.rows_in_sparse_cells),
-            enough.empty_cells
+            count(enough.empty_cells)
         );
     }
     items.push(("cells", cells));
@@ -383,7 +487,7 @@ fn partitions(diagnosis: &Diagnosis) -> String {
     }
     let prices = compared.iter().any(|partition| partition.cost.is_some());
     let targeted = prices && diagnosis.task.target_loss.is_some();
-    let digits = if prices && !targeted { digits_for(compared.iter().filter_map(|p| p.cost)) } else { 3 };
+    let digits = if prices && !targeted { decimals(compared.iter().filter_map(|p| p.cost)) } else { 3 };
     let better = match (targeted, prices) {
         (true, _) => "routes less than the first by",
         (false, true) => "saves over the first",
@@ -395,7 +499,7 @@ fn partitions(diagnosis: &Diagnosis) -> String {
         (false, false) => "",
     };
     let scale = Scale::of(compared.iter().filter_map(|partition| partition.better_by.as_ref()));
-    let row = |(place, partition): (usize, &pointsman::Compared)| {
+    let row = |(place, partition): (usize, &Compared)| {
         let by = partition.better_by.as_ref();
         let mut cells = vec![escaped(&label(&partition.partition, NAME)), maybe(partition.gain, 3)];
         if prices {
@@ -418,7 +522,8 @@ fn independence(diagnosis: &Diagnosis) -> String {
     let identical = match found.identical_rows {
         0 => String::new(),
         rows => format!(
-            "<p class=\"caption\">Rows that equal another in prediction, features and votes: {rows}. Copies count twice.</p>"
+            "<p class=\"caption\">Rows that equal another in prediction, features and votes: {}. Copies count twice.</p>",
+            count(rows)
         ),
     };
     if !diagnosis.annotators.is_empty() {
@@ -429,11 +534,11 @@ fn independence(diagnosis: &Diagnosis) -> String {
         return card(question, "With one label per item there is nothing to compare.", &identical);
     }
     let mut items =
-        vec![("rows with several labels", found.rows.to_string()), ("of which unanimous", found.unanimous.to_string())];
+        vec![("rows with several labels", count(found.rows)), ("of which unanimous", count(found.unanimous))];
     let mut changed = String::new();
     if let Some(sensitivity) = &found.sensitivity {
         let (own, copied) = (sensitivity.irreducible, sensitivity.irreducible_if_copied);
-        let digits = digits_for([own, copied].into_iter());
+        let digits = decimals([own, copied]);
         items.push((
             "irreducible loss",
             format!(
@@ -451,7 +556,7 @@ fn independence(diagnosis: &Diagnosis) -> String {
             changed = table("Cells whose action would change", &["cell", "action", "if copied"], &rows);
         }
     }
-    let answer = "Counts cannot tell: a copied label looks like an item on which everybody agrees.";
+    let answer = "Counts cannot show it: a copied label looks like an item on which everybody agrees.";
     let remark = "<p class=\"caption\">Annotators who are named can be tested: <code>--annotations</code> with columns id, label and annotator, in the \
                   order of labelling.</p>";
     card(question, answer, &(facts(&items) + &changed + remark + &identical))
@@ -464,16 +569,20 @@ fn annotators(diagnosis: &Diagnosis) -> (String, String) {
     let flagged = all.iter().filter(|one| !one.flags.is_empty()).count();
     let answer = match flagged {
         0 => format!(
-            "As far as these labels tell: none of {} annotators differs from the others beyond chance.",
-            all.len()
+            "As far as these labels show, none of {} differs from the others beyond chance.",
+            counted(all.len(), "annotator", "annotators")
         ),
-        n => format!("No: {n} of {} annotators differ beyond what chance makes of independent labels.", all.len()),
+        _ => format!(
+            "No: {} of {} by more than chance explains if labels are independent.",
+            count(flagged),
+            counted(all.len(), "annotator differs", "annotators differ")
+        ),
     };
-    let row = |one: &&pointsman::Annotator| {
-        let flags = escaped(&label(&one.flags.join(", "), NAME));
+    let row = |one: &&Annotator| {
+        let flags = escaped(&label(&flags_in_words(one), FLAGS));
         let cells = vec![
             escaped(&label(&one.annotator, NAME)),
-            one.votes.to_string(),
+            count(one.votes),
             maybe(one.agreement, 3),
             maybe(one.follows, 3),
             maybe(one.model, 3),
@@ -482,7 +591,11 @@ fn annotators(diagnosis: &Diagnosis) -> (String, String) {
         (!one.flags.is_empty(), cells)
     };
     let rows: Vec<_> = all.iter().take(LISTED).map(row).collect();
-    let mut body = table("Annotators", &["annotator", "labels", "agreement", "follows", "model", "flags"], &rows);
+    let mut body = table(
+        "Annotators",
+        &["annotator", "labels", "agreement", "follows", "model", "what chance does not explain"],
+        &rows,
+    );
     if all.len() > LISTED {
         body += &format!("<p class=\"caption\">{LISTED} of {} annotators, those with flags first.</p>", all.len());
     }

@@ -3,7 +3,7 @@
 use crate::chart::{Area, Bars, Chart, Line, Picture, Points, colour, label, sheet};
 use crate::landscape::{Frame, regions};
 use crate::report::{Detail, LossReport, Report};
-use crate::words::spoken;
+use crate::words::{loss_name, ranking_label, rule_label};
 
 /// A figure: its file name, and how it is drawn. Without detail, or without what it shows, there is none.
 #[derive(Debug, Clone, Copy)]
@@ -156,7 +156,7 @@ fn curves(report: &Report) -> Option<Chart> {
             values.iter().enumerate().map(|(percent, &y)| (percent as f64 / 100.0, y)).collect();
         lowest = values.iter().copied().fold(lowest, f64::min);
         highest = values.iter().copied().fold(highest, f64::max);
-        let line = Line::new(spoken(name), colour::strategy(name), points);
+        let line = Line::new(ranking_label(name), colour::strategy(name), points);
         chart = chart.line(match name {
             "random" => line.dotted(),
             "cell-optimal" | "pointwise-optimal" => line.dashed().width(1.8),
@@ -170,7 +170,7 @@ fn curves(report: &Report) -> Option<Chart> {
 /// The gain of each ranking under every loss, from one router.
 fn losses(report: &Report) -> Option<Picture> {
     let (detail, own) = own(report)?;
-    let names = detail.losses.iter().map(|loss| label(&loss.loss, 18)).collect();
+    let names = detail.losses.iter().map(|loss| label(&loss_name(&loss.loss), 18)).collect();
     let mut bars = Bars::new(names);
     let strategies = ["higher-order", "total-uncertainty", "cell-optimal"];
     let (strategies, about) = match report.router.decides_by_row() {
@@ -179,7 +179,8 @@ fn losses(report: &Report) -> Option<Picture> {
     };
     for &strategy in strategies {
         let gain = |loss: &LossReport| loss.best_gain().get(strategy).copied().flatten().unwrap_or(0.0);
-        bars = bars.series(spoken(strategy), colour::strategy(strategy), detail.losses.iter().map(gain).collect());
+        bars =
+            bars.series(ranking_label(strategy), colour::strategy(strategy), detail.losses.iter().map(gain).collect());
     }
     let chart = Chart::new("One router, every loss", "", "routing gain: 0 random, 1 the best possible order")
         .caption(format!(
@@ -218,7 +219,7 @@ fn sweep(report: &Report) -> Option<Chart> {
     .line(Line::new("predict / abstain", colour::PURPLE, line(&|i| at(never_route, i))).dashed());
     if !report.router.decides_by_row() {
         let best = line(&|i| Some(grid.cell_optimal[own * grid.abstain_prices.len() + i]));
-        chart = chart.line(Line::new("best action per cell", colour::GREEN, best).dotted());
+        chart = chart.line(Line::new(rule_label("cell-optimal"), colour::GREEN, best).dotted());
     }
     if let Some(here) = grid.abstain_prices[grid.own[1]].zip(at(own, grid.own[1])) {
         chart = chart.points(Points::new("the task's price", colour::INK, vec![here]).radii(vec![6.0]));

@@ -18,4 +18,7 @@ pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;
 pub use report::{Detail, Inputs, LossCell, LossReport, LossRow, NextStep, Report, RouterSummary, SweepReport, menu};
-pub use words::spoken;
+
+/// The former name of [`pointsman::rule_name`], which a test of the command line still uses.
+#[doc(hidden)]
+pub use pointsman::rule_name as spoken;

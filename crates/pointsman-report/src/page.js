@@ -5,15 +5,15 @@
   const $ = (id) => document.getElementById(id);
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const NS = "http://www.w3.org/2000/svg";
-  const ACTION = { p: ["predict", "predict", "p"], r: ["route", "route", "r"], a: ["abstain", "abstain", "a"],
+  // One thing has one name, that of the core; the JSON's keys are those of programs.
+  const NAMES = data.names;
+  const ACTION = { p: [NAMES.actions.predict, "predict", "p"], r: [NAMES.actions.route, "route", "r"], a: [NAMES.actions.abstain, "abstain", "a"],
     "?": ["undetermined", "other", "u"], "-": ["empty: falls back", "other", "u"] };
   // Of several routes each has a digit, its place in the task.
   const several = data.task.routes.length > 1;
   const shade = (i) => "route" + i % 5, style = (i) => "r" + i % 5;
-  const action = (letter) => /[0-9]/.test(letter) ? ["route to " + short(data.task.routes[Number(letter)].name, 24), shade(Number(letter)), style(Number(letter))] : ACTION[letter];
-  // One thing has one name; the JSON's names are those of programs.
-  const NAME = { router: "Pointsman", "higher-order": "Pointsman", "total-uncertainty": "confidence threshold", "cell-optimal": "best action per cell",
-    "pointwise-optimal": "best possible per query", random: "random order" };
+  const routeTo = (route) => NAMES.actions["route:" + route], always = (action) => NAMES.rules["always-" + action];
+  const action = (letter) => /[0-9]/.test(letter) ? [routeTo(data.task.routes[Number(letter)].name), shade(Number(letter)), style(Number(letter))] : ACTION[letter];
   const STRATEGY = { "higher-order": "predict", "total-uncertainty": "vermilion", "cell-optimal": "green", "pointwise-optimal": "ink", random: "other" };
   // Costs that one label per item does not tell are dashes.
   const untold = data.unidentified, oracleTold = !untold.some((name) => name.startsWith("always-route"));
@@ -184,15 +184,72 @@
       : "Target: the least routing that keeps the expected loss at " + num(target) + ", as if every route cost " + num(price) + "; its own price is paid.";
   }
 
+  // The next command, at the prices of the sliders. Null where flags cannot say them: under another loss, or if a task file allows what a
+  // slider does not.
+  const ownCommands = [...document.querySelectorAll(".advice pre")].map((node) => [node, node.textContent]);
+  const quoted = (text) => /^[\p{L}\p{N}_./=:,+%@-]+$/u.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'";
+  const unquoted = (token) => token.replace(/'([^']*)'|\\(.)/g, "$1$2");
+  function repriced(command) {
+    if (atOwn() || !command.startsWith("pointsman decide ")) return command;
+    if (state.loss > 0) return null;
+    const g = grid(), task = data.task, asked = g.routes.length ? g.routes : [{ name: "oracle", prices: g.route_prices }];
+    const seen = new Set(), added = [];
+    let possible = true, out = command.replace(/ --route ((?:'[^']*'|\\.|[^\s'\\])+)/g, (flag, token) => {
+      const [, name = "oracle", , kind = ""] = /^(?:([^=,]*)=)?([^,]*)(,.*)?$/.exec(unquoted(token)) || [];
+      const route = asked.find((route) => route.name === name);
+      if (!route) { possible = false; return flag; }
+      seen.add(name);
+      const paid = route.prices[state.route];
+      return paid === null ? "" : " --route " + quoted((name === "oracle" ? "" : name + "=") + num(paid) + kind);
+    });
+    // Routes of a task file: a flag changes their price, but none removes them.
+    for (const { name, prices } of asked.filter((route) => !seen.has(route.name))) {
+      const paid = prices[state.route], own = task.routes.find((route) => route.name === name);
+      if (paid !== null) added.push(" --route " + quoted((name === "oracle" ? "" : name + "=") + num(paid)));
+      else if (own) possible = false;
+    }
+    const paid = g.abstain_prices[state.abstain], flag = / --abstain \S+/;
+    if (flag.test(out)) out = out.replace(flag, paid === null ? "" : " --abstain " + num(paid));
+    else if (paid !== null) added.push(" --abstain " + num(paid));
+    else if (task.abstain !== null) possible = false;
+    const end = out.lastIndexOf(" -o "), place = end < 0 ? out.length : end;
+    return possible ? out.slice(0, place) + added.join("") + out.slice(place) : null;
+  }
+  function commands() {
+    let hidden = false;
+    for (const [node, own] of ownCommands) {
+      const text = repriced(own);
+      node.parentNode.hidden = text === null;
+      hidden = hidden || text === null;
+      if (text !== null) node.textContent = text;
+    }
+    if ($("next-remark")) $("next-remark").textContent = hidden ? "The next command is shown at the prices of the report only." : nextRemark;
+  }
+  const nextRemark = $("next-remark") ? $("next-remark").textContent : "";
+  // Each command beside a button that copies it.
+  for (const [node] of ownCommands) {
+    const button = html("button", { type: "button" }, "Copy"), box = html("div", { class: "command" });
+    node.replaceWith(box);
+    box.append(node, button);
+    button.addEventListener("click", () => {
+      getSelection().selectAllChildren(node);
+      const copied = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 2000); };
+      if (navigator.clipboard) navigator.clipboard.writeText(node.textContent).then(copied, () => {});
+      else if (document.execCommand("copy")) copied();
+    });
+  }
+
   const ownText = { headline: $("headline").textContent, savings: $("savings").textContent };
   function money() {
-    const { unit, loss: name } = loss(), g = grid(), here = at(state.route, state.abstain), reached = g.router[here] !== null;
+    const { unit } = loss(), g = grid(), here = at(state.route, state.abstain), reached = g.router[here] !== null;
     const routed = (route) => several ? "routed to " + short(route.name, 40) : "routed";
     const told = (value) => oracleTold ? value : null, router = oracleTold || g.routed[here] === 0 ? g.router[here] : null;
-    const always = [["always predict", g.always_predict]];
-    for (const route of g.routes) if (route.always[state.route] !== null) always.push(["always route to " + short(route.name, 40), told(route.always[state.route])]);
-    if (!g.routes.length && g.always_route[state.route] !== null) always.push(["always route", told(g.always_route[state.route])]);
-    if (g.always_abstain[state.abstain] !== null) always.push(["always abstain", g.always_abstain[state.abstain]]);
+    // The best threshold is known at the task's own prices and loss.
+    const simple = atOwn() && data.best_threshold_cost !== null ? [[NAMES.rules["best-threshold"], data.best_threshold_cost]] : [];
+    simple.push([always("predict"), g.always_predict]);
+    for (const route of g.routes) if (route.always[state.route] !== null) simple.push([always("route:" + route.name), told(route.always[state.route])]);
+    if (!g.routes.length && g.always_route[state.route] !== null) simple.push([always("route"), told(g.always_route[state.route])]);
+    if (g.always_abstain[state.abstain] !== null) simple.push([always("abstain"), g.always_abstain[state.abstain]]);
     const shares = [["p", "predicted", g.predicted[here], null]];
     g.routes.forEach((route, i) => shares.push([several && i < 10 ? String(i) : "r", routed(route), route.shares[here], route.prices[state.route]]));
     if (!g.routes.length) shares.push(["r", "routed", g.routed[here], g.route_prices[state.route]]);
@@ -204,9 +261,9 @@
     $("shares-line").textContent = reached ? shares.filter(([letter, , share]) => !several || "pa".includes(letter) || share > 0).map(([, verb, share]) => pct(share) + " " + verb).join(", ") : "";
     $("limit").textContent = limit(g, here);
     const cost = (g.corrected ? "Corrected cost" : "Cost") + " per query " + num(reached ? router : null) + " " + unit;
-    $("money").textContent = cost + ", against " + always.map(([name, cost]) => name + " " + num(cost)).join(", ") + ".";
+    $("money").textContent = cost + ", against " + simple.map(([name, cost]) => name + " " + num(cost)).join(", ") + ".";
     const asked = g.routes.length ? g.routes.map((route) => "routing to " + short(route.name, 40) + ": " + price(route.prices[state.route])).join("; ") : "routing: " + price(g.route_prices[state.route]);
-    const prices = "Loss " + short(name, 60) + "; " + asked + "; abstaining: " + price(g.abstain_prices[state.abstain]) + " (" + unit + ").";
+    const prices = "Loss " + NAMES.losses[state.loss] + "; " + asked + "; abstaining: " + price(g.abstain_prices[state.abstain]) + " (" + unit + ").";
     $("task").textContent = prices;
     // What labels leave open is known at the task's own prices and loss.
     $("open").hidden = !atOwn();
@@ -220,8 +277,8 @@
     }
     if (bar.lastChild) bar.lastChild.style.flex = "1";
     $("shares").replaceChildren(bar, chips);
-    const hindsight = byRow || !oracleTold ? [] : [["best action per cell" + (data.task.budget !== undefined || data.task.target_loss !== undefined ? ", no limit" : ""), g.cell_optimal[here], "green"]];
-    const rows = [["Pointsman", router, "predict"], ...hindsight, ...always.map(([name, cost]) => [name, cost, "other"])].filter((r) => r[1] !== null);
+    const hindsight = byRow || !oracleTold ? [] : [[NAMES.rules["cell-optimal"] + (data.task.budget !== undefined || data.task.target_loss !== undefined ? ", no limit" : ""), g.cell_optimal[here], "green"]];
+    const rows = [[NAMES.rules.router, router, "predict"], ...hindsight, ...simple.map(([name, cost], i) => [name, cost, i === 0 && name === NAMES.rules["best-threshold"] ? "vermilion" : "other"])].filter((r) => r[1] !== null);
     bars("costs", "Mean cost per query", rows.map((r) => [r[0], r[1], css(r[2])]));
   }
 
@@ -242,7 +299,7 @@
     const { unit, grid: together } = loss(), g = grid(), n = g.abstain_prices.length - 1, never = together.route_prices.length - 1;
     const xs = g.abstain_prices.slice(0, n);
     const lines = [["predict / route / abstain", (j) => g.router[at(state.route, j)], "predict", ""], ["predict / route", () => g.router[at(state.route, n)], "route", "8 5"],
-      ["predict / abstain", (j) => together.router[never * (n + 1) + j], "abstain", "8 5"], ...(byRow ? [] : [["best action per cell", (j) => g.cell_optimal[at(state.route, j)], "green", "2 5"]])];
+      ["predict / abstain", (j) => together.router[never * (n + 1) + j], "abstain", "8 5"], ...(byRow ? [] : [[NAMES.rules["cell-optimal"], (j) => g.cell_optimal[at(state.route, j)], "green", "2 5"]])];
     const all = lines.flatMap((l) => xs.map((_, j) => l[1](j))).filter((v) => v !== null);
     const f = frame("sweep", "Cost against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, reach(all, 1e-6)] }, "price of abstaining (" + unit + ")", "cost per query (" + unit + ")");
     lines.forEach(([, cost, colour, dash]) => f.path(xs.map((x, j) => [x, cost(j)]).filter((p) => p[1] !== null), css(colour), { "stroke-dasharray": dash }));
@@ -255,8 +312,8 @@
     const f = frame("actions", "Shares of the actions against the price of abstaining", { x: [0, Math.max(xs[n - 1], 1e-6)], y: [0, 1], height: 290 },
       "price of abstaining (" + unit + ")", "share of the queries", num, (v) => Math.round(100 * v) + " %");
     const reached = xs.map((_, j) => j).filter((j) => g.router[at(state.route, j)] !== null), below = reached.map(() => 0);
-    const routes = g.routes.length ? g.routes.map((route, i) => [several ? shade(i) : "route", route.shares, several ? "route to " + short(route.name, 24) : "route"]) : [["route", g.routed, "route"]];
-    const bands = [["predict", g.predicted, "predict"], ...routes, ["abstain", g.abstained, "abstain"]];
+    const routes = g.routes.length ? g.routes.map((route, i) => [several ? shade(i) : "route", route.shares, several ? routeTo(route.name) : NAMES.actions.route]) : [["route", g.routed, NAMES.actions.route]];
+    const bands = [["predict", g.predicted, NAMES.actions.predict], ...routes, ["abstain", g.abstained, NAMES.actions.abstain]];
     for (const [name, shares] of bands) {
       const low = reached.map((j, i) => [xs[j], below[i]]);
       reached.forEach((j, i) => { below[i] = Math.min(1, below[i] + shares[at(state.route, j)]); });
@@ -272,13 +329,13 @@
     const low = Math.min(...all), high = Math.max(...all), room = Math.max(0.06 * (high - low), 1e-6);
     const f = frame("curves", "Routing curves", { x: [0, 1], y: [low - room, high + room] }, "share of the queries routed", "mean loss (" + unit + ")", (v) => Math.round(100 * v) + " %");
     names.forEach((n) => f.path(curves[n].map((y, i) => [i / 100, y]), css(STRATEGY[n] || "other"), { "stroke-dasharray": DASH[n] || "", "stroke-width": n === "higher-order" ? 3.2 : 2 }));
-    key("curves-key", names.map((n) => [NAME[n] || n, css(STRATEGY[n] || "other"), DASH[n] || "", n === "higher-order" ? 3.2 : 2]));
+    key("curves-key", names.map((n) => [NAMES.rankings[n], css(STRATEGY[n] || "other"), DASH[n] || "", n === "higher-order" ? 3.2 : 2]));
   }
 
   function gains() {
     const names = ["higher-order", "total-uncertainty", "cell-optimal"].filter(told);
-    bars("gains", "Routing gain under every loss", data.losses.flatMap((l) => names.map((n, i) => [i ? "" : l.loss, (l.corrected_gain || l.gain)[n] ?? null, css(STRATEGY[n]), l.loss + ", " + NAME[n]])), names.length);
-    key("gains-key", names.map((n) => [NAME[n], css(STRATEGY[n]), "area", 1]));
+    bars("gains", "Routing gain under every loss", data.losses.flatMap((l, k) => names.map((n, i) => [i ? "" : NAMES.losses[k], (l.corrected_gain || l.gain)[n] ?? null, css(STRATEGY[n]), NAMES.losses[k] + ", " + NAMES.rankings[n]])), names.length);
+    key("gains-key", names.map((n) => [NAMES.rankings[n], css(STRATEGY[n]), "area", 1]));
   }
 
   const COLUMNS = [["action", (i) => letters()[i]], ["name", (i) => cellOf[i].name], ["share", (i) => cellOf[i].share, pct],
@@ -353,9 +410,17 @@
       return html("div", {}, html("label", { for: "route-" + i }, chip, " " + route.kind + ", price ", html("output", { id: "route-" + i + "-out", for: "route-" + i }), ", ", html("span", { id: "route-" + i + "-share" })), slider);
     }));
   }
+  // Standard errors belong to the report's own prices.
+  function facts() {
+    const errors = loss().grid.corrected ? data.corrected_standard_error : data.standard_error;
+    const saving = data.best_threshold_cost === null ? null : data.savings["best-threshold"].standard_error;
+    $("facts").textContent = rowsAndCells + (!atOwn() ? " Standard errors are known at the prices of the report only."
+      : " Standard error of Pointsman’s cost: " + num(untold.includes("router") ? null : errors.router, 2)
+        + (saving === null ? "" : "; of what it saves against the " + NAMES.rules["best-threshold"] + ": " + num(saving, 2)) + ".");
+  }
   function move(route, value) { state.moved = route; state.route = value; prices(); }
   function reset() { state.moved = -1; [state.route, state.abstain] = loss().grid.own; }
-  function prices() { controls(); money(); landscape(); cell(); sweep(); actions(); table(); }
+  function prices() { controls(); money(); facts(); commands(); landscape(); cell(); sweep(); actions(); table(); }
   function all() { prices(); curves(); gains(); }
   function pick(i) {
     if (i === state.cell) return;
@@ -366,7 +431,7 @@
   }
   const picked = (event) => { const node = event.target.closest && event.target.closest("[data-cell]"); if (node) pick(Number(node.dataset.cell)); };
 
-  data.losses.forEach((l, i) => $("loss").append(html("option", { value: i }, short(l.loss, 60) + (i ? "" : " (the task’s)"))));
+  data.losses.forEach((l, i) => $("loss").append(html("option", { value: i }, NAMES.losses[i] + (i ? "" : " (the task’s)"))));
   $("loss").addEventListener("change", () => { state.loss = Number($("loss").value); reset(); all(); });
   $("route").addEventListener("input", () => { move(-1, Number($("route").value)); });
   $("abstain").addEventListener("input", () => { state.abstain = Number($("abstain").value); prices(); });
@@ -391,13 +456,13 @@
   addEventListener("resize", hint);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 
-  $("facts").textContent = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for their being few" : "") + (untold.length ? ": one label per item, which does not tell what routing saves; curves and sweeps take each label for the truth" : "") + ". " + data.router.rows + " calibration rows in " +
-    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ". Standard error of Pointsman’s cost: " + num(untold.includes("router") ? null : (loss().grid.corrected ? data.corrected_standard_error : data.standard_error).router, 2) + ".";
+  const rowsAndCells = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for their being few" : "") + (untold.length ? ": one label per item, which does not show what routing saves; curves and sweeps take each label for the truth" : "") + ". " + data.router.rows + " calibration rows in " +
+    data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ".";
   $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");
-    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: what is left", error.debiased], ["largest entropy gap of a cell", error.irreducible_gap], ["regret bound: the most these rows can regret, whatever the prices", error.regret_bound]])
+    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: root of W1² less floor², over cells; zero: no more than chance", error.debiased], ["largest entropy gap of a cell", error.irreducible_gap], ["regret bound: the most these rows can regret, whatever the prices", error.regret_bound]])
       if (value !== null) list.append(html("dt", {}, name), html("dd", {}, num(value)));
     list.append(html("dt", {}, "traffic covered"), html("dd", {}, pct(error.covered)));
     $("calibration").replaceChildren(list);

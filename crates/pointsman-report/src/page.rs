@@ -1,13 +1,18 @@
 //! The report as one self-contained page.
 
-use serde_json::{Number, Value};
+use pointsman::action_name;
+use serde_json::{Map, Number, Value, json};
 
+use crate::chart::label;
 use crate::report::{NextStep, Report};
-use crate::words::prices_of;
+use crate::words::{loss_name, prices_of, ranking_label, rule_label};
 
 const TEMPLATE: &str = include_str!("page.html");
 pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
+
+/// Longest name of an action in a legend.
+const LONGEST_ACTION: usize = 33;
 
 /// Significant digits of the numbers in the page.
 const DIGITS: usize = 6;
@@ -18,6 +23,8 @@ const DIGITS: usize = 6;
 /// If the report cannot be serialised.
 pub fn html(report: &Report) -> serde_json::Result<String> {
     let mut data = serde_json::to_value(report)?;
+    data["names"] = names(report);
+    data["best_threshold_cost"] = json!(report.threshold_cost());
     round(&mut data);
     let data = inert(&serde_json::to_string(&data)?);
     Ok(fill(TEMPLATE, |name| match name {
@@ -35,6 +42,25 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
         "advice" => advice(&report.warnings, report.next_step.as_ref()),
         _ => String::new(),
     }))
+}
+
+/// What the page calls rules, rankings, actions and losses: the names of the core, by key.
+fn names(report: &Report) -> Value {
+    let named = |keys: Vec<String>, name: fn(&str) -> String| -> Value {
+        keys.into_iter().map(|key| (key.clone(), name(&key).into())).collect::<Map<_, _>>().into()
+    };
+    let evaluation = &report.evaluation;
+    let mut actions = vec!["predict".to_owned(), "route".to_owned(), "abstain".to_owned()];
+    actions.extend(evaluation.task.routes.iter().map(|route| format!("route:{}", route.name)));
+    let mut rules = vec!["router".to_owned(), "best-threshold".to_owned(), "cell-optimal".to_owned()];
+    rules.extend(actions.iter().map(|action| format!("always-{action}")));
+    let losses = report.detail.iter().flat_map(|detail| &detail.losses);
+    json!({
+        "rules": named(rules, rule_label),
+        "rankings": named(evaluation.curves.iter().map(|(key, _)| key.to_owned()).collect(), ranking_label),
+        "actions": named(actions, |key| label(&action_name(key), LONGEST_ACTION)),
+        "losses": losses.map(|loss| loss_name(&loss.loss)).collect::<Vec<_>>(),
+    })
 }
 
 /// A template with its places filled. Only those marked in the template are: never one that a class is named after.
@@ -60,9 +86,9 @@ pub(crate) fn advice(warnings: &[String], next: Option<&NextStep>) -> String {
     let warnings = if warnings.is_empty() { warnings } else { format!("<ul class=\"warnings\">{warnings}</ul>") };
     let next = next.map_or(String::new(), |next| {
         let commands: String = next.commands.iter().map(|command| format!("<pre>{}</pre>", escaped(command))).collect();
-        format!("<p>{}</p>{commands}", escaped(&next.remark))
+        format!("<p id=\"next-remark\">{}</p>{commands}", escaped(&next.remark))
     });
-    format!("<section class=\"card advice\"><h2>What to do next</h2>{warnings}{next}</section>\n")
+    format!("<section class=\"card advice\"><h2>What to do next</h2>{next}{warnings}</section>\n")
 }
 
 /// The cost matrix of the task's loss with the names of acts and classes; nothing if it has none.

@@ -1,6 +1,7 @@
 //! A report in sentences.
 
-use pointsman::{Saving, TaskSummary};
+use pointsman::number::percent;
+use pointsman::{Saving, TaskSummary, ranking_name, rule_name};
 
 use crate::chart::{label, number};
 use crate::report::Report;
@@ -14,30 +15,19 @@ const NORMAL: f64 = 1.96;
 /// Shares below this are shown as nothing.
 const SMALLEST_SHARE: f64 = 0.0005;
 
-/// What a rule, a ranking or a bound of the JSON is called where people read it.
-///
-/// ```
-/// use pointsman_report::spoken;
-/// assert_eq!(spoken("higher-order"), "Pointsman");
-/// assert_eq!(spoken("always-route:expert"), "always route to expert");
-/// ```
-#[must_use]
-pub fn spoken(name: &str) -> String {
-    match name {
-        "router" | "higher-order" => "Pointsman".into(),
-        "best-threshold" => "best confidence threshold".into(),
-        "total-uncertainty" => "confidence threshold".into(),
-        "recalibrated-uncertainty" => "confidence threshold, re-calibrated".into(),
-        "cell-optimal" => "best action per cell".into(),
-        "pointwise-optimal" => "best possible per query".into(),
-        _ => match name.strip_prefix("always-") {
-            Some(action) => match action.strip_prefix("route:") {
-                Some(route) => format!("always route to {}", label(route, NAME)),
-                None => format!("always {action}"),
-            },
-            None => label(name, NAME),
-        },
-    }
+/// The name of a rule, short enough for a sentence.
+pub(crate) fn rule_label(key: &str) -> String {
+    label(&rule_name(key), NAME + "always route to ".len())
+}
+
+/// The name of a ranking.
+pub(crate) fn ranking_label(key: &str) -> String {
+    label(&ranking_name(key), NAME)
+}
+
+/// The name of a loss: a matrix of costs is shown beside it, so that its acts need not be listed.
+pub(crate) fn loss_name(loss: &str) -> String {
+    if loss.starts_with("matrix(") { "cost matrix".to_owned() } else { label(loss, NAME) }
 }
 
 impl Report {
@@ -50,11 +40,11 @@ impl Report {
         }
         let savings = self.savings();
         let Some((rule, saving)) = savings.first() else {
-            return "These rows do not tell what Pointsman saves.".into();
+            return "These rows do not show what Pointsman saves.".into();
         };
         let share = saving.share.unwrap_or(0.0);
         let error = saving.share_standard_error.map(|error| NORMAL * error);
-        let (amount, rule) = (margin(share.abs(), error), spoken(rule));
+        let (amount, rule) = (margin(share.abs(), error), rule_label(rule));
         let rule = if rule.starts_with("always") { rule } else { format!("the {rule}") };
         match error {
             Some(error) if share.abs() < SMALLEST_SHARE => {
@@ -108,19 +98,29 @@ impl Report {
         let evaluation = &self.evaluation;
         let costs = evaluation.best_costs();
         let told = |name: &str, cost: f64| if evaluation.is_identified(name) { cost } else { f64::NAN };
-        let always: Vec<String> = costs
+        let always = costs
             .iter()
             .filter(|(name, _)| name.starts_with("always-"))
-            .map(|(name, &cost)| format!("{} {}", spoken(name), number(told(name, cost), 4)))
-            .collect();
+            .map(|(name, &cost)| format!("{} {}", rule_label(name), number(told(name, cost), 4)));
+        let threshold = self.threshold_cost();
+        let threshold = threshold.map(|cost| format!("{} {}", rule_label("best-threshold"), number(cost, 4)));
+        let simple: Vec<String> = threshold.into_iter().chain(always).collect();
         let router = costs.get("router").map_or(f64::NAN, |&cost| told("router", cost));
         format!(
             "{}cost per query {} {}, against {}.",
             if evaluation.is_corrected() { "corrected " } else { "" },
             number(router, 4),
             evaluation.unit,
-            always.join(", ")
+            simple.join(", ")
         )
+    }
+
+    /// What the best confidence threshold costs per query: the cost of Pointsman and what that saves. `None` where it is not known.
+    #[must_use]
+    pub fn threshold_cost(&self) -> Option<f64> {
+        let router = self.evaluation.corrected_cost.as_ref()?.get("router")?;
+        let saving = self.savings().into_iter().find(|(name, _)| *name == "best-threshold")?.1;
+        Some(router + saving.estimate)
     }
 
     /// Between what the labels leave the cost of the policy open, in a sentence. `None` if they identify it, or the difference does not show.
@@ -207,13 +207,7 @@ pub(crate) fn prices_of(task: &TaskSummary, unit: &str) -> String {
     let abstain =
         task.abstain.map_or("abstaining is not allowed".to_owned(), |p| format!("abstaining costs {}", number(p, 4)));
     let prices: Vec<String> = routes.chain([abstain]).collect();
-    format!("Loss {} in {unit}; {}.", label(&task.loss, 80), prices.join(", "))
-}
-
-/// A share as per cent.
-pub(crate) fn percent(share: f64) -> String {
-    // No minus before a zero.
-    format!("{:.1} %", 100.0 * share).replace("-0.0 ", "0.0 ").replace('-', "−")
+    format!("Loss {} in {unit}; {}.", loss_name(&task.loss), prices.join(", "))
 }
 
 /// A share and half of its interval, both as per cent.

@@ -1,10 +1,12 @@
 //! The page: self-contained, and safe whatever classes are called.
 
-use pointsman::{Partition, diagnose};
-use pointsman_report::{DiagnosisReport, NextStep, diagnosis_html, html};
+use std::sync::OnceLock;
+
+use pointsman::{Diagnosis, Loss, Partition, Task, diagnose, diagnose_annotated, ranking_name, rule_name};
+use pointsman_report::{DiagnosisReport, FIGURES, NextStep, diagnosis_html, html};
 use serde_json::Value;
 
-use crate::world::{HOSTILE, brier, hostile, report_of, table};
+use crate::world::{HOSTILE, brier, hostile, report_of, table, with_names};
 
 fn data(page: &str) -> &str {
     let (_, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
@@ -73,4 +75,122 @@ fn the_page_of_a_diagnosis_is_self_contained() {
         let heading = page.split("<h1 id=\"verdict\">").nth(1).unwrap();
         assert!(heading.starts_with(sentence.split(['&', '<', '>', '"', '\'']).next().unwrap()), "{sentence}");
     }
+}
+
+/// The page and the figures take every name from the core.
+#[test]
+fn names_are_those_of_the_core() {
+    let report = report_of(&["no", "yes"], 5, &brier());
+    let parsed: Value = serde_json::from_str(data(&html(&report).unwrap())).unwrap();
+    let names = &parsed["names"];
+    for (key, name) in names["rules"].as_object().unwrap() {
+        assert_eq!(name.as_str(), Some(rule_name(key).as_str()), "{key}");
+    }
+    for (key, _) in report.evaluation.curves.iter() {
+        assert_eq!(names["rankings"][key], ranking_name(key), "{key}");
+    }
+    let curves = FIGURES.iter().find(|figure| figure.name == "curves").unwrap();
+    let curves = (curves.draw)(&report).unwrap().svg();
+    assert!(report.evaluation.curves.iter().all(|(key, _)| curves.contains(&ranking_name(key))), "{curves}");
+    let saving = report.evaluation.savings.as_ref().unwrap().get("best-threshold").unwrap().estimate;
+    let router = report.evaluation.corrected_cost.as_ref().unwrap().get("router").unwrap();
+    assert!((parsed["best_threshold_cost"].as_f64().unwrap() - router - saving).abs() < 1e-6);
+}
+
+/// A cost matrix is too long a name for a menu.
+#[test]
+fn a_cost_matrix_has_a_short_name() {
+    let acts = ["refund desk", "second line of support", "nobody at all"];
+    let cost = vec![vec![0.0, 3.0], vec![1.0, 0.0], vec![2.0, 2.0]];
+    let task = Task::new(Loss::matrix(acts, cost).unwrap()).abstain(0.3).unwrap();
+    let report = report_of(&["no", "yes"], 5, &task);
+    let page = html(&report).unwrap();
+    let parsed: Value = serde_json::from_str(data(&page)).unwrap();
+    assert_eq!(parsed["names"]["losses"][0], "cost matrix");
+    assert!(page.contains("second line of support") && report.task_line().starts_with("Loss cost matrix in "));
+}
+
+/// A diagnosis, which takes a while; tests share it.
+fn diagnosis() -> Diagnosis {
+    static FOUND: OnceLock<Diagnosis> = OnceLock::new();
+    let found = || diagnose(&table(&["no", "yes"], 300, 5, 1), &brier(), &Partition::top_class(3), || ()).unwrap();
+    FOUND.get_or_init(found).clone()
+}
+
+fn page_of(diagnosis: Diagnosis) -> String {
+    diagnosis_html(&DiagnosisReport { diagnosis, warnings: vec!["a warning".to_owned()], next_step: None })
+}
+
+/// A verdict about another partition than the one asked for names both, and the costs of both are there.
+#[test]
+fn the_recommended_partition_has_a_row() {
+    let mut found = diagnosis();
+    let page = page_of(found.clone());
+    assert!(page.contains("<bdi>Pointsman (top-class:3)</bdi>") && !page.contains("which is recommended"));
+    let other = found.enough.partitions.iter().skip(1).find(|other| other.cost.is_some()).unwrap().clone();
+    found.verdict.partition.clone_from(&other.partition);
+    let page = page_of(found);
+    let row = page.split(&format!("<bdi>Pointsman ({})</bdi></th>", other.partition)).nth(1).unwrap();
+    let cost = pointsman::number::fixed(other.cost.unwrap(), 4);
+    assert!(row.split("</td>").next().unwrap().contains(&cost), "{cost} in {row:.200}");
+    assert!(page.contains("Pointsman (top-class:3) saves") && page.contains("which is recommended"));
+}
+
+/// The headline is short; who is to be left out, and why, is said below it in words.
+#[test]
+fn flags_of_annotators_are_words() {
+    let (table, annotations) = with_names(&table(&["no", "yes"], 300, 4, 1));
+    let mut found = diagnose_annotated(&table, Some(&annotations), &brier(), &Partition::top_class(3), || ()).unwrap();
+    // Whether somebody is named in the verdict or in a remark depends on what their labels change.
+    let named = |one: &pointsman::Annotator| format!("{} ({})", one.annotator, one.flags.join(", "));
+    let flagged = found.annotators.iter().find(|one| one.annotator == "e").map(named).unwrap();
+    let sentence =
+        format!("Mend the labels first: {flagged} does not label independently. Leave them out: --without e.");
+    found.verdict.sentence.clone_from(&sentence);
+    let left_out = found.flagged_annotators.as_ref().unwrap().annotators.len();
+    let page = page_of(found);
+    let between = |from: &str, to: &str| page.split(from).nth(1).unwrap().split(to).next().unwrap().to_owned();
+    let headline = between("<h1 id=\"verdict\">", "</h1>");
+    assert!(headline.matches(". ").count() < 2 && headline.chars().count() < 200, "{headline}");
+    let expected = format!(
+        "Mend the labels first: {left_out} of 5 annotators do not label independently of the others or of the model."
+    );
+    assert_eq!(headline, expected);
+    assert!(between("class=\"lead\">", "</p>").contains("says no more often than others"), "{sentence}");
+    for flag in ["class-no-high", "class-yes-low", "agreement-low", "follows-high"] {
+        assert!(!page.contains(flag), "{flag} in {headline}");
+    }
+}
+
+/// Correlation says that another ranking would do as well only where the gains do not say otherwise.
+#[test]
+fn correlation_does_not_contradict_the_gains() {
+    let mut found = diagnosis();
+    let worth = found.worth.as_mut().unwrap();
+    worth.correlation = Some(0.92);
+    let more = worth.gain_over_total_uncertainty.as_mut().unwrap();
+    (more.estimate, more.low, more.high) = (0.01, -0.03, 0.05);
+    let remark = "near 1, ranking by the expected loss would do as well";
+    assert!(page_of(found.clone()).contains(remark));
+    let more = found.worth.as_mut().unwrap().gain_over_total_uncertainty.as_mut().unwrap();
+    (more.estimate, more.low, more.high) = (0.36, 0.3, 0.42);
+    let page = page_of(found);
+    assert!(page.contains("0.92") && !page.contains(remark));
+}
+
+/// What raises the loss is not said to lower it by less than nothing.
+#[test]
+fn recalibrating_raises_or_lowers() {
+    let mut found = diagnosis();
+    let set = |found: &mut Diagnosis, [estimate, low, high]: [f64; 3]| {
+        found.weak_model.recalibrating_saves = [Some(pointsman::Estimate { estimate, low, high }), None];
+    };
+    set(&mut found, [-0.04, -0.05, -0.03]);
+    let page = page_of(found.clone());
+    assert!(
+        page.contains("--recalibrate raises the loss by</dt><dd>0.04000")
+            && page.contains("interval 0.03000 to 0.05000")
+    );
+    set(&mut found, [0.04, 0.03, 0.05]);
+    assert!(page_of(found).contains("--recalibrate lowers the loss by</dt><dd>0.04000"));
 }

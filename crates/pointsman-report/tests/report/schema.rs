@@ -1,9 +1,9 @@
 //! The published schemas, and a validator for the part of JSON Schema they use.
 
-use pointsman::{Advice, Annotations, Loss, Oracle, Partition, Router, Table, Task, diagnose, diagnose_annotated};
+use pointsman::{Advice, Loss, Oracle, Partition, Router, Table, Task, diagnose, diagnose_annotated};
 use serde_json::{Value, json};
 
-use crate::world::{brier, juries, report_of, table};
+use crate::world::{brier, juries, report_of, table, with_names};
 
 fn schema(name: &str) -> Value {
     let path = format!("{}/../../docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
@@ -204,22 +204,6 @@ fn diagnoses_satisfy_their_schema() {
     value["enough"]["labels"] = json!([1, 2]);
     value.as_object_mut().unwrap().remove("agreement");
     assert_eq!(check_against(&schema, &value).len(), 4, "{:?}", check_against(&schema, &value));
-}
-
-/// The same rows with one label more each: the labels there are of four annotators in turn, that of a fifth is always the first class.
-fn with_names(drawn: &Table) -> (Table, Annotations) {
-    let (mut rows, mut votes) = (Vec::new(), Vec::new());
-    for row in 0..drawn.rows() {
-        let counts = drawn.votes(row).unwrap().counts();
-        let given = (0..2_u32).flat_map(|class| vec![class; counts[class as usize] as usize]);
-        let mut labels: Vec<(u32, u32)> = given.enumerate().map(|(i, class)| ((i + row) as u32 % 4, class)).collect();
-        labels.push((4, 0));
-        rows.push(labels);
-        votes.extend([counts[0] + 1, counts[1]]);
-    }
-    let probs = (0..drawn.rows()).flat_map(|row| drawn.prediction(row).to_vec()).collect();
-    let table = Table::new(drawn.classes().to_vec(), probs).unwrap().with_votes(votes).unwrap();
-    (table, Annotations::new(["a", "b", "c", "d", "e"], rows).unwrap())
 }
 
 #[test]

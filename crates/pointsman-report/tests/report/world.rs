@@ -1,6 +1,6 @@
 //! Small tables and their reports.
 
-use pointsman::{Aggregate, Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::{Aggregate, Annotations, Loss, Oracle, Partition, Router, Table, Task};
 use pointsman_report::{Inputs, Report};
 
 struct Random(u64);
@@ -70,4 +70,20 @@ pub(crate) const HOSTILE: [&str; 3] =
 /// The hostile names, one of them very long.
 pub(crate) fn hostile() -> Vec<String> {
     HOSTILE.iter().map(|name| if name.starts_with("an") { name.repeat(300) } else { (*name).to_owned() }).collect()
+}
+
+/// The same rows with one label more each: the labels there are of four annotators in turn, that of a fifth is always the first class.
+pub(crate) fn with_names(drawn: &Table) -> (Table, Annotations) {
+    let (mut rows, mut votes) = (Vec::new(), Vec::new());
+    for row in 0..drawn.rows() {
+        let counts = drawn.votes(row).unwrap().counts();
+        let given = (0..2_u32).flat_map(|class| vec![class; counts[class as usize] as usize]);
+        let mut labels: Vec<(u32, u32)> = given.enumerate().map(|(i, class)| ((i + row) as u32 % 4, class)).collect();
+        labels.push((4, 0));
+        rows.push(labels);
+        votes.extend([counts[0] + 1, counts[1]]);
+    }
+    let probs = (0..drawn.rows()).flat_map(|row| drawn.prediction(row).to_vec()).collect();
+    let table = Table::new(drawn.classes().to_vec(), probs).unwrap().with_votes(votes).unwrap();
+    (table, Annotations::new(["a", "b", "c", "d", "e"], rows).unwrap())
 }

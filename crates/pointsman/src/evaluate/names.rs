@@ -1,4 +1,5 @@
-//! What rules and rankings are called in front of people. Programs read the keys, which are a contract.
+//! What rules, rankings and actions are called in front of people: terminal, page and figures take the names from here. Programs read the
+//! keys, which are a contract.
 
 /// The name of a rule whose cost is compared, by its key: `router` is Pointsman, `always-route:expert` is "always route to expert".
 #[must_use]
@@ -7,7 +8,8 @@ pub fn rule_name(key: &str) -> String {
         "router" => "Pointsman".into(),
         "cell-optimal" => "best action per cell".into(),
         "pointwise-optimal" => "best possible per query".into(),
-        "total-uncertainty" | "best-threshold" => "confidence threshold".into(),
+        // A diagnosis names the rule by the score that it puts its threshold on.
+        "total-uncertainty" | "best-threshold" => "best confidence threshold".into(),
         other => match other.strip_prefix("always-") {
             Some(action) => format!("always {}", action_name(action)),
             None => other.to_owned(),
@@ -21,12 +23,15 @@ pub fn action_name(key: &str) -> String {
     key.strip_prefix("route:").map_or_else(|| key.to_owned(), |oracle| format!("route to {oracle}"))
 }
 
-/// The name of an order in which queries may be routed, by its key.
+/// The name of an order in which queries may be routed, by its key. A ranking has no threshold of its own, so `total-uncertainty` is not
+/// called the best one here.
 #[must_use]
 pub fn ranking_name(key: &str) -> String {
     match key {
         "higher-order" => "Pointsman".into(),
-        "cell-optimal" => "best order per cell".into(),
+        "total-uncertainty" => "confidence threshold".into(),
+        "recalibrated-uncertainty" => "confidence threshold, re-calibrated".into(),
+        "random" => "random order".into(),
         other => rule_name(other),
     }
 }
@@ -40,7 +45,17 @@ mod tests {
         assert_eq!(rule_name("router"), "Pointsman");
         assert_eq!(rule_name("always-route:large model"), "always route to large model");
         assert_eq!([rule_name("always-abstain"), rule_name("predict/abstain")], ["always abstain", "predict/abstain"]);
-        assert_eq!(rule_name("best-threshold"), ranking_name("total-uncertainty"));
-        assert_eq!([ranking_name("higher-order"), ranking_name("random")], ["Pointsman", "random"]);
+        assert_eq!([ranking_name("higher-order"), ranking_name("random")], ["Pointsman", "random order"]);
+        for key in ["cell-optimal", "pointwise-optimal"] {
+            assert_eq!(rule_name(key), ranking_name(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn rules_with_a_threshold_and_rankings_differ() {
+        assert_eq!(rule_name("best-threshold"), rule_name("total-uncertainty"));
+        assert_eq!(rule_name("best-threshold"), "best confidence threshold");
+        assert_eq!(ranking_name("total-uncertainty"), "confidence threshold");
+        assert_eq!(ranking_name("recalibrated-uncertainty"), "confidence threshold, re-calibrated");
     }
 }
