@@ -295,7 +295,7 @@ impl Table {
         &self.features[row * d..(row + 1) * d]
     }
 
-    /// Other models' predictions: name, and one distribution a row, divided by its sum.
+    /// Other models' predictions: name, and one distribution per row, divided by its sum.
     pub fn oracles(&self) -> impl Iterator<Item = (&str, &[f64])> {
         self.oracles.iter().map(|(name, probs)| (name.as_str(), probs.as_slice()))
     }

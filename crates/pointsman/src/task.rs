@@ -73,7 +73,7 @@ impl Task {
         }
     }
 
-    /// Adds an oracle at a price a query.
+    /// Adds an oracle at a price per query.
     ///
     /// # Errors
     /// If the name is empty, taken or unprintable, the price negative or not finite, there are too many routes, or
@@ -99,7 +99,7 @@ impl Task {
         Ok(self)
     }
 
-    /// Allows abstaining at a price a query.
+    /// Allows abstaining at a price per query.
     ///
     /// # Errors
     /// If the price is negative or not finite.

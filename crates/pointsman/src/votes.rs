@@ -17,7 +17,7 @@ impl<'a> Votes<'a> {
         Self(counts)
     }
 
-    /// The counts, one a class.
+    /// The counts, one per class.
     #[must_use]
     pub fn counts(self) -> &'a [u32] {
         self.0

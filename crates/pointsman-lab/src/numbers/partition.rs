@@ -38,8 +38,9 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
     for (classes, features, count) in WORLDS {
         let queries = draw(&mut Random::new(0, "partition queries"), classes, features, QUERIES)?;
         let mut costs = vec![Vec::new(); PARTITIONS.len()];
-        let (mut auto, mut own, mut promised) = (Vec::new(), vec![Vec::new(); WITH_CELLS], Vec::new());
-        let mut covered = [0.0; LOSSES.len()];
+        let (mut auto, mut own) = (Vec::new(), vec![Vec::new(); WITH_CELLS]);
+        // By loss: mean errors of each world's promises, and whether each promise covers the truth.
+        let (mut promised, mut covers) = (vec![Vec::new(); LOSSES.len()], vec![Vec::new(); LOSSES.len()]);
         for seed in 0..worlds as u64 {
             let table = draw(&mut Random::new(seed, "partition rows"), classes, features, count)?;
             for (place, text) in PARTITIONS.iter().enumerate() {
@@ -51,18 +52,20 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
             }
             let router = Router::calibrate(&table, &Partition::auto())?;
             auto.push(Costs::of(&router, &queries)?.truth);
-            let mut errors = [0.0; LOSSES.len()];
+            let mut errors = vec![Vec::new(); LOSSES.len()];
             for (place, task) in tasks()?.iter().enumerate() {
-                let (loss, part) = (place / TASKS_PER_LOSS, 1.0 / TASKS_PER_LOSS as f64);
+                let loss = place / TASKS_PER_LOSS;
                 let policy = router.policy(task)?;
                 let (Some(promise), truth) = (policy.promise(), true_cost(&policy, &queries)?) else { continue };
-                errors[loss] += part * (promise.cost - truth);
+                errors[loss].push(promise.cost - truth);
                 let ([low, high], error) =
                     (promise.identified.unwrap_or([promise.cost; 2]), 1.96 * promise.standard_error);
-                covered[loss] +=
-                    part * f64::from(u8::from(low - error <= truth && truth <= high + error)) / worlds as f64;
+                covers[loss].push(f64::from(u8::from(low - error <= truth && truth <= high + error)));
             }
-            promised.push(errors);
+            // Worlds without a promise have none to come true.
+            for (errors, promised) in errors.iter().zip(&mut promised).filter(|(errors, _)| !errors.is_empty()) {
+                promised.push(mean(errors)[0]);
+            }
         }
         let means: Vec<f64> = costs.iter().map(|costs| mean(costs)[0]).collect();
         let best = (1..PARTITIONS.len()).min_by(|&a, &b| means[a].total_cmp(&means[b])).unwrap_or(1);
@@ -78,11 +81,8 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
             "best": PARTITIONS[best], "above_best": above(&|world| costs[best][world]),
             "above_best_in_hindsight": above(&in_hindsight),
             "own_minus_true": own.iter().map(|values| mean(values)).collect::<Vec<_>>(),
-            "promised_minus_true": by_loss(&|loss| {
-                let errors: Vec<f64> = promised.iter().map(|errors: &[f64; LOSSES.len()]| errors[loss]).collect();
-                json!(mean(&errors))
-            }),
-            "promise_covers": by_loss(&|loss| json!(covered[loss])),
+            "promised_minus_true": by_loss(&|loss| json!(mean(&promised[loss]))),
+            "promise_covers": by_loss(&|loss| json!(mean(&covers[loss])[0])),
         }));
     }
     Ok(json!({ "worlds": worlds, "labels": LABELS, "partitions": PARTITIONS, "settings": rows }))

@@ -95,18 +95,20 @@ fn setting(partition: &Partition, loss: &Loss, rows: usize, k: usize, worlds: us
         same.push(by_the_same_rows(&policy) - real);
         if let Some(promise) = policy.promise() {
             left_out.push(promise.cost - real);
-            let (error, part) = (1.96 * promise.standard_error, 1.0 / worlds as f64);
+            let error = 1.96 * promise.standard_error;
             let [low, high] = promise.identified.unwrap_or([promise.cost; 2]);
-            covered += part * f64::from(u8::from((promise.cost - real).abs() < error));
-            within += part * f64::from(u8::from(low - error < real && real < high + error));
-            ends = [ends[0] + part * (low - promise.cost), ends[1] + part * (high - promise.cost)];
+            covered += f64::from(u8::from((promise.cost - real).abs() < error));
+            within += f64::from(u8::from(low - error < real && real < high + error));
+            ends = [ends[0] + low - promise.cost, ends[1] + high - promise.cost];
         }
         over.extend(exceeded(&router, loss, &new)?);
     }
+    // Worlds without a promise have none to come true.
+    let promises = left_out.len() as f64;
     Ok(json!({
         "partition": partition.to_string(), "loss": loss.to_string(), "rows": rows, "k": k, "cost": cost,
-        "same_rows": mean_and_error(&same), "left_out": mean_and_error(&left_out), "coverage": covered,
-        "open": ends, "range_coverage": within, "target_exceeded": mean_and_error(&over),
+        "same_rows": mean_and_error(&same), "left_out": mean_and_error(&left_out), "coverage": covered / promises,
+        "open": ends.map(|sum| sum / promises), "range_coverage": within / promises, "target_exceeded": mean_and_error(&over),
     }))
 }
 

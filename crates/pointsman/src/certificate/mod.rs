@@ -108,7 +108,7 @@ pub struct CellCertificate {
 pub struct Judgement {
     /// Each cell.
     pub cells: Vec<CellJudgement>,
-    /// What the policy may cost a query more than the best policy on these cells, in the unit of the loss.
+    /// What the policy may cost per query more than the best policy on these cells, in the unit of the loss.
     pub regret_bound: f64,
     /// The share of the calibration rows, by weight, in cells whose action is certain.
     pub certain: f64,

@@ -503,7 +503,7 @@ mod tests {
         }
     }
 
-    /// One label an item: nothing below but what a matrix charges for certainty, above at least G(p*) from other items.
+    /// One label per item: nothing below but what a matrix charges for certainty, above at least G(p*) from other items.
     #[test]
     fn one_label_an_item_is_predicted_from_the_items_before() {
         for loss in losses() {

@@ -120,6 +120,19 @@ impl Sensitivity {
             cells: changed,
         }))
     }
+
+    /// Takes the irreducible loss from another estimate, that of all rows together. The cells' own are too low where labels differ more within
+    /// items than between them, since no variance is below zero. Copies look as if nothing were noise, so that without them it is
+    /// 1/(1 − sU) times as large.
+    pub(super) fn rescale(&mut self, irreducible: f64, rows: &Table) {
+        let (mut all, mut unanimous) = (0.0, 0.0);
+        for (row, votes) in (0..rows.rows()).filter_map(|row| Some((row, rows.votes(row).filter(|it| it.k() >= 2)?))) {
+            all += rows.weight(row);
+            unanimous += if is_unanimous(votes) { rows.weight(row) } else { 0.0 };
+        }
+        self.irreducible = irreducible;
+        self.irreducible_if_copied = irreducible / (1.0 - self.share * unanimous / all);
+    }
 }
 
 /// The rows with a share of every unanimous one carrying one label only.

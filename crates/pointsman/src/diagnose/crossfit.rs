@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use super::halves::Ordered;
 use super::interval::Average;
-use super::limited::{Held, Quantiles, Ranked, Rows, spans};
+use super::limited::{Held, Ranked, Rows};
 
 use crate::error::Result;
-use crate::evaluate::{RowCosts, Thresholds};
+use crate::evaluate::{Quantiles, RowCosts, Thresholds, spans};
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::router::Router;
@@ -33,7 +33,7 @@ pub(super) struct Plan {
 /// What a rule does for the rows, averaged over the splits.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
-    /// Its cost a query, and the share it routes.
+    /// Its cost per query, and the share it routes.
     pub(super) cost: Average,
     pub(super) routed: Average,
     /// In how many of the halves judged it does not keep to the task's limit.
@@ -56,13 +56,13 @@ pub(super) struct Crossfit {
     pub(super) threshold: Outcome,
     /// Ranking by the uncertainty of what the first re-calibrated plan serves.
     pub(super) recalibrated_uncertainty: Option<Outcome>,
-    /// One a plan; `None` if it cannot be fitted to a half.
+    /// One per plan; `None` if it cannot be fitted to a half.
     pub(super) routers: Vec<Option<Outcome>>,
     /// The share of rows on which the first plan's routers of two halves agree; unknown if one cannot keep to the task's limit.
     pub(super) stability: Option<f64>,
 }
 
-/// One split: a number a row for each of the above.
+/// One split: one number per row for each of the above.
 struct Split {
     always: Vec<Vec<f64>>,
     reducible: Vec<f64>,
@@ -226,7 +226,7 @@ struct Truth {
     total: Vec<f64>,
     irreducible: Vec<f64>,
     uncertainty: Vec<f64>,
-    /// One list a row, one cost an action: at the task's prices, and with a limit at those the limit begins with.
+    /// One list per row, one cost per action: at the task's prices, and with a limit at those the limit begins with.
     costs: Vec<Vec<f64>>,
     unlimited: Vec<Vec<f64>>,
     routes: usize,

@@ -17,13 +17,13 @@ const LISTED: usize = 5;
 /// Whether labels, rows and cells are enough.
 #[derive(Debug, Clone, Serialize)]
 pub struct Enough {
-    /// Fewest, median and most labels a row.
+    /// Fewest, median and most labels per row.
     pub labels: [u64; 3],
     /// The commonest numbers of labels, with the rows that have them.
     pub common_labels: Vec<(u64, usize)>,
     /// Share of the rows with two labels or more.
     pub paired: f64,
-    /// By how much the paper's plug-in understates the irreducible loss here; unknown with one label an item.
+    /// By how much the paper's plug-in understates the irreducible loss here; unknown with one label per item.
     pub plugin_shortfall: Option<f64>,
     /// Cells.
     pub cells: usize,
@@ -33,7 +33,7 @@ pub struct Enough {
     pub empty_cells: usize,
     /// Share of the rows in sparse cells.
     pub rows_in_sparse_cells: f64,
-    /// How often routers of two halves take the same action; unknown without a choice or with one label an item.
+    /// How often routers of two halves take the same action; unknown without a choice or with one label per item.
     pub stability: Option<f64>,
     /// Partitions beside the one asked for, which comes first.
     pub partitions: Vec<Compared>,
@@ -81,7 +81,7 @@ pub struct Compared {
     pub partition: String,
     /// Normalised gain of ranking by its reducible loss.
     pub gain: Option<f64>,
-    /// Cost a query at the task's prices; unknown if there is no choice.
+    /// Cost per query at the task's prices; unknown if there is no choice.
     pub cost: Option<f64>,
     /// The share it routes to keep to the task's budget or target loss; unknown without one, or if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]

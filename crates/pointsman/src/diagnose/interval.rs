@@ -41,7 +41,7 @@ impl Estimate {
     }
 }
 
-/// One number a row, averaged over splits, and its mean in each split.
+/// One number per row, averaged over splits, and its mean in each split.
 #[derive(Debug, Clone)]
 pub(super) struct Average {
     rows: Vec<f64>,
@@ -49,7 +49,7 @@ pub(super) struct Average {
 }
 
 impl Average {
-    /// Averages `value` over the splits: for each a number a row.
+    /// Averages `value` over the splits: for each a number per row.
     pub(super) fn over<'a>(splits: impl Iterator<Item = &'a [f64]>, weights: &[f64]) -> Self {
         let mut average = Self { rows: vec![0.0; weights.len()], splits: Vec::new() };
         for split in splits {

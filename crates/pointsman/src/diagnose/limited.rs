@@ -5,11 +5,9 @@
 //! there, the last queries by lot: exactly the budget, or just enough for the target loss.
 
 use super::interval::mean;
+use crate::evaluate::Parts;
 use crate::policy::{Decisions, Policy};
 use crate::task::{Limit, Task};
-
-/// Places where a threshold may be, as shares of the traffic.
-const CUTS: usize = 100;
 
 /// Shares that are tried until a target loss is reached, and how often the step before that is halved.
 const STEPS: (usize, usize) = (40, 12);
@@ -19,7 +17,7 @@ const WINDOW: f64 = 0.05;
 
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// What the rows of one half cost, a list a row and a number an action.
+/// What the rows of one half cost, one list per row and one number per action.
 pub(super) struct Rows<'a> {
     pub(super) weights: &'a [f64],
     /// At the task's prices, and at those that rules go by: under a target loss, none for the routes.
@@ -36,13 +34,7 @@ pub(super) struct Held {
     pub(super) routed: Vec<f64>,
 }
 
-/// Which part of each row gets which action, row by row.
-pub(super) struct Parts {
-    actions: usize,
-    parts: Vec<f64>,
-}
-
-/// Columns of [`COST`], [`LOSS`] and [`ROUTED`], a number a row.
+/// Columns of [`COST`], [`LOSS`] and [`ROUTED`], one number per row.
 struct Outcome([Vec<f64>; 3]);
 
 const COST: usize = 0;
@@ -95,9 +87,9 @@ impl Rows<'_> {
 
     fn under(&self, parts: &Parts) -> Outcome {
         let mut columns = [(); 3].map(|()| Vec::with_capacity(self.weights.len()));
-        for (row, parts) in parts.parts.chunks_exact(parts.actions).enumerate() {
+        for row in 0..self.weights.len() {
             let mut sums = [0.0; 3];
-            for (action, &part) in parts.iter().enumerate().filter(|(_, part)| **part > 0.0) {
+            for (action, part) in parts.of_row(row) {
                 let cost = |prices: usize| if action == 0 { self.loss[row] } else { self.costs[prices][row][action] };
                 sums[COST] += part * cost(0);
                 sums[LOSS] += part * cost(1);
@@ -162,126 +154,6 @@ impl Ranked {
             slots[kept] += 1.0 - part;
             slots[route] += part;
         }
-        Parts { actions: self.actions, parts }
+        Parts::new(self.actions, parts)
     }
-}
-
-/// The usual rule at a limit: predict the most certain part of the traffic, ask or decline the rest. Thresholds are shares of the
-/// traffic, so that what is learned from one half routes as much of the other.
-pub(super) struct Quantiles {
-    /// Costs of each action over the most certain 0 %, 1 %, … of the traffic that rules are learned from, a list a share.
-    sums: Vec<Vec<f64>>,
-    /// What the routes cost, which settles ties.
-    prices: Vec<f64>,
-}
-
-/// What is done with a stretch of the traffic.
-#[derive(Clone, Copy)]
-struct Way {
-    cost: f64,
-    action: usize,
-    routed: f64,
-}
-
-impl Quantiles {
-    /// Learns from rows with these scores and costs, at the prices that rules go by.
-    pub(super) fn of(scores: &[f64], costs: &[Vec<f64>], weights: &[f64], task: &Task) -> Self {
-        let spans = spans(scores, weights);
-        let mut sums = vec![vec![0.0; task.actions()]; CUTS + 1];
-        for (row, &span) in spans.iter().enumerate() {
-            let weight = weights[row];
-            // All cuts beyond a row hold it whole; the few within its ties hold a part.
-            for (cut, sum) in sums.iter_mut().enumerate().rev() {
-                let part = part_before(cut as f64 / CUTS as f64, span);
-                if part == 0.0 {
-                    break;
-                }
-                sum.iter_mut().zip(&costs[row]).for_each(|(sum, cost)| *sum += part * weight * cost);
-            }
-        }
-        Self { sums, prices: task.routes().iter().map(|route| route.price()).collect() }
-    }
-
-    /// The cost of an action over the most certain share.
-    fn sum(&self, share: f64, action: usize) -> f64 {
-        let place = (share * CUTS as f64).clamp(0.0, CUTS as f64);
-        let (below, part) = (place.floor() as usize, place.fract());
-        let above = (below + 1).min(CUTS);
-        (1.0 - part) * self.sums[below][action] + part * self.sums[above][action]
-    }
-
-    /// The cheapest route from one share to another, and declining, each with what it routes.
-    fn ways(&self, from: f64, to: f64) -> [Option<Way>; 2] {
-        let cost = |action: usize| self.sum(to, action) - self.sum(from, action);
-        let routes = (1..=self.prices.len()).map(|action| (cost(action), action));
-        let price = |action: usize| self.prices[action - 1];
-        let cheapest = routes.min_by(|a, b| a.0.total_cmp(&b.0).then(price(a.1).total_cmp(&price(b.1))));
-        let declining = Some(self.prices.len() + 1).filter(|&action| action < self.sums[0].len());
-        [
-            cheapest.map(|(cost, action)| Way { cost, action, routed: to - from }),
-            declining.map(|action| Way { cost: cost(action), action, routed: 0.0 }),
-        ]
-    }
-
-    /// Two cuts and the actions before, between and behind them: of those that route no more than a share, the cheapest.
-    fn rule(&self, share: f64) -> ([f64; 2], [usize; 3]) {
-        let mut best = (self.sum(1.0, 0), ([1.0; 2], [0; 3]));
-        let cuts: Vec<f64> = (0..=CUTS).map(|cut| cut as f64 / CUTS as f64).chain([1.0 - share]).collect();
-        let behind: Vec<[Option<Way>; 2]> = cuts.iter().map(|&cut| self.ways(cut, 1.0)).collect();
-        let declines = self.prices.len() + 1 < self.sums[0].len();
-        // Above the first cut nothing is predicted: what may not be routed must be declined.
-        for &first in cuts.iter().filter(|&&first| declines || 1.0 - first <= share + NEGLIGIBLE) {
-            let predicted = self.sum(first, 0);
-            let used_up = (first + share).min(1.0);
-            let seconds = cuts.iter().copied().zip(behind.iter().copied());
-            for (second, behind) in seconds.chain([(used_up, self.ways(used_up, 1.0))]).filter(|way| way.0 >= first) {
-                for middle in self.ways(first, second).into_iter().flatten() {
-                    for top in behind.into_iter().flatten() {
-                        let cost = predicted + middle.cost + top.cost;
-                        let kept = middle.routed + top.routed <= share + NEGLIGIBLE;
-                        if kept && cost < best.0 - 1e-12 * best.0.abs() {
-                            best = (cost, ([first, second], [0, middle.action, top.action]));
-                        }
-                    }
-                }
-            }
-        }
-        best.1
-    }
-
-    /// What the best rule that routes no more than a share does with rows of these [`spans`].
-    pub(super) fn parts(&self, share: f64, spans: &[[f64; 2]]) -> Parts {
-        let ([first, second], taken) = self.rule(share);
-        let actions = self.sums[0].len();
-        let mut parts = vec![0.0; spans.len() * actions];
-        for (slots, &span) in parts.chunks_exact_mut(actions).zip(spans) {
-            let mut before = 0.0;
-            for (end, action) in [first, second, f64::INFINITY].into_iter().zip(taken) {
-                let until = part_before(end, span);
-                slots[action] += until - before;
-                before = until;
-            }
-        }
-        Parts { actions, parts }
-    }
-}
-
-/// Which part of a stretch of the traffic comes before a cut.
-fn part_before(cut: f64, [from, to]: [f64; 2]) -> f64 {
-    // A weight may be too small beside the others to take up any of the traffic.
-    if to > from { ((cut - from) / (to - from)).clamp(0.0, 1.0) } else { f64::from(u8::from(cut >= to)) }
-}
-
-/// Where each row lies in order of the scores, lowest first, as a stretch of the traffic; ties share theirs.
-pub(super) fn spans(scores: &[f64], weights: &[f64]) -> Vec<[f64; 2]> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
-    let all: f64 = weights.iter().sum();
-    let (mut spans, mut before) = (vec![[0.0; 2]; scores.len()], 0.0);
-    for tied in order.chunk_by(|&a, &b| scores[a] == scores[b]) {
-        let after = before + tied.iter().map(|&row| weights[row]).sum::<f64>();
-        tied.iter().for_each(|&row| spans[row] = [before / all, after / all]);
-        before = after;
-    }
-    spans
 }

@@ -77,7 +77,7 @@ pub struct Diagnosis {
     pub splits: usize,
     /// The verdict.
     pub verdict: Recommendation,
-    /// Whether decomposition pays; unknown with one label an item.
+    /// Whether decomposition pays; unknown with one label per item.
     pub worth: Option<Worth>,
     /// Between what the reducible loss lies, where labels only bound it.
     pub bounds: Option<Bounds>,
@@ -120,10 +120,10 @@ pub struct Worth {
     pub gain_interval: Named<Option<Estimate>>,
     /// The difference of the first two.
     pub gain_over_total_uncertainty: Option<Estimate>,
-    /// Cost a query of `router`, `always-<action>` and `total-uncertainty` (the best thresholds on it, learned from the same
+    /// Cost per query of `router`, `always-<action>` and `total-uncertainty` (the best thresholds on it, learned from the same
     /// rows); unknown if the task leaves no choice.
     pub costs: Option<Named<Estimate>>,
-    /// What the router saves a query against each of the others.
+    /// What the router saves per query against each of the others.
     pub savings: Option<Named<Estimate>>,
     /// How much is routed, if the task has a budget or a target loss. Rules that do not keep to it are left out of `costs`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,11 +137,11 @@ pub struct AtLimit {
     pub routed: Named<Estimate>,
     /// Which share of the queries the router routes less than each of the others.
     pub spared: Named<Estimate>,
-    /// In how many of the halves judged, two a split, `router` and `total-uncertainty` miss the target loss however much they route.
+    /// In how many of the halves judged, two per split, `router` and `total-uncertainty` miss the target loss however much they route.
     pub missed: Named<usize>,
 }
 
-/// What one label an item tells.
+/// What one label per item tells.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bounds {
     /// The reducible loss lies between these.
@@ -231,6 +231,9 @@ pub fn diagnose_annotated(
             diagnosis.judge(&crossfit, &plans, choice, best_area(&ordered.rows, task.loss()));
             if let Some(worth) = &mut diagnosis.worth {
                 worth.correlation = correlation(&ordered, &router, &unlimited)?;
+                if let Some(sensitivity) = &mut diagnosis.agreement.sensitivity {
+                    sensitivity.rescale(worth.loss.estimate - worth.reducible.estimate, &ordered.rows);
+                }
             }
         }
         None => diagnosis.bounds = Some(bounds(&router, task)?),

@@ -28,7 +28,7 @@ const SUSPICIOUS: f64 = 1e-3;
 pub struct Stopping {
     /// Rows that vary in the number of labels and were compared.
     pub rows: usize,
-    /// Fewest and most labels a row.
+    /// Fewest and most labels per row.
     pub labels: [u64; 2],
     /// How far disagreement goes with the number of labels, in standard errors; above zero, where annotators disagree
     /// there are more labels.

@@ -12,7 +12,7 @@ use crate::router::Router;
 use crate::table::Table;
 use crate::votes::Votes;
 
-/// Bins a class: rows in the same one have like predictions.
+/// Bins per class: rows in the same one have like predictions.
 const BINS: usize = 5;
 /// Fewer rows of several labels may be unanimous by chance.
 const FEWEST_ROWS: usize = 60;

@@ -34,7 +34,7 @@ pub struct WeakModel {
     /// The groups, least confident first.
     pub bins: Vec<ConfidenceBin>,
     /// What serving centroids (`--recalibrate`) would take off the loss of always predicting, and off the router's cost at the
-    /// task's prices; unknown with one label an item, or without a choice.
+    /// task's prices; unknown with one label per item, or without a choice.
     pub recalibrating_saves: [Option<Estimate>; 2],
 }
 

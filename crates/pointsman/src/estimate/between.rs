@@ -117,7 +117,7 @@ fn centre(
     sum / weight
 }
 
-/// The variance of a number a row, by weight.
+/// The variance of a number per row, by weight.
 #[derive(Default)]
 struct Spread {
     weight: f64,

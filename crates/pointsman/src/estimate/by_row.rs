@@ -155,16 +155,16 @@ impl RowLaws {
         Some(Self { groups, group_of_row })
     }
 
-    /// Writes a draw of what a row's true distribution may be, given its votes.
-    pub(crate) fn draw_into(&self, table: &Table, row: usize, random: &mut Pcg64, out: &mut [f64]) {
+    /// Writes the parameters of the Dirichlet law of a row's true distribution, given its votes.
+    pub(crate) fn parameters_into(&self, table: &Table, row: usize, out: &mut [f64]) {
         let moments = &self.groups[self.group_of_row[row] as usize].moments;
-        let (Some(votes), mut posterior) = (table.votes(row), vec![0.0; out.len()]) else { return };
-        table.dist_into(row, &mut posterior);
-        for (rank, &class) in ranking(&posterior).iter().enumerate() {
+        let Some(votes) = table.votes(row) else { return };
+        let concentration = moments.concentration();
+        table.dist_into(row, out);
+        for (rank, &class) in ranking(out).iter().enumerate() {
             let class = class as usize;
-            posterior[class] = moments.concentration() * moments.mean[rank] + f64::from(votes.counts()[class]);
+            out[class] = concentration * moments.mean[rank] + f64::from(votes.counts()[class]);
         }
-        draw_into(&posterior, random, out);
     }
 }
 
@@ -452,7 +452,7 @@ impl LeastSquares {
 
     /// Adds by how much labels err about the columns.
     fn add_noise(&mut self, weight: f64, columns: &[f64; MAX_DEGREE - 1], estimated: &[f64; MAX_DEGREE - 1]) {
-        let errors: Vec<f64> = columns.iter().zip(estimated).map(|(x, y)| x - y).collect();
+        let errors: [f64; MAX_DEGREE - 1] = std::array::from_fn(|i| columns[i] - estimated[i]);
         for (row, x) in self.noise.iter_mut().zip(&errors) {
             row.iter_mut().zip(&errors).for_each(|(sum, y)| *sum += weight * x * y);
         }

@@ -254,7 +254,7 @@ impl<'a> PerRow<'a> {
         sum
     }
 
-    /// The cross-entropies of shrunk points, weighted and added up, by fewer logarithms than one a class and run: if all rows have
+    /// The cross-entropies of shrunk points, weighted and added up, by fewer logarithms than one per class and run: if all rows have
     /// k labels, a class has at most k + 1 different probabilities. `None` where that is not fewer, or where the floor matters.
     fn by_logs(
         &self,

@@ -1,4 +1,4 @@
-//! Total and irreducible loss of a mixture, from finitely many labels an item.
+//! Total and irreducible loss of a mixture, from finitely many labels per item.
 //!
 //! The total loss is always the mean of Σ_c ȳ_c ℓ(c, f): unbiased for every number of labels. The
 //! irreducible loss E G(p*) is not: G is concave, so the mean of G(ȳ) is too small and a router built on it
@@ -31,6 +31,7 @@ use crate::router::Mixture;
 use crate::simplex::dot;
 pub(crate) use between::shrink_leaves;
 pub(crate) use by_row::{RowEstimates, RowLaws};
+pub(crate) use dirichlet::draw_into;
 pub(crate) use enclosure::Enclosure;
 pub(crate) use identified::{RowVotes, identified};
 pub(crate) use leaves::{PerRow, Scratch};

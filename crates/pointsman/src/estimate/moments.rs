@@ -9,7 +9,7 @@ use crate::votes::Votes;
 const LEAST_CONCENTRATION: f64 = 0.02;
 const MOST_CONCENTRATION: f64 = 3000.0;
 
-/// What two labels an item tell about the law of p*: its mean p̄ and its total variance τ².
+/// What two labels per item tell about the law of p*: its mean p̄ and its total variance τ².
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Moments {
     pub(super) weight: f64,

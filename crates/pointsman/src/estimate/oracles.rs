@@ -84,7 +84,7 @@ impl Asked {
     }
 }
 
-/// What each oracle asked loses on each row of a table: one list an oracle.
+/// What each oracle asked loses on each row of a table: one list per oracle.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowLosses {
     asked: Asked,
@@ -203,7 +203,7 @@ impl RowLosses {
         (*oracle == Oracle::Measured).then(|| self.values[place].as_slice())
     }
 
-    /// One list an oracle, one loss a row.
+    /// One list per oracle, one loss per row.
     pub(crate) fn columns(&self) -> &[Vec<f64>] {
         &self.values
     }
@@ -242,7 +242,7 @@ impl RowLosses {
     }
 }
 
-/// What the leaves that each row is in make of its labels, on average: one point a row, not a number where no leaf can tell.
+/// What the leaves that each row is in make of its labels, on average: one point per row, not a number where no leaf can tell.
 fn points_in_leaves<'a>(
     table: &Table,
     leaves: usize,
@@ -390,7 +390,7 @@ fn mean_of(votes: Votes<'_>) -> Vec<f64> {
     mean
 }
 
-/// A value a row that only its votes decide: worked out once for all rows of the same votes.
+/// A value per row that only its votes decide: worked out once for all rows of the same votes.
 fn by_votes(mixture: Mixture<'_>, value: impl Fn(Votes<'_>) -> f64 + Sync) -> Vec<f64> {
     let ballots = mixture.table().ballots();
     let rows: Vec<u32> = mixture.rows().map(|row| ballots.of_rows()[row]).collect();
@@ -435,7 +435,7 @@ mod tests {
         table.with_features(["x", "y"], features).unwrap()
     }
 
-    /// Working a panel's loss out once a row is as good as leaf by leaf.
+    /// Working a panel's loss out once per row is as good as leaf by leaf.
     #[test]
     fn in_a_forest_a_panel_is_as_well_known_row_by_row() {
         let table = world(600, 3);

@@ -11,7 +11,7 @@ use super::leaves::PerRow;
 use crate::forest::{LeafRows, Trees};
 use crate::loss::Account;
 
-/// So many rows with two labels, each counted once a tree, tell the slopes well enough, in so many trees at least: another loss is to
+/// So many rows with two labels, each counted once per tree, tell the slopes well enough, in so many trees at least: another loss is to
 /// cost little. A row is then compared with the mean of fewer leaves, which differs more from row to row; on the real data sets, whose
 /// tables are small enough for all trees, 25 or 50 would change gains by .005 at most.
 const ENOUGH: usize = 1 << 20;

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::{By, Replay, sum};
 use crate::policy::{Course, Policy};
 
-/// One course a group or, where a forest gives every row costs of its own, one a row.
+/// One course per group or, where a forest gives every row costs of its own, one per row.
 pub(super) struct Acts<'a> {
     replay: &'a Replay,
     policy: &'a Policy,

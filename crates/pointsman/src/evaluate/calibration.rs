@@ -22,20 +22,21 @@ pub struct CalibrationError {
     pub raw: f64,
     /// Mean of what chance alone would give.
     pub floor: f64,
-    /// Mean of the debiased distances.
+    /// √max(mean of raw² − floor² over cells, 0): zero where the distances are on the whole no larger than chance alone would give. Not the mean
+    /// of the cells' own debiased distances, which is above zero by chance.
     pub debiased: f64,
     /// Share of the held-out rows that fell into the cells compared.
     pub covered: f64,
     /// The mean over cells of max{Bε, 2γε}, with ε the W1 between the mixture that the policy decides by and the truth of
     /// the held-out rows, B the loss's bound and γ the largest of the oracles' Lipschitz constants: whatever the prices, these
-    /// rows' regret against the best action a cell is not above it. For an oracle that is not estimated from that mixture, a
+    /// rows' regret against the best action per cell is not above it. For an oracle that is not estimated from that mixture, a
     /// measured one or a panel with fewer experts than labels, the difference to the held-out rows stands for γε. Unknown
     /// where the theorem does not apply: if predictions vary within cells (calibrate with centroids), if held-out rows fell
     /// into cells without calibration rows, or if the estimator decides by more than a mixture of points.
     pub regret_bound: Option<f64>,
     /// Largest difference of a cell's mean snapshot entropy between stored and held-out rows: what routing uses.
     pub irreducible_gap: f64,
-    /// Mean labels an item, stored and held out. W1 compares like with like only if they agree.
+    /// Mean labels per item, stored and held out. W1 compares like with like only if they agree.
     pub labels: [f64; 2],
     /// The cells compared.
     pub cells: Vec<CellError>,
@@ -67,7 +68,7 @@ pub struct CellError {
 impl Router {
     /// Compares the stored mixtures with held-out rows that carry votes, and with what `policy` makes of them.
     ///
-    /// `splits` random re-splits a cell, drawn from `seed`, give floor and p-value. `done` is called once a cell.
+    /// `splits` random re-splits per cell, drawn from `seed`, give floor and p-value. `done` is called once per cell.
     ///
     /// # Errors
     /// If the table has no votes, other classes, or lacks a feature or a measured oracle, or if the policy is another router's.
@@ -119,7 +120,7 @@ impl Router {
         Ok(CalibrationError {
             raw: mean(|e| e.raw),
             floor: mean(|e| e.floor),
-            debiased: mean(|e| e.debiased),
+            debiased: mean(|e| e.raw * e.raw - e.floor * e.floor).max(0.0).sqrt(),
             covered: covered / all,
             regret_bound: bound.filter(|_| self.is_recalibrated() && everywhere).map(|sum| sum / covered),
             irreducible_gap: compared.iter().flatten().map(|c| c.error.irreducible_gap.abs()).fold(0.0, f64::max),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::acts::Acts;
 use super::{By, Named, Replay, TaskSummary, minus};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -56,8 +57,11 @@ pub struct Difference {
     pub estimate: f64,
     /// The standard error of the paired difference: what both policies share cancels.
     pub standard_error: Option<f64>,
-    /// Where the difference lies in 95 of 100 cases.
+    /// Where the difference lies in 95 of 100 cases, if nothing is left open.
     pub interval: Option<[f64; 2]>,
+    /// Between what the estimate lies as far as the labels identify it, however many rows there are: k labels per item do not tell what a
+    /// Bayes-optimal oracle loses under any other loss than Brier. Standard errors come on top. `None` where nothing is left open.
+    pub identified: Option<[f64; 2]>,
 }
 
 /// Compares policies on the rows that each was [replayed](Policy::replay) with, which must be the same. The first is the baseline, unless
@@ -101,24 +105,31 @@ pub fn compare_policies<'a, S: Into<String>>(
     if let Some((other, _)) = replays.iter().find(|(_, replay)| !replay.has_rows_of(first)) {
         return Err(Error::Table(format!("{other:?} and {name:?} were replayed on different rows: use one table")));
     }
-    let costs: Vec<CostsByRow> = replays.iter().map(|(_, replay)| CostsByRow::new(replay)).collect();
-    let policies = (0..replays.len()).map(|other| {
-        let ((name, replay), own) = (&replays[other], &costs[other]);
-        let policy = &replay.policy;
-        let same_loss = have_same_loss(&first.policy, policy);
-        let both = own.rows.as_ref().zip(costs[place].rows.as_ref()).filter(|_| same_loss && other != place);
-        PolicyCost {
-            name: name.clone(),
-            task: policy.task_summary(),
-            unit: policy.task().loss().unit(),
-            corrected: own.by == By::Corrected,
-            cost: own.rows.as_ref().map(|_| replay.acts(policy).mean_cost(own.by)),
-            standard_error: own.rows.as_ref().and_then(|rows| replay.mean_and_error(rows).1),
-            same_loss,
-            difference: both.map(|(rows, baseline)| Difference::new(replay.mean_and_error(&minus(rows, baseline)))),
-            shares: replay.shares(policy, &policy.task().action_names()),
-        }
-    });
+    let same_loss: Vec<bool> = replays.iter().map(|(_, it)| have_same_loss(&first.policy, &it.policy)).collect();
+    // Costs that are subtracted are worked out alike.
+    let mut comparable = replays.iter().zip(&same_loss).filter(|(_, same)| **same);
+    let all_corrected = comparable.all(|((_, replay), _)| replay.best_basis() == By::Corrected);
+    let basis = |(_, replay): &(String, &Replay), same: bool| match replay.best_basis() {
+        By::Corrected if same && !all_corrected => By::Table,
+        basis => basis,
+    };
+    let costs: Vec<CostsByRow<'_>> =
+        replays.iter().zip(&same_loss).map(|(it, &same)| CostsByRow::new(it.1, basis(it, same))).collect();
+    let policies =
+        replays.iter().zip(&costs).zip(&same_loss).enumerate().map(|(other, (((name, replay), own), &same))| {
+            let policy = &replay.policy;
+            PolicyCost {
+                name: name.clone(),
+                task: policy.task_summary(),
+                unit: policy.task().loss().unit(),
+                corrected: own.by == By::Corrected,
+                cost: own.rows.as_ref().map(|_| own.acts.mean_cost(own.by)),
+                standard_error: own.rows.as_ref().and_then(|rows| replay.mean_and_error(rows).1),
+                same_loss: same,
+                difference: if same && other != place { own.less(&costs[place]) } else { None },
+                shares: replay.shares(policy, &policy.task().action_names()),
+            }
+        });
     Ok(Comparison {
         rows: first.places.len(),
         truth: if first.truth_known { "true" } else { "votes" },
@@ -127,34 +138,46 @@ pub fn compare_policies<'a, S: Into<String>>(
     })
 }
 
-impl Difference {
-    fn new((estimate, standard_error): (f64, Option<f64>)) -> Self {
-        let interval = standard_error.map(|error| [estimate - NORMAL_95 * error, estimate + NORMAL_95 * error]);
-        Self { estimate, standard_error, interval }
-    }
-}
-
 /// What a policy costs on each row.
-struct CostsByRow {
+struct CostsByRow<'a> {
+    replay: &'a Replay,
+    acts: Acts<'a>,
     by: By,
     /// By the basis and by the other correction; unknown where the labels do not tell.
     rows: Option<[Vec<f64>; 2]>,
 }
 
-impl CostsByRow {
-    fn new(replay: &Replay) -> Self {
-        let (policy, by) = (&replay.policy, replay.best_basis());
+impl<'a> CostsByRow<'a> {
+    fn new(replay: &'a Replay, by: By) -> Self {
+        let policy = &replay.policy;
         let acts = replay.acts(policy);
         let is_told = replay.is_told(policy, "router");
         let other = |corrected: By| if by == By::Corrected { corrected } else { by };
-        Self { by, rows: is_told.then(|| replay.each_row(&|row, corrected| acts.cost(row, other(corrected)))) }
+        let rows = is_told.then(|| replay.each_row(&|row, corrected| acts.cost(row, other(corrected))));
+        Self { replay, acts, by, rows }
+    }
+
+    /// These costs less others on the same basis; unknown where one of them is.
+    fn less(&self, other: &Self) -> Option<Difference> {
+        let rows = minus(self.rows.as_ref()?, other.rows.as_ref()?);
+        let (estimate, standard_error) = self.replay.mean_and_error(&rows);
+        let asked = |row: usize| self.asked(row) - other.asked(row);
+        let is_corrected = self.by == By::Corrected;
+        let interval = standard_error.map(|error| [estimate - NORMAL_95 * error, estimate + NORMAL_95 * error]);
+        let identified = if is_corrected { self.replay.identify_difference(estimate, &asked) } else { None };
+        Some(Difference { estimate, standard_error, interval, identified })
+    }
+
+    /// Which part of a row is routed to who knows the truth.
+    fn asked(&self, row: usize) -> f64 {
+        self.acts.course(row).mean(|action| self.replay.policy.asked_part(action))
     }
 }
 
 impl Replay {
-    /// Whether these are as many rows, weighted alike, as those of another replay.
+    /// Whether these are rows of the same weights and labels as those of another replay.
     fn has_rows_of(&self, other: &Self) -> bool {
-        self.weights == other.weights && self.truth_known == other.truth_known
+        self.weights == other.weights && self.truth_known == other.truth_known && self.labels == other.labels
     }
 
     /// Whether the labels tell what a rule costs.

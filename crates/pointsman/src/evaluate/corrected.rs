@@ -2,10 +2,11 @@
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
+use rayon::prelude::*;
 
 use super::{Place, sum};
 use crate::error::Result;
-use crate::estimate::{RowEstimates, RowLaws, RowLosses, RowVotes};
+use crate::estimate::{RowEstimates, RowLaws, RowLosses, RowVotes, draw_into};
 use crate::policy::Policy;
 use crate::router::label_free;
 use crate::simplex::dot;
@@ -28,8 +29,8 @@ pub(super) struct Corrected {
     /// What rows lose under their shrunken snapshots.
     pub(super) smooth: Smooth,
     /// What routing may save on each row, [`DRAWS`] times side by side: under draws of what its true distribution may be, from the law of rows
-    /// of which the router expects the same.
-    pub(super) drawn: Vec<f64>,
+    /// of which the router expects the same. `None` if too few of them have two labels.
+    pub(super) drawn: Option<Vec<f64>>,
     /// The rows' votes; none if two labels per item identify the loss.
     pub(super) votes: Option<RowVotes>,
     /// Whether the labels tell noise from error at every confidence.
@@ -60,28 +61,36 @@ impl Corrected {
         let classes = table.classes().len();
         let mut points = vec![0.0; table.rows() * classes];
         points.chunks_exact_mut(classes).enumerate().for_each(|(row, out)| estimates.point_into(table, row, out));
-        let (mut served, mut losses) = (vec![0.0; classes], vec![0.0; classes]);
-        let (mut total, mut irreducible) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
         let mut order = label_free::order_of_table(table, SEED);
         let mut numbers = vec![0; order.len()];
         order.iter().zip(SEED..).for_each(|(&row, number)| numbers[row as usize] = number);
         order.sort_by(|&a, &b| scores[a as usize].total_cmp(&scores[b as usize]));
-        let Some(laws) = RowLaws::of(table, &order) else { return Ok(None) };
-        let (mut draw, mut drawn) = (vec![0.0; classes], Vec::with_capacity(places.len() * DRAWS));
-        for (row, (place, point)) in places.iter().zip(points.chunks_exact(classes)).enumerate() {
-            match policy.served(place.source) {
+        let laws = RowLaws::of(table, &order);
+        let buffers = || [(); 4].map(|()| vec![0.0; classes]);
+        // Total and irreducible loss under the shrunken snapshot, and what routing may save by each draw.
+        let measure = |[served, losses, law, draw]: &mut [Vec<f64>; 4], row: usize| {
+            match policy.served(places[row].source) {
                 Some(centroid) => served.copy_from_slice(centroid),
-                None => table.dist_into(row, &mut served),
+                None => table.dist_into(row, served),
             }
-            loss.losses_into(&served, &mut losses);
-            total.push(dot(point, &losses));
-            irreducible.push(loss.entropy(point));
-            let mut random = Pcg64::seed_from_u64(numbers[row]);
-            for _ in 0..DRAWS {
-                laws.draw_into(table, row, &mut random, &mut draw);
-                drawn.push(dot(&draw, &losses) - loss.entropy(&draw));
+            loss.losses_into(served, losses);
+            let point = &points[row * classes..][..classes];
+            let mut saved = [0.0; DRAWS];
+            if let Some(laws) = &laws {
+                laws.parameters_into(table, row, law);
+                let mut random = Pcg64::seed_from_u64(numbers[row]);
+                for saved in &mut saved {
+                    draw_into(law, &mut random, draw);
+                    *saved = dot(draw, losses) - loss.entropy(draw);
+                }
             }
-        }
+            (dot(point, losses), loss.entropy(point), saved)
+        };
+        let rows: Vec<(f64, f64, [f64; DRAWS])> =
+            (0..places.len()).into_par_iter().with_min_len(1 << 8).map_init(buffers, measure).collect();
+        let total = rows.iter().map(|(total, ..)| *total).collect();
+        let irreducible = rows.iter().map(|(_, irreducible, _)| *irreducible).collect();
+        let drawn = laws.is_some().then(|| rows.iter().flat_map(|(.., saved)| *saved).collect());
         let (oracles, smooth) = if policy.asked().is_empty() {
             (Vec::new(), RowLosses::default())
         } else {

@@ -57,7 +57,7 @@ impl Replay {
             evaluation.mean_cost.push(name.clone(), mean);
             evaluation.standard_error.push(name, self.mean(cost).1);
         };
-        // Means by groups where there is one action a group, as everywhere; rows are needed for the standard errors only.
+        // Means by groups where there is one action per group, as everywhere; rows are needed for the standard errors only.
         let router = acts.mean_cost(By::Table);
         add("router".into(), router, &|row| acts.cost(row, By::Table));
         for (action, name) in names.iter().enumerate() {
@@ -125,11 +125,11 @@ impl Replay {
         let asks = |action: usize| policy.asked_part(action);
         let router_asks = |row: usize| acts.course(row).mean(asks);
         for (action, (name, rows)) in always.iter().enumerate() {
-            savings.push(name, Saving::new(self, rows, &router, 0.0, &|row| asks(action) - router_asks(row)));
+            savings.push(name, Saving::new(self, rows, &router, 0.0, [&|_| asks(action), &router_asks]));
         }
-        if let Some(threshold) = self.best_threshold(policy, acts) {
-            let asked = |row: usize| threshold.asked[row] - router_asks(row);
-            savings.push("best-threshold", Saving::new(self, &threshold.rows, &router, threshold.open, &asked));
+        if let Some(threshold) = self.best_threshold(policy, acts)? {
+            let asked: [&dyn Fn(usize) -> f64; 2] = [&|row| threshold.asked[row], &router_asks];
+            savings.push("best-threshold", Saving::new(self, &threshold.rows, &router, threshold.open, asked));
         }
         let mut identified = Named::new();
         let mut add = |name: &str, asked: &dyn Fn(usize) -> f64| {
@@ -159,6 +159,15 @@ impl Replay {
         votes.as_ref()?.open(&rows, sum(self.weights.iter().copied()), self.policy.task().loss())
     }
 
+    /// Between what the difference of two rules' mean costs lies as far as the labels identify it; `None` where nothing is left open. `asked` is how
+    /// much more of each row the first rule routes to who knows the truth than the second.
+    pub(super) fn identify_difference(&self, estimate: f64, asked: &dyn Fn(usize) -> f64) -> Option<[f64; 2]> {
+        // What rows lose that only one of the two routes is open on its own.
+        let [more, less] = [1.0, -1.0].map(|sign| self.open(&|row| (sign * asked(row)).max(0.0)).unwrap_or([0.0; 2]));
+        let identified = [estimate + more[0] - less[1], estimate + more[1] - less[0]];
+        Some(identified).filter(|[low, high]| low < high)
+    }
+
     /// The mean costs that the labels do not tell.
     pub(super) fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
         if self.tells_noise() {
@@ -179,14 +188,14 @@ impl Replay {
         named("router", router).into_iter().chain(always).chain(optima).collect()
     }
 
-    /// Mean cost of the best action a group, known in hindsight.
+    /// Mean cost of the best action per group, known in hindsight.
     pub(super) fn cell_optimal(&self, policy: &Policy, by: By) -> f64 {
         let actions = policy.task().actions();
         let least = |group: &Group| group.cost(policy, best(actions, |action| group.cost(policy, action, by)), by);
         sum(self.groups.iter().map(|group| group.share * least(group)))
     }
 
-    /// Adds the costs of always doing the same and of the best action a cell.
+    /// Adds the costs of always doing the same and of the best action per cell.
     pub(super) fn compare(&self, policy: &Policy, names: &[String], by: By, costs: &mut Named<f64>) {
         for (action, name) in names.iter().enumerate() {
             costs.push(format!("always-{name}"), self.always(policy, action, by));

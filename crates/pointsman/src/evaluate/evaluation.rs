@@ -7,7 +7,7 @@ use crate::loss::CostMatrix;
 use crate::policy::Surcharge;
 use crate::task::{Limit, Route, Task};
 
-/// What a policy costs on held-out rows. Costs are means a query, in the loss's unit.
+/// What a policy costs on held-out rows. Costs are means per query, in the loss's unit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Evaluation {
     /// Held-out rows.
@@ -39,13 +39,14 @@ pub struct Evaluation {
     /// top. Only costs of which something is left open are named; not `pointwise-optimal`.
     pub corrected_identified: Named<[f64; 2]>,
     /// What the router saves per query against each simple rule: `always-<action>`, and `best-threshold`, the best thresholds on the
-    /// uncertainty of the prediction, halfway between those chosen on these rows and those chosen on others. From corrected costs; unknown
-    /// where these are.
+    /// uncertainty of the prediction, halfway between those chosen on these rows and those chosen on others. It has the same actions as the
+    /// router and keeps the same limit: within a budget, and with a target loss as much routed as the router does. From corrected costs;
+    /// unknown where these are.
     pub savings: Option<Named<Saving>>,
-    /// The mean costs that the labels do not tell: with one label an item nobody knows what an oracle who knows the truth would
+    /// The mean costs that the labels do not tell: with one label per item nobody knows what an oracle who knows the truth would
     /// lose. They are then as if each label were the whole truth, and so are regrets and curves; gains are unknown.
     pub unidentified: Vec<String>,
-    /// Cost above the best action a cell and above the best action a row. A forest decides row by row and may be below the
+    /// Cost above the best action per cell and above the best action per row. A forest decides row by row and may be below the
     /// first.
     pub regret: Named<f64>,
     /// There if the task limits routing: always routing and the best in hindsight do not keep to the limit.
@@ -67,8 +68,8 @@ pub struct Evaluation {
     /// label each.
     pub gain: Named<Option<f64>>,
     /// The gains with the bias of few labels taken out, which is what rankings are compared by; unknown where that cannot be. What
-    /// the best possible order saves is the mean of two estimates, by shrunken snapshots and by draws of the rows' true distributions; the best
-    /// of the rankings counts if that saves more.
+    /// the best possible order saves is the mean of two estimates, by shrunken snapshots and by draws of the rows' true distributions (by the
+    /// first alone where few rows have two labels); the best of the rankings counts if that saves more.
     pub corrected_gain: Option<Named<Option<f64>>>,
     /// Standard errors of the corrected gains: of the rows, and half of the difference between those two estimates.
     pub corrected_gain_standard_error: Option<Named<Option<f64>>>,

@@ -335,7 +335,7 @@ impl PriceGrid {
         self.predicted.push(share(&|action| action == 0));
         self.routed.push(share(&|action| (1..=routes).contains(&action)));
         self.abstained.push(share(&|action| action > routes));
-        self.surcharge.push(policy.and_then(Policy::surcharge).map(|surcharge| surcharge.price));
+        self.surcharge.push(policy.and_then(Policy::surcharge_price));
         let counted = policy.and_then(|policy| {
             let is_meant = |route: &&Route| self.bayes || route.name() == self.route;
             policy.priced_task().routes().iter().filter(is_meant).map(Route::price).reduce(f64::min)

@@ -60,7 +60,7 @@ impl Replay {
         self.total.iter().zip(&self.irreducible).map(|(total, irreducible)| total - irreducible).collect()
     }
 
-    /// Routes the rows in order of `scores`, one a row, highest first; ties share their gains.
+    /// Routes the rows in order of `scores`, one per row, highest first; ties share their gains.
     ///
     /// # Errors
     /// If there are not as many scores as rows, or one is not a number.
@@ -83,7 +83,7 @@ impl Replay {
         Ok(RoutingCurve { area, gain, curve: ranking.percentiles() })
     }
 
-    /// What a policy costs a query.
+    /// What a policy costs per query.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
@@ -94,7 +94,7 @@ impl Replay {
         Ok(Mean { mean, standard_error })
     }
 
-    /// What the first policy costs a query above the second, row by row: the standard error is that of the difference.
+    /// What the first policy costs per query above the second, row by row: the standard error is that of the difference.
     ///
     /// # Errors
     /// If a policy is neither the one the rows were replayed with nor one repriced from it.

@@ -9,8 +9,10 @@ use super::replay::{By, Place, Replay};
 use super::{Evaluation, Named};
 use crate::policy::Policy;
 
-/// The place of the best possible order among the rankings.
+/// Places of the rankings that others are compared with.
+const BY_CELL: usize = 2;
 const OPTIMAL: usize = 3;
+const RANDOM: usize = 4;
 
 impl Replay {
     /// Routing curves and gains of the rankings.
@@ -44,7 +46,7 @@ impl Replay {
         let base = self.mean(&|row| self.total[row]).0;
         let rank = |scores: &[f64]| Ranking::new(scores, &reducible, &self.weights, base);
         let ranked: Vec<(&str, Ranking)> = rankings.par_iter().map(|(name, scores)| (*name, rank(scores))).collect();
-        let (best, random) = (ranked[3].1.area(), ranked[4].1.area());
+        let (best, random) = (ranked[OPTIMAL].1.area(), ranked[RANDOM].1.area());
         for (name, ranking) in &ranked {
             let gain =
                 (random - best > step && self.tells_noise()).then(|| (random - ranking.area()) / (random - best));
@@ -61,7 +63,7 @@ impl Replay {
     /// What the best possible order saves depends on how the true distributions of rows vary, of which few labels tell little. It is the mean of
     /// two estimates: by the rows' snapshots, shrunk among rows of like confidence, which hides what features tell, and by draws
     /// from laws of rows of which the router expects the same, which are less alike than they are. Half their difference is part of
-    /// the standard errors.
+    /// the standard errors. Where too few rows have two labels for such laws, it is the first.
     pub(super) fn rank_corrected(&self, mut rankings: [(&str, Vec<f64>); 5], step: f64, evaluation: &mut Evaluation) {
         let weights = &self.weights;
         let saved: Vec<f64> =
@@ -73,14 +75,22 @@ impl Replay {
             let won = Won::new(values, values, &spread).mean_of_draws(draws);
             (won, Ranking::new(values, values, &spread, base).percentiles())
         };
-        let mut bests = [best_of(&saved), best_of(&saved)];
-        if let Some(Corrected { smooth, drawn, .. }) = &self.corrected {
-            let of_cells: Vec<f64> =
-                self.groups.iter().map(|group| group.total - group.losses(By::Corrected).0).collect();
-            rankings[2].1 = self.places.iter().map(|place| of_cells[place.group as usize]).collect();
-            let shrunken: Vec<f64> = smooth.total.iter().zip(&smooth.irreducible).map(|(a, b)| a - b).collect();
-            bests = [best_of(&shrunken), best_of(drawn)];
-        }
+        let bests = match &self.corrected {
+            // The truth is known.
+            None => {
+                let best = best_of(&saved);
+                [best.clone(), best]
+            }
+            Some(Corrected { smooth, drawn, .. }) => {
+                let of_cells: Vec<f64> =
+                    self.groups.iter().map(|group| group.total - group.losses(By::Corrected).0).collect();
+                rankings[BY_CELL].1 = self.places.iter().map(|place| of_cells[place.group as usize]).collect();
+                let shrunken: Vec<f64> = smooth.total.iter().zip(&smooth.irreducible).map(|(a, b)| a - b).collect();
+                let by_snapshots = best_of(&shrunken);
+                let by_draws = drawn.as_ref().map_or_else(|| by_snapshots.clone(), |drawn| best_of(drawn));
+                [by_snapshots, by_draws]
+            }
+        };
         let [(low, low_curve), (high, high_curve)] = &bests;
         let (optimal, open) = (low.midpoint(high), (high.area - low.area) / 2.0);
         let won = rankings.each_ref().map(|(_, scores)| Won::new(scores, &saved, weights));

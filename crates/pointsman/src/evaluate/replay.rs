@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::corrected::Corrected;
 use crate::error::{Error, Result};
 use crate::estimate::{Column, RowLosses};
+use crate::mix::mix;
 use crate::partition::CellId;
 use crate::policy::{Decisions, Policy};
 use crate::router::label_free;
@@ -46,6 +47,8 @@ pub struct Replay {
     /// The fold of each row; none where nothing is compared.
     pub(super) folds: Vec<u32>,
     pub(super) truth_known: bool,
+    /// A hash of what the rows are judged by, their votes or truth, whatever the order of classes.
+    pub(super) labels: u64,
 }
 
 /// Where a row falls. Rows of one cell and one source are treated alike: they are a group. Only an empty cell, whose rows
@@ -140,6 +143,8 @@ impl Policy {
         let decisions = self.decide_batch(table)?;
         let loss = self.task().loss();
         let classes = self.classes().len();
+        let class_hashes: Vec<u64> =
+            self.classes().iter().map(|name| name.bytes().fold(0, |hash, byte| mix(hash, byte.into()))).collect();
         let measure = |buffers: &mut (Vec<f64>, Vec<f64>, Vec<f64>), row: usize| {
             let (truth, served, losses) = buffers;
             let verdict = decisions.verdict(row);
@@ -154,11 +159,19 @@ impl Policy {
                 None => table.dist_into(row, served),
             }
             loss.losses_into(served, losses);
+            // In single precision: dividing by sums in another order changes the last bits of a truth.
+            let label = |class: usize| match table.votes(row) {
+                Some(votes) if !truth_known => u64::from(votes.counts()[class]),
+                _ => u64::from((truth[class] as f32).to_bits()),
+            };
+            let labels =
+                (0..classes).fold(0_u64, |sum, class| sum.wrapping_add(mix(class_hashes[class], label(class))));
             (
                 Place { cell, source, group: verdict.code() },
                 dot(truth, losses),
                 loss.entropy(truth),
                 loss.entropy(served),
+                labels,
             )
         };
         let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
@@ -176,12 +189,14 @@ impl Policy {
             uncertainty: Vec::with_capacity(rows.len()),
             folds: Vec::new(),
             truth_known,
+            labels: 0,
         };
-        for (place, total, irreducible, uncertainty) in rows {
+        for (place, total, irreducible, uncertainty, labels) in rows {
             replay.places.push(place);
             replay.total.push(total);
             replay.irreducible.push(irreducible);
             replay.uncertainty.push(uncertainty);
+            replay.labels = mix(replay.labels, labels);
         }
         replay.number_groups();
         replay.form_groups();

@@ -8,7 +8,7 @@ use crate::policy::{Decisions, Policy};
 pub(crate) struct RowCosts {
     /// The Bayes-optimal oracle's loss.
     pub(crate) irreducible: Vec<f64>,
-    /// A list a row, one cost an action.
+    /// One list per row, one cost per action.
     pub(crate) actions: Vec<Vec<f64>>,
 }
 

@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::acts::Acts;
-use super::{By, Replay, Thresholds, minus};
+use super::{By, Parts, Quantiles, Replay, Thresholds, minus, spans};
+use crate::error::Result;
 use crate::policy::Policy;
+use crate::task::Limit;
 
 /// What the router saves per query against another rule. Standard errors are those of the paired differences; one row has none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -26,13 +28,13 @@ pub struct Saving {
 
 impl Saving {
     /// From the costs of each row, corrected and by the other correction. `open` is how far the other rule's mean cost may be off beyond
-    /// what the rows explain; `asked` how much more of each row the other rule routes to who knows the truth.
+    /// what the rows explain; `asked` which part of each row the other rule and the router route to who knows the truth.
     pub(super) fn new(
         replay: &Replay,
         other: &[Vec<f64>; 2],
         router: &[Vec<f64>; 2],
         open: f64,
-        asked: &dyn Fn(usize) -> f64,
+        [other_asks, router_asks]: [&dyn Fn(usize) -> f64; 2],
     ) -> Self {
         let saved = minus(other, router);
         let (estimate, of_rows) = replay.mean_and_error(&saved);
@@ -45,11 +47,18 @@ impl Saving {
                 |by: usize| saved[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
             replay.mean_and_error(&[beyond(0), beyond(1)]).1.map(|error| error.hypot((1.0 - share) * open) / cost)
         });
-        // What rows lose that only one of the two routes is open on its own.
-        let [more, less] = [1.0, -1.0].map(|sign| replay.open(&|row| (sign * asked(row)).max(0.0)).unwrap_or([0.0; 2]));
-        let identified = [estimate + more[0] - less[1], estimate + more[1] - less[0]];
-        let identified = Some(identified).filter(|[low, high]| low < high);
-        let share_identified = identified.filter(|_| share.is_some()).map(|ends| ends.map(|end| end / cost));
+        let identified = replay.identify_difference(estimate, &|row| other_asks(row) - router_asks(row));
+        let share_identified = identified.filter(|_| share.is_some()).map(|_| {
+            // Of rows that both route, that only the other rule routes, and that only the router does. The share is monotone in each.
+            let open = |asked: &dyn Fn(usize) -> f64| replay.open(asked).unwrap_or([0.0; 2]);
+            let both = open(&|row| other_asks(row).min(router_asks(row)));
+            let more = open(&|row| (other_asks(row) - router_asks(row)).max(0.0));
+            let less = open(&|row| (router_asks(row) - other_asks(row)).max(0.0));
+            let ends = |corner: usize| [both[corner & 1], more[corner >> 1 & 1], less[corner >> 2]];
+            let shares = (0..8).map(ends).filter(|[both, more, _]| cost + both + more > replay.negligible());
+            let shares = shares.map(|[both, more, less]| (estimate + more - less) / (cost + both + more));
+            shares.fold(share.map_or([0.0; 2], |share| [share; 2]), |[low, high], x| [low.min(x), high.max(x)])
+        });
         Self { estimate, standard_error, share, share_standard_error, identified, share_identified }
     }
 }
@@ -66,65 +75,60 @@ pub(super) struct BestThreshold {
 }
 
 impl Replay {
-    /// The best thresholds: halfway between those chosen on all rows and those chosen on the other folds. Under a limit the rule routes as
-    /// much as the router does, the least certain rows first. `None` if there is nothing to choose.
-    pub(super) fn best_threshold(&self, policy: &Policy, acts: &Acts<'_>) -> Option<BestThreshold> {
-        let task = policy.task();
+    /// The best thresholds: halfway between those chosen on all rows and those chosen on the other folds. Under a limit they route no more than
+    /// [they may](Self::share_to_route). `None` if there is nothing to choose.
+    pub(super) fn best_threshold(&self, policy: &Policy, acts: &Acts<'_>) -> Result<Option<BestThreshold>> {
+        let (task, rows) = (policy.task(), self.places.len());
         if task.actions() < 2 || self.folds.is_empty() {
-            return None;
+            return Ok(None);
         }
-        if task.limit().is_some() {
-            let (rows, asked) =
-                self.least_certain_routed(policy, acts.share_of(|action| self.is_route(policy, action)));
-            return Some(BestThreshold { rows, asked, open: 0.0 });
-        }
-        let costs: Vec<Vec<f64>> = (0..self.places.len())
-            .map(|row| (0..task.actions()).map(|action| self.cost(policy, row, action, By::Corrected)).collect())
+        // Rules for a target loss go by losses alone.
+        let chosen_by = policy.reprice(&task.clone().with_limit_as_price(0.0))?;
+        let costs: Vec<Vec<f64>> = (0..rows)
+            .map(|row| (0..task.actions()).map(|action| self.cost(&chosen_by, row, action, By::Corrected)).collect())
             .collect();
-        let fit = |rows: &[usize]| {
-            let pick = |values: &[f64]| rows.iter().map(|&row| values[row]).collect::<Vec<f64>>();
-            let chosen: Vec<Vec<f64>> = rows.iter().map(|&row| costs[row].clone()).collect();
-            Thresholds::fit(&pick(&self.uncertainty), &chosen, &pick(&self.weights))
+        let (share, spans) = (self.share_to_route(policy, acts), spans(&self.uncertainty, &self.weights));
+        let fit = |among: &[usize]| {
+            let pick = |values: &[f64]| among.iter().map(|&row| values[row]).collect::<Vec<f64>>();
+            let (scores, weights) = (pick(&self.uncertainty), pick(&self.weights));
+            let costs: Vec<Vec<f64>> = among.iter().map(|&row| costs[row].clone()).collect();
+            match share {
+                None => {
+                    let rule = Thresholds::fit(&scores, &costs, &weights);
+                    Parts::of_actions(task.actions(), self.uncertainty.iter().map(|&score| rule.action(score)))
+                }
+                Some(share) => Quantiles::of(&scores, &costs, &weights, task).parts(share, &spans),
+            }
         };
         let folds = self.folds.iter().max().map_or(0, |last| last + 1);
-        let without = |fold: u32| (0..costs.len()).filter(|&row| self.folds[row] != fold).collect::<Vec<usize>>();
-        let others: Vec<Thresholds> = (0..folds).map(|fold| fit(&without(fold))).collect();
-        let own = fit(&(0..costs.len()).collect::<Vec<usize>>());
+        let without = |fold: u32| (0..rows).filter(|&row| self.folds[row] != fold).collect::<Vec<usize>>();
+        let others: Vec<Parts> = (0..folds).map(|fold| fit(&without(fold))).collect();
+        let own = fit(&(0..rows).collect::<Vec<usize>>());
         // Chosen on the rows it is judged on, a threshold looks cheaper than the best there is, and chosen on other rows it is dearer, each
         // by about as much.
-        let of = |rule: &Thresholds, row: usize, by| self.cost(policy, row, rule.action(self.uncertainty[row]), by);
-        let elsewhere = |row: usize, by| of(&others[self.folds[row] as usize], row, by);
-        let rows = self.each_row(&|row, by| f64::midpoint(of(&own, row, by), elsewhere(row, by)));
-        let open = self.mean(&|row| elsewhere(row, By::Corrected) - of(&own, row, By::Corrected)).0.abs() / 2.0;
-        let asks = |rule: &Thresholds, row: usize| policy.asked_part(rule.action(self.uncertainty[row]));
-        let asked = (0..costs.len()).map(|row| asks(&own, row).midpoint(asks(&others[self.folds[row] as usize], row)));
-        Some(BestThreshold { rows, asked: asked.collect(), open })
+        let mean = |rule: &Parts, row: usize, value: &dyn Fn(usize) -> f64| -> f64 {
+            rule.of_row(row).map(|(action, part)| part * value(action)).sum()
+        };
+        let of = |rule: &Parts, row: usize, by| mean(rule, row, &|action| self.cost(policy, row, action, by));
+        let other = |row: usize| &others[self.folds[row] as usize];
+        let open = self.mean(&|row| of(other(row), row, By::Corrected) - of(&own, row, By::Corrected)).0.abs() / 2.0;
+        let asks = |rule: &Parts, row: usize| mean(rule, row, &|action| policy.asked_part(action));
+        Ok(Some(BestThreshold {
+            rows: self.each_row(&|row, by| f64::midpoint(of(&own, row, by), of(other(row), row, by))),
+            asked: (0..rows).map(|row| asks(&own, row).midpoint(asks(other(row), row))).collect(),
+            open,
+        }))
     }
 
-    fn is_route(&self, policy: &Policy, action: usize) -> bool {
-        (1..=policy.task().routes().len()).contains(&action)
-    }
-
-    /// What routing this share of the rows costs, the least certain first, to the route that costs the least on average; and which part of each is
-    /// routed to who knows the truth.
-    fn least_certain_routed(&self, policy: &Policy, share: f64) -> ([Vec<f64>; 2], Vec<f64>) {
-        let mean = |action: usize| self.always(policy, action, By::Corrected);
+    /// The share of the rows that another rule may route under the task's limit: as much as the router does, or all of a budget that the
+    /// router does not use up. `None` without a limit.
+    fn share_to_route(&self, policy: &Policy, acts: &Acts<'_>) -> Option<f64> {
+        let limit = policy.task().limit()?;
         let routes = 1..=policy.task().routes().len();
-        let route = routes.min_by(|&a, &b| mean(a).total_cmp(&mean(b))).unwrap_or(0);
-        let mut order: Vec<usize> = (0..self.places.len()).collect();
-        order.sort_by(|&a, &b| self.uncertainty[b].total_cmp(&self.uncertainty[a]));
-        let mut left = share * self.weights.iter().sum::<f64>();
-        let mut parts = vec![0.0; order.len()];
-        for tied in order.chunk_by(|&a, &b| self.uncertainty[a] == self.uncertainty[b]) {
-            let weight: f64 = tied.iter().map(|&row| self.weights[row]).sum();
-            let part = if weight > 0.0 { (left / weight).clamp(0.0, 1.0) } else { 0.0 };
-            tied.iter().for_each(|&row| parts[row] = part);
-            left -= part * weight;
-        }
-        let rows = self.each_row(&|row, by| {
-            let cost = |action: usize| self.cost(policy, row, action, by);
-            parts[row] * cost(route) + (1.0 - parts[row]) * cost(0)
-        });
-        (rows, parts.iter().map(|part| part * policy.asked_part(route)).collect())
+        let routed = acts.share_of(|action| routes.contains(&action));
+        Some(match limit {
+            Limit::Budget(most) if !policy.is_limit_binding() => most.max(routed),
+            _ => routed,
+        })
     }
 }

@@ -39,7 +39,7 @@ pub struct SweepPoint {
     /// Mean cost of `router`, its two-way restrictions, the constant actions and the two optima. Routers that cannot reach the
     /// task's target loss at this price are left out.
     pub mean_cost: Named<f64>,
-    /// The same, but for the best action a row, with the bias of few labels taken out; none where that cannot be or the truth
+    /// The same, but for the best action per row, with the bias of few labels taken out; none where that cannot be or the truth
     /// is known.
     pub corrected_cost: Option<Named<f64>>,
     /// Share of the rows that each action gets; none if the router is left out.

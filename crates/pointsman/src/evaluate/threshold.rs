@@ -11,7 +11,7 @@ pub(crate) struct Thresholds {
 }
 
 impl Thresholds {
-    /// The rule of least cost on the rows given: `costs` has a list a row, one cost an action. Below the first threshold
+    /// The rule of least cost on the rows given: `costs` has one list per row, one cost per action. Below the first threshold
     /// is predicted, above it never: the others share what is less certain among them, in whichever order is cheaper.
     pub(crate) fn fit(scores: &[f64], costs: &[Vec<f64>], weights: &[f64]) -> Self {
         let actions = costs.first().map_or(1, Vec::len);

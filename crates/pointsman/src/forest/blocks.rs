@@ -9,10 +9,10 @@ use crate::table::Table;
 /// Rows taken together: what is known of them stays in the cache while the trees pass by.
 const BLOCK: usize = 2048;
 
-/// The usual number of values a leaf.
+/// The usual number of values per leaf.
 const USUAL: usize = 4;
 
-/// Adds up what the leaves of some rows of a table say, on all cores. `values` has `width` numbers a leaf; they are added tree by
+/// Adds up what the leaves of some rows of a table say, on all cores. `values` has `width` numbers per leaf; they are added tree by
 /// tree in order, so that sums are those of one query. `finish` makes of a row's sums what is wanted.
 pub(crate) fn add_up(
     trees: &Trees,

@@ -240,3 +240,33 @@ pub(crate) fn steps(trees: usize) -> u64 {
     let compared = SIZES_COMPARED * (SURE.min(trees) - PILOT.min(trees));
     (LEAVES.len() * PILOT + compared + trees.saturating_sub(SURE)) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Counted here, and not by a router, which makes up for steps that were not taken.
+    #[test]
+    fn a_forest_takes_the_steps_it_is_said_to_take() {
+        for (rows, features) in [(60, 1), (600, 5)] {
+            let draw = |i: usize| uniform(nth(3, i as u64));
+            let probs = (0..rows).flat_map(|row| [draw(row), 1.0 - draw(row)]).collect();
+            let votes = (0..rows).flat_map(|row| if draw(row + rows) < draw(row) { [2, 1] } else { [1, 2] }).collect();
+            let values = (0..rows * features).map(|i| draw(i + 2 * rows)).collect();
+            let names = (0..features).map(|i| format!("x{i}"));
+            let table = Table::new(["a", "b"], probs).unwrap().with_votes(votes).unwrap();
+            let table = table.with_features(names, values).unwrap();
+            let (order, columns) = ((0..rows as u32).collect::<Vec<_>>(), (0..features).collect::<Vec<_>>());
+            for trees in [1, 7, 30, 130] {
+                let calls = AtomicU64::new(0);
+                let step = || {
+                    calls.fetch_add(1, Ordering::Relaxed);
+                };
+                forest(&table, &order, &columns, trees, 0, &step).unwrap();
+                assert_eq!(calls.into_inner(), steps(trees), "{trees} trees on {rows} rows");
+            }
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Trees with a few numbers a leaf: what a forest expects of a query.
+//! Trees with a few numbers per leaf: what a forest expects of a query.
 
 use super::blocks::{add_leaf, add_up};
 use super::inputs;
@@ -23,7 +23,7 @@ pub struct Scorer {
 }
 
 impl Scorer {
-    /// Puts trees and the scores of their leaves together, `width` a leaf.
+    /// Puts trees and the scores of their leaves together, `width` per leaf.
     ///
     /// # Errors
     /// If there are not as many scores as leaves, or one can be neither a mean Brier loss nor a share.
@@ -89,7 +89,7 @@ impl Scorer {
     }
 }
 
-/// The mean numbers of the rows in each leaf of a tree, so many a row, by weight; zeros where there are none. A row is given as its
+/// The mean numbers of the rows in each leaf of a tree, so many per row, by weight; zeros where there are none. A row is given as its
 /// leaf, its weight and its numbers.
 pub(super) fn means_of_leaves<'a>(
     leaves: usize,

@@ -242,7 +242,7 @@ impl LeafRows {
         self.starts.len() - 1
     }
 
-    /// How many rows they have, each once a tree.
+    /// How many rows they have, each once per tree.
     pub(super) fn rows(&self) -> usize {
         self.rows.len()
     }

@@ -356,19 +356,13 @@ impl Loss {
             // Concave, and the same for all orders of the classes.
             _ => return uniform(),
         };
+        if classes == 2 {
+            return self.entropy(&top_of_lines(&rows));
+        }
         let largest = |losses: &mut dyn Iterator<Item = f64>| losses.fold(0.0, f64::max);
         let single = rows.iter().map(|row| largest(&mut row.iter().copied())).fold(own, f64::min);
         let mean = |class: usize| rows.iter().map(|row| row[class]).sum::<f64>() / rows.len() as f64;
         let mixed = largest(&mut (0..classes).map(mean));
-        // Of two classes the largest entropy is at a vertex or where two lines cross.
-        let crossing = |one: &Vec<f64>, two: &Vec<f64>| (two[0] - one[0]) / ((one[1] - one[0]) - (two[1] - two[0]));
-        if classes == 2 {
-            let pairs =
-                rows.iter().enumerate().flat_map(|(i, one)| rows[..i].iter().map(move |two| crossing(one, two)));
-            let inside = pairs.filter(|share| *share > 0.0 && *share < 1.0);
-            let entropies = inside.chain([0.0, 1.0]).map(|share| self.entropy(&[1.0 - share, share]));
-            return largest(&mut { entropies });
-        }
         single.min(mixed)
     }
 
@@ -564,5 +558,36 @@ impl fmt::Display for Loss {
             Kind::Matrix(_, Some(name)) => f.write_str(name),
             Kind::Matrix(matrix, None) => write!(f, "matrix({})", matrix.acts().join(", ")),
         }
+    }
+}
+
+/// Where the least of some lines over two classes is largest: at a vertex, or where two of them cross. Each line has its values under the
+/// first and under the second class alone.
+fn top_of_lines(lines: &[Vec<f64>]) -> [f64; 2] {
+    let slope = |line: usize| lines[line][1] - lines[line][0];
+    let value = |line: usize, share: f64| (1.0 - share) * lines[line][0] + share * lines[line][1];
+    // The lowest line just beside a place: of several that meet there, the one that falls away from it fastest.
+    let lowest = |share: f64, side: f64| {
+        let order = |&a: &usize, &b: &usize| {
+            value(a, share).total_cmp(&value(b, share)).then((side * slope(a)).total_cmp(&(side * slope(b))))
+        };
+        (0..lines.len()).min_by(order).unwrap_or(0)
+    };
+    let (mut rising, mut falling) = (lowest(0.0, 1.0), lowest(1.0, -1.0));
+    if slope(rising) <= 0.0 {
+        return [1.0, 0.0];
+    }
+    if slope(falling) >= 0.0 {
+        return [0.0, 1.0];
+    }
+    // The top lies between the lines; each step replaces one of them by a flatter one.
+    loop {
+        let share = (lines[falling][0] - lines[rising][0]) / (slope(rising) - slope(falling));
+        let next = lowest(share, 1.0);
+        let is_steeper = if slope(next) > 0.0 { slope(next) >= slope(rising) } else { slope(next) <= slope(falling) };
+        if is_steeper || slope(next) == 0.0 {
+            return [1.0 - share, share];
+        }
+        *(if slope(next) > 0.0 { &mut rising } else { &mut falling }) = next;
     }
 }

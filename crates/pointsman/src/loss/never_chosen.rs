@@ -8,8 +8,8 @@ use crate::linear;
 /// Costs this close, relative to the largest, are not told apart.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// The largest matrix, in acts times classes, of which mixtures of acts are looked at.
-const MAX_ENTRIES: usize = 10_000;
+/// The most work for which mixtures of acts are looked at, in acts² × (classes + 1)²: about a second.
+const MAX_WORK: usize = 100_000_000;
 
 /// An act that is never taken, whatever the prediction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,11 +37,14 @@ impl Loss {
         let Kind::Matrix(matrix, _) = &self.0 else { return Vec::new() };
         let costs: Vec<&[f64]> = (0..matrix.acts().len()).map(|act| matrix.row(act)).collect();
         let name = |act: usize| matrix.acts()[act].clone();
-        let is_small = costs.len() * matrix.classes() <= MAX_ENTRIES;
+        let dominating: Vec<Option<usize>> = (0..costs.len()).map(|act| dominating(&costs, act)).collect();
+        // What a dominated act does in a mixture, the one that dominates it does better.
+        let left: Vec<usize> = (0..costs.len()).filter(|&act| dominating[act].is_none()).collect();
+        let is_small = (left.len() * (matrix.classes() + 1)).saturating_pow(2) <= MAX_WORK;
         (0..costs.len())
-            .filter_map(|act| match dominating(&costs, act) {
+            .filter_map(|act| match dominating[act] {
                 Some(other) => Some(NeverChosen { act: name(act), dominated_by: Some(name(other)) }),
-                None if is_small && is_beaten_everywhere(&costs, act, matrix.bound()) => {
+                None if is_small && is_beaten_everywhere(&costs, &left, act, matrix.bound()) => {
                     Some(NeverChosen { act: name(act), dominated_by: None })
                 }
                 None => None,
@@ -59,23 +62,25 @@ fn dominating(costs: &[&[f64]], act: usize) -> Option<usize> {
     (0..costs.len()).find(|&other| other != act && is_dominated(other))
 }
 
-/// Whether max_q min_b ⟨cost_b − cost_act, q⟩ is negative: a linear program over q and the minimum t = t⁺ − t⁻, with a slack per act b.
-fn is_beaten_everywhere(costs: &[&[f64]], act: usize, largest: f64) -> bool {
-    let others: Vec<usize> = (0..costs.len()).filter(|&other| other != act).collect();
+/// Whether a mixture of other acts costs less under every class: min_m max_y Σ_b m_b (cost_b(y) − cost_act(y)) < 0, which is max_q min_b
+/// ⟨cost_b − cost_act, q⟩. A linear program over m and the maximum t = t⁺ − t⁻, with a slack per class.
+fn is_beaten_everywhere(costs: &[&[f64]], left: &[usize], act: usize, largest: f64) -> bool {
+    let others: Vec<usize> = left.iter().copied().filter(|&other| other != act).collect();
     if others.is_empty() || largest <= 0.0 {
         return false;
     }
-    let (classes, rows) = (costs[act].len(), others.len());
-    let column = |entries: &dyn Fn(usize) -> f64, sum: f64| (0..rows).map(entries).chain([sum]).collect::<Vec<f64>>();
-    let gain = |row: usize, class: usize| (costs[others[row]][class] - costs[act][class]) / largest;
-    let mut columns: Vec<Vec<f64>> = (0..classes).map(|class| column(&|row| gain(row, class), 1.0)).collect();
+    let classes = costs[act].len();
+    let column =
+        |entries: &dyn Fn(usize) -> f64, sum: f64| (0..classes).map(entries).chain([sum]).collect::<Vec<f64>>();
+    let excess = |other: usize, class: usize| (costs[other][class] - costs[act][class]) / largest;
+    let mut columns: Vec<Vec<f64>> = others.iter().map(|&other| column(&|class| excess(other, class), 1.0)).collect();
+    columns.extend((0..classes).map(|slack| column(&|class| f64::from(u8::from(class == slack)), 0.0)));
     columns.push(column(&|_| -1.0, 0.0));
     columns.push(column(&|_| 1.0, 0.0));
-    columns.extend((0..rows).map(|slack| column(&|row| if row == slack { -1.0 } else { 0.0 }, 0.0)));
     let mut cost = vec![0.0; columns.len()];
-    (cost[classes], cost[classes + 1]) = (-1.0, 1.0);
-    let sums: Vec<f64> = (0..rows).map(|_| 0.0).chain([1.0]).collect();
-    linear::minimum(&columns, &sums, &cost).is_some_and(|least| -least < -NEGLIGIBLE)
+    let last = cost.len() - 1;
+    (cost[last - 1], cost[last]) = (1.0, -1.0);
+    linear::minimum(&columns, &column(&|_| 0.0, 1.0), &cost).is_some_and(|least| least < -NEGLIGIBLE)
 }
 
 #[cfg(test)]
@@ -133,5 +138,39 @@ mod tests {
             }
         }
         assert!(found > 100, "{found}");
+    }
+
+    /// All of these hedges are taken somewhere, and none dominates another.
+    #[test]
+    fn many_acts_are_checked_in_little_time() {
+        let acts = 5_000;
+        let curve = |act: usize| {
+            let slope = act as f64 / acts as f64;
+            vec![slope * slope, (1.0 - slope).powi(2)]
+        };
+        let start = std::time::Instant::now();
+        let loss = Loss::matrix((0..acts).map(|act| act.to_string()), (0..acts).map(curve).collect()).unwrap();
+        assert!(loss.never_chosen().is_empty());
+        assert!((loss.largest_entropy(2) - 0.25).abs() < 1e-6, "{}", loss.largest_entropy(2));
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn the_largest_entropy_of_two_classes_is_that_of_a_fine_grid() {
+        let mut state = 9_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % 7) as f64
+        };
+        for acts in [1, 2, 3, 6, 12] {
+            for _ in 0..200 {
+                let cost: Vec<Vec<f64>> = (0..acts).map(|_| vec![next(), next()]).collect();
+                let loss = Loss::matrix((0..acts).map(|act| act.to_string()), cost.clone()).unwrap();
+                // Costs are whole numbers below 7: lines cross at fractions of at most 12.
+                let grid = (0..=27_720).map(|i| f64::from(i) / 27_720.0).map(|x| loss.entropy(&[1.0 - x, x]));
+                let (found, most) = (loss.largest_entropy(2), grid.fold(0.0, f64::max));
+                assert!((found - most).abs() < 1e-9, "{cost:?}: {found} instead of {most}");
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A panel's loss as a polynomial, for many items at once.
 //!
 //! The loss depends on m + 1 labels, so c(L, p) = Σ_T P(T) β_T over how m + 1 labels may fall. The coefficients β_T depend on
-//! the panel and the loss alone: worked out once, an item then costs one multiplication a coefficient.
+//! the panel and the loss alone: worked out once, an item then costs one multiplication per coefficient.
 
 use super::panel::Panel;
 use super::urn::Urn;

@@ -49,7 +49,7 @@ impl fmt::Display for CellId {
 pub enum Axis {
     /// Confidence edges for each top class; classes in order, bins in order.
     TopClass {
-        /// One set of edges a class.
+        /// One set of edges per class.
         edges: Vec<Edges>,
         /// The first cell of each class.
         first: Vec<u32>,
@@ -63,7 +63,7 @@ pub enum Axis {
     LevelSets {
         /// Distinct predictions row by row, in single precision.
         levels: Vec<f32>,
-        /// Entries a row.
+        /// Entries per row.
         classes: usize,
     },
     /// Edges of one feature.
@@ -371,7 +371,7 @@ impl Axis {
         })
     }
 
-    /// A top-class axis from one set of edges a class.
+    /// A top-class axis from one set of edges per class.
     #[must_use]
     pub fn top_class(edges: Vec<Edges>) -> Self {
         let first = first_cells(&edges);

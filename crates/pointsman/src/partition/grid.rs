@@ -12,9 +12,9 @@ pub(crate) const UNUSUAL: u32 = u32::MAX;
 /// Edges of every class, padded to a fixed number of them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Grid {
-    /// At most 12 edges a class.
+    /// At most 12 edges per class.
     Narrow(Vec<Bins<3>>),
-    /// At most 28 edges a class.
+    /// At most 28 edges per class.
     Wide(Vec<Bins<7>>),
 }
 

@@ -127,6 +127,26 @@ fn confidence_name(edges: &Edges, bin: usize) -> String {
     }
 }
 
+/// A bin by its place among all bins of a quantity, the lowest first.
+fn rank_name(quantity: &str, bin: usize, bins: usize) -> String {
+    let place = match bin + 1 {
+        _ if bins == 1 => return "all rows".into(),
+        1 => "lowest".to_owned(),
+        last if last == bins => "highest".to_owned(),
+        place => {
+            let ending = match (place % 10, place % 100) {
+                (_, 11..=13) => "th",
+                (1, _) => "st",
+                (2, _) => "nd",
+                (3, _) => "rd",
+                _ => "th",
+            };
+            format!("{place}{ending} lowest")
+        }
+    };
+    format!("{quantity} {place} of {bins}")
+}
+
 impl Cells {
     /// What lies in a cell, in words.
     #[must_use]
@@ -169,14 +189,17 @@ impl Axis {
             }),
             Self::HonestForest { forest } => {
                 cells.rules().name(forest.cells(), bin, |score| match score.checked_sub(HonestForest::LOSSES) {
-                    None => (Quantity::Loss, ["reducible loss", "irreducible loss"][score].to_owned()),
+                    None => {
+                        (Quantity::Loss, ["expected reducible loss", "expected irreducible loss"][score].to_owned())
+                    }
                     Some(share) => {
                         let class = &classes[forest.shares()[share] as usize];
                         (Quantity::Share, format!("expected share of {class}"))
                     }
                 })
             }
-            Self::Forest { edges, .. } => bin_name(Quantity::Loss, "reducible loss", edges, bin),
+            // Not by the edges: scores are noisy, so that rows with low ones lose more than these say and rows with high ones less.
+            Self::Forest { edges, .. } => rank_name("reducible loss", bin, edges.bins()),
         }
     }
 }
@@ -320,6 +343,16 @@ mod tests {
             names(Quantity::Feature, "x_t", &[1_000_000.01, 1_000_000.02]),
             ["x_t < 1,000,000.01", "x_t 1,000,000.01–1,000,000.02", "x_t ≥ 1,000,000.02"]
         );
+    }
+
+    #[test]
+    fn bins_of_a_forest_are_named_by_their_rank() {
+        let names = [0, 1, 2, 10, 20, 23, 24].map(|bin| rank_name("reducible loss", bin, 25));
+        assert_eq!(names[0], "reducible loss lowest of 25");
+        let place = |name: &String| name["reducible loss ".len()..].trim_end_matches(" of 25").to_owned();
+        let words = ["lowest", "2nd lowest", "3rd lowest", "11th lowest", "21st lowest", "24th lowest", "highest"];
+        assert_eq!(names.each_ref().map(place), words);
+        assert_eq!(rank_name("reducible loss", 0, 1), "all rows");
     }
 
     #[test]

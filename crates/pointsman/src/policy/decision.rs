@@ -21,7 +21,7 @@ pub enum Action<'a> {
     Route(&'a str),
     /// Decline to answer.
     Abstain,
-    /// The labels do not decide: one label an item bounds the costs, and the bounds overlap.
+    /// The labels do not decide: one label per item bounds the costs, and the bounds overlap.
     Undetermined,
 }
 
@@ -107,7 +107,7 @@ impl<'p> Decision<'p> {
         self.lots().map(|_| self.policy.action(kept()))
     }
 
-    /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label an item, the
+    /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label per item, the
     /// lower bounds.
     #[inline]
     #[must_use]

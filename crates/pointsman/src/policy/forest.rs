@@ -1,4 +1,4 @@
-//! What a task makes of a forest: losses a leaf, averaged over the trees for each query.
+//! What a task makes of a forest: losses per leaf, averaged over the trees for each query.
 
 use std::sync::Arc;
 

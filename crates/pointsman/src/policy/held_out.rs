@@ -67,6 +67,15 @@ impl Sums {
         self.crossed += weight * weight * value;
     }
 
+    /// Adds other rows, their weights multiplied by a factor.
+    pub(super) fn add_scaled(&mut self, other: &Self, factor: f64) {
+        self.weight += factor * other.weight;
+        self.sum += factor * other.sum;
+        self.squares += factor * factor * other.squares;
+        self.squared_weights += factor * factor * other.squared_weights;
+        self.crossed += factor * factor * other.crossed;
+    }
+
     pub(super) fn mean(&self) -> f64 {
         self.sum / self.weight
     }

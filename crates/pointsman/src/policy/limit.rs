@@ -304,6 +304,17 @@ impl Policy {
         Some(Surcharge { price, marginal, share, share_standard_error, loss, loss_standard_error, loss_identified })
     }
 
+    /// The price of [`surcharge`](Self::surcharge) alone, which needs no rows to be judged.
+    #[must_use]
+    pub fn surcharge_price(&self) -> Option<f64> {
+        self.stop.map(|stop| stop.price)
+    }
+
+    /// Whether more would be routed without the limit.
+    pub(crate) fn is_limit_binding(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.price > 0.0 || stop.marginal < 1.0)
+    }
+
     /// The task with its limit as prices: every route at what it counts with, and no limit.
     #[must_use]
     pub fn priced_task(&self) -> Task {

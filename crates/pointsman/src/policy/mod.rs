@@ -1,4 +1,4 @@
-//! A router and a task, compiled: one row of costs and one action a cell.
+//! A router and a task, compiled: one row of costs and one action per cell.
 
 mod batch;
 mod cap;
@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{self, Asked, Column, Decomposition, Estimator, RowLosses};
+use crate::estimate::{self, Asked, Column, Decomposition, Estimator, RowLosses, RowVotes};
 use crate::evaluate::{Named, TaskSummary};
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells};
@@ -68,7 +68,7 @@ pub struct Policy {
     cells: Arc<Cells>,
     backoff: Arc<Cells>,
     estimates: Arc<Estimates>,
-    /// Costs of the actions in order predict, routes, abstain; one row a source. Two bounds if the split is not known.
+    /// Costs of the actions in order predict, routes, abstain; one row per source. Two bounds if the split is not known.
     low: Vec<f64>,
     high: Vec<f64>,
     codes: Vec<u8>,
@@ -107,6 +107,8 @@ struct Estimates {
     held_out: OnceLock<HeldOut>,
     /// The same without each of some groups of rows in turn.
     without_groups: OnceLock<Vec<HeldOut>>,
+    /// The calibration rows' votes, which bound what labels leave open; none if two labels per item identify the loss.
+    votes: OnceLock<Option<RowVotes>>,
 }
 
 impl Router {
@@ -149,6 +151,7 @@ impl Router {
             oracles,
             held_out: OnceLock::new(),
             without_groups: OnceLock::new(),
+            votes: OnceLock::new(),
         };
         Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
     }

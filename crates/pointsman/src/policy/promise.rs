@@ -106,28 +106,42 @@ impl Policy {
         })
     }
 
+    /// The cost of [`promise`](Self::promise) alone, without what it takes to tell its standard error.
+    #[must_use]
+    pub fn promised_cost(&self) -> Option<f64> {
+        self.judge_rows().filter(|judged| judged.known).map(|judged| judged.cost.mean())
+    }
+
     /// How far below and above its estimate the expected cost may lie because labels do not identify the irreducible loss of the
     /// rows that are routed. `None` if nothing is left open.
     pub(super) fn open(&self) -> Option<[f64; 2]> {
+        self.open_under(&self.held_out().parts(), &|_, course| [1.0, course.mean(|action| self.asked_part(action))])
+    }
+
+    /// The same where the rows of each source count differently. `weigh` tells by what factor they count, and by what factor those count that
+    /// are routed to who knows the truth, from their source and what is done with them.
+    pub(super) fn open_under(&self, parts: &[usize], weigh: &dyn Fn(u32, Course) -> [f64; 2]) -> Option<[f64; 2]> {
         let (held_out, table) = (self.held_out(), self.estimates.router.rows());
-        let votes = RowVotes::of(table, &self.estimates.loss)?;
-        let parts = held_out.parts();
-        // How often each row is decided, how often it is routed to who knows the truth, and its irreducible loss.
-        let mut rows = vec![[0.0; 3]; table.rows()];
-        for (&part, (_, course)) in parts.iter().zip(self.courses_of(held_out, &parts)) {
-            for (&row, (_, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
-                let [times, asked, irreducible] = &mut rows[row as usize];
-                (*times, *asked, *irreducible) =
-                    (*times + 1.0, *asked + course.mean(|action| self.asked_part(action)), losses[1]);
-            }
+        let votes = self.estimates.votes.get_or_init(|| RowVotes::of(table, &self.estimates.loss)).as_ref()?;
+        // Rows of each source with their factors and irreducible loss; they may be decided several times.
+        let mut decided = Vec::new();
+        for (&part, (_, course)) in parts.iter().zip(self.courses_of(held_out, parts)) {
+            let source = held_out.source(part);
+            let [all, asked] = weigh(source, course);
+            let rows = held_out.numbers(part).iter().zip(held_out.rows(part));
+            decided.extend(rows.map(|(&row, (_, losses))| (source, row, all, asked, losses[1])));
         }
-        let decided = rows.iter().enumerate().filter(|(_, [times, ..])| *times > 0.0);
-        let (mut all, mut estimates) = (0.0, Vec::new());
-        for (row, &[times, asked, irreducible]) in decided {
-            all += table.weight(row);
-            estimates.push((row, table.weight(row) * asked / times, irreducible));
+        decided.sort_by_key(|&(source, row, ..)| (row, source));
+        let (mut sum, mut estimates) = (0.0, Vec::new());
+        for times in decided.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (row, weight) = (times[0].1 as usize, table.weight(times[0].1 as usize));
+            let mean = |value: fn(&(u32, u32, f64, f64, f64)) -> f64| {
+                times.iter().map(value).sum::<f64>() / times.len() as f64
+            };
+            sum += weight * mean(|it| it.2);
+            estimates.push((row, weight * mean(|it| it.3), times[times.len() - 1].4));
         }
-        votes.open(&estimates, all, &self.estimates.loss)
+        votes.open(&estimates, sum, &self.estimates.loss)
     }
 
     /// Standard errors of the mean cost and the mean loss of rows judged.
@@ -141,15 +155,18 @@ impl Policy {
             .iter()
             .filter_map(|held_out| self.judge(held_out, &held_out.parts(), |_| 0).pop())
             .collect();
-        let groups = without.len() as f64;
         let of = |sums: fn(&Judged) -> &Sums| {
-            let of_rows = sums(judged).standard_error();
             let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
-            let centre = means.iter().sum::<f64>() / groups;
-            let jackknife = means.iter().map(|mean| (mean - centre).powi(2)).sum::<f64>() * (groups - 1.0) / groups;
-            if without.is_empty() { of_rows } else { (of_rows * of_rows).midpoint(jackknife).sqrt() }
+            with_jackknife(sums(judged).standard_error(), &means)
         };
         [of(|judged| &judged.cost), of(|judged| &judged.loss)]
+    }
+
+    /// What the rows of each source cost and lose without each group of rows that is left out in turn, as [`judge_sources`](Self::judge_sources);
+    /// fall-backs are not judged.
+    pub(super) fn judge_sources_without_groups(&self) -> Vec<Vec<Option<Judged>>> {
+        let of = |held_out: &HeldOut| self.judge_sources_of(held_out, &held_out.parts());
+        self.held_out_without_groups().iter().map(of).collect()
     }
 
     /// One if an action asks an oracle who knows the truth, else zero.
@@ -166,9 +183,11 @@ impl Policy {
     /// What the rows of each source cost and lose, whether they are cells or what these fall back to; sources without rows that
     /// estimates have not seen are `None`.
     pub(super) fn judge_sources(&self) -> Vec<Option<Judged>> {
-        let held_out = self.held_out();
-        let parts: Vec<usize> = held_out.all_parts().collect();
-        let mut judged = self.judge(held_out, &parts, |part| held_out.source(part) as usize);
+        self.judge_sources_of(self.held_out(), &self.held_out().all_parts().collect::<Vec<usize>>())
+    }
+
+    fn judge_sources_of(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<Option<Judged>> {
+        let mut judged = self.judge(held_out, parts, |part| held_out.source(part) as usize);
         judged.resize_with(self.codes.len(), || Judged::new(self.actions()));
         judged.into_iter().map(|judged| (judged.cost.weight > 0.0).then_some(judged)).collect()
     }
@@ -228,4 +247,12 @@ impl Policy {
         };
         parts.iter().zip(&units).map(routed).collect()
     }
+}
+
+/// The root of the mean of two variances: that of rows, and that of means without each group in turn, if there are any.
+pub(super) fn with_jackknife(of_rows: f64, means: &[f64]) -> f64 {
+    let groups = means.len() as f64;
+    let centre = means.iter().sum::<f64>() / groups;
+    let jackknife = means.iter().map(|mean| (mean - centre).powi(2)).sum::<f64>() * (groups - 1.0) / groups;
+    if means.is_empty() { of_rows } else { (of_rows * of_rows).midpoint(jackknife).sqrt() }
 }

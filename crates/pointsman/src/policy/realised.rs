@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::simplex::{self, Peak, Real};
 
 impl Policy {
-    /// What each decision of a batch really cost, one label a row being known: the loss of what was predicted, or of what the
+    /// What each decision of a batch really cost, one label per row being known: the loss of what was predicted, or of what the
     /// oracle answered and its price, or the price of abstaining. Undetermined rows count as predicted.
     ///
     /// `predictions` and `answers` are row by row; answers to rows that are not routed are not looked at.

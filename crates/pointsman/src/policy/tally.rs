@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::held_out::Sums;
+use super::promise::{Judged, with_jackknife};
 use super::{Course, Decision, Decisions, Policy, Reason, Verdict};
 use crate::evaluate::Named;
 use crate::router::Support;
@@ -53,8 +54,12 @@ pub struct TallySummary {
     /// Expected cost per query of `router` and of each `always-<action>`, told by calibration rows that decisions alike have not
     /// seen ([`Promise`](super::Promise)) in the cells of these queries; `None` if labels give only bounds, or there were no queries.
     pub expected_cost: Option<Named<f64>>,
-    /// The standard error of the router's; not a number if there is one calibration row.
+    /// The standard error of the router's, as that of a [`Promise`](super::Promise) whose rows count as much as the queries in their cells; not a
+    /// number if there is one calibration row.
     pub standard_error: Option<f64>,
+    /// Between what the router's lies as far as the labels identify it, however many calibration rows there are; standard errors come on top.
+    /// `None` where nothing is left open.
+    pub identified: Option<[f64; 2]>,
     /// How many fell into cells of so much support.
     pub support: Named<u64>,
     /// How many were decided for each [`Reason`].
@@ -140,15 +145,17 @@ impl Tally {
             Some(own) => own.expected(policy, all),
             None => self.expected(policy),
         };
-        let (mut costs, mut standard_error) = (None, None);
-        if let Some(Expected { router, always, error }) = expected {
+        let (mut costs, mut standard_error, mut identified) = (None, None, None);
+        if let Some(Expected { router, always, error, open }) = expected {
             let named = names.iter().map(|name| format!("always-{name}")).zip(always);
             costs = Some([("router".to_owned(), router)].into_iter().chain(named).collect());
             standard_error = Some(error);
+            identified = open.map(|ends| ends.map(|end| router + end));
         }
         let cost = self.own.as_ref().map_or_else(|| mean(&|d| d.cost_of_cap()), |own| own.capped / all);
         let capped = self.capped(&names, cost);
-        TallySummary { rows: self.rows, shares, expected_cost: costs, standard_error, support, reasons, capped }
+        let rows = self.rows;
+        TallySummary { rows, shares, expected_cost: costs, standard_error, identified, support, reasons, capped }
     }
 
     fn capped(&self, names: &[String], cost: f64) -> Option<CappedSummary> {
@@ -166,7 +173,7 @@ impl Tally {
     /// By the rows of each cell that decisions on it have not seen; `None` if costs are only bounded.
     fn expected(&self, policy: &Policy) -> Option<Expected> {
         let (judged, all) = (policy.judge_sources(), self.rows as f64);
-        let mut expected = Expected { router: 0.0, always: vec![0.0; policy.actions()], error: 0.0 };
+        let mut expected = Expected { router: 0.0, always: vec![0.0; policy.actions()], error: 0.0, open: None };
         // Lots do not matter here: how many fall is part of what is judged.
         let mut shares: BTreeMap<(u32, Option<u8>), f64> = BTreeMap::new();
         for (&(verdict, moved), &n) in &self.counts {
@@ -189,14 +196,32 @@ impl Tally {
                 }
             }
         }
-        let spread = |((source, moved), share): (&(u32, Option<u8>), &f64)| {
-            let Some(judged) = &judged[*source as usize] else { return f64::NAN };
-            let taken = judged.taken(*moved);
-            let own = taken.standard_error();
-            // One row by itself has no spread of its own.
-            (share * if own.is_nan() { taken.mean() - expected.router } else { own }).powi(2)
+        // Rows of a source count as much as its queries do.
+        let mut factors: Vec<Vec<(Option<u8>, f64)>> = vec![Vec::new(); judged.len()];
+        for (&(source, moved), share) in &shares {
+            let weight = judged[source as usize].as_ref().map_or(f64::NAN, |judged| judged.cost.weight);
+            factors[source as usize].push((moved, share / weight));
+        }
+        let sums = |of: &[Option<Judged>]| {
+            let mut sums = Sums::default();
+            for (source, factors) in factors.iter().enumerate() {
+                let found = of[source].as_ref().or(judged[source].as_ref());
+                for &(moved, factor) in factors {
+                    sums.add_scaled(found.map_or(&Sums::default(), |judged| judged.taken(moved)), factor);
+                }
+            }
+            sums
         };
-        expected.error = shares.iter().map(spread).sum::<f64>().sqrt();
+        let without = policy.judge_sources_without_groups();
+        let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
+        expected.error = with_jackknife(sums(&judged).standard_error(), &means);
+        let parts: Vec<usize> = policy.held_out().all_parts().collect();
+        expected.open = policy.open_under(&parts, &|source, course| {
+            factors[source as usize].iter().fold([0.0; 2], |[all, asked], (moved, factor)| {
+                let taken = moved.map_or(course, |code| Course::always(code.into()));
+                [all + factor, asked + factor * taken.mean(|action| policy.asked_part(action))]
+            })
+        });
         Some(expected)
     }
 }
@@ -206,6 +231,8 @@ struct Expected {
     router: f64,
     always: Vec<f64>,
     error: f64,
+    /// How far below and above that may lie because labels do not identify it.
+    open: Option<[f64; 2]>,
 }
 
 impl OwnCosts {
@@ -217,14 +244,15 @@ impl OwnCosts {
         }
         let Some(judged) = policy.judge_rows() else {
             let always = self.always.iter().map(|sum| sum / all).collect();
-            return Some(Expected { router: self.router / all, always, error: f64::NAN });
+            return Some(Expected { router: self.router / all, always, error: f64::NAN, open: None });
         };
         let off = |told: &Sums, expected: f64| told.mean() - expected / told.weight;
         let always = self.always.iter().zip(judged.always.iter().zip(&judged.expected_always));
         Some(Expected {
             router: self.router / all + off(&judged.cost, judged.expected),
             always: always.map(|(sum, (told, expected))| sum / all + off(told, *expected)).collect(),
-            error: judged.cost.standard_error(),
+            error: policy.standard_errors(&judged)[0],
+            open: policy.open(),
         })
     }
 }

@@ -80,7 +80,7 @@ impl Partial {
         })
     }
 
-    /// The same part with at most so many rows a cell.
+    /// The same part with at most so many rows per cell.
     ///
     /// # Errors
     /// If the cap is zero, or there are rows already.

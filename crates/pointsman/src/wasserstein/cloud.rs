@@ -1,4 +1,4 @@
-//! Weighted points of the simplex, one an item.
+//! Weighted points of the simplex, one per item.
 
 use std::cmp::Ordering;
 

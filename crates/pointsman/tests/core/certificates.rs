@@ -1,6 +1,6 @@
 //! Certificates in a world whose truth is known: they hold as often as they say, and they say something.
 
-use pointsman::{CellId, Certificate, Judgement, Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::{CellId, Certificate, Judgement, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, close, table};
 
@@ -78,12 +78,12 @@ pub(crate) fn task(loss: &Loss, route: f64, abstain: Option<f64>) -> Task {
 }
 
 /// The regret of a policy against the best action in every cell.
-pub(crate) fn regret(router: &Router, task: &Task, truth: &[[f64; 3]]) -> f64 {
-    let policy = router.policy(task).unwrap();
+pub(crate) fn regret(policy: &Policy, truth: &[[f64; 3]]) -> f64 {
+    let task = policy.task();
     let cell = |(cell, [share, total, irreducible]): (usize, &[f64; 3])| {
         let mut costs = vec![*total, irreducible + task.routes()[0].price()];
         costs.extend(task.abstain_price());
-        let taken = crate::world::position(&policy, policy.cell(CellId(cell as u32)).unwrap().action()).unwrap();
+        let taken = crate::world::position(policy, policy.cell(CellId(cell as u32)).unwrap().action()).unwrap();
         share * (costs[taken] - costs.iter().copied().fold(f64::INFINITY, f64::min))
     };
     truth.iter().enumerate().map(cell).sum()
@@ -106,6 +106,7 @@ fn certificates_hold() {
             let router = Router::calibrate(&World::draw(&mut rng, 600, k), &Partition::confidence(6)).unwrap();
             let certificate = router.certificate(&task(&loss, 0.1, None), CONFIDENCE).unwrap();
             let truth = World::cells(&router, certificate.loss());
+            let policy = router.policy(&task(&loss, 0.1, None)).unwrap();
             let mut holds = true;
             for (cell, [_, total, irreducible]) in certificate.cells().iter().zip(&truth) {
                 holds &= cell.total().contains(*total)
@@ -114,12 +115,11 @@ fn certificates_hold() {
             }
             for (alpha, beta) in [0.0, 0.02, 0.1, 0.3].into_iter().flat_map(|a| [0.1, 0.3, 0.6].map(|b| (a, b))) {
                 for abstain in [None, Some(beta)] {
-                    let task = task(&loss, alpha, abstain);
-                    // One label an item may decide on nothing; there is no action to regret then.
+                    // One label per item may decide on nothing; there is no action to regret then.
                     if k > 1 {
-                        let judgement = judged(&router, &certificate, &task);
-                        let regret = regret(&router, &task, &truth);
-                        holds &= regret <= judgement.regret_bound + 1e-12;
+                        let policy = policy.reprice(&task(&loss, alpha, abstain)).unwrap();
+                        let judgement = certificate.judge(&policy).unwrap();
+                        holds &= regret(&policy, &truth) <= judgement.regret_bound + 1e-12;
                         bounds += judgement.regret_bound;
                         certain += judgement.certain;
                     }
@@ -242,7 +242,7 @@ fn bounds_are_far_below_hoeffding() {
             "{loss}, k = {k}: bound {:.4} (Hoeffding {hoeffding:.3}), certain {:.2}, actual regret {:.4}",
             judgement.regret_bound,
             judgement.certain,
-            regret(&router, &task, &World::cells(&router, &loss))
+            regret(&router.policy(&task).unwrap(), &World::cells(&router, &loss))
         );
         assert!(
             judgement.regret_bound < f64::min(most, 0.5 * hoeffding),

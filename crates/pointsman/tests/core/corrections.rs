@@ -1,15 +1,34 @@
 //! Held-out numbers with few labels, in worlds whose truth is known: costs, gains, savings and their standard errors.
 
+use std::sync::LazyLock;
+
 use pointsman::{Evaluation, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{CLASS_NAMES, Rng, normalised};
 
 /// Three kinds of items that the prediction does not tell apart and a feature does: easy ones, ones the model gets wrong, and ones that
-/// are ambiguous for everybody.
+/// are ambiguous for everybody. Without and with their true distributions.
 pub(crate) fn three_kinds(rng: &mut Rng, rows: usize, k: usize) -> (Table, Table) {
+    draw(rng, rows, |_| k, |rng, _| [rng.uniform(), rng.uniform()])
+}
+
+/// As many rows as tell costs, with their true distributions. Kinds are spread evenly, so that they vary less than drawn ones.
+pub(crate) static POPULATION: LazyLock<Table> = LazyLock::new(|| {
+    let (rows, golden) = (8_000, 0.618_033_988_749_894_9);
+    let even = |_: &mut Rng, row: usize| [(row as f64 + 0.5) / rows as f64, (row as f64 * golden).fract()];
+    draw(&mut Rng::new(77), rows, |_| 2, even).1
+});
+
+/// Each row has as many labels as `labels` says; its kind and how sharp it is are drawn by `kind`.
+fn draw(
+    rng: &mut Rng,
+    rows: usize,
+    labels: impl Fn(usize) -> usize,
+    kind: impl Fn(&mut Rng, usize) -> [f64; 2],
+) -> (Table, Table) {
     let (mut probs, mut features, mut truth, mut votes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..rows {
-        let (kind, sharp) = (rng.uniform(), rng.uniform());
+    for row in 0..rows {
+        let [kind, sharp] = kind(rng, row);
         let f = normalised(vec![0.55 + 0.3 * sharp, 0.25, 0.12]);
         let p = if kind < 0.45 {
             vec![0.96 - 0.1 * sharp, 0.03 + 0.1 * sharp, 0.01]
@@ -20,7 +39,7 @@ pub(crate) fn three_kinds(rng: &mut Rng, rows: usize, k: usize) -> (Table, Table
         };
         probs.extend(f);
         features.extend([kind + 0.08 * (rng.uniform() - 0.5), rng.uniform()]);
-        votes.extend(rng.votes(&p, k));
+        votes.extend(rng.votes(&p, labels(row)));
         truth.extend(p);
     }
     let table = Table::new(CLASS_NAMES[..3].to_vec(), probs).unwrap().with_votes(votes).unwrap();
@@ -38,20 +57,23 @@ struct Pair {
     truth: Evaluation,
 }
 
-fn pairs(loss: &str, price: f64, partition: &str, [rows, k, worlds]: [usize; 3]) -> Vec<Pair> {
-    let world = |seed: usize| {
-        let mut rng = Rng::new(1000 + seed as u64);
+/// Held-out rows of a world, judged by labels and by the truth of the population, not of the rows at hand: standard errors are about that.
+fn pairs(loss: &str, price: f64, k: usize, worlds: u64) -> Vec<Pair> {
+    let world = |seed: u64| {
+        let mut rng = Rng::new(1000 + seed);
         let (calibration, _) = three_kinds(&mut rng, 600, k);
-        let router = Router::calibrate(&calibration, &partition.parse::<Partition>().unwrap()).unwrap();
+        let router = Router::calibrate(&calibration, &"forest:30".parse::<Partition>().unwrap()).unwrap();
         let policy: Policy = router.policy(&task(loss, price)).unwrap();
-        let (held_out, _) = three_kinds(&mut rng, rows, k);
-        // The truth of the population, not of the rows at hand: standard errors are about that.
-        let (_, population) = three_kinds(&mut Rng::new(77), 20_000, 2);
+        let (held_out, _) = three_kinds(&mut rng, 600, k);
         let evaluate = |table: &Table| policy.replay(table).unwrap().evaluate(&policy).unwrap();
-        Pair { labels: evaluate(&held_out), truth: evaluate(&population) }
+        Pair { labels: evaluate(&held_out), truth: evaluate(&POPULATION) }
     };
     (0..worlds).map(world).collect()
 }
+
+/// Under the Brier loss, by two and by three labels: several tests look at them.
+static BY_TWO_LABELS: LazyLock<Vec<Pair>> = LazyLock::new(|| pairs("brier", 0.3, 2, 30));
+static BY_THREE_LABELS: LazyLock<Vec<Pair>> = LazyLock::new(|| pairs("brier", 0.3, 3, 30));
 
 fn mean(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let values: Vec<f64> = values.collect();
@@ -78,8 +100,7 @@ fn assert_covered(pairs: &[Pair], what: &str, covers: impl Fn(&Pair) -> bool) {
 
 #[test]
 fn corrected_costs_of_a_forest_are_unbiased_for_brier() {
-    for k in [2, 5] {
-        let pairs = pairs("brier", 0.3, "forest:30", [600, k, 30]);
+    for (k, pairs) in [(2, &*BY_TWO_LABELS), (5, &pairs("brier", 0.3, 5, 30))] {
         let (bias, error) = mean(pairs.iter().map(off));
         println!("k = {k}: bias {bias:+.4} ± {error:.4}");
         assert!(bias.abs() <= 4.0 * error, "k = {k}: bias {bias} with standard error {error}");
@@ -87,7 +108,7 @@ fn corrected_costs_of_a_forest_are_unbiased_for_brier() {
             pairs.iter().map(|p| p.labels.mean_cost.get("router").unwrap() - p.truth.mean_cost.get("router").unwrap()),
         );
         assert!(plain < -8.0 * error || k > 2, "k = {k}: by the labels as they are {plain}");
-        assert_covered(&pairs, "cost", |p| {
+        assert_covered(pairs, "cost", |p| {
             let error = p.labels.corrected_standard_error.as_ref().unwrap().get("router").unwrap().unwrap();
             off(p).abs() <= 1.96 * error
         });
@@ -97,7 +118,7 @@ fn corrected_costs_of_a_forest_are_unbiased_for_brier() {
 #[test]
 fn corrections_of_other_losses_leave_a_quarter_of_the_bias() {
     for (loss, price, k) in [("cross-entropy", 0.4, 3), ("zero-one", 0.2, 2), ("asymmetric:2", 0.4, 3)] {
-        let pairs = pairs(loss, price, "forest:30", [600, k, 20]);
+        let pairs = pairs(loss, price, k, 20);
         let plain = |p: &Pair| p.labels.mean_cost.get("router").unwrap() - p.truth.mean_cost.get("router").unwrap();
         let ((bias, error), (plain, _)) = (mean(pairs.iter().map(off)), mean(pairs.iter().map(plain)));
         println!("{loss}, k = {k}: bias {bias:+.4} ± {error:.4}, by the labels as they are {plain:+.4}");
@@ -108,7 +129,7 @@ fn corrections_of_other_losses_leave_a_quarter_of_the_bias() {
 /// By two or three labels as they are, ranking by the entropy of the prediction looks as good as a forest that knows better.
 #[test]
 fn corrected_gains_rank_as_the_truth_does() {
-    let pairs = pairs("brier", 0.3, "forest:30", [600, 2, 30]);
+    let pairs = &*BY_TWO_LABELS;
     let of = |gains: &pointsman::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
     let off =
         |p: &Pair| of(p.labels.corrected_gain.as_ref().unwrap(), "higher-order") - of(&p.truth.gain, "higher-order");
@@ -117,11 +138,11 @@ fn corrected_gains_rank_as_the_truth_does() {
     println!("gain: bias {bias:+.3} ± {error:.3}, by the labels as they are {plain:+.3}");
     // The best possible order is known by shrunken snapshots only: a tenth of the bias of the labels may be left.
     assert!(bias.abs() <= plain.abs() / 10.0 + 4.0 * error && plain < -0.2, "{bias} {plain}");
-    assert_covered(&pairs, "gain", |p| {
+    assert_covered(pairs, "gain", |p| {
         let error = of(p.labels.corrected_gain_standard_error.as_ref().unwrap(), "higher-order");
         off(p).abs() <= 1.96 * error
     });
-    for pair in &pairs {
+    for pair in pairs {
         let gain = pair.labels.best_gain();
         assert!(of(gain, "higher-order") > of(gain, "total-uncertainty") && of(gain, "pointwise-optimal") == 1.0);
     }
@@ -130,10 +151,10 @@ fn corrected_gains_rank_as_the_truth_does() {
 /// The saving against thresholds that were chosen on other rows, and the same keys wherever costs are named.
 #[test]
 fn savings_carry_standard_errors_that_hold() {
-    let pairs = pairs("brier", 0.3, "forest:30", [600, 3, 30]);
+    let pairs = &*BY_THREE_LABELS;
     let saving = |evaluation: &Evaluation, name: &str| *evaluation.savings.as_ref().unwrap().get(name).unwrap();
     for name in ["always-predict", "always-route:expert", "best-threshold"] {
-        assert_covered(&pairs, name, |p| {
+        assert_covered(pairs, name, |p| {
             let (found, truth) = (saving(&p.labels, name), saving(&p.truth, name));
             (found.estimate - truth.estimate).abs() <= 1.96 * found.standard_error.unwrap()
         });
@@ -152,9 +173,8 @@ fn savings_carry_standard_errors_that_hold() {
 #[test]
 fn gains_at_three_labels_carry_standard_errors_that_hold() {
     let of = |gains: &pointsman::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
-    for (loss, price) in [("brier", 0.3), ("cross-entropy", 0.4)] {
-        let pairs = pairs(loss, price, "forest:30", [600, 3, 30]);
-        assert_covered(&pairs, loss, |p| {
+    for (loss, pairs) in [("brier", &*BY_THREE_LABELS), ("cross-entropy", &pairs("cross-entropy", 0.4, 3, 30))] {
+        assert_covered(pairs, loss, |p| {
             let error = of(p.labels.corrected_gain_standard_error.as_ref().unwrap(), "higher-order");
             let found = of(p.labels.corrected_gain.as_ref().unwrap(), "higher-order");
             (found - of(&p.truth.gain, "higher-order")).abs() <= 1.96 * error
@@ -189,4 +209,88 @@ fn corrections_stay_near_the_truth_where_items_are_alike() {
             assert!((found - truth).abs() < 0.1, "{loss}, {seed}: {found} instead of {truth}");
         }
     }
+}
+
+/// Laws of rows of like score need more rows with two labels than the corrections do: without them only the gain rests on less.
+#[test]
+fn a_few_rows_with_two_labels_are_enough_to_correct_costs() {
+    let mut rng = Rng::new(31);
+    let router = Router::calibrate(&three_kinds(&mut rng, 600, 2).0, &Partition::confidence(4)).unwrap();
+    let policy = router.policy(&task("brier", 0.3)).unwrap();
+    let labels = |row: usize| if row % 20 < 3 { 2 } else { 1 };
+    let (held_out, known) = draw(&mut rng, 5_000, labels, |rng, _| [rng.uniform(), rng.uniform()]);
+    let found = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
+    let truth = policy.replay(&known).unwrap().evaluate(&policy).unwrap();
+    let error = found.corrected_standard_error.as_ref().unwrap().get("router").unwrap().unwrap();
+    let off = corrected(&found, "router") - truth.mean_cost.get("router").unwrap();
+    assert!(off.abs() < 3.0 * error, "{off} with standard error {error}");
+    assert!(found.savings.is_some() && found.corrected_gain.is_some());
+}
+
+/// The rival has the router's actions and keeps its budget. With the truth known the best such rule is found by trying all.
+#[test]
+fn the_best_threshold_under_a_budget_may_abstain() {
+    let mut rng = Rng::new(41);
+    let router = Router::calibrate(&three_kinds(&mut rng, 600, 5).0, &Partition::confidence(4)).unwrap();
+    for (budget, abstain) in [(0.2, 0.35), (0.1, 0.3), (0.5, 0.45)] {
+        let task = task("brier", 0.05).abstain(abstain).unwrap().budget(budget).unwrap();
+        let policy = router.policy(&task).unwrap();
+        // A hundred confidences, ten rows each: thresholds at whole percents.
+        let (rows, cuts) = (1_000, 100);
+        let ten_alike = |rng: &mut Rng, row: usize| [rng.uniform(), (row / 10) as f64 / 100.0];
+        let (_, known) = draw(&mut rng, rows, |_| 2, ten_alike);
+        let replay = policy.replay(&known).unwrap();
+        let found = replay.evaluate(&policy).unwrap();
+        let costs = replay.action_costs(&policy).unwrap();
+        // The less sharp come first, and are the least certain.
+        let mean = |rows: std::ops::Range<usize>, action: usize| -> f64 {
+            costs[10 * rows.start..10 * rows.end].iter().map(|costs| costs[action]).sum::<f64>() / 1_000.0
+        };
+        let most = (100.0 * found.shares.get("route:expert").unwrap()).round() as usize;
+        let mut best = [f64::INFINITY; 2];
+        for first in 0..=cuts {
+            for second in first..=cuts {
+                for (top, middle) in [(1, 2), (2, 1), (1, 1), (2, 2)] {
+                    let routed = if top == 1 { first } else { 0 } + if middle == 1 { second - first } else { 0 };
+                    if routed <= most {
+                        let cost = mean(0..first, top) + mean(first..second, middle) + mean(second..cuts, 0);
+                        best[0] = best[0].min(cost);
+                        if [top, middle] == [1, 1] {
+                            best[1] = best[1].min(cost);
+                        }
+                    }
+                }
+            }
+        }
+        let saving = found.savings.as_ref().unwrap().get("best-threshold").unwrap();
+        let rival = saving.estimate + found.mean_cost.get("router").unwrap();
+        let open = saving.standard_error.unwrap();
+        println!(
+            "budget {budget}: {rival:.4}, best {:.4}, without abstaining {:.4}, routed {most} %",
+            best[0], best[1]
+        );
+        assert!(rival > best[0] - 0.002 && rival < best[0] + 0.01 + open, "{rival} instead of {}", best[0]);
+        assert!(rival < best[1], "{rival}: {best:?}");
+    }
+}
+
+/// A rule that routes nothing has a known cost: the range of the share is that of the saving over it. The cost of one that routes is open too.
+#[test]
+fn shares_saved_are_bounded_where_both_costs_are_open() {
+    let mut rng = Rng::new(51);
+    let router = Router::calibrate(&three_kinds(&mut rng, 600, 3).0, &Partition::confidence(4)).unwrap();
+    let policy = router.policy(&task("cross-entropy", 0.4)).unwrap();
+    let (held_out, _) = three_kinds(&mut rng, 600, 3);
+    let found = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
+    let (savings, costs) = (found.savings.as_ref().unwrap(), found.corrected_cost.as_ref().unwrap());
+    for (name, is_known) in [("always-predict", true), ("always-route:expert", false)] {
+        let (saving, cost) = (savings.get(name).unwrap(), costs.get(name).unwrap());
+        let (Some([low, high]), Some(ends)) = (saving.share_identified, saving.identified) else { continue };
+        let share = saving.share.unwrap();
+        assert!(low <= share && share <= high, "{name}: {share} {low} {high}");
+        let fixed = ends.map(|end| end / cost);
+        let is_fixed = (low - fixed[0]).abs() < 1e-9 && (high - fixed[1]).abs() < 1e-9;
+        assert_eq!(is_fixed, is_known, "{name}: {low} {high} {fixed:?}");
+    }
+    assert!(savings.get("always-predict").unwrap().share_identified.is_some());
 }

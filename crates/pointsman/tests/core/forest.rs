@@ -267,7 +267,7 @@ fn one_query_a_batch_and_a_replay_agree() {
 }
 
 #[test]
-fn a_forest_s_cells_are_honest() {
+fn losses_of_a_forest_s_cells_hold_for_new_rows() {
     // Scores by trees that have not seen a row: what cells say of themselves holds for new rows.
     let (calibration, test) = (world(3_000, 2, 8), world(3_000, 2, 9));
     let router = Router::calibrate(&calibration, &Partition::forest(40)).unwrap();
@@ -280,7 +280,7 @@ fn a_forest_s_cells_are_honest() {
         bias += off(cell.share, cell.total, cell.held_out.total).abs();
     }
     assert!(bias < 0.05, "mean difference {bias}");
-    assert!(router.cells().name(CellId(0), router.classes()).starts_with("reducible loss"));
+    assert!(router.cells().name(CellId(0), router.classes()).starts_with("reducible loss lowest of "));
 }
 
 #[test]

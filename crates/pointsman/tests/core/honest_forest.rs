@@ -307,11 +307,11 @@ fn certificates_of_honest_partitions_hold() {
                         && near(cell.reducible(), total - irreducible)
             });
             for (alpha, abstain) in [(0.02, None), (0.1, Some(0.3)), (0.3, None)] {
-                let task = task(&loss, alpha, abstain);
-                let judgement = certificate.judge(&router.policy(&task).unwrap()).unwrap();
+                let policy = router.policy(&task(&loss, alpha, abstain)).unwrap();
+                let judgement = certificate.judge(&policy).unwrap();
                 let known: Vec<[f64; 3]> =
                     truth.iter().map(|cell| if cell[0] > 0.0 { *cell } else { [0.0; 3] }).collect();
-                holds &= regret(&router, &task, &known) <= judgement.regret_bound + GRID;
+                holds &= regret(&policy, &known) <= judgement.regret_bound + GRID;
                 certain += judgement.certain / (3 * DRAWS) as f64;
             }
             failed += usize::from(!holds);

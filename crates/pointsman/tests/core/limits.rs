@@ -278,12 +278,14 @@ fn with_several_routes_a_target_is_met_by_the_least_routing() {
         for task in [two_routes(loss.clone()), two_routes(loss.clone()).abstain(0.3).unwrap()] {
             // A query goes to the oracle that loses least, whatever it costs: as if all were free.
             let free = task.clone().reprice_route("expert", 0.0).unwrap();
-            let within = |share: f64| router.policy(&free.clone().budget(share).unwrap()).unwrap().surcharge().unwrap();
+            let unlimited = router.policy(&free).unwrap();
+            let within =
+                |share: f64| unlimited.reprice(&free.clone().budget(share).unwrap()).unwrap().surcharge().unwrap();
             let (base, floor) = (within(0.0).loss, within(1.0).loss);
             for part in [0.0, 0.3, 0.7, 0.9] {
                 let target = base + part * (floor - base);
                 let what = format!("{loss} to {target}");
-                let policy = router.policy(&task.clone().target_loss(target).unwrap()).unwrap();
+                let policy = unlimited.reprice(&task.clone().target_loss(target).unwrap()).unwrap();
                 let found = policy.surcharge().unwrap();
                 close(found.loss, target, 1e-7, &what);
                 close(within(found.share).loss, target, 1e-7, &what);
@@ -292,7 +294,7 @@ fn with_several_routes_a_target_is_met_by_the_least_routing() {
                 }
                 check(&policy, &what);
             }
-            let error = router.policy(&task.clone().target_loss(0.8 * floor).unwrap()).unwrap_err().to_string();
+            let error = unlimited.reprice(&task.clone().target_loss(0.8 * floor).unwrap()).unwrap_err().to_string();
             assert!(nearest(&error) <= floor + 1e-6, "{error}");
             assert!(router.policy(&task.target_loss(nearest(&error)).unwrap()).is_ok(), "{error}");
         }
@@ -338,7 +340,7 @@ fn a_budget_that_does_not_bind_changes_nothing() {
                     let free = router.policy(&task).unwrap();
                     let share = *free.shares().get("route:expert").unwrap();
                     for budget in [share, 1.0] {
-                        let policy = router.policy(&task.clone().budget(budget).unwrap()).unwrap();
+                        let policy = free.reprice(&task.clone().budget(budget).unwrap()).unwrap();
                         let found = policy.surcharge().unwrap();
                         close(found.share, share, 1e-12, "share");
                         for (a, b) in cells(&free).zip(cells(&policy)) {
@@ -346,7 +348,7 @@ fn a_budget_that_does_not_bind_changes_nothing() {
                             close(b.margin(), a.margin(), if found.price == 0.0 { 1e-12 } else { f64::MAX }, "margin");
                         }
                     }
-                    check(&router.policy(&task.clone().budget(share / 3.0).unwrap()).unwrap(), "a third");
+                    check(&free.reprice(&task.clone().budget(share / 3.0).unwrap()).unwrap(), "a third");
                 }
             }
         }

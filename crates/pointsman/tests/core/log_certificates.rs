@@ -46,9 +46,10 @@ fn entropy_is_enclosed_by_less_than_snapshots_leave() {
             widths[1] += cell.reducible().width() / WORLDS as f64;
         }
         println!("k = {k}: widths {widths:.3?}, {missed} of {WORLDS} missed");
-        // Ten per cent of 60, and three standard errors.
-        assert!(missed <= 6 + 7, "k = {k}: {missed} of {WORLDS} missed");
+        // Bounds that hold in nine of ten cases whatever the truth hold in nearly all here.
+        assert!(missed <= 2, "k = {k}: {missed} of {WORLDS} missed");
         assert!(widths[0] < widest, "k = {k}: {widths:?}");
+        assert!(widths[1] < 0.6 * widest, "k = {k}: {widths:?}");
     }
 }
 
@@ -89,9 +90,9 @@ fn other_entropies_are_enclosed_by_less_than_snapshots_leave() {
                 widths[1] += cell.reducible().width() / WORLDS as f64;
             }
             println!("{loss}, {classes} classes, k = {k}: widths {widths:.3?}, gap {gap}, {missed} of {WORLDS} missed");
-            // Ten per cent of 40, and three standard errors.
-            assert!(missed <= 4 + 6, "{loss}, k = {k}: {missed} of {WORLDS} missed");
+            assert!(missed <= 2, "{loss}, k = {k}: {missed} of {WORLDS} missed");
             assert!(widths[0] < gap, "{loss}, {classes} classes, k = {k}: {widths:?}");
+            assert!(widths[1] < gap, "{loss}, {classes} classes, k = {k}: {widths:?}");
         }
     }
 }

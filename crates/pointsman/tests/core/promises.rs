@@ -1,7 +1,7 @@
 //! What is promised comes true on average on new rows of worlds whose truth is known: the expected cost of a policy, and the loss
 //! at a limit. The cheapest of several estimates is too cheap, so estimates made from the same rows would not do.
 
-use pointsman::{CellId, Error, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman::{CellId, Error, Loss, Oracle, Partition, Policy, Router, Table, Tally, Task};
 
 use crate::world::{Rng, normalised};
 
@@ -53,16 +53,34 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
     (mean, (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt())
 }
 
+/// What each action really costs on each row.
+fn true_costs(table: &Table, task: &Task) -> Vec<Vec<f64>> {
+    let of_row = |row: usize| {
+        let (truth, loss) = (table.truth(row).unwrap(), task.loss());
+        let routes = task.routes().iter().map(|route| loss.entropy(truth) + route.price());
+        [loss.expected(truth, &table.prediction(row))].into_iter().chain(routes).chain(task.abstain_price()).collect()
+    };
+    (0..table.rows()).map(of_row).collect()
+}
+
+/// What a policy really costs on rows whose actions cost so much.
+fn true_cost(policy: &Policy, table: &Table, costs: &[Vec<f64>]) -> f64 {
+    let decisions = policy.decide_batch(table).unwrap();
+    let cost = |(row, costs): (usize, &Vec<f64>)| costs[policy.row(&decisions, row).code().unwrap()];
+    costs.iter().enumerate().map(cost).sum::<f64>() / costs.len() as f64
+}
+
 /// What is promised less what new rows cost, over many worlds: by the rows that decide, and by rows left out.
 fn errors(loss: &Loss, rows: usize, k: usize, worlds: u64) -> [Vec<f64>; 2] {
-    let new = draw(5_000, 2, &mut Rng::new(1));
+    let (new, task) = (draw(5_000, 2, &mut Rng::new(1)), task(loss));
+    let costs = true_costs(&new, &task);
     let mut errors = [Vec::new(), Vec::new()];
     for world in 0..worlds {
         let table = draw(rows, k, &mut Rng::new(1_000 + world));
-        let policy = Router::calibrate(&table, &Partition::top_class(10)).unwrap().policy(&task(loss)).unwrap();
-        let cost = *policy.replay(&new).unwrap().evaluate(&policy).unwrap().mean_cost.get("router").unwrap();
+        let policy = Router::calibrate(&table, &Partition::top_class(10)).unwrap().policy(&task).unwrap();
+        let cost = true_cost(&policy, &new, &costs);
         errors[0].push(by_the_same_rows(&policy) - cost);
-        errors[1].push(policy.promise().unwrap().cost - cost);
+        errors[1].push(policy.promised_cost().unwrap() - cost);
     }
     errors
 }
@@ -90,7 +108,7 @@ fn a_target_loss_is_not_exceeded_on_new_rows() {
         let table = draw(300, 2, &mut Rng::new(1_000 + world));
         let policy = Router::calibrate(&table, &Partition::top_class(10)).unwrap().policy(&task).unwrap();
         let replay = policy.replay(&new).unwrap();
-        let lost = |policy: &Policy| *replay.evaluate(policy).unwrap().mean_cost.get("router").unwrap();
+        let lost = |policy: &Policy| replay.cost_of(policy).unwrap().mean;
         let [never, all] = [0.0, 1.0].map(|share| lost(&policy.reprice(&task.clone().budget(share).unwrap()).unwrap()));
         let target = 0.5 * (never + all);
         match policy.reprice(&task.clone().target_loss(target).unwrap()) {
@@ -131,16 +149,18 @@ fn draw_classes(classes: usize, rows: usize, k: usize, known: bool, rng: &mut Rn
 /// within the range said to be open, widened by 1.96 standard errors, in nine of ten worlds at least.
 #[test]
 fn the_range_that_labels_leave_open_holds_the_truth() {
-    for (classes, rows) in [(3, 300), (20, 300)] {
+    // A range that says nothing holds too: half as wide again as what was measured.
+    for (classes, rows, widest) in [(3, 300, [0.33, 0.14, 0.04]), (20, 300, [1.0, 0.5, 0.18])] {
         let new = draw_classes(classes, 3_000, 2, true, &mut Rng::new(1));
-        for k in [2, 3, 5] {
+        for (k, widest) in [2, 3, 5].into_iter().zip(widest) {
             let task = Task::new(Loss::cross_entropy()).route("expert", Oracle::bayes(), 0.1).unwrap();
-            let (worlds, mut held, mut covered) = (20, 0, 0);
+            let costs = true_costs(&new, &task);
+            let (worlds, mut held, mut covered, mut widths) = (20, 0, 0, [0.0; 2]);
             for world in 0..worlds {
                 let mut rng = Rng::new(500 + world);
                 let table = draw_classes(classes, rows, k, false, &mut rng);
                 let policy = Router::calibrate(&table, &Partition::confidence(5)).unwrap().policy(&task).unwrap();
-                let cost = *policy.replay(&new).unwrap().evaluate(&policy).unwrap().mean_cost.get("router").unwrap();
+                let cost = true_cost(&policy, &new, &costs);
                 let promise = policy.promise().unwrap();
                 let [low, high] = promise.identified.unwrap();
                 assert!(low <= promise.cost && promise.cost <= high && low < high, "{promise:?}");
@@ -155,8 +175,12 @@ fn the_range_that_labels_leave_open_holds_the_truth() {
                 assert!(ends[0] <= estimate && estimate <= ends[1], "{estimate} {ends:?}");
                 let error = found.corrected_standard_error.as_ref().unwrap().get("router").unwrap().unwrap();
                 held += u32::from(holds(ends, error));
+                widths = [widths[0] + (high - low) / worlds as f64, widths[1] + (ends[1] - ends[0]) / worlds as f64];
             }
-            println!("{classes} classes, k = {k}: {covered} of {worlds} promises, {held} held-out costs");
+            println!(
+                "{classes} classes, k = {k}: {covered} of {worlds} promises, {held} held-out costs, widths {widths:.3?}"
+            );
+            assert!(widths.iter().all(|width| *width < widest), "{classes} {k}: {widths:?}");
             assert!(
                 10 * covered >= 9 * worlds as u32 && 10 * held >= 9 * worlds as u32,
                 "{classes} {k}: {covered} {held}"
@@ -171,4 +195,29 @@ fn two_labels_leave_nothing_open_under_brier() {
     let policy = Router::calibrate(&table, &Partition::top_class(2)).unwrap().policy(&task(&Loss::brier())).unwrap();
     let promise = policy.promise().unwrap();
     assert!(promise.identified.is_none() && promise.loss_identified.is_none());
+}
+
+/// The cost alone, and what a run of decisions on the same rows amounts to, are those of the promise.
+#[test]
+fn a_run_of_decisions_on_the_calibration_rows_is_told_as_the_promise_is() {
+    for (loss, k) in [(Loss::brier(), 2), (Loss::cross_entropy(), 3)] {
+        let table = draw(400, k, &mut Rng::new(4));
+        let router = Router::calibrate(&table, &Partition::top_class(3)).unwrap();
+        for task in [task(&loss), task(&loss).budget(0.2).unwrap()] {
+            let policy = router.policy(&task).unwrap();
+            let promise = policy.promise().unwrap();
+            assert_eq!(policy.promised_cost(), Some(promise.cost));
+            assert_eq!(policy.surcharge_price(), policy.surcharge().map(|it| it.price));
+            let mut tally = Tally::default();
+            tally.add(&policy, &policy.decide_batch(&table).unwrap());
+            let summary = tally.summary(&policy);
+            let cost = *summary.expected_cost.as_ref().unwrap().get("router").unwrap();
+            assert!((cost - promise.cost).abs() < 1e-12, "{cost} {promise:?}");
+            let error = summary.standard_error.unwrap();
+            assert!((error - promise.standard_error).abs() < 1e-12, "{error} {promise:?}");
+            assert_eq!(summary.identified.is_some(), loss != Loss::brier());
+            let ends = summary.identified.zip(promise.identified);
+            assert!(ends.is_none_or(|(a, b)| (a[0] - b[0]).abs() < 1e-9 && (a[1] - b[1]).abs() < 1e-9), "{ends:?}");
+        }
+    }
 }
