@@ -77,7 +77,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     if args.json {
         return json::print_with_warnings(&Summary::new(table, &router, &learned, choice.as_ref()));
     }
-    to_people(args, |out| print(out, args, tables.len(), table, &router, &learned, choice.as_ref()))
+    to_people(args, |out| print(out, args, tables.len(), &frame, &router, &learned, choice.as_ref()))
 }
 
 /// Adds the rows of a table to those of a router.
@@ -395,11 +395,12 @@ fn print(
     mut out: &mut dyn Write,
     args: &CalibrateArgs,
     tables: usize,
-    table: &Table,
+    frame: &Frame,
     router: &Router,
     learned: &Learned,
     choice: Option<&Choice>,
 ) -> io::Result<()> {
+    let (table, unused) = (&frame.table, &frame.unused_numeric);
     let kept = router.rows().rows();
     // Honest trees keep the rows that they were not grown on.
     let given = table.rows();
@@ -416,6 +417,11 @@ fn print(
     }
     if !table.feature_names().is_empty() {
         let words = FeaturesSummary::of(table, router).in_words();
+        describe_line(&mut out, "features", &words)?;
+    } else if !unused.is_empty() {
+        let names = unused.join(", ");
+        let words =
+            format!("none; columns of numbers that are not used: {names} (--columns features=PREFIX names features)");
         describe_line(&mut out, "features", &words)?;
     }
     if is_forest(router) {

@@ -242,8 +242,10 @@ enum Side {
     Unclear,
 }
 
+/// Which costs less, whatever the labels leave open.
 fn side(difference: &Difference) -> Side {
-    match difference.interval {
+    let [below, above] = difference.identified.map_or([0.0; 2], |ends| ends.map(|end| end - difference.estimate));
+    match difference.interval.map(|[low, high]| [low + below, high + above]) {
         Some([_, high]) if high < 0.0 => Side::Cheaper,
         Some([low, _]) if low > 0.0 => Side::Dearer,
         _ => Side::Unclear,
@@ -254,9 +256,13 @@ fn in_words(it: &PolicyCost, baseline: &str) -> String {
     let Some(difference) = it.difference else { return String::new() };
     let [name, baseline] = [it.name.as_str(), baseline].map(render::printable);
     let digits = decimals(difference.interval.unwrap_or([difference.estimate; 2]));
-    let interval = difference.interval.map_or(String::new(), |[low, high]| {
+    let mut interval = difference.interval.map_or(String::new(), |[low, high]| {
         format!(", 95 % interval of the difference {} to {}", fixed(low, digits), fixed(high, digits))
     });
+    if let Some([low, high]) = difference.identified {
+        let (low, high) = (fixed(low, digits), fixed(high, digits));
+        interval += &format!(" (so few labels per item leave {low} to {high} open)");
+    }
     let amount = fixed(difference.estimate.abs(), digits);
     match side(&difference) {
         Side::Cheaper => format!("{name} costs {amount} {} per query less than {baseline}{interval}.", it.unit),

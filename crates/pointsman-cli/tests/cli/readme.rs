@@ -133,7 +133,10 @@ fn copy_folder(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
-        if path.is_dir() { copy_folder(&path, &target) } else { drop(fs::copy(&path, target).unwrap()) }
+        match path.is_dir() {
+            true => copy_folder(&path, &target),
+            false => assert!(fs::copy(&path, target).is_ok()),
+        }
     }
 }
 
