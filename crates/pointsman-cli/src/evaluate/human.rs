@@ -86,7 +86,7 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
     // What the threshold costs follows from what is saved against it.
     let saving = evaluation.savings.as_ref().and_then(|savings| savings.get("best-threshold"));
     if let Some((saving, &own)) = saving.zip(costs.get("router")).filter(|_| evaluation.is_identified("router")) {
-        let remark = "which confidences are predicted, routed and abstained on: chosen on these rows";
+        let remark = "thresholds chosen on these rows";
         grid.row([
             (rule_name("best-threshold"), PLAIN),
             (fixed(own + saving.estimate, digits), PLAIN),

@@ -120,7 +120,7 @@ fn an_engineer_gets_from_a_table_to_decisions() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
     let mut random = Random(7);
-    for (name, rows, votes) in [("tickets", 600, true), ("heldout", 400, true), ("queries", 500, false)] {
+    for (name, rows, votes) in [("tickets", 1200, true), ("heldout", 400, true), ("queries", 500, false)] {
         fs::write(path.join(format!("{name}.csv")), tickets(&mut random, rows, 1000, votes)).unwrap();
     }
     let columns = "--columns probs=p_,votes=n_,id=uid,features=f_";
@@ -255,5 +255,5 @@ fn an_annotation_lead_gets_from_labels_to_items_to_label() {
     let error = before["promise"]["standard_error"].as_f64().unwrap();
     assert!((cost(&after) - cost(&before)).abs() < 3.0 * error, "{} became {}", cost(&before), cost(&after));
     let certain = |report: &Value| report["certain_share"].as_f64().unwrap();
-    assert!(certain(&after) >= certain(&before), "{} became {}", certain(&before), certain(&after));
+    assert!(certain(&after) >= certain(&before) - 1e-9, "{} became {}", certain(&before), certain(&after));
 }

@@ -184,7 +184,7 @@ fn a_missing_value_is_named_by_file_and_row() {
 fn a_tree_says_which_rows_it_keeps() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition tree -o r.st").ok();
-    assert!(run.stdout.contains(" of 5,000 rows; the others divided"), "{run:?}");
+    assert!(run.stdout.contains("from 5,000 rows: 2,500 estimate, 2,500 shaped the cells"), "{run:?}");
     let run = line(folder.path(), "calibrate calibration.csv --partition top-class:10 -o r.st").ok();
     assert!(run.stdout.contains("from 5,000 rows\n"), "{run:?}");
 }
@@ -235,7 +235,11 @@ fn an_honest_forest_is_certified() {
     let folder = demo();
     let path = folder.path();
     let run = line(path, "calibrate calibration.csv --partition honest-forest:20 --recalibrate -o served.st").ok();
-    assert!(run.stdout.contains(" of 5,000 rows; the others divided") && run.stdout.contains("mean label"), "{run:?}");
+    assert!(
+        run.stdout.contains("from 5,000 rows: 2,500 estimate, 2,500 shaped the cells")
+            && run.stdout.contains("mean label"),
+        "{run:?}"
+    );
     line(path, "calibrate calibration.csv --partition honest-forest:20 -o r.st").ok();
     let task = "--route 0.05 --abstain 0.3";
     for router in ["r.st", "served.st"] {

@@ -13,7 +13,7 @@ const TASK: &str = "--route expert=0.05 --abstain 0.3";
 /// Prices at which the expert is asked in some cells.
 const CHEAP: &str = "--route expert=0.03";
 /// Prices at which a few more labels would make undetermined cells certain.
-const CLOSE: &str = "--route expert=0.2 --abstain 0.45";
+const CLOSE: &str = "--route expert=0.05 --abstain 0.5";
 
 /// What each terminal page says, and where the JSON of the same command says it.
 #[test]
@@ -144,6 +144,7 @@ fn follows(schema: &Value, value: &Value, place: &str) {
 #[test]
 fn json_follows_the_published_schemas() {
     let folder = workshop();
+    line(folder.path(), "calibrate calibration.csv -o other.safetensors --partition confidence:2").ok();
     for (schema, command) in [
         ("show", "show router.safetensors".to_owned()),
         ("show", format!("show router.safetensors {CHEAP} --budget 10%")),
@@ -155,7 +156,7 @@ fn json_follows_the_published_schemas() {
                 "plan router.safetensors {CLOSE} --label-price 0.01 --traffic 1e6 --items calibration.csv -o ids.csv"
             ),
         ),
-        ("comparison", format!("compare router.safetensors router.safetensors heldout.csv {TASK}")),
+        ("comparison", format!("compare router.safetensors other.safetensors heldout.csv {TASK} --loss cross-entropy")),
     ] {
         let text = fs::read_to_string(repository().join(format!("docs/{schema}.schema.json"))).unwrap();
         let json = line(folder.path(), &format!("{command} --json")).ok().json();

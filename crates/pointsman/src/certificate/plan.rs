@@ -150,13 +150,17 @@ impl Plan {
     }
 
     /// The first cells of the plan that labels settle, at most so many: which they are, the labels they take in all, and
-    /// what that is worth per thousand queries. Cells worth less than a hundredth of the best one are left out.
+    /// what that is worth per thousand queries. Cells worth less than a hundredth of the best one, or a hundred-thousandth of what queries
+    /// are expected to cost, are left out.
     #[must_use]
     pub fn begin_with(&self, cells: usize) -> (Vec<CellId>, usize, f64) {
         const NEGLIGIBLE_PART: f64 = 0.01;
+        const NEGLIGIBLE_SAVING: f64 = 1e-5;
         let settled = || self.cells.iter().filter_map(|plan| Some((plan, plan.labels?)));
         let most = settled().map(|(plan, _)| plan.worth).fold(0.0, f64::max);
-        let first = settled().filter(|(plan, _)| plan.worth > NEGLIGIBLE_PART * most).take(cells);
+        let cost = self.promise.as_ref().map_or(0.0, |promise| 1000.0 * promise.cost);
+        let least = f64::max(NEGLIGIBLE_PART * most, NEGLIGIBLE_SAVING * cost);
+        let first = settled().filter(|(plan, _)| plan.worth > least).take(cells);
         first.fold((Vec::new(), 0, 0.0), |(mut which, labels, worth), (plan, more)| {
             which.push(plan.cell);
             (which, labels.saturating_add(more), worth + plan.worth)
