@@ -322,9 +322,11 @@ mod tests {
                     check(&p);
                 }
                 println!("{loss}, {classes} classes: errors {:.4?}, seen {farthest:.4?}", line.errors);
+                // A floor adds to the entropy, at most so much.
+                let slack = 1e-3 + classes as f64 * loss.floor().unwrap_or(0.0);
                 for side in 0..2 {
                     assert!(
-                        line.errors[side] < farthest[side] + 0.02,
+                        line.errors[side] < farthest[side] + slack,
                         "{loss}, {classes}: {:?} {farthest:?}",
                         line.errors
                     );
