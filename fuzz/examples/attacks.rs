@@ -144,7 +144,8 @@ fn columns(tables: &Target) -> std::io::Result<()> {
     };
     let with = |name: &str, column: ArrayRef| {
         let schema = good.schema();
-        let columns = schema.fields().iter().zip(good.columns()).map(|(field, own)| (field.name().clone(), own.clone()));
+        let columns =
+            schema.fields().iter().zip(good.columns()).map(|(field, own)| (field.name().clone(), own.clone()));
         RecordBatch::try_from_iter(columns.chain([(name.to_owned(), column)])).expect("a batch")
     };
     tables.write("zone-unknown.parquet", as_parquet(&with("weight", instants("Mars/Olympus_Mons", 1)))?)?;
