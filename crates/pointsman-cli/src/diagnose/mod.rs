@@ -47,7 +47,13 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     };
     let calibrate = |cells: &str| format!("pointsman calibrate {table}{reading}{cells} -o router.safetensors");
     let has_choice = !(diagnosis.task.routes.is_empty() && diagnosis.task.abstain.is_none());
-    match diagnosis.verdict.advice {
+    let flagged = diagnosis.flagged_annotators.as_ref().filter(|_| args.votes.annotations.is_some());
+    let again = flagged.map(|flagged| {
+        let flag = |name: &String| format!(" --without {}", shell_quoted_text(name));
+        let without: String = flagged.annotators.iter().map(flag).collect();
+        format!("pointsman diagnose {table}{reading}{without}{task}")
+    });
+    let next = match diagnosis.verdict.advice {
         Advice::UseIt => Some(NextStep {
             remark: "Next, learn a router and see what it does:".to_owned(),
             commands: vec![calibrate(&named), format!("pointsman show router.safetensors{task}")],
@@ -60,16 +66,15 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
                 commands: vec![calibrate(cells), format!("pointsman plan router.safetensors{task}")],
             })
         }
-        Advice::MendLabels => {
-            let flagged = diagnosis.flagged_annotators.as_ref().filter(|_| args.votes.annotations.is_some())?;
-            let flag = |name: &String| format!(" --without {}", shell_quoted_text(name));
-            let without: String = flagged.annotators.iter().map(flag).collect();
-            Some(NextStep {
-                remark: "Next, look again without these annotators:".to_owned(),
-                commands: vec![format!("pointsman diagnose {table}{reading}{without}{task}")],
-            })
-        }
         _ => None,
+    };
+    // Labels come before what rests on them.
+    match again {
+        None => next,
+        Some(again) => Some(NextStep {
+            remark: "Next, look again without the annotators who differ:".to_owned(),
+            commands: vec![again],
+        }),
     }
 }
 

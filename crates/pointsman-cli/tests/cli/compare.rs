@@ -47,7 +47,8 @@ fn routers_are_compared_row_by_row() {
         "Cost per query, in Brier points (brier)",
         "difference",
         "baseline",
-        "% route:expert",
+        "route:expert",
+        "47.0 %",
         "fine.safetensors",
     ] {
         assert!(run.stdout.contains(text), "{text}: {run:?}");

@@ -147,9 +147,10 @@ fn an_engineer_gets_from_a_table_to_decisions() {
         assert!(header.contains(&column.to_owned()), "{column} is not among {header:?}");
     }
     shell(path, &format!("decide router.safetensors {queries} --budget 20% -o budget.csv")).ok();
-    shell(path, &format!("decide router.safetensors {queries} --cap agent=50 -o capped.csv")).ok();
-    let capped = fs::read_to_string(path.join("capped.csv")).unwrap();
-    assert_eq!(capped.lines().filter(|line| line.contains(",route:agent,")).count(), 50);
+    shell(path, &format!("decide router.safetensors {queries} --cap agent=50 --keep id -o capped.csv")).ok();
+    let (header, rows) = parse_csv(&fs::read_to_string(path.join("capped.csv")).unwrap());
+    let action = header.iter().position(|name| name == "action").unwrap();
+    assert_eq!(rows.iter().filter(|row| row[action] == "route:agent").count(), 50);
     let gate = format!("evaluate router.safetensors heldout.csv {columns} {task} -q");
     assert_eq!(shell(path, &format!("{gate} --fail-if 'saving<0' --fail-if drift")).code, 0);
     assert_eq!(shell(path, &format!("{gate} --fail-if 'saving<90%'")).code, 3);
