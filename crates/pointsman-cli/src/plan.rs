@@ -107,7 +107,7 @@ pub(crate) fn expected_cost_in_words(promise: &Promise, unit: &str) -> String {
 }
 
 /// What labels leave open around an estimate, in brackets; nothing if that does not show in its digits.
-fn open_in_words(value: f64, identified: Option<[f64; 2]>) -> String {
+pub(crate) fn open_in_words(value: f64, identified: Option<[f64; 2]>) -> String {
     let digits = decimals([value]);
     let ends = identified.map(|ends| ends.map(|end| fixed(end, digits))).filter(|[low, high]| low != high);
     ends.map_or(String::new(), |[low, high]| format!(" (so few labels per item leave {low} to {high} open)"))

@@ -21,6 +21,9 @@ pub(super) struct Summary {
     expected_cost: Option<Named<f64>>,
     /// The standard error of the router's.
     standard_error: Option<f64>,
+    /// Between what it lies as far as the labels identify it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identified: Option<[f64; 2]>,
     support: Named<u64>,
     reasons: Named<u64>,
     /// What a limit on routing comes to.
@@ -78,6 +81,7 @@ impl Summary {
             shares: tally.shares.clone(),
             expected_cost: tally.expected_cost.clone(),
             standard_error: tally.standard_error.and_then(known),
+            identified: tally.identified,
             support: tally.support.clone(),
             reasons: tally.reasons.clone(),
             surcharge: policy.surcharge(),

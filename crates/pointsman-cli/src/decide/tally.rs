@@ -32,8 +32,9 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
                 .collect();
             let router = costs.get("router").copied().unwrap_or(f64::NAN);
             let (unit, always) = (policy.task().loss().unit(), always.join(", "));
+            let open = plan::open_in_words(router, summary.identified);
             let router = plan::with_error(router, summary.standard_error.unwrap_or(f64::NAN));
-            paragraph(&mut *out, 0, &format!("expected cost per query {BOLD}{router}{BOLD:#} {unit}; {always}"))?;
+            paragraph(&mut *out, 0, &format!("expected cost per query {BOLD}{router}{BOLD:#} {unit}{open}; {always}"))?;
         }
     }
     let reasons = summary.reasons.iter().filter(|(_, n)| **n > 0);

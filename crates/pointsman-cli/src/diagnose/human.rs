@@ -102,9 +102,10 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
             None => grid.number(format!("cost, {unit}")).numbers(["95 %", "Pointsman saves", "95 %"]),
         };
         grid = grid.numbers(limit.filter(|_| target.is_none()).map(|_| "routed"));
-        let is_advised = |other: &&Compared| other.partition == diagnosis.verdict.partition;
-        let advised = diagnosis.enough.partitions.iter().filter(is_advised);
-        let advised = advised.filter(|other| other.partition != diagnosis.partition).next();
+        let is_advised = |other: &&Compared| {
+            other.partition == diagnosis.verdict.partition && other.partition != diagnosis.partition
+        };
+        let advised = diagnosis.enough.partitions.iter().find(is_advised);
         for (name, cost) in costs.iter() {
             let style = if name == "router" { GOOD.bold() } else { PLAIN };
             let routed = limit.and_then(|limit| limit.routed.get(name)).map(share);

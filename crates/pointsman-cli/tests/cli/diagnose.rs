@@ -130,7 +130,10 @@ fn the_page_shows_the_numbers_of_the_json_and_fits_a_phone() {
         assert_eq!((rows.len(), &rows[0][0]), (costs.len(), &"Pointsman (top-class:3)".into()), "{seen}");
         // A rule's row, by what people call it.
         let row_of = |table: &str, name: &str| {
-            let spoken = pointsman_report::spoken(name);
+            let spoken = match table {
+                "Routing gains" => pointsman::ranking_name(name),
+                _ => pointsman::rule_name(name),
+            };
             let rows = seen["tables"][table].as_array().unwrap();
             let is_named = |row: &&serde_json::Value| {
                 row[0].as_str().is_some_and(|text| text == spoken || text.starts_with(&format!("{spoken} (")))
