@@ -431,7 +431,7 @@
   }
   const picked = (event) => { const node = event.target.closest && event.target.closest("[data-cell]"); if (node) pick(Number(node.dataset.cell)); };
 
-  data.losses.forEach((l, i) => $("loss").append(html("option", { value: i }, NAMES.losses[i] + (i ? "" : " (the task’s)"))));
+  data.losses.forEach((l, i) => $("loss").append(html("option", { value: i }, NAMES.losses[i] + (i ? "" : " (task)"))));
   $("loss").addEventListener("change", () => { state.loss = Number($("loss").value); reset(); all(); });
   $("route").addEventListener("input", () => { move(-1, Number($("route").value)); });
   $("abstain").addEventListener("input", () => { state.abstain = Number($("abstain").value); prices(); });

@@ -4,13 +4,18 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{Run, command, finish};
 
-const WIDTHS: [usize; 2] = [60, 80];
+/// Columns of a narrow terminal.
+const NARROW: usize = 60;
+
+/// What a line of an example begins with.
+const COMMANDS: [&str; 2] = ["pointsman ", "cat "];
 
 /// Names as people have them: with spaces, in several scripts, and one that no line can hold.
 const CLASSES: [&str; 12] = [
@@ -59,9 +64,18 @@ fn write_table(path: &Path, classes: &[&str], rows: u64, seed: u64) {
     fs::write(path, text).unwrap();
 }
 
-/// A folder with tables of twelve classes and of two, and a router of each kind.
-fn folder() -> TempDir {
+/// A folder with tables of twelve classes and of two, a router of each kind and two tasks; the tests share it.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER.get_or_init(new_folder).path()
+}
+
+fn new_folder() -> TempDir {
     let folder = TempDir::new().unwrap();
+    for (name, price) in [("cheap", 0.02), ("dear", 0.2)] {
+        let task = format!("abstain = 0.3\n[[route]]\nname = \"people of the second line\"\ncost = {price}\n");
+        fs::write(folder.path().join(format!("{name}.toml")), task).unwrap();
+    }
     for (name, classes) in [("twelve", &CLASSES[..]), ("two", &["ham", "spam"])] {
         write_table(&folder.path().join(format!("{name}.csv")), classes, 900, 1);
         write_table(&folder.path().join(format!("{name}-heldout.csv")), classes, 300, 2);
@@ -88,23 +102,20 @@ fn run(folder: &Path, line: &str, columns: Option<usize>) -> Run {
     finish(&mut command).ok()
 }
 
-/// That a command says the same in every width, within it.
+/// That a command says the same in a narrow terminal as in a wide one, within its columns.
 #[track_caller]
 fn fits(folder: &Path, line: &str) {
-    let wide = run(folder, line, None);
-    for columns in WIDTHS {
-        let narrow = run(folder, line, Some(columns));
-        for text in [&narrow.stdout, &narrow.stderr] {
-            // Warnings are one line each where nobody looks at a terminal.
-            for line in text.lines().filter(|line| !line.starts_with("warning:")) {
-                assert!(line.width() <= columns, "{} columns of {columns}: {line}", line.width());
-            }
+    let (wide, narrow) = (run(folder, line, None), run(folder, line, Some(NARROW)));
+    for text in [&narrow.stdout, &narrow.stderr] {
+        // Warnings are one line each where nobody looks at a terminal.
+        for line in text.lines().filter(|line| !line.starts_with("warning:")) {
+            assert!(line.width() <= NARROW, "{} columns of {NARROW}: {line}", line.width());
         }
-        let (all, shown) = (said(&wide), said(&narrow));
-        let missing: Vec<&str> = all.difference(&shown).copied().collect();
-        assert!(missing.is_empty(), "{line} in {columns} columns leaves out {missing:?}:\n{}", narrow.stdout);
-        assert_eq!(dots(&narrow), dots(&wide), "{line} in {columns} columns cuts something short:\n{}", narrow.stdout);
     }
+    let (all, shown) = (said(&wide), said(&narrow));
+    let missing: Vec<&str> = all.difference(&shown).copied().collect();
+    assert!(missing.is_empty(), "{line} in {NARROW} columns leaves out {missing:?}:\n{}", narrow.stdout);
+    assert_eq!(dots(&narrow), dots(&wide), "{line} in {NARROW} columns cuts something short:\n{}", narrow.stdout);
 }
 
 /// Words that fit on a line, and numbers: whatever may be broken is left out.
@@ -130,7 +141,7 @@ fn tables_of_cells_fit() {
         "show honest.st --route expert=0.05 --abstain 0.8 --confidence 0.9".to_owned(),
         "plan product.st --route expert=0.05 --abstain 0.3".to_owned(),
     ] {
-        fits(folder.path(), &line);
+        fits(folder, &line);
     }
 }
 
@@ -142,7 +153,7 @@ fn explanations_fit() {
         "decide tree.st twelve-heldout.csv --route expert=0.05 --abstain 0.8 --explain item-7",
         "decide forest.st two-heldout.csv --route expert=0.05 --explain item-7",
     ] {
-        fits(folder.path(), line);
+        fits(folder, line);
     }
 }
 
@@ -156,15 +167,18 @@ fn summaries_and_reports_fit() {
         "evaluate forest.st two-heldout.csv --route expert=0.05 --route people=0.04,panel:m=3",
         "diagnose twelve.csv --route expert=0.05 --abstain 0.8",
         "diagnose two.csv",
+        "compare product.st two-heldout.csv --task cheap.toml --task dear.toml",
+        "task check cheap.toml",
     ] {
-        fits(folder.path(), line);
+        fits(folder, line);
     }
 }
 
 /// Help is broken by the terminal's width alone: no word stands alone because a line was broken twice.
 #[test]
 fn help_fits() {
-    for name in ["calibrate", "merge", "show", "decide", "plan", "evaluate", "diagnose", "demo", "reproduce"] {
+    for name in ["calibrate", "merge", "show", "decide", "plan", "evaluate", "compare", "diagnose", "demo", "reproduce"]
+    {
         let text = run(Path::new("."), &format!("{name} --help"), Some(80)).stdout;
         let lines: Vec<&str> = text.lines().collect();
         for pair in lines.windows(2) {
@@ -178,7 +192,21 @@ fn help_fits() {
                 assert!(line.width() + 1 + word.width() > 80, "{name}: {line:?} is broken before {word:?}");
             }
         }
+        examples_are_whole(name, &lines);
     }
+}
+
+/// That no line of an example is broken by the terminal: each is a command, or goes on from a line that ends in a backslash.
+#[track_caller]
+fn examples_are_whole(name: &str, lines: &[&str]) {
+    let examples = lines.iter().skip_while(|line| !line.starts_with("Example")).skip(1);
+    let examples: Vec<&str> = examples.copied().take_while(|line| line.is_empty() || line.starts_with(' ')).collect();
+    let mut goes_on = false;
+    for line in examples.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {
+        assert!(goes_on || COMMANDS.iter().any(|command| line.starts_with(command)), "{name}: {line:?} is no command");
+        goes_on = line.ends_with('\\');
+    }
+    assert!(!goes_on, "{name}: the last example goes on nowhere");
 }
 
 /// A cell is named as people would say it, wherever it is shown.
@@ -186,7 +214,7 @@ fn help_fits() {
 fn names_of_cells_are_sentences() {
     let folder = folder();
     let names = |router: &str| -> Vec<String> {
-        let shown = run(folder.path(), &format!("show {router} --json"), None).json();
+        let shown = run(folder, &format!("show {router} --json"), None).json();
         shown["cells"].as_array().unwrap().iter().map(|cell| cell["name"].as_str().unwrap().to_owned()).collect()
     };
     let product = names("product.st");

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::browser::{browser, text_after, text_in_window};
 use crate::{line, workshop};
@@ -22,10 +23,15 @@ fn tasks(folder: &Path) -> Vec<String> {
     [ONE, THREE].into_iter().flat_map(limited).collect()
 }
 
+/// Writes a report with its page, and gives what `--json` prints.
 fn evaluate(folder: &Path, task: &str) -> Value {
-    let flags = "--no-calibration-error";
-    line(folder, &format!("evaluate router.safetensors heldout.csv {task} {flags} -o report")).ok();
-    line(folder, &format!("evaluate router.safetensors heldout.csv {task} {flags} --json")).ok().json()
+    evaluate_to_json(folder, &format!("{task} -o report"))
+}
+
+/// The numbers alone, without figures.
+fn evaluate_to_json(folder: &Path, task: &str) -> Value {
+    let flags = "--no-calibration-error --json";
+    line(folder, &format!("evaluate router.safetensors heldout.csv {task} {flags}")).ok().json()
 }
 
 #[test]
@@ -75,6 +81,7 @@ addEventListener("load", () => {
   const start = look(), never = [], sliders = [...document.querySelectorAll("#routes input")];
   for (const slider of sliders) { move(slider.id, slider.max); never.push(look()); }
   $("reset").click();
+  const legend = (id) => [...$(id).children].map((entry) => entry.textContent), bars = [...document.querySelectorAll("#costs th")].map((th) => th.textContent);
   const labelled = [...document.querySelectorAll("input, select")].every((node) => node.labels.length === 1 && node.labels[0].textContent.trim());
   const headers = [...document.querySelectorAll("table th")].every((th) => th.scope);
   const shown = document.querySelectorAll("#cells tbody tr").length;
@@ -82,6 +89,7 @@ addEventListener("load", () => {
   const result = document.createElement("pre");
   result.id = "result";
   result.textContent = JSON.stringify({ start, never, reset: look(), complaints, labelled, headers, shown, advice: document.querySelector(".advice").textContent,
+    curves: legend("curves-key"), gains: legend("gains-key"), bars, allCells: { text: text("cells-all"), hidden: $("cells-all").hidden },
     actionEnds: action.right, width: innerWidth, tooWide: document.documentElement.scrollWidth > innerWidth });
   document.body.append(result);
 });
@@ -145,6 +153,97 @@ fn page_shows_the_terminals_numbers_and_names_the_limit() {
     }
 }
 
+/// One thing has one name: on the terminal, on the page and in the figures.
+#[test]
+fn terminal_page_and_figures_use_the_same_names() {
+    let Some(browser) = browser() else { return };
+    let folder = workshop();
+    let told = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {ONE} -o report")).ok().stdout;
+    let report = folder.path().join("report");
+    let page = fs::read_to_string(report.join("report.html")).unwrap();
+    let seen = text_after(&browser, folder.path(), &page.replace("</body>", READER));
+    let figure = |name: &str| fs::read_to_string(report.join(format!("figures/{name}.svg"))).unwrap();
+    let listed = |what: &str| -> Vec<String> { serde_json::from_value(seen[what].clone()).unwrap() };
+    let ranked = |keys: &[&str]| -> Vec<String> { keys.iter().map(|key| pointsman::ranking_name(key)).collect() };
+    let compared = ["higher-order", "total-uncertainty", "cell-optimal"];
+    assert_eq!(listed("gains"), ranked(&compared));
+    for name in ranked(&[&compared[..], &["pointwise-optimal", "random"]].concat()) {
+        assert!(listed("curves").contains(&name), "{name}: {seen}");
+        assert!(figure("curves").contains(&name) && told.contains(&name), "{name} in {told}");
+    }
+    for name in ranked(&compared) {
+        assert!(figure("losses").contains(&name), "{name}");
+    }
+    let rules = ["router", "best-threshold", "cell-optimal", "always-predict", "always-route:expert", "always-abstain"];
+    for key in rules {
+        let name = pointsman::rule_name(key);
+        assert!(listed("bars").contains(&name) && told.contains(&name), "{name}: {seen} and {told}");
+    }
+}
+
+/// Sliders move the prices of the next command; what belongs to the report's own prices is not shown at others.
+const SHOPPER: &str = r##"<script>
+addEventListener("load", () => {
+  const $ = (id) => document.getElementById(id), complaints = [], seen = {};
+  addEventListener("error", (event) => complaints.push(event.message));
+  const command = document.querySelector(".advice pre");
+  const look = (name) => { seen[name] = { command: command.parentNode.hidden ? null : command.textContent, remark: $("next-remark").textContent,
+    facts: $("facts").textContent, route: $("route-out").textContent, abstain: $("abstain-out").textContent }; };
+  const move = (id, value) => { $(id).value = value; $(id).dispatchEvent(new Event("input", { bubbles: true })); };
+  look("start");
+  move("route", 3); move("abstain", 2); look("moved");
+  move("abstain", $("abstain").max); look("never");
+  $("loss").selectedIndex = 1; $("loss").dispatchEvent(new Event("change", { bubbles: true })); look("loss");
+  $("loss").selectedIndex = 0; $("loss").dispatchEvent(new Event("change", { bubbles: true })); look("back");
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify({ seen, complaints, buttons: document.querySelectorAll(".advice button").length });
+  document.body.append(result);
+});
+</script></body>"##;
+
+#[test]
+fn the_next_command_has_the_prices_of_the_sliders() {
+    let Some(browser) = browser() else { return };
+    // A world in which Pointsman ranks better than the confidence threshold: otherwise the next command is another.
+    let folder = TempDir::new().unwrap();
+    line(folder.path(), "demo -o . --rows 2000").ok();
+    fs::write(folder.path().join("task.toml"), "abstain = 0.5\n[[route]]\nname = \"expert\"\ncost = 0.05\n").unwrap();
+    let price = |text: &Value| text.as_str().unwrap().split(' ').next().unwrap().to_owned();
+    for (task, flag) in [
+        (ONE, "expert=PRICE"),
+        ("--task task.toml", "expert=PRICE"),
+        ("--route it's=0.05,panel:m=3 --abstain 0.5", r"'it'\''s=PRICE,panel:m=3,aggregate=mean'"),
+    ] {
+        let route_in_file = task.contains("task.toml");
+        let own = evaluate(folder.path(), task)["next_step"]["commands"][0].clone();
+        assert!(own.as_str().unwrap().starts_with("pointsman decide "), "{own}");
+        let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
+        let found = text_after(&browser, folder.path(), &page.replace("</body>", SHOPPER));
+        assert_eq!((&found["complaints"], &found["buttons"]), (&Value::Array(Vec::new()), &1.into()), "{found}");
+        let seen = &found["seen"];
+        assert_eq!((&seen["start"]["command"], &seen["start"]), (&own, &seen["back"]), "{found}");
+        let (route, abstain) = (price(&seen["moved"]["route"]), price(&seen["moved"]["abstain"]));
+        let moved = seen["moved"]["command"].as_str().unwrap();
+        let flag = flag.replace("PRICE", &route);
+        assert!(moved.contains(&format!(" --route {flag} --abstain {abstain} -o decisions.csv")), "{moved}");
+        assert_eq!(moved.contains("--task task.toml"), route_in_file, "{moved}");
+        // A flag can be left out; what a task file allows cannot.
+        match route_in_file {
+            true => assert_eq!(seen["never"]["command"], Value::Null, "{found}"),
+            false => assert!(!seen["never"]["command"].as_str().unwrap().contains("--abstain"), "{found}"),
+        }
+        assert_eq!(seen["loss"]["command"], Value::Null, "{found}");
+        for step in ["moved", "never", "loss"] {
+            let facts = seen[step]["facts"].as_str().unwrap();
+            assert!(
+                facts.contains("at the prices of the report only") && !facts.contains("Pointsman’s cost:"),
+                "{facts}"
+            );
+        }
+    }
+}
+
 /// With several routes each has a slider, and where one is never asked the page is what the command line says of the task without it.
 #[test]
 fn the_slider_of_one_route_is_the_task_with_that_price() {
@@ -158,7 +257,7 @@ fn the_slider_of_one_route_is_the_task_with_that_price() {
         assert_eq!(seen["never"].as_array().unwrap().len(), 3, "{seen}");
         for left_out in 0..3 {
             let others: Vec<&str> = (0..3).filter(|&place| place != left_out).map(|place| routes[place]).collect();
-            let printed = evaluate(folder.path(), &format!("{} {limit}", others.join(" ")));
+            let printed = evaluate_to_json(folder.path(), &format!("{} {limit}", others.join(" ")));
             let money = seen["never"][left_out]["money"].as_str().unwrap();
             let cost = printed["corrected_cost"]["router"].as_f64().unwrap();
             assert!((number_after(money, "cost per query") - cost).abs() < 1e-4, "{limit}: {cost} in {money}");
@@ -189,5 +288,5 @@ fn the_page_fits_a_phone() {
     assert_eq!((&seen["width"], &seen["tooWide"]), (&375.into(), &false.into()), "{seen}");
     assert!(seen["actionEnds"].as_f64().unwrap() < 375.0, "{seen}");
     assert_eq!(seen["shown"], 12, "of thirty cells the first");
-    assert!(page.contains("id=\"cells-all\"") && page.contains("Show all "));
+    assert_eq!(seen["allCells"], serde_json::json!({ "text": "Show all 30 cells", "hidden": false }), "{seen}");
 }

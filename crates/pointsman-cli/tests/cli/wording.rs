@@ -54,11 +54,11 @@ fn texts_speak_plainly() {
     let mut found = vec![root.join("README.md")];
     files(&root.join("docs/src"), &["md"], &mut found);
     files(&root.join("python/pointsman"), &["py", "pyi"], &mut found);
-    for schema in ["docs/report.schema.json", "docs/diagnosis.schema.json"] {
-        found.push(root.join(schema));
-    }
-    for crate_ in ["pointsman", "pointsman-cli", "pointsman-table", "pointsman-python"] {
-        files(&root.join("crates").join(crate_).join("src"), &["rs"], &mut found);
+    files(&root.join("examples"), &["md", "py", "toml", "sh", "rs"], &mut found);
+    let schemas = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    found.extend(schemas.filter(|path| path.to_string_lossy().ends_with(".schema.json")));
+    for crate_ in ["pointsman", "pointsman-cli", "pointsman-table", "pointsman-python", "pointsman-report"] {
+        files(&root.join("crates").join(crate_).join("src"), &["rs", "js", "html"], &mut found);
     }
     let mut wrong = Vec::new();
     for path in found {
