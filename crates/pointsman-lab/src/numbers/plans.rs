@@ -169,7 +169,7 @@ pub(super) fn section(numbers: &Value) -> String {
          laws and losses, by labels {:.2} were stated and {:.2} settled, by items {:.2} and {:.2}. Promised too much: {}. What limits single entries: two to \
          five labels do not show which law is behind them, so that one forecast must serve laws under which more labels do more or less. With two labels and \
          three classes the widths of later intervals rest on how far items differ in how often their labels agree, which two labels do not show; forecasts average over \
-         laws that differ in it. That average was chosen in other worlds than these (seeds from 100,000 on).\n",
+         laws that differ in it. That average was chosen in other worlds of the same laws (seeds from 100,000 on); how it does on other laws is not measured.\n",
         missed[0] + missed[1],
         missed[0],
         missed[1],
