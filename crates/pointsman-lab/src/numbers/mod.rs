@@ -4,11 +4,14 @@
 //! Results are kept per topic, so that one topic can be measured again without the others:
 //! `pointsman reproduce numbers:costs -o DIR --publish docs`.
 
+mod certificates;
 mod costs;
 mod estimators;
 mod labels;
+mod levels;
 mod limits;
 mod partition;
+mod plans;
 mod promises;
 mod splits;
 
@@ -51,6 +54,14 @@ const TOPICS: &[Topic] = &[
     Topic { name: "labels", version: 1, worlds: 60, measure: labels::measure, section: labels::section },
     Topic { name: "partition", version: 2, worlds: 24, measure: partition::measure, section: partition::section },
     Topic { name: "splits", version: 1, worlds: 200, measure: splits::measure, section: splits::section },
+    Topic {
+        name: "certificates",
+        version: 1,
+        worlds: 40,
+        measure: certificates::measure,
+        section: certificates::section,
+    },
+    Topic { name: "plans", version: 1, worlds: 120, measure: plans::measure, section: plans::section },
 ];
 
 /// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.

@@ -24,8 +24,9 @@ use crate::task::Task;
 /// Draws of what more items may show.
 const DRAWS_OF_ITEMS: usize = 200;
 
-/// How much wider than their estimated errors draws of means are: the errors are estimates, as are the widths of intervals and what is usual.
-const DOUBT_OF_ITEMS: f64 = 1.15;
+/// How much wider than their estimated errors draws of unbiased means are: the errors are estimates, as are the widths of intervals and what is
+/// usual.
+const DOUBT: f64 = 1.15;
 
 /// How often the present items are taken to see how fast intervals shrink.
 const REPETITIONS: [usize; 2] = [4, 16];
@@ -162,7 +163,7 @@ impl<'a> Forecast<'a> {
     pub(super) fn with_items(&self, steps: &Steps, times: f64) -> Later {
         // Part of the later items is the present ones.
         let (step, shrink) = ((1.0 - 1.0 / times).max(0.0).sqrt(), times.sqrt().recip());
-        let part = DOUBT_OF_ITEMS * step;
+        let part = DOUBT * step;
         let moved = |(now, by): (&Vec<[f64; 2]>, &Vec<[f64; 2]>)| {
             let ends = now.iter().zip(by).map(|(now, by)| [now[0] + part * by[0], now[1] + part * by[1]]);
             ends.collect::<Vec<_>>()
@@ -258,14 +259,16 @@ pub(super) struct Later {
 }
 
 impl Later {
-    /// The same with the mean of the draws moved to the present difference where that has an unbiased estimate: no law of p* knows
-    /// better which way it will move.
+    /// The same with the mean of the draws moved to the present difference where that has an unbiased estimate, and the draws [`DOUBT`] times as
+    /// far from it: no law of p* knows better which way it will move.
     fn centred(mut self, now: &[f64]) -> Self {
         for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
             let (there, back) = (a * self.actions + b, b * self.actions + a);
             if (now[there] + now[back]).abs() <= UNBIASED {
-                let by = (now[there] - now[back]) / 2.0 - self.moments(there).0;
+                let (centre, mean) = ((now[there] - now[back]) / 2.0, self.moments(there).0);
                 for highs in &mut self.highs {
+                    let middle = (highs[there] - highs[back]) / 2.0;
+                    let by = centre + DOUBT * (middle - mean) - middle;
                     highs[there] += by;
                     highs[back] -= by;
                 }

@@ -5,11 +5,13 @@
 //! the mean of their p* does, given what is known.
 //!
 //! Two and three classes have the law of the estimator `npmle`, more have a Dirichlet law of the same mean and variance. What k labels cannot
-//! identify is left as the maximisation starts; so that this is not taken for knowledge, every draw stops after another number of steps.
+//! identify is left as the maximisation starts; so that this is not taken for knowledge, every draw stops after another number of steps, and
+//! draws of three classes start from different laws.
 //!
-//! A Dirichlet law will not do for three classes: where some items are clear and others are not, it has too few of either, and forecasts of
-//! the cross-entropy that rested on it came true in .62 of the cells where .78 was stated. With the atoms it is .68 where .77 is stated. Two labels per
-//! item identify too little for either law.
+//! What two labels per item leave open matters most where it says how far items differ in ‖p*‖², that is, in how often two labels agree: the
+//! width of later intervals rests on it, and it is a fourth moment of p*. Started from atoms of equal weight, draws have too few clear and too few
+//! ambiguous items where there are only these two kinds, and intervals after more labels are 15 to 25 % wider than forecast. So each draw starts
+//! with more weight on clear and on ambiguous atoms, by a random amount from none to [`MAX_TILT`].
 
 use std::collections::BTreeMap;
 
@@ -27,6 +29,12 @@ const FEWEST_STEPS_LOG: f64 = 2.0;
 
 /// Atoms of three classes.
 const ATOMS: usize = 200;
+
+/// The start of a draw weighs atoms by exp(t z²), where z is the standardised ‖p‖² of an atom and t is uniform up to this tilt.
+const MAX_TILT: f64 = 2.0;
+
+/// Larger z² count as this, so that no single atom gets all of the weight.
+const MAX_SQUARED_DISTANCE: f64 = 9.0;
 
 /// Concentrations of the Dirichlet law where items carry one label each, which says nothing about them.
 const CONCENTRATIONS_OF_SINGLE_LABELS: [f64; 2] = [0.25, 4.0];
@@ -52,6 +60,21 @@ pub(crate) struct PossibleTruths<'a> {
 struct Atoms {
     points: Vec<Vec<f64>>,
     likelihoods: Vec<Vec<f64>>,
+}
+
+impl Atoms {
+    /// Weights that grow with the distance of ‖p‖² from its mean over the atoms; equal weights if there is no tilt.
+    fn tilted_weights(&self, tilt: f64) -> Vec<f64> {
+        let agreements: Vec<f64> = self.points.iter().map(|point| dot(point, point)).collect();
+        let n = agreements.len() as f64;
+        let mean = agreements.iter().sum::<f64>() / n;
+        let variance = agreements.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        let weight = |x: &f64| {
+            let squared_distance = (x - mean).powi(2) / variance.max(f64::MIN_POSITIVE);
+            (tilt * squared_distance.min(MAX_SQUARED_DISTANCE)).exp()
+        };
+        agreements.iter().map(weight).collect()
+    }
 }
 
 impl<'a> PossibleTruths<'a> {
@@ -104,7 +127,7 @@ impl<'a> PossibleTruths<'a> {
         let steps = (FEWEST_STEPS_LOG + (most - FEWEST_STEPS_LOG) * place).exp2() as usize;
         let mut weights = match mean.len() {
             2 => npmle::even_grid(&groups, &mean).1,
-            _ => vec![1.0 / atoms.points.len() as f64; atoms.points.len()],
+            _ => atoms.tilted_weights(MAX_TILT * uniform(random.next_u64())),
         };
         let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
         let shares = groups.iter().map(|(_, weight)| weight / all);
