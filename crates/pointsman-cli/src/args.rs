@@ -248,7 +248,7 @@ pub(crate) struct TableArgs {
 }
 
 /// Where the votes come from, if not from the table's own columns.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct VotesArgs {
     /// Take the votes from a long table id,label[,annotator], its rows in the order of labelling; diagnose tests annotators

@@ -83,12 +83,11 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
 /// Adds the rows of a table to those of a router.
 fn add_rows(args: &CalibrateArgs, own: &Router, frame: &Frame, tables: usize) -> anyhow::Result<()> {
     let router = own.with_more_rows(&frame.table).map_err(|error| plan::of_rows(error, frame))?;
-    let (given, repeated) = (frame.table.rows(), own.rows_in_common(&frame.table));
-    let repeated = repeated.into_iter().filter(|is_repeated| *is_repeated).count();
+    let (given, repeated) = (frame.table.rows(), own.items_in_common(&frame.table));
     if 2 * repeated > given {
         render::warn(format!(
-            "{} of the {} to be added have the prediction and votes of a row that the router has: an item that counts twice is no \
-             further evidence",
+            "{} of the {} to be added have the prediction of a row that the router has: an item that counts twice is no further evidence; \
+             for more labels on the same items, calibrate again with all labels",
             count(repeated),
             counted(given, "row", "rows")
         ));

@@ -7,9 +7,9 @@ use pointsman::{CellPlan, ItemToLabel, Plan, Promise, Purchase, Router};
 use pointsman_table::{Column, ColumnKind, Frame, Need, TableWriter};
 use serde::Serialize;
 
-use crate::args::PlanArgs;
+use crate::args::{PlanArgs, VotesArgs};
 use crate::json;
-use crate::plan::{self, shell_quoted};
+use crate::plan::{self, shell_quoted, shell_quoted_text};
 use crate::progress::Progress;
 use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
@@ -152,6 +152,8 @@ struct Listed {
     have_votes: bool,
     /// Rows with votes that are none of the router's: labels on them would not show in its cells.
     not_of_router: usize,
+    /// The flags that calibrate by the router's partition again.
+    cells: String,
 }
 
 impl Listed {
@@ -166,7 +168,7 @@ impl Listed {
             ),
         };
         if self.items == 0 && self.have_votes {
-            text += " More labels on items that have some would not settle these cells, or not at that price: give --items a table \
+            text += " More labels on items that have some would change no action that is worth their price: give --items a table \
                      without votes, whose items are new.";
         }
         if self.not_of_router > 0 {
@@ -184,12 +186,15 @@ impl Listed {
         let Some(items) = args.items.as_ref().filter(|_| self.items > 0) else { return Ok(()) };
         let (items, router) = (shell_quoted(items), shell_quoted(&args.router));
         if self.have_votes {
-            let reading = plan::reading_flags(&args.reading, Some(&args.votes));
-            let command = format!("pointsman calibrate {items}{reading} --certifiable -o more.safetensors");
+            let kept = VotesArgs { first_labels: None, ..args.votes.clone() };
+            let reading = plan::reading_flags(&args.reading, Some(&kept));
+            let command = format!("pointsman calibrate {items}{reading}{} -o more.safetensors", self.cells);
             return next_step(out, "When they have their labels, calibrate again with all labels:", &[command]);
         }
         let columns = plan::column_flags(&args.reading);
-        let command = format!("pointsman calibrate labelled.csv{columns} --add-to {router} -o more.safetensors");
+        let labels = " --annotations labels.csv";
+        let command =
+            format!("pointsman calibrate labelled.csv{labels}{columns} --add-to {router} -o more.safetensors");
         next_step(out, "When they have their labels, add these items to those of the router:", &[command])
     }
 }
@@ -226,12 +231,24 @@ fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) 
         writer.finish()?;
     }
     let have_votes = frame.table.has_votes();
+    let known = router.items_in_common(&frame.table);
+    if !have_votes && 2 * known > frame.table.rows() {
+        render::warn(format!(
+            "{} of the {} to choose from have the prediction of a calibration row: these items have labels, which --annotations or \
+             columns of votes would give",
+            count(known),
+            counted(frame.table.rows(), "item", "items")
+        ));
+    }
+    let served = if router.is_recalibrated() { " --recalibrate" } else { "" };
+    let cells = format!(" --partition {}{served}", shell_quoted_text(&router.partition().to_string()));
     let of_router = if have_votes { router.rows_in_common(&frame.table) } else { Vec::new() };
     Ok(Listed {
         items: items.len(),
         labels: items.iter().map(|ItemToLabel { labels, .. }| labels).sum(),
         have_votes,
         not_of_router: of_router.into_iter().filter(|is_common| !is_common).count(),
+        cells,
     })
 }
 

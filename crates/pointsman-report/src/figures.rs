@@ -1,5 +1,7 @@
 //! The figures of a report, each a function from data to a picture.
 
+use pointsman::number::count;
+
 use crate::chart::{Area, Bars, Chart, Line, Picture, Points, colour, label, sheet};
 use crate::landscape::{Frame, regions};
 use crate::report::{Detail, LossReport, Report};
@@ -48,8 +50,8 @@ fn summary(report: &Report) -> Option<Picture> {
             "{} {} {} held-out rows; {} calibration rows in {} cells ({}).",
             report.money_line(),
             report.task_line(),
-            report.evaluation.rows,
-            report.router.rows,
+            count(report.evaluation.rows),
+            count(report.router.rows),
             report.router.cells,
             label(&report.router.partition, 60),
         ),

@@ -456,7 +456,8 @@
   addEventListener("resize", hint);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 
-  const rowsAndCells = data.rows + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for their being few" : "") + (untold.length ? ": one label per item, which does not show what routing saves; curves and sweeps take each label for the truth" : "") + ". " + data.router.rows + " calibration rows in " +
+  const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
+  const rowsAndCells = count(data.rows) + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for their being few" : "") + (untold.length ? ": one label per item, which does not show what routing saves; curves and sweeps take each label for the truth" : "") + ". " + count(data.router.rows) + " calibration rows in " +
     data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ".";
   $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
   const error = data.calibration_error;

@@ -337,7 +337,11 @@ impl Finder<'_> {
                 columns.labels
             )));
         }
-        let id = self.scalar(&columns.id)?;
+        let mut id = self.scalar(&columns.id)?;
+        if id.is_none() && options.annotations.is_some() {
+            // The name may be that of the annotations alone.
+            id = self.scalar("id")?;
+        }
         if id.is_none() && options.annotations.is_some() {
             return Err(self.error(format!(
                 "no column {}: annotations are joined by it; if it goes by another name, give it: --columns id=NAME, in Python columns={{'id': NAME}}; columns found: {}",

@@ -296,6 +296,15 @@ impl Router {
         (0..table.rows()).map(|row| own.contains(&content(table, row))).collect()
     }
 
+    /// How many rows of a table have the prediction of exactly one calibration row, whatever their votes: the same items, unless predictions
+    /// repeat by chance.
+    #[must_use]
+    pub fn items_in_common(&self, table: &Table) -> usize {
+        let mut own: HashMap<Vec<u32>, usize> = HashMap::new();
+        (0..self.rows().rows()).for_each(|row| *own.entry(content(self.rows(), row).0).or_default() += 1);
+        (0..table.rows()).filter(|&row| own.get(&content(table, row).0) == Some(&1)).count()
+    }
+
     /// Whether a table seems to hold the rows that the router keeps. Only calibration rows that no other equals are looked for, since
     /// others repeat by chance; nine tenths of them must be there.
     #[must_use]

@@ -138,7 +138,7 @@ fn worth(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         }
         grid.write(&mut *out)?;
         let remark =
-            "The confidence threshold is the best one on the entropy of the prediction, learned from the same rows.";
+            "The best confidence threshold is one on the entropy of the prediction, learned from the same rows.";
         paragraph(&mut *out, 2, &format!("{DIM}{remark}{DIM:#}"))?;
         if limit.is_some() {
             let remark = "Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep the limit \

@@ -231,6 +231,15 @@ fn columns_go_by_other_names() {
     assert_eq!(alone.columns.to_string(), columns);
 }
 
+/// The table calls its ids `id`, the annotations call them otherwise.
+#[test]
+fn ids_may_go_by_another_name_in_the_annotations_alone() {
+    let folder = Folder::new();
+    let (table, labels) = (folder.file("table.csv", TABLE), folder.file("l.csv", LABELS.replacen("id", "item", 1)));
+    let named = ReadOptions { columns: "id=item".parse().unwrap(), ..options(&labels, &[]) };
+    assert_eq!(counts(&read_frame(&table, &named).unwrap()), [[1, 1], [1, 0], [1, 2]]);
+}
+
 /// A hundred thousand labels that are no class, and as many annotators, are not listed.
 #[test]
 fn messages_stay_short_however_many_names_there_are() {

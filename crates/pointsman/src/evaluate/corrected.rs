@@ -28,9 +28,8 @@ pub(super) struct Corrected {
     pub(super) oracles: Vec<Vec<f64>>,
     /// What rows lose under their shrunken snapshots.
     pub(super) smooth: Smooth,
-    /// What routing may save on each row, [`DRAWS`] times side by side: under draws of what its true distribution may be, from the law of rows
-    /// of which the router expects the same. `None` if too few of them have two labels.
-    pub(super) drawn: Option<Vec<f64>>,
+    /// What rows may lose. `None` if too few of them have two labels.
+    pub(super) drawn: Option<Drawn>,
     /// The rows' votes; none if two labels per item identify the loss.
     pub(super) votes: Option<RowVotes>,
     /// Whether the labels tell noise from error at every confidence.
@@ -44,6 +43,25 @@ pub(super) struct Smooth {
     pub(super) total: Vec<f64>,
     pub(super) irreducible: Vec<f64>,
     pub(super) oracles: RowLosses,
+}
+
+/// Losses under draws of what each row's true distribution may be, from the law of rows of which the router expects the same: [`DRAWS`]
+/// per row, side by side.
+#[derive(Debug, Clone)]
+pub(super) struct Drawn {
+    /// Of predicting.
+    pub(super) total: Vec<f64>,
+    /// What the Bayes-optimal oracle saves of that.
+    pub(super) reducible: Vec<f64>,
+}
+
+impl Drawn {
+    /// Total and irreducible loss by each draw of a row.
+    pub(super) fn losses(&self, row: usize) -> impl Iterator<Item = (f64, f64)> {
+        let draws = row * DRAWS..(row + 1) * DRAWS;
+        let (total, reducible) = (&self.total[draws.clone()], &self.reducible[draws]);
+        total.iter().zip(reducible).map(|(total, reducible)| (*total, total - reducible))
+    }
 }
 
 impl Corrected {
@@ -75,22 +93,24 @@ impl Corrected {
             }
             loss.losses_into(served, losses);
             let point = &points[row * classes..][..classes];
-            let mut saved = [0.0; DRAWS];
+            let mut drawn = [[0.0; 2]; DRAWS];
             if let Some(laws) = &laws {
                 laws.parameters_into(table, row, law);
                 let mut random = Pcg64::seed_from_u64(numbers[row]);
-                for saved in &mut saved {
+                for [total, reducible] in &mut drawn {
                     draw_into(law, &mut random, draw);
-                    *saved = dot(draw, losses) - loss.entropy(draw);
+                    *total = dot(draw, losses);
+                    *reducible = *total - loss.entropy(draw);
                 }
             }
-            (dot(point, losses), loss.entropy(point), saved)
+            (dot(point, losses), loss.entropy(point), drawn)
         };
-        let rows: Vec<(f64, f64, [f64; DRAWS])> =
+        let rows: Vec<(f64, f64, [[f64; 2]; DRAWS])> =
             (0..places.len()).into_par_iter().with_min_len(1 << 8).map_init(buffers, measure).collect();
         let total = rows.iter().map(|(total, ..)| *total).collect();
         let irreducible = rows.iter().map(|(_, irreducible, _)| *irreducible).collect();
-        let drawn = laws.is_some().then(|| rows.iter().flat_map(|(.., saved)| *saved).collect());
+        let of_draws = |which: usize| rows.iter().flat_map(|(.., drawn)| drawn.map(|losses| losses[which])).collect();
+        let drawn = laws.is_some().then(|| Drawn { total: of_draws(0), reducible: of_draws(1) });
         let (oracles, smooth) = if policy.asked().is_empty() {
             (Vec::new(), RowLosses::default())
         } else {

@@ -87,7 +87,7 @@ impl Replay {
                 rankings[BY_CELL].1 = self.places.iter().map(|place| of_cells[place.group as usize]).collect();
                 let shrunken: Vec<f64> = smooth.total.iter().zip(&smooth.irreducible).map(|(a, b)| a - b).collect();
                 let by_snapshots = best_of(&shrunken);
-                let by_draws = drawn.as_ref().map_or_else(|| by_snapshots.clone(), |drawn| best_of(drawn));
+                let by_draws = drawn.as_ref().map_or_else(|| by_snapshots.clone(), |drawn| best_of(&drawn.reducible));
                 [by_snapshots, by_draws]
             }
         };

@@ -292,16 +292,26 @@ impl Replay {
         (0..actions).map(|action| self.cost(policy, row, action, By::Table)).fold(f64::INFINITY, f64::min)
     }
 
-    /// What the cheapest action on a row costs, known in hindsight. Corrected, by the row's shrunken snapshot: the least of several
-    /// estimates that carry the noise of a row's few labels would be too little.
+    /// What the cheapest action on a row costs, known in hindsight. The least of several estimates that carry the noise of a row's few labels
+    /// would be too little. Corrected, it is therefore half way between that of the row's shrunken snapshot, which misses how much rows of
+    /// one confidence differ, and the mean over draws of what its true distribution may be.
     pub(super) fn least_cost_by(&self, policy: &Policy, row: usize, by: By) -> f64 {
         let actions = policy.task().actions();
-        let Some(Corrected { smooth, .. }) = self.corrected.as_ref().filter(|_| by != By::Table) else {
+        let Some(Corrected { smooth, drawn, .. }) = self.corrected.as_ref().filter(|_| by != By::Table) else {
             return self.least_cost(policy, row, actions);
         };
-        let own = |place: usize| smooth.oracles.columns()[place][row];
-        let cost = |action: usize| policy.cost_of(action, smooth.total[row], smooth.irreducible[row], own);
-        (0..actions).map(cost).fold(f64::INFINITY, f64::min)
+        let least = |total: f64, irreducible: f64| {
+            let own = |place: usize| smooth.oracles.columns()[place][row];
+            let cost = |action: usize| policy.cost_of(action, total, irreducible, own);
+            (0..actions).map(cost).fold(f64::INFINITY, f64::min)
+        };
+        let smoothed = least(smooth.total[row], smooth.irreducible[row]);
+        // Draws say nothing about other oracles than the Bayes-optimal one.
+        let drawn = drawn.as_ref().filter(|_| by == By::Corrected && policy.asked().is_empty());
+        let Some(drawn) = drawn else { return smoothed };
+        let (sum, draws) =
+            drawn.losses(row).fold((0.0, 0.0), |(sum, n), (total, left)| (sum + least(total, left), n + 1.0));
+        f64::midpoint(smoothed, sum / draws)
     }
 
     /// Weighted mean and its standard error, which one row does not tell.

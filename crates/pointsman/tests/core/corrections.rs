@@ -115,6 +115,23 @@ fn corrected_costs_of_a_forest_are_unbiased_for_brier() {
     }
 }
 
+/// Few labels do not show which action is best on a row, but nothing costs less than the best possible: the estimate is near the truth, and
+/// no regret is negative.
+#[test]
+fn the_best_possible_per_query_is_below_every_rule() {
+    for (k, pairs) in [(2, &*BY_TWO_LABELS), (3, &*BY_THREE_LABELS)] {
+        let best =
+            |p: &Pair| corrected(&p.labels, "pointwise-optimal") - p.truth.mean_cost.get("pointwise-optimal").unwrap();
+        let (bias, error) = mean(pairs.iter().map(best));
+        println!("k = {k}: bias {bias:+.4} ± {error:.4}");
+        assert!(bias.abs() <= 0.03, "k = {k}: bias {bias} with standard error {error}");
+        for pair in pairs {
+            let regret = pair.labels.corrected_regret.as_ref().unwrap().get("pointwise-optimal").unwrap();
+            assert!(*regret >= 0.0, "k = {k}: {regret}");
+        }
+    }
+}
+
 #[test]
 fn corrections_of_other_losses_leave_a_quarter_of_the_bias() {
     for (loss, price, k) in [("cross-entropy", 0.4, 3), ("zero-one", 0.2, 2), ("asymmetric:2", 0.4, 3)] {

@@ -43,11 +43,12 @@ fn cells_keep_their_share_of_the_traffic() {
             .unwrap()
     };
     let alone = {
-        let mut all = Table::new(["0", "1"], Vec::new()).unwrap().with_votes(Vec::new()).unwrap();
+        let classes = || new.classes().to_vec();
+        let mut all = Table::new(classes(), Vec::new()).unwrap().with_votes(Vec::new()).unwrap();
         let kept = router.mixture(hard(&router));
         for row in kept.rows() {
             let votes = kept.table().votes(row).unwrap().counts().to_vec();
-            let row = Table::new(["0", "1"], kept.table().prediction(row).to_vec()).unwrap().with_votes(votes).unwrap();
+            let row = Table::new(classes(), kept.table().prediction(row).to_vec()).unwrap().with_votes(votes).unwrap();
             if all.rows() == 0 { all = row } else { all.append(&row).unwrap() }
         }
         all.append(&new).unwrap();
