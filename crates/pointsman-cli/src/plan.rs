@@ -166,6 +166,9 @@ pub(crate) fn traffic_in_words(traffic: &TrafficShift) -> Option<String> {
     let share = traffic.shares.first()?;
     let (now, before, cell) = (percent(share.share), percent(share.calibration), share.cell);
     let what = match share.confidence {
+        None if share.feature.is_some() => {
+            format!("{now} of these rows have {}, {before} of the calibration rows had", share.name)
+        }
         None => {
             format!("{now} of these rows are in cell {cell} ({}), {before} of the calibration rows were", share.name)
         }

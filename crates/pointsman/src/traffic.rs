@@ -6,6 +6,9 @@
 //! binomial of x + y trials and success probability m(1 + ρ)/(m(1 + ρ) + n). That is exact for rare cells and errs on the safe
 //! side for others, also where the edges of cells are quantiles of the calibration rows. The doubt δ is divided among
 //! all cells and both directions, half of it for confidences.
+//!
+//! The cells of a forest are those of its own rows, not of traffic. Queries are then compared by bins of confidence and, with half of the
+//! doubt, by quarters of each feature and by how often it is missing: a feature that broke shows nowhere else.
 
 use std::sync::Arc;
 
@@ -14,7 +17,8 @@ use statrs::function::beta::checked_beta_reg;
 
 use crate::error::{Error, Result};
 use crate::evaluate::Replay;
-use crate::partition::{CellId, Cells, Edges};
+use crate::number::short;
+use crate::partition::{CellId, Cells, Edges, double};
 use crate::policy::{Decisions, Policy};
 use crate::router::Router;
 use crate::table::Table;
@@ -159,6 +163,10 @@ pub struct Traffic {
     quarters: Vec<Edges>,
     before: Spread,
     now: Spread,
+    /// The features of a forest, with the edges of their quarters.
+    features: Vec<(String, Edges)>,
+    features_before: Spread,
+    features_now: Spread,
 }
 
 /// What a comparison found.
@@ -183,8 +191,11 @@ pub struct TrafficShift {
 /// A share that has moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MovedShare {
-    /// The cell; with a forest, the bin of confidence.
+    /// The cell; with a forest, the bin of confidence or the place of the feature.
     pub cell: u32,
+    /// The feature, where the share is one of its values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feature: Option<String>,
     /// What lies in it.
     pub name: String,
     /// Between which confidences, where the share is one of the cell's own rows instead of all rows.
@@ -224,8 +235,42 @@ impl Router {
         });
         let quarters = quarters.collect();
         let names = (0..cells.count() as u32).map(|cell| cells.name(CellId(cell), self.classes())).collect();
-        Traffic { now: Spread::new(cells.count()), cells, names, by_confidence, quarters, before }
+        let used = if by_confidence { self.features_used() } else { Vec::new() };
+        let quartered = |name: String| {
+            let column = table.feature_names().iter().position(|other| *other == name)?;
+            let values = (0..table.rows()).map(|row| table.features(row)[column]).filter(|value| !value.is_nan());
+            Some((name, Edges::quantiles(values, QUARTERS, double)))
+        };
+        let features: Vec<(String, Edges)> = used.into_iter().filter_map(quartered).collect();
+        let mut features_before = Spread::new(2 * features.len());
+        // The columns are there: the names were found among them.
+        let _ = add_features(&mut features_before, &features, table);
+        Traffic {
+            now: Spread::new(cells.count()),
+            cells,
+            names,
+            by_confidence,
+            quarters,
+            before,
+            features_now: Spread::new(2 * features.len()),
+            features,
+            features_before,
+        }
     }
+}
+
+/// Counts the rows of a table by quarters of each feature and, one entry further, those without a value.
+fn add_features(spread: &mut Spread, features: &[(String, Edges)], table: &Table) -> Result<()> {
+    let names: Vec<String> = features.iter().map(|(name, _)| name.clone()).collect();
+    let columns = table.feature_columns(&names)?;
+    for row in 0..table.rows() {
+        for (place, ((_, edges), &column)) in features.iter().zip(&columns).enumerate() {
+            let value = table.features(row)[column];
+            let (cell, quarter) = if value.is_nan() { (2 * place + 1, 0) } else { (2 * place, edges.bin(value)) };
+            spread.add(CellId(cell as u32), quarter, table.weight(row));
+        }
+    }
+    Ok(())
 }
 
 impl Replay {
@@ -261,7 +306,7 @@ impl Traffic {
             let quarter = self.quarters[cell.index()].bin(f64::from(peak.key()));
             self.now.add(cell, quarter, table.weight(row));
         }
-        Ok(())
+        if self.features.is_empty() { Ok(()) } else { add_features(&mut self.features_now, &self.features, table) }
     }
 
     /// Which shares have moved.
@@ -272,7 +317,8 @@ impl Traffic {
             .filter(|&cell| self.before.cell(cell).inside >= MIN_ROWS_TO_QUARTER && self.quarters[cell].bins() > 1)
             .collect();
         let quarters: usize = divided.iter().map(|&cell| self.quarters[cell].bins()).sum();
-        let for_cells = if quarters > 0 { TRAFFIC_DOUBT / 2.0 } else { TRAFFIC_DOUBT };
+        let doubt = if self.features.is_empty() { TRAFFIC_DOUBT } else { TRAFFIC_DOUBT / 2.0 };
+        let for_cells = if quarters > 0 { doubt / 2.0 } else { doubt };
         let mut shares: Vec<MovedShare> = (0..cells)
             .filter_map(|cell| {
                 let (before, now) = (self.before.cell(cell), self.now.cell(cell));
@@ -282,10 +328,11 @@ impl Traffic {
         for &cell in &divided {
             shares.extend((0..self.quarters[cell].bins()).filter_map(|quarter| {
                 let (before, now) = (self.before.quarter(cell, quarter), self.now.quarter(cell, quarter));
-                let alpha = TRAFFIC_DOUBT / 2.0 / (2 * quarters) as f64;
+                let alpha = doubt / 2.0 / (2 * quarters) as f64;
                 self.judge(cell, Some(quarter), [before, now], alpha)
             }));
         }
+        shares.extend(self.moved_features(TRAFFIC_DOUBT / 2.0));
         shares.sort_by(|a, b| a.p_value.total_cmp(&b.p_value).then(a.cell.cmp(&b.cell)));
         let moved_shares = shares.len();
         shares.truncate(MAX_LISTED);
@@ -300,6 +347,47 @@ impl Traffic {
         }
     }
 
+    /// Quarters of features, and missing values, whose share has moved.
+    fn moved_features(&self, doubt: f64) -> Vec<MovedShare> {
+        let tests: usize = self.features.iter().map(|(_, edges)| edges.bins() + 1).sum();
+        let alpha = doubt / (2 * tests.max(1)) as f64;
+        let mut moved = Vec::new();
+        for (place, (name, edges)) in self.features.iter().enumerate() {
+            let missing = |spread: &Spread| {
+                let [there, missing] = [2 * place, 2 * place + 1].map(|cell| spread.cell(cell).inside);
+                Count { inside: missing, all: there + missing }
+            };
+            let within = |spread: &Spread, quarter: usize| spread.quarter(2 * place, quarter);
+            let counts = (0..edges.bins()).map(|quarter| {
+                let low = quarter.checked_sub(1).and_then(|place| edges.values().get(place));
+                let what = match (low, edges.values().get(quarter)) {
+                    (None, None) => format!("a value of x_{name}"),
+                    (None, Some(high)) => format!("x_{name} below {}", short(*high)),
+                    (Some(low), None) => format!("x_{name} from {} on", short(*low)),
+                    (Some(low), Some(high)) => format!("x_{name} from {} to {}", short(*low), short(*high)),
+                };
+                (what, within(&self.features_before, quarter), within(&self.features_now, quarter))
+            });
+            let missing = (format!("no x_{name}"), missing(&self.features_before), missing(&self.features_now));
+            for (what, before, now) in counts.chain([missing]) {
+                let p_value = surprise(before, now, TRAFFIC_TOLERANCE);
+                if p_value < alpha {
+                    moved.push(MovedShare {
+                        cell: place as u32,
+                        feature: Some(name.clone()),
+                        name: what,
+                        confidence: None,
+                        calibration: before.share(),
+                        calibration_limits: share_limits(before.inside, before.all, alpha),
+                        share: now.share(),
+                        p_value,
+                    });
+                }
+            }
+        }
+        moved
+    }
+
     /// The share if it has moved.
     fn judge(&self, cell: usize, quarter: Option<usize>, [before, now]: [Count; 2], alpha: f64) -> Option<MovedShare> {
         let p_value = surprise(before, now, TRAFFIC_TOLERANCE);
@@ -310,6 +398,7 @@ impl Traffic {
         };
         (p_value < alpha).then(|| MovedShare {
             cell: cell as u32,
+            feature: None,
             name: self.names[cell].clone(),
             confidence: quarter.map(confidence),
             calibration: before.share(),

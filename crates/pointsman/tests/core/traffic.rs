@@ -141,3 +141,38 @@ fn a_limit_is_called_missed_only_on_other_traffic() {
     // One in a hundred by chance, and two standard errors of 200 runs.
     assert!(missed as f64 / f64::from(runs) <= 0.01 + 2.0 * (0.01_f64 * 0.99 / f64::from(runs)).sqrt(), "{missed}");
 }
+
+/// A feature that broke shows in no confidence: it is missing, or in another unit.
+#[test]
+fn broken_features_of_a_forest_are_seen() {
+    let mut rng = Rng::new(9);
+    let mut draw = |n: usize, change: fn(f64) -> f64| {
+        let (mut probs, mut votes, mut pages) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..n {
+            let (p, page) = (0.5 + 0.45 * rng.uniform(), (1.0 + 30.0 * rng.uniform()).floor());
+            let truth = if page < 8.0 { 0.5 } else { p };
+            probs.push(vec![p, 1.0 - p]);
+            votes.push(rng.votes(&[truth, 1.0 - truth], 3));
+            pages.push(change(page));
+        }
+        table(2, &probs, &votes).with_features(["pages"], pages).unwrap()
+    };
+    let router = Router::calibrate(&draw(800, |page| page), &Partition::forest(9)).unwrap();
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap();
+    let policy = router.policy(&task).unwrap();
+    let shift = |queries: &Table| -> TrafficShift {
+        let mut traffic = router.traffic();
+        traffic.add(&policy, queries, &policy.decide_batch(queries).unwrap()).unwrap();
+        traffic.compare()
+    };
+    let alarms = (0..40).filter(|_| shift(&draw(600, |page| page)).moved).count();
+    assert!(alarms <= 4, "{alarms} of 40 batches like the calibration rows");
+    for (change, what) in [((|_| f64::NAN) as fn(f64) -> f64, "no x_pages"), (|page| 100.0 * page, "x_pages from")] {
+        let found = shift(&draw(600, change));
+        assert!(found.moved && found.shares[0].feature.as_deref() == Some("pages"), "{found:?}");
+        assert!(
+            found.shares[0].name.starts_with(what) || found.shares.iter().any(|it| it.name.starts_with(what)),
+            "{found:?}"
+        );
+    }
+}
