@@ -141,43 +141,25 @@ fn share(text: &str) -> Result<f64, String> {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
     /// Check a task file and explain it in words: loss, acts, routes, prices, limits, estimator
-    Check(TaskCheckArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-The exit code is 2 if the file is no task, with the line at fault, or if \
-predictions over the classes given cannot be decided by it.
-
-Examples:
-  pointsman task check triage.toml
-  pointsman task check triage.toml --classes cat,dog,owl
-  pointsman task check triage.toml --json")]
-pub(crate) struct TaskCheckArgs {
-    /// The task file, as --task takes it (- is standard input)
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-    /// The classes of the predictions, in the router's order
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
-    pub(crate) classes: Vec<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    Check(CheckArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A router is loaded only if its checksum, every size, every range and every sum \
-are right. Files that end in .toml are tasks, which task check explains too.
+are right. The exit code is 2 if a file cannot be used, with the line of a task \
+that is at fault, or if a task cannot decide predictions over the classes given. \
+For check, files that end in .toml are tasks; for task check, all are.
 
 Examples:
   pointsman check router.safetensors
-  pointsman check triage.toml --classes cat,dog,owl")]
+  pointsman check triage.toml --classes cat,dog,owl
+  pointsman task check triage.toml --json")]
 pub(crate) struct CheckArgs {
-    /// The router, or the task file (.toml)
+    /// The router or the task file, as --task takes it (- is standard input)
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// The classes of the predictions that a task is for, in the router's order
+    /// The classes of the predictions, in the router's order
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) classes: Vec<String>,
     /// Print JSON

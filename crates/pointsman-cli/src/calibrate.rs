@@ -77,7 +77,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     if args.json {
         return json::print_with_warnings(&Summary::new(table, &router, &learned, choice.as_ref()));
     }
-    to_people(args, |out| print(out, args, tables.len(), &frame, &router, &learned, choice.as_ref()))
+    print_summary(args, |out| print(out, args, tables.len(), &frame, &router, &learned, choice.as_ref()))
 }
 
 /// Adds the rows of a table to those of a router.
@@ -106,7 +106,7 @@ fn add_rows(args: &CalibrateArgs, own: &Router, frame: &Frame, tables: usize) ->
         count(own.rows().rows()),
         args.add_to.as_deref().map(shell_quoted).unwrap_or_default()
     );
-    to_people(args, |out| {
+    print_summary(args, |out| {
         head(out, args, &rows, tables)?;
         let mut out = out;
         describe(&mut out, &router, &learned)?;
@@ -126,8 +126,8 @@ fn save(args: &CalibrateArgs, router: &Router) -> anyhow::Result<()> {
     Ok(writing.check()?)
 }
 
-/// Tells people what was learned, on standard error if the router goes to standard output.
-fn to_people(args: &CalibrateArgs, print: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+/// Prints what was learned, on standard error if the router goes to standard output.
+fn print_summary(args: &CalibrateArgs, print: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     match (render::is_quiet(), plan::is_stream(&args.output)) {
         (true, _) => Ok(()),
         (false, true) => Ok(print(&mut anstream::stderr().lock())?),
@@ -348,7 +348,7 @@ fn note_features_left_out(table: &Table, router: &Router) {
     }
 }
 
-/// Classes are told apart by name, but some losses go by their order.
+/// Classes are matched by name, but some losses go by their order.
 fn note_order_of_classes(frame: &Frame) {
     let Some(file) = frame.reordered.first() else { return };
     render::warn(format!(
@@ -424,8 +424,9 @@ fn print(
         describe_line(&mut out, "features", &words)?;
     }
     if is_forest(router) {
-        let text = "certificates and plans of labels need cells, which --certifiable keeps to";
-        describe_line(&mut out, "to know", text)?;
+        let text =
+            "certificates and plans need cells that a forest does not have: calibrate with --certifiable for them";
+        describe_line(&mut out, "note", text)?;
     }
     next(out, args)
 }

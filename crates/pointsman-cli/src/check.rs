@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 
-use crate::args::{CheckArgs, TaskCheckArgs};
+use crate::args::CheckArgs;
 use crate::calibrate::{Learned, Summary, describe, describe_line};
 use crate::plan::{self, shell_quoted};
 use crate::render::number::counted;
@@ -13,8 +13,7 @@ use crate::{json, render, task};
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     if args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
-        let CheckArgs { file, classes, json } = args;
-        return task::check(&TaskCheckArgs { file: file.clone(), classes: classes.clone(), json: *json });
+        return task::check(args);
     }
     let router = plan::load_router(&args.file)?;
     if !args.classes.is_empty() && args.classes != router.classes() {

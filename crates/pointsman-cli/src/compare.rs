@@ -1,10 +1,11 @@
 //! `pointsman compare`: several routers or tasks on one held-out table.
 
+use std::cmp::Ordering;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{Comparison, Difference, PolicyCost, Replay, Router, Table, Task};
+use pointsman::{Comparison, PolicyCost, Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need};
 
 use crate::args::CompareArgs;
@@ -217,10 +218,10 @@ fn costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
         row.push((maybe(it.standard_error.filter(|_| it.cost.is_some()), digits), DIM));
         match it.difference {
             Some(difference) => {
-                let style = match side(&difference) {
-                    Side::Cheaper => GOOD,
-                    Side::Dearer => BAD,
-                    Side::Unclear => PLAIN,
+                let style = match difference.certain_sign() {
+                    Some(Ordering::Less) => GOOD,
+                    Some(_) => BAD,
+                    None => PLAIN,
                 };
                 row.push((fixed(difference.estimate, digits), style));
                 row.push((maybe(difference.standard_error, digits), DIM));
@@ -235,23 +236,6 @@ fn costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
     grid.write(out)
 }
 
-/// On which side of zero a difference lies.
-enum Side {
-    Cheaper,
-    Dearer,
-    Unclear,
-}
-
-/// Which costs less, whatever the labels leave open.
-fn side(difference: &Difference) -> Side {
-    let [below, above] = difference.identified.map_or([0.0; 2], |ends| ends.map(|end| end - difference.estimate));
-    match difference.interval.map(|[low, high]| [low + below, high + above]) {
-        Some([_, high]) if high < 0.0 => Side::Cheaper,
-        Some([low, _]) if low > 0.0 => Side::Dearer,
-        _ => Side::Unclear,
-    }
-}
-
 fn in_words(it: &PolicyCost, baseline: &str) -> String {
     let Some(difference) = it.difference else { return String::new() };
     let [name, baseline] = [it.name.as_str(), baseline].map(render::printable);
@@ -264,9 +248,9 @@ fn in_words(it: &PolicyCost, baseline: &str) -> String {
         interval += &format!(" (so few labels per item leave {low} to {high} open)");
     }
     let amount = fixed(difference.estimate.abs(), digits);
-    match side(&difference) {
-        Side::Cheaper => format!("{name} costs {amount} {} per query less than {baseline}{interval}.", it.unit),
-        Side::Dearer => format!("{name} costs {amount} {} per query more than {baseline}{interval}.", it.unit),
-        Side::Unclear => format!("{name} and {baseline}: these rows do not tell which costs less{interval}."),
+    match difference.certain_sign() {
+        Some(Ordering::Less) => format!("{name} costs {amount} {} per query less than {baseline}{interval}.", it.unit),
+        Some(_) => format!("{name} costs {amount} {} per query more than {baseline}{interval}.", it.unit),
+        None => format!("{name} and {baseline}: these rows do not show which costs less{interval}."),
     }
 }

@@ -142,13 +142,14 @@ pub(crate) fn queries(router: &Router, policy: &Policy, args: &DecideArgs, mut b
         if let Some(ids) = &frame.ids {
             decisions.draw_by_ids(policy, ids);
         }
+        let answers = policy.answers(&decisions, &frame.table.predictions());
         for (text, by_id, place) in places {
             let decision = policy.row(&decisions, place);
             let mut prediction = vec![0.0; router.classes().len()];
             frame.table.dist_into(place, &mut prediction);
             let id = frame.ids.as_ref().map(|ids| ids[place].clone());
             let asked_by = if by_id { "id" } else { "row" };
-            let [label, act] = policy.answers(&decisions, &frame.table.predictions())[place];
+            let [label, act] = answers[place];
             let label = router.classes()[label as usize].clone();
             let act = policy.task().loss().acts().map(|acts| acts[act as usize].clone());
             let columns = frame.table.feature_columns(router.cells().features())?;

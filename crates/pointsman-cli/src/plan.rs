@@ -220,17 +220,15 @@ pub(crate) fn no_choice_in_words(task: &Task) -> Option<String> {
 
 /// Which prices are so high that their action is never taken, a sentence each: often they are in another unit than the loss.
 pub(crate) fn prices_in_words(task: &Task) -> Vec<String> {
-    let (most, unit) = (task.loss().bound(), task.loss().unit());
-    let routes = task.routes().iter().map(|route| (format!("route {:?}", route.name()), route.price()));
-    let all = routes.chain(task.abstain_price().map(|price| ("abstaining".to_owned(), price)));
-    let told = |(what, price): (String, f64)| {
+    let sentence = |(action, price): (String, f64)| {
         format!(
-            "{what} costs {}, but a wrong answer costs at most {} {unit}: it is never worth that; prices are in the unit of the loss",
+            "{action} costs {}, but a wrong answer costs at most {} {}: it is never worth that; prices are in the unit of the loss",
             plain(price),
-            short(most)
+            short(task.loss().bound()),
+            task.loss().unit()
         )
     };
-    all.filter(|(_, price)| *price >= most).map(told).collect()
+    task.overpriced().into_iter().map(sentence).collect()
 }
 
 /// How many rows' probabilities were divided by a sum that is not one, beyond rounding.
@@ -362,13 +360,13 @@ pub(crate) fn warn_about_labels(table: &Table, votes: &VotesArgs) -> anyhow::Res
 
 /// The same, a sentence each.
 pub(crate) fn labels_in_words(table: &Table, votes: &VotesArgs) -> anyhow::Result<Vec<String>> {
-    let mut told = Vec::new();
+    let mut sentences = Vec::new();
     let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
     if let Some(first) = votes.first_labels.filter(|_| table.has_votes()) {
         let first = u64::from(first.get());
         let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
         if fewer > 0 {
-            told.push(format!(
+            sentences.push(format!(
                 "{} fewer than {first} labels and {} all: only as many labels as every row has are free of a stopping rule",
                 counted(fewer, "row has", "rows have"),
                 if fewer == 1 { "keeps" } else { "keep" }
@@ -376,20 +374,20 @@ pub(crate) fn labels_in_words(table: &Table, votes: &VotesArgs) -> anyhow::Resul
         }
     }
     if let Some(found) = Unanimity::of(table)? {
-        told.push(format!(
+        sentences.push(format!(
             "the labels of every row agree, though {} of {} rows contradict the others of like prediction: either nothing is ambiguous \
              here, or each label was copied; copies hide all noise, so count each independent label once",
             count(found.contradicting),
             count(found.rows)
         ));
     }
-    let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(told) };
+    let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(sentences) };
     let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
     let why = match stopping.stopped_at {
         Some(k) => format!("every row with {k} labels is unanimous: labelling went on until annotators agreed"),
         None => "k depends on the labels, or harder items were given more labels on purpose".to_owned(),
     };
-    told.push(format!(
+    sentences.push(format!(
         "rows carry {fewest} to {most} labels, and among rows of like confidence more labels go with {} disagreement (two labels \
          of a row differ in {} of cases where labels are few, in {} where they are many): {why}; if they depend on the labels, \
          every estimate is biased: keep the first labels only (--first-labels, with --annotations or lists of labels)",
@@ -397,7 +395,7 @@ pub(crate) fn labels_in_words(table: &Table, votes: &VotesArgs) -> anyhow::Resul
         percent(few),
         percent(many)
     ));
-    Ok(told)
+    Ok(sentences)
 }
 
 /// Loads a router.

@@ -153,7 +153,7 @@ struct Listed {
     /// Rows with votes that are none of the router's: labels on them would not show in its cells.
     not_of_router: usize,
     /// The flags that calibrate by the router's partition again.
-    cells: String,
+    partition: String,
 }
 
 impl Listed {
@@ -188,7 +188,7 @@ impl Listed {
         if self.have_votes {
             let kept = VotesArgs { first_labels: None, ..args.votes.clone() };
             let reading = plan::reading_flags(&args.reading, Some(&kept));
-            let command = format!("pointsman calibrate {items}{reading}{} -o more.safetensors", self.cells);
+            let command = format!("pointsman calibrate {items}{reading}{} -o more.safetensors", self.partition);
             return next_step(out, "When they have their labels, calibrate again with all labels:", &[command]);
         }
         let columns = plan::column_flags(&args.reading);
@@ -205,10 +205,11 @@ fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) 
     plan::check_classes(router, frame.table.classes(), path)?;
     tables::warn_about_reading(&frame);
     let bought = purchase(found, args);
-    let (first, ..) = found.begin_with(usize::MAX);
-    let wanted = |cell: &CellPlan| {
-        bought.as_ref().map_or_else(|| first.contains(&cell.cell), |bought| bought.cells.contains(&cell.cell))
+    let cells = match &bought {
+        Some(bought) => bought.cells.clone(),
+        None => found.begin_with(usize::MAX).map(|first| first.cells).unwrap_or_default(),
     };
+    let wanted = |cell: &CellPlan| cells.contains(&cell.cell);
     let items = found.items(router, &frame.table, wanted).map_err(|error| plan::of_rows(error, &frame))?;
     if let Some(output) = &args.output {
         plan::refuse_to_overwrite(output, &[path, &args.router])?;
@@ -241,28 +242,22 @@ fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) 
         ));
     }
     let served = if router.is_recalibrated() { " --recalibrate" } else { "" };
-    let cells = format!(" --partition {}{served}", shell_quoted_text(&router.partition().to_string()));
+    let partition = format!(" --partition {}{served}", shell_quoted_text(&router.partition().to_string()));
     let of_router = if have_votes { router.rows_in_common(&frame.table) } else { Vec::new() };
     Ok(Listed {
         items: items.len(),
         labels: items.iter().map(|ItemToLabel { labels, .. }| labels).sum(),
         have_votes,
         not_of_router: of_router.into_iter().filter(|is_common| !is_common).count(),
-        cells,
+        partition,
     })
 }
 
 /// Reads a table of items, with their votes if it has any.
 fn read_items(args: &PlanArgs, router: &Router, path: &std::path::Path) -> anyhow::Result<Frame> {
-    let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::Any);
+    let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::VotesIfAny);
     options.classes = Some(router.classes().to_vec());
-    let with_votes = plan::read_frame(path, &options);
-    if with_votes.is_ok() || args.votes.annotations.is_some() {
-        return with_votes;
-    }
-    // A table of new items has no votes, whatever their columns are called elsewhere.
-    options.columns = options.columns.without_votes();
-    plan::read_frame(path, &options).or(with_votes)
+    plan::read_frame(path, &options)
 }
 
 /// What is worth its price, if there is a price and traffic.
@@ -271,7 +266,6 @@ fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
 }
 
 fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs, listed: Option<&Listed>) -> Report {
-    let (first, labels, worth) = found.begin_with(FIRST_CELLS);
     let open = |plan: &CellPlan| Open {
         cell: plan.cell.0,
         name: router.cells().name(plan.cell, router.classes()),
@@ -309,10 +303,10 @@ fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs, li
                 saving: bought.saving,
             },
         ),
-        begin_with: (!first.is_empty()).then(|| First {
-            cells: first.iter().map(|cell| cell.0).collect(),
-            labels,
-            worth,
+        begin_with: found.begin_with(FIRST_CELLS).map(|first| First {
+            cells: first.cells.iter().map(|cell| cell.0).collect(),
+            labels: first.labels,
+            worth: first.worth,
         }),
         items: listed.map(|listed| Items {
             items: listed.items,
@@ -401,13 +395,12 @@ fn queries_in_words(queries: f64) -> String {
 
 /// What to buy, in a sentence or two.
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
-    let (first, labels, worth) = found.begin_with(FIRST_CELLS);
-    if first.is_empty() {
+    let Some(first) = found.begin_with(FIRST_CELLS) else {
         return match found.cells.iter().any(|plan| plan.labels.is_some()) {
             true => "Labels would make cells certain, but are expected to change no action: not worth it.".to_owned(),
             false => "No cell can be made certain within reason: not worth it.".to_owned(),
         };
-    }
+    };
     let listed = |cells: &[pointsman::CellId]| {
         let which: Vec<String> = cells.iter().map(ToString::to_string).collect();
         format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
@@ -432,16 +425,16 @@ fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     }
     let mut text = format!(
         "Begin with {}: about {} labels, worth about {} {unit} per thousand queries.",
-        listed(&first),
-        count(labels),
-        short(worth)
+        listed(&first.cells),
+        count(first.labels),
+        short(first.worth)
     );
-    match args.label_price {
-        Some(price) if worth > 0.0 => {
-            let pays = queries_in_words(1000.0 * labels as f64 * price / worth);
+    match args.label_price.and_then(|price| first.pays_after(price)) {
+        Some(queries) => {
+            let pays = queries_in_words(queries);
             text += &format!(" They have paid for themselves after {pays}; --traffic N says whether that is worth it.");
         }
-        _ => text += " Whether that is worth it, --label-price X and --traffic N say.",
+        None => text += " Whether that is worth it, --label-price X and --traffic N say.",
     }
     text
 }

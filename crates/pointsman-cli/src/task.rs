@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use pointsman::{Aggregate, Estimator, Limit, Loss, NeverChosen, Oracle, Route, Task, TaskSummary, Ties};
 use serde::Serialize;
 
-use crate::args::TaskCheckArgs;
+use crate::args::CheckArgs;
 use crate::json;
 use crate::plan;
 use crate::render::number::{percent, plain, short};
@@ -35,7 +35,7 @@ struct Certain {
     act: String,
 }
 
-pub(crate) fn check(args: &TaskCheckArgs) -> anyhow::Result<()> {
+pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let task = pointsman_table::read_task(&args.file)?;
     let given = (!args.classes.is_empty()).then(|| args.classes.clone());
     let refuse = |error| plan::of_task(error, Some(&args.file), anyhow::Error::from);
@@ -53,7 +53,7 @@ fn numbered(loss: &Loss) -> Option<Vec<String>> {
     Some((1..=columns).map(|place| format!("class {place}")).collect())
 }
 
-fn described(args: &TaskCheckArgs, task: &Task, classes: Option<Vec<String>>) -> Check {
+fn described(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> Check {
     let named = classes.clone().or_else(|| numbered(task.loss())).unwrap_or_default();
     Check {
         file: args.file.display().to_string(),
@@ -89,7 +89,7 @@ fn needed_columns(task: &Task, classes: Option<&[String]>) -> Vec<String> {
     measured.flat_map(columns).collect()
 }
 
-fn print(args: &TaskCheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Result<()> {
+fn print(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let can = match &args.classes[..] {
         [] => "can be used".to_owned(),

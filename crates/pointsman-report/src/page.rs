@@ -24,7 +24,7 @@ const DIGITS: usize = 6;
 pub fn html(report: &Report) -> serde_json::Result<String> {
     let mut data = serde_json::to_value(report)?;
     data["names"] = names(report);
-    data["best_threshold_cost"] = json!(report.threshold_cost());
+    data["best_threshold_cost"] = json!(report.best_threshold().map(|threshold| threshold.cost));
     round(&mut data);
     let data = inert(&serde_json::to_string(&data)?);
     Ok(fill(TEMPLATE, |name| match name {

@@ -102,8 +102,8 @@ impl Report {
             .iter()
             .filter(|(name, _)| name.starts_with("always-"))
             .map(|(name, &cost)| format!("{} {}", rule_label(name), number(told(name, cost), 4)));
-        let threshold = self.threshold_cost();
-        let threshold = threshold.map(|cost| format!("{} {}", rule_label("best-threshold"), number(cost, 4)));
+        let threshold = self.best_threshold();
+        let threshold = threshold.map(|it| format!("{} {}", rule_label("best-threshold"), number(it.cost, 4)));
         let simple: Vec<String> = threshold.into_iter().chain(always).collect();
         let router = costs.get("router").map_or(f64::NAN, |&cost| told("router", cost));
         format!(
@@ -115,12 +115,10 @@ impl Report {
         )
     }
 
-    /// What the best confidence threshold costs per query: the cost of Pointsman and what that saves. `None` where it is not known.
+    /// What the best confidence threshold costs per query, and what Pointsman saves against it. `None` where it is not known.
     #[must_use]
-    pub fn threshold_cost(&self) -> Option<f64> {
-        let router = self.evaluation.corrected_cost.as_ref()?.get("router")?;
-        let saving = self.savings().into_iter().find(|(name, _)| *name == "best-threshold")?.1;
-        Some(router + saving.estimate)
+    pub fn best_threshold(&self) -> Option<Saving> {
+        self.savings().into_iter().find(|(name, _)| *name == "best-threshold").map(|(_, saving)| saving)
     }
 
     /// Between what the labels leave the cost of the policy open, in a sentence. `None` if they identify it, or the difference does not show.

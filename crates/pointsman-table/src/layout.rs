@@ -393,13 +393,14 @@ impl Finder<'_> {
     /// What the user named must be there: a misspelt name would otherwise drop a column in silence.
     fn asked_for(&self, layout: &Layout, options: &ReadOptions) -> Result<()> {
         let labelled = options.need != Need::Predictions;
+        let needs_votes = labelled && options.need != Need::VotesIfAny;
         for &key in &self.columns.named {
             let (there, name) = match key {
-                "votes" => (layout.votes.is_some() || !labelled, &self.columns.votes.prefix),
+                "votes" => (layout.votes.is_some() || !needs_votes, &self.columns.votes.prefix),
                 "truth" => (layout.truth.is_some() || !labelled, &self.columns.truth.prefix),
                 "features" => (layout.features.is_some() || options.features.is_some(), &self.columns.features.prefix),
                 "oracles" => (!layout.oracles.is_empty() || !labelled, &self.columns.oracles.prefix),
-                "labels" => (layout.labels.is_some() || !labelled, &self.columns.labels),
+                "labels" => (layout.labels.is_some() || !needs_votes, &self.columns.labels),
                 "id" => (layout.id.is_some(), &self.columns.id),
                 "weight" => (layout.weight.is_some() || !labelled, &self.columns.weight),
                 "label" | "annotator" if options.annotations.is_none() && labelled => {

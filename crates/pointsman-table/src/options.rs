@@ -127,6 +127,8 @@ pub enum Need {
     /// None; what is there is read.
     #[default]
     Any,
+    /// None; votes and labels may be missing even if [`Columns`] name them: items may be new.
+    VotesIfAny,
     /// None; votes, truth, weights and other models' predictions are neither read nor checked.
     Predictions,
     /// Votes, labels or annotations; truth is read if it is there.
@@ -292,16 +294,6 @@ impl Columns {
             _ => self.classes = name.to_owned(),
         }
         Ok(self)
-    }
-}
-
-impl Columns {
-    /// The same without other names for votes and labels, for tables that have neither.
-    #[must_use]
-    pub fn without_votes(&self) -> Self {
-        let standard = Self::default();
-        let named = self.named.iter().copied().filter(|key| !["votes", "labels"].contains(key)).collect();
-        Self { votes: standard.votes, labels: standard.labels, named, ..self.clone() }
     }
 }
 

@@ -59,8 +59,8 @@ mod wasserstein;
 pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
 pub use auto::{Candidate, Choice};
 pub use certificate::{
-    AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, CoarserCells, CoarserPartition, Interval,
-    ItemToLabel, Judgement, Plan, Purchase, Together,
+    AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, CoarserCells, CoarserPartition, FirstCells,
+    Interval, ItemToLabel, Judgement, Plan, Purchase, Together,
 };
 pub use diagnose::{
     Advice, Agreement, AtLimit, Bounds, ChangedCell, ClassMatch, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis,

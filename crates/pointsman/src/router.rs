@@ -6,11 +6,11 @@
 mod exact;
 pub(crate) mod label_free;
 mod learn;
+mod overlap;
 mod partial;
 mod progress;
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -289,37 +289,6 @@ impl Router {
         Ok(cells_of(table, &self.cells, &columns))
     }
 
-    /// Which rows of a table have the prediction and the votes of a calibration row. Where predictions are few, some have by chance.
-    #[must_use]
-    pub fn rows_in_common(&self, table: &Table) -> Vec<bool> {
-        let own: HashSet<Content> = (0..self.rows().rows()).map(|row| content(self.rows(), row)).collect();
-        (0..table.rows()).map(|row| own.contains(&content(table, row))).collect()
-    }
-
-    /// How many rows of a table have the prediction of exactly one calibration row, whatever their votes: the same items, unless predictions
-    /// repeat by chance.
-    #[must_use]
-    pub fn items_in_common(&self, table: &Table) -> usize {
-        let mut own: HashMap<Vec<u32>, usize> = HashMap::new();
-        (0..self.rows().rows()).for_each(|row| *own.entry(content(self.rows(), row).0).or_default() += 1);
-        (0..table.rows()).filter(|&row| own.get(&content(table, row).0) == Some(&1)).count()
-    }
-
-    /// Whether a table seems to hold the rows that the router keeps. Only calibration rows that no other equals are looked for, since
-    /// others repeat by chance; nine tenths of them must be there.
-    #[must_use]
-    pub fn has_seen(&self, table: &Table) -> bool {
-        const FEWEST: usize = 20;
-        let mut own: HashMap<Content, usize> = HashMap::new();
-        (0..self.rows().rows()).for_each(|row| *own.entry(content(self.rows(), row)).or_default() += 1);
-        own.retain(|_, rows| *rows == 1);
-        let unique = own.len();
-        for row in 0..table.rows() {
-            own.remove(&content(table, row));
-        }
-        unique >= FEWEST && 10 * own.len() <= unique
-    }
-
     /// The calibration rows that weigh most in what a forest says of a row of another table, heaviest first, with their share
     /// of all: rows that are in its leaf in many trees, and with few others. None if this is no forest.
     ///
@@ -535,14 +504,6 @@ fn check_rows(table: &Table) -> Result<()> {
 }
 
 /// Refuses what would take more than two or three gigabytes to keep.
-/// A row's prediction, in single precision, and its votes.
-type Content = (Vec<u32>, Option<Vec<u32>>);
-
-fn content(table: &Table, row: usize) -> Content {
-    let prediction = table.prediction(row).iter().map(|&p| (p as f32).to_bits()).collect();
-    (prediction, table.votes(row).map(|votes| votes.counts().to_vec()))
-}
-
 pub(crate) fn check_size(rows: usize, trees: usize) -> Result<()> {
     if rows.saturating_mul(trees) > MAX_IN_LEAVES {
         return Err(Error::Partition(format!(

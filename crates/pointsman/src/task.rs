@@ -270,6 +270,22 @@ impl Task {
         self.abstain
     }
 
+    /// The actions that are never worth their price, because even a wrong answer costs no more: names as in
+    /// [`action_names`](Self::action_names), with the prices.
+    ///
+    /// ```
+    /// use pointsman::{Loss, Task};
+    /// let in_cents = Task::new(Loss::brier()).abstain(30.0)?;
+    /// assert_eq!(in_cents.overpriced(), [("abstain".to_owned(), 30.0)]);
+    /// # Ok::<(), pointsman::Error>(())
+    /// ```
+    #[must_use]
+    pub fn overpriced(&self) -> Vec<(String, f64)> {
+        let prices = self.routes.iter().map(Route::price).chain(self.abstain);
+        let priced = self.action_names().into_iter().skip(1).zip(prices);
+        priced.filter(|(_, price)| *price >= self.loss.bound()).collect()
+    }
+
     /// The names of the actions in the order costs are listed: `predict`, `route:<name>` …, `abstain` if allowed.
     ///
     /// ```

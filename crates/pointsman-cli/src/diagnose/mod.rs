@@ -5,7 +5,7 @@ mod human;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use pointsman::{Advice, DIAGNOSIS_STEPS, Diagnosis, Partition, Router, Table, Task};
+use pointsman::{Advice, DIAGNOSIS_STEPS, Diagnosis, Partition, Policy, Router, Table, Task};
 use pointsman_report::{DiagnosisReport, Inputs, NextStep, Report, diagnosis_html, reliability};
 use pointsman_table::{Need, write_atomically};
 
@@ -28,9 +28,10 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     };
     let mut warnings = tables::reading_in_words(&frame);
     warnings.extend(plan::labels_in_words(&frame.table, &args.votes)?);
+    let halves = args.output.as_ref().map(|_| Halves::new(&frame.table, &task, args, &mut warnings)).transpose()?;
     let next_step = next_step(args, &diagnosis);
     let report = DiagnosisReport { diagnosis, warnings, next_step };
-    let page = args.output.as_ref().map(|folder| write(&report, &frame.table, &task, args, folder)).transpose()?;
+    let page = args.output.as_ref().zip(halves).map(|(folder, halves)| write(&report, &halves, folder)).transpose()?;
     report.warnings.iter().for_each(render::warn);
     if args.json { json::print(&report) } else { Ok(human::print(args, &report, page.as_deref())?) }
 }
@@ -78,29 +79,37 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     }
 }
 
+/// A router of one half, and the other half to judge it on.
+struct Halves {
+    router: Router,
+    policy: Policy,
+    held_out: Table,
+}
+
+impl Halves {
+    /// If one half cannot keep the task's limit, the limit is left out and a warning says so.
+    fn new(table: &Table, task: &Task, args: &DiagnoseArgs, warnings: &mut Vec<String>) -> anyhow::Result<Self> {
+        let [calibration, held_out] = pointsman::halves(table)?;
+        let router = Router::calibrate(&calibration, &args.partition)?;
+        let policy = match router.policy(task) {
+            Ok(policy) => policy,
+            Err(error) if task.limit().is_some() => {
+                let text = format!("the report leaves the limit out, since one half by itself cannot keep it: {error}");
+                warnings.push(text);
+                router.policy(&task.clone().without_limit())?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { router, policy, held_out })
+    }
+}
+
 /// Writes diagnosis.json and diagnosis.html, and the report and figures of a router of one half judged on the other; gives the page's
 /// path.
-fn write(
-    report: &DiagnosisReport,
-    table: &Table,
-    task: &Task,
-    args: &DiagnoseArgs,
-    folder: &Path,
-) -> anyhow::Result<PathBuf> {
-    let [calibration, held_out] = pointsman::halves(table)?;
-    let router = Router::calibrate(&calibration, &args.partition)?;
-    let policy = match router.policy(task) {
-        Ok(policy) => policy,
-        Err(error) if task.limit().is_some() => {
-            render::warn(format!(
-                "the report leaves the limit out, since one half by itself cannot keep to it: {error}"
-            ));
-            router.policy(&task.clone().without_limit())?
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let replay = policy.replay(&held_out)?;
-    let inputs = Inputs { router: &router, policy: &policy, table: &held_out, replay: &replay };
+fn write(report: &DiagnosisReport, halves: &Halves, folder: &Path) -> anyhow::Result<PathBuf> {
+    let Halves { router, policy, held_out } = halves;
+    let replay = policy.replay(held_out)?;
+    let inputs = Inputs { router, policy, table: held_out, replay: &replay };
     evaluate::write::all(Report::new(&inputs, &[], None)?, &inputs, folder)?;
     let picture = reliability(&report.diagnosis.weak_model);
     let path = folder.join("figures").join("reliability");

@@ -83,15 +83,12 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
             (remark.to_owned(), DIM),
         ]);
     }
-    // What the threshold costs follows from what is saved against it.
-    let saving = evaluation.savings.as_ref().and_then(|savings| savings.get("best-threshold"));
-    if let Some((saving, &own)) = saving.zip(costs.get("router")).filter(|_| evaluation.is_identified("router")) {
-        let remark = "thresholds chosen on these rows";
+    if let Some(threshold) = report.best_threshold() {
         grid.row([
             (rule_name("best-threshold"), PLAIN),
-            (fixed(own + saving.estimate, digits), PLAIN),
-            (String::new(), DIM),
-            (remark.to_owned(), DIM),
+            (fixed(threshold.cost, digits), PLAIN),
+            (maybe(threshold.cost_standard_error, digits), DIM),
+            ("thresholds chosen on these rows".to_owned(), DIM),
         ]);
     }
     let has_both = !evaluation.task.routes.is_empty() && evaluation.task.abstain.is_some();

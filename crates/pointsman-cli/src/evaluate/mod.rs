@@ -88,18 +88,18 @@ fn calibration_error(
 /// What speaks against relying on the numbers, a sentence each.
 fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) -> anyhow::Result<Vec<String>> {
     let table = &frame.table;
-    let mut told: Vec<String> = plan::no_choice_in_words(task).into_iter().collect();
-    told.extend(tables::reading_in_words(frame));
-    told.extend(plan::labels_in_words(table, &args.votes)?);
+    let mut sentences: Vec<String> = plan::no_choice_in_words(task).into_iter().collect();
+    sentences.extend(tables::reading_in_words(frame));
+    sentences.extend(plan::labels_in_words(table, &args.votes)?);
     let [_, median, most] = calibrate::labels(table);
     match report.evaluation.truth {
         "true" => {}
-        _ if most == 1 => told.push(
+        _ if most == 1 => sentences.push(
             "each held-out row has one label, taken as its truth: the irreducible loss of such a truth is zero, so \
              routing looks as if it removed all loss; trust only the costs of predicting, abstaining and measured oracles"
                 .to_owned(),
         ),
-        _ if median < FEW_LABELS && !report.evaluation.is_corrected() => told.push(format!(
+        _ if median < FEW_LABELS && !report.evaluation.is_corrected() => sentences.push(format!(
             "truth is the mean of {median} labels per row, and too few rows have two labels to correct for that: the \
              irreducible loss is understated, and routing looks cheaper here than it is"
         )),
@@ -108,13 +108,13 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
     if let Some(error) = &report.calibration_error {
         let [stored, met] = error.labels;
         if (stored - met).abs() > 0.1 * stored.max(met) {
-            told.push(format!(
+            sentences.push(format!(
                 "calibration rows have {stored:.1} labels on average, held-out rows {met:.1}: the calibration error \
                  compares means of different numbers of labels and is too large"
             ));
         }
     }
-    Ok(told)
+    Ok(sentences)
 }
 
 /// What to do next, by what was found.

@@ -3,31 +3,21 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Run, command, finish, parse_csv};
+use crate::{Run, finish, parse_csv};
 
 /// Class names as people have them.
 const CLASSES: [&str; 4] = ["Rückerstattung", "billing question", "spam", "技術支援"];
 
-/// Runs a command line as a shell would split it, with single quotes.
+/// Runs a command line in a shell, as people type it.
 fn shell(folder: &Path, line: &str) -> Run {
-    let mut arguments: Vec<String> = Vec::new();
-    for (place, part) in line.split('\'').enumerate() {
-        let quoted = place % 2 == 1;
-        let glued = quoted || !part.starts_with(' ');
-        for (word, text) in part.split(' ').enumerate() {
-            match arguments.last_mut().filter(|_| word == 0 && glued && place > 0 || quoted && word > 0) {
-                Some(last) if quoted && word > 0 => *last += &format!(" {text}"),
-                Some(last) => *last += text,
-                None => arguments.push(text.to_owned()),
-            }
-        }
-    }
-    arguments.retain(|argument| !argument.is_empty());
-    finish(command().current_dir(folder).args(arguments))
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("\"$POINTSMAN\" {line}")]).current_dir(folder).stdin(Stdio::null());
+    finish(shell.env("POINTSMAN", env!("CARGO_BIN_EXE_pointsman")).env_remove("COLUMNS"))
 }
 
 /// The commands that a report suggests, without the name of the program.

@@ -11,6 +11,7 @@ mod decide;
 mod demo;
 mod diagnose;
 mod evaluate;
+#[cfg(unix)]
 mod first_hour;
 mod forest;
 mod formats;

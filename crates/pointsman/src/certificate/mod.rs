@@ -23,7 +23,7 @@ use approximation::Approximation;
 pub use betting::Interval;
 pub use coarser::{CoarserCells, CoarserPartition};
 use items::Items;
-pub use plan::{CellPlan, ItemToLabel, Plan, Purchase};
+pub use plan::{CellPlan, FirstCells, ItemToLabel, Plan, Purchase};
 use statistics::Answer;
 pub use uniform::AllLosses;
 

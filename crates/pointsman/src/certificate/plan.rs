@@ -87,6 +87,30 @@ pub struct Purchase {
     pub saving: f64,
 }
 
+/// The cells to begin with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FirstCells {
+    /// Which they are, best first.
+    pub cells: Vec<CellId>,
+    /// The labels they take in all.
+    pub labels: usize,
+    /// What these are expected to save per thousand queries of all cells.
+    pub worth: f64,
+}
+
+impl FirstCells {
+    /// After how many queries the labels have saved what they cost; `None` if they save nothing.
+    #[must_use]
+    pub fn pays_after(&self, label_price: f64) -> Option<f64> {
+        pays_after(self.labels as f64 * label_price, self.worth)
+    }
+}
+
+/// After how many queries something that saves so much per thousand has saved its price; `None` if it saves nothing.
+fn pays_after(price: f64, worth: f64) -> Option<f64> {
+    (worth > 0.0).then(|| 1000.0 * price / worth)
+}
+
 /// An item to label.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemToLabel {
@@ -122,7 +146,7 @@ impl CellPlan {
     /// After how many queries the labels have saved what they cost; `None` if none are asked for or they save nothing.
     #[must_use]
     pub fn pays_after(&self, label_price: f64) -> Option<f64> {
-        self.price(label_price).filter(|_| self.worth > 0.0).map(|price| 1000.0 * price / self.worth)
+        pays_after(self.price(label_price)?, self.worth)
     }
 }
 
@@ -149,11 +173,10 @@ impl Plan {
         all
     }
 
-    /// The first cells of the plan that labels settle, at most so many: which they are, the labels they take in all, and
-    /// what that is worth per thousand queries. Cells worth less than a hundredth of the best one, or a hundred-thousandth of what queries
-    /// are expected to cost, are left out.
+    /// The first cells of the plan that labels settle, at most so many; `None` if there are none. Cells worth less than a hundredth of the
+    /// best one, or a hundred-thousandth of what queries are expected to cost, are left out.
     #[must_use]
-    pub fn begin_with(&self, cells: usize) -> (Vec<CellId>, usize, f64) {
+    pub fn begin_with(&self, cells: usize) -> Option<FirstCells> {
         const NEGLIGIBLE_PART: f64 = 0.01;
         const NEGLIGIBLE_SAVING: f64 = 1e-5;
         let settled = || self.cells.iter().filter_map(|plan| Some((plan, plan.labels?)));
@@ -161,10 +184,13 @@ impl Plan {
         let cost = self.promise.as_ref().map_or(0.0, |promise| 1000.0 * promise.cost);
         let least = f64::max(NEGLIGIBLE_PART * most, NEGLIGIBLE_SAVING * cost);
         let first = settled().filter(|(plan, _)| plan.worth > least).take(cells);
-        first.fold((Vec::new(), 0, 0.0), |(mut which, labels, worth), (plan, more)| {
-            which.push(plan.cell);
-            (which, labels.saturating_add(more), worth + plan.worth)
-        })
+        let mut found = FirstCells { cells: Vec::new(), labels: 0, worth: 0.0 };
+        for (plan, labels) in first {
+            found.cells.push(plan.cell);
+            found.labels = found.labels.saturating_add(labels);
+            found.worth += plan.worth;
+        }
+        Some(found).filter(|found| !found.cells.is_empty())
     }
 
     /// The share of the traffic, as far as calibration rows tell, that falls into undetermined cells.

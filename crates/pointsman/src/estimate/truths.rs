@@ -14,6 +14,7 @@
 //! with more weight on clear and on ambiguous atoms, by a random amount from none to [`MAX_TILT`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -52,12 +53,12 @@ pub(crate) struct PossibleTruths<'a> {
     weights: Option<&'a [f64]>,
     /// Whether half of the items or more carry two labels.
     identified: bool,
-    atoms: Option<Atoms>,
+    atoms: Option<Arc<Atoms>>,
 }
 
 /// Points that p* may be, with the likelihood of each of the distinct votes under each of them.
 #[derive(Debug)]
-struct Atoms {
+pub(crate) struct Atoms {
     points: Vec<Vec<f64>>,
     likelihoods: Vec<Vec<f64>>,
 }
@@ -98,7 +99,7 @@ impl<'a> PossibleTruths<'a> {
                 let of_counts = likelihood(&points);
                 found.distinct.iter().map(|counts| of_counts(counts)).collect()
             };
-            found.atoms = Some(Atoms { points, likelihoods });
+            found.atoms = Some(Arc::new(Atoms { points, likelihoods }));
         }
         Some(found)
     }
@@ -133,13 +134,13 @@ impl<'a> PossibleTruths<'a> {
         let shares = groups.iter().map(|(_, weight)| weight / all);
         let shares: Vec<(f64, &[f64])> = shares.zip(atoms.likelihoods.iter().map(Vec::as_slice)).collect();
         climb(&shares, &mut weights, steps);
-        TruthLaw::Atoms(weights)
+        TruthLaw::Atoms(Arc::clone(atoms), weights)
     }
 
     /// The posteriors of p* under a law, given each item's votes.
-    pub(crate) fn posteriors(&self, law: &TruthLaw) -> Posteriors<'_> {
-        let forms = match (law, &self.atoms) {
-            (TruthLaw::Atoms(weights), Some(atoms)) => {
+    pub(crate) fn posteriors<'b>(&'b self, law: &'b TruthLaw) -> Posteriors<'b> {
+        let forms = match law {
+            TruthLaw::Atoms(atoms, weights) => {
                 let sums = |likelihood: &Vec<f64>| {
                     let mut sum = 0.0;
                     let add = |(w, l): (&f64, &f64)| {
@@ -150,7 +151,7 @@ impl<'a> PossibleTruths<'a> {
                 };
                 Forms::Atoms { points: &atoms.points, sums: atoms.likelihoods.iter().map(sums).collect() }
             }
-            (TruthLaw::Atoms(parameters) | TruthLaw::Dirichlet(parameters), _) => {
+            TruthLaw::Dirichlet(parameters) => {
                 let posterior =
                     |counts: &&[u32]| counts.iter().zip(parameters).map(|(&n, a)| a + f64::from(n)).collect();
                 Forms::Dirichlet(self.distinct.iter().map(posterior).collect())
@@ -183,8 +184,8 @@ fn mean_of(groups: &[(&[u32], f64)]) -> Vec<f64> {
 /// A law of p*.
 #[derive(Debug)]
 pub(crate) enum TruthLaw {
-    /// The weights of atoms.
-    Atoms(Vec<f64>),
+    /// Atoms and their weights.
+    Atoms(Arc<Atoms>, Vec<f64>),
     /// The parameters of a Dirichlet distribution.
     Dirichlet(Vec<f64>),
 }

@@ -1,5 +1,7 @@
 //! Several policies on the same held-out rows: what each costs, and by how much they differ row by row.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use super::acts::Acts;
@@ -62,6 +64,23 @@ pub struct Difference {
     /// Between what the estimate lies as far as the labels identify it, however many rows there are: k labels per item do not tell what a
     /// Bayes-optimal oracle loses under any other loss than Brier. Standard errors come on top. `None` where nothing is left open.
     pub identified: Option<[f64; 2]>,
+}
+
+impl Difference {
+    /// Whether the policy costs less or more than the baseline for sure, as far as an interval of 95 % and what the labels leave open go.
+    /// `None` if these rows do not show it.
+    #[must_use]
+    pub fn certain_sign(&self) -> Option<Ordering> {
+        let open = self.identified.map_or([0.0; 2], |ends| ends.map(|end| end - self.estimate));
+        let [low, high] = self.interval?;
+        if high + open[1] < 0.0 {
+            Some(Ordering::Less)
+        } else if low + open[0] > 0.0 {
+            Some(Ordering::Greater)
+        } else {
+            None
+        }
+    }
 }
 
 /// Compares policies on the rows that each was [replayed](Policy::replay) with, which must be the same. The first is the baseline, unless

@@ -1,4 +1,4 @@
-//! The usual rule at a limit on routing: thresholds of total uncertainty between which no more than a share is routed.
+//! Confidence thresholds under a limit on routing: between two of them no more than a share of the traffic is routed.
 
 use crate::task::Task;
 
@@ -34,8 +34,8 @@ impl Parts {
     }
 }
 
-/// The usual rule at a limit: predict the most certain part of the traffic, ask or decline the rest. Thresholds are shares of the
-/// traffic, so that what is learned from one half routes as much of the other.
+/// Thresholds as quantiles of the uncertainty: the most certain part of the traffic is predicted, the rest routed or abstained on. A rule
+/// learned from one half of the rows then routes the same share of the other half.
 #[derive(Debug)]
 pub(crate) struct Quantiles {
     /// Costs of each action over the most certain 0 %, 1 %, … of the traffic that rules are learned from, one list per share.
@@ -44,7 +44,7 @@ pub(crate) struct Quantiles {
     prices: Vec<f64>,
 }
 
-/// What is done with a stretch of the traffic.
+/// What is done between two quantiles.
 #[derive(Clone, Copy)]
 struct Way {
     cost: f64,
@@ -79,16 +79,16 @@ impl Quantiles {
         (1.0 - part) * self.sums[below][action] + part * self.sums[above][action]
     }
 
-    /// The cheapest route from one share to another, and declining, each with what it routes.
+    /// The cheapest route between two quantiles, and abstaining, each with the share it routes.
     fn ways(&self, from: f64, to: f64) -> [Option<Way>; 2] {
         let cost = |action: usize| self.sum(to, action) - self.sum(from, action);
         let routes = (1..=self.prices.len()).map(|action| (cost(action), action));
         let price = |action: usize| self.prices[action - 1];
         let cheapest = routes.min_by(|a, b| a.0.total_cmp(&b.0).then(price(a.1).total_cmp(&price(b.1))));
-        let declining = Some(self.prices.len() + 1).filter(|&action| action < self.sums[0].len());
+        let abstaining = Some(self.prices.len() + 1).filter(|&action| action < self.sums[0].len());
         [
             cheapest.map(|(cost, action)| Way { cost, action, routed: to - from }),
-            declining.map(|action| Way { cost: cost(action), action, routed: 0.0 }),
+            abstaining.map(|action| Way { cost: cost(action), action, routed: 0.0 }),
         ]
     }
 
@@ -97,9 +97,9 @@ impl Quantiles {
         let mut best = (self.sum(1.0, 0), ([1.0; 2], [0; 3]));
         let cuts: Vec<f64> = (0..=CUTS).map(|cut| cut as f64 / CUTS as f64).chain([1.0 - share]).collect();
         let behind: Vec<[Option<Way>; 2]> = cuts.iter().map(|&cut| self.ways(cut, 1.0)).collect();
-        let declines = self.prices.len() + 1 < self.sums[0].len();
-        // Above the first cut nothing is predicted: what may not be routed must be declined.
-        for &first in cuts.iter().filter(|&&first| declines || 1.0 - first <= share + NEGLIGIBLE) {
+        let abstains = self.prices.len() + 1 < self.sums[0].len();
+        // Above the first cut nothing is predicted: what may not be routed is abstained on.
+        for &first in cuts.iter().filter(|&&first| abstains || 1.0 - first <= share + NEGLIGIBLE) {
             let predicted = self.sum(first, 0);
             let used_up = (first + share).min(1.0);
             let seconds = cuts.iter().copied().zip(behind.iter().copied());
@@ -135,13 +135,13 @@ impl Quantiles {
     }
 }
 
-/// Which part of a stretch of the traffic comes before a cut.
+/// Which part of an interval of quantiles lies before a cut.
 fn part_before(cut: f64, [from, to]: [f64; 2]) -> f64 {
     // A weight may be too small beside the others to take up any of the traffic.
     if to > from { ((cut - from) / (to - from)).clamp(0.0, 1.0) } else { f64::from(u8::from(cut >= to)) }
 }
 
-/// Where each row lies in order of the scores, lowest first, as a stretch of the traffic; ties share theirs.
+/// The quantiles between which each row lies in order of the scores, lowest first; ties share theirs.
 pub(crate) fn spans(scores: &[f64], weights: &[f64]) -> Vec<[f64; 2]> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));

@@ -11,7 +11,11 @@ use crate::task::Limit;
 /// What the router saves per query against another rule. Standard errors are those of the paired differences; one row has none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Saving {
-    /// The other rule's cost less the router's, in the loss's unit.
+    /// What the other rule costs per query, in the loss's unit.
+    pub cost: f64,
+    /// Its standard error.
+    pub cost_standard_error: Option<f64>,
+    /// That cost less the router's.
     pub estimate: f64,
     /// Its standard error.
     pub standard_error: Option<f64>,
@@ -39,7 +43,8 @@ impl Saving {
         let saved = minus(other, router);
         let (estimate, of_rows) = replay.mean_and_error(&saved);
         let standard_error = of_rows.map(|error| error.hypot(open));
-        let cost = replay.mean(&|row| other[0][row]).0;
+        let (cost, of_rows) = replay.mean_and_error(other);
+        let cost_standard_error = of_rows.map(|error| error.hypot(open));
         let share = (cost > replay.negligible()).then(|| estimate / cost);
         let share_standard_error = share.and_then(|share| {
             // The part that rows save beyond their share of the cost.
@@ -59,7 +64,16 @@ impl Saving {
             let shares = shares.map(|[both, more, less]| (estimate + more - less) / (cost + both + more));
             shares.fold(share.map_or([0.0; 2], |share| [share; 2]), |[low, high], x| [low.min(x), high.max(x)])
         });
-        Self { estimate, standard_error, share, share_standard_error, identified, share_identified }
+        Self {
+            cost,
+            cost_standard_error,
+            estimate,
+            standard_error,
+            share,
+            share_standard_error,
+            identified,
+            share_identified,
+        }
     }
 }
 

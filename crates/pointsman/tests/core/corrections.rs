@@ -124,7 +124,8 @@ fn the_best_possible_per_query_is_below_every_rule() {
             |p: &Pair| corrected(&p.labels, "pointwise-optimal") - p.truth.mean_cost.get("pointwise-optimal").unwrap();
         let (bias, error) = mean(pairs.iter().map(best));
         println!("k = {k}: bias {bias:+.4} ± {error:.4}");
-        assert!(bias.abs() <= 0.03, "k = {k}: bias {bias} with standard error {error}");
+        // What few labels leave: the law of a row is known by rows like it only.
+        assert!(bias.abs() <= 0.01 + 2.0 * error, "k = {k}: bias {bias} with standard error {error}");
         for pair in pairs {
             let regret = pair.labels.corrected_regret.as_ref().unwrap().get("pointwise-optimal").unwrap();
             assert!(*regret >= 0.0, "k = {k}: {regret}");

@@ -1,0 +1,52 @@
+//! Which rows of a table a router has already.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Router;
+use crate::table::Table;
+
+/// Fewer calibration rows that no other equals say nothing about a table.
+const FEWEST_UNIQUE_ROWS: usize = 20;
+
+/// A prediction in single precision, as cells compare it.
+type Prediction = Vec<u32>;
+
+fn prediction(table: &Table, row: usize) -> Prediction {
+    table.prediction(row).iter().map(|&p| (p as f32).to_bits()).collect()
+}
+
+fn with_votes(table: &Table, row: usize) -> (Prediction, Option<Vec<u32>>) {
+    (prediction(table, row), table.votes(row).map(|votes| votes.counts().to_vec()))
+}
+
+impl Router {
+    /// Which rows of a table have the prediction and the votes of a calibration row. Where predictions are few, some have by chance.
+    #[must_use]
+    pub fn rows_in_common(&self, table: &Table) -> Vec<bool> {
+        let own: HashSet<_> = (0..self.rows().rows()).map(|row| with_votes(self.rows(), row)).collect();
+        (0..table.rows()).map(|row| own.contains(&with_votes(table, row))).collect()
+    }
+
+    /// How many rows of a table have the prediction of exactly one calibration row, whatever their votes: the same items, unless predictions
+    /// repeat by chance.
+    #[must_use]
+    pub fn items_in_common(&self, table: &Table) -> usize {
+        let mut own: HashMap<Prediction, usize> = HashMap::new();
+        (0..self.rows().rows()).for_each(|row| *own.entry(prediction(self.rows(), row)).or_default() += 1);
+        (0..table.rows()).filter(|&row| own.get(&prediction(table, row)) == Some(&1)).count()
+    }
+
+    /// Whether a table seems to hold the rows that the router keeps. Only calibration rows that no other equals are looked for, since
+    /// others repeat by chance; nine tenths of them must be there.
+    #[must_use]
+    pub fn has_seen(&self, table: &Table) -> bool {
+        let mut own: HashMap<_, usize> = HashMap::new();
+        (0..self.rows().rows()).for_each(|row| *own.entry(with_votes(self.rows(), row)).or_default() += 1);
+        own.retain(|_, rows| *rows == 1);
+        let unique = own.len();
+        for row in 0..table.rows() {
+            own.remove(&with_votes(table, row));
+        }
+        unique >= FEWEST_UNIQUE_ROWS && 10 * own.len() <= unique
+    }
+}
