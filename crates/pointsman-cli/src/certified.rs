@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use pointsman::{
-    AllLosses, CellId, Certificate, CoarserCells, Interval, Judgement, Named, Policy, Router, Task, Together,
+    AllLosses, CellId, Certificate, CoarserCells, CoarserPartition, Interval, Judgement, Named, Policy, Router, Task,
+    Together,
 };
 use serde::Serialize;
 
@@ -60,6 +61,8 @@ struct CoarserOne {
     cells: usize,
     certain_share: f64,
     regret_bound: f64,
+    /// What new queries are expected to cost with it; null if labels give only bounds.
+    promise: Option<pointsman::Promise>,
 }
 
 /// What holds for a cell.
@@ -137,6 +140,7 @@ impl Certified {
                         cells: one.cells,
                         certain_share: one.certain,
                         regret_bound: one.regret_bound,
+                        promise: one.promise.clone(),
                     })
                     .collect(),
             }),
@@ -253,11 +257,12 @@ impl Certified {
         if let Some((found, best)) = self.coarser.as_ref().and_then(|found| Some((found, found.partitions.first()?))) {
             remark(format!(
                 "Most of the traffic is undetermined. Coarser cells would settle more: --partition {} has {} and would make {} \
-                 certain. That is a forecast from the same labels, not a certificate; to rely on it, calibrate with it and ask for \
+                 certain{}. That is a forecast from the same labels, not a certificate; to rely on it, calibrate with it and ask for \
                  --confidence {}.",
                 best.partition,
                 counted(best.cells, "cell", "cells"),
                 percent(best.certain),
+                price_of_coarser(best, policy).unwrap_or_default(),
                 plain(found.confidence)
             ))?;
         }
@@ -269,6 +274,14 @@ impl Certified {
         }
         Ok(())
     }
+}
+
+/// What coarser cells are expected to cost beside what is expected now, as the end of a sentence.
+fn price_of_coarser(coarser: &CoarserPartition, policy: &Policy) -> Option<String> {
+    let (then, now) = (coarser.promise.as_ref()?, policy.promise()?);
+    let [then, now] =
+        [then, &now].map(|promise| format!("{} ± {}", fixed(promise.cost, 4), fixed(promise.standard_error, 4)));
+    Some(format!("; queries are expected to cost {then} {} with it, {now} now", policy.task().loss().unit()))
 }
 
 /// An interval as text.

@@ -152,6 +152,8 @@ struct Listed {
     have_votes: bool,
     /// Rows with votes that are none of the router's: labels on them would not show in its cells.
     not_of_router: usize,
+    /// New items that the plan asks for and the table does not have.
+    missing: usize,
     /// The flags that calibrate by the router's partition again.
     partition: String,
 }
@@ -170,6 +172,12 @@ impl Listed {
         if self.items == 0 && self.have_votes {
             text += " More labels on items that have some would change no action that is worth their price: give --items a table \
                      without votes, whose items are new.";
+        }
+        if self.missing > 0 {
+            text += &format!(
+                " The plan asks for {} more: the table is too small to make these cells certain.",
+                counted(self.missing, "item", "items")
+            );
         }
         if self.not_of_router > 0 {
             text += &format!(
@@ -249,6 +257,7 @@ fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) 
         labels: items.iter().map(|ItemToLabel { labels, .. }| labels).sum(),
         have_votes,
         not_of_router: of_router.into_iter().filter(|is_common| !is_common).count(),
+        missing: if have_votes { 0 } else { found.items_missing(&items, wanted) },
         partition,
     })
 }

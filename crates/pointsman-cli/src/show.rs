@@ -343,7 +343,8 @@ fn print_policy(
     let flags = plan::task_flags(&args.task);
     let decide = format!("pointsman decide {path} queries.csv{flags} -o decisions.csv");
     let evaluate = format!("pointsman evaluate {path} heldout.csv{flags}");
-    next_step(out, "Next, decide queries, or prove it on held-out rows:", &[decide, evaluate])
+    let remark = "Next, decide queries, or prove it on held-out rows (with the --columns and --delimiter that calibrate had, if any):";
+    next_step(out, remark, &[decide, evaluate])
 }
 
 /// Whose costs follow, and in what unit.

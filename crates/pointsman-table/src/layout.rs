@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result, listed, shown};
 use crate::options::{Columns, Name, Need, ReadOptions};
+use crate::suggest::did_you_mean;
 
 /// What one value of a column looks like.
 #[derive(Debug, Clone, PartialEq)]
@@ -219,6 +220,19 @@ impl Columns {
             Kind::Oracles => &self.oracles,
             Kind::Truth => &self.truth,
         }
+    }
+
+    /// The prefix that a key of [`Columns::named`] gives, if it gives one.
+    fn prefix_of(&self, key: &str) -> Option<&String> {
+        let kind = match key {
+            "probs" => Kind::Probs,
+            "votes" => Kind::Votes,
+            "features" => Kind::Features,
+            "oracles" => Kind::Oracles,
+            "truth" => Kind::Truth,
+            _ => return None,
+        };
+        Some(&self.name(kind).prefix)
     }
 
     /// Which kind a wide column is, and the rest of its name. The longest prefix that fits wins, so that
@@ -483,10 +497,11 @@ impl Finder<'_> {
         let known: HashSet<&String> = classes.iter().collect();
         if let Some(extra) = part.keys.iter().find(|key| !known.contains(key)) {
             return Err(self.error(format!(
-                "column {}: {} is not among the classes of the predictions ({})",
+                "column {}: {} is not among the classes of the predictions ({}){}",
                 show(extra),
                 shown(extra),
-                listed(classes)
+                listed(classes),
+                did_you_mean(extra, classes.iter().map(String::as_str))
             )));
         }
         if let Some(missing) = classes.iter().find(|class| !place.contains_key(class.as_str())) {
@@ -597,6 +612,7 @@ impl Finder<'_> {
             }
         }
         self.only_once(&keys, &name.prefix)?;
+        self.has_whole_prefix(name, &keys)?;
         let nested = self.named(&name.field)?.filter(|&i| self.fields[i].shape != Shape::Scalar);
         match (keys.first(), nested) {
             (Some(key), Some(_)) => Err(self.error(format!(
@@ -673,6 +689,20 @@ impl Finder<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Refuses a prefix given without the separator that ends it: every class would begin with it.
+    fn has_whole_prefix(&self, name: &Name, keys: &[String]) -> Result<()> {
+        const SEPARATORS: [char; 6] = ['_', '-', '.', ':', '/', ' '];
+        let is_given = self.columns.named.iter().any(|key| self.columns.prefix_of(key) == Some(&name.prefix));
+        let separator = SEPARATORS.into_iter().find(|&c| keys.iter().all(|key| key.starts_with(c)));
+        match separator.filter(|_| is_given && !keys.is_empty() && !name.prefix.ends_with(SEPARATORS)) {
+            Some(separator) => Err(self.error(format!(
+                "columns {0}{1} and others: every name behind the prefix {0} begins with {separator:?}; give the whole prefix, {0}{separator}",
+                name.prefix, keys[0]
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn only_once(&self, keys: &[String], prefix: &str) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Names that were perhaps meant.
 
+use unicode_normalization::UnicodeNormalization;
+
 use crate::error::shown;
 
 /// Names longer than this are not compared letter by letter.
@@ -7,7 +9,14 @@ const LONGEST: usize = 40;
 
 /// `: did you mean "…"?`, if one of the names differs from what was given in case and spacing only, or in few letters; nothing otherwise.
 pub(crate) fn did_you_mean<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    closest(given, names).map(|name| format!(": did you mean {}?", shown(name))).unwrap_or_default()
+    match closest(given, names) {
+        // They look the same on a screen.
+        Some(name) if name.nfc().eq(given.nfc()) => {
+            ": the same letters in another Unicode form, composed in one place and decomposed in the other; write both in the same form (NFC)".to_owned()
+        }
+        Some(name) => format!(": did you mean {}?", shown(name)),
+        None => String::new(),
+    }
 }
 
 fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -19,7 +28,9 @@ fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<
         let is_short = letters.len().max(wanted.len()) <= LONGEST;
         let distance = match letters == wanted {
             true => 0,
-            false if is_short && letters.len().abs_diff(wanted.len()) <= most => edits(&wanted, &letters),
+            false if is_short && letters.len().abs_diff(wanted.len()) <= most => {
+                strsim::generic_levenshtein(&wanted, &letters)
+            }
             false => usize::MAX,
         };
         (distance <= most).then_some((distance, name))
@@ -29,21 +40,7 @@ fn closest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<
 
 /// A name without what is easily written in several ways.
 fn letters(name: &str) -> Vec<char> {
-    name.chars().filter(|c| !c.is_whitespace() && !"_-".contains(*c)).flat_map(char::to_lowercase).collect()
-}
-
-/// How many letters must be inserted, dropped or replaced to make one word of the other (Levenshtein's distance).
-fn edits(one: &[char], other: &[char]) -> usize {
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let replaced = last[j] + usize::from(a != b);
-            row.push(replaced.min(last[j + 1] + 1).min(row[j] + 1));
-        }
-        last = row;
-    }
-    last[other.len()]
+    name.nfc().filter(|c| !c.is_whitespace() && !"_-".contains(*c)).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -65,6 +62,9 @@ mod tests {
             assert_eq!(closest(given, names), meant, "{given}");
         }
         assert_eq!(did_you_mean("Eel", names), ": did you mean \"eel\"?");
+        let decomposed = "Ru\u{308}ckgabe";
+        let hint = did_you_mean(decomposed, ["Rückgabe"]);
+        assert!(hint.contains("another Unicode form"), "{hint}");
         assert_eq!(closest(&"x".repeat(1000), [format!("{}y", "x".repeat(999)).as_str()]), None);
     }
 }

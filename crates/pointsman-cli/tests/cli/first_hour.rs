@@ -221,6 +221,11 @@ fn an_annotation_lead_gets_from_labels_to_items_to_label() {
     };
     let (said, new) = listed("--items pool.csv", "new-items.csv");
     assert!(!new.is_empty() && said.stdout.contains("--add-to cells.safetensors"), "{said:?}");
+    // A pool that is too small is said to be.
+    let few: String = pool.lines().take(3).map(|line| format!("{line}\n")).collect();
+    fs::write(path.join("few.csv"), few).unwrap();
+    let (said, few) = listed("--items few.csv", "few-items.csv");
+    assert!(few.len() <= 2 && said.stdout.replace('\n', " ").contains("The plan asks for"), "{said:?}");
     // Labels of items that have some come from the same annotations: they are not taken for new ones.
     let (_, again) = listed(&format!("--items {table} {without}"), "more-labels.csv");
     assert!(again.iter().all(|row| row[0].starts_with('i')), "{again:?}");

@@ -7,6 +7,7 @@
 
 use crate::error::Result;
 use crate::partition::Partition;
+use crate::policy::Promise;
 use crate::router::Router;
 use crate::task::Task;
 
@@ -30,6 +31,8 @@ pub struct CoarserPartition {
     pub certain: f64,
     /// What the policy might cost more than the best one on these cells, per query.
     pub regret_bound: f64,
+    /// What new queries are expected to cost with it; `None` if the labels give only bounds.
+    pub promise: Option<Promise>,
 }
 
 impl Router {
@@ -60,6 +63,7 @@ impl Router {
                     cells: router.cells().count(),
                     certain: judged.certain,
                     regret_bound: judged.regret_bound,
+                    promise: policy.promise(),
                 });
             }
         }

@@ -232,6 +232,16 @@ impl Plan {
         }
         Ok(items)
     }
+
+    /// How many new items the plan asks for in the cells wanted beyond those listed: what a table without votes is short of.
+    #[must_use]
+    pub fn items_missing(&self, listed: &[ItemToLabel], wanted: impl Fn(&CellPlan) -> bool) -> usize {
+        let missing = |plan: &CellPlan| {
+            let found = listed.iter().filter(|item| item.cell == plan.cell).count();
+            plan.more_items.unwrap_or(0).saturating_sub(found)
+        };
+        self.cells.iter().filter(|plan| wanted(plan)).map(missing).sum()
+    }
 }
 
 impl Router {

@@ -122,6 +122,7 @@ fn coarser_cells_are_named_where_they_settle_more() {
     assert!((found.confidence - 0.975).abs() < 1e-12);
     let coarse = Router::calibrate(fine.rows(), &best.partition).unwrap();
     assert_eq!(certain(&coarse, found.confidence), best.certain);
+    assert_eq!(coarse.policy(&task).unwrap().promise(), best.promise);
     assert!(found.partitions.windows(2).all(|pair| pair[0].certain >= pair[1].certain));
     // The coarsest has no coarser one.
     let coarsest = Router::calibrate(fine.rows(), &Partition::confidence(1)).unwrap();
