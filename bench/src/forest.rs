@@ -10,7 +10,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use pointsman::{Axis, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman::partition::Axis;
+use pointsman::{Loss, Oracle, Partition, Policy, Router, Table, Task};
 use pointsman_lab::Supervised;
 
 use crate::data;

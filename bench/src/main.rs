@@ -14,7 +14,8 @@ use std::hint::black_box;
 
 use lines::Lines;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use pointsman::{Loss, Oracle, Partition, Policy, Router, Task, Verdict};
+use pointsman::policy::Verdict;
+use pointsman::{Loss, Oracle, Partition, Policy, Router, Task};
 use timing::{median, race};
 
 const CLASSES: usize = 10;

@@ -7,7 +7,8 @@ use std::backtrace::Backtrace;
 use std::path::PathBuf;
 use std::sync::Once;
 
-use pointsman::{Cap, Partial, Partition, Router, Table};
+use pointsman::{Partition, Router, Table};
+use pointsman::router::{Cap, Partial};
 
 /// Makes this process fit for fuzzing: one thread, and a panic hook that knows whose panics count.
 ///

@@ -4,7 +4,8 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use pointsman::{CellId, Loss, Oracle, Partial, Router, Task};
+use pointsman::{CellId, Loss, Oracle, Router, Task};
+use pointsman::router::Partial;
 use pointsman_fuzz::recipe::served;
 use pointsman_fuzz::seal::Parts;
 use pointsman_fuzz::{check_message, good_parts, prepare};

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use pointsman::{Estimator, Loss, Oracle, Partition, Router, Sweep, Ties};
+use pointsman::{Estimator, Loss, Oracle, Partition, Router};
+use pointsman::task::Ties;
+use pointsman::evaluate::Sweep;
 use pointsman_fuzz::{check_message, prepare, table};
 use pointsman_table::{Columns, Filter, Format, parse_task};
 

@@ -6,7 +6,10 @@ use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use pointsman::{CapSize, Error, Estimator, Loss, Oracle, Partition, Sweep, Ties};
+use pointsman::evaluate::Sweep;
+use pointsman::policy::CapSize;
+use pointsman::task::Ties;
+use pointsman::{Error, Estimator, Loss, Oracle, Partition};
 use pointsman_table::{Columns, Delimiter, Filter, Format};
 
 use crate::evaluate::fail_if::Condition;
@@ -699,7 +702,7 @@ pub(crate) struct DemoArgs {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
-    use pointsman::Aggregate;
+    use pointsman::oracle::Aggregate;
 
     use super::*;
 

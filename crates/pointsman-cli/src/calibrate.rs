@@ -3,7 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
-use pointsman::{Candidate, CellId, Choice, Factor, Partial, Partition, Router, SPARSE, Support, Table};
+use pointsman::evaluate::{Candidate, Choice};
+use pointsman::partition::{Factor, SPARSE_BELOW_ROWS};
+use pointsman::router::Partial;
+use pointsman::{CellId, Partition, Router, Support, Table};
 use pointsman_table::{Frame, Need};
 use serde::Serialize;
 
@@ -303,9 +306,9 @@ impl Learned {
     pub(crate) fn cells_in_words(&self) -> String {
         let cells = counted(self.cells, "cell", "cells");
         match (self.sparse, self.empty) {
-            (0, 0) => format!("{cells}, each with at least {SPARSE} rows"),
+            (0, 0) => format!("{cells}, each with at least {SPARSE_BELOW_ROWS} rows"),
             (sparse, empty) => {
-                format!("{cells}: {} sparse (under {SPARSE} rows), {} empty", count(sparse), count(empty))
+                format!("{cells}: {} sparse (under {SPARSE_BELOW_ROWS} rows), {} empty", count(sparse), count(empty))
             }
         }
     }
@@ -373,7 +376,7 @@ fn warn(router: &Router, learned: &Learned) {
     if learned.sparse + learned.empty > 0 && !is_forest(router) && !is_pooled(router) {
         let share = (learned.sparse + learned.empty) as f64 / learned.cells as f64;
         render::warn(format!(
-            "{} of the cells have fewer than {SPARSE} calibration rows: use fewer bins or more rows (an empty cell \
+            "{} of the cells have fewer than {SPARSE_BELOW_ROWS} calibration rows: use fewer bins or more rows (an empty cell \
              falls back to the rows of the same confidence)",
             percent(share)
         ));

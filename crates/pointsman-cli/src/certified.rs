@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{
-    AllLosses, CellId, Certificate, CoarserCells, CoarserPartition, Interval, Judgement, Named, Policy, Router, Task,
-    Together,
-};
+use pointsman::certify::{AllLosses, CoarserCells, CoarserPartition, Interval, Judgement, Together};
+use pointsman::task::Named;
+use pointsman::{CellId, Certificate, Policy, Router, Task};
 use serde::Serialize;
 
 use crate::args::ShowArgs;
@@ -62,7 +61,7 @@ struct CoarserOne {
     certain_share: f64,
     regret_bound: f64,
     /// What new queries are expected to cost with it; null if labels give only bounds.
-    promise: Option<pointsman::Promise>,
+    promise: Option<pointsman::policy::Promise>,
 }
 
 /// What holds for a cell.

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{Comparison, PolicyCost, Replay, Router, Table, Task};
+use pointsman::evaluate::{Comparison, PolicyCost};
+use pointsman::{Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need};
 
 use crate::args::CompareArgs;
@@ -45,7 +46,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         }
     }
     let baseline = args.baseline.as_deref().map(|wanted| baseline(wanted, &replays)).transpose()?;
-    let found = pointsman::compare_policies(replays.iter().map(|(name, replay)| (name.as_str(), replay)), baseline)?;
+    let found =
+        pointsman::evaluate::compare_policies(replays.iter().map(|(name, replay)| (name.as_str(), replay)), baseline)?;
     if tasks.iter().all(|(task, _)| task.action_names().len() < 2) {
         tasks.iter().take(1).for_each(|(task, _)| plan::warn_if_no_choice(task));
     }

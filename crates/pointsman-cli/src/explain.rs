@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
-use pointsman::{Action, CellId, Decision, Flip, Interval, Limit, Named, Policy, Router, Surcharge};
+use pointsman::certify::Interval;
+use pointsman::policy::{Flip, Surcharge};
+use pointsman::task::Named;
+use pointsman::{Action, CellId, Decision, Limit, Policy, Router};
 use pointsman_table::{Batches, Frame};
 use serde::Serialize;
 
@@ -278,7 +281,7 @@ fn explain(
 ) -> Explanation {
     let cell = decision.cell();
     let mixture = router.mixture(cell);
-    let own = decision.level() == pointsman::Level::Cell;
+    let own = decision.level() == pointsman::policy::Level::Cell;
     let certified_cell = certified.filter(|_| own);
     let intervals = certified_cell.and_then(|certified| certified.certificate.costs(cell, policy.task()));
     let names = policy.task().action_names();

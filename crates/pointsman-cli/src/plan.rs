@@ -4,10 +4,13 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::{
-    Caps, CellId, Certificate, Limit, Loss, Mismatch, Named, Oracle, Policy, Promise, Replay, Router, Stopping, Table,
-    Task, Together, Traffic, TrafficShift, Unanimity, Votes, action_name,
-};
+use pointsman::certify::Together;
+use pointsman::diagnose::{Mismatch, Stopping, Unanimity};
+use pointsman::evaluate::action_name;
+use pointsman::monitor::{Traffic, TrafficShift};
+use pointsman::policy::{Caps, Promise};
+use pointsman::task::Named;
+use pointsman::{CellId, Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Table, Task, Votes};
 use pointsman_table::{Format, Frame, Need, ReadOptions};
 
 use crate::args::{CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
@@ -511,7 +514,7 @@ pub(crate) fn label_plan(
     task: &Task,
     confidence: f64,
     path: &Path,
-) -> anyhow::Result<pointsman::Plan> {
+) -> anyhow::Result<pointsman::certify::Plan> {
     router.plan(task, confidence).map_err(|error| of_file(error, path))
 }
 

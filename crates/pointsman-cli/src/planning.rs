@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{CellPlan, ItemToLabel, Plan, Promise, Purchase, Router};
+use pointsman::Router;
+use pointsman::certify::{CellPlan, ItemToLabel, Plan, Purchase};
+use pointsman::policy::Promise;
 use pointsman_table::{Column, ColumnKind, Frame, Need, TableWriter};
 use serde::Serialize;
 

@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use pointsman::{Action, CellId, Decision, Factor, Named, Oracle, Policy, Router, Surcharge, Task, TaskSummary};
+use pointsman::partition::Factor;
+use pointsman::policy::Surcharge;
+use pointsman::task::{Named, TaskSummary};
+use pointsman::{Action, CellId, Decision, Oracle, Policy, Router, Task};
 use serde::Serialize;
 
 use crate::args::{ShowArgs, SortKey};
@@ -37,7 +40,7 @@ struct Report {
     shares: Option<Named<f64>>,
     /// What new queries are expected to cost; null if labels give only bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    promise: Option<Option<pointsman::Promise>>,
+    promise: Option<Option<pointsman::policy::Promise>>,
     #[serde(flatten)]
     certified: Option<Promise>,
     cells: Vec<Cell>,

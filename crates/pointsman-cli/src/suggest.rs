@@ -73,7 +73,8 @@ where
 
 #[cfg(test)]
 mod tests {
-    use pointsman::{Estimator, Loss, Partition, Ties};
+    use pointsman::task::Ties;
+    use pointsman::{Estimator, Loss, Partition};
     use pointsman_table::{Delimiter, Format};
 
     use super::*;

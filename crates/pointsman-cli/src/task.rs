@@ -2,7 +2,11 @@
 
 use std::io::{self, Write};
 
-use pointsman::{Aggregate, Estimator, Limit, Loss, NeverChosen, Oracle, Route, Task, TaskSummary, Ties};
+use pointsman::loss::NeverChosen;
+use pointsman::oracle::Aggregate;
+use pointsman::task::Ties;
+use pointsman::task::{Route, TaskSummary};
+use pointsman::{Estimator, Limit, Loss, Oracle, Task};
 use serde::Serialize;
 
 use crate::args::CheckArgs;

@@ -90,7 +90,7 @@ impl Decisions {
         PyArray1::from_vec(py, self.each(py, |d| d.support() as u8))
     }
 
-    /// By the order of [`pointsman::Reason::ALL`].
+    /// By the order of [`pointsman::policy::Reason::ALL`].
     fn reasons<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_vec(py, self.each(py, |d| d.reason() as u8))
     }

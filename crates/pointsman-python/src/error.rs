@@ -20,12 +20,12 @@ impl Refusal {
 
     /// A whole column is to blame.
     pub(crate) fn of(column: &str, reason: impl std::fmt::Display) -> Self {
-        let column = pointsman::printable(column);
+        let column = pointsman::error::printable(column);
         Self { message: format!("column {column}: {reason}"), row: None, column: Some(column) }
     }
 
     pub(crate) fn at(row: usize, column: &str, reason: impl std::fmt::Display) -> Self {
-        let column = pointsman::printable(column);
+        let column = pointsman::error::printable(column);
         Self { message: format!("row {row}, column {column}: {reason}"), row: Some(row), column: Some(column) }
     }
 }

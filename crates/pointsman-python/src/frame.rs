@@ -220,5 +220,5 @@ fn items_of(lists: &ArrayRef, width: usize) -> Result<ArrayRef, (usize, usize)> 
 
 /// What Arrow refused.
 pub(crate) fn arrow(error: arrow_schema::ArrowError) -> PyErr {
-    refused(Refusal::new(pointsman::printable(&error.to_string())))
+    refused(Refusal::new(pointsman::error::printable(&error.to_string())))
 }

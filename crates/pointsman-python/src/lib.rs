@@ -52,5 +52,5 @@ mod _native {
 
     /// How many steps a diagnosis takes.
     #[pymodule_export]
-    const DIAGNOSIS_STEPS: usize = pointsman::DIAGNOSIS_STEPS;
+    const DIAGNOSIS_STEPS: usize = pointsman::diagnose::DIAGNOSIS_STEPS;
 }

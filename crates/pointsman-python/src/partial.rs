@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pointsman::{Cap, Partition};
+use pointsman::Partition;
+use pointsman::router::Cap;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
@@ -14,14 +15,14 @@ use crate::work;
 
 /// The rows of one shard in the cells of a given router.
 #[pyclass(module = "pointsman._native")]
-pub(crate) struct Partial(pointsman::Partial);
+pub(crate) struct Partial(pointsman::router::Partial);
 
 #[pymethods]
 impl Partial {
     #[new]
     #[pyo3(signature = (like, *, cap = None, seed = 0))]
     fn new(like: &Bound<'_, Router>, cap: Option<usize>, seed: u64) -> PyResult<Self> {
-        let part = pointsman::Partial::like(&like.get().0).map_err(refused)?;
+        let part = pointsman::router::Partial::like(&like.get().0).map_err(refused)?;
         Ok(Self(match cap {
             Some(rows) => part.capped(Cap { rows, seed }).map_err(refused)?,
             None => part,
@@ -111,5 +112,5 @@ impl Partial {
 /// Numbers for ids that are text.
 #[pyfunction]
 pub(crate) fn number_ids(py: Python<'_>, ids: Vec<String>) -> Bound<'_, PyArray1<u64>> {
-    PyArray1::from_vec(py, ids.iter().map(|id| pointsman::Partial::id_of(id)).collect())
+    PyArray1::from_vec(py, ids.iter().map(|id| pointsman::router::Partial::id_of(id)).collect())
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use numpy::PyArray1;
-use pointsman::{CellId, Named};
+use pointsman::CellId;
+use pointsman::task::Named;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -27,7 +28,7 @@ impl Policy {
         Self { router, policy: Arc::new(policy) }
     }
 
-    fn decide_chunk<T: pointsman::Real>(
+    fn decide_chunk<T: pointsman::table::Real>(
         &self,
         predictions: &[T],
         features: &[f64],
@@ -45,15 +46,15 @@ impl Policy {
     }
 
     /// Caps what was decided; `keys` are those of each chunk's rows.
-    fn cap(&self, caps: &pointsman::Caps, chunks: &mut [Chunk], keys: &[Vec<u64>]) {
+    fn cap(&self, caps: &pointsman::policy::Caps, chunks: &mut [Chunk], keys: &[Vec<u64>]) {
         let rows = chunks.iter().map(|chunk| chunk.decisions.len() as u64).sum();
         let bids = chunks.iter().zip(keys).flat_map(|(chunk, keys)| self.policy.bids(caps, &chunk.decisions, keys));
-        let bids: Vec<pointsman::Bid> = bids.collect();
-        let scan = |see: &mut dyn FnMut(&pointsman::Bid)| {
+        let bids: Vec<pointsman::policy::Bid> = bids.collect();
+        let scan = |see: &mut dyn FnMut(&pointsman::policy::Bid)| {
             bids.iter().for_each(see);
             Ok::<(), std::convert::Infallible>(())
         };
-        let Ok(mut rule) = pointsman::CapRule::find(caps, rows, scan);
+        let Ok(mut rule) = pointsman::policy::CapRule::find(caps, rows, scan);
         for (chunk, keys) in chunks.iter_mut().zip(keys) {
             self.policy.apply_caps(&mut rule, &mut chunk.decisions, keys);
         }
@@ -249,7 +250,7 @@ impl Policy {
 
 /// Which actions are certainly the best of their cells.
 #[pyclass(frozen, module = "pointsman")]
-pub(crate) struct Judgement(pub(crate) Arc<pointsman::Judgement>);
+pub(crate) struct Judgement(pub(crate) Arc<pointsman::certify::Judgement>);
 
 #[pymethods]
 impl Judgement {

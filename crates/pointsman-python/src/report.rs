@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pointsman::{DEFAULT_SPLITS, Replay};
+use pointsman::Replay;
+use pointsman::wasserstein::DEFAULT_SPLITS;
 use pointsman_report::{FIGURES, Inputs, html, reliability};
 use pyo3::prelude::*;
 
@@ -127,7 +128,10 @@ pub(crate) fn compare(
             Ok((name, policy.replay(&ordered)?))
         };
         let replays = policies.into_iter().map(replay).collect::<pointsman::Result<Vec<_>>>()?;
-        pointsman::compare_policies(replays.iter().map(|(name, replay)| (name.as_str(), replay)), baseline.as_deref())
+        pointsman::evaluate::compare_policies(
+            replays.iter().map(|(name, replay)| (name.as_str(), replay)),
+            baseline.as_deref(),
+        )
     };
     serde_json::to_string(&work::run(py, None, judge)?.map_err(refused)?).map_err(unwritten)
 }
@@ -154,7 +158,7 @@ pub(crate) fn diagnose(
     let partition: pointsman::Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
     let (table, task) = (Arc::clone(&table.get().0), task.get().0.clone());
     let look = move |steps: &Steps| {
-        let diagnosis = pointsman::diagnose(&table, &task, &partition, || steps.step())?;
+        let diagnosis = pointsman::diagnose::diagnose(&table, &task, &partition, || steps.step())?;
         pointsman::Result::Ok(Diagnosis { diagnosis, table, task, partition })
     };
     work::run(py, progress, look)?.map_err(refused)
@@ -175,7 +179,7 @@ impl Diagnosis {
     fn html(&self, py: Python<'_>) -> PyResult<String> {
         let (table, task, partition) = (Arc::clone(&self.table), self.task.clone(), self.partition.clone());
         let judge = move |_: &Steps| {
-            let [calibration, held_out] = pointsman::halves(&table)?;
+            let [calibration, held_out] = pointsman::diagnose::halves(&table)?;
             let router = Arc::new(pointsman::Router::calibrate(&calibration, &partition)?);
             // One half by itself may not reach a target loss that the table as a whole does.
             let unlimited = |_| router.policy(&task.clone().without_limit());

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pointsman::{CellId, Factor, Partition};
+use pointsman::partition::Factor;
+use pointsman::{CellId, Partition};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 

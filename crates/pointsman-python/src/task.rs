@@ -1,6 +1,8 @@
 //! Losses, oracles and tasks.
 
-use pointsman::{Aggregate, Limit, Route};
+use pointsman::Limit;
+use pointsman::oracle::Aggregate;
+use pointsman::task::Route;
 use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyTuple, PyType};
 
@@ -257,7 +259,8 @@ impl Task {
     /// Name, oracle and price of each route.
     #[getter]
     fn routes(&self) -> Vec<(String, Oracle, f64)> {
-        let route = |route: &pointsman::Route| (route.name().to_owned(), Oracle(route.oracle().clone()), route.price());
+        let route =
+            |route: &pointsman::task::Route| (route.name().to_owned(), Oracle(route.oracle().clone()), route.price());
         self.0.routes().iter().map(route).collect()
     }
 
@@ -390,7 +393,7 @@ fn loss_of(value: &Bound<'_, PyAny>) -> PyResult<pointsman::Loss> {
 }
 
 /// Caps as users give them: a whole number of queries, or a share such as `"5%"`, for each route.
-pub(crate) fn caps_of(caps: &Bound<'_, PyAny>, task: &pointsman::Task) -> PyResult<pointsman::Caps> {
+pub(crate) fn caps_of(caps: &Bound<'_, PyAny>, task: &pointsman::Task) -> PyResult<pointsman::policy::Caps> {
     let wrong = |found: &Bound<'_, PyAny>| {
         let reason = format!("caps: give {{route: 500}} or {{route: \"5%\"}}, not {}", shown(found));
         refused(Refusal::new(reason))
@@ -401,11 +404,11 @@ pub(crate) fn caps_of(caps: &Bound<'_, PyAny>, task: &pointsman::Task) -> PyResu
         let (name, size) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
         let size = match size.extract::<String>() {
             Ok(text) => text.parse().map_err(refused::<pointsman::Error>)?,
-            Err(_) => pointsman::CapSize::Queries(size.extract().map_err(|_| wrong(&size))?),
+            Err(_) => pointsman::policy::CapSize::Queries(size.extract().map_err(|_| wrong(&size))?),
         };
         found.push((name.str()?.to_string(), size));
     }
-    pointsman::Caps::new(task, found).map_err(refused)
+    pointsman::policy::Caps::new(task, found).map_err(refused)
 }
 
 /// The names of a frame's columns; `None` if it has none, or numbers for names.
@@ -465,5 +468,5 @@ fn routes_of(routes: &Bound<'_, PyAny>, known: &[Route]) -> PyResult<Routes> {
 fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
     let short: String = text.chars().take(80).collect();
-    pointsman::printable(&if short == text { text } else { format!("{short}…") })
+    pointsman::error::printable(&if short == text { text } else { format!("{short}…") })
 }

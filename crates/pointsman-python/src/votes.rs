@@ -28,7 +28,7 @@ pub(crate) fn count_labels<'py>(
                 let reason = format!(
                     "{text:?} is none of the classes {known}; lists hold the annotators' labels, counts come as an array"
                 );
-                return Err(refused(Refusal::at(row, "labels", pointsman::printable(&reason))));
+                return Err(refused(Refusal::at(row, "labels", pointsman::error::printable(&reason))));
             };
             counts[start + place] += 1;
         }

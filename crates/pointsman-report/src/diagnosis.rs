@@ -1,7 +1,10 @@
 //! A diagnosis as one self-contained page: the verdict first, then what it rests on.
 
+use pointsman::Diagnosis;
+use pointsman::diagnose::{Advice, Annotator, Compared, Estimate, WeakModel, Worth};
 use pointsman::number::{count, counted, decimals, fixed, maybe, percent};
-use pointsman::{Advice, Annotator, Compared, Diagnosis, Estimate, Named, SPARSE, WeakModel, Worth};
+use pointsman::partition::SPARSE_BELOW_ROWS;
+use pointsman::task::Named;
 use serde::Serialize;
 
 use crate::chart::{label, number};
@@ -466,7 +469,7 @@ fn enough(diagnosis: &Diagnosis) -> String {
     let mut cells = format!("{} of {}", count(enough.cells), label(&diagnosis.partition, NAME));
     if enough.sparse_cells + enough.empty_cells > 0 {
         cells += &format!(
-            "; {} sparse (under {SPARSE} rows) with {} of the rows, {} empty",
+            "; {} sparse (under {SPARSE_BELOW_ROWS} rows) with {} of the rows, {} empty",
             count(enough.sparse_cells),
             percent(enough.rows_in_sparse_cells),
             count(enough.empty_cells)
@@ -548,7 +551,7 @@ fn independence(diagnosis: &Diagnosis) -> String {
                 percent(sensitivity.share)
             ),
         ));
-        let cell = |cell: &pointsman::ChangedCell| {
+        let cell = |cell: &pointsman::diagnose::ChangedCell| {
             (false, [&cell.cell, &cell.action, &cell.action_if_copied].map(|text| escaped(&label(text, NAME))).to_vec())
         };
         let rows: Vec<_> = sensitivity.cells.iter().take(LISTED).map(cell).collect();

@@ -19,6 +19,6 @@ pub use page::html;
 pub use reliability::reliability;
 pub use report::{Detail, Inputs, LossCell, LossReport, LossRow, NextStep, Report, RouterSummary, SweepReport, menu};
 
-/// The former name of [`pointsman::rule_name`], which a test of the command line still uses.
+/// The former name of [`pointsman::evaluate::rule_name`], which a test of the command line still uses.
 #[doc(hidden)]
-pub use pointsman::rule_name as spoken;
+pub use pointsman::evaluate::rule_name as spoken;

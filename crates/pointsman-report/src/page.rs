@@ -1,6 +1,6 @@
 //! The report as one self-contained page.
 
-use pointsman::action_name;
+use pointsman::evaluate::action_name;
 use serde_json::{Map, Number, Value, json};
 
 use crate::chart::label;

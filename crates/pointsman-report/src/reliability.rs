@@ -1,6 +1,6 @@
 //! Whether confidence can be believed, as a picture.
 
-use pointsman::WeakModel;
+use pointsman::diagnose::WeakModel;
 
 use crate::chart::{Chart, Line, Picture, Points, colour};
 

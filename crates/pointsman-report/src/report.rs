@@ -1,9 +1,9 @@
 //! The report as data.
 
-use pointsman::{
-    CalibrationError, CellId, CellSummary, Evaluation, Limit, Loss, MixtureHistogram, Named, Policy, PriceGrid, Replay,
-    Result, Router, Sweep, SweepAxis, SweepPoint, Table, Task, TrafficShift,
-};
+use pointsman::evaluate::{CalibrationError, CellSummary, MixtureHistogram, PriceGrid, Sweep, SweepAxis, SweepPoint};
+use pointsman::monitor::TrafficShift;
+use pointsman::task::Named;
+use pointsman::{CellId, Evaluation, Limit, Loss, Policy, Replay, Result, Router, Table, Task};
 use serde::Serialize;
 
 /// The most cells a page draws: those with the most held-out traffic.

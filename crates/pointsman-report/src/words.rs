@@ -1,7 +1,8 @@
 //! A report in sentences.
 
+use pointsman::evaluate::{Saving, ranking_name, rule_name};
 use pointsman::number::percent;
-use pointsman::{Saving, TaskSummary, ranking_name, rule_name};
+use pointsman::task::TaskSummary;
 
 use crate::chart::{label, number};
 use crate::report::Report;

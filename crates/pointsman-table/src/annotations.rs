@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ::csv::ByteRecord;
 use arrow_array::RecordBatch;
-use pointsman::Annotations;
+use pointsman::diagnose::Annotations;
 
 use crate::arrow_value;
 use crate::batch::Raw;

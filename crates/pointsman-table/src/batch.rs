@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use pointsman::{Annotations, Table};
+use pointsman::Table;
+use pointsman::diagnose::Annotations;
 
 use crate::annotations::{Ids, Joined};
 use crate::error::{Error, Result, listed};

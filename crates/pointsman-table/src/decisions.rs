@@ -1,6 +1,7 @@
 //! Decisions as a table: what `decide` writes, and what any other program gets.
 
-use pointsman::{Decision, Decisions, Judgement, Policy};
+use pointsman::certify::Judgement;
+use pointsman::{Decision, Decisions, Policy};
 use rayon::prelude::*;
 
 use crate::write::{Column, ColumnKind};

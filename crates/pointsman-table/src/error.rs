@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-pub(crate) use pointsman::printable;
+pub(crate) use pointsman::error::printable;
 
 /// Why a file could not be read or written.
 ///

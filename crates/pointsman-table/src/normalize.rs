@@ -1,6 +1,6 @@
 //! Probabilities that do not sum to one, divided by their sum where that is asked for.
 
-use pointsman::SUM_TOLERANCE;
+use pointsman::table::SUM_TOLERANCE;
 
 /// The smallest sum that is divided by: below it there is nothing but rounding.
 const LEAST_SUM: f64 = 1e-6;

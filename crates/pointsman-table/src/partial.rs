@@ -11,7 +11,7 @@
 
 use std::path::Path;
 
-use pointsman::{Cap, Partial};
+use pointsman::router::{Cap, Partial};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::write_atomically;

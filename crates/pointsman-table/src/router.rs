@@ -30,7 +30,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pointsman::{Axis, Cells, Edges, Factor, HonestForest, Node, Partition, Router, Scorer, Table, Trees};
+use pointsman::partition::forest::{HonestForest, Node, Scorer, Trees};
+use pointsman::partition::{Axis, Edges, Factor};
+use pointsman::{Cells, Partition, Router, Table};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pointsman::{Aggregate, Loss, MAX_COST, Oracle, Task};
+use pointsman::loss::MAX_COST;
+use pointsman::oracle::Aggregate;
+use pointsman::{Loss, Oracle, Task};
 use serde::Deserialize;
 
 use crate::error::{Error, name_of, printable};

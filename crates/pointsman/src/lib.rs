@@ -29,64 +29,32 @@
 //! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
 //! same bytes, whatever the order of its rows and the number of threads.
 
-mod annotators;
-mod auto;
-mod ballots;
-mod certificate;
-mod diagnose;
-mod e_process;
-mod error;
-mod estimate;
-mod evaluate;
-mod forest;
-mod linear;
-mod loss;
-mod mix;
+pub mod certify;
+pub mod diagnose;
+pub mod error;
+pub mod estimate;
+pub mod evaluate;
+pub mod loss;
+pub mod monitor;
 pub mod number;
-mod oracle;
-mod partition;
-mod peaks;
-mod policy;
-mod predictions;
-mod router;
-mod simplex;
-mod table;
-mod task;
-mod traffic;
-mod votes;
-mod wasserstein;
+mod numeric;
+pub mod oracle;
+pub mod partition;
+pub mod policy;
+pub mod router;
+pub mod table;
+pub mod task;
+pub mod wasserstein;
 
-pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
-pub use auto::{Candidate, Choice};
-pub use certificate::{
-    AllLosses, CellCertificate, CellJudgement, CellPlan, Certificate, CoarserCells, CoarserPartition, FirstCells,
-    Interval, ItemToLabel, Judgement, Plan, Purchase, Together,
-};
-pub use diagnose::{
-    Advice, Agreement, AtLimit, Bounds, ChangedCell, ClassMatch, Compared, ConfidenceBin, DIAGNOSIS_STEPS, Diagnosis,
-    Enough, Estimate, FlaggedAnnotators, LeftOut, Mismatch, Recommendation, Sensitivity, Stopping, Unanimity,
-    WeakModel, Worth, diagnose, diagnose_annotated, halves,
-};
-pub use e_process::EProcess;
-pub use error::{Error, Result, printable};
-pub use estimate::{Decomposition, Estimator};
-pub use evaluate::{
-    CalibrationError, CellError, CellLosses, CellSummary, Comparison, Correlations, Difference, Evaluation, GridRoute,
-    HeldOutCell, Mean, MixtureHistogram, Named, PolicyCost, PriceGrid, Replay, RouteSummary, RoutingCurve, Saving,
-    Sweep, SweepAxis, SweepPoint, TaskSummary, action_name, compare_policies, ranking_name, rule_name,
-};
-pub use forest::{Forest, HonestForest, Node, Scorer, Trees};
-pub use loss::{CostMatrix, LOG_FLOOR, Loss, MAX_COST, NeverChosen};
-pub use oracle::{Aggregate, MAX_EXPERTS, Oracle};
-pub use partition::{Axis, CellId, Cells, Edges, Factor, MAX_CELLS, Partition};
-pub use policy::{
-    Action, Bid, CapRule, CapSize, CapUse, CappedSummary, Caps, Decision, Decisions, Flip, Level, MAX_CAPS, Policy,
-    Promise, Reason, Surcharge, Tally, TallySummary, Verdict,
-};
-pub use router::{Cap, Mixture, Partial, Router, SPARSE, Support};
-pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
-pub use table::{MAX_CLASSES, Table};
-pub use task::{Limit, MAX_ROUTES, Route, Task, Ties};
-pub use traffic::{MovedShare, TRAFFIC_DOUBT, TRAFFIC_TOLERANCE, Traffic, TrafficShift, share_limits};
-pub use votes::Votes;
-pub use wasserstein::{Cloud, DEFAULT_SPLITS, Distance, W1, distance, w1};
+pub use certify::Certificate;
+pub use diagnose::Diagnosis;
+pub use error::{Error, Result};
+pub use estimate::Decomposition;
+pub use evaluate::{Evaluation, Replay};
+pub use loss::Loss;
+pub use oracle::Oracle;
+pub use partition::{CellId, Cells, Partition};
+pub use policy::{Action, Decision, Decisions, Policy};
+pub use router::{Mixture, Router, Support};
+pub use table::{LabelDist, Table, Votes};
+pub use task::{Estimator, Limit, Task};

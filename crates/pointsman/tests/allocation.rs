@@ -1,6 +1,9 @@
 //! The decision path does not allocate, and cells take no more room than their edges.
 
-use pointsman::{Axis, CellId, Cells, Edges, Loss, Node, Oracle, Partition, Router, Table, Task, Trees, Verdict};
+use pointsman::partition::forest::{Node, Trees};
+use pointsman::partition::{Axis, Edges};
+use pointsman::policy::Verdict;
+use pointsman::{CellId, Cells, Loss, Oracle, Partition, Router, Table, Task};
 
 #[test]
 fn deciding_allocates_nothing() {

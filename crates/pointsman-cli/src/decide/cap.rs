@@ -4,7 +4,8 @@
 
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 
-use pointsman::{Bid, CapRule, CapUse, Caps, Policy, TallySummary};
+use pointsman::Policy;
+use pointsman::policy::{Bid, CapRule, CapUse, Caps, TallySummary};
 use pointsman_table::Batches;
 use tempfile::SpooledTempFile;
 

@@ -16,7 +16,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::bail;
-use pointsman::{CapRule, CapUse, Decisions, Judgement, Policy, Tally, TallySummary, Traffic};
+use pointsman::certify::Judgement;
+use pointsman::monitor::Traffic;
+use pointsman::policy::{CapRule, CapUse, Tally, TallySummary};
+use pointsman::{Decisions, Policy};
 use pointsman_table::{
     Batches, Column, ColumnKind, DecisionExtras, Frame, InputColumn, Need, ReadOptions, Rereadable, Sums, TableWriter,
 };

@@ -1,6 +1,8 @@
 //! What a run of decisions amounts to, for programs.
 
-use pointsman::{CapUse, CappedSummary, Caps, Named, Policy, Surcharge, TallySummary, TaskSummary};
+use pointsman::Policy;
+use pointsman::policy::{CapUse, CappedSummary, Caps, Surcharge, TallySummary};
+use pointsman::task::{Named, TaskSummary};
 use serde::Serialize;
 
 use super::keep::OutputColumns;

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use pointsman::{Policy, TallySummary, rule_name};
+use pointsman::Policy;
+use pointsman::evaluate::rule_name;
+use pointsman::policy::TallySummary;
 
 use crate::plan;
 use crate::render::number::{count, counted, percent, short};

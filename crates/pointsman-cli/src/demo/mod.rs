@@ -170,7 +170,7 @@ fn in_words(
     id: &str,
     prediction: &[f64],
 ) -> io::Result<()> {
-    let top = pointsman::top_class(prediction);
+    let top = pointsman::table::top_class(prediction);
     let action = decision.action();
     let style = style::action(&action);
     let number = |x: Option<&f64>| short(x.copied().unwrap_or(f64::NAN));

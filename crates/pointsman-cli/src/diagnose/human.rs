@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{Advice, Compared, Diagnosis, Estimate, SPARSE, Worth, rule_name};
+use pointsman::Diagnosis;
+use pointsman::diagnose::{Advice, Compared, Estimate, Worth};
+use pointsman::evaluate::rule_name;
+use pointsman::partition::SPARSE_BELOW_ROWS;
 use pointsman_report::DiagnosisReport;
 
 use crate::args::DiagnoseArgs;
@@ -232,7 +235,7 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     let mut cells = format!("{} of {}", counted(enough.cells, "cell", "cells"), diagnosis.partition);
     if enough.sparse_cells + enough.empty_cells > 0 {
         cells += &format!(
-            "; {} sparse (under {SPARSE} rows) with {} of the rows, {} empty",
+            "; {} sparse (under {SPARSE_BELOW_ROWS} rows) with {} of the rows, {} empty",
             count(enough.sparse_cells),
             percent(enough.rows_in_sparse_cells),
             count(enough.empty_cells)

@@ -5,7 +5,8 @@ mod human;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use pointsman::{Advice, DIAGNOSIS_STEPS, Diagnosis, Partition, Policy, Router, Table, Task};
+use pointsman::diagnose::{Advice, DIAGNOSIS_STEPS};
+use pointsman::{Diagnosis, Partition, Policy, Router, Table, Task};
 use pointsman_report::{DiagnosisReport, Inputs, NextStep, Report, diagnosis_html, reliability};
 use pointsman_table::{Need, write_atomically};
 
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     let diagnosis = {
         let progress = Progress::bar("diagnosis", DIAGNOSIS_STEPS as u64);
         let annotations = frame.annotations.as_ref();
-        pointsman::diagnose_annotated(&frame.table, annotations, &task, &args.partition, || progress.step())
+        pointsman::diagnose::diagnose_annotated(&frame.table, annotations, &task, &args.partition, || progress.step())
             .map_err(|error| plan::of_task(error, args.task.task.first(), |error| plan::of_rows(error, &frame)))?
     };
     let mut warnings = tables::reading_in_words(&frame);
@@ -89,7 +90,7 @@ struct Halves {
 impl Halves {
     /// If one half cannot keep the task's limit, the limit is left out and a warning says so.
     fn new(table: &Table, task: &Task, args: &DiagnoseArgs, warnings: &mut Vec<String>) -> anyhow::Result<Self> {
-        let [calibration, held_out] = pointsman::halves(table)?;
+        let [calibration, held_out] = pointsman::diagnose::halves(table)?;
         let router = Router::calibrate(&calibration, &args.partition)?;
         let policy = match router.policy(task) {
             Ok(policy) => policy,

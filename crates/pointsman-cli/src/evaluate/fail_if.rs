@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::bail;
-use pointsman::rule_name;
+use pointsman::evaluate::rule_name;
 use pointsman_report::Report;
 
 use crate::plan;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::{CalibrationError, ranking_name, rule_name};
+use pointsman::evaluate::{CalibrationError, ranking_name, rule_name};
 use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;

@@ -4,7 +4,8 @@ pub(crate) mod fail_if;
 mod human;
 pub(crate) mod write;
 
-use pointsman::{CalibrationError, Router, Table, Task};
+use pointsman::evaluate::CalibrationError;
+use pointsman::{Router, Table, Task};
 use pointsman_report::{Inputs, NextStep, Report};
 use pointsman_table::{Frame, Need};
 
@@ -82,7 +83,10 @@ fn calibration_error(
         return Ok(None);
     }
     let progress = Progress::bar("calibration error", router.cells().count() as u64);
-    Ok(Some(router.calibration_error(table, policy, pointsman::DEFAULT_SPLITS, args.seed, || progress.step())?))
+    Ok(Some(
+        router
+            .calibration_error(table, policy, pointsman::wasserstein::DEFAULT_SPLITS, args.seed, || progress.step())?,
+    ))
 }
 
 /// What speaks against relying on the numbers, a sentence each.

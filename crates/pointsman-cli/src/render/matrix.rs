@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use pointsman::{CostMatrix, Loss, TaskSummary, printable};
+use pointsman::Loss;
+use pointsman::error::printable;
+use pointsman::loss::CostMatrix;
+use pointsman::task::TaskSummary;
 
 use super::number::{count, plain};
 use super::paragraph;

@@ -131,8 +131,8 @@ fn the_page_shows_the_numbers_of_the_json_and_fits_a_phone() {
         // A rule's row, by what people call it.
         let row_of = |table: &str, name: &str| {
             let spoken = match table {
-                "Routing gains" => pointsman::ranking_name(name),
-                _ => pointsman::rule_name(name),
+                "Routing gains" => pointsman::evaluate::ranking_name(name),
+                _ => pointsman::evaluate::rule_name(name),
             };
             let rows = seen["tables"][table].as_array().unwrap();
             let is_named = |row: &&serde_json::Value| {

@@ -164,7 +164,8 @@ fn terminal_page_and_figures_use_the_same_names() {
     let seen = text_after(&browser, folder.path(), &page.replace("</body>", READER));
     let figure = |name: &str| fs::read_to_string(report.join(format!("figures/{name}.svg"))).unwrap();
     let listed = |what: &str| -> Vec<String> { serde_json::from_value(seen[what].clone()).unwrap() };
-    let ranked = |keys: &[&str]| -> Vec<String> { keys.iter().map(|key| pointsman::ranking_name(key)).collect() };
+    let ranked =
+        |keys: &[&str]| -> Vec<String> { keys.iter().map(|key| pointsman::evaluate::ranking_name(key)).collect() };
     let compared = ["higher-order", "total-uncertainty", "cell-optimal"];
     assert_eq!(listed("gains"), ranked(&compared));
     for name in ranked(&[&compared[..], &["pointwise-optimal", "random"]].concat()) {
@@ -176,7 +177,7 @@ fn terminal_page_and_figures_use_the_same_names() {
     }
     let rules = ["router", "best-threshold", "cell-optimal", "always-predict", "always-route:expert", "always-abstain"];
     for key in rules {
-        let name = pointsman::rule_name(key);
+        let name = pointsman::evaluate::rule_name(key);
         assert!(listed("bars").contains(&name) && told.contains(&name), "{name}: {seen} and {told}");
     }
 }

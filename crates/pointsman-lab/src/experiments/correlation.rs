@@ -16,8 +16,9 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
             let mut numbers = json!({ "correlation": correlations(&replay.correlations()) });
             if *loss == problem.own {
                 let cells = replay.cell_losses();
-                let column =
-                    |value: &dyn Fn(&pointsman::CellLosses) -> f64| cells.iter().map(value).collect::<Vec<_>>();
+                let column = |value: &dyn Fn(&pointsman::evaluate::CellLosses) -> f64| {
+                    cells.iter().map(value).collect::<Vec<_>>()
+                };
                 numbers["cells"] = json!({
                     "share": column(&|cell| cell.share),
                     "total": column(&|cell| cell.total),
@@ -32,7 +33,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
     Ok(Value::Object(out))
 }
 
-fn correlations(found: &pointsman::Correlations) -> Value {
+fn correlations(found: &pointsman::evaluate::Correlations) -> Value {
     json!({
         "reducible-total-rows": found.rows,
         "reducible-total-cells": found.cells,

@@ -1,7 +1,8 @@
 //! Rankings of test rows, and the routing curves they give, judged as the paper judges them: by the known truth or, in data
 //! sets, by the mean of the labels that a row has.
 
-use pointsman::{Policy, Replay, Router, RoutingCurve, Table};
+use pointsman::evaluate::RoutingCurve;
+use pointsman::{Policy, Replay, Router, Table};
 use serde_json::{Map, Value, json};
 
 use super::two_way;

@@ -3,7 +3,8 @@
 //! Estimated on calibration rows, and met on test rows; then what the router costs a query with one size at a time and with
 //! all of them as routes, when an expert's label has a price.
 
-use pointsman::{Aggregate, CellId, Loss, Oracle, Policy, Router};
+use pointsman::oracle::Aggregate;
+use pointsman::{CellId, Loss, Oracle, Policy, Router};
 use serde_json::{Map, Value, json};
 
 use super::task;

@@ -7,10 +7,10 @@
 //! half the mean absolute deviation of the reducible loss within cells more than the best action per row. *Bayes-dependent
 //! oracles*: the cost of a panel, worked out from the stored snapshot means, is off by at most γε.
 
-use pointsman::{
-    Aggregate, CellId, Cloud, Estimator, Loss, Oracle, Partition, Policy, Replay, Router, Sweep, SweepAxis, Table,
-    Task, w1,
-};
+use pointsman::evaluate::{Sweep, SweepAxis};
+use pointsman::oracle::Aggregate;
+use pointsman::wasserstein::{Cloud, w1};
+use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Policy, Replay, Router, Table, Task};
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
@@ -117,7 +117,8 @@ fn paper_task(loss: &Loss) -> Task {
 /// Cost above the best action per cell, at each price of abstaining.
 fn regret(replay: &Replay, policy: &Policy) -> Result<Vec<f64>> {
     let points = replay.sweep(policy, &Sweep { axis: SweepAxis::Abstain, prices: ABSTAIN.to_vec() })?;
-    let cost = |point: &pointsman::SweepPoint, name: &str| point.mean_cost.get(name).copied().unwrap_or(f64::NAN);
+    let cost =
+        |point: &pointsman::evaluate::SweepPoint, name: &str| point.mean_cost.get(name).copied().unwrap_or(f64::NAN);
     Ok(points.iter().map(|point| cost(point, "router") - cost(point, "cell-optimal")).collect())
 }
 
@@ -236,7 +237,9 @@ fn partitions(problem: &Problem, test: &Table) -> Result<Value> {
         let mut prices: Vec<f64> = (0..=60).map(|i| f64::from(i) / 60.0 * 4.0 * mean.max(0.0)).collect();
         prices.push(mean.max(0.0));
         let points = replay.sweep(&policy, &Sweep { axis: SweepAxis::Route(None), prices })?;
-        let cost = |point: &pointsman::SweepPoint, name: &str| point.mean_cost.get(name).copied().unwrap_or(f64::NAN);
+        let cost = |point: &pointsman::evaluate::SweepPoint, name: &str| {
+            point.mean_cost.get(name).copied().unwrap_or(f64::NAN)
+        };
         let excess = points.iter().map(|point| cost(point, "cell-optimal") - cost(point, "pointwise-optimal"));
         out.insert(
             partition.to_string(),

@@ -3,7 +3,8 @@
 //! Data sets are evaluated against their snapshot means, for which the plug-in estimate is the right one, however few the labels;
 //! `shrink` estimates the loss against the distribution behind them. Both are measured.
 
-use pointsman::{Estimator, Loss, Policy, Replay, Sweep, SweepAxis};
+use pointsman::evaluate::{Sweep, SweepAxis};
+use pointsman::{Estimator, Loss, Policy, Replay};
 use serde_json::{Map, Value, json};
 
 use super::{two_way, variants};

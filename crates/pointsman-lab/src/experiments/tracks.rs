@@ -4,7 +4,9 @@
 //! calibration half: the best pair of confidence thresholds (predict, strong model below the first, people or abstention
 //! below the second), a boosted regression of the cost of each action, and always the same action.
 
-use pointsman::{Factor, Loss, Oracle, Partition, Replay, Router, Sweep, SweepAxis, Table, Task};
+use pointsman::evaluate::{Sweep, SweepAxis};
+use pointsman::partition::Factor;
+use pointsman::{Loss, Oracle, Partition, Replay, Router, Table, Task};
 use serde_json::{Map, Value, json};
 
 use super::task;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use pointsman::{CellId, Interval, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman::certify::Interval;
+use pointsman::{CellId, Loss, Oracle, Partition, Policy, Router, Table, Task};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! Held-out costs, gains and savings of few labels, beside the truth.
 
-use pointsman::{Evaluation, Named, Oracle, Partition, Router, Table, Task};
+use pointsman::task::Named;
+use pointsman::{Evaluation, Oracle, Partition, Router, Table, Task};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,8 +1,9 @@
 //! Labels that are not what they seem, and what a diagnosis says where little is saved.
 
-use pointsman::{
-    Advice, Annotations, AnnotatorCheck, Loss, Mismatch, Oracle, Partition, Table, Task, diagnose, top_class,
-};
+use pointsman::diagnose::diagnose;
+use pointsman::diagnose::{Advice, Annotations, AnnotatorCheck, Mismatch};
+use pointsman::table::top_class;
+use pointsman::{Loss, Oracle, Partition, Table, Task};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -170,7 +171,7 @@ fn mismatches(worlds: usize) -> Result<Vec<Value>> {
         let is_found = |seed: u64, sure: f64, rotated: bool| -> Result<bool> {
             let found = Mismatch::of(&classes(seed, n, 100 * n, sure, rotated)?)?;
             let next = |class: &str| class.parse::<usize>().map(|class| ((class + 1) % n).to_string());
-            let fits = |one: &pointsman::ClassMatch| next(&one.class).is_ok_and(|next| next == one.votes);
+            let fits = |one: &pointsman::diagnose::ClassMatch| next(&one.class).is_ok_and(|next| next == one.votes);
             Ok(found.is_some_and(|found| !rotated || found.matches.len() == n && found.matches.iter().all(fits)))
         };
         Ok(json!({

@@ -1,9 +1,8 @@
 //! Limits and traffic: budgets and caps on traffic that has moved, and how often a move is called one.
 
-use pointsman::{
-    Bid, CapRule, CapSize, Caps, Loss, Oracle, Partition, Policy, Router, TRAFFIC_DOUBT, TRAFFIC_TOLERANCE, Table,
-    Task, share_limits,
-};
+use pointsman::monitor::{TRAFFIC_DOUBT, TRAFFIC_TOLERANCE, share_limits};
+use pointsman::policy::{Bid, CapRule, CapSize, Caps};
+use pointsman::{Loss, Oracle, Partition, Policy, Router, Table, Task};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 

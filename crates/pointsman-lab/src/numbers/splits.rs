@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use pointsman::{Partition, Router, Table, halves};
+use pointsman::diagnose::halves;
+use pointsman::{Partition, Router, Table};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 

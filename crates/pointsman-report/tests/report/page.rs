@@ -2,7 +2,10 @@
 
 use std::sync::OnceLock;
 
-use pointsman::{Diagnosis, Loss, Partition, Task, diagnose, diagnose_annotated, ranking_name, rule_name};
+use pointsman::diagnose::diagnose;
+use pointsman::diagnose::diagnose_annotated;
+use pointsman::evaluate::{ranking_name, rule_name};
+use pointsman::{Diagnosis, Loss, Partition, Task};
 use pointsman_report::{DiagnosisReport, FIGURES, NextStep, diagnosis_html, html};
 use serde_json::Value;
 
@@ -142,7 +145,7 @@ fn flags_of_annotators_are_words() {
     let (table, annotations) = with_names(&table(&["no", "yes"], 300, 4, 1));
     let mut found = diagnose_annotated(&table, Some(&annotations), &brier(), &Partition::top_class(3), || ()).unwrap();
     // Whether somebody is named in the verdict or in a remark depends on what their labels change.
-    let named = |one: &pointsman::Annotator| format!("{} ({})", one.annotator, one.flags.join(", "));
+    let named = |one: &pointsman::diagnose::Annotator| format!("{} ({})", one.annotator, one.flags.join(", "));
     let flagged = found.annotators.iter().find(|one| one.annotator == "e").map(named).unwrap();
     let sentence =
         format!("Mend the labels first: {flagged} does not label independently. Leave them out: --without e.");
@@ -183,7 +186,7 @@ fn correlation_does_not_contradict_the_gains() {
 fn recalibrating_raises_or_lowers() {
     let mut found = diagnosis();
     let set = |found: &mut Diagnosis, [estimate, low, high]: [f64; 3]| {
-        found.weak_model.recalibrating_saves = [Some(pointsman::Estimate { estimate, low, high }), None];
+        found.weak_model.recalibrating_saves = [Some(pointsman::diagnose::Estimate { estimate, low, high }), None];
     };
     set(&mut found, [-0.04, -0.05, -0.03]);
     let page = page_of(found.clone());

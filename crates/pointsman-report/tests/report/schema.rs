@@ -1,6 +1,8 @@
 //! The published schemas, and a validator for the part of JSON Schema they use.
 
-use pointsman::{Advice, Loss, Oracle, Partition, Router, Table, Task, diagnose, diagnose_annotated};
+use pointsman::diagnose::diagnose;
+use pointsman::diagnose::{Advice, diagnose_annotated};
+use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 use serde_json::{Value, json};
 
 use crate::world::{brier, juries, report_of, table, with_names};
@@ -143,7 +145,8 @@ fn comparisons_satisfy_their_schema() {
         let tasks = [("a", brier()), ("b", juries()), ("c", brier().budget(0.2).unwrap()), ("d", free.clone())];
         let replays = tasks.map(|(name, task)| (name, router.policy(&task).unwrap().replay(&held_out).unwrap()));
         let found =
-            pointsman::compare_policies(replays.iter().map(|(name, replay)| (*name, replay)), Some("b")).unwrap();
+            pointsman::evaluate::compare_policies(replays.iter().map(|(name, replay)| (*name, replay)), Some("b"))
+                .unwrap();
         let mut value = serde_json::to_value(&found).unwrap();
         assert_eq!(check_against(&schema, &value), Vec::<String>::new(), "{k}");
         value["policies"][0]["shares"]["predict"] = json!(2);
@@ -226,7 +229,7 @@ fn the_grid_agrees_with_the_evaluation() {
         let n = grid.abstain_prices.len();
         let own = grid.own[0] * n + grid.own[1];
         assert_eq!((grid.route_prices[grid.own[0]], grid.abstain_prices[grid.own[1]]), (Some(0.05), Some(0.4)));
-        let close = |a: f64, name: &str, of: &pointsman::Named<f64>| {
+        let close = |a: f64, name: &str, of: &pointsman::task::Named<f64>| {
             let b = *of.get(name).unwrap();
             assert!((a - b).abs() < 1e-12, "{name}: {a} and {b}");
         };

@@ -1,6 +1,8 @@
 //! Small tables and their reports.
 
-use pointsman::{Aggregate, Annotations, Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::diagnose::Annotations;
+use pointsman::oracle::Aggregate;
+use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 use pointsman_report::{Inputs, Report};
 
 struct Random(u64);

@@ -14,7 +14,7 @@ fn filtered(filters: &[&str]) -> ReadOptions {
 #[test]
 fn prefixes_are_given_whole() {
     let folder = Folder::new();
-    let path = folder.file("a.csv", "p_a,p_b,v_a,v_b\n0.5,0.5,1,2\n".to_owned());
+    let path = folder.file("a.csv", "p_a,p_b,v_a,v_b\n0.5,0.5,1,2\n");
     for (columns, prefix) in [("probs=p,votes=v_", "p_"), ("probs=p_,votes=v", "v_")] {
         let error = read_frame(&path, &named(columns)).unwrap_err().to_string();
         assert!(error.contains(&format!("give the whole prefix, {prefix}")), "{error}");
@@ -27,7 +27,7 @@ fn prefixes_are_given_whole() {
 fn another_unicode_form_is_named() {
     let folder = Folder::new();
     let text = "prob_caf\u{e9},prob_b,votes_cafe\u{301},votes_b\n0.5,0.5,1,2\n";
-    let path = folder.file("a.csv", text.to_owned());
+    let path = folder.file("a.csv", text);
     let error = read_frame(&path, &ReadOptions::default()).unwrap_err().to_string();
     assert!(error.contains("another Unicode form"), "{error}");
 }

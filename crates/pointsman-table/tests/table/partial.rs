@@ -1,6 +1,7 @@
 //! Parts of a calibration as bytes: they come back as they were, and nothing else is loaded.
 
-use pointsman::{Cap, Partial, Partition, Router};
+use pointsman::router::{Cap, Partial};
+use pointsman::{Partition, Router};
 use pointsman_table::{load_partial, parse_partial, parse_router, partial_bytes, router_bytes, save_partial};
 
 use crate::router::{ROWS, table};

@@ -1,6 +1,8 @@
 //! Task files.
 
-use pointsman::{Aggregate, Estimator, Loss, Oracle, Task, Ties};
+use pointsman::oracle::Aggregate;
+use pointsman::task::Ties;
+use pointsman::{Estimator, Loss, Oracle, Task};
 use pointsman_table::{parse_task, read_task};
 
 use crate::support::Folder;

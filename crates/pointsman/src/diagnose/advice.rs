@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::{AtLimit, Diagnosis, FlaggedAnnotators, Mismatch, Worth};
-use crate::annotators::Annotator;
-use crate::evaluate::{Named, rule_name};
+use crate::diagnose::annotators::Annotator;
+use crate::evaluate::rule_name;
 use crate::number::{count, counted, fixed, percent};
-use crate::router::SPARSE;
+use crate::partition::SPARSE_BELOW_ROWS;
+use crate::task::Named;
 
 /// A saving below this share of the cost, or a gain below it, does not matter.
 const MATERIAL: f64 = 0.01;
@@ -18,7 +19,7 @@ const UNDECIDED: f64 = 0.05;
 const LISTED: usize = 5;
 
 /// With fewer rows intervals are too narrow, if not empty: halves of them have no more than a sparse cell has.
-const FEWEST_ROWS: usize = 2 * SPARSE;
+const FEWEST_ROWS: usize = 2 * SPARSE_BELOW_ROWS;
 
 /// What to do about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

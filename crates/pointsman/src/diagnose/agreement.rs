@@ -15,8 +15,8 @@ use crate::partition::CellId;
 use crate::policy::Policy;
 use crate::router::Router;
 use crate::table::Table;
+use crate::table::votes::Votes;
 use crate::task::Task;
-use crate::votes::Votes;
 
 /// Contested rows that must share a divisor before it is called one.
 const FEWEST_CONTESTED: usize = 30;

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::Estimate;
 use crate::error::Result;
-use crate::estimate::Estimator;
 use crate::partition::CellId;
 use crate::router::{Router, Support};
 use crate::table::Table;
+use crate::table::votes::Votes;
+use crate::task::Estimator;
 use crate::task::Task;
-use crate::votes::Votes;
 
 /// The commonest numbers of labels that are listed.
 const LISTED: usize = 5;

@@ -4,7 +4,7 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
 use crate::error::{Error, Result};
-use crate::mix::shuffle;
+use crate::numeric::mix::shuffle;
 use crate::router::label_free;
 use crate::table::Table;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::annotators::{Annotations, AnnotatorCheck};
+use crate::diagnose::annotators::{Annotations, AnnotatorCheck};
 use crate::error::Result;
 use crate::partition::CellId;
 use crate::policy::Policy;

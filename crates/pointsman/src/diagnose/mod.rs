@@ -7,6 +7,7 @@
 
 mod advice;
 mod agreement;
+mod annotators;
 mod correlation;
 mod crossfit;
 mod enough;
@@ -21,18 +22,18 @@ mod weak_model;
 
 use serde::Serialize;
 
-use crate::annotators::{Annotations, Annotator, AnnotatorCheck};
 use crate::error::{Error, Result};
 use crate::estimate::RowEstimates;
-use crate::evaluate::{Named, TaskSummary};
 use crate::loss::Loss;
 use crate::partition::{CellId, Factor, Partition};
 use crate::router::Router;
-use crate::simplex::dot;
 use crate::table::Table;
+use crate::table::simplex::dot;
 use crate::task::Task;
+use crate::task::{Named, TaskSummary};
 pub use advice::{Advice, Recommendation};
 pub use agreement::{Agreement, ChangedCell, Sensitivity};
+pub use annotators::{Annotations, Annotator, AnnotatorCheck, AnnotatorStatistics, NamedLabel, Suspicion};
 use correlation::correlation;
 use crossfit::{Crossfit, Plan};
 pub use enough::{Compared, Enough, LeftOut};
@@ -154,7 +155,9 @@ pub struct Bounds {
 /// the order of routing alone. `done` is called [`DIAGNOSIS_STEPS`] times.
 ///
 /// ```
-/// use pointsman::{Advice, Loss, Partition, Table, Task, diagnose};
+/// use pointsman::{Loss, Partition, Table, Task};
+/// use pointsman::diagnose::diagnose;
+/// use pointsman::diagnose::Advice;
 /// let probs = (0..400).flat_map(|i| [0.2 + 0.0015 * f64::from(i), 0.8 - 0.0015 * f64::from(i)]).collect();
 /// let table = Table::new(["no", "yes"], probs)?.with_votes([1, 0, 0, 1].repeat(200))?;
 /// let diagnosis = diagnose(&table, &Task::new(Loss::brier()), &Partition::top_class(5), || ())?;

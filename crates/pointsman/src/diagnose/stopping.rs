@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::partition::{CellId, Partition};
 use crate::router::Router;
 use crate::table::Table;
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 /// Items are compared with items of like confidence: so many groups.
 const STRATA: usize = 10;

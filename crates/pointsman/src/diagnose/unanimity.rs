@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::partition::{CellId, Partition};
 use crate::router::Router;
 use crate::table::Table;
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 /// Bins per class: rows in the same one have like predictions.
 const BINS: usize = 5;

@@ -4,7 +4,7 @@ use super::moments::Moments;
 use super::{Decomposition, RowLosses};
 use crate::loss::Loss;
 use crate::router::Mixture;
-use crate::simplex::dot;
+use crate::table::simplex::dot;
 
 /// Draws each leaf's mean m towards the mean of all: (n m + κ m̄)/(n + κ) with κ = σ²/τ², the variance within leaves over that
 /// between them; of the total loss, the irreducible loss and that of each measured oracle separately. Panels follow the irreducible

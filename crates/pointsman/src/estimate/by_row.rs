@@ -26,9 +26,9 @@ use super::dirichlet::draw_into;
 use super::moments::Moments;
 use super::piles::Pile;
 use crate::loss::{Loss, Shape};
-use crate::mix::{class_at, mix, uniform};
+use crate::numeric::mix::{class_at, mix, uniform};
 use crate::table::Table;
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 /// Rows of like confidence that make up a group.
 const ROWS_PER_GROUP: usize = 60;
@@ -218,7 +218,7 @@ fn groups_of_rows(table: &Table, by_class: bool) -> (Vec<u32>, usize) {
         count += if n > 0 { inner.len() + 1 } else { 0 };
         edges.push(inner);
     }
-    let group = |peak: &crate::simplex::Peak| {
+    let group = |peak: &crate::table::simplex::Peak| {
         let set = set(peak.class);
         (first[set] + edges[set].partition_point(|&edge| edge <= peak.confidence)) as u32
     };

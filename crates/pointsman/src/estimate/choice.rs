@@ -11,27 +11,24 @@
 //! cell. Labels and rows do not enter here because they say when `npmle` stops: the fewer there are, the nearer it stays to the
 //! fitted Dirichlet law that it starts from.
 
-use super::Estimator;
 use super::moments::Moments;
-use super::npmle;
 use crate::loss::{Loss, Shape};
+use crate::task::{Estimator, MAX_NPMLE_CLASSES};
 
-impl Estimator {
-    /// The single estimator used for a mixture with these moments.
-    pub(super) fn in_mixture(self, loss: &Loss, moments: &Moments) -> Self {
-        if self != Self::Auto {
-            return self;
-        }
-        match loss.shape() {
-            Shape::Brier => Self::Shrink,
-            Shape::Log => Self::Npmle,
-            _ if moments.mean.len() <= npmle::MAX_CLASSES => Self::Npmle,
-            _ => Self::Shrink,
-        }
+/// The single estimator used for a mixture with these moments.
+pub(super) fn estimator_for_mixture(estimator: Estimator, loss: &Loss, moments: &Moments) -> Estimator {
+    if estimator != Estimator::Auto {
+        return estimator;
     }
+    match loss.shape() {
+        Shape::Brier => Estimator::Shrink,
+        Shape::Log => Estimator::Npmle,
+        _ if moments.mean.len() <= MAX_NPMLE_CLASSES => Estimator::Npmle,
+        _ => Estimator::Shrink,
+    }
+}
 
-    /// The single estimator used in the leaves of a forest: they are too small, and too many, for any other than `shrink`.
-    pub(crate) fn in_leaves(self) -> Self {
-        if self == Self::Auto { Self::Shrink } else { self }
-    }
+/// The single estimator used in the leaves of a forest: they are too small, and too many, for any other than `shrink`.
+pub(crate) fn estimator_for_leaves(estimator: Estimator) -> Estimator {
+    if estimator == Estimator::Auto { Estimator::Shrink } else { estimator }
 }

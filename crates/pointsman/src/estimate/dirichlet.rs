@@ -13,7 +13,7 @@ use statrs::function::beta::beta_reg;
 use statrs::function::gamma::{digamma, gamma_lr, ln_gamma};
 
 use crate::loss::{Loss, Shape};
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 /// Concentrations tried: from labels that nearly agree within each item to items that are all alike.
 const LOWEST: f64 = 0.02;
@@ -255,7 +255,7 @@ pub(crate) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
     } else {
         // Parameters so small that every draw underflowed: then one class takes all, most likely the largest.
         out.fill(0.0);
-        out[crate::simplex::top_class(a)] = 1.0;
+        out[crate::table::simplex::top_class(a)] = 1.0;
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! The cross-entropy projects predictions onto {q_c ≥ ε}, which adds between 0 and −ln(1 − (C − 1)ε) to its entropy.
 
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 /// The best polynomials of degrees 2 to 5: Bernstein coefficients and the largest error on [0, 1].
 const POLYNOMIALS: [(&[f64], f64); 4] = [

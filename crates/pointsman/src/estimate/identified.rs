@@ -18,11 +18,11 @@ use super::moments::Moments;
 use super::npmle::{Law, STEPS, Start, entropy_term};
 use super::piles::{Pile, distinct_votes};
 use super::{Enclosure, certain_loss};
-use crate::linear;
 use crate::loss::{Loss, Shape};
+use crate::numeric::linear;
 use crate::router::Mixture;
 use crate::table::Table;
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 /// The most labels whose law enters a linear program: with more, its interval is hardly narrower.
 const MAX_LABELS: usize = 20;

@@ -11,11 +11,12 @@
 use rayon::prelude::*;
 use wide::f64x4;
 
-use super::{Estimator, Piles, Slopes, certain_loss};
-use crate::forest::{LeafRows, PerBallot, Run, Shrunk, Sums, Trees, unweighted};
+use super::{Piles, Slopes, certain_loss};
 use crate::loss::{Account, Loss};
-use crate::router::SPARSE;
+use crate::partition::SPARSE_BELOW_ROWS;
+use crate::partition::forest::{LeafRows, PerBallot, Run, Shrunk, Sums, Trees, unweighted};
 use crate::table::Table;
+use crate::task::Estimator;
 
 /// What is known of each row of a table, and of each distinct set of votes: rows that share their votes share all but the loss
 /// of their prediction.
@@ -189,7 +190,7 @@ impl<'a> PerRow<'a> {
             || pair_weight > 0.0 && {
                 let pairs = runs.clone().filter(|(votes, _)| self.told.is_paired(*votes));
                 let squares: f64 = pairs.map(|(_, [_, squares])| squares).sum();
-                pair_weight * pair_weight >= squares * (SPARSE as f64 - 1e-6)
+                pair_weight * pair_weight >= squares * (SPARSE_BELOW_ROWS as f64 - 1e-6)
             };
         if !identified {
             return [certain_loss(loss, centre), loss.entropy(centre)];

@@ -22,15 +22,13 @@ mod row_losses;
 mod truths;
 mod within;
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::router::Mixture;
-use crate::simplex::dot;
+use crate::table::simplex::dot;
+use crate::task::Estimator;
 pub(crate) use between::shrink_leaves;
 pub(crate) use by_row::{RowEstimates, RowLaws};
+pub(crate) use choice::estimator_for_leaves;
 pub(crate) use dirichlet::draw_into;
 pub(crate) use enclosure::Enclosure;
 pub(crate) use identified::{RowVotes, identified};
@@ -44,26 +42,6 @@ pub(crate) use pool::pool_cells;
 pub(crate) use row_losses::LabelLosses;
 pub(crate) use truths::{PossibleTruths, Posteriors, TruthLaw};
 pub(crate) use within::{Slopes, slopes_within};
-
-/// How the irreducible loss is estimated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Estimator {
-    /// The one of the others with the least error for the loss, the number of classes, the labels per item and the rows of a
-    /// cell; `shrink` in the leaves of a forest.
-    #[default]
-    Auto,
-    /// Snapshot means shrunk towards their centroid until their variance is that of the true distributions;
-    /// for the Brier loss equal to the exact U-statistic.
-    Shrink,
-    /// The mean of G over the snapshot means, as in the paper: too small when labels are few.
-    Plugin,
-    /// The likeliest law of the true distributions, whatever its form: for two or three classes. `auto` stops on the way to it where
-    /// labels are few, and takes it class by class, for any number of them, under the cross-entropy.
-    Npmle,
-    /// The posterior mean of G under a Dirichlet law fitted to the cell.
-    Dirichlet,
-}
 
 /// The expected loss of a mixture's rows, split into what nobody can know and what an oracle would save.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,7 +116,7 @@ impl Decomposition {
         let piles = piles.of(mixture);
         let moments = Moments::of_piles(classes, piles.clone())?;
         let stops_early = estimator == Estimator::Auto;
-        let estimator = estimator.in_mixture(loss, &moments);
+        let estimator = choice::estimator_for_mixture(estimator, loss, &moments);
         let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
         let mut total = 0.0;
         if let Some(served) = served {
@@ -204,7 +182,7 @@ impl Decomposition {
 /// does not decide by such a mixture: with `shrink` and labels varying by row the mean moves.
 pub(crate) fn points(mixture: Mixture<'_>, loss: &Loss, estimator: Estimator) -> Option<Vec<f64>> {
     let moments = Moments::of(mixture)?;
-    match estimator.in_mixture(loss, &moments) {
+    match choice::estimator_for_mixture(estimator, loss, &moments) {
         Estimator::Plugin => points_of(mixture, &moments, false),
         Estimator::Shrink if moments.is_common() => points_of(mixture, &moments, true),
         _ => None,
@@ -238,47 +216,4 @@ fn certain_loss(loss: &Loss, mean: &[f64]) -> f64 {
         vertex[class] = 0.0;
     }
     sum
-}
-
-impl Estimator {
-    /// Checks that the estimator can serve so many classes.
-    ///
-    /// # Errors
-    /// If it cannot.
-    pub fn check_classes(self, classes: usize) -> Result<()> {
-        if self == Self::Npmle && classes > npmle::MAX_CLASSES {
-            return Err(Error::Task(format!(
-                "the estimator npmle is for at most {} classes, there are {classes}: use shrink or dirichlet",
-                npmle::MAX_CLASSES
-            )));
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for Estimator {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "shrink" => Ok(Self::Shrink),
-            "plugin" => Ok(Self::Plugin),
-            "npmle" => Ok(Self::Npmle),
-            "dirichlet" => Ok(Self::Dirichlet),
-            _ => Err(Error::Task(format!("unknown estimator {text:?}: use auto, shrink, plugin, npmle or dirichlet"))),
-        }
-    }
-}
-
-impl fmt::Display for Estimator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::Shrink => "shrink",
-            Self::Plugin => "plugin",
-            Self::Npmle => "npmle",
-            Self::Dirichlet => "dirichlet",
-        })
-    }
 }

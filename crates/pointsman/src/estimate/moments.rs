@@ -1,9 +1,10 @@
 //! Mean and variance of the true label distributions of a mixture, from pairs of labels.
 
 use super::piles::Pile;
-use crate::router::{Mixture, SPARSE};
-use crate::simplex::dot;
-use crate::votes::Votes;
+use crate::partition::SPARSE_BELOW_ROWS;
+use crate::router::Mixture;
+use crate::table::simplex::dot;
+use crate::table::votes::Votes;
 
 /// The range of concentrations: from labels that nearly agree within each item to items that are all alike.
 const LEAST_CONCENTRATION: f64 = 0.02;
@@ -74,7 +75,7 @@ impl Moments {
         }
         let effective_rows = weight * weight / squares;
         let effective_pairs = if paired_rows > 0 { pair_weight * pair_weight / pair_squares } else { 0.0 };
-        let identified = pair_weight >= weight / 2.0 || effective_pairs >= SPARSE as f64 - 1e-6;
+        let identified = pair_weight >= weight / 2.0 || effective_pairs >= SPARSE_BELOW_ROWS as f64 - 1e-6;
         let noise = if paired_rows > 0 { noise / pair_weight } else { 0.0 };
         let variance = (1.0 - dot(&mean, &mean) - noise).max(0.0);
         let spread = spread / weight;

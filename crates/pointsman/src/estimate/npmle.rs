@@ -15,10 +15,7 @@ use statrs::function::beta::beta_reg;
 
 use super::dirichlet::{concentration, concentration_near, draw_into};
 use crate::loss::{Loss, Shape};
-use crate::votes::Votes;
-
-/// The most classes this is good for, but for the cross-entropy.
-pub(super) const MAX_CLASSES: usize = 3;
+use crate::table::votes::Votes;
 
 /// Intervals of the grid for two classes.
 const GRID: usize = 100;

@@ -8,15 +8,16 @@ use rayon::prelude::*;
 
 use super::moments::Moments;
 use super::piles::votes_of_rows;
-use super::{Estimator, dirichlet, npmle};
+use super::{dirichlet, npmle};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::oracle::{Costing, Oracle, Panel, Urn};
 use crate::router::Mixture;
-use crate::simplex::dot;
 use crate::table::Table;
+use crate::table::simplex::dot;
+use crate::table::votes::Votes;
+use crate::task::{Estimator, MAX_NPMLE_CLASSES};
 use crate::task::{Route, Task};
-use crate::votes::Votes;
 
 /// Steps of the grid for the bounds of a panel's loss with two classes.
 const STEPS: u32 = 200;
@@ -295,7 +296,7 @@ fn integrated(
             Urn::law(&point)
         }),
         // With many classes `auto` takes the likeliest law class by class, which is no law of label distributions.
-        Estimator::Npmle if moments.mean.len() > npmle::MAX_CLASSES => {
+        Estimator::Npmle if moments.mean.len() > MAX_NPMLE_CLASSES => {
             integrated(needed, cost, mixture, moments, Estimator::Dirichlet)
         }
         Estimator::Dirichlet => {
@@ -409,7 +410,7 @@ mod tests {
 
     use super::*;
     use crate::estimate::{Decomposition, Piles};
-    use crate::mix::{class_at, uniform};
+    use crate::numeric::mix::{class_at, uniform};
     use crate::oracle::Aggregate;
     use crate::partition::Partition;
     use crate::router::Router;

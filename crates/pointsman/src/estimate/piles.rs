@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::ballots::Ballots;
 use crate::router::Mixture;
-use crate::votes::Votes;
+use crate::table::ballots::Ballots;
+use crate::table::votes::Votes;
 
 /// Rows of one mixture after the other, in piles of the same votes: what labels tell is worked out once a pile.
 #[derive(Debug, Default)]

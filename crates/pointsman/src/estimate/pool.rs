@@ -15,7 +15,7 @@ use super::oracles::RowLosses;
 use super::{Decomposition, certain_loss};
 use crate::loss::Loss;
 use crate::router::{Mixture, Router};
-use crate::simplex::dot;
+use crate::table::simplex::dot;
 
 /// Sizes of steps that are tried, as powers of two of the variance of a bin's mean.
 const STEPS: Range<i32> = -14..7;

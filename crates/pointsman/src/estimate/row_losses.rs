@@ -3,10 +3,11 @@
 use super::by_row::RowEstimates;
 use super::leaves::PerRow;
 use super::oracles::RowLosses;
-use super::{Decomposition, Estimator, Piles};
+use super::{Decomposition, Piles};
 use crate::loss::Loss;
 use crate::router::{Mixture, label_free};
 use crate::table::Table;
+use crate::task::Estimator;
 
 /// The seed by which rows of the same confidence come into groups.
 const SEED: u64 = 0x9709;

@@ -21,9 +21,10 @@ use rand_pcg::rand_core::Rng;
 
 use super::dirichlet::draw_into;
 use super::npmle::{self, STEPS, climb, likelihood};
-use crate::mix::uniform;
-use crate::simplex::dot;
-use crate::votes::Votes;
+use crate::numeric::mix::uniform;
+use crate::table::simplex::dot;
+use crate::table::votes::Votes;
+use crate::task::MAX_NPMLE_CLASSES;
 
 /// The fewest steps of a maximisation, as a power of two.
 const FEWEST_STEPS_LOG: f64 = 2.0;
@@ -90,7 +91,7 @@ impl<'a> PossibleTruths<'a> {
         let identified = 2 * paired >= items.len();
         let mut found = Self { distinct, votes_of_item, weights, identified, atoms: None };
         let classes = found.distinct.first()?.len();
-        if identified && classes <= npmle::MAX_CLASSES {
+        if identified && classes <= MAX_NPMLE_CLASSES {
             let groups = found.groups(|weight| weight);
             let mean = mean_of(&groups);
             let (points, _) =

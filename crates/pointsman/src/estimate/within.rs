@@ -8,8 +8,8 @@
 //! reducible loss of rows judged by some of the trees that were not grown on them; the irreducible loss stays that of the leaves.
 
 use super::leaves::PerRow;
-use crate::forest::{LeafRows, Trees};
 use crate::loss::Account;
+use crate::partition::forest::{LeafRows, Trees};
 
 /// So many rows with two labels, each counted once per tree, tell the slopes well enough, in so many trees at least: another loss is to
 /// cost little. A row is then compared with the mean of fewer leaves, which differs more from row to row; on the real data sets, whose
@@ -149,7 +149,8 @@ fn slopes(points: &[[f64; 4]]) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::{enough, slopes, slopes_by};
-    use crate::estimate::{Estimator, PerRow, Scratch};
+    use crate::estimate::{PerRow, Scratch};
+    use crate::task::Estimator;
     use crate::{Loss, Partition, Router, Table};
 
     #[test]

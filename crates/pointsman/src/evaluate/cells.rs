@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::{Named, Replay};
+use super::Replay;
 use crate::error::Result;
 use crate::partition::CellId;
 use crate::policy::{Action, Policy};
+use crate::task::Named;
 
 /// One cell: its estimates, its action, and its held-out rows. What is not known is left out.
 #[derive(Debug, Clone, Serialize)]

@@ -5,10 +5,12 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use super::acts::Acts;
-use super::{By, Named, Replay, TaskSummary, minus};
+use super::{By, Replay, minus};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::policy::Policy;
+use crate::task::Named;
+use crate::task::TaskSummary;
 
 /// Standard errors on each side of a difference within which it lies in 95 of 100 cases.
 const NORMAL_95: f64 = 1.96;
@@ -87,7 +89,8 @@ impl Difference {
 /// one is named.
 ///
 /// ```
-/// use pointsman::{Loss, Oracle, Partition, Router, Table, Task, compare_policies};
+/// use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
+/// use pointsman::evaluate::compare_policies;
 /// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.3, 0.7, 0.4, 0.6])?
 ///     .with_votes(vec![5, 0, 2, 3, 0, 5, 1, 4])?;
 /// let router = Router::calibrate(&table, &Partition::top_class(10))?;

@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::estimate::{RowEstimates, RowLaws, RowLosses, RowVotes, draw_into};
 use crate::policy::Policy;
 use crate::router::label_free;
-use crate::simplex::dot;
 use crate::table::Table;
+use crate::table::simplex::dot;
 
 /// Draws of each row's true distribution.
 const DRAWS: usize = 8;

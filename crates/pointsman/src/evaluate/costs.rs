@@ -3,12 +3,13 @@
 use super::acts::Acts;
 use super::corrected::Corrected;
 use super::replay::{By, Group, Replay, best, minus, sum};
-use super::{Evaluation, Named, Saving};
+use super::{Evaluation, Saving};
 use crate::error::{Error, Result};
 use crate::oracle::Oracle;
 use crate::partition::CellId;
 use crate::policy::Policy;
 use crate::router::Support;
+use crate::task::Named;
 use crate::task::Task;
 
 impl Replay {

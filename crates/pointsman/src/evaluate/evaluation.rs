@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::{Named, Saving};
-use crate::loss::CostMatrix;
+use super::Saving;
 use crate::policy::Surcharge;
-use crate::task::{Limit, Route, Task};
+use crate::task::{Named, TaskSummary};
 
 /// What a policy costs on held-out rows. Costs are means per query, in the loss's unit.
 #[derive(Debug, Clone, Serialize)]
@@ -84,41 +83,6 @@ pub struct Evaluation {
     pub support: Named<f64>,
 }
 
-/// A task in words and numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TaskSummary {
-    /// The loss.
-    pub loss: String,
-    /// What each act costs under each class, if the loss has acts of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_matrix: Option<CostMatrix>,
-    /// The estimator of the irreducible loss.
-    pub estimator: String,
-    /// Which action wins a tie.
-    pub ties: String,
-    /// The routes.
-    pub routes: Vec<RouteSummary>,
-    /// The price of abstaining, if it is allowed.
-    pub abstain: Option<f64>,
-    /// The share of the queries that may be routed, if it is limited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<f64>,
-    /// The expected loss that routing is to reach, if that limits it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_loss: Option<f64>,
-}
-
-/// A route in words and numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RouteSummary {
-    /// Its name.
-    pub name: String,
-    /// The kind of oracle.
-    pub kind: String,
-    /// Its price.
-    pub cost: f64,
-}
-
 impl Evaluation {
     /// Whether what is concluded is concluded from corrected costs: with the truth known there is nothing to correct.
     #[must_use]
@@ -166,33 +130,5 @@ impl Evaluation {
     #[must_use]
     pub fn best_two_way(&self) -> &Named<f64> {
         self.corrected_two_way.as_ref().filter(|_| self.is_corrected()).unwrap_or(&self.two_way)
-    }
-}
-
-impl TaskSummary {
-    /// Whether there is a budget or a target loss.
-    #[must_use]
-    pub fn is_limited(&self) -> bool {
-        self.budget.is_some() || self.target_loss.is_some()
-    }
-
-    /// Describes a task for predictions over these classes.
-    #[must_use]
-    pub fn new(task: &Task, classes: &[String]) -> Self {
-        let route = |route: &Route| RouteSummary {
-            name: route.name().into(),
-            kind: route.oracle().to_string(),
-            cost: route.price(),
-        };
-        Self {
-            loss: task.loss().to_string(),
-            cost_matrix: task.loss().cost_matrix(classes),
-            estimator: task.chosen_estimator().to_string(),
-            ties: task.chosen_ties().to_string(),
-            routes: task.routes().iter().map(route).collect(),
-            abstain: task.abstain_price(),
-            budget: task.limit().and_then(|limit| if let Limit::Budget(share) = limit { Some(share) } else { None }),
-            target_loss: task.limit().and_then(|it| if let Limit::TargetLoss(loss) = it { Some(loss) } else { None }),
-        }
     }
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::partition::CellId;
 use crate::router::{Mixture, Router};
-use crate::simplex::top_class;
 use crate::table::Table;
+use crate::table::simplex::top_class;
 
 /// How one class's share among an item's labels is distributed over the items of a cell, stored and held out.
 #[derive(Debug, Clone, PartialEq, Serialize)]

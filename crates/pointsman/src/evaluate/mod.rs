@@ -2,6 +2,7 @@
 
 mod actions;
 mod acts;
+mod auto;
 mod calibration;
 mod cells;
 mod comparison;
@@ -14,7 +15,6 @@ mod grid;
 mod limited_threshold;
 mod measure;
 mod mixtures;
-mod named;
 mod names;
 mod rankings;
 mod replay;
@@ -23,15 +23,15 @@ mod savings;
 mod sweep;
 mod threshold;
 
+pub use auto::{Candidate, Choice};
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
 pub use comparison::{Comparison, Difference, PolicyCost, compare_policies};
-pub use evaluation::{Evaluation, RouteSummary, TaskSummary};
+pub use evaluation::Evaluation;
 pub use grid::{GridRoute, PriceGrid};
 pub(crate) use limited_threshold::{Parts, Quantiles, spans};
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use mixtures::MixtureHistogram;
-pub use named::Named;
 pub use names::{action_name, ranking_name, rule_name};
 pub use replay::Replay;
 use replay::{By, Place, minus, sum};

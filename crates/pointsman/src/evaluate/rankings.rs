@@ -2,12 +2,13 @@
 
 use rayon::prelude::*;
 
+use super::Evaluation;
 use super::corrected::Corrected;
 use super::curve::Ranking;
 use super::gain::Won;
 use super::replay::{By, Place, Replay};
-use super::{Evaluation, Named};
 use crate::policy::Policy;
+use crate::task::Named;
 
 /// Places of the rankings that others are compared with.
 const BY_CELL: usize = 2;

@@ -5,12 +5,12 @@ use rayon::prelude::*;
 use super::corrected::Corrected;
 use crate::error::{Error, Result};
 use crate::estimate::{Column, RowLosses};
-use crate::mix::mix;
+use crate::numeric::mix::mix;
 use crate::partition::CellId;
 use crate::policy::{Decisions, Policy};
 use crate::router::label_free;
-use crate::simplex::dot;
 use crate::table::Table;
+use crate::table::simplex::dot;
 
 /// Differences below this share of what a loss is rounded on are rounding.
 const NEGLIGIBLE: f64 = 1e-12;

@@ -5,9 +5,10 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{By, Named, Replay, sum};
+use super::{By, Replay, sum};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
+use crate::task::Named;
 use crate::task::Task;
 
 /// The most prices a sweep may have.

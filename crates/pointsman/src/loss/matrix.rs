@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::loss::MAX_COST;
-use crate::simplex::dot;
+use crate::table::simplex::dot;
 
 /// Costs closer than this, relative to their scale, are a tie: the first listed act wins.
 const TIE: f64 = 1e-12;

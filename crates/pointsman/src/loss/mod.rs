@@ -13,9 +13,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::predictions::{Given, in_its_precision};
-use crate::simplex::{self, Real, dot};
-use crate::votes::Votes;
+use crate::table::predictions::{Given, in_its_precision};
+use crate::table::simplex::{self, Real, dot};
+use crate::table::votes::Votes;
 pub use matrix::CostMatrix;
 use matrix::Matrix;
 pub use never_chosen::NeverChosen;
@@ -409,7 +409,7 @@ impl Loss {
             Kind::Matrix(matrix, _) => matrix.best(q),
             Kind::Asymmetric(penalty) => matrix::first_best(asymmetric_costs(q, *penalty), 1.0),
             Kind::ZeroOne => matrix::first_best(q.iter().map(|x| -x), 1.0),
-            _ => crate::simplex::top_class(q),
+            _ => crate::table::simplex::top_class(q),
         }
     }
 
@@ -428,9 +428,9 @@ impl Loss {
             Kind::Matrix(matrix, Some(_)) => match matrix.acts()[matrix.best(q)].as_str() {
                 "positive" => 1,
                 "negative" => 0,
-                _ => crate::simplex::top_class(q),
+                _ => crate::table::simplex::top_class(q),
             },
-            Kind::Matrix(_, None) => crate::simplex::top_class(q),
+            Kind::Matrix(_, None) => crate::table::simplex::top_class(q),
             _ => self.act(q),
         }
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Kind, Loss};
-use crate::linear;
+use crate::numeric::linear;
 
 /// Costs this close, relative to the largest, are not told apart.
 const NEGLIGIBLE: f64 = 1e-9;

@@ -4,7 +4,7 @@ use super::Aggregate;
 use super::panel::Panel;
 use super::urn::Urn;
 use crate::loss::{LOG_FLOOR, Loss, Shape};
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 /// Steps of the grid that derivatives are looked for on: fine beside 1/√m, the scale they change on.
 const STEPS: u32 = 1000;

@@ -26,7 +26,8 @@ const SMOOTHING: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 /// | `measured` | what the oracle of the route's name lost on the calibration rows |
 ///
 /// ```
-/// use pointsman::{Aggregate, Loss, Oracle};
+/// use pointsman::{Loss, Oracle};
+/// use pointsman::oracle::Aggregate;
 /// let jury: Oracle = "panel:m=3,aggregate=mean".parse()?;
 /// assert_eq!(jury, Oracle::panel(3, Aggregate::Mean)?);
 /// // Three experts lose a third more Brier points than someone who knows the distribution.

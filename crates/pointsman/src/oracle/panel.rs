@@ -11,8 +11,8 @@ use super::polynomial::Polynomial;
 use super::urn::Urn;
 use super::{Aggregate, Oracle};
 use crate::loss::{LOG_FLOOR, Loss, Shape};
-use crate::simplex::dot;
-use crate::votes::Votes;
+use crate::table::simplex::dot;
+use crate::table::votes::Votes;
 
 /// Outcomes enumerated at most.
 const OUTCOMES: f64 = 1e5;

@@ -9,8 +9,8 @@ use rand_distr::{Binomial, Distribution};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use crate::mix::{mix, uniform};
-use crate::votes::Votes;
+use crate::numeric::mix::{mix, uniform};
+use crate::table::votes::Votes;
 
 /// Labels to draw from.
 #[derive(Debug, Clone)]

@@ -12,9 +12,9 @@ use super::grid::Grid;
 use super::names::Rules;
 use super::{Factor, MAX_CELLS, Partition};
 use crate::error::{Error, Result};
-use crate::forest::{Forest, HonestForest, Trees, inputs};
-use crate::simplex::{self, Peak, Real};
+use crate::partition::forest::{Forest, HonestForest, Trees, inputs};
 use crate::table::Table;
+use crate::table::simplex::{self, Peak, Real};
 
 /// A top class has pooled cells of its own if it has so many rows; the others share theirs.
 const OWN_CELLS: usize = 90;

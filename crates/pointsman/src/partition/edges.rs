@@ -8,7 +8,7 @@ const IN_A_SLOT: usize = 4;
 
 /// Strictly increasing inner edges; a value's bin is the number of edges at or below it.
 ///
-/// Confidences are compared in single precision (see [`Peak::key`](crate::Peak::key)), features in double.
+/// Confidences are compared in single precision (see [`Peak::key`](crate::table::Peak::key)), features in double.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edges {
     values: Vec<f64>,

@@ -3,8 +3,8 @@
 use wide::f32x4;
 
 use super::{Axis, CellId, Edges};
-use crate::peaks::{MAX_CLASSES, in_fours};
-use crate::simplex::Peak;
+use crate::table::peaks::{MAX_CLASSES, in_fours};
+use crate::table::simplex::Peak;
 
 /// What is left to the careful path.
 pub(crate) const UNUSUAL: u32 = u32::MAX;

@@ -6,6 +6,7 @@
 
 mod cells;
 mod edges;
+pub mod forest;
 mod grid;
 mod names;
 
@@ -18,6 +19,9 @@ pub(crate) use edges::double;
 pub(crate) use grid::UNUSUAL;
 
 use crate::error::{Error, Result};
+
+/// Cells with fewer rows than this are called sparse.
+pub const SPARSE_BELOW_ROWS: usize = 30;
 
 /// The largest number of cells a partition may have.
 pub const MAX_CELLS: usize = 1 << 20;

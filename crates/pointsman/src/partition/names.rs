@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use super::cells::{Axis, CellId, Cells};
 use super::edges::Edges;
-use crate::forest::{HonestForest, Node, Trees};
 use crate::number::fixed;
+use crate::partition::forest::{HonestForest, Node, Trees};
 
 /// The most conditions of a rule that are written out: those nearest to the leaf.
 const MAX_CONDITIONS: usize = 12;

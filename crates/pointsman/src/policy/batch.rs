@@ -5,9 +5,9 @@ use rayon::prelude::*;
 use super::{Decision, Decisions, KEPT, Policy, Verdict};
 use crate::error::{Error, Result};
 use crate::partition::UNUSUAL;
-use crate::predictions::{Given, in_its_precision};
-use crate::simplex::{self, Real};
 use crate::table::Table;
+use crate::table::predictions::{Given, in_its_precision};
+use crate::table::simplex::{self, Real};
 
 /// Rows decided together: what is written for them stays in the fastest cache until it is checked.
 const BLOCK: usize = 1024;

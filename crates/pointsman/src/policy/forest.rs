@@ -8,14 +8,15 @@ use super::cap::STAYS;
 use super::limit::content;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Slopes, slopes_within};
-use crate::forest::{Forest, LeafRows, add_leaf, add_up, inputs};
+use crate::estimate::{Column, Decomposition, PerRow, RowLosses, Scratch, Slopes, slopes_within};
 use crate::loss::{Account, Loss};
+use crate::partition::forest::{Forest, LeafRows, add_leaf, add_up, inputs};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
-use crate::predictions::in_its_precision;
 use crate::router::{Mixture, Router};
-use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
+use crate::table::predictions::in_its_precision;
+use crate::table::simplex::{self, Peak, Real};
+use crate::task::Estimator;
 use crate::task::Task;
 
 /// The most actions of a task for a forest: their costs are each query's own and must fit into its decision.
@@ -224,7 +225,7 @@ impl Leaves {
                  {COMMAND_FOR_CELLS}"
             )));
         }
-        let estimator = estimator.in_leaves();
+        let estimator = crate::estimate::estimator_for_leaves(estimator);
         if !matches!(estimator, Estimator::Shrink | Estimator::Plugin) {
             return Err(Error::Task(format!(
                 "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or run {COMMAND_FOR_CELLS}"

@@ -9,9 +9,10 @@ use super::forest::Losses;
 use super::limit::Unit;
 use super::sources::Valuation;
 use super::{Course, Estimates, Policy, UNDETERMINED, cheapest_known, choose};
-use crate::estimate::{Decomposition, Estimator, LabelLosses};
+use crate::estimate::{Decomposition, LabelLosses};
 use crate::router::label_free;
-use crate::simplex::dot;
+use crate::table::simplex::dot;
+use crate::task::Estimator;
 use crate::task::Task;
 
 /// Groups of rows that are left out in turn to tell how much a promise varies.

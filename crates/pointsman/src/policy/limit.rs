@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::forest::Own;
 use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
-use crate::mix::{mix, uniform};
-use crate::simplex::Real;
+use crate::numeric::mix::{mix, uniform};
+use crate::table::simplex::Real;
 use crate::task::{Limit, Task, Ties};
 
 /// Parts of a group closer to none or all than this are none or all: what is left is rounding.

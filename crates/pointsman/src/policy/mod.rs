@@ -21,12 +21,13 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{self, Asked, Column, Decomposition, Estimator, RowLosses, RowVotes};
-use crate::evaluate::{Named, TaskSummary};
+use crate::estimate::{self, Asked, Column, Decomposition, RowLosses, RowVotes};
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
-use crate::simplex::{Peak, Real};
+use crate::table::simplex::{Peak, Real};
+use crate::task::Estimator;
+use crate::task::{Named, TaskSummary};
 use crate::task::{Route, Task};
 pub use cap::{Bid, CapRule, CapSize, CapUse, Caps, MAX_CAPS};
 use choose::{TIE, UNDETERMINED, cheapest_known, choose};
@@ -123,7 +124,7 @@ impl Router {
         check_size(self.cells().count(), task)?;
         let (loss, mut estimator) = (task.loss(), task.chosen_estimator());
         if self.leaves().is_some() {
-            estimator = estimator.in_leaves();
+            estimator = estimate::estimator_for_leaves(estimator);
         }
         let asked = Asked::of(task);
         let mut oracles = RowLosses::of(self.rows(), loss, &asked)?;

@@ -6,8 +6,8 @@ use super::held_out::{HeldOut, Sums};
 use super::limit::{Stop, Unit};
 use super::{Course, Policy};
 use crate::estimate::{Column, RowVotes};
-use crate::evaluate::Named;
 use crate::task::Limit;
+use crate::task::Named;
 
 /// What a policy costs and loses on new queries like the calibration rows, told by rows that its decisions have not seen: cells by
 /// cross-fitting, forests out of bag.

@@ -2,7 +2,7 @@
 
 use super::{Decisions, Policy};
 use crate::error::{Error, Result};
-use crate::simplex::{self, Peak, Real};
+use crate::table::simplex::{self, Peak, Real};
 
 impl Policy {
     /// What each decision of a batch really cost, one label per row being known: the loss of what was predicted, or of what the

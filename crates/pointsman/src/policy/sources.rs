@@ -2,10 +2,11 @@
 
 use rayon::prelude::*;
 
-use crate::estimate::{self, Decomposition, Estimator, Piles, RowLosses};
+use crate::estimate::{self, Decomposition, Piles, RowLosses};
 use crate::loss::Loss;
 use crate::partition::{Axis, CellId};
 use crate::router::{Mixture, Router};
+use crate::task::Estimator;
 
 /// A router's rows under one loss. Estimates can be made from all rows or from some of them: cross-fitting leaves a fold out.
 #[derive(Clone, Copy)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::held_out::Sums;
 use super::promise::{Judged, with_jackknife};
 use super::{Course, Decision, Decisions, Policy, Reason, Verdict};
-use crate::evaluate::Named;
 use crate::router::Support;
+use crate::task::Named;
 
 /// Queries counted by how they were decided. Counts are whole numbers, so the order of the queries does not matter; with a
 /// forest, whose costs are each query's own, they are added up in order.

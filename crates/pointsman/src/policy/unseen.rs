@@ -14,9 +14,9 @@ use super::forest::{Leaves, Values};
 use super::held_out::HeldOut;
 use super::sources::Valuation;
 use crate::estimate::{LabelLosses, Scratch};
-use crate::evaluate::Named;
-use crate::forest::Bag;
 use crate::partition::CellId;
+use crate::partition::forest::Bag;
+use crate::task::Named;
 
 /// A leaf's rows that are new to its tree are left out of it in so many parts at most: nearly one by one where leaves are small,
 /// without valuing large ones very often.

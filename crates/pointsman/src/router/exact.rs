@@ -61,7 +61,7 @@ impl PartialOrd for Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mix::{nth, uniform};
+    use crate::numeric::mix::{nth, uniform};
 
     fn sum(weights: impl IntoIterator<Item = f64>) -> Sum {
         let mut sum = Sum::default();

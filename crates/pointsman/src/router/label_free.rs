@@ -18,11 +18,11 @@ use rand_pcg::rand_core::SeedableRng;
 use rayon::prelude::*;
 
 use super::compare_content;
-use crate::mix::{mix, shuffle};
-use crate::predictions::in_its_precision;
-use crate::simplex::Real;
+use crate::numeric::mix::{mix, shuffle};
 use crate::table::Table;
-use crate::votes::Votes;
+use crate::table::predictions::in_its_precision;
+use crate::table::simplex::Real;
+use crate::table::votes::Votes;
 
 /// The given rows of a table in a random order that depends on neither their votes nor their order. Another seed gives
 /// another order.
@@ -86,8 +86,8 @@ fn content_hash(table: &Table, row: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forest::{Bag, Halves};
-    use crate::mix::{nth, uniform};
+    use crate::numeric::mix::{nth, uniform};
+    use crate::partition::forest::{Bag, Halves};
 
     /// Nine predictions, a thousand items, three labels each; the same items in every world if `design` is the same.
     fn tied(design: u64, world: u64) -> Table {

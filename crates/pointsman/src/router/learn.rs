@@ -1,8 +1,9 @@
 //! From a table to a router, also by partitions that learn.
 
-use super::{BACKOFF_BINS, Router, SPARSE, label_free};
+use super::{BACKOFF_BINS, Router, label_free};
 use crate::error::{Error, Result};
-use crate::forest::{self, Halves, HonestForest, Trees};
+use crate::partition::SPARSE_BELOW_ROWS;
+use crate::partition::forest::{self, Halves, HonestForest, Trees};
 use crate::partition::{Axis, Cells, Factor, Partition};
 use crate::table::Table;
 
@@ -39,7 +40,7 @@ impl Router {
             factors => {
                 let bins = factors.iter().find_map(|factor| match factor {
                     Factor::TopClass { bins } | Factor::Confidence { bins } => Some(*bins),
-                    Factor::Pooled => Some((table.rows() / SPARSE).max(1)),
+                    Factor::Pooled => Some((table.rows() / SPARSE_BELOW_ROWS).max(1)),
                     _ => None,
                 });
                 let (cells, backoff) = rayon::join(

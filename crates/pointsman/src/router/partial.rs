@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::exact::{Sum, WORDS};
 use super::{Router, cells_of, compare_content, fits};
 use crate::error::{Error, Result};
-use crate::mix::{mix, nth};
+use crate::numeric::mix::{mix, nth};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells, Factor, Partition};
 use crate::table::Table;
 
@@ -29,7 +29,8 @@ pub struct Cap {
 /// A part of a calibration: the rows of one shard in the cells of a given router.
 ///
 /// ```
-/// use pointsman::{Cap, Partial, Partition, Router, Table};
+/// use pointsman::{Partition, Router, Table};
+/// use pointsman::router::{Cap, Partial};
 /// let table = |p: f64| Table::new(["no", "yes"], vec![p, 1.0 - p, 0.4, 0.6])?.with_votes(vec![5, 0, 2, 3]);
 /// let like = Router::calibrate(&table(0.9)?, &Partition::top_class(2))?; // on a sample, once
 /// let (mut a, mut b) = (Partial::like(&like)?, Partial::like(&like)?);

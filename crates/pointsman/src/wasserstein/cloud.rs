@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
-use crate::simplex::{checked_sum, normalise_into};
+use crate::table::simplex::{checked_sum, normalise_into};
 
 /// Weights below this share of their cloud's mean count as this share, so that no part of a cloud weighs nothing.
 const LEAST_WEIGHT: f64 = 1e-200;
@@ -15,7 +15,7 @@ const LEAST_WEIGHT: f64 = 1e-200;
 /// order in which they were given changes no result.
 ///
 /// ```
-/// use pointsman::Cloud;
+/// use pointsman::wasserstein::Cloud;
 /// let cloud = Cloud::new(3, &[0.5, 0.5, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5, 0.0], &[1.0, 1.0, 1.0])?;
 /// assert_eq!((cloud.items(), cloud.distinct()), (3, 2));
 /// assert!(Cloud::new(3, &[f64::NAN, 0.5, 0.5], &[1.0]).is_err());
@@ -33,7 +33,7 @@ impl Cloud {
     ///
     /// # Errors
     /// If there is no point, the shapes do not fit, a point is not on the simplex (see
-    /// [`SUM_TOLERANCE`](crate::SUM_TOLERANCE)), or a weight is not a positive finite number. Rows are numbered as
+    /// [`SUM_TOLERANCE`](crate::table::SUM_TOLERANCE)), or a weight is not a positive finite number. Rows are numbered as
     /// given.
     pub fn new(dim: usize, points: &[f64], weights: &[f64]) -> Result<Self> {
         if dim == 0 || weights.is_empty() || Some(points.len()) != dim.checked_mul(weights.len()) {

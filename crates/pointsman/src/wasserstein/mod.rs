@@ -64,7 +64,7 @@ pub struct Distance {
 /// between them; beyond, the mean over five subsamples of up to 500 items a side, drawn with `seed`.
 ///
 /// ```
-/// use pointsman::{Cloud, w1};
+/// use pointsman::wasserstein::{Cloud, w1};
 /// let a = Cloud::uniform(3, &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0])?;
 /// let b = Cloud::uniform(3, &[1.0, 0.0, 0.0, 0.0, 0.5, 0.5])?;
 /// assert_eq!(w1(&a, &b, 0)?.distance, 0.5);
@@ -87,7 +87,7 @@ pub fn w1(a: &Cloud, b: &Cloud, seed: u64) -> Result<W1> {
 /// [`DEFAULT_SPLITS`] is a fair number.
 ///
 /// ```
-/// use pointsman::{Cloud, DEFAULT_SPLITS, distance};
+/// use pointsman::wasserstein::{Cloud, DEFAULT_SPLITS, distance};
 /// let a = Cloud::uniform(2, &[0.9, 0.1, 0.8, 0.2, 0.9, 0.1, 1.0, 0.0])?;
 /// let b = Cloud::uniform(2, &[0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 0.0, 1.0])?;
 /// let apart = distance(&a, &b, DEFAULT_SPLITS, 7)?;

@@ -1,6 +1,8 @@
 //! Annotators with names: the statistics of an independent implementation, and who is found out in worlds of known behaviour.
 
-use pointsman::{Annotations, AnnotatorCheck, AnnotatorStatistics, EProcess, Table};
+use pointsman::Table;
+use pointsman::certify::EProcess;
+use pointsman::diagnose::{Annotations, AnnotatorCheck, AnnotatorStatistics};
 use serde_json::Value;
 
 use crate::world::{Rng, close, table};
@@ -95,7 +97,7 @@ pub(crate) fn labelled_by(
             mixed.iter().enumerate().map(|(c, x)| (1.0 - clear) * x + if c == top { clear } else { 0.0 }).collect();
         let noise = rng.dist(3);
         let f: Vec<f64> = p.iter().zip(&noise).map(|(p, n)| 0.6 * p + 0.4 * n).collect();
-        let predicted = pointsman::top_class(&f) as u32;
+        let predicted = pointsman::table::top_class(&f) as u32;
         rng.shuffle(&mut order);
         let mut labels: Vec<(u32, u32)> = Vec::new();
         for &annotator in &order[..k] {

@@ -1,6 +1,7 @@
 //! What `auto` chooses, in worlds of known truth, and what it says about it.
 
-use pointsman::{Factor, Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::partition::Factor;
+use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 
 use crate::routing_worlds::{Features, Queries, World, tasks};
 use crate::world::Rng;

@@ -1,6 +1,7 @@
 //! Hard caps: never exceeded, used up where they are wanted, and spent where they save most.
 
-use pointsman::{Action, Bid, CapRule, CapSize, Caps, Loss, Oracle, Partition, Policy, Router, Table, Tally, Task};
+use pointsman::policy::{Bid, CapRule, CapSize, Caps, Tally};
+use pointsman::{Action, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, table};
 
@@ -170,7 +171,7 @@ fn policies_keep_caps_exactly_whatever_decides_and_however_it_is_priced() {
     let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
     let few = world(600, 1, 1);
     let base = || Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.02).unwrap();
-    let two = || base().route("b", Oracle::panel(1, pointsman::Aggregate::Mean).unwrap(), 0.0).unwrap();
+    let two = || base().route("b", Oracle::panel(1, pointsman::oracle::Aggregate::Mean).unwrap(), 0.0).unwrap();
     for (table, partition, task) in [
         (&calibration, "top-class:4", base().abstain(0.5).unwrap()),
         (&calibration, "confidence:1", base()),
@@ -210,7 +211,7 @@ fn both_of_two_capped_routes_keep_their_caps() {
     let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
     let task = Task::new(Loss::brier())
         .route("a", Oracle::bayes(), 0.05)
-        .and_then(|task| task.route("b", Oracle::panel(2, pointsman::Aggregate::Mean)?, 0.0))
+        .and_then(|task| task.route("b", Oracle::panel(2, pointsman::oracle::Aggregate::Mean)?, 0.0))
         .and_then(|task| task.abstain(0.55))
         .unwrap();
     for partition in ["top-class:4", "forest:20"] {

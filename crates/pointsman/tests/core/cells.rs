@@ -1,6 +1,9 @@
 //! Cells: every row where its edges say, no empty quantiles, and what happens to queries whose cell is empty.
 
-use pointsman::{Axis, CellId, Cells, Edges, Level, Loss, Partition, Router, SPARSE, Support, Table, Task, top_class};
+use pointsman::partition::{Axis, Edges, SPARSE_BELOW_ROWS};
+use pointsman::policy::Level;
+use pointsman::table::top_class;
+use pointsman::{CellId, Cells, Loss, Partition, Router, Support, Table, Task};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -252,7 +255,8 @@ fn an_empty_confidence_falls_back_to_all_rows() {
 
 #[test]
 fn support_counts_rows() {
-    let supports = [0, 1, SPARSE - 1, SPARSE, 1_000_000].map(|rows| Support::of(rows as f64).name());
+    let supports =
+        [0, 1, SPARSE_BELOW_ROWS - 1, SPARSE_BELOW_ROWS, 1_000_000].map(|rows| Support::of(rows as f64).name());
     assert_eq!(supports, ["empty", "sparse", "sparse", "enough", "enough"]);
 }
 

@@ -1,6 +1,7 @@
 //! Certificates in a world whose truth is known: they hold as often as they say, and they say something.
 
-use pointsman::{CellId, Certificate, Judgement, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman::certify::Judgement;
+use pointsman::{CellId, Certificate, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, close, table};
 
@@ -52,7 +53,9 @@ impl World {
 
     /// The confidences at which a router's cells end.
     fn ends(router: &Router) -> Vec<f64> {
-        let pointsman::Axis::Confidence { edges } = &router.cells().axes()[0] else { panic!("cells of confidence") };
+        let pointsman::partition::Axis::Confidence { edges } = &router.cells().axes()[0] else {
+            panic!("cells of confidence")
+        };
         let mut ends = vec![0.5];
         ends.extend(edges.values());
         ends.push(1.0);
@@ -497,7 +500,7 @@ fn trees_are_certified_and_forests_refused() {
             sums[cell.index()].iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
         }
         let holds = certificate.cells().iter().zip(sums).all(|(cell, [n, total, irreducible])| {
-            let near = |interval: pointsman::Interval, sum: f64| {
+            let near = |interval: pointsman::certify::Interval, sum: f64| {
                 (interval.low - 0.01..=interval.high + 0.01).contains(&(sum / n)) || n < 500.0
             };
             near(cell.total(), total)

@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-use pointsman::{Comparison, Loss, Oracle, Policy, Router, Table, Task, compare_policies};
+use pointsman::evaluate::{Comparison, compare_policies};
+use pointsman::{Loss, Oracle, Policy, Router, Table, Task};
 
 use crate::corrections::{POPULATION, three_kinds};
 use crate::world::Rng;

@@ -148,7 +148,7 @@ fn corrections_of_other_losses_leave_a_quarter_of_the_bias() {
 #[test]
 fn corrected_gains_rank_as_the_truth_does() {
     let pairs = &*BY_TWO_LABELS;
-    let of = |gains: &pointsman::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
+    let of = |gains: &pointsman::task::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
     let off =
         |p: &Pair| of(p.labels.corrected_gain.as_ref().unwrap(), "higher-order") - of(&p.truth.gain, "higher-order");
     let (bias, error) = mean(pairs.iter().map(off));
@@ -178,7 +178,7 @@ fn savings_carry_standard_errors_that_hold() {
         });
     }
     let Evaluation { mean_cost, corrected_cost, corrected_standard_error, savings, .. } = &pairs[0].labels;
-    let names = |costs: &pointsman::Named<f64>| costs.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+    let names = |costs: &pointsman::task::Named<f64>| costs.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
     let (costs, errors) = (corrected_cost.as_ref().unwrap(), corrected_standard_error.as_ref().unwrap());
     assert_eq!(names(mean_cost), names(costs));
     assert_eq!(names(mean_cost), errors.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
@@ -190,7 +190,7 @@ fn savings_carry_standard_errors_that_hold() {
 /// What the best possible order saves is not known from three labels; the standard error says so.
 #[test]
 fn gains_at_three_labels_carry_standard_errors_that_hold() {
-    let of = |gains: &pointsman::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
+    let of = |gains: &pointsman::task::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
     for (loss, pairs) in [("brier", &*BY_THREE_LABELS), ("cross-entropy", &pairs("cross-entropy", 0.4, 3, 30))] {
         assert_covered(pairs, loss, |p| {
             let error = of(p.labels.corrected_gain_standard_error.as_ref().unwrap(), "higher-order");

@@ -47,7 +47,10 @@ fn any_order_of_named_columns_gives_the_same_policy() {
         router.certificate(&task, 0.9).unwrap().judge(&policy).unwrap();
         router.plan(&task, 0.9).unwrap();
         policy.reprice(&task.clone().abstain(0.4).unwrap()).unwrap();
-        let costs = pointsman::diagnose(&calibration, &task, &Partition::top_class(3), || ()).unwrap().task.cost_matrix;
+        let costs = pointsman::diagnose::diagnose(&calibration, &task, &Partition::top_class(3), || ())
+            .unwrap()
+            .task
+            .cost_matrix;
         let costs = costs.unwrap();
         assert_eq!((costs.cost, costs.classes_named), (COST.map(|row| row.to_vec()).to_vec(), true));
     }

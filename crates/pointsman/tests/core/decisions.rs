@@ -1,8 +1,9 @@
 //! Decisions are the cheapest action: the paper's tree, ties, margins, prices, batches and refusals.
 
-use pointsman::{
-    Action, CellId, Error, Estimator, Loss, MAX_ROUTES, Oracle, Partition, Policy, Router, Table, Task, Ties, Verdict,
-};
+use pointsman::policy::Verdict;
+use pointsman::task::MAX_ROUTES;
+use pointsman::task::Ties;
+use pointsman::{Action, CellId, Error, Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

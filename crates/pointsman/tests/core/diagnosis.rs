@@ -1,6 +1,8 @@
 //! The diagnosis on worlds whose answer is known.
 
-use pointsman::{Advice, Diagnosis, Loss, Oracle, Partition, Stopping, Table, Task, Unanimity, diagnose};
+use pointsman::diagnose::diagnose;
+use pointsman::diagnose::{Advice, Stopping, Unanimity};
+use pointsman::{Diagnosis, Loss, Oracle, Partition, Table, Task};
 
 use crate::world::{CLASS_NAMES, Rng, close, table};
 
@@ -327,8 +329,8 @@ fn what_cannot_be_diagnosed_is_refused() {
     let table = world(1, 50, 2, error_alone);
     let error = diagnose(&table, &task(0.1), &"features:x_size=3".parse().unwrap(), || ()).unwrap_err().to_string();
     assert!(error.contains("x_size"), "{error}");
-    assert!(pointsman::halves(&world(1, 1, 2, error_alone)).is_err());
-    assert_eq!(pointsman::halves(&table).unwrap().map(|half| half.rows()), [25, 25]);
+    assert!(pointsman::diagnose::halves(&world(1, 1, 2, error_alone)).is_err());
+    assert_eq!(pointsman::diagnose::halves(&table).unwrap().map(|half| half.rows()), [25, 25]);
 }
 
 #[test]

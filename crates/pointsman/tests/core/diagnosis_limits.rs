@@ -1,6 +1,8 @@
 //! Diagnoses of tasks with a budget or target loss, on worlds whose answer is known.
 
-use pointsman::{Advice, AtLimit, Diagnosis, Estimate, Loss, Oracle, Partition, Task, Worth, diagnose};
+use pointsman::diagnose::diagnose;
+use pointsman::diagnose::{Advice, AtLimit, Estimate, Worth};
+use pointsman::{Diagnosis, Loss, Oracle, Partition, Task};
 
 use crate::diagnosis::{error_alone, look, noise_then_error, world};
 use crate::world::{Rng, close};

@@ -1,8 +1,8 @@
 //! Evaluation on held-out rows: every number by hand on a small example, then what must hold on any.
 
-use pointsman::{
-    CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Sweep, SweepAxis, Table, Task, Ties,
-};
+use pointsman::evaluate::{Sweep, SweepAxis};
+use pointsman::task::Ties;
+use pointsman::{CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Table, Task};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -36,12 +36,12 @@ fn evaluate(policy: &Policy, table: &Table) -> Evaluation {
     policy.replay(table).unwrap().evaluate(policy).unwrap()
 }
 
-fn names<T>(named: &pointsman::Named<T>) -> Vec<&str> {
+fn names<T>(named: &pointsman::task::Named<T>) -> Vec<&str> {
     named.iter().map(|(name, _)| name).collect()
 }
 
 #[track_caller]
-fn all_close(found: &pointsman::Named<f64>, wanted: &[(&str, f64)]) {
+fn all_close(found: &pointsman::task::Named<f64>, wanted: &[(&str, f64)]) {
     assert_eq!(names(found), wanted.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     for ((name, found), (_, wanted)) in found.iter().zip(wanted) {
         assert!((found - wanted).abs() <= 1e-15, "{name}: found {found}, expected {wanted}");

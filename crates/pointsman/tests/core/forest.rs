@@ -1,9 +1,9 @@
 //! Partitions that learn, in a world whose regions only a feature tells apart.
 
-use pointsman::{
-    Action, Aggregate, CellId, Cells, Error, Estimator, Loss, Node, Oracle, Partition, Router, SPARSE, Table, Task,
-    Trees,
-};
+use pointsman::oracle::Aggregate;
+use pointsman::partition::SPARSE_BELOW_ROWS;
+use pointsman::partition::forest::{Node, Trees};
+use pointsman::{Action, CellId, Cells, Error, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 
 use crate::world::{Rng, close};
 
@@ -291,8 +291,8 @@ fn an_honest_tree_keeps_the_other_half() {
     assert_eq!(rows, 501, "rows of the second half");
     assert!(router.cells().count() >= 3, "{} leaves", router.cells().count());
     for cell in 0..router.cells().count() as u32 {
-        // At least SPARSE rows of the first half have led here, so that hardly a leaf has half as many of the second.
-        assert!(router.mixture(CellId(cell)).len() >= SPARSE / 2);
+        // At least SPARSE_BELOW_ROWS rows of the first half have led here, so that hardly a leaf has half as many of the second.
+        assert!(router.mixture(CellId(cell)).len() >= SPARSE_BELOW_ROWS / 2);
         assert!(router.cells().name(CellId(cell), router.classes()).contains("x_x"), "the way to a leaf names x");
     }
     // Leaves that differ are hardly drawn together; every estimate lies between its own and that of all.
@@ -315,7 +315,7 @@ fn leaves_that_differ_by_chance_are_drawn_together() {
     let split = |threshold: f64, left: u32| Node::Split { input: 3, threshold, left, missing_right: false };
     let nodes = [split(300.0, 1), split(150.0, 3), split(450.0, 5), Node::Leaf, Node::Leaf, Node::Leaf, Node::Leaf];
     let trees = Trees::new(4, vec![0], &nodes).unwrap();
-    let cells = Cells::new(2, vec![pointsman::Axis::Tree { trees }], vec!["x".into()]).unwrap();
+    let cells = Cells::new(2, vec![pointsman::partition::Axis::Tree { trees }], vec!["x".into()]).unwrap();
     let backoff = Router::calibrate(&table, &Partition::confidence(10)).unwrap().backoff().as_ref().clone();
     let router = Router::from_parts(Partition::tree(), cells, backoff, false, &table).unwrap();
     let policy = router.policy(&task()).unwrap();
@@ -338,7 +338,7 @@ fn a_leaf_without_rows_falls_back() {
     let table = world(300, 3, 13);
     let split = |threshold: f64, left: u32| Node::Split { input: 3, threshold, left, missing_right: false };
     let trees = Trees::new(5, vec![0], &[split(0.5, 1), Node::Leaf, split(1.5, 3), Node::Leaf, Node::Leaf]).unwrap();
-    let cells = Cells::new(2, vec![pointsman::Axis::Tree { trees }], vec!["x".into(), "z".into()]).unwrap();
+    let cells = Cells::new(2, vec![pointsman::partition::Axis::Tree { trees }], vec!["x".into(), "z".into()]).unwrap();
     let backoff = Router::calibrate(&table, &Partition::confidence(10)).unwrap().backoff().as_ref().clone();
     let router = Router::from_parts(Partition::tree(), cells, backoff, false, &table).unwrap();
     let policy = router.policy(&task()).unwrap();
@@ -368,7 +368,7 @@ fn a_known_leaf_stays_known_beside_one_that_is_not() {
     let nodes = [split(400.0, 1), split(200.0, 3), Node::Leaf, Node::Leaf, Node::Leaf];
     let routers = [&nodes[..], &[split(200.0, 1), Node::Leaf, Node::Leaf]].map(|nodes| {
         let trees = Trees::new(4, vec![0], nodes).unwrap();
-        let cells = Cells::new(2, vec![pointsman::Axis::Tree { trees }], vec!["x".into()]).unwrap();
+        let cells = Cells::new(2, vec![pointsman::partition::Axis::Tree { trees }], vec!["x".into()]).unwrap();
         let backoff = Router::calibrate(&table, &Partition::confidence(10)).unwrap().backoff().as_ref().clone();
         let rows: Vec<usize> = (0..if nodes.len() == 3 { 400 } else { n }).collect();
         Router::from_parts(Partition::tree(), cells, backoff, false, &reordered(&table, &rows)).unwrap()
@@ -483,7 +483,7 @@ fn one_tree_has_a_leaf_size_of_its_own() {
     let table = world(1_000, 5, 25);
     let nodes = |trees: usize| -> Vec<Node> {
         let router = Router::calibrate(&table, &Partition::forest(trees)).unwrap();
-        let pointsman::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
+        let pointsman::partition::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
         forest.trees().nodes().collect()
     };
     // As many as look for the leaf size.
@@ -594,7 +594,7 @@ fn what_cannot_be_learned_is_refused_with_advice() {
 fn trees_and_rows_make_the_same_router_again() {
     let table = world(300, 3, 16);
     let router = Router::learn(&table, &Partition::forest(6), 3, &|| ()).unwrap().0;
-    let pointsman::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
+    let pointsman::partition::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
     let again = |trees: Trees| {
         let backoff = router.backoff().as_ref().clone();
         Router::from_forest(router.partition().clone(), trees, forest.seed(), backoff, router.rows())
@@ -684,7 +684,7 @@ fn a_budget_is_kept_query_by_query() {
     for budget in [0.0, 0.1, 0.35] {
         let policy = router.policy(&task().budget(budget).unwrap()).unwrap();
         let found = policy.surcharge().unwrap();
-        let routed = |shares: &pointsman::Named<f64>| *shares.get("route:expert").unwrap();
+        let routed = |shares: &pointsman::task::Named<f64>| *shares.get("route:expert").unwrap();
         assert!((routed(&policy.shares()) - found.share).abs() < 1e-9, "{found:?}");
         assert!((found.share - budget).abs() < 1e-9, "{found:?}");
         // Two samples of rows, and a little for the forest knowing its own rows better.

@@ -1,6 +1,7 @@
 //! Cases from an independent implementation: cells, losses and decisions to 1e-9.
 
-use pointsman::{Axis, Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
+use pointsman::partition::Axis;
+use pointsman::{Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
 use serde_json::Value;
 
 const TOLERANCE: f64 = 1e-9;

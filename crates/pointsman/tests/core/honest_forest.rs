@@ -1,9 +1,10 @@
 //! Forests grown on one half of the rows and filled by the other: their cells are cells like all others.
 
-use pointsman::{
-    Aggregate, Axis, CellId, Cells, Estimator, HonestForest, Loss, Node, Oracle, Partition, Router, SPARSE, Scorer,
-    Table, Task, Trees, Verdict,
-};
+use pointsman::oracle::Aggregate;
+use pointsman::partition::forest::{HonestForest, Node, Scorer, Trees};
+use pointsman::partition::{Axis, SPARSE_BELOW_ROWS};
+use pointsman::policy::Verdict;
+use pointsman::{CellId, Cells, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 use proptest::prelude::*;
 
 use crate::certificates::{World, regret, task};
@@ -48,13 +49,13 @@ fn one_half_fills_at_most_25_cells() {
         let router = Router::calibrate(&world(rows, 2, 2, 1), &Partition::honest_forest(10)).unwrap();
         let (kept, cells) = (router.rows().rows(), router.cells().count());
         assert_eq!(kept, rows.div_ceil(2), "half of the rows are kept");
-        let most = (rows / 2 / SPARSE).min(25);
+        let most = (rows / 2 / SPARSE_BELOW_ROWS).min(25);
         assert!(cells <= most && 2 * cells >= most, "{cells} cells of {kept} rows");
         for cell in (0..cells as u32).map(CellId) {
             let name = router.cells().name(cell, router.classes());
             assert!(cells == 1 || name.contains("reducible") || name.contains("share of"), "{name}");
             // The other half divided: how many rows of this one are in a cell is chance.
-            sparse += usize::from(router.mixture(cell).len() < SPARSE / 2);
+            sparse += usize::from(router.mixture(cell).len() < SPARSE_BELOW_ROWS / 2);
             all += 1;
         }
     }
@@ -296,7 +297,7 @@ fn certificates_of_honest_partitions_hold() {
             let router = Router::learn(&table, &partition, draw as u64, &|| ()).unwrap().0;
             let certificate = router.certificate(&task(&loss, 0.1, None), CONFIDENCE).unwrap();
             let truth = truth(&router, certificate.loss());
-            let near = |interval: pointsman::Interval, value: f64| {
+            let near = |interval: pointsman::certify::Interval, value: f64| {
                 (interval.low - GRID..=interval.high + GRID).contains(&value)
             };
             let mut holds = certificate.cells().iter().zip(&truth).all(|(cell, [share, total, irreducible])| {

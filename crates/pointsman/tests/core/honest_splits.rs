@@ -1,6 +1,7 @@
 //! Which rows divide and which are kept tells nothing about their votes, also where predictions tie.
 
-use pointsman::{Loss, Partition, Router, Table, halves};
+use pointsman::diagnose::halves;
+use pointsman::{Loss, Partition, Router, Table};
 
 use crate::world::Rng;
 

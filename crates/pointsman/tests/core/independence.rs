@@ -1,8 +1,8 @@
 //! What a diagnosis says of labels that may not be independent, or may be of other classes than they seem.
 
-use pointsman::{
-    Advice, Annotations, Diagnosis, Loss, Mismatch, Oracle, Partition, Table, Task, diagnose, diagnose_annotated,
-};
+use pointsman::diagnose::diagnose;
+use pointsman::diagnose::{Advice, Annotations, Mismatch, diagnose_annotated};
+use pointsman::{Diagnosis, Loss, Oracle, Partition, Table, Task};
 
 use crate::annotators::{Labeller, labelled_by};
 use crate::world::{CLASS_NAMES, Rng, close, normalised, table};
@@ -207,7 +207,7 @@ fn bad_models_are_not_taken_for_permuted_classes() {
         let (mut probs, mut votes) = (Vec::new(), Vec::new());
         for _ in 0..rows {
             let p = rng.dist(classes);
-            let top = pointsman::top_class(&p);
+            let top = pointsman::table::top_class(&p);
             let said = match draw % 4 {
                 0 => rng.below(classes),
                 1 => 0,

@@ -1,6 +1,8 @@
 //! The order of rows, the number of threads and the tasks asked leave a router and its decisions alone.
 
-use pointsman::{Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task, Ties, Verdict};
+use pointsman::policy::Verdict;
+use pointsman::task::Ties;
+use pointsman::{Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{CLASS_NAMES, Rng, Said, said};
 

@@ -1,30 +1,34 @@
-//! What depends on data knows nothing of what depends on preference: no loss, oracle or task in table, partition or
-//! router. The sources are read; any path into the other modules, or to a name they export, fails.
+//! Modules import only what stands before them in [`ORDER`], so that data knows nothing of preference (no loss, oracle or task in
+//! table, partition or router) and there are no cycles; and a type's `impl` blocks live in its own module. The sources are read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DATA: [&str; 16] = [
-    "annotators",
-    "ballots",
-    "e_process",
+/// The modules of the crate; each may import those before it.
+const ORDER: [&str; 16] = [
     "error",
-    "forest",
-    "linear",
-    "mix",
     "number",
-    "partition",
-    "peaks",
-    "predictions",
-    "router",
-    "simplex",
+    "numeric",
     "table",
-    "votes",
     "wasserstein",
+    "partition",
+    "router",
+    "loss",
+    "oracle",
+    "task",
+    "estimate",
+    "policy",
+    "evaluate",
+    "certify",
+    "diagnose",
+    "monitor",
 ];
-const PREFERENCE: [&str; 10] =
-    ["auto", "certificate", "diagnose", "estimate", "evaluate", "loss", "oracle", "policy", "task", "traffic"];
+
+/// Types that later modules add methods to, so that users can write `router.policy(&task)` and `policy.replay(&table)`: each such method
+/// makes a value of the later module.
+const EXTENDED: [(&str, &[&str]); 3] =
+    [("Router", &["policy", "evaluate", "certify", "monitor"]), ("Policy", &["evaluate"]), ("Replay", &["monitor"])];
 
 /// Identifiers and punctuation, without comments and string or character literals.
 fn tokens(source: &str) -> Vec<String> {
@@ -72,56 +76,76 @@ fn tokens(source: &str) -> Vec<String> {
     out
 }
 
-/// Reads the rest of a path, a group of them included, from just behind its root: all names in it.
-fn names_after(tokens: &[String]) -> Vec<&str> {
-    let (mut names, mut depth, mut expects_name) = (Vec::new(), 0_usize, false);
-    for token in tokens {
-        match token.as_str() {
-            "::" => expects_name = true,
-            "{" if depth > 0 || expects_name => depth += 1,
-            "}" if depth > 1 => depth -= 1,
-            "," if depth > 0 => {}
-            "*" if expects_name || depth > 0 => names.push("*"),
-            word if word.starts_with(|c: char| c.is_alphabetic() || c == '_') && (expects_name || depth > 0) => {
-                names.push(word);
-                expects_name = false;
-            }
-            _ => break,
-        }
-    }
-    names
-}
-
-/// What the sources of the data side must not name, found in `source`.
-fn trespasses(source: &str, exports: &BTreeSet<String>) -> Vec<String> {
+/// What a file of one module must not name, found in `source`: a later module, the crate root's re-exports, everything.
+fn trespasses(module: &str, source: &str) -> Vec<String> {
     let tokens = tokens(source);
+    let place = |name: &str| ORDER.iter().position(|other| *other == name);
     let mut found = Vec::new();
-    for (i, root) in tokens.iter().enumerate() {
-        let rooted = ["crate", "super", "pointsman"].contains(&root.as_str());
-        if !rooted || tokens.get(i + 1).map(String::as_str) != Some("::") {
-            if root == "crate" && tokens.get(i + 1).map(String::as_str) == Some("as") {
-                found.push("crate as another name".to_owned());
-            }
-            continue;
+    for (i, root) in tokens.iter().enumerate().filter(|(_, token)| ["crate", "pointsman"].contains(&token.as_str())) {
+        match tokens.get(i + 1).map(String::as_str) {
+            Some("as") => found.push("crate as another name".to_owned()),
+            Some("::") => {}
+            _ => continue,
         }
-        for (place, name) in names_after(&tokens[i + 1..]).into_iter().enumerate() {
-            let glob = name == "*" && place == 0 && (root != "super");
-            if glob || PREFERENCE.contains(&name) || exports.contains(name) {
-                found.push(format!("{root}::…{name}"));
+        for name in modules_after(&tokens[i + 1..]) {
+            // Macros of the crate have no module of their own.
+            let is_later = match (place(name), place(module)) {
+                (Some(other), Some(own)) => other > own,
+                _ => !["in_its_precision"].contains(&name),
+            };
+            if is_later {
+                found.push(format!("{root}::{name}"));
             }
         }
     }
     found
 }
 
-/// The names `lib.rs` exports from the preference side: `Loss`, `Task` and so on.
-fn exports(lib: &str) -> BTreeSet<String> {
-    let tokens = tokens(lib);
-    let mut names = BTreeSet::new();
-    for window in tokens.windows(2).enumerate().filter(|(_, w)| w[0] == "use" && PREFERENCE.contains(&w[1].as_str())) {
-        names.extend(names_after(&tokens[window.0 + 2..]).into_iter().map(str::to_owned));
+/// The first names of a path behind its root: one, or those of a group.
+fn modules_after(tokens: &[String]) -> Vec<&str> {
+    let Some(first) = tokens.get(1).map(String::as_str) else { return Vec::new() };
+    if first != "{" {
+        return vec![first];
+    }
+    let (mut names, mut depth, mut expects_name) = (Vec::new(), 0_usize, false);
+    for token in &tokens[1..] {
+        match token.as_str() {
+            "{" => (depth, expects_name) = (depth + 1, depth == 0),
+            "}" if depth == 1 => break,
+            "}" => depth -= 1,
+            "," => expects_name = depth == 1,
+            word if expects_name => {
+                names.push(word);
+                expects_name = false;
+            }
+            _ => {}
+        }
     }
     names
+}
+
+/// The types a source defines, and those it has `impl` blocks for.
+fn types(source: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut defined, mut implemented) = (BTreeSet::new(), BTreeSet::new());
+    let lines = source.lines().map(|line| line.trim_start_matches("pub(crate) ").trim_start_matches("pub(super) "));
+    for line in lines.map(|line| line.trim_start_matches("pub ")) {
+        for word in ["struct ", "enum "] {
+            defined.extend(line.strip_prefix(word).map(|rest| first_word(rest).to_owned()));
+        }
+        if let Some(rest) = line.strip_prefix("impl") {
+            let rest =
+                if rest.starts_with('<') { rest.split_once("> ").map_or("", |(_, rest)| rest) } else { rest.trim() };
+            // Traits of others may be implemented wherever the trait's user is.
+            if !rest.contains(" for ") {
+                implemented.insert(first_word(rest).to_owned());
+            }
+        }
+    }
+    (defined, implemented)
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
@@ -135,71 +159,67 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a file belongs to the data side: `table.rs`, `table_*.rs`, `table/…`.
-fn is_data(relative: &Path) -> bool {
-    let first = relative.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
-    DATA.iter().any(|name| first.starts_with(name))
+/// Every file with its module and its text, without unit tests.
+fn files() -> Vec<(PathBuf, String, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut paths = Vec::new();
+    sources(&src, &mut paths);
+    let file = |path: PathBuf| {
+        let relative = path.strip_prefix(&src).unwrap().to_owned();
+        let module = relative.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs").to_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap().to_owned();
+        (relative, module, code)
+    };
+    paths.into_iter().map(file).filter(|(path, module, _)| module != "lib" && !path.ends_with("tests.rs")).collect()
 }
 
 #[test]
-fn the_data_side_never_names_the_preference_side() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let exports = exports(&fs::read_to_string(src.join("lib.rs")).unwrap());
-    for name in ["Loss", "Oracle", "Task", "Policy", "Estimator", "Evaluation", "Decomposition", "Ties"] {
-        assert!(exports.contains(name), "lib.rs exports {name}: {exports:?}");
-    }
-    assert!(!exports.contains("Router") && !exports.contains("Table"), "{exports:?}");
-    let mut files = Vec::new();
-    sources(&src, &mut files);
+fn modules_import_only_earlier_modules() {
     let mut seen = BTreeSet::new();
-    for path in files {
-        let relative = path.strip_prefix(&src).unwrap();
-        if is_data(relative) {
-            let found = trespasses(&fs::read_to_string(&path).unwrap(), &exports);
-            assert!(found.is_empty(), "{} names {found:?}", relative.display());
-            seen.extend(DATA.iter().filter(|name| relative.to_str().unwrap().starts_with(**name)).copied());
+    for (path, module, code) in files() {
+        assert!(ORDER.contains(&module.as_str()), "{module}: where does it belong in the order of modules?");
+        let found = trespasses(&module, &code);
+        assert!(found.is_empty(), "{} names {found:?}", path.display());
+        seen.insert(module);
+    }
+    assert_eq!(seen, ORDER.map(str::to_owned).into(), "a module was renamed: rename it here");
+}
+
+#[test]
+fn types_have_their_methods_at_home() {
+    let mut homes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let files = files();
+    for (_, module, code) in &files {
+        for name in types(code).0 {
+            homes.entry(name).or_default().insert(module.clone());
         }
     }
-    assert_eq!(seen, BTreeSet::from(DATA), "a module was renamed: rename it here");
-}
-
-/// Every module of the crate is on one side or the other, so that a new one has to be placed.
-#[test]
-fn every_module_has_a_side() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    for entry in fs::read_dir(src).unwrap() {
-        let path = entry.unwrap().path();
-        let module = path.file_stem().unwrap().to_str().unwrap();
-        let placed = module == "lib" || DATA.iter().chain(&PREFERENCE).any(|name| module.starts_with(name));
-        assert!(placed, "{module}: does it depend on data or on preference? Say so here");
+    for (path, module, code) in &files {
+        for name in types(code).1 {
+            let extends = EXTENDED.iter().any(|(known, by)| *known == name && by.contains(&module.as_str()));
+            let at_home = homes.get(&name).is_some_and(|homes| homes.contains(module));
+            assert!(at_home || extends, "{}: methods of {name}, which lives in {:?}", path.display(), homes.get(&name));
+        }
     }
 }
 
 #[test]
 fn the_reader_sees_every_way_in() {
-    let exports =
-        exports("pub use loss::{LOG_FLOOR, Loss};\npub use oracle::Oracle;\npub use table::{MAX_CLASSES, Table};");
-    assert_eq!(exports, ["LOG_FLOOR", "Loss", "Oracle"].map(str::to_owned).into());
     for bad in [
         "use crate::loss::Loss;",
-        "use crate::loss;",
         "fn f() { let x = crate::loss::dot(a, b); }",
         "use crate::{error::Result, loss::Loss};",
-        "use crate::{error::{Error, Result}, votes::Votes, task::Task};",
+        "use crate::{error::{Error, Result}, table::Votes, task::Task};",
         "use crate::{\n    error::Result,\n    policy,\n};",
         "use crate::Loss;",
-        "use crate::{Error, Oracle};",
-        "use crate::{Error, Loss as L};",
         "fn f(loss: &crate::Loss) {}",
-        "use super::estimate::Decomposition;",
-        "use super::super::evaluate;",
-        "use super::{table::Table, loss::Loss};",
         "use crate::*;",
         "use crate as core;",
         "use pointsman::Loss;",
         "let quote = '\"'; use crate::loss::Loss;",
     ] {
-        assert!(!trespasses(bad, &exports).is_empty(), "{bad}");
+        assert!(!trespasses("router", bad).is_empty(), "{bad}");
     }
     for good in [
         "//! No [`crate::loss`] here.\nuse crate::error::Result;",
@@ -207,9 +227,13 @@ fn the_reader_sees_every_way_in() {
         "let text = \"crate::loss\"; let other = \"\\\"crate::task\";",
         "use super::*;",
         "use crate::{error::{Error, Result}, table::Table}; struct Loss; fn task() {}",
-        "fn f<'a>(x: &'a str) -> crate::Result<()> { let loss = 1; }",
+        "fn f<'a>(x: &'a str) -> crate::error::Result<()> { let loss = 1; }",
         "use std::task::Poll;",
+        "use crate::router::Router;",
     ] {
-        assert_eq!(trespasses(good, &exports), Vec::<String>::new(), "{good}");
+        assert_eq!(trespasses("router", good), Vec::<String>::new(), "{good}");
     }
+    let (defined, implemented) = types("pub struct A {}\nimpl<'a> B<'a> {\nimpl Clone for C {\npub(crate) enum D {");
+    assert_eq!(defined, ["A", "D"].map(str::to_owned).into());
+    assert_eq!(implemented, ["B"].map(str::to_owned).into());
 }

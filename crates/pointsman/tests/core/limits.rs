@@ -1,7 +1,9 @@
 //! Budgets and target losses: the share is kept on the calibration rows exactly, share and loss on other rows within sampling
 //! error, and at the least cost.
 
-use pointsman::{Action, CellId, Decision, Limit, Loss, Oracle, Partition, Policy, Router, Table, Task, Ties, Verdict};
+use pointsman::policy::Verdict;
+use pointsman::task::Ties;
+use pointsman::{Action, CellId, Decision, Limit, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, close, position};
 

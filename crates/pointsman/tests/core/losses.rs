@@ -1,6 +1,8 @@
 //! Losses are proper, bounded, Lipschitz in the truth, and those of the paper's appendix.
 
-use pointsman::{LOG_FLOOR, Loss, MAX_CLASSES};
+use pointsman::Loss;
+use pointsman::loss::LOG_FLOOR;
+use pointsman::table::MAX_CLASSES;
 use proptest::prelude::*;
 
 use crate::world::{any_loss, dist, normalised};

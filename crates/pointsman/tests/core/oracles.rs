@@ -1,8 +1,7 @@
 //! Panels and measured oracles: what they lose, how that is estimated from labels, and what a policy makes of it.
 
-use pointsman::{
-    Action, Aggregate, CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Router, Table, Task,
-};
+use pointsman::oracle::Aggregate;
+use pointsman::{Action, CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Router, Table, Task};
 use proptest::prelude::*;
 
 use crate::world::{CLASS_NAMES, Rng, any_loss, close, compositions, dist, multinomial, population, said, table};

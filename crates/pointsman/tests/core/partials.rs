@@ -1,6 +1,7 @@
 //! Calibration in parts: however rows are divided among machines, the router is the same; and a cap is a fair sample.
 
-use pointsman::{Cap, CellId, Loss, Oracle, Partial, Partition, Router, Support, Table, Task};
+use pointsman::router::{Cap, Partial};
+use pointsman::{CellId, Loss, Oracle, Partition, Router, Support, Table, Task};
 use proptest::prelude::*;
 
 use crate::world::{CLASS_NAMES, Rng, close};

@@ -1,6 +1,7 @@
 //! Plans in a world whose truth is known: what they ask for settles what they say it settles.
 
-use pointsman::{CellPlan, Loss, Oracle, Partition, Router, Table, Task};
+use pointsman::certify::CellPlan;
+use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 
 use crate::world::{Rng, close, table};
 

@@ -1,7 +1,8 @@
 //! What is promised comes true on average on new rows of worlds whose truth is known: the expected cost of a policy, and the loss
 //! at a limit. The cheapest of several estimates is too cheap, so estimates made from the same rows would not do.
 
-use pointsman::{CellId, Error, Loss, Oracle, Partition, Policy, Router, Table, Tally, Task};
+use pointsman::policy::Tally;
+use pointsman::{CellId, Error, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, normalised};
 

@@ -1,8 +1,8 @@
 //! Why queries get their actions: every line of the table at `Reason`, and the action that comes next.
 
-use pointsman::{
-    Action, Bid, CapRule, CapSize, Caps, Loss, Oracle, Partition, Policy, Reason, Router, SPARSE, Table, Tally, Task,
-};
+use pointsman::partition::SPARSE_BELOW_ROWS;
+use pointsman::policy::{Bid, CapRule, CapSize, Caps, Reason, Tally};
+use pointsman::{Action, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 /// Two cells of enough rows, the first class certain to the model in one and the second in the other, and a sparse one of the
 /// third. The model is right in the first, and nobody knows in the second; in the fourth it is wrong and the labels agree.
@@ -16,7 +16,7 @@ fn router() -> Router {
     };
     add(100, EASY, [10, 0, 0, 0]);
     add(100, AMBIGUOUS, [0, 5, 5, 0]);
-    add(SPARSE - 1, SPARSELY, [0, 0, 10, 0]);
+    add(SPARSE_BELOW_ROWS - 1, SPARSELY, [0, 0, 10, 0]);
     add(100, HARD, [10, 0, 0, 0]);
     let table = Table::new(["a", "b", "c", "d"], probs).unwrap().with_votes(votes).unwrap();
     Router::calibrate(&table, &Partition::top_class(1)).unwrap()

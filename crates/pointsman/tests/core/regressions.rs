@@ -4,9 +4,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use pointsman::{
-    Action, Axis, CellId, Cells, Estimator, Loss, Oracle, Partial, Partition, Router, Table, Task, Verdict,
-};
+use pointsman::partition::Axis;
+use pointsman::policy::Verdict;
+use pointsman::router::Partial;
+use pointsman::{Action, CellId, Cells, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 
 use crate::world::{CLASS_NAMES, Rng, table};
 
@@ -225,7 +226,7 @@ fn extreme_weights_leave_numbers() {
 /// A sweep of small prices keeps them apart.
 #[test]
 fn small_prices_of_a_sweep_are_kept() {
-    let sweep: pointsman::Sweep = "route=0:1e-12:2.5e-13".parse().unwrap();
+    let sweep: pointsman::evaluate::Sweep = "route=0:1e-12:2.5e-13".parse().unwrap();
     assert!(sweep.prices.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", sweep.prices);
 }
 
@@ -359,7 +360,8 @@ fn rows_that_come_twice_are_counted() {
         }
     }
     let rows = table(2, &probs, &votes).with_features(["x"], features).unwrap().with_weights(weights).unwrap();
-    let diagnosis = pointsman::diagnose(&rows, &Task::new(Loss::brier()), &Partition::confidence(3), || ()).unwrap();
+    let diagnosis =
+        pointsman::diagnose::diagnose(&rows, &Task::new(Loss::brier()), &Partition::confidence(3), || ()).unwrap();
     assert_eq!(diagnosis.agreement.identical_rows, 60);
 }
 

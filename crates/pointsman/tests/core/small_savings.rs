@@ -1,6 +1,8 @@
 //! Verdicts where little is saved, or nothing: worlds whose saving is known.
 
-use pointsman::{Advice, Diagnosis, Loss, Oracle, Partition, Table, Task, diagnose};
+use pointsman::diagnose::Advice;
+use pointsman::diagnose::diagnose;
+use pointsman::{Diagnosis, Loss, Oracle, Partition, Table, Task};
 
 use crate::diagnosis::{look, world};
 use crate::world::Rng;

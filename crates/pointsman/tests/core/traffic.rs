@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use pointsman::{Loss, Oracle, Partition, Router, TRAFFIC_DOUBT, Table, Task, TrafficShift, share_limits};
+use pointsman::monitor::{TRAFFIC_DOUBT, TrafficShift, share_limits};
+use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 use serde_json::Value;
 
 use crate::world::{Rng, table};

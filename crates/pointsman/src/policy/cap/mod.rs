@@ -15,9 +15,9 @@ use std::str::FromStr;
 use super::limit::content;
 use super::{Action, Decision, Decisions, Policy, TIE};
 use crate::error::{Error, Result};
-use crate::mix::mix;
-use crate::simplex::Real;
+use crate::numeric::mix::mix;
 use crate::table::Table;
+use crate::table::simplex::Real;
 use crate::task::{Task, Ties};
 pub use prices::{CapRule, CapUse};
 
@@ -83,7 +83,8 @@ impl std::fmt::Display for CapSize {
 /// Caps on some of a task's routes.
 ///
 /// ```
-/// use pointsman::{Caps, Loss, Oracle, Task};
+/// use pointsman::{Loss, Oracle, Task};
+/// use pointsman::policy::Caps;
 /// let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05)?;
 /// let caps = Caps::new(&task, [("expert", "5%".parse()?)])?;
 /// assert_eq!(caps.most(1000), [50]);

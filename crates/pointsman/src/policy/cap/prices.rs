@@ -384,7 +384,7 @@ fn select_smallest<E>(place: u64, mut scan: impl FnMut(&mut dyn FnMut(u64)) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mix::nth;
+    use crate::numeric::mix::nth;
 
     #[test]
     fn selection_is_exact_with_repetitions() {

@@ -10,12 +10,13 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::estimate::{LabelLosses, RowLosses};
-use crate::forest::{Node, Trees, steps};
 use crate::loss::Loss;
 use crate::number::{count, percent};
 use crate::oracle::Oracle;
+use crate::partition::SPARSE_BELOW_ROWS;
+use crate::partition::forest::{Node, Trees, steps};
 use crate::partition::{Axis, Factor, Partition, TREES};
-use crate::router::{Progress, Router, SPARSE, STEPS, check_size, label_free};
+use crate::router::{Progress, Router, STEPS, check_size, label_free};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -29,7 +30,7 @@ const MAX_ROWS_COMPARED: usize = 4_000;
 const TREES_COMPARED: usize = 50;
 
 /// Rows with two labels from which partitions are compared: below that trees have nothing to divide.
-const MIN_PAIRED_ROWS: usize = 4 * SPARSE;
+const MIN_PAIRED_ROWS: usize = 4 * SPARSE_BELOW_ROWS;
 
 /// Prices of the oracle, in units of the mean reducible loss.
 const PRICES: [f64; 3] = [0.5, 1.0, 2.0];

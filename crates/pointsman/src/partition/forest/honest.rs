@@ -6,8 +6,8 @@ use super::grow::Rule;
 use super::learn::{LEAVES, Sample, join};
 use super::trees::{Node, Trees};
 use crate::error::Result;
-use crate::mix::nth;
-use crate::router::SPARSE;
+use crate::numeric::mix::nth;
+use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 
 /// Folds of the cross-validation that chooses the leaf size.
@@ -104,10 +104,14 @@ fn keep(nodes: &[Node], leaf_of: &[usize], counts: &[usize], place: usize) -> Ke
             let rows = a.rows() + b.rows();
             match (a, b) {
                 // A thin side asks nothing: its rows answer the questions of the other.
-                (Kept::Leaf(thin), Kept::Leaf(_)) if thin < SPARSE => Kept::Leaf(rows),
-                (Kept::Leaf(_), Kept::Leaf(thin)) if thin < SPARSE => Kept::Leaf(rows),
-                (Kept::Leaf(thin), Kept::Split(node, sides, _)) if thin < SPARSE => Kept::Split(node, sides, rows),
-                (Kept::Split(node, sides, _), Kept::Leaf(thin)) if thin < SPARSE => Kept::Split(node, sides, rows),
+                (Kept::Leaf(thin), Kept::Leaf(_)) if thin < SPARSE_BELOW_ROWS => Kept::Leaf(rows),
+                (Kept::Leaf(_), Kept::Leaf(thin)) if thin < SPARSE_BELOW_ROWS => Kept::Leaf(rows),
+                (Kept::Leaf(thin), Kept::Split(node, sides, _)) if thin < SPARSE_BELOW_ROWS => {
+                    Kept::Split(node, sides, rows)
+                }
+                (Kept::Split(node, sides, _), Kept::Leaf(thin)) if thin < SPARSE_BELOW_ROWS => {
+                    Kept::Split(node, sides, rows)
+                }
                 (a, b) => Kept::Split(node, Box::new([a, b]), rows),
             }
         }

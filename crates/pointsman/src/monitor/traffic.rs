@@ -44,7 +44,7 @@ const MAX_LISTED: usize = 20;
 /// Clopper–Pearson limits of a share of which `count` of `rows` were seen; each is wrong with probability `alpha` at most.
 ///
 /// ```
-/// let [low, high] = pointsman::share_limits(30.0, 1000.0, 0.005);
+/// let [low, high] = pointsman::monitor::share_limits(30.0, 1000.0, 0.005);
 /// assert!((low - 0.0178682).abs() < 1e-7 && (high - 0.0468025).abs() < 1e-7);
 /// ```
 #[must_use]

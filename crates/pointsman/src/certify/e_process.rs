@@ -11,7 +11,7 @@ const STAKES: [f64; 8] = [0.75, 0.375, 0.1875, 0.093_75, 0.046_875, 0.023_437_5,
 /// The evidence of values in [0, 1] that their mean is above, or below, a threshold.
 ///
 /// ```
-/// use pointsman::EProcess;
+/// use pointsman::certify::EProcess;
 /// let mut evidence = EProcess::above(0.25);
 /// for _ in 0..20 {
 ///     evidence.add(0.6, 1.0);

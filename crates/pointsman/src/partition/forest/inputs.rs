@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use super::trees::Trees;
-use crate::predictions::in_its_precision;
-use crate::simplex::{self, Peak, Real};
 use crate::table::Table;
+use crate::table::predictions::in_its_precision;
+use crate::table::simplex::{self, Peak, Real};
 
 /// The most bins of an input. Fine structure in one feature needs many; beyond this more make no difference.
 const MAX_BINS: usize = 2048;

@@ -5,8 +5,8 @@ use std::hash::Hash;
 
 use rayon::prelude::*;
 
-use crate::predictions::gather;
-use crate::votes::Votes;
+use crate::table::predictions::gather;
+use crate::table::votes::Votes;
 
 /// Rows that are numbered together; few enough that their votes stay in the cache.
 const BLOCK: usize = 1 << 15;

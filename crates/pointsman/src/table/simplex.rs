@@ -9,7 +9,7 @@
 use std::ops::Deref;
 
 use crate::error::{Error, Result};
-use crate::predictions::Given;
+use crate::table::predictions::Given;
 
 /// How far from one a prediction's sum may be before the row is refused.
 pub const SUM_TOLERANCE: f64 = 1e-3;

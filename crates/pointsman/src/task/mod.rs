@@ -1,12 +1,19 @@
 //! What is wanted: a loss, priced oracles, a price for abstaining.
 
+mod estimator;
+mod named;
+mod summary;
+
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-use crate::estimate::Estimator;
 use crate::loss::{Loss, MAX_COST};
 use crate::oracle::Oracle;
+pub use estimator::Estimator;
+pub(crate) use estimator::MAX_NPMLE_CLASSES;
+pub use named::Named;
+pub use summary::{RouteSummary, TaskSummary};
 
 /// The most routes a task may have.
 pub const MAX_ROUTES: usize = 200;
@@ -30,11 +37,11 @@ pub struct Task {
     limit: Option<Limit>,
 }
 
-/// A limit on routing, met by a price: see [`Surcharge`](crate::Surcharge).
+/// A limit on routing, met by a price: see [`Surcharge`](crate::policy::Surcharge).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
     /// At most this share of traffic like the calibration rows is routed. It becomes a price, so of other traffic more or less is; a
-    /// hard limit on a table is a [cap](crate::Caps).
+    /// hard limit on a table is a [cap](crate::policy::Caps).
     Budget(f64),
     /// As few queries are routed as keep the expected loss at this. A query goes to the route that loses least on it; the routes'
     /// own prices only settle ties.

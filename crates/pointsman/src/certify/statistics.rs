@@ -24,8 +24,8 @@ use super::betting::{Interval, Sample};
 use super::items::Items;
 use crate::loss::{Loss, Shape};
 use crate::oracle::Panel;
-use crate::simplex::dot;
-use crate::votes::Votes;
+use crate::table::simplex::dot;
+use crate::table::votes::Votes;
 
 /// A range without values.
 const NOTHING: [f64; 2] = [f64::INFINITY, f64::NEG_INFINITY];

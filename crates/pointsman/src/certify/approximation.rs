@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use crate::estimate::{Enclosure, EntropyPolynomial};
 use crate::loss::{Loss, Shape};
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 /// From so many labels on, ranges are taken from so many: averaging over subsets of labels only narrows them.
 const MAX_LABELS_FOR_RANGE: u64 = 32;
@@ -285,8 +285,8 @@ mod tests {
     fn entropies_of_more_classes_are_within_the_errors_of_their_lines() {
         let mut random = 1_u64;
         let mut uniform = || {
-            random = crate::mix::nth(random, 1);
-            crate::mix::uniform(random)
+            random = crate::numeric::mix::nth(random, 1);
+            crate::numeric::mix::uniform(random)
         };
         for classes in [3, 5, 10, 40] {
             for loss in [Loss::cross_entropy(), Loss::spherical(), Loss::zero_one()] {

@@ -13,7 +13,7 @@
 //! The means are zero whatever the item's law is: no cells and no model of the labels are needed.
 
 use super::{Annotations, NamedLabel};
-use crate::e_process::EProcess;
+use crate::certify::EProcess;
 
 /// A mean within this distance of zero is not held against an annotator.
 const TOLERANCE: f64 = 0.05;

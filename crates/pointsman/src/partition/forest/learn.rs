@@ -7,8 +7,8 @@ use super::inputs::{self, Codes};
 use super::targets::Targets;
 use super::trees::{Node, Trees};
 use crate::error::{Error, Result};
-use crate::mix::{nth, uniform};
-use crate::router::SPARSE;
+use crate::numeric::mix::{nth, uniform};
+use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 
 /// The leaf sizes to choose from.
@@ -54,7 +54,7 @@ impl Sample {
     pub(super) fn of(table: &Table, order: &[u32], columns: &[usize]) -> Result<Self> {
         let paired = |row: usize| table.votes(row).is_some_and(|votes| votes.k() >= 2);
         let ranks: Vec<u32> = (0..order.len() as u32).filter(|&rank| paired(order[rank as usize] as usize)).collect();
-        if ranks.len() < SPARSE {
+        if ranks.len() < SPARSE_BELOW_ROWS {
             return Err(too_few(table, (0..table.rows()).filter(|&row| paired(row)).count(), order.len()));
         }
         let rows: Vec<u32> = ranks.iter().map(|&rank| order[rank as usize]).collect();
@@ -96,9 +96,12 @@ impl Sample {
 fn too_few(table: &Table, paired: usize, dividing: usize) -> Error {
     let rows = table.rows();
     let needed = if dividing < rows {
-        format!("at least {SPARSE} of them in the half of the rows that divides, about {} in all", 2 * SPARSE)
+        format!(
+            "at least {SPARSE_BELOW_ROWS} of them in the half of the rows that divides, about {} in all",
+            2 * SPARSE_BELOW_ROWS
+        )
     } else {
-        format!("at least {SPARSE} of them")
+        format!("at least {SPARSE_BELOW_ROWS} of them")
     };
     Error::Partition(if 2 * paired >= rows {
         let found = if rows == 1 { "one row is".to_owned() } else { format!("{rows} rows are") };

@@ -1,14 +1,22 @@
 //! Rows of weak predictions with what is known about each: votes, truth, features, weight, and other
 //! models' predictions.
 
+pub(crate) mod ballots;
+pub(crate) mod peaks;
+pub(crate) mod predictions;
+pub(crate) mod simplex;
+pub(crate) mod votes;
+
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use crate::ballots::Ballots;
 use crate::error::{Error, Result};
-use crate::predictions::{Given, Predictions, gather, in_its_precision, peaks_of};
-use crate::simplex::{self, Fault, Peak, Real};
-use crate::votes::Votes;
+use crate::table::ballots::Ballots;
+use crate::table::predictions::{Given, Predictions, gather, in_its_precision, peaks_of};
+use simplex::Fault;
+pub use votes::Votes;
+
+pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 
 /// The largest number of classes: the cross-entropy's floor must leave room for all of them.
 pub const MAX_CLASSES: usize = 1 << 16;
@@ -57,7 +65,7 @@ impl Table {
     ///
     /// # Errors
     /// If there are fewer than two classes, two of one name or one without a name; if `probs` is not a whole number of
-    /// rows; if a row is not a prediction (see [`simplex`](crate::SUM_TOLERANCE)).
+    /// rows; if a row is not a prediction (see [`simplex`](crate::table::SUM_TOLERANCE)).
     pub fn new<S: Into<String>>(classes: impl IntoIterator<Item = S>, probs: Vec<f64>) -> Result<Self> {
         Self::checked(classes, probs.len(), |width| {
             let peaks = peaks_of(&probs, width)?;

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::peaks;
-use crate::simplex::{Fault, Peak, Real};
+use crate::table::peaks;
+use crate::table::simplex::{Fault, Peak, Real};
 
 /// Rows that a core looks at in one go.
 const BLOCK: usize = 1 << 12;
@@ -29,8 +29,8 @@ pub enum Given<'a> {
 macro_rules! in_its_precision {
     ($given:expr, $row:pat => $body:expr) => {
         match $given {
-            $crate::predictions::Given::Single($row) => $body,
-            $crate::predictions::Given::Double($row) => $body,
+            $crate::table::predictions::Given::Single($row) => $body,
+            $crate::table::predictions::Given::Double($row) => $body,
         }
     };
 }

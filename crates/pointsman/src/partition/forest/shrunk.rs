@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::settled::LeafRows;
-use crate::simplex::dot;
 use crate::table::Table;
+use crate::table::simplex::dot;
 
 /// What each distinct set of votes tells before there is a loss.
 pub(crate) struct PerBallot<'a> {

@@ -18,7 +18,7 @@ use super::statistics::{self, Answer};
 use super::usual::Usual;
 use super::{BAYES, CellCertificate, Rules};
 use crate::estimate::{PossibleTruths, Posteriors, TruthLaw};
-use crate::mix::mix;
+use crate::numeric::mix::mix;
 use crate::task::Task;
 
 /// Draws of what more items may show.

@@ -19,7 +19,7 @@ pub struct NamedLabel {
 /// The labels of a table's rows in the order in which they were given, and by whom.
 ///
 /// ```
-/// use pointsman::Annotations;
+/// use pointsman::diagnose::Annotations;
 /// let rows = [vec![(0, 1), (1, 1)], vec![(1, 0), (0, 1)]]; // (annotator, class), row by row
 /// let annotations = Annotations::new(["bob", "ann"], rows)?;
 /// assert_eq!(annotations.names(), ["ann", "bob"]);

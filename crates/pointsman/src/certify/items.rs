@@ -9,7 +9,7 @@
 
 use crate::partition::CellId;
 use crate::router::{Router, label_free};
-use crate::votes::Votes;
+use crate::table::votes::Votes;
 
 const BETTING_SEED: u64 = 0x5EED;
 

@@ -10,9 +10,9 @@ use super::scorer::{MAX_SCORES, Scorer, means_of_leaves};
 use super::targets;
 use super::trees::Trees;
 use crate::error::{Error, Result};
-use crate::router::SPARSE;
-use crate::simplex::{Peak, Real};
+use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
+use crate::table::simplex::{Peak, Real};
 
 /// The most cells.
 const CELLS: usize = 25;
@@ -97,7 +97,8 @@ impl HonestForest {
             }
         }
         let scales = scales(&points, &weights, width);
-        let nodes = Points { values: &points, width, weights: &weights, scales: &scales }.divide(CELLS, SPARSE);
+        let nodes =
+            Points { values: &points, width, weights: &weights, scales: &scales }.divide(CELLS, SPARSE_BELOW_ROWS);
         let scores = settled.into_iter().flat_map(|tree| tree.all).collect();
         let scorer = Scorer::new(trees, width, scores)?;
         let cells = Trees::new(width, vec![0], &nodes)?;

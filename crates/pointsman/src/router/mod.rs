@@ -17,17 +17,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::forest::{Bag, Forest, LeafRows, Trees, inputs};
-use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, double};
-use crate::predictions::{Given, in_its_precision};
-use crate::simplex::{Peak, Real};
+use crate::partition::forest::{Bag, Forest, LeafRows, Trees, inputs};
+use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
 use crate::table::Table;
-use crate::votes::Votes;
+use crate::table::predictions::{Given, in_its_precision};
+use crate::table::simplex::{Peak, Real};
+use crate::table::votes::Votes;
 pub use partial::{Cap, Partial};
 pub(crate) use progress::{Progress, STEPS};
-
-/// Fewer rows than this in a cell are called sparse.
-pub const SPARSE: usize = 30;
 
 /// Bins of the fall-back by confidence when the partition does not say.
 const BACKOFF_BINS: usize = 10;
@@ -44,7 +41,7 @@ const IN_A_SHARE: usize = 1 << 14;
 /// The most rows in the leaves of all trees of a forest.
 const MAX_IN_LEAVES: usize = 1 << 28;
 
-/// The most cells of a forest. With few rows there are fewer, so that each has at least [`SPARSE`] rows where there are as many in all.
+/// The most cells of a forest. With few rows there are fewer, so that each has at least [`SPARSE_BELOW_ROWS`] rows where there are as many in all.
 const MAX_SCORE_BINS: usize = 25;
 
 /// A partition fitted to calibration rows, and those rows, cell by cell.
@@ -85,9 +82,9 @@ enum Rows<'a> {
 /// How many rows stand behind a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Support {
-    /// At least [`SPARSE`] rows.
+    /// At least [`SPARSE_BELOW_ROWS`] rows.
     Enough,
-    /// Some rows, but fewer than [`SPARSE`].
+    /// Some rows, but fewer than [`SPARSE_BELOW_ROWS`].
     Sparse,
     /// None: decisions fall back.
     Empty,
@@ -100,7 +97,7 @@ impl Support {
         match effective_rows {
             0.0 => Self::Empty,
             // Weights of one must not fall short by rounding.
-            n if n < SPARSE as f64 - 1e-6 => Self::Sparse,
+            n if n < SPARSE_BELOW_ROWS as f64 - 1e-6 => Self::Sparse,
             _ => Self::Enough,
         }
     }
@@ -181,7 +178,7 @@ impl Router {
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = label_free::order_of_table(table, 0);
         let settled = Forest::settle(trees, seed, table, &order, &columns)?;
-        let bins = (table.rows() / SPARSE).clamp(1, MAX_SCORE_BINS);
+        let bins = (table.rows() / SPARSE_BELOW_ROWS).clamp(1, MAX_SCORE_BINS);
         let edges = Edges::quantiles(settled.scores.iter().copied(), bins, double);
         let found: Vec<CellId> = settled.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
         let axes = vec![Axis::Forest { forest: settled.forest, edges }];

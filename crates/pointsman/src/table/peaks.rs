@@ -6,7 +6,7 @@
 
 use wide::{f32x4, u32x4};
 
-use crate::simplex::{Fault, Peak};
+use crate::table::simplex::{Fault, Peak};
 
 /// Half of the noise that [`Peak`] forgives: the other half is room for the rounding of `f32` sums.
 const NOISE: f32 = 5e-6;

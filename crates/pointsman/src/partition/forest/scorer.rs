@@ -4,8 +4,8 @@ use super::blocks::{add_leaf, add_up};
 use super::inputs;
 use super::trees::Trees;
 use crate::error::{Error, Result};
-use crate::simplex::{Peak, Real};
 use crate::table::Table;
+use crate::table::simplex::{Peak, Real};
 
 /// The most numbers a leaf may have: a query's are kept without allocating.
 pub(crate) const MAX_SCORES: usize = 16;
@@ -112,7 +112,7 @@ pub(super) fn means_of_leaves<'a>(
 mod tests {
     use super::super::trees::Node;
     use super::*;
-    use crate::mix::{nth, uniform};
+    use crate::numeric::mix::{nth, uniform};
 
     #[test]
     fn a_table_is_scored_as_its_rows_are() {

@@ -8,6 +8,7 @@
 mod approximation;
 mod betting;
 mod coarser;
+mod e_process;
 mod forecast;
 mod items;
 mod plan;
@@ -22,6 +23,7 @@ use rayon::prelude::*;
 use approximation::Approximation;
 pub use betting::Interval;
 pub use coarser::{CoarserCells, CoarserPartition};
+pub use e_process::EProcess;
 use items::Items;
 pub use plan::{CellPlan, FirstCells, ItemToLabel, Plan, Purchase};
 use statistics::Answer;

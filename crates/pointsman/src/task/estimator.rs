@@ -1,0 +1,71 @@
+//! How the irreducible loss is estimated: a choice that is part of a task.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+
+/// The most classes for which the nonparametric law is fitted; under the cross-entropy it is fitted class by class, for any number.
+pub(crate) const MAX_NPMLE_CLASSES: usize = 3;
+
+/// How the irreducible loss is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Estimator {
+    /// The one of the others with the least error for the loss, the number of classes, the labels per item and the rows of a
+    /// cell; `shrink` in the leaves of a forest.
+    #[default]
+    Auto,
+    /// Snapshot means shrunk towards their centroid until their variance is that of the true distributions;
+    /// for the Brier loss equal to the exact U-statistic.
+    Shrink,
+    /// The mean of G over the snapshot means, as in the paper: too small when labels are few.
+    Plugin,
+    /// The likeliest law of the true distributions, whatever its form: for two or three classes. `auto` stops on the way to it where
+    /// labels are few, and takes it class by class, for any number of them, under the cross-entropy.
+    Npmle,
+    /// The posterior mean of G under a Dirichlet law fitted to the cell.
+    Dirichlet,
+}
+
+impl Estimator {
+    /// Checks that the estimator can serve so many classes.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub fn check_classes(self, classes: usize) -> Result<()> {
+        if self == Self::Npmle && classes > MAX_NPMLE_CLASSES {
+            return Err(Error::Task(format!(
+                "the estimator npmle is for at most {MAX_NPMLE_CLASSES} classes, there are {classes}: use shrink or dirichlet"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Estimator {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "shrink" => Ok(Self::Shrink),
+            "plugin" => Ok(Self::Plugin),
+            "npmle" => Ok(Self::Npmle),
+            "dirichlet" => Ok(Self::Dirichlet),
+            _ => Err(Error::Task(format!("unknown estimator {text:?}: use auto, shrink, plugin, npmle or dirichlet"))),
+        }
+    }
+}
+
+impl fmt::Display for Estimator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Shrink => "shrink",
+            Self::Plugin => "plugin",
+            Self::Npmle => "npmle",
+            Self::Dirichlet => "dirichlet",
+        })
+    }
+}
