@@ -1,5 +1,6 @@
 """A scikit-learn classifier that asks an oracle where that is worth its price."""
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -8,17 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _clone_parametrized, clone
+    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
     from sklearn.model_selection import cross_val_predict
-    from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
+    from sklearn.utils import column_or_1d, get_tags, indexable
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _num_samples, check_is_fitted
+    from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise ImportError("RoutedClassifier needs scikit-learn: pip install scikit-learn") from error
 
 from . import _inputs, _native
 from ._decisions import Decisions
 from ._errors import PointsmanError, not_fitted
+from ._inputs import RandomState
 from ._policy import Policy
 from ._router import Router
 
@@ -43,7 +45,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         What asking costs per row, in the loss's unit.
     kind:
         What is assumed of the oracle's answers: see :class:`Oracle`. If it is measured, it is asked about all rows in ``fit``.
-    loss, abstain, budget, partition, recalibrate, seed:
+    loss, abstain, budget, partition, recalibrate, random_state:
         As for :class:`Router` and :meth:`Router.policy`.
     cv:
         The folds, as in scikit-learn.
@@ -84,7 +86,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         recalibrate: bool = False,
         cv: Any = 5,
         abstention: Any = None,
-        seed: int = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self.estimator = estimator
         self.oracle = oracle
@@ -97,7 +99,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         self.recalibrate = recalibrate
         self.cv = cv
         self.abstention = abstention
-        self.seed = seed
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, votes: Any = None, sample_weight: Any = None) -> Self:
         """Fits the classifier on all rows, and the router on predictions of held-out folds.
@@ -131,18 +133,19 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         oracles = None
         if self._kind() == _native.Oracle.measured() and self.oracle is not None:
             oracles = {_ROUTE: self._answers(self.oracle, X)}
-        router = Router(self.partition, self.recalibrate, self.seed, classes=_names(self.classes_))
+        router = Router(self.partition, self.recalibrate, self.random_state, classes=_names(self.classes_))
         if sample_weight is not None:
             # Rows that do not count are left out: a router has no use for them.
             sample_weight = np.asarray(sample_weight, dtype=np.float64)
             kept = np.flatnonzero(sample_weight != 0)
-            held_out, votes, sample_weight = held_out[kept], _safe_indexing(votes, kept), sample_weight[kept]
+            held_out, votes, sample_weight = held_out[kept], _rows(votes, kept), sample_weight[kept]
             oracles = oracles and {name: answers[kept] for name, answers in oracles.items()}
         self.router_ = router.fit(held_out, votes, oracles=oracles, sample_weight=sample_weight)
         self.policy_ = self._policy(self.router_)
-        self.n_features_in_ = getattr(self.estimator_, "n_features_in_", np.shape(X)[1] if np.ndim(X) > 1 else 1)
-        if hasattr(self.estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.estimator_.feature_names_in_
+        # What the classifier does not say of X, for example of texts, is not known here either.
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def _kind(self) -> _native.Oracle:
@@ -154,8 +157,13 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
 
     def __sklearn_clone__(self) -> Self:
         # An oracle is not part of what is learned: unfitted, it would know nothing.
-        made: Self = _clone_parametrized(self)
-        made.oracle = self.oracle
+        parameters = self.get_params(deep=False)
+        made = type(self)(**{
+            name: value if name == "oracle" else clone(value, safe=False) for name, value in parameters.items()
+        })
+        # What set_fit_request and its like asked for.
+        if hasattr(self, "_metadata_request"):
+            made._metadata_request = copy.deepcopy(self._metadata_request)
         return made
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -184,7 +192,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         labels = self.classes_[decisions.label_codes]
         routed = np.flatnonzero(self._routed(decisions))
         if len(routed) > 0:
-            answers = self._answers(self.oracle, _safe_indexing(X, routed))
+            answers = self._answers(self.oracle, _rows(X, routed))
             labels[routed] = self.classes_[answers.argmax(axis=1)]
         declined = np.zeros(len(labels), bool) if self.abstain is None else decisions.mask("abstain")
         if declined.any():
@@ -205,7 +213,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
     def _answers(self, oracle: Any, X: Any) -> npt.NDArray[np.float64]:
         """The oracle's answers as distributions over the classes."""
         given = np.asarray(oracle(X) if callable(oracle) else oracle.predict(X))
-        rows = _num_samples(X)
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if given.ndim not in (1, 2):
             raise PointsmanError("the oracle gave neither a label nor probabilities for each row")
         if len(given) != rows:
@@ -235,7 +243,7 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
         answers = np.zeros((len(decisions), len(self.classes_)))
         routed = np.flatnonzero(self._routed(decisions))
         if len(routed) > 0:
-            answers[routed] = self._answers(self.oracle, _safe_indexing(X, routed))
+            answers[routed] = self._answers(self.oracle, _rows(X, routed))
         labels = column_or_1d(y)
         if len(labels) != len(decisions):
             raise PointsmanError(f"y: {len(labels)} labels for {len(decisions)} rows")
@@ -246,6 +254,15 @@ class RoutedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # t
             raise PointsmanError(f"row {row}: {labels.tolist()[row]!r} is no class of the classifier", row=row)
         native = self.policy_._policy
         return native.realised(decisions._decisions, _inputs.floats(probs, "probs"), codes.astype(np.uint32), answers)
+
+
+def _rows(X: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """Some rows of an array, a sparse matrix, a frame or a list."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if hasattr(X, "shape"):
+        return X[rows]
+    return [X[row] for row in rows.tolist()]
 
 
 def _names(labels: npt.NDArray[Any]) -> list[str]:

@@ -1,6 +1,6 @@
 """What can be wrong with an input."""
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class PointsmanError(ValueError):
@@ -26,12 +26,20 @@ class PointsmanError(ValueError):
 class NotFitted(PointsmanError):
     """Used before ``fit``; with scikit-learn, a ``sklearn.exceptions.NotFittedError`` too."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_not_fitted_error, (str(self),))
 
-def not_fitted(what: object) -> NoReturn:
-    """Raises that something must be fitted first."""
-    message = f"this {type(what).__name__} is not fitted yet: call fit first"
+
+def _not_fitted_error(message: str) -> NotFitted:
+    """The error, which is scikit-learn's own too if that is installed."""
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
-        raise NotFitted(message) from None
-    raise type("NotFitted", (NotFitted, NotFittedError), {"__module__": __name__})(message)
+        return NotFitted(message)
+    error: NotFitted = type("NotFitted", (NotFitted, NotFittedError), {"__module__": __name__})(message)
+    return error
+
+
+def not_fitted(what: object) -> NoReturn:
+    """Raises that something must be fitted first."""
+    raise _not_fitted_error(f"this {type(what).__name__} is not fitted yet: call fit first")

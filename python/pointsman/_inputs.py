@@ -16,6 +16,8 @@ from ._errors import PointsmanError
 
 #: Anything that is read as a matrix: arrays, nested lists, frames, Arrow tables, mappings of columns.
 MatrixLike: TypeAlias = Any
+#: What random numbers start from, as in scikit-learn.
+RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 Matrix: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64] | _native.Rows
 
 
@@ -47,6 +49,17 @@ def whole(what: str, value: Any) -> int:
     if not 0 <= number < 1 << 64:
         raise PointsmanError(f"{what}: {value!r} is not a whole number from 0 to 2**64 - 1")
     return number
+
+
+def seed(random_state: RandomState) -> int:
+    """The seed that a ``random_state`` stands for, as in scikit-learn; ``None`` draws it from numpy's own generator."""
+    if random_state is None:
+        return int(np.random.randint(1 << 31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(1 << 31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(1 << 63))
+    return whole("random_state", random_state)
 
 
 def floats(value: MatrixLike, what: str) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from . import _inputs, _native
 from ._errors import PointsmanError
-from ._inputs import Columns, MatrixLike
+from ._inputs import Columns, MatrixLike, RandomState
 from ._progress import bar
 from ._router import Router
 
@@ -26,8 +26,8 @@ class Partial:
     cap:
         The most rows that a cell keeps: a fair sample of those it has seen, weighted to stand for them. Rows then need ids
         that no other row of any part has.
-    seed:
-        Of that sample. Parts that are to be merged share it.
+    random_state:
+        The seed of that sample, a whole number. Parts that are to be merged share it.
 
     Examples
     --------
@@ -43,11 +43,11 @@ class Partial:
     True
     """
 
-    def __init__(self, like: Router, *, cap: int | None = None, seed: int = 0) -> None:
+    def __init__(self, like: Router, *, cap: int | None = None, random_state: int = 0) -> None:
         if not isinstance(like, Router):
             raise PointsmanError(f"like: {like!r} is not a Router")
         kept = None if cap is None else _inputs.whole("cap", cap)
-        self._part = _native.Partial(like._fitted(), cap=kept, seed=_inputs.whole("seed", seed))
+        self._part = _native.Partial(like._fitted(), cap=kept, seed=_inputs.whole("random_state", random_state))
 
     def add(
         self,
@@ -113,13 +113,13 @@ class Partial:
             self._part.merge(other._part)
         return self
 
-    def finish(self, partition: str | None = None, *, seed: int = 0, progress: bool = False) -> Router:
+    def finish(self, partition: str | None = None, *, random_state: RandomState = 0, progress: bool = False) -> Router:
         """The router of all rows added; with a partition, one that finds cells of its own among the rows kept."""
         if partition is None:
             router = self._part.finish()
         else:
             with bar("growing trees", _native.Router.steps(partition), progress) as told:
-                router = self._part.calibrate(partition, seed=_inputs.whole("seed", seed), progress=told)
+                router = self._part.calibrate(partition, seed=_inputs.seed(random_state), progress=told)
         made = Router(partition=router.partition, recalibrate=router.recalibrated, classes=list(router.classes))
         return made._learned(router, list(self._part.features))
 

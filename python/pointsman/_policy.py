@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from . import _inputs, _native
 from ._decisions import Decisions
 from ._errors import PointsmanError
-from ._inputs import Columns, MatrixLike
+from ._inputs import Columns, MatrixLike, RandomState
 from ._progress import bar
 from ._reports import Report
 
@@ -207,7 +207,7 @@ class Policy:
         oracles: Mapping[str, MatrixLike] | None = None,
         sample_weight: Any = None,
         calibration_error: bool = True,
-        seed: int = 0,
+        random_state: RandomState = 0,
         progress: bool = False,
     ) -> Report:
         """What the policy costs on rows the router has not seen, against always predicting, always routing and the best possible.
@@ -235,9 +235,9 @@ class Policy:
             oracles_given=oracles,
             sample_weight=sample_weight,
         )
-        number = _inputs.whole("seed", seed)
+        seed = _inputs.seed(random_state)
         with bar("calibration error", self._router.cells, progress) as told:
-            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=number, progress=told)
+            native = self._policy.evaluate(table, calibration_error=calibration_error, seed=seed, progress=told)
         return Report(native)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import _inputs, _native
 from ._errors import PointsmanError, not_fitted
-from ._inputs import MatrixLike
+from ._inputs import MatrixLike, RandomState
 from ._policy import Policy, Routes
 from ._progress import bar
 from ._reports import Decomposition
@@ -57,8 +57,8 @@ class Router(Parameters):
         ``"confidence:30"``, ``"level-sets"`` and ``"features:x_a=10,x_b=4"``, joined by ``*`` for products.
     recalibrate:
         Serve each cell's mean label distribution instead of the classifier's prediction.
-    seed:
-        For partitions that draw numbers.
+    random_state:
+        For partitions that draw numbers, as in scikit-learn: the same whole number gives the same router.
     classes:
         The classes in the order of the columns; by default the columns' names, or numbers.
     progress:
@@ -103,13 +103,13 @@ class Router(Parameters):
         self,
         partition: str = "auto",
         recalibrate: bool = False,
-        seed: int = 0,
+        random_state: RandomState = 0,
         classes: Sequence[str] | None = None,
         progress: bool = False,
     ) -> None:
         self.partition = partition
         self.recalibrate = recalibrate
-        self.seed = seed
+        self.random_state = random_state
         self.classes = classes
         self.progress = progress
 
@@ -150,7 +150,7 @@ class Router(Parameters):
         )
         if not isinstance(self.partition, str):
             raise PointsmanError(f"partition: {self.partition!r} is not text such as 'top-class:10'")
-        seed = _inputs.whole("seed", self.seed)
+        seed = _inputs.seed(self.random_state)
         steps = _native.Router.steps(self.partition)
         with bar("growing trees", steps, self.progress) as progress:
             router = _native.Router.calibrate(

@@ -135,6 +135,7 @@ def test_rows_may_be_sparse_or_text(data: Any) -> None:
     texts = [f"word{int(a)} word{int(b)}" for a, b in X]
     words = RoutedClassifier(make_pipeline(CountVectorizer(), LogisticRegression()), lambda rows: ["yes"] * len(rows), price=0.0)
     words.fit(texts, y, votes=votes)
+    assert not hasattr(words, "n_features_in_")
     assert words.decide(texts).counts["route:oracle"] > 0 and len(words.predict(texts)) == len(y)
 
 

@@ -44,7 +44,7 @@ def test_made_data(command: Callable[..., str], tmp_path: Path, partition: str, 
         np.savez(tmp_path / f"{name}.npz", **arrays)
     line = ["--partition", partition, "--seed", "3"]
     command("-q", "calibrate", tmp_path / "calibration.npz", "-o", tmp_path / "router.safetensors", *line)
-    router = Router(partition, seed=3).fit(
+    router = Router(partition, random_state=3).fit(
         calibration.probs.astype(kind), calibration.votes, features=calibration.features
     )
     assert router.to_bytes() == (tmp_path / "router.safetensors").read_bytes()

@@ -118,7 +118,7 @@ def test_certainty_is_asked_for(world: World, queries: World) -> None:
 
 
 def test_forests_have_costs_of_their_own(world: World, queries: World) -> None:
-    router = Router("forest:7", seed=3).fit(world.probs, world.votes, features=world.features)
+    router = Router("forest:7", random_state=3).fit(world.probs, world.votes, features=world.features)
     decisions = router.policy(routes={"expert": 0.1}, abstain=0.6).decide(queries.probs, features=queries.features)
     check(decisions)
     assert len(np.unique(decisions.irreducible)) > decisions.cell.max()

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from conftest import World
+from sklearn.exceptions import NotFittedError
 
 from pointsman import Loss, Oracle, Partial, PointsmanError, Router, Task, diagnose, read
 
@@ -209,8 +210,8 @@ def test_bad_tasks(world: World) -> None:
 
 
 def test_seeds_and_partitions_are_checked(world: World) -> None:
-    for router in [Router(seed=-1), Router(seed=1.5), Router(seed=1 << 70), Router(seed=None), Router(partition=None)]:  # type: ignore[arg-type]
-        with pytest.raises(PointsmanError, match="seed|partition"):
+    for router in [Router(random_state=-1), Router(random_state=1.5), Router(random_state=1 << 70), Router(partition=None)]:  # type: ignore[arg-type]
+        with pytest.raises(PointsmanError, match="random_state|partition"):
             router.fit(world.probs, world.votes)
     with pytest.raises(PointsmanError, match="cap: -1"):
         Partial(Router("top-class:10").fit(world.probs, world.votes), cap=-1)
@@ -246,6 +247,10 @@ def test_errors_can_be_pickled(world: World) -> None:
         Router("top-class:10").fit(changed(world.probs, 3, 0, np.nan), world.votes)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (copy.row, copy.column, str(copy)) == (3, "prob_0", str(caught.value))
+    with pytest.raises(NotFittedError) as unfitted:
+        Router().policy()
+    again = pickle.loads(pickle.dumps(unfitted.value))
+    assert isinstance(again, PointsmanError) and isinstance(again, NotFittedError) and str(again) == str(unfitted.value)
 
 
 def test_a_million_failing_calls_leave_nothing_behind(world: World) -> None:

@@ -50,8 +50,8 @@ def test_batches_are_added_by_column(rows, like):
     batch = {f"prob_{name}": probs[:, i] for i, name in enumerate(CLASSES)}
     batch |= {f"votes_{name}": votes[:, i] for i, name in enumerate(CLASSES)}
     batch |= {"x_a": features[:, 0], "weight": np.full(600, 2.0), "id": [f"row-{i}" for i in range(600)]}
-    given = pointsman.Partial(like, cap=20, seed=3).add_batch(pa.record_batch(batch))
-    same = pointsman.Partial(like, cap=20, seed=3).add(
+    given = pointsman.Partial(like, cap=20, random_state=3).add_batch(pa.record_batch(batch))
+    same = pointsman.Partial(like, cap=20, random_state=3).add(
         probs, votes, features={"a": features[:, 0]}, sample_weight=np.full(600, 2.0), ids=batch["id"]
     )
     assert given.to_bytes() == same.to_bytes()

@@ -3,6 +3,7 @@
 import pickle
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -17,11 +18,11 @@ from pointsman import NotFitted, PointsmanError, Router
 
 def test_constructing_changes_nothing_and_checks_nothing() -> None:
     classes = ["a", "b"]
-    router = Router("no such partition", recalibrate=True, seed=7, classes=classes, progress=False)
+    router = Router("no such partition", recalibrate=True, random_state=7, classes=classes, progress=False)
     assert router.get_params() == {
         "partition": "no such partition",
         "recalibrate": True,
-        "seed": 7,
+        "random_state": 7,
         "classes": classes,
         "progress": False,
     }
@@ -32,15 +33,15 @@ def test_constructing_changes_nothing_and_checks_nothing() -> None:
 
 
 def test_parameters_are_set_and_cloned(world: World) -> None:
-    router = Router().set_params(partition="confidence:4", seed=3)
-    assert router.partition == "confidence:4" and router.seed == 3
+    router = Router().set_params(partition="confidence:4", random_state=3)
+    assert router.partition == "confidence:4" and router.random_state == 3
     with pytest.raises(ValueError, match="no parameter 'bins'"):
         router.set_params(bins=3)
     fitted = router.fit(world.probs, world.votes)
     assert fitted is router
     again = clone(router)
     assert again.get_params() == router.get_params() and not hasattr(again, "router_")
-    assert repr(again) == "Router(partition='confidence:4', seed=3)"
+    assert repr(again) == "Router(partition='confidence:4', random_state=3)"
     assert repr(pickle.loads(pickle.dumps(Router()))) == "Router()"
 
 
@@ -63,7 +64,7 @@ def test_unfitted_routers_say_so(tmp_path: Path) -> None:
 
 
 def test_fitted_routers_are_recognised(world: World) -> None:
-    router = Router("auto", seed=1).fit(world.probs, world.votes, features=world.features)
+    router = Router("auto", random_state=1).fit(world.probs, world.votes, features=world.features)
     check_is_fitted(router)
     assert router.partition_ != "auto" and router.partition == "auto"
     assert router.n_rows_ == len(world) and router.n_cells_ > 1
@@ -128,3 +129,17 @@ def test_weights_and_recalibration_count(world: World, queries: World) -> None:
     assert not np.allclose(costs[0], costs[1]) and not np.allclose(costs[0], costs[2])
     with pytest.raises(PointsmanError, match="forest"):
         Router("forest:3", recalibrate=True).fit(world.probs, world.votes)
+
+
+def test_random_state_is_as_in_scikit_learn(world: World) -> None:
+    def grown(random_state: Any) -> bytes:
+        return Router("forest:3", random_state=random_state).fit(world.probs, world.votes).to_bytes()
+
+    assert grown(5) == grown(5) != grown(6)
+    for make in (np.random.RandomState, np.random.default_rng):
+        one, other = make(1), make(1)
+        assert grown(one) == grown(other) != grown(one)
+    np.random.seed(2)
+    first = grown(None)
+    np.random.seed(2)
+    assert grown(None) == first

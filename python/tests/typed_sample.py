@@ -8,7 +8,7 @@ from pointsman import Decisions, Decomposition, Diagnosis, Estimator, Loss, Orac
 
 
 def use(probs: npt.NDArray[np.float32], votes: npt.NDArray[np.int64]) -> tuple[Decisions, Report]:
-    router: Router = Router(partition="top-class:4", seed=1).fit(probs, votes, sample_weight=np.ones(len(probs)))
+    router: Router = Router(partition="top-class:4", random_state=1).fit(probs, votes, sample_weight=np.ones(len(probs)))
     loss: Loss = Loss.matrix([[0.0, 2.0], [1.0, 0.0]], acts=["ship", "hold"])
     policy: Policy = router.policy(
         loss=loss,
