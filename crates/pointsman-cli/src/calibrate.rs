@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
-use pointsman::evaluate::{Candidate, Choice};
+use pointsman::calibrate::{Calibration, Candidate, Choice};
 use pointsman::partition::{Factor, SPARSE_BELOW_ROWS};
 use pointsman::router::Partial;
 use pointsman::{CellId, Partition, Router, Support, Table};
@@ -50,8 +50,11 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     } else {
         let partition = asked_partition(args)?;
         let progress = Progress::bar("growing trees", Router::steps(&partition).max(1));
-        Router::learn(table, &partition, args.seed, &|| progress.step())
-            .map_err(|error| plan::of_rows(error, &frame))?
+        let step = || progress.step();
+        let builder = Router::builder().partition(partition).seed(args.seed).progress(&step);
+        let Calibration { router, choice, .. } =
+            builder.calibrate(table).map_err(|error| plan::of_rows(error, &frame))?;
+        (router, choice)
     };
     if args.recalibrate {
         if let [Factor::Forest { .. }] = router.partition().factors() {

@@ -68,8 +68,11 @@ impl Partial {
     ) -> PyResult<Router> {
         let partition: Partition = partition.parse().map_err(refused::<pointsman::Error>)?;
         let table = py.detach(|| self.0.table()).map_err(refused)?;
-        let learn = move |steps: &work::Steps| pointsman::Router::learn(&table, &partition, seed, &|| steps.step());
-        let (router, _) = work::run(py, progress, learn)?.map_err(refused)?;
+        let calibrate = move |steps: &work::Steps| {
+            let step = || steps.step();
+            pointsman::Router::builder().partition(partition).seed(seed).progress(&step).fit(&table)
+        };
+        let router = work::run(py, progress, calibrate)?.map_err(refused)?;
         Ok(router.into())
     }
 

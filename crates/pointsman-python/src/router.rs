@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pointsman::calibrate::Calibration;
 use pointsman::partition::Factor;
 use pointsman::{CellId, Partition};
 use pyo3::prelude::*;
@@ -50,8 +51,11 @@ impl Router {
             partition = Partition::certifiable();
         }
         let table = Arc::clone(&table.get().0);
-        let learn = move |steps: &work::Steps| pointsman::Router::learn(&table, &partition, seed, &|| steps.step());
-        let (router, choice) = work::run(py, progress, learn)?.map_err(refused)?;
+        let calibrate = move |steps: &work::Steps| {
+            let step = || steps.step();
+            pointsman::Router::builder().partition(partition).seed(seed).progress(&step).calibrate(&table)
+        };
+        let Calibration { router, choice, .. } = work::run(py, progress, calibrate)?.map_err(refused)?;
         if recalibrate && matches!(router.partition().factors(), [Factor::Forest { .. }]) {
             let reason = "recalibrate serves one distribution per cell, and a forest has no such cells: use \
                           Router(\"auto:certifiable\", recalibrate=True)";

@@ -29,6 +29,7 @@
 //! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
 //! same bytes, whatever the order of its rows and the number of threads.
 
+pub mod calibrate;
 pub mod certify;
 pub mod diagnose;
 pub mod error;
@@ -46,6 +47,7 @@ pub mod table;
 pub mod task;
 pub mod wasserstein;
 
+pub use calibrate::RouterBuilder;
 pub use certify::Certificate;
 pub use diagnose::Diagnosis;
 pub use error::{Error, Result};

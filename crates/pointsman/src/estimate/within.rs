@@ -217,7 +217,7 @@ mod tests {
         let table = table.and_then(|table| table.with_features(["x"], (n..2 * n).map(share).collect())).unwrap();
         let (mut of_all, mut apart) = (0.0, 0.0);
         for seed in 0..3 {
-            let router = Router::learn(&table, &Partition::forest(100), seed, &|| ()).unwrap().0;
+            let router = Router::builder().partition(Partition::forest(100)).seed(seed).fit(&table).unwrap();
             let ((forest, _), leaves) = router.cells().forest().zip(router.leaves()).unwrap();
             let loss = Loss::cross_entropy();
             let per_row = PerRow::of(router.rows(), &loss);

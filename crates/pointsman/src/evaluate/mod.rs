@@ -2,7 +2,6 @@
 
 mod actions;
 mod acts;
-mod auto;
 mod calibration;
 mod cells;
 mod comparison;
@@ -23,7 +22,6 @@ mod savings;
 mod sweep;
 mod threshold;
 
-pub use auto::{Candidate, Choice};
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
 pub use comparison::{Comparison, Difference, PolicyCost, compare_policies};

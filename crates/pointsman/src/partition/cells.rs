@@ -366,7 +366,9 @@ impl Axis {
                 Self::Feature { name: name.clone(), slot, edges }
             }
             Factor::Tree | Factor::Forest { .. } | Factor::HonestForest { .. } | Factor::Auto { .. } => {
-                return Err(Error::Partition(format!("partition {factor}: it learns from votes; use Router::learn")));
+                return Err(Error::Partition(format!(
+                    "partition {factor}: it learns from votes; use Router::calibrate"
+                )));
             }
         })
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::partition::forest::{Bag, Forest, LeafRows, Trees, inputs};
+use crate::partition::forest::{Bag, Forest, LeafRows, Node, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
 use crate::table::Table;
 use crate::table::predictions::{Given, in_its_precision};
@@ -284,6 +284,27 @@ impl Router {
         self.check_classes(table.classes())?;
         let columns = self.cells.columns_in(table)?;
         Ok(cells_of(table, &self.cells, &columns))
+    }
+
+    /// The features that a query's cell depends on: of those that the cells take, the ones that are asked for.
+    #[must_use]
+    pub fn features_used(&self) -> Vec<String> {
+        let names = self.cells().features();
+        let trees: &Trees = match self.cells().axes() {
+            [Axis::Tree { trees }] => trees,
+            [Axis::Forest { forest, .. }] => forest.trees(),
+            [Axis::HonestForest { forest }] => forest.scorer().trees(),
+            _ => return names.to_vec(),
+        };
+        let mut asked = vec![false; names.len()];
+        for node in trees.nodes() {
+            if let Node::Split { input, .. } = node
+                && let Some(slot) = (input as usize).checked_sub(self.classes().len() + 1)
+            {
+                asked[slot] = true;
+            }
+        }
+        names.iter().zip(asked).filter(|(_, asked)| *asked).map(|(name, _)| name.clone()).collect()
     }
 
     /// The calibration rows that weigh most in what a forest says of a row of another table, heaviest first, with their share

@@ -1,5 +1,6 @@
 //! What `auto` chooses, in worlds of known truth, and what it says about it.
 
+use pointsman::calibrate::Calibration;
 use pointsman::partition::Factor;
 use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 
@@ -85,8 +86,8 @@ fn eighty_classes_are_not_abstained_on_for_lack_of_rows() {
 #[test]
 fn features_that_tell_are_used_and_named() {
     let world = World { classes: 3, features: Features::Telling };
-    let (router, choice) =
-        Router::learn(&world.draw(&mut Rng::new(1), 1000, 3), &Partition::auto(), 0, &|| ()).unwrap();
+    let Calibration { router, choice, .. } =
+        Router::builder().calibrate(&world.draw(&mut Rng::new(1), 1000, 3)).unwrap();
     let choice = choice.unwrap();
     assert!(router.partition().factors()[0].learns(), "{choice:?}");
     assert_eq!(choice.candidates[0].partition, *router.partition());
@@ -100,7 +101,7 @@ fn features_that_tell_are_used_and_named() {
 fn features_that_tell_nothing_are_named_as_ignored() {
     let world = World { classes: 3, features: Features::Useless };
     let table = world.draw(&mut Rng::new(2), 600, 2);
-    let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
+    let Calibration { router, choice, .. } = Router::builder().calibrate(&table).unwrap();
     let choice = choice.unwrap();
     assert_eq!(choice.features_used.len() + choice.features_ignored.len(), 10);
     assert_eq!(choice.features_used, router.features_used());
@@ -111,7 +112,8 @@ fn features_that_tell_nothing_are_named_as_ignored() {
 fn certifiable_partitions_have_cells() {
     let world = World { classes: 3, features: Features::Telling };
     let table = world.draw(&mut Rng::new(3), 600, 3);
-    let (router, choice) = Router::learn(&table, &Partition::certifiable(), 0, &|| ()).unwrap();
+    let certifiable = Router::builder().partition(Partition::certifiable());
+    let Calibration { router, choice, .. } = certifiable.calibrate(&table).unwrap();
     let is_forest = |partition: &Partition| matches!(partition.factors(), [Factor::Forest { .. }]);
     assert!(!choice.unwrap().candidates.iter().any(|candidate| is_forest(&candidate.partition)));
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap();
@@ -125,13 +127,13 @@ fn auto_never_fails_for_lack_of_something_to_compare() {
     let world = World { classes: 3, features: Features::Missing };
     for (rows, k) in [(1, 3), (50, 3), (400, 1)] {
         let table = world.draw(&mut Rng::new(4), rows, k);
-        let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
+        let Calibration { router, choice, .. } = Router::builder().calibrate(&table).unwrap();
         assert_eq!(*router.partition(), Partition::pooled());
         assert!(choice.unwrap().reason().contains("two labels or more"));
     }
     let n = 1_342_178;
     let table = Table::new(["a", "b"], [0.6, 0.4].repeat(n)).unwrap().with_votes([2, 1].repeat(n)).unwrap();
-    let (router, choice) = Router::learn(&table, &Partition::auto(), 0, &|| ()).unwrap();
+    let Calibration { router, choice, .. } = Router::builder().calibrate(&table).unwrap();
     assert_eq!(*router.partition(), Partition::pooled());
     assert!(choice.unwrap().candidates.len() <= 2);
     assert!(Router::calibrate(&Table::new(["a", "b"], vec![0.6, 0.4]).unwrap(), &Partition::auto()).is_err());
@@ -150,7 +152,7 @@ fn learning_takes_the_steps_it_is_said_to_take() {
             let step = || {
                 calls.fetch_add(1, Ordering::Relaxed);
             };
-            Router::learn(table, &partition, 0, &step).unwrap();
+            Router::builder().partition(partition.clone()).progress(&step).fit(table).unwrap();
             assert_eq!(calls.into_inner(), Router::steps(&partition), "{partition} of {} rows", table.rows());
         }
     }

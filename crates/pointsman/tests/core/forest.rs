@@ -190,11 +190,12 @@ fn neither_row_order_nor_threads_matter() {
     let pools = [1, 2].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
     for partition in [Partition::tree(), Partition::honest_forest(13), Partition::forest(13), Partition::auto()] {
         let learn = |table: &Table, threads: usize| {
-            pools[threads - 1].install(|| Router::learn(table, &partition, 7, &|| ()).unwrap())
+            pools[threads - 1]
+                .install(|| Router::builder().partition(partition.clone()).seed(7).calibrate(table).unwrap())
         };
-        let (router, choice) = learn(&table, 2);
-        assert_eq!((&router, &choice), (&learn(&shuffled, 1).0, &learn(&shuffled, 1).1), "{partition}");
-        let same = learn(&shuffled, 1).0;
+        let (found, same) = (learn(&table, 2), learn(&shuffled, 1));
+        assert_eq!(found, same, "{partition}");
+        let (router, same) = (found.router, same.router);
         let acts = Task::new(Loss::zero_one()).route("expert", Oracle::bayes(), 0.05).unwrap();
         for task in [task(), acts] {
             let a = pools[1].install(|| router.policy(&task).unwrap());
@@ -207,7 +208,7 @@ fn neither_row_order_nor_threads_matter() {
                 assert_eq!(decide(&a), decide(&b), "{partition}");
             }
         }
-        let other = Router::learn(&table, &partition, 8, &|| ()).unwrap().0;
+        let other = Router::builder().partition(partition.clone()).seed(8).fit(&table).unwrap();
         assert!(router != other || !router.partition().factors()[0].learns(), "{partition}: the seed matters");
     }
 }
@@ -593,7 +594,7 @@ fn what_cannot_be_learned_is_refused_with_advice() {
 #[test]
 fn trees_and_rows_make_the_same_router_again() {
     let table = world(300, 3, 16);
-    let router = Router::learn(&table, &Partition::forest(6), 3, &|| ()).unwrap().0;
+    let router = Router::builder().partition(Partition::forest(6)).seed(3).fit(&table).unwrap();
     let pointsman::partition::Axis::Forest { forest, .. } = &router.cells().axes()[0] else { panic!("a forest") };
     let again = |trees: Trees| {
         let backoff = router.backoff().as_ref().clone();
@@ -672,8 +673,7 @@ fn rows_of_no_weight_do_not_choose() {
     let both = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
     let both = both.with_features(["x", "z"], features).unwrap();
     let weights = (0..1_200).map(|row| if row < 600 { 1.0 } else { 1e-6 }).collect();
-    let cost =
-        |table: &Table| Router::learn(table, &Partition::auto(), 0, &|| ()).unwrap().1.unwrap().candidates[0].cost;
+    let cost = |table: &Table| Router::builder().calibrate(table).unwrap().choice.unwrap().candidates[0].cost;
     close(cost(&both.with_weights(weights).unwrap()), cost(&heavy), 0.1, "cost");
 }
 

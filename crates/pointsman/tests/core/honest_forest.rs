@@ -294,7 +294,7 @@ fn certificates_of_honest_partitions_hold() {
         let (mut failed, mut certain) = (0, 0.0);
         for draw in 0..DRAWS {
             let table = World::draw(&mut rng, 600, k);
-            let router = Router::learn(&table, &partition, draw as u64, &|| ()).unwrap().0;
+            let router = Router::builder().partition(partition.clone()).seed(draw as u64).fit(&table).unwrap();
             let certificate = router.certificate(&task(&loss, 0.1, None), CONFIDENCE).unwrap();
             let truth = truth(&router, certificate.loss());
             let near = |interval: pointsman::certify::Interval, value: f64| {

@@ -54,7 +54,7 @@ fn kept_halves_lose_as_much_as_the_whole() {
     let partition: Partition = "tree".parse().unwrap();
     let kept = |seed: u64| {
         let table = tied(seed);
-        deviation(Router::learn(&table, &partition, seed % 3, &|| ()).unwrap().0.rows(), &table)
+        deviation(Router::builder().partition(partition.clone()).seed(seed % 3).fit(&table).unwrap().rows(), &table)
     };
     is_chance("tree", &(0..120).map(kept).collect::<Vec<f64>>());
     let first = |seed: u64| {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the crate; each may import those before it.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "error",
     "number",
     "numeric",
@@ -18,6 +18,7 @@ const ORDER: [&str; 16] = [
     "oracle",
     "task",
     "estimate",
+    "calibrate",
     "policy",
     "evaluate",
     "certify",
@@ -27,8 +28,11 @@ const ORDER: [&str; 16] = [
 
 /// Types that later modules add methods to, so that users can write `router.policy(&task)` and `policy.replay(&table)`: each such method
 /// makes a value of the later module.
-const EXTENDED: [(&str, &[&str]); 3] =
-    [("Router", &["policy", "evaluate", "certify", "monitor"]), ("Policy", &["evaluate"]), ("Replay", &["monitor"])];
+const EXTENDED: [(&str, &[&str]); 3] = [
+    ("Router", &["calibrate", "policy", "evaluate", "certify", "monitor"]),
+    ("Policy", &["evaluate"]),
+    ("Replay", &["monitor"]),
+];
 
 /// Identifiers and punctuation, without comments and string or character literals.
 fn tokens(source: &str) -> Vec<String> {

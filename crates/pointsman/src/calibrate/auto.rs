@@ -8,15 +8,16 @@
 
 use rayon::prelude::*;
 
+use super::{WORK_OF_FOREST, WORK_OF_TREE};
 use crate::error::Result;
 use crate::estimate::{LabelLosses, RowLosses};
 use crate::loss::Loss;
 use crate::number::{count, percent};
 use crate::oracle::Oracle;
 use crate::partition::SPARSE_BELOW_ROWS;
-use crate::partition::forest::{Node, Trees, steps};
-use crate::partition::{Axis, Factor, Partition, TREES};
-use crate::router::{Progress, Router, STEPS, check_size, label_free};
+use crate::partition::forest::steps;
+use crate::partition::{Partition, TREES};
+use crate::router::{Progress, Router, check_size, label_free};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -42,11 +43,6 @@ const LEAST_UNIT: f64 = 0.05;
 /// noise, zero costs 0.001 more than a half, and one costs up to 0.001 less; where features tell, all three choose alike. Two would
 /// miss gains as large as the error.
 const CAUTION: f64 = 0.5;
-
-/// Units of work per tree that is grown, and per tree with its part in making a router of the forest: measured, with 200 trees
-/// of 20,000 rows the last tree is grown after nine tenths of the time.
-const WORK_OF_TREE: u64 = 9;
-const WORK_OF_FOREST: u64 = 10;
 
 /// The seed by which the rows compared are drawn and put into folds.
 const SEED: u64 = 0xA070;
@@ -90,77 +86,13 @@ impl Choice {
     }
 }
 
-impl Router {
-    /// Groups a table's rows by the cells of a partition. No task is involved, except that `auto` compares partitions under
-    /// standard ones.
-    ///
-    /// The order of the rows does not matter: within a cell they are stored by content.
-    ///
-    /// # Errors
-    /// If the table has no rows or no votes, or the partition does not fit it.
-    pub fn calibrate(table: &Table, partition: &Partition) -> Result<Self> {
-        Ok(Self::learn(table, partition, 0, &|| ())?.0)
-    }
-
-    /// As [`Router::calibrate`], with a seed for partitions that draw numbers. `step` is called
-    /// [`Router::steps`] times, after about equal times, the last time when the router is complete. With `auto` the second value says how it chose.
-    ///
-    /// # Errors
-    /// If the table has no rows or no votes, or the partition does not fit it. Partitions that learn need thirty rows with two
-    /// labels or more; `auto` does not.
-    pub fn learn(
-        table: &Table,
-        partition: &Partition,
-        seed: u64,
-        step: &(dyn Fn() + Sync),
-    ) -> Result<(Self, Option<Choice>)> {
-        match partition.factors() {
-            [Factor::Auto { certifiable }] => {
-                let (router, choice) = choose(table, *certifiable, seed, step)?;
-                Ok((router, Some(choice)))
-            }
-            [Factor::Forest { trees } | Factor::HonestForest { trees }] => {
-                let progress = Progress::new(steps(*trees) * WORK_OF_FOREST, step);
-                let router = Self::fit(table, partition, seed, &|| progress.advance(WORK_OF_TREE))?;
-                progress.reach(u64::MAX);
-                Ok((router, None))
-            }
-            _ => Ok((Self::fit(table, partition, seed, &|| ())?, None)),
-        }
-    }
-
-    /// How many steps learning takes; none if that is a matter of moments.
-    #[must_use]
-    pub fn steps(partition: &Partition) -> u64 {
-        match partition.factors() {
-            [Factor::Forest { .. } | Factor::HonestForest { .. } | Factor::Auto { .. }] => STEPS,
-            _ => 0,
-        }
-    }
-
-    /// The features that a query's cell depends on: of those that the cells take, the ones that are asked for.
-    #[must_use]
-    pub fn features_used(&self) -> Vec<String> {
-        let names = self.cells().features();
-        let trees: &Trees = match self.cells().axes() {
-            [Axis::Tree { trees }] => trees,
-            [Axis::Forest { forest, .. }] => forest.trees(),
-            [Axis::HonestForest { forest }] => forest.scorer().trees(),
-            _ => return names.to_vec(),
-        };
-        let mut asked = vec![false; names.len()];
-        for node in trees.nodes() {
-            if let Node::Split { input, .. } = node
-                && let Some(slot) = (input as usize).checked_sub(self.classes().len() + 1)
-            {
-                asked[slot] = true;
-            }
-        }
-        names.iter().zip(asked).filter(|(_, asked)| *asked).map(|(name, _)| name.clone()).collect()
-    }
-}
-
-fn choose(table: &Table, certifiable: bool, seed: u64, step: &(dyn Fn() + Sync)) -> Result<(Router, Choice)> {
+/// Chooses a partition and makes a router of all rows by it.
+pub(super) fn choose(
+    table: &Table,
+    certifiable: bool,
+    seed: u64,
+    step: &(dyn Fn() + Sync),
+) -> Result<(Router, Choice)> {
     // The time a tree takes grows with its rows.
     let all_rows = (table.rows() as u64).max(1);
     let work_of_compared = all_rows.min(MAX_ROWS_COMPARED as u64) * (FOLDS as u64 - 1) / FOLDS as u64 * WORK_OF_TREE;

@@ -1,0 +1,138 @@
+//! From a table to a router: by the partition that is named, or by the one that `auto` finds cheapest.
+//!
+//! A router knows no task. Choosing among partitions needs a few standard ones, which is why this module stands above
+//! [`estimate`](crate::estimate) and not in [`router`](crate::router).
+
+mod auto;
+
+use std::fmt;
+
+use crate::error::Result;
+use crate::partition::forest::steps;
+use crate::partition::{Factor, Partition};
+use crate::router::{Progress, Router, STEPS};
+use crate::table::Table;
+pub use auto::{Candidate, Choice};
+
+/// Units of work per tree that is grown, and per tree with its part in making a router of the forest: measured, with 200 trees
+/// of 20,000 rows the last tree is grown after nine tenths of the time.
+const WORK_OF_TREE: u64 = 9;
+const WORK_OF_FOREST: u64 = 10;
+
+/// How a router is made of a table; begun by [`Router::builder`].
+///
+/// | setting | default | meaning |
+/// |---|---|---|
+/// | [`partition`](Self::partition) | `auto` | how inputs are grouped |
+/// | [`seed`](Self::seed) | 0 | for partitions that draw random numbers |
+/// | [`progress`](Self::progress) | none | called as the work goes on |
+///
+/// ```
+/// use pointsman::{Partition, Router, Table};
+/// let table = Table::new(["no", "yes"], vec![0.9, 0.1, 0.8, 0.2, 0.3, 0.7])?.with_votes(vec![5, 0, 2, 3, 0, 5])?;
+/// let router = Router::builder().partition(Partition::top_class(2)).fit(&table)?;
+/// assert_eq!(router, Router::calibrate(&table, &Partition::top_class(2))?);
+/// # Ok::<(), pointsman::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "nothing is calibrated before `fit`"]
+pub struct RouterBuilder<'a> {
+    partition: Partition,
+    seed: u64,
+    progress: Option<&'a (dyn Fn() + Sync)>,
+}
+
+/// A router, and how its partition was chosen.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Calibration {
+    /// The router.
+    pub router: Router,
+    /// How `auto` chose; `None` if the partition was named.
+    pub choice: Option<Choice>,
+}
+
+impl<'a> RouterBuilder<'a> {
+    /// Groups inputs by this partition.
+    pub fn partition(mut self, partition: Partition) -> Self {
+        self.partition = partition;
+        self
+    }
+
+    /// Draws random numbers from this seed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Calls a function [`Router::steps`] times, after about equal times, the last time when the router is complete.
+    pub fn progress(mut self, step: &'a (dyn Fn() + Sync)) -> Self {
+        self.progress = Some(step);
+        self
+    }
+
+    /// Makes the router.
+    ///
+    /// # Errors
+    /// If the table has no rows or no votes, or the partition does not fit it. Partitions that learn need thirty rows with two
+    /// labels or more; `auto` does not.
+    pub fn fit(&self, table: &Table) -> Result<Router> {
+        Ok(self.calibrate(table)?.router)
+    }
+
+    /// Makes the router, and says how its partition was chosen.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit).
+    pub fn calibrate(&self, table: &Table) -> Result<Calibration> {
+        let step = self.progress.unwrap_or(&|| ());
+        let router = match self.partition.factors() {
+            [Factor::Auto { certifiable }] => {
+                let (router, choice) = auto::choose(table, *certifiable, self.seed, step)?;
+                return Ok(Calibration { router, choice: Some(choice) });
+            }
+            [Factor::Forest { trees } | Factor::HonestForest { trees }] => {
+                let progress = Progress::new(steps(*trees) * WORK_OF_FOREST, step);
+                let router = Router::fit(table, &self.partition, self.seed, &|| progress.advance(WORK_OF_TREE))?;
+                progress.reach(u64::MAX);
+                router
+            }
+            _ => Router::fit(table, &self.partition, self.seed, &|| ())?,
+        };
+        Ok(Calibration { router, choice: None })
+    }
+}
+
+impl fmt::Debug for RouterBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { partition, seed, .. } = self;
+        f.debug_struct("RouterBuilder").field("partition", partition).field("seed", seed).finish_non_exhaustive()
+    }
+}
+
+impl Router {
+    /// Begins a calibration by the partition `auto`; see [`RouterBuilder`] for what can be set.
+    pub fn builder<'a>() -> RouterBuilder<'a> {
+        RouterBuilder { partition: Partition::auto(), seed: 0, progress: None }
+    }
+
+    /// Groups a table's rows by the cells of a partition. No task is involved, except that `auto` compares partitions under
+    /// standard ones.
+    ///
+    /// The order of the rows does not matter: within a cell they are stored by content.
+    ///
+    /// # Errors
+    /// If the table has no rows or no votes, or the partition does not fit it.
+    pub fn calibrate(table: &Table, partition: &Partition) -> Result<Self> {
+        Self::builder().partition(partition.clone()).fit(table)
+    }
+
+    /// How many steps a calibration takes; none if that is a matter of moments.
+    #[must_use]
+    pub fn steps(partition: &Partition) -> u64 {
+        match partition.factors() {
+            [Factor::Forest { .. } | Factor::HonestForest { .. } | Factor::Auto { .. }] => STEPS,
+            _ => 0,
+        }
+    }
+}
