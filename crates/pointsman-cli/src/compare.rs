@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::evaluate::{Comparison, PolicyCost};
+use pointsman::evaluate::{Comparison, PolicyCost, Truth};
 use pointsman::{Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need};
 
@@ -161,7 +161,7 @@ fn print(found: &Comparison) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let policies = counted(found.policies.len(), "policy", "policies");
     let rows = counted(found.rows, "held-out row", "held-out rows");
-    let truth = if found.truth == "true" { "their known distributions" } else { "the mean of their labels" };
+    let truth = if found.truth == Truth::Known { "their known distributions" } else { "the mean of their labels" };
     paragraph(&mut out, 0, &format!("{BOLD}{policies}{BOLD:#} on {rows}; truth is {truth}"))?;
     writeln!(out)?;
     let unit = found.policies.iter().find(|it| it.name == found.baseline).filter(|_| !has_several_losses(found));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::evaluate::{CalibrationError, ranking_name, rule_name};
+use pointsman::evaluate::{CalibrationError, Truth, ranking_name, rule_name};
 use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;
@@ -26,7 +26,7 @@ pub(super) fn print(
 ) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let evaluation = &report.evaluation;
-    let truth = if evaluation.truth == "true" { "their known distributions" } else { "the mean of their labels" };
+    let truth = if evaluation.truth == Truth::Known { "their known distributions" } else { "the mean of their labels" };
     let rows = counted(evaluation.rows, "held-out row", "held-out rows");
     let title = format!("{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router));
     paragraph(&mut out, 0, &title)?;

@@ -4,7 +4,7 @@ pub(crate) mod fail_if;
 mod human;
 pub(crate) mod write;
 
-use pointsman::evaluate::CalibrationError;
+use pointsman::evaluate::{CalibrationError, Truth};
 use pointsman::{Router, Table, Task};
 use pointsman_report::{Inputs, NextStep, Report};
 use pointsman_table::{Frame, Need};
@@ -97,7 +97,7 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
     sentences.extend(plan::labels_in_words(table, &args.votes)?);
     let [_, median, most] = calibrate::labels(table);
     match report.evaluation.truth {
-        "true" => {}
+        Truth::Known => {}
         _ if most == 1 => sentences.push(
             "each held-out row has one label, taken as its truth: the irreducible loss of such a truth is zero, so \
              routing looks as if it removed all loss; trust only the costs of predicting, abstaining and measured oracles"

@@ -1,5 +1,6 @@
 //! The diagnosis, the first labels, and labels that depend on labels.
 
+use pointsman_testing::Rng;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -173,11 +174,8 @@ fn one_label_an_item_gives_bounds_and_advice() {
 /// Items and a long table of their labels: two each, and three more where the two differ.
 fn write_until_agreed(folder: &Path, n: usize) {
     let (mut items, mut labels) = ("id,prob_no,prob_yes\n".to_owned(), "id,label\n".to_owned());
-    let mut state = 7_u64;
-    let mut uniform = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1_u64 << 53) as f64
-    };
+    let mut rng = Rng::new(7);
+    let mut uniform = || rng.uniform();
     for item in 0..n {
         let p = 0.3 + 0.4 * uniform();
         writeln!(items, "{item},{},{p}", 1.0 - p).unwrap();
@@ -230,11 +228,8 @@ fn labels_that_stop_on_agreement_are_said_and_cured() {
 /// Items that three of six annotators label, in order; `dan` repeats the label before his, or is as independent as the others.
 fn write_named(folder: &Path, n: usize, copies: bool) {
     let (mut items, mut labels) = ("id,prob_no,prob_yes\n".to_owned(), "id,label,annotator\n".to_owned());
-    let mut state = 11_u64;
-    let mut uniform = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1_u64 << 53) as f64
-    };
+    let mut rng = Rng::new(11);
+    let mut uniform = || rng.uniform();
     let names = ["ann", "bob", "cy", "dan", "eve", "fay"];
     for item in 0..n {
         let p = 0.2 + 0.6 * uniform();

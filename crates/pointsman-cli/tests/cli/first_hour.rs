@@ -1,5 +1,6 @@
 //! The first hour of two people who have never seen the program, command by command.
 
+use pointsman_testing::Rng;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -27,19 +28,6 @@ fn suggested(report: &Value) -> Vec<String> {
     commands.iter().map(typed).collect()
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() * n as f64) as usize
-    }
-}
-
 /// An item: the model's probabilities, what people say, and two features. Long texts are those the model gets wrong and people agree on;
 /// texts of two topics are ambiguous for everybody.
 struct Item {
@@ -49,15 +37,15 @@ struct Item {
     topics: usize,
 }
 
-fn item(random: &mut Random, classes: usize) -> Item {
+fn item(random: &mut Rng, classes: usize) -> Item {
     let class = random.below(classes);
-    let (kind, words) = (random.next(), 5 + random.below(20));
+    let (kind, words) = (random.uniform(), 5 + random.below(20));
     let other = (class + 1 + random.below(classes - 1)) % classes;
     let spread = |at: usize, top: f64| -> Vec<f64> {
         let rest = (1.0 - top) / (classes - 1) as f64;
         (0..classes).map(|c| if c == at { top } else { rest }).collect()
     };
-    let confidence = 0.55 + 0.4 * random.next();
+    let confidence = 0.55 + 0.4 * random.uniform();
     let (probs, truth, words, topics) = if kind < 0.5 {
         (spread(class, confidence), spread(class, 0.95), words, 1)
     } else if kind < 0.75 {
@@ -74,8 +62,8 @@ fn item(random: &mut Random, classes: usize) -> Item {
     Item { probs, truth, words, topics }
 }
 
-fn label(random: &mut Random, truth: &[f64]) -> usize {
-    let (mut u, mut class) = (random.next(), 0);
+fn label(random: &mut Rng, truth: &[f64]) -> usize {
+    let (mut u, mut class) = (random.uniform(), 0);
     while class + 1 < truth.len() && u >= truth[class] {
         u -= truth[class];
         class += 1;
@@ -84,7 +72,7 @@ fn label(random: &mut Random, truth: &[f64]) -> usize {
 }
 
 /// Tickets as a team has them: columns of their own names, texts, times, two to five labels.
-fn tickets(random: &mut Random, rows: usize, first: usize, with_votes: bool) -> String {
+fn tickets(random: &mut Rng, rows: usize, first: usize, with_votes: bool) -> String {
     let columns = |prefix: &str| CLASSES.map(|class| format!("{prefix}{class}")).join(",");
     let votes = if with_votes { format!(",{}", columns("n_")) } else { String::new() };
     let mut table = format!("uid,text,received,{},f_words,f_topics{votes}\n", columns("p_"));
@@ -109,7 +97,7 @@ fn tickets(random: &mut Random, rows: usize, first: usize, with_votes: bool) -> 
 fn an_engineer_gets_from_a_table_to_decisions() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
-    let mut random = Random(7);
+    let mut random = Rng::new(7);
     for (name, rows, votes) in [("tickets", 1200, true), ("heldout", 400, true), ("queries", 500, false)] {
         fs::write(path.join(format!("{name}.csv")), tickets(&mut random, rows, 1000, votes)).unwrap();
     }
@@ -169,7 +157,7 @@ fn an_annotation_lead_gets_from_labels_to_items_to_label() {
     const ANNOTATORS: usize = 9;
     let folder = TempDir::new().unwrap();
     let path = folder.path();
-    let mut random = Random(5);
+    let mut random = Rng::new(5);
     let mut items = "id,split,prob_invoice,prob_complaint,prob_Other topic,x_words,x_topics\n".to_owned();
     let (mut pool, mut labels) = (items.clone(), "id,label,annotator\n".to_owned());
     let mut truths = Vec::new();

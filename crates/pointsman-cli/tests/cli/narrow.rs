@@ -1,5 +1,6 @@
 //! Narrow terminals: no line is wider than the terminal, and nothing of what a wide one shows is missing.
 
+use pointsman_testing::Rng;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
@@ -35,11 +36,8 @@ const CLASSES: [&str; 12] = [
 
 /// Writes rows of so many classes, with three votes and two features each.
 fn write_table(path: &Path, classes: &[&str], rows: u64, seed: u64) {
-    let mut state = seed;
-    let mut uniform = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as f64 / (1_u64 << 31) as f64
-    };
+    let mut rng = Rng::new(seed);
+    let mut uniform = || rng.uniform();
     let named = |prefix: &str| classes.iter().map(|class| format!("{prefix}_{class}")).collect::<Vec<_>>().join(",");
     let mut text = format!("id,x_age,x_session length,{},{}\n", named("prob"), named("votes"));
     for row in 0..rows {

@@ -1,5 +1,6 @@
 //! Every command of the README and of the book runs, in its order.
 
+use pointsman_testing::Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -53,15 +54,12 @@ fn images() -> String {
     for column in ["prob", "oracle_strong", "votes"] {
         ["cat", "dog", "frog"].iter().for_each(|class| table += &format!(",{column}_{class}"));
     }
-    let mut state = 7_u64;
-    let mut below = |n: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % n
-    };
+    let mut rng = Rng::new(7);
+    let mut below = |n: usize| rng.below(n);
     for id in 0..400 {
         let truth = below(3);
         // An answer: its class is right so many times in a hundred, its confidence from 0.4 to 0.9.
-        let mut answer = |right: u64| {
+        let mut answer = |right: usize| {
             let class = if below(100) < right { truth } else { below(3) };
             let confidence = 0.4 + 0.05 * below(11) as f64;
             let rest = (1.0 - confidence) / 2.0;

@@ -1,5 +1,6 @@
 //! Small synthetic tables of three classes.
 
+use pointsman_testing::Rng;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -15,23 +16,13 @@ pub(crate) struct Rows {
     pub(crate) length: Vec<f64>,
 }
 
-/// A generator good enough for tests.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
 /// Rows with five labels each, the weak prediction being a blurred truth.
 pub(crate) fn rows(n: usize, seed: u64) -> Rows {
-    let mut random = Random(seed);
+    let mut random = Rng::new(seed);
     let mut out = Rows { ids: Vec::new(), probs: Vec::new(), votes: Vec::new(), length: Vec::new() };
     for row in 0..n {
-        let point = |random: &mut Random| {
-            let raw = [0; 3].map(|_| -random.next().max(1e-12).ln());
+        let point = |random: &mut Rng| {
+            let raw = [0; 3].map(|_| -random.uniform().max(1e-12).ln());
             let sum: f64 = raw.iter().sum();
             raw.map(|x| x / sum)
         };
@@ -42,7 +33,7 @@ pub(crate) fn rows(n: usize, seed: u64) -> Rows {
         probs[2] = ((1.0 - probs[0] - probs[1]) * 1e6).round() / 1e6;
         let mut votes = [0; 3];
         for _ in 0..5 {
-            let u = random.next();
+            let u = random.uniform();
             let class = if u < truth[0] {
                 0
             } else if u < truth[0] + truth[1] {
@@ -55,7 +46,7 @@ pub(crate) fn rows(n: usize, seed: u64) -> Rows {
         out.ids.push(format!("q{row}"));
         out.probs.push(probs);
         out.votes.push(votes);
-        out.length.push((random.next() * 100.0).round());
+        out.length.push((random.uniform() * 100.0).round());
     }
     out
 }

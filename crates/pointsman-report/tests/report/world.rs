@@ -4,23 +4,15 @@ use pointsman::diagnose::Annotations;
 use pointsman::oracle::Aggregate;
 use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 use pointsman_report::{Inputs, Report};
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
+use pointsman_testing::Rng;
 
 /// Rows with `k` labels each, the weak prediction being a blurred truth.
 pub(crate) fn table(classes: &[&str], rows: usize, k: u32, seed: u64) -> Table {
-    let mut random = Random(seed);
+    let mut random = Rng::new(seed);
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..rows {
         let mut point = || {
-            let raw: Vec<f64> = classes.iter().map(|_| -random.next().max(1e-12).ln()).collect();
+            let raw: Vec<f64> = classes.iter().map(|_| -random.uniform().max(1e-12).ln()).collect();
             let sum: f64 = raw.iter().sum();
             raw.into_iter().map(|x| x / sum).collect::<Vec<f64>>()
         };
@@ -28,7 +20,7 @@ pub(crate) fn table(classes: &[&str], rows: usize, k: u32, seed: u64) -> Table {
         probs.extend(truth.iter().zip(&noise).map(|(t, n)| 0.6 * t + 0.4 * n));
         let mut counts = vec![0; classes.len()];
         for _ in 0..k {
-            let mut u = random.next();
+            let mut u = random.uniform();
             let class = truth.iter().position(|p| {
                 u -= p;
                 u < 0.0

@@ -1,5 +1,6 @@
 //! The public data sets the project is measured on, where they are at hand.
 
+use pointsman_testing::Rng;
 use std::path::PathBuf;
 
 use pointsman::{CellId, Estimator, Oracle, Partition, Router, Table, Task};
@@ -40,11 +41,7 @@ fn data_sets_are_read() {
 
 /// `k` of each row's labels, drawn without replacement by a seeded generator.
 fn fewer_labels(table: &Table, k: usize, seed: u64) -> Table {
-    let mut state = seed;
-    let mut below = |n: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % n
-    };
+    let mut rng = Rng::new(seed);
     let mut votes = Vec::new();
     for row in 0..table.rows() {
         let counts = table.votes(row).unwrap().counts();
@@ -52,7 +49,7 @@ fn fewer_labels(table: &Table, k: usize, seed: u64) -> Table {
             counts.iter().enumerate().flat_map(|(class, &n)| vec![class; n as usize]).collect();
         let mut drawn = vec![0; counts.len()];
         for _ in 0..k.min(labels.len()) {
-            drawn[labels.swap_remove(below(labels.len()))] += 1;
+            drawn[labels.swap_remove(rng.below(labels.len()))] += 1;
         }
         votes.extend(drawn);
     }

@@ -243,15 +243,14 @@ fn assign(n: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use pointsman_testing::Rng;
+
     use super::*;
 
     #[test]
     fn the_cheapest_assignment_is_found() {
-        let mut state = 1_u64;
-        let mut draw = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 40) as f64 / (1_u64 << 24) as f64
-        };
+        let mut rng = Rng::new(1);
+        let mut draw = || rng.uniform();
         for n in 1..=6 {
             for _ in 0..50 {
                 let cost: Vec<f64> = (0..n * n).map(|_| draw()).collect();

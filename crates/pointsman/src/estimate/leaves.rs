@@ -310,6 +310,8 @@ fn on_its_side(variance: f64, points: f64, ceiling: impl FnOnce() -> f64) -> f64
 
 #[cfg(test)]
 mod tests {
+    use pointsman_testing::scattered as share;
+
     use super::*;
     use crate::estimate::{Decomposition, RowLosses};
     use crate::partition::Partition;
@@ -388,7 +390,6 @@ mod tests {
     #[test]
     fn what_leaves_keep_makes_no_difference() {
         let n = 400_u32;
-        let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
         let probs: Vec<f64> = (0..n).map(|i| 0.1 + 0.7 * share(i)).flat_map(|p| [p, 0.9 - p, 0.1]).collect();
         // Votes of few labels and many kinds; that many rows share, that few do; more of some rows than of others; mostly one.
         let labels = [

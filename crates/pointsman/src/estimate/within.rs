@@ -148,6 +148,8 @@ fn slopes(points: &[[f64; 4]]) -> [f64; 2] {
 
 #[cfg(test)]
 mod tests {
+    use pointsman_testing::scattered as share;
+
     use super::{enough, slopes, slopes_by};
     use crate::estimate::{PerRow, Scratch};
     use crate::task::Estimator;
@@ -205,7 +207,6 @@ mod tests {
     #[test]
     fn few_trees_tell_the_slopes() {
         let n = 6000_u32;
-        let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
         let probs = (0..n).flat_map(|i| [share(i), 1.0 - share(i)]).collect();
         // Labels that a feature decides, and predictions that are right the less often the surer they are.
         let votes = (0..n).flat_map(|i| {

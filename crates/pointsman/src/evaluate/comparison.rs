@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use super::acts::Acts;
-use super::{By, Replay, minus};
+use super::{By, Replay, Truth, minus};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::policy::Policy;
@@ -21,8 +21,8 @@ const NORMAL_95: f64 = 1.96;
 pub struct Comparison {
     /// Held-out rows.
     pub rows: usize,
-    /// `votes` if the truth is the rows' snapshot mean, `true` if it was given.
-    pub truth: &'static str,
+    /// What the rows are judged by.
+    pub truth: Truth,
     /// The name of the policy that the others are compared with.
     pub baseline: String,
     /// The policies, in the order given.
@@ -154,7 +154,7 @@ pub fn compare_policies<'a, S: Into<String>>(
         });
     Ok(Comparison {
         rows: first.places.len(),
-        truth: if first.truth_known { "true" } else { "votes" },
+        truth: if first.truth_known { Truth::Known } else { Truth::Votes },
         baseline: name.clone(),
         policies: policies.collect(),
     })

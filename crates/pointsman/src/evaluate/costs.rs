@@ -3,7 +3,7 @@
 use super::acts::Acts;
 use super::corrected::Corrected;
 use super::replay::{By, Group, Replay, best, minus, sum};
-use super::{Evaluation, Saving};
+use super::{Evaluation, Saving, Truth};
 use crate::error::{Error, Result};
 use crate::oracle::Oracle;
 use crate::partition::CellId;
@@ -28,7 +28,7 @@ impl Replay {
             rows: self.places.len(),
             loss: task.loss().to_string(),
             unit: task.loss().unit(),
-            truth: if self.truth_known { "true" } else { "votes" },
+            truth: if self.truth_known { Truth::Known } else { Truth::Votes },
             task: policy.task_summary(),
             surcharge: policy.surcharge(),
             mean_cost: Named::new(),

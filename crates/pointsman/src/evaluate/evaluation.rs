@@ -6,6 +6,18 @@ use super::Saving;
 use crate::policy::Surcharge;
 use crate::task::{Named, TaskSummary};
 
+/// What held-out rows are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum Truth {
+    /// The mean of each row's labels.
+    #[serde(rename = "votes")]
+    Votes,
+    /// Label distributions that are known, as in synthetic worlds.
+    #[serde(rename = "true")]
+    Known,
+}
+
 /// What a policy costs on held-out rows. Costs are means per query, in the loss's unit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Evaluation {
@@ -15,8 +27,8 @@ pub struct Evaluation {
     pub loss: String,
     /// Its unit.
     pub unit: &'static str,
-    /// `votes` if the truth is the rows' snapshot mean, `true` if it was given.
-    pub truth: &'static str,
+    /// What the rows are judged by.
+    pub truth: Truth,
     /// The task.
     pub task: TaskSummary,
     /// What the task's limit on routing comes to, if it has one.
@@ -87,7 +99,7 @@ impl Evaluation {
     /// Whether what is concluded is concluded from corrected costs: with the truth known there is nothing to correct.
     #[must_use]
     pub fn is_corrected(&self) -> bool {
-        self.truth == "votes" && self.corrected_cost.is_some()
+        self.truth == Truth::Votes && self.corrected_cost.is_some()
     }
 
     /// Whether the labels tell a cost.

@@ -85,6 +85,8 @@ fn is_beaten_everywhere(costs: &[&[f64]], left: &[usize], act: usize, largest: f
 
 #[cfg(test)]
 mod tests {
+    use pointsman_testing::Rng;
+
     use super::*;
 
     fn idle(costs: &[&[f64]]) -> Vec<String> {
@@ -118,11 +120,8 @@ mod tests {
     /// An act is called idle only if no prediction of a fine grid takes it.
     #[test]
     fn no_prediction_takes_an_act_that_is_never_chosen() {
-        let mut state = 1_u64;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((state >> 33) % 6) as f64
-        };
+        let mut rng = Rng::new(1);
+        let mut next = || rng.below(6) as f64;
         let mut found = 0;
         for _ in 0..300 {
             let cost: Vec<Vec<f64>> = (0..4).map(|_| (0..3).map(|_| next()).collect()).collect();
@@ -142,26 +141,21 @@ mod tests {
 
     /// All of these hedges are taken somewhere, and none dominates another.
     #[test]
-    fn many_acts_are_checked_in_little_time() {
+    fn many_acts_are_checked() {
         let acts = 5_000;
         let curve = |act: usize| {
             let slope = act as f64 / acts as f64;
             vec![slope * slope, (1.0 - slope).powi(2)]
         };
-        let start = std::time::Instant::now();
         let loss = Loss::matrix((0..acts).map(|act| act.to_string()), (0..acts).map(curve).collect()).unwrap();
         assert!(loss.never_chosen().is_empty());
         assert!((loss.largest_entropy(2) - 0.25).abs() < 1e-6, "{}", loss.largest_entropy(2));
-        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 
     #[test]
     fn the_largest_entropy_of_two_classes_is_that_of_a_fine_grid() {
-        let mut state = 9_u64;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((state >> 33) % 7) as f64
-        };
+        let mut rng = Rng::new(9);
+        let mut next = || rng.below(7) as f64;
         for acts in [1, 2, 3, 6, 12] {
             for _ in 0..200 {
                 let cost: Vec<Vec<f64>> = (0..acts).map(|_| vec![next(), next()]).collect();

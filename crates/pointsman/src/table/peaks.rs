@@ -90,11 +90,12 @@ fn columns<const C: usize>(rows: &[[f32; C]; 4]) -> [f32x4; C] {
 
 #[cfg(test)]
 mod tests {
+    use pointsman_testing::scattered as share;
+
     use super::*;
 
     #[test]
     fn fast_and_careful_peaks_agree() {
-        let share = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
         // Every third row has few values, so that largest entries repeat.
         let coarse = |row: u32, x: f64| if row.is_multiple_of(3) { (4.0 * x).floor() / 4.0 } else { x };
         for classes in [2, 3, 4, 5, 7, 10, 16, 17] {

@@ -41,7 +41,7 @@ fn random_bids(rng: &mut Rng, n: usize, places: usize, steps: Option<usize>) -> 
         bid.wanted = best as u8;
         bids.push(bid);
     }
-    bids.iter_mut().for_each(|bid| bid.key = rng.next());
+    bids.iter_mut().for_each(|bid| bid.key = rng.bits());
     bids
 }
 

@@ -203,7 +203,7 @@ fn one_query_a_batch_and_single_precision_say_the_same() {
     let mut rng = Rng::new(5);
     // Multiples of 1/64: exact in both precisions.
     let grid = |rng: &mut Rng| {
-        let p = rng.dist_of(3);
+        let p = peaked(rng, 3);
         let counts = rng.votes(&p, 64);
         counts.iter().map(|&n| f64::from(n) / 64.0).collect::<Vec<_>>()
     };
@@ -235,15 +235,13 @@ fn one_query_a_batch_and_single_precision_say_the_same() {
     }
 }
 
-impl Rng {
-    /// A distribution with some mass on one class, so that top classes and confidences vary.
-    fn dist_of(&mut self, classes: usize) -> Vec<f64> {
-        let mut p = self.dist(classes);
-        let (top, pull) = (self.below(classes), self.uniform());
-        p.iter_mut().for_each(|x| *x *= 1.0 - pull);
-        p[top] += pull;
-        p
-    }
+/// A distribution with some mass on one class, so that top classes and confidences vary.
+fn peaked(rng: &mut Rng, classes: usize) -> Vec<f64> {
+    let mut p = rng.dist(classes);
+    let (top, pull) = (rng.below(classes), rng.uniform());
+    p.iter_mut().for_each(|x| *x *= 1.0 - pull);
+    p[top] += pull;
+    p
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Evaluation on held-out rows: every number by hand on a small example, then what must hold on any.
 
-use pointsman::evaluate::{Sweep, SweepAxis};
+use pointsman::evaluate::{Sweep, SweepAxis, Truth};
 use pointsman::task::Ties;
 use pointsman::{CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Table, Task};
 use proptest::collection::vec;
@@ -53,7 +53,7 @@ fn a_small_example_by_hand() {
     let policy = router().policy(&task()).unwrap();
     let evaluation = evaluate(&policy, &held_out());
     assert_eq!((evaluation.rows, evaluation.loss.as_str(), evaluation.unit), (4, "brier", "Brier points"));
-    assert_eq!(evaluation.truth, "votes");
+    assert_eq!(evaluation.truth, Truth::Votes);
     // The router abstains on `NO` (0.625, 0.75, 0.6) and routes `YES` (1.125, 0.25, 0.6).
     all_close(&evaluation.shares, &[("predict", 0.0), ("route:expert", 0.5), ("abstain", 0.5)]);
     all_close(
@@ -188,7 +188,7 @@ fn known_truth_takes_precedence_over_votes() {
     let both = held_out().with_truth(truth.clone()).unwrap();
     let alone = Table::new(CLASS_NAMES[..2].to_vec(), [NO, NO, YES, YES].concat()).unwrap().with_truth(truth).unwrap();
     let (a, b) = (evaluate(&policy, &both), evaluate(&policy, &alone));
-    assert_eq!((a.truth, b.truth), ("true", "true"));
+    assert_eq!((a.truth, b.truth), (Truth::Known, Truth::Known));
     assert_eq!(a.mean_cost, b.mean_cost);
     assert_eq!(a.gain, b.gain);
     // 0.625, 0.125, 1.125, 0.125; not the votes' 0.125, 0.625, 0.125, 1.125.

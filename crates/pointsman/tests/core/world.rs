@@ -4,56 +4,7 @@ use pointsman::{Action, CellId, Estimator, Loss, Partition, Policy, Router, Tabl
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// SplitMix64: the same draws on every machine.
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform on [0, 1).
-    pub(crate) fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.uniform() * n as f64) as usize
-    }
-
-    /// Uniform on the simplex.
-    pub(crate) fn dist(&mut self, classes: usize) -> Vec<f64> {
-        normalised((0..classes).map(|_| -(1.0 - self.uniform()).ln() + 1e-12).collect())
-    }
-
-    /// Label counts of `k` labels.
-    pub(crate) fn votes(&mut self, p: &[f64], k: usize) -> Vec<u32> {
-        let mut counts = vec![0; p.len()];
-        for _ in 0..k {
-            let u = self.uniform();
-            let mut sum = 0.0;
-            let class = p.iter().position(|x| {
-                sum += x;
-                u < sum
-            });
-            counts[class.unwrap_or(p.len() - 1)] += 1;
-        }
-        counts
-    }
-
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
-    }
-}
+pub(crate) use pointsman_testing::Rng;
 
 pub(crate) fn normalised(mut p: Vec<f64>) -> Vec<f64> {
     let sum: f64 = p.iter().sum();
