@@ -60,3 +60,8 @@ pub use policy::{Action, Decision, Decisions, Policy};
 pub use router::{Mixture, Router, Support};
 pub use table::{LabelDist, Table, Votes};
 pub use task::{Estimator, Limit, Task};
+
+/// The examples of the README run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
