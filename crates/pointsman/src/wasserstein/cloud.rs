@@ -1,12 +1,7 @@
-//! Weighted points of the simplex, one per item.
-
-use std::cmp::Ordering;
+//! Clouds of label distributions.
 
 use crate::error::{Error, Result};
 use crate::table::simplex::{checked_sum, normalise_into};
-
-/// Weights below this share of their cloud's mean count as this share, so that no part of a cloud weighs nothing.
-const LEAST_WEIGHT: f64 = 1e-200;
 
 /// Weighted points of the simplex: the snapshot means of a cell's items.
 ///
@@ -22,11 +17,7 @@ const LEAST_WEIGHT: f64 = 1e-200;
 /// # Ok::<(), pointsman::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cloud {
-    dim: usize,
-    points: Vec<f64>,
-    weights: Vec<f64>,
-}
+pub struct Cloud(pointsman_transport::Cloud);
 
 impl Cloud {
     /// A cloud of `points`, row by row with `dim` numbers each, and a weight for each.
@@ -36,14 +27,7 @@ impl Cloud {
     /// [`SUM_TOLERANCE`](crate::table::SUM_TOLERANCE)), or a weight is not a positive finite number. Rows are numbered as
     /// given.
     pub fn new(dim: usize, points: &[f64], weights: &[f64]) -> Result<Self> {
-        if dim == 0 || weights.is_empty() || Some(points.len()) != dim.checked_mul(weights.len()) {
-            return Err(Error::Table(format!(
-                "{} numbers and {} weights are no cloud of points in {dim} dimensions: give at least one point, {dim} \
-                 numbers for each, and one weight for each",
-                points.len(),
-                weights.len(),
-            )));
-        }
+        pointsman_transport::Cloud::check_shape(dim, points, weights).map_err(label_error)?;
         let mut scaled = vec![0.0; points.len()];
         for (row, (point, out)) in points.chunks_exact(dim).zip(scaled.chunks_exact_mut(dim)).enumerate() {
             checked_sum(point).map_err(|fault| {
@@ -51,18 +35,8 @@ impl Cloud {
                 fault.at(row, "mean_", &names)
             })?;
             normalise_into(point, out);
-            // A negative zero would be another point than zero.
-            out.iter_mut().for_each(|x| *x += 0.0);
         }
-        let weights = relative(weights)?;
-        let mut order: Vec<usize> = (0..weights.len()).collect();
-        let point = |i: usize| &scaled[i * dim..(i + 1) * dim];
-        order.sort_by(|&i, &j| compare((point(i), weights[i]), (point(j), weights[j])));
-        Ok(Self {
-            dim,
-            points: order.iter().flat_map(|&i| point(i)).copied().collect(),
-            weights: order.iter().map(|&i| weights[i]).collect(),
-        })
+        pointsman_transport::Cloud::new(dim, &scaled, weights).map(Self).map_err(label_error)
     }
 
     /// A cloud whose points weigh the same.
@@ -76,53 +50,37 @@ impl Cloud {
     /// How many numbers a point has.
     #[must_use]
     pub fn dim(&self) -> usize {
-        self.dim
+        self.0.dim()
     }
 
     /// How many items there are.
     #[must_use]
     pub fn items(&self) -> usize {
-        self.weights.len()
+        self.0.items()
     }
 
     /// How many different points there are.
     #[must_use]
     pub fn distinct(&self) -> usize {
-        let repeats = self.points.chunks_exact(self.dim).zip(self.points.chunks_exact(self.dim).skip(1));
-        self.items() - repeats.filter(|(point, next)| point == next).count()
+        self.0.distinct()
     }
 
-    /// The items in sorted order: point and weight relative to the mean.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&[f64], f64)> {
-        self.points.chunks_exact(self.dim).zip(self.weights.iter().copied())
+    /// The same points and weights without the claim that they are label distributions.
+    pub(super) fn points(&self) -> &pointsman_transport::Cloud {
+        &self.0
     }
 }
 
-/// The order of items: by point, then by weight.
-pub(super) fn compare(a: (&[f64], f64), b: (&[f64], f64)) -> Ordering {
-    for (x, y) in a.0.iter().zip(b.0) {
-        match x.total_cmp(y) {
-            Ordering::Equal => {}
-            other => return other,
+/// The error of this crate for one of the transport problem: points are label distributions, coordinates are classes.
+pub(super) fn label_error(error: pointsman_transport::Error) -> Error {
+    use pointsman_transport::Error as Transport;
+    match error {
+        Transport::Weight { row, value } => {
+            Error::value(row, "weight", format!("{value} is not a weight: give a positive finite number"))
         }
+        Transport::Dimensions { first, second } => {
+            Error::Table(format!("clouds of {first} and {second} classes cannot be compared"))
+        }
+        other => Error::Table(other.to_string()),
     }
-    a.1.total_cmp(&b.1)
-}
-
-/// Weights over their mean; exactly one each if they are all equal.
-fn relative(weights: &[f64]) -> Result<Vec<f64>> {
-    if let Some(row) = weights.iter().position(|w| !(*w > 0.0 && w.is_finite())) {
-        let w = weights[row];
-        return Err(Error::value(row, "weight", format!("{w} is not a weight: give a positive finite number")));
-    }
-    if weights.iter().all(|w| *w == weights[0]) {
-        return Ok(vec![1.0; weights.len()]);
-    }
-    // In sorted order, so that the sum does not depend on the order of the rows; the largest first becomes one, so
-    // that it cannot overflow.
-    let mut sorted = weights.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let largest = sorted[sorted.len() - 1];
-    let mean = sorted.iter().map(|w| w / largest).sum::<f64>() / weights.len() as f64;
-    Ok(weights.iter().map(|w| (w / largest / mean).max(LEAST_WEIGHT)).collect())
 }

@@ -7,12 +7,14 @@
 //!
 //! Measured on samples it is never zero: two samples of 200 from one law on ten classes are 0.4 to 0.5 apart.
 //! So [`distance`] gives the raw value next to what chance alone would give.
+//!
+//! Exact W1 of weighted points is the crate `pointsman-transport`'s. Here is what is statistics: points of the simplex, subsamples of large
+//! clouds, and the permutation test.
 
 mod cloud;
-mod pool;
+mod resample;
 #[cfg(test)]
 mod tests;
-mod transport;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -20,7 +22,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 pub use cloud::Cloud;
-use pool::Pool;
+use resample::Resampler;
 
 use crate::error::{Error, Result};
 
@@ -61,7 +63,7 @@ pub struct Distance {
 /// W1 in the ℓ1 norm between two clouds.
 ///
 /// Two classes: exact by sorting, 2·∫|F − G|. More: exact by the transportation problem up to 1,000 distinct points
-/// between them; beyond, the mean over five subsamples of up to 500 items a side, drawn with `seed`.
+/// between them; beyond, the mean over five subsamples of up to 500 items per side, drawn with `seed`.
 ///
 /// ```
 /// use pointsman::wasserstein::{Cloud, w1};
@@ -74,9 +76,8 @@ pub struct Distance {
 /// # Errors
 /// If the clouds are of different dimensions.
 pub fn w1(a: &Cloud, b: &Cloud, seed: u64) -> Result<W1> {
-    same_dim(a, b)?;
-    let (pool, parts) = Pool::new(a, b);
-    Ok(W1 { distance: pool.w1(&parts, &mut Pcg64::seed_from_u64(seed)), exact: pool.is_exact() })
+    let (pool, parts) = Resampler::new(a, b, false)?;
+    Ok(W1 { distance: pool.w1(&parts, &mut Pcg64::seed_from_u64(seed))?, exact: pool.is_exact() })
 }
 
 /// W1 between two clouds, its floor over `splits` random re-splits, its debiased value and its permutation p-value.
@@ -99,24 +100,22 @@ pub fn w1(a: &Cloud, b: &Cloud, seed: u64) -> Result<W1> {
 /// # Errors
 /// If the clouds are of different dimensions, or `splits` is zero.
 pub fn distance(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<Distance> {
-    same_dim(a, b)?;
+    let (pool, parts) = Resampler::new(a, b, true)?;
     if splits == 0 {
         return Err(Error::Table(format!("no floor without re-splits: give at least 1, or better {DEFAULT_SPLITS}")));
     }
-    let (mut pool, parts) = Pool::new(a, b);
-    pool.remember_costs();
     let mut rng = Pcg64::seed_from_u64(seed);
-    let raw = pool.w1(&parts, &mut rng);
+    let raw = pool.w1(&parts, &mut rng)?;
     // A generator for each re-split, seeded in order: threads then change nothing.
     let seeds: Vec<u64> = (0..splits).map(|_| rng.next_u64()).collect();
     let floors: Vec<f64> = seeds
         .into_par_iter()
         .map(|seed| {
             let mut rng = Pcg64::seed_from_u64(seed);
-            let parts = pool.resplit(a.items(), &mut rng);
+            let parts = pool.split(a.items(), &mut rng);
             pool.w1(&parts, &mut rng)
         })
-        .collect();
+        .collect::<Result<_>>()?;
     let floor = floors.iter().sum::<f64>() / splits as f64;
     let at_least = floors.iter().filter(|&&f| f >= raw - TIE).count();
     Ok(Distance {
@@ -128,11 +127,4 @@ pub fn distance(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<Distan
         n: a.items(),
         n_other: b.items(),
     })
-}
-
-fn same_dim(a: &Cloud, b: &Cloud) -> Result<()> {
-    if a.dim() == b.dim() {
-        return Ok(());
-    }
-    Err(Error::Table(format!("clouds of {} and {} classes cannot be compared", a.dim(), b.dim())))
 }

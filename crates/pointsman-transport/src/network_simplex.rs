@@ -11,7 +11,7 @@
 //! # Method
 //! A basis is a spanning tree of the m sources and n sinks; its potentials satisfy u_i + v_j = c_ij on tree arcs. An
 //! arc with c_ij < u_i + v_j enters, flow runs round the cycle it closes until a tree arc is empty, and that arc
-//! leaves. Arcs are priced a row at a time, rows in turn, the best arc of the first row that has one: block pricing
+//! leaves. Arcs are priced row by row, rows in turn, and the best arc of the first row that has one enters: block pricing
 //! with blocks of about the square root of the number of arcs.
 //!
 //! # Why it ends, and why it is exact
@@ -22,43 +22,50 @@
 //!   all, of equal mass: K·(s(I) − d(J)) + |I| − m·\[0 ∈ J\] = 0. The last two terms are less than K in size, so
 //!   s(I) = d(J) and |I| = m·\[0 ∈ J\], which leaves only none or all. Every tree therefore has positive flow on all its
 //!   arcs, every pivot lowers the cost strictly, no tree returns, and there are finitely many trees.
-//! * *Costs* are rounded to multiples of 2⁻⁴⁰. Potentials are alternating sums along tree paths, less than 2¹² in size
-//!   for the at most [`MAX_NODES`] nodes, so all of them are exact in `f64`.
+//! * *Costs* are at most [`MAX_COST`] and rounded to multiples of 2⁻⁴⁰. Potentials are alternating sums along tree paths, less than 2¹² in
+//!   size for the at most [`MAX_NODES`] nodes, so all of them are exact in `f64`.
 //!
 //! The optimal tree of the perturbed masses is optimal for the true ones, whose flows are the perturbed ones over K,
 //! rounded to nearest (the perturbation moves an arc's flow by at most m < K/2). Under the unrounded costs the plan is
 //! within 2⁻⁴⁰ of the optimum per unit of mass.
 
 /// Sources and sinks together; see the module's notes on exactness.
-pub(super) const MAX_NODES: usize = 1000;
+pub(crate) const MAX_NODES: usize = 1000;
 
 /// Masses must sum to at most this, which leaves room for the perturbation in `i64`.
-pub(super) const MAX_MASS: i64 = 1 << 50;
+pub(crate) const MAX_MASS: i64 = 1 << 50;
 
-const GRID: f64 = (1_u64 << 40) as f64;
+/// The largest cost.
+pub(crate) const MAX_COST: f64 = 4.0;
+
+/// Costs are rounded to multiples of one over this.
+const COST_STEPS_PER_UNIT: f64 = (1_u64 << 40) as f64;
+
+/// The index that stands for no node.
 const NONE: u32 = u32::MAX;
 
 /// A route with flow: from which source, to which sink, how much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Flow {
-    pub(super) source: usize,
-    pub(super) sink: usize,
-    pub(super) mass: i64,
+pub(crate) struct Flow {
+    pub(crate) source: usize,
+    pub(crate) sink: usize,
+    pub(crate) mass: i64,
 }
 
-/// An optimal plan. `costs` has a row a source and a column a sink, entries in \[0, 2\] up to rounding.
+/// Solves the problem. `costs` has one row per source and one column per sink, entries in \[0, [`MAX_COST`]\].
 ///
 /// Masses must be positive, of equal sums up to [`MAX_MASS`], with at most [`MAX_NODES`] nodes; there is no plan for
 /// an empty side.
-pub(super) fn solve(supply: &[i64], demand: &[i64], mut costs: Vec<f64>) -> Vec<Flow> {
+pub(crate) fn solve(supply: &[i64], demand: &[i64], mut costs: Vec<f64>) -> Vec<Flow> {
     debug_assert!(supply.iter().chain(demand).all(|&mass| mass > 0));
     debug_assert_eq!(supply.iter().sum::<i64>(), demand.iter().sum::<i64>());
+    debug_assert!(costs.iter().all(|cost| (0.0..=MAX_COST).contains(cost)));
     debug_assert!(supply.iter().sum::<i64>() <= MAX_MASS && supply.len() + demand.len() <= MAX_NODES);
     if supply.is_empty() || demand.is_empty() {
         return Vec::new();
     }
     for cost in &mut costs {
-        *cost = (*cost * GRID).round() / GRID;
+        *cost = (*cost * COST_STEPS_PER_UNIT).round() / COST_STEPS_PER_UNIT;
     }
     let scale = 2 * supply.len() as i64 + 1;
     let mut left: Vec<i64> = supply.iter().map(|s| s * scale + 1).collect();
