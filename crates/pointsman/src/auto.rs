@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::estimate::{LabelLosses, RowLosses};
-use crate::forest::{Node, Trees, steps};
+use crate::forest::{Node, Trees, growth_steps};
 use crate::loss::Loss;
 use crate::number::{count, percent};
 use crate::oracle::Oracle;
@@ -119,7 +119,7 @@ impl Router {
                 Ok((router, Some(choice)))
             }
             [Factor::Forest { trees } | Factor::HonestForest { trees }] => {
-                let progress = Progress::new(steps(*trees) * WORK_OF_FOREST, step);
+                let progress = Progress::new(growth_steps(*trees) * WORK_OF_FOREST, step);
                 let router = Self::fit(table, partition, seed, &|| progress.advance(WORK_OF_TREE))?;
                 progress.reach(u64::MAX);
                 Ok((router, None))
@@ -163,8 +163,8 @@ fn choose(table: &Table, certifiable: bool, seed: u64, step: &(dyn Fn() + Sync))
     // The time a tree takes grows with its rows.
     let all_rows = (table.rows() as u64).max(1);
     let work_of_compared = all_rows.min(MAX_ROWS_COMPARED as u64) * (FOLDS as u64 - 1) / FOLDS as u64 * WORK_OF_TREE;
-    let comparing = 2 * FOLDS as u64 * steps(TREES_COMPARED) * work_of_compared;
-    let progress = Progress::new(comparing + steps(TREES) * all_rows * WORK_OF_FOREST, step);
+    let comparing = 2 * FOLDS as u64 * growth_steps(TREES_COMPARED) * work_of_compared;
+    let progress = Progress::new(comparing + growth_steps(TREES) * all_rows * WORK_OF_FOREST, step);
     let telling = table.with_telling_features();
     let step = || progress.advance(work_of_compared);
     let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, &step)?;
