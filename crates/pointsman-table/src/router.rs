@@ -412,7 +412,7 @@ impl Reader<'_> {
             input => Node::Split { input, threshold: thresholds[i], left: left[i], missing_right: missing[i] != 0 },
         };
         let nodes: Vec<Node> = (0..inputs.len()).map(node).collect();
-        Trees::new(width, roots?, &nodes).map_err(|e| e.to_string())
+        Trees::new(width, roots?, &nodes).map_err(|e| format!("the partition's {e}"))
     }
 
     pub(crate) fn table(&self, header: &Header) -> Parsed<Table> {

@@ -15,7 +15,7 @@ use crate::loss::Loss;
 use crate::number::{count, percent};
 use crate::oracle::Oracle;
 use crate::partition::SPARSE_BELOW_ROWS;
-use crate::partition::forest::steps;
+use crate::partition::forest::growth_steps;
 use crate::partition::{Partition, TREES};
 use crate::router::{Progress, Router, check_size, label_free};
 use crate::table::Table;
@@ -96,8 +96,8 @@ pub(super) fn choose(
     // The time a tree takes grows with its rows.
     let all_rows = (table.rows() as u64).max(1);
     let work_of_compared = all_rows.min(MAX_ROWS_COMPARED as u64) * (FOLDS as u64 - 1) / FOLDS as u64 * WORK_OF_TREE;
-    let comparing = 2 * FOLDS as u64 * steps(TREES_COMPARED) * work_of_compared;
-    let progress = Progress::new(comparing + steps(TREES) * all_rows * WORK_OF_FOREST, step);
+    let comparing = 2 * FOLDS as u64 * growth_steps(TREES_COMPARED) * work_of_compared;
+    let progress = Progress::new(comparing + growth_steps(TREES) * all_rows * WORK_OF_FOREST, step);
     let telling = table.with_telling_features();
     let step = || progress.advance(work_of_compared);
     let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, &step)?;

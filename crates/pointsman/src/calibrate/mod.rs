@@ -8,7 +8,7 @@ mod auto;
 use std::fmt;
 
 use crate::error::Result;
-use crate::partition::forest::steps;
+use crate::partition::forest::growth_steps;
 use crate::partition::{Factor, Partition};
 use crate::router::{Progress, Router, STEPS};
 use crate::table::Table;
@@ -92,7 +92,7 @@ impl<'a> RouterBuilder<'a> {
                 return Ok(Calibration { router, choice: Some(choice) });
             }
             [Factor::Forest { trees } | Factor::HonestForest { trees }] => {
-                let progress = Progress::new(steps(*trees) * WORK_OF_FOREST, step);
+                let progress = Progress::new(growth_steps(*trees) * WORK_OF_FOREST, step);
                 let router = Router::fit(table, &self.partition, self.seed, &|| progress.advance(WORK_OF_TREE))?;
                 progress.reach(u64::MAX);
                 router

@@ -440,7 +440,7 @@ impl Axis {
             Self::Feature { slot, edges, .. } => edges.bin(features[*slot]),
             Self::Tree { trees } => {
                 let mut found = 0;
-                inputs::leaves_for(trees, row, peak, features, |leaf| found = leaf as usize);
+                inputs::leaves_of_query(trees, row, peak, features, |leaf| found = leaf as usize);
                 found
             }
             Self::Forest { forest, edges } => edges.bin(forest.scorer().scores(row, peak, features)[0]),

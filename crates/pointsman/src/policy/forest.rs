@@ -10,7 +10,7 @@ use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, PerRow, RowLosses, Scratch, Slopes, slopes_within};
 use crate::loss::{Account, Loss};
-use crate::partition::forest::{Forest, LeafRows, add_leaf, add_up, inputs};
+use crate::partition::forest::{Forest, LeafRows, add_leaf_values, inputs};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
 use crate::router::{Mixture, Router};
 use crate::table::Table;
@@ -265,8 +265,8 @@ impl Leaves {
     /// Adds up a query's leaves into `out` and divides: the score, then the losses.
     #[inline]
     fn average<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64], out: &mut [f64]) {
-        inputs::leaves_for(self.forest.trees(), prediction, peak, features, |leaf| {
-            add_leaf(&self.values, leaf, out);
+        inputs::leaves_of_query(self.forest.trees(), prediction, peak, features, |leaf| {
+            add_leaf_values(&self.values, leaf, out);
         });
         self.finish(prediction, out);
     }
@@ -303,11 +303,12 @@ impl Leaves {
 
     /// The scores and losses of many rows of a table, row by row.
     fn of_rows(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
-        let finish = |row: usize, out: &mut [f64]| {
+        let finish = |row: usize, sums: &[f64], out: &mut [f64]| {
+            out.copy_from_slice(sums);
             in_its_precision!(table.given(row), prediction => self.finish(prediction, out));
         };
         let rows: Vec<u32> = (0..table.rows() as u32).collect();
-        add_up(self.forest.trees(), (&self.values, self.width), table, &rows, columns, finish)
+        inputs::sum_leaf_values(self.forest.trees(), &self.values, table, &rows, columns, self.width, finish)
     }
 }
 

@@ -15,7 +15,7 @@ use super::held_out::HeldOut;
 use super::sources::Valuation;
 use crate::estimate::{LabelLosses, Scratch};
 use crate::partition::CellId;
-use crate::partition::forest::Bag;
+use crate::partition::forest::BootstrapSample;
 use crate::task::Named;
 
 /// A leaf's rows that are new to its tree are left out of it in so many parts at most: nearly one by one where leaves are small,
@@ -91,8 +91,8 @@ impl Leaves {
             // Which part of its leaf a row is in; one of no tree's.
             let mut parts = vec![PARTS; rows];
             for tree in (first..trees.count()).step_by(STRANDS) {
-                let bag = Bag::of(leaves.forest.seed(), tree);
-                for leaf in trees.leaves_of(tree) {
+                let bag = BootstrapSample::new(leaves.forest.seed(), tree);
+                for leaf in trees.leaves_of_tree(tree) {
                     let inside = leaves.members.of(leaf);
                     let mut new: Vec<u32> =
                         inside.iter().copied().filter(|&row| leaves.members.is_new(bag, row)).collect();

@@ -87,7 +87,7 @@ fn content_hash(table: &Table, row: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::numeric::mix::{nth, uniform};
-    use crate::partition::forest::{Bag, Halves};
+    use crate::partition::forest::{BootstrapSample, Halves};
 
     /// Nine predictions, a thousand items, three labels each; the same items in every world if `design` is the same.
     fn tied(design: u64, world: u64) -> Table {
@@ -146,7 +146,7 @@ mod tests {
                 let table = tied(mix(1, design), mix(2, world));
                 let order = order_of_table(&table, 0);
                 halves.push(deviation(&table, &marked(Halves::of(&order, 0).kept)));
-                let in_bag = (0..1000).filter(|&rank| Bag::of(0, 3).holds(rank));
+                let in_bag = (0..1000).filter(|&rank| BootstrapSample::new(0, 3).contains(rank));
                 bags.push(deviation(&table, &marked(in_bag.map(|rank| order[rank as usize]))));
                 let fold = folds(&table, 5, 7);
                 parts.push(deviation(&table, &fold.iter().map(|&fold| fold == 2).collect::<Vec<_>>()));

@@ -72,5 +72,5 @@ impl Router {
 fn grow(table: &Table, trees: usize, seed: u64, step: &(dyn Fn() + Sync)) -> Result<Trees> {
     super::check_size(table.rows(), trees)?;
     let columns: Vec<usize> = (0..table.feature_names().len()).collect();
-    forest::forest(table, &label_free::order_of_table(table, 0), &columns, trees, seed, step)
+    forest::grow_forest(table, &label_free::order_of_table(table, 0), &columns, trees, seed, step)
 }

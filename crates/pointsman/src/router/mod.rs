@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::partition::forest::{Bag, Forest, LeafRows, Node, Trees, inputs};
+use crate::partition::forest::{BootstrapSample, Forest, LeafRows, Node, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
 use crate::table::Table;
 use crate::table::predictions::{Given, in_its_precision};
@@ -247,10 +247,10 @@ impl Router {
     #[must_use]
     pub fn bag(&self, tree: usize) -> Option<Vec<bool>> {
         let (forest, _) = self.cells().forest().filter(|(forest, _)| tree < forest.trees().count())?;
-        let bag = Bag::of(forest.seed(), tree);
+        let sample = BootstrapSample::new(forest.seed(), tree);
         let mut drawn = vec![false; self.rows.rows()];
         for (rank, row) in label_free::order_of_table(&self.rows, 0).into_iter().enumerate() {
-            drawn[row as usize] = bag.holds(rank as u32);
+            drawn[row as usize] = sample.contains(rank as u32);
         }
         Some(drawn)
     }
@@ -321,7 +321,7 @@ impl Router {
         let Some(((forest, _), members)) = self.cells.forest().zip(self.leaves()) else { return Ok(Vec::new()) };
         let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
         let mut shares = vec![0.0; self.rows.rows()];
-        inputs::leaves_for(forest.trees(), &table.prediction(row), table.peak(row), &features, |leaf| {
+        inputs::leaves_of_query(forest.trees(), &table.prediction(row), table.peak(row), &features, |leaf| {
             let inside = members.of(leaf as usize);
             let all: f64 = inside.iter().map(|&row| self.rows.weight(row as usize)).sum();
             for row in inside.iter().map(|&row| row as usize) {

@@ -208,6 +208,28 @@ fn types_have_their_methods_at_home() {
     }
 }
 
+/// Trees and transport are below the core: they know plain numbers, and no label, vote, prediction, table or loss.
+#[test]
+fn the_crates_below_the_core_know_plain_numbers_only() {
+    const UNKNOWN: [&str; 10] =
+        ["vote", "votes", "label", "labels", "prediction", "predictions", "table", "loss", "losses", "peak"];
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for name in ["pointsman-trees", "pointsman-transport"] {
+        let manifest = fs::read_to_string(crates.join(name).join("Cargo.toml")).unwrap();
+        assert!(!manifest.contains("pointsman.workspace"), "{name} depends on the core");
+        let mut files = Vec::new();
+        sources(&crates.join(name).join("src"), &mut files);
+        assert!(files.len() > 4, "{name}: {files:?}");
+        for path in files {
+            let known = tokens(&fs::read_to_string(&path).unwrap());
+            // Names of several words are looked at word by word, types included.
+            let words = known.iter().flat_map(|token| token.split('_')).map(str::to_lowercase);
+            let found: Vec<String> = words.filter(|word| UNKNOWN.contains(&word.as_str())).collect();
+            assert!(found.is_empty(), "{} names {found:?}", path.display());
+        }
+    }
+}
+
 #[test]
 fn the_reader_sees_every_way_in() {
     for bad in [

@@ -1,9 +1,7 @@
 //! One small tree over points, grown where it tells them apart best, until it has as many leaves as are wanted.
 
+use pointsman_trees::{Node, threshold_between};
 use rayon::prelude::*;
-
-use super::inputs::between;
-use super::trees::Node;
 
 /// Gains below this part of a point's weight are rounding.
 const ROUNDING: f64 = 1e-9;
@@ -106,7 +104,7 @@ impl Points<'_> {
             };
             let gain: f64 = below.iter().zip(&all).map(part).sum();
             if gain > best.as_ref().map_or(ROUNDING * weight, |best| best.gain) {
-                best = Some(Split { gain, input, threshold: between(low, high) });
+                best = Some(Split { gain, input, threshold: threshold_between(low, high) });
             }
         }
         best
@@ -115,7 +113,8 @@ impl Points<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trees::Trees;
+    use pointsman_trees::Trees;
+
     use super::*;
 
     #[test]
@@ -127,7 +126,7 @@ mod tests {
         let (weights, scales) = (vec![1.0; n as usize], [1.0, 0.0]);
         let points = Points { values: &values, width: 2, weights: &weights, scales: &scales };
         let trees = Trees::new(2, vec![0], &points.divide(4, 30)).unwrap();
-        let leaf = |i: i32| trees.leaf(0, &&values[2 * i as usize..][..2]);
+        let leaf = |i: i32| trees.leaf_of_row(0, &values[2 * i as usize..][..2]);
         assert_eq!(trees.leaves(), 4);
         assert!((0..n).all(|i| leaf(i) == leaf(i % 4)) && (1..4).all(|i| leaf(i) != leaf(0)));
         // As many leaves as points allow, each with enough of them.

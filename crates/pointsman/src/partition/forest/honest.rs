@@ -1,10 +1,10 @@
 //! Honest partitions: half of the rows say where to divide, the other half what is there.
 
+use pointsman_trees::{GrowthRule, LEAF_SIZES, Node, Trees, join_trees};
 use rayon::prelude::*;
 
-use super::grow::Rule;
-use super::learn::{LEAVES, Sample, join};
-use super::trees::{Node, Trees};
+use super::learn::training_set;
+use super::{inputs, partition_error};
 use crate::error::Result;
 use crate::numeric::mix::nth;
 use crate::partition::SPARSE_BELOW_ROWS;
@@ -39,27 +39,27 @@ impl Halves {
 /// Grows a tree on the rows that divide, and cuts it back until each leaf has enough of them. The rows that are kept are not even
 /// given: they are as good as new to the leaves, and a leaf may have few of them.
 pub(crate) fn tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) -> Result<Trees> {
-    let sample = Sample::of(table, divide, columns)?;
-    let fold = |row: usize| nth(nth(seed, 1), u64::from(sample.ranks[row])) % FOLDS;
-    let rule = |leaf: usize| Rule { leaf, share: 1.0 };
+    let training = training_set(table, divide, columns)?;
+    let fold = |row: usize| nth(nth(seed, 1), u64::from(training.key(row))) % FOLDS;
+    let rule = |min_rows_per_leaf: usize| GrowthRule { min_rows_per_leaf, share_of_inputs: 1.0 };
     let errors_of = |&leaf: &usize| -> Result<Vec<f64>> {
-        let mut errors = vec![0.0; sample.len()];
+        let mut errors = vec![0.0; training.rows()];
         for left_out in 0..FOLDS {
-            let grown = sample.grow_where(|row| fold(row) != left_out, rule(leaf), seed);
-            let trees = join(sample.width, std::slice::from_ref(&grown))?;
+            let grown = training.grow_tree(|row| fold(row) != left_out, rule(leaf), seed);
+            let trees = join_trees(training.width(), std::slice::from_ref(&grown)).map_err(partition_error)?;
             for (row, slot) in errors.iter_mut().enumerate().filter(|(row, _)| fold(*row) == left_out) {
-                let mean = grown.means[trees.leaf(0, &sample.inputs_of(row)) as usize];
-                *slot = sample.error(row, mean);
+                let mean = &grown.means[trees.leaf_of_row(0, training.inputs_of_row(row)) as usize];
+                *slot = training.squared_error(row, mean);
             }
         }
         Ok(errors)
     };
-    let tried: Vec<Vec<f64>> = LEAVES.par_iter().map(errors_of).collect::<Result<_>>()?;
-    let best =
-        (0..LEAVES.len()).min_by(|&a, &b| sample.mean(&tried[a]).total_cmp(&sample.mean(&tried[b]))).unwrap_or(0);
-    let grown = sample.grow_where(|_| true, rule(LEAVES[best]), seed);
-    let trees = join(sample.width, std::slice::from_ref(&grown))?;
-    let found = trees.leaves_of_all(&super::inputs::of_rows(table, divide, columns));
+    let tried: Vec<Vec<f64>> = LEAF_SIZES.par_iter().map(errors_of).collect::<Result<_>>()?;
+    let error = |size: usize| training.weighted_mean(&tried[size]);
+    let best = (0..LEAF_SIZES.len()).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
+    let grown = training.grow_tree(|_| true, rule(LEAF_SIZES[best]), seed);
+    let trees = join_trees(training.width(), std::slice::from_ref(&grown)).map_err(partition_error)?;
+    let found = trees.leaves_of_inputs(0, &inputs::of_rows(table, divide, columns));
     thin(&trees, &found)
 }
 
@@ -79,7 +79,7 @@ pub(super) fn thin(trees: &Trees, found: &[u32]) -> Result<Trees> {
     let mut out = vec![Node::Leaf];
     let root = keep(&nodes, &leaf_of, &counts, 0);
     write(&root, &mut out, 0);
-    Trees::new(trees.inputs(), vec![0], &out)
+    Trees::new(trees.inputs(), vec![0], &out).map_err(partition_error)
 }
 
 /// A subtree that stays, and its rows.

@@ -1,14 +1,13 @@
 //! A forest whose cells are cells like all others: half of the rows grows it and divides what it expects of queries.
 
+use pointsman_trees::{BootstrapSample, Trees};
 use rayon::prelude::*;
 
 use super::divide::Points;
 use super::honest::thin;
-use super::inputs;
-use super::learn::{Bag, forest};
+use super::learn::grow_forest;
 use super::scorer::{MAX_SCORES, Scorer, means_of_leaves};
-use super::targets;
-use super::trees::Trees;
+use super::{inputs, partition_error, targets};
 use crate::error::{Error, Result};
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
@@ -61,20 +60,20 @@ impl HonestForest {
         seed: u64,
         step: &(dyn Fn() + Sync),
     ) -> Result<Self> {
-        let trees = forest(table, divide, columns, trees, seed, step)?;
+        let trees = grow_forest(table, divide, columns, trees, seed, step)?;
         let told = Told::of(table, divide);
         let width = told.width();
         let rows: Vec<u32> = told.ranks.iter().map(|&rank| divide[rank as usize]).collect();
-        let coded = trees.coded(&inputs::of_rows(table, &rows, columns));
+        let encoded = trees.encode_rows(&inputs::of_rows(table, &rows, columns));
         let sample: Vec<usize> = (0..rows.len()).step_by(rows.len().div_ceil(SAMPLE).max(1)).collect();
         let of_tree = |tree: usize| {
-            let (leaves, bag) = (trees.leaves_of(tree), Bag::of(seed, tree));
+            let (leaves, bootstrap) = (trees.leaves_of_tree(tree), BootstrapSample::new(seed, tree));
             let mut found = vec![0; rows.len()];
-            trees.leaves_of_rows(tree, &coded, &mut found);
+            trees.leaves_of_rows(tree, &encoded, &mut found);
             found.iter_mut().for_each(|leaf| *leaf -= leaves.start as u32);
             let all = told.means(&found, leaves.len(), |_| true);
-            let grown_on = told.means(&found, leaves.len(), |row| bag.holds(told.ranks[row]));
-            let new = |&row: &usize| (!bag.holds(told.ranks[row])).then_some(found[row]);
+            let grown_on = told.means(&found, leaves.len(), |row| bootstrap.contains(told.ranks[row]));
+            let new = |&row: &usize| (!bootstrap.contains(told.ranks[row])).then_some(found[row]);
             Tree { all, grown_on, new: sample.iter().map(new).collect() }
         };
         let settled: Vec<Tree> = (0..trees.count()).into_par_iter().map(of_tree).collect();
@@ -101,8 +100,8 @@ impl HonestForest {
             Points { values: &points, width, weights: &weights, scales: &scales }.divide(CELLS, SPARSE_BELOW_ROWS);
         let scores = settled.into_iter().flat_map(|tree| tree.all).collect();
         let scorer = Scorer::new(trees, width, scores)?;
-        let cells = Trees::new(width, vec![0], &nodes)?;
-        let cells = thin(&cells, &cells.leaves_of_all(&scorer.of_rows(table, divide, columns)))?;
+        let cells = Trees::new(width, vec![0], &nodes).map_err(partition_error)?;
+        let cells = thin(&cells, &cells.leaves_of_inputs(0, &scorer.of_rows(table, divide, columns)))?;
         Self::new(scorer, told.shares, cells)
     }
 
@@ -128,12 +127,12 @@ impl HonestForest {
     #[inline]
     pub(crate) fn cell<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> usize {
         let scores = self.scorer.scores(prediction, peak, features);
-        self.cells.leaf(0, &scores.as_slice()) as usize
+        self.cells.leaf_of_row(0, &scores) as usize
     }
 
     /// The cells of all rows of a table.
     pub(crate) fn cells_of(&self, table: &Table, columns: &[usize]) -> Vec<u32> {
-        self.cells.leaves_of_all(&self.scorer.of_table(table, columns))
+        self.cells.leaves_of_inputs(0, &self.scorer.of_table(table, columns))
     }
 }
 

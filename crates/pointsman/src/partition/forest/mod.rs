@@ -1,13 +1,10 @@
 //! Partitions that learn: trees that find where the irreducible and the reducible loss differ.
 //!
 //! Trees are grown once, on the unbiased Brier decomposition of items with two labels or more, and know no task. What a
-//! loss makes of them is worked out later from the rows in each leaf, by whoever knows the loss.
+//! loss makes of them is worked out later from the rows in each leaf, by whoever knows the loss. Growing and walking trees over plain
+//! numbers is the crate `pointsman-trees`'s; here is what trees ask about queries and what labels make of leaves.
 
-mod blocks;
-mod crown;
-mod cuts;
 mod divide;
-mod grow;
 mod honest;
 mod honest_forest;
 pub(crate) mod inputs;
@@ -16,14 +13,20 @@ mod scorer;
 mod settled;
 mod shrunk;
 mod targets;
-mod trees;
 
-pub(crate) use blocks::{add_leaf, add_up};
 pub(crate) use honest::{Halves, tree};
 pub use honest_forest::HonestForest;
-pub(crate) use learn::{Bag, forest, steps};
+pub(crate) use learn::grow_forest;
+pub(crate) use pointsman_trees::{BootstrapSample, add_leaf_values, growth_steps};
+pub use pointsman_trees::{Node, Trees};
 pub use scorer::Scorer;
 pub use settled::Forest;
 pub(crate) use settled::LeafRows;
 pub(crate) use shrunk::{PerBallot, Run, Shrunk, Sums, unweighted};
-pub use trees::{Node, Trees};
+
+use crate::error::Error;
+
+/// The error of this crate for one of trees: the trees are those of a partition.
+pub(crate) fn partition_error(error: pointsman_trees::Error) -> Error {
+    Error::Router(format!("the partition's {error}"))
+}

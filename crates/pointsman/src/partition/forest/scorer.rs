@@ -1,8 +1,8 @@
 //! Trees with a few numbers per leaf: what a forest expects of a query.
 
-use super::blocks::{add_leaf, add_up};
+use pointsman_trees::{Trees, add_leaf_values};
+
 use super::inputs;
-use super::trees::Trees;
 use crate::error::{Error, Result};
 use crate::table::Table;
 use crate::table::simplex::{Peak, Real};
@@ -67,8 +67,10 @@ impl Scorer {
     pub(crate) fn scores<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> [f64; MAX_SCORES] {
         let mut sums = [0.0; MAX_SCORES];
         let own = &mut sums[..self.width];
-        inputs::leaves_for(&self.trees, prediction, peak, features, |leaf| add_leaf(&self.scores, leaf, own));
-        self.finish(&mut sums);
+        inputs::leaves_of_query(&self.trees, prediction, peak, features, |leaf| {
+            add_leaf_values(&self.scores, leaf, own);
+        });
+        own.iter_mut().for_each(|sum| *sum /= self.trees.count() as f64);
         sums
     }
 
@@ -79,13 +81,11 @@ impl Scorer {
 
     /// As [`Scorer::of_table`], of the given rows.
     pub(crate) fn of_rows(&self, table: &Table, rows: &[u32], columns: &[usize]) -> Vec<f64> {
-        add_up(&self.trees, (&self.scores, self.width), table, rows, columns, |_, sums| self.finish(sums))
-    }
-
-    #[inline(always)]
-    fn finish(&self, sums: &mut [f64]) {
         let trees = self.trees.count() as f64;
-        sums.iter_mut().for_each(|sum| *sum /= trees);
+        let mean = |_: usize, sums: &[f64], out: &mut [f64]| {
+            out.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = sum / trees);
+        };
+        inputs::sum_leaf_values(&self.trees, &self.scores, table, rows, columns, self.width, mean)
     }
 }
 
@@ -110,7 +110,8 @@ pub(super) fn means_of_leaves<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::trees::Node;
+    use pointsman_trees::Node;
+
     use super::*;
     use crate::numeric::mix::{nth, uniform};
 

@@ -3,14 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use pointsman_trees::{BootstrapSample, Trees};
 use rayon::prelude::*;
 
-use super::inputs;
-use super::learn::Bag;
 use super::scorer::{Scorer, means_of_leaves};
 use super::shrunk::{AllShrunk, Shrunk};
-use super::targets;
-use super::trees::Trees;
+use super::{inputs, targets};
 use crate::error::{Error, Result};
 use crate::table::Table;
 
@@ -81,13 +79,13 @@ impl Forest {
         if trees.inputs() != inputs::width(table.classes().len(), columns.len()) {
             return Err(Error::Router("the router's trees do not fit its classes and features".into()));
         }
-        let coded = trees.coded(&inputs::of_rows(table, order, columns));
+        let encoded = trees.encode_rows(&inputs::of_rows(table, order, columns));
         let ranked = Ranked::of(table, order);
-        let bags: Vec<Bag> = (0..trees.count()).map(|tree| Bag::of(seed, tree)).collect();
+        let bags: Vec<BootstrapSample> = (0..trees.count()).map(|tree| BootstrapSample::new(seed, tree)).collect();
         let settle = |tree: usize| {
             let mut found = vec![0; order.len()];
-            trees.leaves_of_rows(tree, &coded, &mut found);
-            Tree::of(&ranked, found, trees.leaves_of(tree), bags[tree])
+            trees.leaves_of_rows(tree, &encoded, &mut found);
+            Tree::of(&ranked, found, trees.leaves_of_tree(tree), bags[tree])
         };
         let settled: Vec<Tree> = (0..trees.count()).into_par_iter().map(settle).collect();
         if settled.iter().any(|tree| tree.counts.contains(&0)) {
@@ -147,13 +145,13 @@ impl Ranked {
     }
 
     /// The score of each row by the trees that were not grown on it.
-    fn scores(&self, settled: &[Tree], bags: &[Bag]) -> Vec<f64> {
+    fn scores(&self, settled: &[Tree], bags: &[BootstrapSample]) -> Vec<f64> {
         let score = |rank: usize| {
             let (mut n, mut sum, mut whole) = (0.0, 0.0, 0.0);
             for (tree, bag) in settled.iter().zip(bags) {
                 let leaf = tree.found[rank] as usize - tree.first;
                 whole += tree.all[leaf];
-                if self.reducible[rank].is_none() || !bag.holds(rank as u32) {
+                if self.reducible[rank].is_none() || !bag.contains(rank as u32) {
                     n += 1.0;
                     sum += tree.grown_on[leaf];
                 }
@@ -182,11 +180,11 @@ struct Tree {
 
 impl Tree {
     /// The tree of a bag, whose rows were found in so many leaves.
-    fn of(ranked: &Ranked, mut found: Vec<u32>, leaves: Range<usize>, bag: Bag) -> Self {
+    fn of(ranked: &Ranked, mut found: Vec<u32>, leaves: Range<usize>, bag: BootstrapSample) -> Self {
         let (first, leaves) = (leaves.start, leaves.len());
         found.iter_mut().for_each(|leaf| *leaf -= first as u32);
         let all = ranked.means(&found, leaves, |_| true);
-        let grown_on = ranked.means(&found, leaves, |rank| bag.holds(rank));
+        let grown_on = ranked.means(&found, leaves, |rank| bag.contains(rank));
         let mut counts = vec![0_usize; leaves];
         found.iter().for_each(|&leaf| counts[leaf as usize] += 1);
         let mut next: Vec<usize> =
@@ -198,7 +196,7 @@ impl Tree {
             *next += 1;
         }
         found.iter_mut().for_each(|leaf| *leaf += first as u32);
-        let new = ranked.sample.iter().enumerate().filter(|(_, rank)| !bag.holds(**rank));
+        let new = ranked.sample.iter().enumerate().filter(|(_, rank)| !bag.contains(**rank));
         let new = new.map(|(place, &rank)| (place as u32, found[rank as usize])).collect();
         Self { first, found, rows, counts, all, grown_on, new }
     }
@@ -314,8 +312,8 @@ impl LeafRows {
     ) -> Vec<T> {
         let of_some = |first: usize| {
             let last = (first + IN_STEP).min(count);
-            let start = trees.leaves_of(first).start;
-            let mut sums = vec![[0.0; N]; trees.leaves_of(last - 1).end - start];
+            let start = trees.leaves_of_tree(first).start;
+            let mut sums = vec![[0.0; N]; trees.leaves_of_tree(last - 1).end - start];
             let mut add = |leaf: u32, own: &[f64; N]| {
                 let sum = &mut sums[leaf as usize - start];
                 // All at once, not one after the other.
@@ -353,8 +351,8 @@ impl LeafRows {
 
     /// Whether the tree of this bag was not grown on a row.
     #[inline]
-    pub(crate) fn is_new(&self, bag: Bag, row: u32) -> bool {
-        self.ranks[row as usize].is_none_or(|rank| !bag.holds(rank))
+    pub(crate) fn is_new(&self, bag: BootstrapSample, row: u32) -> bool {
+        self.ranks[row as usize].is_none_or(|rank| !bag.contains(rank))
     }
 
     /// Gives the rows other numbers.
