@@ -1,4 +1,4 @@
-//! Made-up predictions and votes.
+//! Synthetic predictions and votes.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(crate) fn predictions(rows: usize, classes: usize, seed: u64) -> Vec<f32> {
     probs
 }
 
-/// Predictions with five votes a row, drawn from a mixture of the prediction and chance.
+/// Predictions with five votes per row, drawn from a mixture of the prediction and chance.
 pub(crate) fn table(rows: usize, classes: usize, seed: u64) -> Table {
     let probs: Vec<f64> = predictions(rows, classes, seed).into_iter().map(f64::from).collect();
     let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0xABCD);
@@ -64,8 +64,8 @@ pub(crate) fn write(path: &Path, table: &Table) -> pointsman_table::Result<()> {
     writer.finish()
 }
 
-/// Rows whose votes depend on some of many features.
-pub(crate) fn featured(rows: usize, classes: usize, features: usize, seed: u64) -> Table {
+/// A table whose votes depend on some of many features.
+pub(crate) fn table_with_features(rows: usize, classes: usize, features: usize, seed: u64) -> Table {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let (mut probs, mut votes, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -95,7 +95,7 @@ pub(crate) fn featured(rows: usize, classes: usize, features: usize, seed: u64) 
         .unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// What trees are grown on, as plain arrays for another language: inputs, targets, and the inputs of queries.
+/// Writes the inputs and targets of tree growing, and the inputs of queries, as plain arrays for the peers in Python.
 pub(crate) fn write_inputs(folder: &Path, calibration: &Table, queries: &Table) -> std::io::Result<()> {
     let inputs = |table: &Table| -> Vec<u8> {
         let row = |row: usize| {

@@ -1,6 +1,7 @@
-//! Forests: growing, valuing for another loss, deciding.
+//! Benchmarks of forests: growing, valuing another loss, deciding.
 //!
-//! The peers in Python run if `POINTSMAN_PYTHON` names an interpreter that has them (`forest_peer.py`); the supervised router is here.
+//! The peers in Python (`forest_peer.py`) run if `POINTSMAN_PYTHON` names an interpreter with their packages; the
+//! supervised router runs here.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -16,21 +17,23 @@ use pointsman_lab::Supervised;
 
 use crate::data;
 use crate::lines::Lines;
-use crate::timing::{median, middle, race};
+use crate::timing::{median, median_value, race};
 
 const ROWS: usize = 50_000;
 const FEATURES: usize = 20;
 const CLASSES: usize = 3;
 const TREES: usize = 200;
 const QUERIES: usize = 100_000;
-const ROUNDS: usize = 15;
-const REST: Duration = Duration::from_millis(20);
+const RACE_ROUNDS: usize = 15;
+const PAUSE: Duration = Duration::from_millis(20);
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
-    let (calibration, queries) =
-        (data::featured(ROWS, CLASSES, FEATURES, 5), data::featured(QUERIES, CLASSES, FEATURES, 6));
+    let (calibration, queries) = (
+        data::table_with_features(ROWS, CLASSES, FEATURES, 5),
+        data::table_with_features(QUERIES, CLASSES, FEATURES, 6),
+    );
     let mut router = None;
     let partition = Partition::forest(TREES);
     let grown = median(1, || -> Outcome<()> {
@@ -38,7 +41,7 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
         Ok(())
     })?;
     let router = router.ok_or("no router")?;
-    let leaf = leaf_size(&router);
+    let leaf = estimate_leaf_size(&router);
     let task = |loss: Loss| Task::new(loss).route("expert", Oracle::bayes(), 0.05)?.abstain(0.3);
     let policy = router.policy(&task(Loss::brier())?)?;
     let folder = tempfile::tempdir()?;
@@ -47,75 +50,77 @@ pub(crate) fn run(lines: &mut Lines) -> Outcome<()> {
         Some(python) => {
             data::write_inputs(folder.path(), &calibration, &queries)?;
             let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("forest_peer.py");
-            let sizes = [TREES, leaf, leaves(&router) / TREES].map(|n| n.to_string());
+            let sizes = [TREES, leaf, count_leaves(&router) / TREES].map(|n| n.to_string());
             Some(Peer::start(Command::new(python).arg(script).arg(folder.path()).args(sizes))?)
         }
     };
     let peer_s = peer.as_mut().map(|peer| peer.seconds("grow")).transpose()?;
-    line(
+    add_line(
         lines,
         &format!("grow {partition} on {ROWS} × {FEATURES}, its leaf size chosen / scikit-learn, leaf {leaf}"),
         format!("{grown:.1} s"),
         peer_s.map(|peer| (format!("{peer:.1} s"), format!("{:.2} times the peer's time (bar: 2)", grown / peer))),
     );
     for (name, trees) in [("predict", "trees of depth 6"), ("predict_as_large", "trees with as many leaves")] {
-        // In turns: what else the machine does changes from second to second.
+        // Subject and peer alternate, since the load of the machine changes from second to second.
         let (mut own, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            // Threads may spin for a while after their turn: each begins when the other's have come to rest.
-            thread::sleep(REST);
+        for _ in 0..RACE_ROUNDS {
+            // A pause, since the other's threads may spin for a while after their turn.
+            thread::sleep(PAUSE);
             own.push(median(1, || policy.decide_batch(black_box(&queries)).map(|all| drop(black_box(all))))?);
             if let Some(peer) = &mut peer {
-                thread::sleep(REST);
+                thread::sleep(PAUSE);
                 peers.push(peer.seconds(name)?);
                 ratios.push(peers[peers.len() - 1] / own[own.len() - 1]);
             }
         }
         let row = |seconds: f64| format!("{:.2} µs/row", seconds / QUERIES as f64 * 1e6);
-        line(
+        add_line(
             lines,
             &format!("decide {QUERIES} rows together / XGBoost predicts as many {trees}"),
-            row(middle(own)),
-            peer.is_some().then(|| (row(middle(peers)), format!("{:.2} of the peer's speed (bar: 1)", middle(ratios)))),
+            row(median_value(own)),
+            peer.is_some().then(|| {
+                (row(median_value(peers)), format!("{:.2} of the peer's speed (bar: 1)", median_value(ratios)))
+            }),
         );
     }
     drop(peer);
-    value(lines, &router, &calibration, task)?;
-    one(lines, &policy, &queries)
+    value_loss(lines, &router, &calibration, task)?;
+    single_decision(lines, &policy, &queries)
 }
 
-/// A process that times what it is asked for.
+/// A process that times tasks on request.
 struct Peer {
     process: Child,
-    asked: Option<ChildStdin>,
-    told: BufReader<ChildStdout>,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
 }
 
 impl Peer {
     fn start(command: &mut Command) -> Outcome<Self> {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let (asked, told) = (process.stdin.take(), process.stdout.take().ok_or("no output")?);
-        Ok(Self { process, asked, told: BufReader::new(told) })
+        let (input, output) = (process.stdin.take(), process.stdout.take().ok_or("no output")?);
+        Ok(Self { process, input, output: BufReader::new(output) })
     }
 
     fn seconds(&mut self, task: &str) -> Outcome<f64> {
-        writeln!(self.asked.as_mut().ok_or("no input")?, "{task}")?;
+        writeln!(self.input.as_mut().ok_or("no input")?, "{task}")?;
         let mut line = String::new();
-        self.told.read_line(&mut line)?;
+        self.output.read_line(&mut line)?;
         Ok(line.trim().parse().map_err(|_| format!("the peer does not say how long it took: {line}"))?)
     }
 }
 
 impl Drop for Peer {
-    /// Without input it ends.
+    /// Closes the input, which ends the process.
     fn drop(&mut self) {
-        self.asked = None;
+        self.input = None;
         let _ = self.process.wait();
     }
 }
 
-/// Another loss, against training a supervised router for it.
-fn value(
+/// Valuing another loss, against training a supervised router for it.
+fn value_loss(
     lines: &mut Lines,
     router: &Router,
     calibration: &Table,
@@ -136,7 +141,7 @@ fn value(
                 Ok(())
             },
         )?;
-        line(
+        add_line(
             lines,
             &format!("value the forest for {loss} / train the supervised router"),
             format!("{:.0} ms", subject * 1e3),
@@ -146,7 +151,7 @@ fn value(
     Ok(())
 }
 
-fn one(lines: &mut Lines, policy: &Policy, queries: &Table) -> Outcome<()> {
+fn single_decision(lines: &mut Lines, policy: &Policy, queries: &Table) -> Outcome<()> {
     let n = 2_000;
     let mut failures = 0;
     let decide = |row: usize| policy.decide_with(&queries.prediction(row), queries.features(row));
@@ -158,7 +163,7 @@ fn one(lines: &mut Lines, policy: &Policy, queries: &Table) -> Outcome<()> {
         Ok(())
     })?;
     let bar = format!("bar: 10 µs; {} allocations, {failures} failures", allocations.count_total);
-    line(
+    add_line(
         lines,
         &format!("one decision by {TREES} trees"),
         format!("{:.0} ns", seconds / n as f64 * 1e9),
@@ -167,19 +172,19 @@ fn one(lines: &mut Lines, policy: &Policy, queries: &Table) -> Outcome<()> {
     Ok(())
 }
 
-fn line(lines: &mut Lines, what: &str, subject: String, peer: Option<(String, String)>) {
+fn add_line(lines: &mut Lines, what: &str, subject: String, peer: Option<(String, String)>) {
     let (peer, bar) = peer.unwrap_or_else(|| ("–".into(), "no peer: set POINTSMAN_PYTHON".into()));
     lines.add(what, subject, peer, bar);
 }
 
-/// The leaves of all trees.
-fn leaves(router: &Router) -> usize {
+/// The number of leaves of all trees.
+fn count_leaves(router: &Router) -> usize {
     let [Axis::Forest { forest, .. }] = router.cells().axes() else { return 0 };
     forest.trees().leaves()
 }
 
-/// The smallest leaf that was allowed, as far as the mean one tells: leaves have between one and two times as many rows.
-fn leaf_size(router: &Router) -> usize {
-    let mean = 0.6 * (router.rows().rows() * TREES) as f64 / leaves(router) as f64;
+/// An estimate of the smallest allowed leaf size, since leaves have between one and two times as many rows.
+fn estimate_leaf_size(router: &Router) -> usize {
+    let mean = 0.6 * (router.rows().rows() * TREES) as f64 / count_leaves(router) as f64;
     [250, 120, 60, 30, 15, 8, 4].into_iter().find(|&leaf| leaf as f64 <= mean).unwrap_or(4)
 }

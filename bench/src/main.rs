@@ -1,7 +1,7 @@
-//! Speed, as ratios to a peer in the same run: machines are noisy, ratios less so.
+//! Benchmarks as ratios to a peer in the same run, since ratios are less noisy than times.
 //!
-//! `make bench` runs everything; `make bench ROWS=1000000` with fewer rows, `make bench ROWS=forest` forests alone. Each figure is the median of repeated runs,
-//! peer and subject taking turns. Nothing here fails when slow: the table is for reading.
+//! `make bench` runs everything, `make bench ROWS=1000000` with fewer rows, `make bench ROWS=forest` only forests. Each
+//! figure is the median of repeated runs in which peer and subject alternate. No result is treated as a failure.
 
 mod data;
 mod forest;
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     lines.write()
 }
 
-/// Batch decisions against a pass that only takes each row's maximum.
+/// Batch decisions, against a pass that only takes each row's maximum.
 fn batch(lines: &mut Lines, policy: &Policy, rows: usize) -> Result<(), Box<dyn Error>> {
     let probs = data::predictions(rows, CLASSES, 2);
     let (mut verdicts, mut maxima) = (vec![Verdict::default(); rows], vec![0.0_f32; rows]);
@@ -64,7 +64,7 @@ fn batch(lines: &mut Lines, policy: &Policy, rows: usize) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// One decision at a time: time, and allocations, of which there are none.
+/// Single decisions: time, and allocations, of which there are none.
 fn single(lines: &mut Lines, policy: &Policy) -> Result<(), Box<dyn Error>> {
     let n = 1 << 16;
     let singles = data::predictions(n, CLASSES, 3);
@@ -99,7 +99,7 @@ fn single(lines: &mut Lines, policy: &Policy) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Another loss, and another price, from 10,000 calibration rows.
+/// Compiling another loss and another price, with 10,000 calibration rows.
 fn compile(
     lines: &mut Lines,
     router: &Router,
@@ -130,7 +130,7 @@ fn compile(
     Ok(())
 }
 
-/// Calibrating a million rows from Parquet against reading the file and doing nothing with it.
+/// Calibrating a million rows from Parquet, against only reading the file.
 fn calibrate(lines: &mut Lines) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("calibration.parquet");

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Median seconds of `subject` and of `peer`, which take turns.
+/// Median seconds of `subject` and of `peer`, which alternate.
 pub(crate) fn race<E>(
     repeats: usize,
     mut subject: impl FnMut() -> Result<(), E>,
@@ -13,12 +13,12 @@ pub(crate) fn race<E>(
         subjects.push(seconds(&mut subject)?);
         peers.push(seconds(&mut peer)?);
     }
-    Ok((middle(subjects), middle(peers)))
+    Ok((median_value(subjects), median_value(peers)))
 }
 
 /// Median seconds of `subject`.
 pub(crate) fn median<E>(repeats: usize, mut subject: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
-    Ok(middle((0..repeats).map(|_| seconds(&mut subject)).collect::<Result<_, E>>()?))
+    Ok(median_value((0..repeats).map(|_| seconds(&mut subject)).collect::<Result<_, E>>()?))
 }
 
 fn seconds<E>(run: &mut impl FnMut() -> Result<(), E>) -> Result<f64, E> {
@@ -27,8 +27,8 @@ fn seconds<E>(run: &mut impl FnMut() -> Result<(), E>) -> Result<f64, E> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// The middle one.
-pub(crate) fn middle(mut times: Vec<f64>) -> f64 {
+/// The median.
+pub(crate) fn median_value(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }

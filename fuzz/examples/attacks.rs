@@ -1,10 +1,10 @@
-//! Writes the hostile files of `../attacks` that nobody would type: binary ones, and text of odd bytes or many.
+//! Writes the hostile files of `../attacks` that are binary, or text with odd or many bytes.
 //!
 //! ```text
 //! cargo run --example attacks
 //! ```
 //!
-//! The same files come out each time.
+//! The output is the same each time.
 
 #[allow(dead_code, reason = "the tests of the tables use more of it")]
 #[path = "../../crates/pointsman-table/tests/table/support.rs"]
@@ -43,7 +43,7 @@ impl Target {
     }
 }
 
-/// Bytes without sense, the same on every run.
+/// Random bytes, the same on every run.
 fn junk(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = |_| {
@@ -55,7 +55,7 @@ fn junk(length: usize) -> Vec<u8> {
     (0..length).map(next).collect()
 }
 
-/// A frame of Zstandard with one block as it is, of fewer than 256 bytes.
+/// A Zstandard frame with one raw block of fewer than 256 bytes.
 fn zstandard(bytes: &[u8]) -> Vec<u8> {
     let block = ((bytes.len() as u32) << 3 | 1).to_le_bytes();
     [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, bytes.len() as u8], &block[..3], bytes].concat()
@@ -65,7 +65,7 @@ fn text(tables: &Target, tasks: &Target) -> std::io::Result<()> {
     for extension in ["csv", "tsv", "jsonl", "parquet", "arrow", "npz"] {
         tables.write(&format!("junk.{extension}"), junk(1000))?;
     }
-    // Past the check of the first bytes.
+    // These pass the check of the first bytes.
     for (extension, magic) in [("parquet", &b"PAR1"[..]), ("arrow", b"ARROW1\0\0"), ("npz", b"PK\x03\x04")] {
         tables.write(&format!("magic.{extension}"), [magic, &junk(1000)].concat())?;
     }
@@ -107,7 +107,7 @@ fn text(tables: &Target, tasks: &Target) -> std::io::Result<()> {
     tasks.write("many-routes.toml", format!("loss = \"brier\"\n{routes}"))
 }
 
-/// Parquet and Arrow.
+/// Parquet and Arrow files.
 fn columns(tables: &Target) -> std::io::Result<()> {
     let folder = Folder::new();
     let reals = |values: &[f64]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
@@ -138,7 +138,7 @@ fn columns(tables: &Target) -> std::io::Result<()> {
         tables.write(&format!("{name}.arrow"), as_arrow(batch, None)?)?;
     }
 
-    // Instants of a zone that nobody has heard of, and beyond every calendar.
+    // Instants in an unknown time zone, and beyond every calendar.
     let instants = |zone: &str, seconds: i64| -> ArrayRef {
         Arc::new(TimestampSecondArray::from(vec![0, seconds]).with_timezone(zone))
     };
@@ -162,7 +162,7 @@ fn columns(tables: &Target) -> std::io::Result<()> {
     // A schema (field 2, a list of structures) that claims two thousand million elements.
     let claim = [0x15, 0x02, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07];
     tables.write("footer-claims.parquet", with_footer(&claim, claim.len() as u32))?;
-    // Structures within structures, to overflow a stack.
+    // Nested structures that would overflow a stack.
     let deep = [[0x15, 0x02].as_slice(), &[0x1c; 9_000]].concat();
     tables.write("footer-deep.parquet", with_footer(&deep, deep.len() as u32))?;
     let mut pages = file.clone();
@@ -180,7 +180,7 @@ fn columns(tables: &Target) -> std::io::Result<()> {
     let columns = [("prob_a", reals(&[0.5; 100])), ("prob_b", reals(&[0.5; 100]))];
     let long = RecordBatch::try_from_iter(columns).expect("a batch");
     let mut packed = as_arrow(&long, Some(CompressionType::LZ4_FRAME))?;
-    // A compressed buffer begins with the length it will have: 400 bytes for each half of the rows.
+    // A compressed buffer begins with its decompressed length: 400 bytes for each half of the rows.
     let frame = [400_i64.to_le_bytes().as_slice(), &[0x04, 0x22, 0x4d, 0x18]].concat();
     let at = packed.windows(12).position(|bytes| bytes == frame).expect("a compressed buffer");
     packed[at..at + 8].copy_from_slice(&(1_i64 << 46).to_le_bytes());
@@ -193,7 +193,7 @@ fn columns(tables: &Target) -> std::io::Result<()> {
     tables.write("schema-overwritten.arrows", flat)
 }
 
-/// numpy.
+/// numpy files.
 fn arrays(tables: &Target) -> std::io::Result<()> {
     let reals = |name: &str, shape: &str, values: &[f64]| {
         array(name, "<f8", false, shape, values.iter().flat_map(|x| x.to_le_bytes()).collect())
@@ -206,7 +206,7 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
     tables.write("overflowing-shape.npz", bomb("(9223372036854775809, 2)"))?;
     tables.write("negative-shape.npz", bomb("(-1, 2)"))?;
     tables.write("many-dimensions.npz", bomb(&format!("({})", "1, ".repeat(1000))))?;
-    // What pickle makes of os.system("echo owned").
+    // The pickle of os.system("echo owned").
     let pickle = b"\x80\x02cposix\nsystem\nX\x0a\0\0\0echo owned\x85R.".to_vec();
     tables.write("pickle.npz", zip(&[array("probs", "|O", false, "(1, 2)", pickle), votes()]))?;
     let mut records = b"\x93NUMPY\x01\x00\x4e\x00".to_vec();
@@ -214,7 +214,7 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
     records.extend([0; 16]);
     tables.write("records.npz", zip(&[("probs.npy".to_owned(), records), votes()]))?;
     tables.write("complex.npz", zip(&[array("probs", "<c16", false, "(1, 2)", vec![0; 32]), votes()]))?;
-    // A thousand to one.
+    // A compression ratio of a thousand to one.
     let zeros = array("probs", "<f8", false, "(900000, 2)", vec![0; 14_400_000]);
     let none = array("votes", "|u1", false, "(900000, 2)", vec![0; 1_800_000]);
     tables.write("bomb.npz", deflated(&[zeros, none]))?;
@@ -248,12 +248,12 @@ fn arrays(tables: &Target) -> std::io::Result<()> {
     tables.write("truncated.npz", &good[..good.len() / 2])
 }
 
-/// A good router of two classes and six rows, in parts.
+/// A valid router with two classes and six rows, disassembled.
 fn good_router(partition: &str) -> Parts {
     router_of(partition, 6)
 }
 
-/// The same of more rows: partitions that learn need them.
+/// A valid router with more rows, as learned partitions need.
 fn router_of(partition: &str, rows: usize) -> Parts {
     let partition: Partition = partition.parse().expect("a partition");
     let router = Router::calibrate(&pointsman_fuzz::table(2, rows), &partition).expect("a router");
@@ -268,7 +268,7 @@ fn whole_routers(routers: &Target) -> std::io::Result<()> {
     let good = good_router("top-class:2").seal().expect("a good router");
     let header_end = 8 + u64::from_le_bytes(good[..8].try_into().expect("eight bytes")) as usize;
     let header = String::from_utf8(good[8..header_end].to_vec()).expect("JSON");
-    // The same tensors below another header.
+    // The same tensors with another header.
     let with = |header: &str| [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &good[header_end..]].concat();
     routers.write("empty.safetensors", [])?;
     routers.write("junk.safetensors", junk(1000))?;
@@ -309,7 +309,7 @@ fn whole_routers(routers: &Target) -> std::io::Result<()> {
     routers.write("offsets-far.safetensors", with(&far))
 }
 
-/// Contradictions below a checksum that is right: what an attacker would send who read the source.
+/// Contradictions with a valid checksum: what an attacker who read the source would send.
 fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     let write = |name: &str, partition: &str, change: &dyn Fn(&mut Parts)| {
         let mut parts = good_router(partition);
@@ -375,7 +375,7 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
             t.bytes.truncate(4);
         });
     })?;
-    // Eleven hundred by eleven hundred cells from a small file.
+    // 1,100 × 1,100 cells from a small file.
     write("many-cells", "confidence:2*features:x_length=2", &|p| {
         put(p, "axis.0.edges", vec![1100], &many(1100));
         put(p, "axis.1.edges", vec![1100], &many(1100));
@@ -403,24 +403,24 @@ fn sealed_routers(routers: &Target) -> std::io::Result<()> {
     tree_routers(routers)
 }
 
-/// Forests that are none, with checksums that are right.
+/// Invalid forests with valid checksums.
 fn tree_routers(routers: &Target) -> std::io::Result<()> {
     let tensor = |parts: &mut Parts, name: &str, change: &dyn Fn(&mut Tensor)| {
         change(parts.tensors.iter_mut().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no {name}")));
     };
-    // Nodes of as many trees as there are roots: the input asked for, the threshold and the left child; `None` is a leaf.
+    // Nodes of one tree per root: split input, threshold and left child; `None` is a leaf.
     let plant = |p: &mut Parts, roots: &[u32], nodes: &[Option<(u32, f64, u32)>]| {
         let put = |p: &mut Parts, name: &str, n: usize, bytes: Vec<u8>| {
             tensor(p, name, &|t| (t.shape, t.bytes) = (vec![n], bytes.clone()));
         };
-        let asked = nodes.iter().map(|node| node.unwrap_or((u32::MAX, 0.0, 0)));
+        let flat_nodes = nodes.iter().map(|node| node.unwrap_or((u32::MAX, 0.0, 0)));
         put(p, "trees.roots", roots.len(), roots.iter().flat_map(|x| x.to_le_bytes()).collect());
-        put(p, "trees.inputs", nodes.len(), asked.clone().flat_map(|node| node.0.to_le_bytes()).collect());
-        put(p, "trees.thresholds", nodes.len(), asked.clone().flat_map(|node| node.1.to_le_bytes()).collect());
-        put(p, "trees.left", nodes.len(), asked.flat_map(|node| node.2.to_le_bytes()).collect());
+        put(p, "trees.inputs", nodes.len(), flat_nodes.clone().flat_map(|node| node.0.to_le_bytes()).collect());
+        put(p, "trees.thresholds", nodes.len(), flat_nodes.clone().flat_map(|node| node.1.to_le_bytes()).collect());
+        put(p, "trees.left", nodes.len(), flat_nodes.flat_map(|node| node.2.to_le_bytes()).collect());
         put(p, "trees.missing", nodes.len(), vec![0; nodes.len()]);
     };
-    // A good forest of two trees that ask for the length.
+    // A valid forest of two trees that split on the length.
     let write = |name: &str, change: &dyn Fn(&mut Parts)| {
         let mut parts = router_of("forest:2", 40);
         plant(&mut parts, &[0, 3], &[Some((3, 10.0, 1)), None, None, Some((3, 5.0, 4)), None, None]);
@@ -451,7 +451,7 @@ fn tree_routers(routers: &Target) -> std::io::Result<()> {
             t.bytes.truncate(4 * t.shape[0]);
         });
     })?;
-    // A chain of two hundred questions: deeper than any tree that is grown.
+    // A chain of two hundred splits, deeper than any grown tree.
     write("deep", &|p| {
         let chain: Vec<_> = (0..200).flat_map(|i| [Some((0, 0.0, 2 * i + 1)), None]).chain([None, None]).collect();
         plant(p, &[0, 401], &chain);
@@ -462,7 +462,7 @@ fn tree_routers(routers: &Target) -> std::io::Result<()> {
     honest_routers(routers)
 }
 
-/// Honest forests whose scores are none, with checksums that are right.
+/// Honest forests with invalid scores and valid checksums.
 fn honest_routers(routers: &Target) -> std::io::Result<()> {
     let write = |name: &str, change: &dyn Fn(&mut Parts)| {
         let mut parts = router_of("honest-forest:3", 200);
@@ -495,9 +495,9 @@ fn honest_routers(routers: &Target) -> std::io::Result<()> {
     write("many-trees", &|p| p.header.partition = "honest-forest:4294967295".to_owned())
 }
 
-/// Parts of a calibration that are none, most of them with a checksum that is right.
+/// Invalid parts of a calibration, most of them with a valid checksum.
 fn parts(parts: &Target) -> std::io::Result<()> {
-    // Three of the good ones: six rows without a cap, nine of which a cap of two a cell kept some, and no rows with such a cap.
+    // Three valid parts: six rows without a cap, nine rows with a cap of two per cell, and no rows with that cap.
     let [plain, capped, none] = [0, 1, 5].map(|place: usize| pointsman_fuzz::good_parts().swap_remove(place));
     parts.write("empty.safetensors", [])?;
     parts.write("junk.safetensors", junk(1000))?;

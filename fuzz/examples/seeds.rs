@@ -1,4 +1,4 @@
-//! Writes the seeds of every target into `corpus/`: small good files of every format and layout.
+//! Writes the seeds of every target into `corpus/`: small valid files of every format and layout.
 //!
 //! ```text
 //! cargo run --example seeds
@@ -25,7 +25,7 @@ const PARQUET: u8 = 3;
 const ARROW: u8 = 4;
 const NPZ: u8 = 5;
 
-/// How to read, as the table target's second byte.
+/// The reading options, as the table target's second byte.
 const PLAIN: u8 = 0;
 const VOTES: u8 = 2;
 const FILTER: u8 = 4;
@@ -133,7 +133,7 @@ fn routers(seeds: &Seeds) -> std::io::Result<()> {
             seeds.add(&format!("{i}-{mode}.safetensors"), &[mode], fs::read(&path)?)?;
         }
     }
-    // Changes to a good router, one of each kind.
+    // Changes to a valid router, one of each kind.
     for kind in 0..16_u8 {
         for base in 0..7_u8 {
             seeds.add(&format!("change-{kind}-{base}"), &[2], [base, kind, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])?;
@@ -147,7 +147,7 @@ fn parts(seeds: &Seeds) -> std::io::Result<()> {
         for mode in [0, 1] {
             seeds.add(&format!("{i}-{mode}.safetensors"), &[mode], &part)?;
         }
-        // Changes to it, one of each kind: of the part's own header, and of what it has in common with a router.
+        // Changes to the part, one of each kind: to its own header, and to what it shares with a router.
         let base = i as u8;
         for kind in 0..6_u8 {
             seeds.add(&format!("change-part-{kind}-{base}"), &[2], [base, 0, kind, 1, 2, 3, 4, 5, 6, 7, 8])?;

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: whose panics count, a scratch file, and files whose checksum is right.
+//! Shared by the fuzz targets: a panic hook, a scratch file, and files with a valid checksum.
 
 pub mod recipe;
 pub mod seal;
@@ -7,14 +7,14 @@ use std::backtrace::Backtrace;
 use std::path::PathBuf;
 use std::sync::Once;
 
-use pointsman::{Partition, Router, Table};
 use pointsman::router::{Cap, Partial};
+use pointsman::{Partition, Router, Table};
 
-/// Makes this process fit for fuzzing: one thread, and a panic hook that knows whose panics count.
+/// Prepares this process for fuzzing: one thread, and a panic hook that aborts on panics of our own code.
 ///
-/// pointsman-table promises to turn panics of the parsers it uses into errors. Such a panic passes here: if the promise
-/// is broken it reaches the fuzzer all the same, as an unwinding target. A panic of our own code is a bug wherever it
-/// ends up, so it ends the process at once.
+/// pointsman-table turns panics of its parser dependencies into errors. The hook ignores such panics; if one is not
+/// caught, it still reaches the fuzzer by unwinding. A panic of our own code is a bug even if it is caught, so it ends
+/// the process at once.
 pub fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -23,7 +23,7 @@ pub fn prepare() {
         let tell = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let file = panic.location().map_or("", |location| location.file());
-            if is_others(file) || is_std(file) && !called_by_us(&Backtrace::force_capture().to_string()) {
+            if is_dependency(file) || is_std(file) && !called_by_us(&Backtrace::force_capture().to_string()) {
                 return;
             }
             tell(panic);
@@ -32,8 +32,8 @@ pub fn prepare() {
     });
 }
 
-/// Dependencies are compiled from a registry's folder.
-fn is_others(file: &str) -> bool {
+/// Whether a source file belongs to a dependency, which is compiled from a registry's folder.
+fn is_dependency(file: &str) -> bool {
     file.contains("/registry/src/")
 }
 
@@ -41,9 +41,9 @@ fn is_std(file: &str) -> bool {
     file.starts_with("/rustc/") || file.contains("/library/")
 }
 
-/// Whether the innermost caller outside of the standard library is one of our crates.
+/// Whether the innermost caller outside the standard library is one of our crates.
 ///
-/// Most of the standard library blames its caller; where it does not, the stack knows.
+/// Most panics in the standard library name the caller's location; for the others, the backtrace is used.
 fn called_by_us(stack: &str) -> bool {
     let frames = stack.lines().filter_map(|line| line.trim().split_once(": ").map(|(_, name)| name));
     let past_hook = frames.skip_while(|name| !name.contains("panicking::panic") && !name.contains("capacity_overflow"));
@@ -55,7 +55,7 @@ fn called_by_us(stack: &str) -> bool {
     past_hook.into_iter().find(|name| !standard(name)).is_none_or(|name| name.contains("pointsman"))
 }
 
-/// A file of this process, in memory where the system has a place for that.
+/// The path of a scratch file of this process, in memory if the system supports it.
 #[must_use]
 pub fn scratch(name: &str) -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
@@ -63,7 +63,7 @@ pub fn scratch(name: &str) -> PathBuf {
     folder.join(format!("pointsman-fuzz-{}-{name}", std::process::id()))
 }
 
-/// That a message is one printable line: files choose names and values, and messages go to terminals and logs.
+/// Asserts that a message is one printable line: files choose names and values, and messages go to terminals and logs.
 pub fn check_message(message: &str) {
     assert!(!message.is_empty(), "an empty message");
     let control = message.chars().find(|c| c.is_control());
@@ -71,7 +71,7 @@ pub fn check_message(message: &str) {
     assert!(message.len() < 20_000, "a message of {} bytes", message.len());
 }
 
-/// A table of so many classes, with votes and one feature.
+/// A table with `classes` classes, votes and one feature.
 #[must_use]
 pub fn table(classes: usize, rows: usize) -> Table {
     let mut state = 1_u64;
@@ -94,7 +94,8 @@ pub fn table(classes: usize, rows: usize) -> Table {
     build().expect("a table made by hand")
 }
 
-/// Good parts of a calibration as bytes: without a cap and with one that drops rows, of several partitions, and one without rows.
+/// Valid parts of a calibration as bytes: without a cap, with a cap that drops rows, of several partitions, and one
+/// without rows.
 #[must_use]
 pub fn good_parts() -> Vec<Vec<u8>> {
     let part = |(partition, cap, rows): (&str, Option<usize>, usize)| -> pointsman::Result<Partial> {

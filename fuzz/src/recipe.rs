@@ -1,10 +1,11 @@
-//! Changes to a good file that come from bytes, so that a fuzzer finds what lies behind the checks of a file's form.
+//! Changes to a valid file, encoded as bytes, so that a fuzzer gets past the checks of a file's form.
 
 use safetensors::tensor::Dtype;
 
 use crate::seal::{PartHeader, Parts, Tensor};
 
-/// The file that some bytes stand for. The first chooses: a file as it is, a file whose checksum is mended, or changes to a good one.
+/// The file encoded by some bytes. The first byte selects: a raw file, a file with a repaired checksum, or changes to a
+/// valid file.
 #[must_use]
 pub fn served(data: &[u8], bases: &[Parts]) -> Option<Vec<u8>> {
     let (mode, bytes) = data.split_first()?;
@@ -15,7 +16,7 @@ pub fn served(data: &[u8], bases: &[Parts]) -> Option<Vec<u8>> {
     }
 }
 
-/// Bytes that say how to change a good file.
+/// Bytes that encode changes to a valid file.
 pub struct Recipe<'a>(pub &'a [u8]);
 
 impl Recipe<'_> {
@@ -55,10 +56,10 @@ impl Recipe<'_> {
         }
     }
 
-    /// One of the good files, changed until nothing is left of the recipe.
+    /// Applies changes to one of the valid files until the recipe is used up.
     ///
     /// # Panics
-    /// If there is no good file.
+    /// If there is no valid file.
     #[must_use]
     pub fn cook(mut self, bases: &[Parts]) -> Parts {
         let mut parts = bases[usize::from(self.byte()) % bases.len()].clone();
@@ -102,7 +103,7 @@ impl Recipe<'_> {
             8 => header.recalibrated = !header.recalibrated,
             9 => header.version = u32::from(self.byte() % 5),
             10 => {
-                // Another base's array under one of this router's names.
+                // Replaces an array by that of another base.
                 let other = &bases[usize::from(self.byte()) % bases.len()];
                 let mut tensor = other.tensors[usize::from(self.byte()) % other.tensors.len()].clone();
                 if self.byte() % 2 == 0 {

@@ -1,6 +1,6 @@
-//! Files of routers, and of parts of a calibration, taken apart and put together again with a checksum that is right.
+//! Router files and parts of a calibration, disassembled and reassembled with a valid checksum.
 //!
-//! Without it the checksum would turn away every mutation, and nothing behind it would be tested.
+//! Otherwise the checksum would reject every mutation, and the code behind it would not be tested.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 const ROUTER: &str = "pointsman";
 const PART: &str = "pointsman-part";
 
-/// The header of a router file, as `pointsman-table` has it.
+/// The header of a router file, as in `pointsman-table`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
     pub version: u32,
@@ -26,7 +26,7 @@ pub struct Header {
     pub sha256: String,
 }
 
-/// What the header of a part of a calibration has beside the router's.
+/// The header fields that a part of a calibration has in addition to a router's.
 #[derive(Debug, Clone)]
 pub struct PartHeader {
     pub version: u32,
@@ -35,7 +35,7 @@ pub struct PartHeader {
     pub needs: Vec<String>,
 }
 
-/// The header of a part, as `pointsman-table` has it.
+/// The header of a part, as in `pointsman-table`.
 #[derive(Serialize, Deserialize)]
 struct WholePart {
     version: u32,
@@ -53,17 +53,17 @@ pub struct Tensor {
     pub bytes: Vec<u8>,
 }
 
-/// A file in parts.
+/// A disassembled file.
 #[derive(Debug, Clone)]
 pub struct Parts {
     pub header: Header,
-    /// If it is a part of a calibration.
+    /// Present if the file is a part of a calibration.
     pub part: Option<PartHeader>,
     pub tensors: Vec<Tensor>,
 }
 
 impl Parts {
-    /// Takes a file apart, if it is one.
+    /// Disassembles a file; `None` if it is malformed.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
@@ -85,7 +85,7 @@ impl Parts {
         Some(Self { header, part, tensors: file.tensors().into_iter().map(tensor).collect() })
     }
 
-    /// The file with its checksum made right, if shapes and bytes agree.
+    /// Assembles the file with a valid checksum; `None` if shapes and bytes disagree.
     #[must_use]
     pub fn seal(mut self) -> Option<Vec<u8>> {
         self.tensors.sort_by(|a, b| a.name.cmp(&b.name));

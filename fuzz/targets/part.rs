@@ -1,17 +1,17 @@
-//! Parts of a calibration: what loads is written back the same, takes rows, merges and makes a router, or says why not.
+//! Parts of a calibration: a loaded part round-trips, accepts rows, merges and builds a router, or reports an error.
 #![no_main]
 
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use pointsman::{CellId, Loss, Oracle, Router, Task};
 use pointsman::router::Partial;
+use pointsman::{CellId, Loss, Oracle, Router, Task};
 use pointsman_fuzz::recipe::served;
 use pointsman_fuzz::seal::Parts;
 use pointsman_fuzz::{check_message, good_parts, prepare};
 use pointsman_table::{parse_partial, partial_bytes};
 
-/// Good parts, with and without a cap, one without rows.
+/// Valid parts, with and without a cap, and one without rows.
 static BASES: LazyLock<Vec<Parts>> =
     LazyLock::new(|| good_parts().iter().map(|bytes| Parts::of(bytes).expect("what was just written")).collect());
 
@@ -33,7 +33,7 @@ fn check(part: &Partial) {
         "a part changed on its way through a file"
     );
     within_cap(part);
-    // All at once, or its rows twice: either is a part like the others.
+    // All rows at once, or the rows twice: either gives a valid part.
     let mut twice = part.clone();
     match twice.merge(&again) {
         Ok(()) => {
@@ -57,7 +57,7 @@ fn check(part: &Partial) {
     }
 }
 
-/// No cell keeps more rows than the cap allows.
+/// Asserts that no cell keeps more rows than the cap allows.
 fn within_cap(part: &Partial) {
     let Some(cap) = part.cap() else { return };
     if part.kept().rows() == 0 {

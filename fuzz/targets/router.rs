@@ -1,4 +1,4 @@
-//! Router files: what loads answers every task, and is written back the same.
+//! Router files: a loaded router answers every task and round-trips.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use pointsman_fuzz::seal::Parts;
 use pointsman_fuzz::{check_message, prepare, scratch, table};
 use pointsman_table::{load_router, parse_router, save_router};
 
-/// Good routers, one of each kind of axis.
+/// Valid routers, one per kind of axis.
 static BASES: LazyLock<Vec<Parts>> = LazyLock::new(|| {
     let base = |(classes, partition): (usize, &str)| {
         let partition: Partition = partition.parse().expect("a partition");
@@ -73,7 +73,7 @@ fn check(router: &Router, choice: u8) {
     ];
     let estimators = [Estimator::Shrink, Estimator::Plugin, Estimator::Npmle, Estimator::Dirichlet];
     let mut tasks = vec![(&losses[0], Estimator::Shrink)];
-    // Every pair for every router would take long; many cells or classes do so anyway, and show nothing new.
+    // Checking every pair is slow for many cells or classes, and shows nothing new there.
     if cells * classes <= 2000 {
         tasks.push((&losses[usize::from(choice % 8)], estimators[usize::from(choice / 8 % 4)]));
         tasks.push((&losses[usize::from(choice / 32)], estimators[usize::from(choice % 2)]));

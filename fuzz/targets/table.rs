@@ -1,4 +1,4 @@
-//! Table files of every format: reading them whole or in batches gives the same table or a clean refusal.
+//! Table files of every format: reading them whole or in batches gives the same table or an error.
 #![no_main]
 
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use pointsman::{Partition, Router};
 use pointsman_fuzz::{check_message, prepare, scratch};
 use pointsman_table::{Format, Frame, Need, ReadOptions, batches, read_frame};
 
-/// A good table for annotations to be joined to.
+/// A valid table for annotations to be joined to.
 const JOINED: &str = "id,prob_a,prob_b,split\n1,0.5,0.5,0\n2,0.9,0.1,0\nthree,0.2,0.8,1\n";
 
-/// Good annotations, of the ids that the seeds have.
+/// Valid annotations for the ids in the seeds.
 const LABELS: &str = "id,label,annotator\n1,a,x\n1,b,y\n2,a,x\nthree,b,x\n";
 
 struct Places {
@@ -50,12 +50,12 @@ fuzz_target!(|data: &[u8]| {
     }
     let batch_rows = [1, 2, 3, 1000][usize::from(how >> 4 & 3)];
     match how >> 6 {
-        // The file gives the votes of a good table.
+        // The file contains the votes of a valid table.
         2 => {
             options.annotations = Some(path.clone());
             check(&PLACES.joined, &options, batch_rows);
         }
-        // The file is joined with good votes.
+        // The file is joined with valid votes.
         3 => {
             options.annotations = Some(PLACES.labels.clone());
             check(path, &options, batch_rows);
@@ -86,14 +86,14 @@ fn check(path: &Path, options: &ReadOptions, batch_rows: usize) {
     }
 }
 
-/// That the batches are the whole, cut up.
+/// Asserts that the concatenated batches equal the whole table.
 fn check_parts(whole: &Frame, parts: &[Frame], batch_rows: usize) {
     let table = &whole.table;
     assert_eq!(table.rows(), whole.rows.len());
     let mut next = 0;
     for (i, part) in parts.iter().enumerate() {
         let rows = part.table.rows();
-        // Rows without annotations are left out of their batch.
+        // Rows without annotations are dropped from their batch.
         let may_be_short = i + 1 == parts.len() || whole.joined.is_some();
         assert!(rows == batch_rows || may_be_short && rows < batch_rows, "a batch of {rows} rows");
         assert_eq!(part.rows, whole.rows[next..next + rows]);
@@ -102,7 +102,7 @@ fn check_parts(whole: &Frame, parts: &[Frame], batch_rows: usize) {
         assert_eq!(part.classes(), table.classes());
         assert_eq!(part.feature_names(), table.feature_names());
         assert_eq!(part.has_weights(), table.has_weights());
-        // Missing values are equal, too.
+        // Missing values compare equal.
         let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
         for row in 0..rows {
             assert_eq!(part.prediction(row), table.prediction(next + row));

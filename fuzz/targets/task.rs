@@ -1,4 +1,4 @@
-//! Task files, and everything a user writes in one word: what is understood says itself the same.
+//! Task files and all other texts that users write: a parsed value prints as text that parses to the same value.
 #![no_main]
 
 use std::fmt::{Debug, Display};
@@ -6,9 +6,9 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use pointsman::{Estimator, Loss, Oracle, Partition, Router};
-use pointsman::task::Ties;
 use pointsman::evaluate::Sweep;
+use pointsman::task::Ties;
+use pointsman::{Estimator, Loss, Oracle, Partition, Router};
 use pointsman_fuzz::{check_message, prepare, table};
 use pointsman_table::{Columns, Filter, Format, parse_task};
 
@@ -62,9 +62,9 @@ fn task(text: &str) {
         assert_eq!(loss.to_string().parse::<Loss>().as_ref(), Ok(loss));
     }
     let (bound, acts) = (loss.bound(), loss.acts().map_or(0, <[String]>::len));
-    // A matrix of the router's width, or any other loss.
+    // A matrix of the router's number of classes, or any other loss.
     for router in ROUTERS.iter().filter(|router| loss.check_classes(router.classes().len()).is_ok()) {
-        // What was not measured has no cost; crowds only take time.
+        // Unmeasured oracles have no cost, and crowds only take time.
         let is = |kind: &dyn Fn(&Oracle) -> bool| task.routes().iter().any(|route| kind(route.oracle()));
         if is(&|oracle| matches!(oracle, Oracle::Panel { experts, .. } if *experts > 30)) {
             continue;

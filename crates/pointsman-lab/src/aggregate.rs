@@ -1,14 +1,16 @@
-//! Several seeds into one: numbers become means and standard deviations, everything else stays.
+//! Aggregates results over seeds: numbers become means and standard deviations.
 
 use serde_json::{Map, Value, json};
 
-/// Objects whose numbers are compared with each other: every single value of theirs is kept, so that differences can be
+/// Objects whose numbers are compared with each other. Their values per seed are kept, so that differences can be
 /// paired by seed or split.
-const COMPARED: [&str; 3] = ["gain", "mean_over_shares", "costs"];
+const COMPARED_KEYS: [&str; 3] = ["gain", "mean_over_shares", "costs"];
 
-/// Numbers of the same place in every value become `{"mean", "sd"}`, lists of numbers the same with lists. Unknown numbers
-/// (null) are left out; a standard deviation of one value is null. Lists of unequal lengths, and texts, are the first's.
-/// Numbers that are compared also have `"values"`, one for each seed or split, unknown ones as null.
+/// Aggregates values of the same structure.
+///
+/// A number becomes `{"mean", "sd"}`, a list of numbers the same with lists. Nulls are ignored; the standard deviation
+/// of one value is null. Texts, and lists of unequal lengths, are taken from the first value. Numbers under
+/// [`COMPARED_KEYS`] keys also have `"values"`, one per seed or split, null where unknown.
 pub(crate) fn aggregate(values: &[&Value]) -> Value {
     aggregate_in(values, false)
 }
@@ -18,7 +20,7 @@ fn aggregate_in(values: &[&Value], compared: bool) -> Value {
     match first {
         Value::Object(map) => {
             let at = |key: &str| values.iter().filter_map(|value| value.get(key)).collect::<Vec<_>>();
-            let one = |key: &String| aggregate_in(&at(key), compared || COMPARED.contains(&key.as_str()));
+            let one = |key: &String| aggregate_in(&at(key), compared || COMPARED_KEYS.contains(&key.as_str()));
             Value::Object(map.keys().map(|key| (key.clone(), one(key))).collect())
         }
         Value::Array(items) => {
@@ -54,18 +56,19 @@ fn aggregate_in(values: &[&Value], compared: bool) -> Value {
     }
 }
 
-/// Rounds every number to `digits` significant ones and thins long lists, so that results fit into a repository.
-pub(crate) fn shortened(value: &Value, digits: usize, every: usize) -> Value {
+/// Rounds every number to `digits` significant digits and keeps every `every`-th point of routing curves, to keep
+/// results in a repository small.
+pub(crate) fn shorten(value: &Value, digits: usize, every: usize) -> Value {
     match value {
         Value::Object(map) => {
-            let entry = |(key, value): (&String, &Value)| (key.clone(), shortened(value, digits, every));
+            let entry = |(key, value): (&String, &Value)| (key.clone(), shorten(value, digits, every));
             Value::Object(map.iter().map(entry).collect::<Map<_, _>>())
         }
         // Routing curves have 101 points.
         Value::Array(items) if items.len() == 101 => {
-            Value::Array(items.iter().step_by(every).map(|item| shortened(item, digits, every)).collect())
+            Value::Array(items.iter().step_by(every).map(|item| shorten(item, digits, every)).collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(|item| shortened(item, digits, every)).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(|item| shorten(item, digits, every)).collect()),
         Value::Number(number) if number.is_f64() => {
             let exact = number.as_f64().unwrap_or(0.0);
             json!(format!("{exact:.*e}", digits.saturating_sub(1)).parse::<f64>().unwrap_or(exact))
@@ -79,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_become_means() {
+    fn numbers_become_means_and_deviations() {
         let (a, b) =
             (json!({"x": 1.0, "c": [1, 2], "s": "t", "u": null}), json!({"x": 3.0, "c": [3, 2], "s": "t", "u": 5}));
         let found = aggregate(&[&a, &b]);
@@ -97,7 +100,7 @@ mod tests {
     #[test]
     fn short_numbers_are_close() {
         let list: Vec<f64> = (0..101).map(f64::from).collect();
-        let short = shortened(&json!({"a": 0.123456, "n": 7, "curve": list}), 4, 5);
+        let short = shorten(&json!({"a": 0.123456, "n": 7, "curve": list}), 4, 5);
         assert_eq!(
             (short["a"].as_f64(), short["n"].as_u64(), short["curve"].as_array().unwrap().len()),
             (Some(0.1235), Some(7), 21)

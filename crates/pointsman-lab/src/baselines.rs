@@ -1,5 +1,5 @@
-//! What the router is compared with, beyond the rankings the core knows (total uncertainty, cell-optimal, point-wise
-//! optimal, random): a supervised router.
+//! Supervised baselines. The other baselines (total uncertainty, cell-optimal, point-wise optimal, random) are rankings
+//! of the core crate.
 
 use forust_ml::objective::ObjectiveType;
 use forust_ml::{GradientBooster, Matrix};
@@ -7,14 +7,14 @@ use pointsman::{Replay, Table};
 
 use crate::error::{Error, Result};
 
-/// Gradient-boosted regression of any number on the prediction and the features: 100 trees of depth 6 at a rate of 0.3, the
-/// defaults of the paper's XGBoost.
+/// Gradient-boosted regression of a number per row on the prediction and the features: trees of depth 6 at a learning
+/// rate of 0.3, the defaults of the paper's XGBoost.
 pub(crate) struct Regression(GradientBooster);
 
 impl Regression {
     /// Fits trees to one target per row of a table.
     pub(crate) fn fit(table: &Table, target: &[f64], trees: usize) -> Result<Self> {
-        let data = inputs(table);
+        let data = input_columns(table);
         let matrix = Matrix::new(&data, table.rows(), data.len() / table.rows().max(1));
         let mut trees = GradientBooster::default()
             .set_objective_type(ObjectiveType::SquaredLoss)
@@ -25,17 +25,17 @@ impl Regression {
         Ok(Self(trees))
     }
 
-    /// The number expected of each row.
+    /// The predicted number of each row.
     pub(crate) fn scores(&self, table: &Table) -> Vec<f64> {
-        let data = inputs(table);
+        let data = input_columns(table);
         self.0.predict(&Matrix::new(&data, table.rows(), data.len() / table.rows().max(1)), true)
     }
 }
 
 /// Gradient-boosted regression of the reducible loss on the prediction and the features.
 ///
-/// The target of a calibration row is L(ȳ, f) − L(ȳ, ȳ), with ȳ its snapshot mean and f the prediction that is served. It
-/// knows one loss: another needs another [`Supervised::fit`].
+/// The target of a calibration row is L(ȳ, f) − L(ȳ, ȳ), where ȳ is the mean of its labels and f the served prediction.
+/// The regression serves one loss; another loss needs another [`Supervised::fit`].
 pub struct Supervised(Regression);
 
 impl std::fmt::Debug for Supervised {
@@ -44,8 +44,8 @@ impl std::fmt::Debug for Supervised {
     }
 }
 
-/// Prediction and features of every row, column by column.
-fn inputs(table: &Table) -> Vec<f64> {
+/// Predictions and features of all rows, in column-major order.
+fn input_columns(table: &Table) -> Vec<f64> {
     let predictions =
         (0..table.classes().len()).flat_map(|c| (0..table.rows()).map(move |row| table.prediction(row)[c]));
     let features = (0..table.feature_names().len())
@@ -54,7 +54,7 @@ fn inputs(table: &Table) -> Vec<f64> {
 }
 
 impl Supervised {
-    /// Fits trees to the reducible losses of calibration rows, as `replay` has them: the calibration table replayed.
+    /// Fits trees to the reducible losses of calibration rows; `replay` is the replay of the calibration table.
     ///
     /// # Errors
     /// If the trees cannot be fitted.
@@ -62,7 +62,7 @@ impl Supervised {
         Ok(Self(Regression::fit(calibration, &replay.reducible(), trees)?))
     }
 
-    /// The reducible loss expected of each row.
+    /// The predicted reducible loss of each row.
     #[must_use]
     pub fn scores(&self, table: &Table) -> Vec<f64> {
         self.0.scores(table)

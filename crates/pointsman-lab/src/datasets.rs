@@ -1,4 +1,4 @@
-//! The real data sets: found, read, checked; never shipped.
+//! The real data sets, which are read from a local folder and not shipped.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,18 @@ use crate::error::{Error, Result};
 use crate::problem::Problem;
 use crate::random::fnv;
 
-/// The variable that says where the data sets are.
+/// The environment variable with the folder of the data sets.
 pub const DATA_VARIABLE: &str = "POINTSMAN_DATA";
 
-/// Where they are looked for if nobody says.
+/// The folder used if neither the settings nor [`DATA_VARIABLE`] name one.
 const DEFAULT_FOLDER: &str = "../shared/data";
 
-/// A data set with several labels an item.
+/// A data set with several labels per item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dataset {
     /// CIFAR-10 images, about 50 labels each.
     Cifar10h,
-    /// The same, predicted by an over-confident network.
+    /// CIFAR-10 images, predicted by an over-confident network.
     Cifar10hOverconfident,
     /// Sentence pairs, five labels each.
     Snli,
@@ -28,10 +28,10 @@ pub enum Dataset {
 }
 
 impl Dataset {
-    /// All of them.
+    /// All data sets.
     pub const ALL: [Self; 4] = [Self::Cifar10h, Self::Cifar10hOverconfident, Self::Snli, Self::ChaosNli];
 
-    /// The data set's name, and that of its file.
+    /// The name of the data set and of its file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Dataset {
         }
     }
 
-    /// Where the original is published, and under which licence.
+    /// Where the original is published, and its licence.
     fn origin(self) -> &'static str {
         match self {
             Self::Cifar10h | Self::Cifar10hOverconfident => {
@@ -68,16 +68,16 @@ impl Dataset {
     }
 }
 
-/// The folder with the data sets.
+/// The folder of the data sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataFolder {
     path: PathBuf,
-    /// Whether somebody named the folder, so that a missing file is an error from the start.
+    /// Whether the user named the folder; then a missing file is an error.
     named: bool,
 }
 
 impl DataFolder {
-    /// The folder given, else that of `POINTSMAN_DATA`, else `../shared/data`.
+    /// The given folder, else that of `POINTSMAN_DATA`, else `../shared/data`.
     #[must_use]
     pub fn find(given: Option<&Path>) -> Self {
         let variable = std::env::var_os(DATA_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -87,25 +87,25 @@ impl DataFolder {
         }
     }
 
-    /// Whether somebody named the folder.
+    /// Whether the user named the folder.
     #[must_use]
     pub fn is_named(&self) -> bool {
         self.named
     }
 
-    /// A data set's file.
+    /// The path of a data set's file.
     #[must_use]
     pub fn file(&self, dataset: Dataset) -> PathBuf {
         self.path.join(format!("{}.npz", dataset.name()))
     }
 
-    /// Which of the data sets are not there.
+    /// The data sets whose files are missing.
     #[must_use]
     pub fn missing(&self, datasets: &[Dataset]) -> Vec<Dataset> {
         datasets.iter().copied().filter(|&dataset| !self.file(dataset).is_file()).collect()
     }
 
-    /// What to do about data sets that are not there.
+    /// A message that says how to get the missing data sets.
     #[must_use]
     pub fn advice(&self, missing: &[Dataset]) -> String {
         let names: Vec<&str> = missing.iter().map(|dataset| dataset.name()).collect();
@@ -119,7 +119,7 @@ impl DataFolder {
         text
     }
 
-    /// Reads a data set: the rows of split 0 to calibrate on, those of split 1 to test on.
+    /// Reads a data set: split 0 is the calibration half, split 1 the test half.
     ///
     /// # Errors
     /// If the file is missing or malformed.
@@ -139,10 +139,10 @@ impl DataFolder {
             let reason = format!("{classes} classes; {} has {}", dataset.name(), dataset.classes());
             return Err(Error::results(&path, reason));
         }
-        Problem::of_data(dataset, calibration, test)
+        Problem::from_data(dataset, calibration, test)
     }
 
-    /// A number that changes when a data set's file does.
+    /// A hash of a data set's file.
     pub(crate) fn fingerprint(&self, dataset: Dataset) -> Result<String> {
         let path = self.file(dataset);
         let bytes = std::fs::read(&path).map_err(|source| Error::folder(&path, source))?;
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_explained() {
+    fn missing_data_sets_are_explained() {
         let folder = tempfile::tempdir().unwrap();
         let data = DataFolder::find(Some(folder.path()));
         assert!(data.is_named());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_data_set_is_refused_by_name() {
+    fn malformed_data_set_is_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("snli.npz"), b"PK no archive").unwrap();
         let error = DataFolder::find(Some(folder.path())).load(Dataset::Snli).unwrap_err();

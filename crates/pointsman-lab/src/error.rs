@@ -1,9 +1,9 @@
-//! What can stop an experiment.
+//! The error type of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an experiment was not finished. What was finished before stays in the output folder.
+/// Why an experiment was not finished. Parts finished before the error stay in the output folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -12,30 +12,30 @@ pub enum Error {
         "unknown experiment {0:?}: use routing, losses, three-way, correlation, cells, labels, rows, forest, oracles, budgets, functions, theory, tracks, numbers or all"
     )]
     Unknown(String),
-    /// A setting makes no sense.
+    /// A setting is invalid.
     #[error("{0}")]
     Setting(String),
-    /// Data sets that are not there, with what to do about it.
+    /// Data sets are missing; the message says where to get them.
     #[error("{0}")]
     MissingData(String),
-    /// A data set that is there and cannot be used.
+    /// A data set could not be read.
     #[error(transparent)]
     Table(#[from] pointsman_table::Error),
-    /// The core refused.
+    /// The core crate returned an error.
     #[error(transparent)]
     Core(#[from] pointsman::Error),
     /// The boosted trees could not be fitted.
     #[error("the supervised router could not be trained: {0}")]
     Trees(String),
-    /// The output folder cannot be used.
+    /// The output folder cannot be read or written.
     #[error("{}: {source}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A results file is not one.
+    /// A results file is malformed.
     #[error("{}: {reason}", path.display())]
     Results {
         /// The file.
@@ -43,7 +43,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// The monitor said stop.
+    /// The monitor stopped the run.
     #[error("interrupted; what was finished is kept: run the same command again to continue")]
     Interrupted,
 }

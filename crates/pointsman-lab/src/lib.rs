@@ -1,26 +1,26 @@
-//! The paper's experiments: synthetic worlds, a weak model, baselines, data sets.
+//! The paper's experiments: synthetic worlds, a weak model, baselines and data sets.
 //!
-//! An [`Experiment`] is a list of parts, one for each problem (a world or a data set) and seed. [`reproduce`] works
-//! through them and writes each part's numbers as it is done, so that a run that was stopped continues where it was. What
-//! comes out is one JSON file an experiment: every number of its figures, as mean and standard deviation over the seeds.
+//! An [`Experiment`] is a list of parts, one per problem (a world or a data set) and seed. [`reproduce`] measures the
+//! parts and writes each as soon as it is done, so that an interrupted run can be continued. The output is one JSON
+//! file per experiment with every number of its figures, as mean and standard deviation over the seeds.
 //!
 //! | experiment | question |
 //! |---|---|
 //! | `routing` | does ranking by reducible loss beat ranking by total uncertainty? (Benefit 1) |
 //! | `losses` | does one router serve losses it has never seen? (Benefit 2) |
-//! | `three-way` | what is abstaining worth beside routing? (Benefit 3) |
+//! | `three-way` | how much does abstaining save in addition to routing? (Benefit 3) |
 //! | `correlation` | do reducible and total loss go together, so that decomposition does not matter? |
 //! | `cells` | how many cells? |
-//! | `labels` | how many labels an item, and which estimator when they are few? |
+//! | `labels` | how many labels per item, and which estimator when they are few? |
 //! | `rows` | how many calibration rows? |
-//! | `forest` | do partitions that learn beat the paper's cells, and supervised routers on their own loss? |
+//! | `forest` | do learned partitions beat the paper's cells, and supervised routers on their own loss? |
 //! | `oracles` | what do panels lose, and which size pays? |
-//! | `budgets` | are the share and the loss promised met? |
-//! | `functions` | what is true in the synthetic worlds, and what do weak models make of it? |
-//! | `theory` | how much of the theorem's, the partition lemma's and the panels' bounds is used? |
+//! | `budgets` | do budgets and target losses hold on test rows? |
+//! | `functions` | what are the true functions of the synthetic worlds, and what do weak models predict? |
+//! | `theory` | how tight are the bounds of the theorem, the partition lemma and the panels? |
 //! | `tracks` | a weak model, a strong one that was measured, and people: who should answer? |
 //!
-//! Losses are the core's business: everything here ranks, draws, trains and counts, and asks the core what it costs.
+//! Losses and costs are computed by the core crate; this crate draws, trains, ranks and counts.
 //!
 //! ```no_run
 //! use pointsman_lab::{Experiment, Settings, Silent, reproduce};

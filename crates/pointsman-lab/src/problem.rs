@@ -1,4 +1,4 @@
-//! A problem to route: what to calibrate on, what to test on, which losses fit.
+//! A routing problem: calibration rows, test rows and the losses that apply.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Its name.
+    /// The name of the world or data set.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,30 +32,30 @@ impl Source {
     }
 }
 
-/// A problem to route.
+/// A routing problem.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// Where it comes from.
+    /// The world or data set.
     pub source: Source,
-    /// Predictions and votes.
+    /// Calibration rows: predictions and votes.
     pub calibration: Table,
-    /// Predictions, and votes or known truth.
+    /// Test rows: predictions, and votes or known truth.
     pub test: Table,
-    /// The paper's cells.
+    /// The paper's partition for this problem.
     pub partition: Partition,
-    /// The loss of the routing curves, and the one the static supervised router is trained on.
-    pub own: Loss,
-    /// The losses of the paper's appendix that fit the number of classes.
+    /// The loss of the routing curves; the static supervised router is trained on it.
+    pub own_loss: Loss,
+    /// The losses of the paper's appendix that apply to this number of classes.
     pub losses: Vec<Loss>,
 }
 
 impl Problem {
-    /// A world as its weak model sees it. The model is trained, or read if it was trained before; the test inputs are the
-    /// same for all seeds.
+    /// Draws a world and predicts it with its weak model. The model is trained unless a trained one is cached; the test
+    /// inputs are the same for all seeds.
     ///
     /// # Errors
     /// If the model cannot be written.
-    pub fn of_world(world: World, seed: u64, settings: &Settings) -> Result<Self> {
+    pub fn from_world(world: World, seed: u64, settings: &Settings) -> Result<Self> {
         let network = weak_model(world, seed, settings)?;
         let calibration = world.draw(seed, "calibration", settings.calibration_rows, settings.labels);
         let votes = calibration.positive.iter().flat_map(|&n| [calibration.labels - n, n]).collect();
@@ -65,14 +65,14 @@ impl Problem {
             let probs = network.predict(&x).into_iter().flat_map(|p| [1.0 - p, p]).collect();
             Ok(Table::new(["no", "yes"], probs)?.with_features(["x"], x)?)
         };
-        // Thirty cells in the piecewise world, fifteen per class; ten per class elsewhere, as in the paper.
+        // As in the paper: fifteen cells per class in the piecewise world, ten per class elsewhere.
         let bins = if world == World::Piecewise { 15 } else { 10 };
         Ok(Self {
             source: Source::World(world),
             calibration: table(calibration.x)?.with_votes(votes)?,
             test: table(test.x)?.with_truth(truth)?,
             partition: Partition::top_class(bins),
-            own: Loss::brier(),
+            own_loss: Loss::brier(),
             losses: vec![
                 Loss::brier(),
                 Loss::cross_entropy(),
@@ -83,42 +83,42 @@ impl Problem {
         })
     }
 
-    /// A data set, in the paper's cells.
-    pub(crate) fn of_data(dataset: Dataset, calibration: Table, test: Table) -> Result<Self> {
+    /// A data set with the paper's partition.
+    pub(crate) fn from_data(dataset: Dataset, calibration: Table, test: Table) -> Result<Self> {
         Ok(Self {
             source: Source::Data(dataset),
             calibration,
             test,
             partition: Partition::top_class(10),
-            own: Loss::cross_entropy(),
+            own_loss: Loss::cross_entropy(),
             losses: vec![Loss::cross_entropy(), Loss::brier(), Loss::zero_one(), Loss::asymmetric(2.0)?],
         })
     }
 
-    /// The same rows divided at random into as many to calibrate on and as many to test on. Split 0 leaves them as they are.
+    /// Divides the same rows at random into halves of the same sizes. Split 0 keeps the halves of the file.
     pub(crate) fn resplit(&self, split: u64) -> Result<Self> {
         if split == 0 {
             return Ok(self.clone());
         }
-        let all = subsample::joined(&self.calibration, &self.test)?;
+        let all = subsample::concatenate(&self.calibration, &self.test)?;
         let mut order: Vec<usize> = (0..all.rows()).collect();
         Random::new(split, "split").shuffle(&mut order);
         let (calibration, test) = order.split_at(self.calibration.rows());
         Ok(Self {
-            calibration: subsample::chosen(&all, calibration)?,
-            test: subsample::chosen(&all, test)?,
+            calibration: subsample::select_rows(&all, calibration)?,
+            test: subsample::select_rows(&all, test)?,
             ..self.clone()
         })
     }
 }
 
-/// Where a world's trained model is kept. The name holds everything it depends on.
+/// The path of a world's trained model. The name contains every parameter that the model depends on.
 pub(crate) fn model_path(world: World, seed: u64, settings: &Settings) -> PathBuf {
     let key = format!("{}-seed{seed}-n{}-{}", world.name(), settings.training_rows, settings.training.key());
     settings.output.join("models").join(format!("{key}.safetensors"))
 }
 
-/// A world's weak model: read, or else trained and written.
+/// A world's weak model: loaded from the cache, or trained and cached.
 pub(crate) fn weak_model(world: World, seed: u64, settings: &Settings) -> Result<Network> {
     let path = model_path(world, seed, settings);
     if let Some(network) = Network::load(&path, settings.training.width) {

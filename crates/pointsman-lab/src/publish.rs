@@ -1,16 +1,16 @@
-//! What a repository keeps of a run.
+//! Writes the results, figures and pages of a run into the documentation folder.
 
 use std::fs;
 use std::path::Path;
 
-use crate::aggregate::shortened;
+use crate::aggregate::shorten;
 use crate::error::{Error, Result};
 use crate::numbers::{NUMBERS, load_numbers, numbers_page};
 use crate::paper::{beyond_page, paper_page, shown_figures, tracks_page};
 use crate::run::{load_results, write_json};
 
-/// Writes of a run's output folder what documentation shows: `results/` with numbers rounded to four digits and curves thinned
-/// to 21 points, the pages `paper.md`, `beyond.md`, `tracks.md` and `numbers.md` written from them, and the figures that they show.
+/// Publishes a run into the documentation folder: `results/` with numbers rounded to four digits and curves thinned to
+/// 21 points, the pages `paper.md`, `beyond.md`, `tracks.md` and `numbers.md`, and the figures that these pages show.
 ///
 /// # Errors
 /// If a results file is malformed, a figure was not drawn, or the folder cannot be written.
@@ -20,13 +20,13 @@ pub fn publish(output: &Path, docs: &Path) -> Result<()> {
         fs::create_dir_all(folder).map_err(|source| Error::folder(folder, source))?;
     }
     for (name, value) in load_results(output)? {
-        write_json(&results.join(format!("{name}.json")), &shortened(&value, 4, 5))?;
+        write_json(&results.join(format!("{name}.json")), &shorten(&value, 4, 5))?;
     }
     for (name, value) in load_numbers(output)? {
-        write_json(&results.join(NUMBERS).join(format!("{name}.json")), &shortened(&value, 4, 5))?;
+        write_json(&results.join(NUMBERS).join(format!("{name}.json")), &shorten(&value, 4, 5))?;
     }
     let (published, numbers) = (load_results(&results)?, load_numbers(&results)?);
-    // A run of one experiment draws its own figures; the others stay as they are.
+    // A run of one experiment draws only its own figures; the published ones of other experiments stay.
     let is_there = |name: &str| figures.join(format!("{name}.svg")).exists();
     for name in shown_figures(&published) {
         let drawn = output.join("figures").join(format!("{name}.svg"));

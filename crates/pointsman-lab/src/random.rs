@@ -1,17 +1,19 @@
-//! Seeded draws: the same numbers on every machine.
+//! Seeded random numbers, the same on every machine.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// A stream of random numbers. Streams of one seed and different purposes are independent of each other, so that asking
-/// for more test rows does not change the training set.
+/// A stream of random numbers.
+///
+/// Streams of one seed and different purposes are independent, so that drawing more test rows does not change the
+/// training set.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(Pcg64);
 
 impl Random {
     /// The stream of a seed for one purpose.
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
-        // FNV-1a: names are told apart, nothing more is asked of it.
+        // FNV-1a only has to separate the purposes.
         Self(Pcg64::seed_from_u64(fnv(purpose.bytes()) ^ seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
@@ -26,7 +28,7 @@ impl Random {
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
-    /// How many of `n` labels are positive.
+    /// The number of positive labels among `n`, each positive with probability `p`.
     pub(crate) fn binomial(&mut self, n: u32, p: f64) -> u32 {
         (0..n).filter(|_| self.uniform() <= p).count() as u32
     }
@@ -36,7 +38,7 @@ impl Random {
         (((1.0 - self.uniform()) * n as f64) as usize).min(n.saturating_sub(1))
     }
 
-    /// The Gamma distribution of scale one, by Marsaglia and Tsang.
+    /// A draw from the Gamma distribution of scale one, by Marsaglia and Tsang's method.
     pub(crate) fn gamma(&mut self, shape: f64) -> f64 {
         if shape < 1.0 {
             return self.gamma(shape + 1.0) * (1.0 - self.uniform()).powf(1.0 / shape);
@@ -51,7 +53,7 @@ impl Random {
         }
     }
 
-    /// A point of the simplex, by the Dirichlet distribution.
+    /// A draw from a Dirichlet distribution.
     pub(crate) fn dirichlet(&mut self, parameters: impl IntoIterator<Item = f64>) -> Vec<f64> {
         let mut p: Vec<f64> = parameters.into_iter().map(|a| self.gamma(a).max(1e-300)).collect();
         let sum: f64 = p.iter().sum();
@@ -59,7 +61,7 @@ impl Random {
         p
     }
 
-    /// Counts of `k` labels drawn from `p`.
+    /// The counts of `k` labels drawn from `p`.
     pub(crate) fn votes(&mut self, p: &[f64], k: usize) -> Vec<u32> {
         let mut counts = vec![0; p.len()];
         for _ in 0..k {
@@ -73,7 +75,7 @@ impl Random {
         counts
     }
 
-    /// Puts the items in random order.
+    /// Shuffles the items.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i + 1));
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_are_what_they_should_be_and_stay_so() {
+    fn draws_have_the_right_moments_and_are_reproducible() {
         let mut random = Random::new(3, "test");
         let x: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
         let mean = x.iter().sum::<f64>() / 20_000.0;

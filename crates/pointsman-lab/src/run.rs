@@ -1,4 +1,4 @@
-//! Working through the parts of experiments, keeping each as it is done.
+//! Measures the parts of experiments and stores each when it is done.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,16 +14,16 @@ use crate::problem::{Problem, Source, model_path, weak_model};
 use crate::settings::{Experiment, Monitor, Settings};
 use crate::worlds::World;
 
-/// What a run gave.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The result files written.
     pub files: Vec<PathBuf>,
-    /// Data sets that were left out because they are not there, and what to do about it.
+    /// How to get the data sets that were skipped because they are missing.
     pub missing: Option<String>,
-    /// Parts that were measured now.
+    /// Number of parts measured in this run.
     pub measured: usize,
-    /// Parts that were there already.
+    /// Number of parts found in the output folder.
     pub kept: usize,
 }
 
@@ -33,47 +33,49 @@ struct Part {
     experiment: Experiment,
     source: Source,
     seed: u64,
-    /// Which halves of a data set: 0 those that its file names, else drawn with this number.
+    /// The split of a data set: 0 for the halves named in its file, otherwise the seed of random halves.
     split: u64,
     path: PathBuf,
     parameters: Value,
 }
 
 impl Part {
-    /// The numbers, if they were measured before with the same parameters.
+    /// The stored numbers, if they were measured with the same parameters.
     fn numbers(&self) -> Option<Value> {
         let mut kept: Value = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
         (kept["parameters"] == self.parameters).then(|| kept["numbers"].take())
     }
 
-    fn keep(&self, numbers: Value) -> Result<()> {
+    fn store(&self, numbers: Value) -> Result<()> {
         write_json(&self.path, &json!({ "parameters": self.parameters, "numbers": numbers }))
     }
 }
 
-/// Runs experiments, leaving out what the output folder has already. Data sets that nobody named and that are not there
-/// are left out and reported in the outcome.
+/// Runs experiments and skips the parts that the output folder already has.
+///
+/// Data sets missing from the default folder are skipped and reported in the outcome.
 ///
 /// # Errors
-/// If a setting is unusable, a data set malformed or, in a folder the user named, missing; if the folder cannot be written;
-/// if the monitor says stop. Parts finished before stay, and a later run continues from them.
+/// If a setting is invalid, a data set is malformed or missing from a folder that the user named, the output folder
+/// cannot be written, or the monitor stops the run. Finished parts stay, and a later run continues from them.
 pub fn reproduce(experiments: &[Experiment], settings: &Settings, monitor: &dyn Monitor) -> Result<Outcome> {
     settings.check()?;
     let parts_folder = settings.output.join("parts");
     fs::create_dir_all(&parts_folder).map_err(|source| Error::folder(&parts_folder, source))?;
     let folder = DataFolder::find(settings.data.as_deref());
-    let (data, missing) = data_sets(experiments, &folder)?;
-    let parts = parts(experiments, settings, &folder, &data, &parts_folder)?;
+    let (data, missing) = load_data_sets(experiments, &folder)?;
+    let parts = list_parts(experiments, settings, &folder, &data, &parts_folder)?;
     let (kept, pending): (Vec<Part>, Vec<Part>) = parts.iter().cloned().partition(|part| part.numbers().is_some());
-    let run = train(&pending, settings, monitor).and_then(|()| measure(&pending, &data, settings, monitor));
-    // What is complete is worth a file, however the run ended.
-    let files = assemble(experiments, settings, &parts, missing.as_deref())?;
+    let run =
+        train_models(&pending, settings, monitor).and_then(|()| measure_parts(&pending, &data, settings, monitor));
+    // Complete experiments are written even if the run was interrupted.
+    let files = write_complete_experiments(experiments, settings, &parts, missing.as_deref())?;
     run?;
     Ok(Outcome { files, missing, measured: pending.len(), kept: kept.len() })
 }
 
-/// The data sets the experiments need, and what to say about those that are not there.
-fn data_sets(
+/// Loads the data sets that the experiments need; for missing ones, says how to get them.
+fn load_data_sets(
     experiments: &[Experiment],
     folder: &DataFolder,
 ) -> Result<(BTreeMap<&'static str, Problem>, Option<String>)> {
@@ -95,7 +97,7 @@ fn data_sets(
     Ok((loaded?, advice))
 }
 
-fn parts(
+fn list_parts(
     experiments: &[Experiment],
     settings: &Settings,
     folder: &DataFolder,
@@ -126,8 +128,8 @@ fn parts(
     Ok(out)
 }
 
-/// Trains the weak models that parts need and that are not there, side by side.
-fn train(pending: &[Part], settings: &Settings, monitor: &dyn Monitor) -> Result<()> {
+/// Trains the missing weak models of the pending parts in parallel.
+fn train_models(pending: &[Part], settings: &Settings, monitor: &dyn Monitor) -> Result<()> {
     let mut models: Vec<(World, u64)> = Vec::new();
     for part in pending {
         if let Source::World(world) = part.source
@@ -151,9 +153,9 @@ fn train(pending: &[Part], settings: &Settings, monitor: &dyn Monitor) -> Result
     })
 }
 
-/// Measures parts, those of one problem and seed together: drawing a world and predicting its test rows takes as long as
+/// Measures pending parts, grouped by problem and seed: drawing a world and predicting its test rows takes as long as
 /// some experiments.
-fn measure(
+fn measure_parts(
     pending: &[Part],
     data: &BTreeMap<&'static str, Problem>,
     settings: &Settings,
@@ -175,7 +177,7 @@ fn measure(
         let drawn;
         let problem = match source {
             Source::World(world) => {
-                drawn = Problem::of_world(world, seed, settings)?;
+                drawn = Problem::from_world(world, seed, settings)?;
                 &drawn
             }
             Source::Data(dataset) => match data.get(dataset.name()) {
@@ -190,15 +192,15 @@ fn measure(
             if !monitor.keep_going() {
                 return Err(Error::Interrupted);
             }
-            part.keep(part.experiment.measure(problem, seed, settings)?)?;
+            part.store(part.experiment.measure(problem, seed, settings)?)?;
             monitor.step();
         }
     }
     Ok(())
 }
 
-/// Writes the file of every experiment whose parts are all there.
-fn assemble(
+/// Writes the file of every experiment whose parts are all measured.
+fn write_complete_experiments(
     experiments: &[Experiment],
     settings: &Settings,
     parts: &[Part],
@@ -247,7 +249,7 @@ pub(crate) fn write_json(path: &Path, value: &Value) -> Result<()> {
 /// Reads the result files of a folder: experiment → file.
 ///
 /// # Errors
-/// If a file is there and is not a results file.
+/// If a file is malformed or belongs to another experiment.
 pub fn load_results(folder: &Path) -> Result<BTreeMap<String, Value>> {
     let mut out = BTreeMap::new();
     for experiment in Experiment::ALL {

@@ -1,4 +1,4 @@
-//! What to run, how large, and where to.
+//! Which experiments to run, at which size, and where to write the results.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,26 +22,26 @@ pub enum Experiment {
     Correlation,
     /// The number of cells.
     Cells,
-    /// The number of labels an item.
+    /// The number of labels per item.
     Labels,
     /// The number of calibration rows.
     Rows,
-    /// Partitions that learn: beyond the paper.
+    /// Learned partitions: beyond the paper.
     Forest,
     /// Panels of experts: beyond the paper.
     Oracles,
     /// Budgets as prices: beyond the paper.
     Budgets,
-    /// The true functions of the synthetic worlds, and what weak models make of them.
+    /// The true functions of the synthetic worlds, and the predictions of weak models.
     Functions,
     /// The theorem, the partition lemma and the Bayes-dependent oracles, measured.
     Theory,
-    /// A weak model, a strong one whose answers were measured, and people: beyond the paper.
+    /// A weak model, a strong model with measured answers, and people: beyond the paper.
     Tracks,
 }
 
 impl Experiment {
-    /// All of them: in the paper's order, then what goes beyond it.
+    /// All experiments: those of the paper in its order, then the others.
     pub const ALL: [Self; 13] = [
         Self::Routing,
         Self::Losses,
@@ -58,7 +58,7 @@ impl Experiment {
         Self::Tracks,
     ];
 
-    /// The experiment's name, and that of its file.
+    /// The name of the experiment and of its results file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Experiment {
         }
     }
 
-    /// Raised when its numbers get another meaning, so that old parts are not taken for new ones.
+    /// The version of the experiment's numbers, raised when their meaning changes, so that old parts are not reused.
     pub(crate) fn version(self) -> u64 {
         match self {
             Self::Labels => 6,
@@ -88,10 +88,10 @@ impl Experiment {
         }
     }
 
-    /// The experiments a user means: one by name, or `all`.
+    /// Parses an experiment name, or `all`.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If no experiment has that name.
     pub fn named(text: &str) -> Result<Vec<Self>> {
         if text == "all" { Ok(Self::ALL.to_vec()) } else { text.parse().map(|experiment| vec![experiment]) }
     }
@@ -112,28 +112,28 @@ impl fmt::Display for Experiment {
     }
 }
 
-/// How large an experiment is. Sizes are those of synthetic worlds; data sets come as they are.
+/// The size of an experiment. Row counts apply to synthetic worlds; data sets are used whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Seeds, each with training and calibration sets of its own.
+    /// Number of seeds, each with its own training and calibration sets.
     pub seeds: u64,
-    /// Random halvings of each data set; with 0, the halves that its file names are measured instead.
+    /// Number of random halvings of each data set; 0 measures the halves named in its file instead.
     pub splits: u64,
-    /// Training samples of the weak model, one label each.
+    /// Training rows of the weak model, with one label each.
     pub training_rows: usize,
     /// Calibration inputs.
     pub calibration_rows: usize,
-    /// Labels a calibration input.
+    /// Labels per calibration input.
     pub labels: u32,
-    /// Test inputs, with known truth.
+    /// Test inputs, whose true distribution is known.
     pub test_rows: usize,
     /// How the weak model is trained.
     pub training: Training,
     /// Trees of the supervised router.
     pub trees: usize,
-    /// Where the data sets are, if the user said so.
+    /// The folder of the data sets, if the user named one.
     pub data: Option<PathBuf>,
-    /// Where results and trained models go.
+    /// The folder for results and trained models.
     pub output: PathBuf,
 }
 
@@ -155,13 +155,13 @@ impl Settings {
         }
     }
 
-    /// Everything in a few minutes on two cores: two seeds, two splits, fewer test rows.
+    /// A run of a few minutes on two cores: two seeds, two splits, fewer test rows.
     #[must_use]
     pub fn quick(output: impl Into<PathBuf>) -> Self {
         Self { seeds: 2, splits: 2, test_rows: 50_000, ..Self::full(output) }
     }
 
-    /// Whether the run is a quick one: fewer test rows than the paper's.
+    /// Whether the run has fewer test rows than the paper's.
     pub(crate) fn is_quick(&self) -> bool {
         self.test_rows < Self::full("").test_rows
     }
@@ -169,7 +169,7 @@ impl Settings {
     /// Checks that every size is usable.
     ///
     /// # Errors
-    /// Names the one that is not.
+    /// Names the size that is not usable.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: &str, least: u64| Err(Error::Setting(format!("{what}: give at least {least}")));
         if !(1..=1_000).contains(&self.seeds) {
@@ -190,7 +190,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The sizes as they stand in result files.
+    /// The sizes as written into result files.
     pub(crate) fn parameters(&self) -> Value {
         json!({
             "training_rows": self.training_rows,
@@ -203,17 +203,17 @@ impl Settings {
     }
 }
 
-/// Who watches a run: told of its progress, and asked whether to go on.
+/// Reports the progress of a run and may stop it.
 pub trait Monitor: Sync {
-    /// Work of so many steps begins.
+    /// Begins a stage of `steps` steps.
     fn begin(&self, what: &str, steps: u64);
-    /// A step is done.
+    /// Completes a step.
     fn step(&self);
-    /// Whether to go on; asked before every step.
+    /// Whether to continue; called before every step.
     fn keep_going(&self) -> bool;
 }
 
-/// Nobody watches.
+/// A monitor that reports nothing and never stops a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn experiments_have_names() {
+    fn experiment_names_parse() {
         for experiment in Experiment::ALL {
             assert_eq!(experiment.name().parse::<Experiment>().unwrap(), experiment);
         }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_checked() {
+    fn unusable_sizes_are_refused() {
         assert!(Settings::full("out").check().is_ok() && Settings::quick("out").check().is_ok());
         assert!(Settings { seeds: 0, ..Settings::quick("out") }.check().is_err());
         assert!(Settings { labels: 1, ..Settings::quick("out") }.check().is_err());

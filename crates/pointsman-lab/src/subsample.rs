@@ -1,46 +1,47 @@
-//! Fewer labels an item, fewer items.
+//! Tables with fewer labels per item or fewer rows.
 
 use pointsman::Table;
 
 use crate::error::Result;
 use crate::random::Random;
 
-/// The table with `k` of each row's labels, drawn without replacement; rows that have no more keep all.
-pub(crate) fn labels(table: &Table, k: u64, random: &mut Random) -> Result<Table> {
+/// Keeps at most `k` labels per row, drawn without replacement.
+pub(crate) fn draw_labels(table: &Table, k: u64, random: &mut Random) -> Result<Table> {
     let mut votes = Vec::with_capacity(table.rows() * table.classes().len());
     for row in 0..table.rows() {
         let counts = table.votes(row).map_or(&[][..], |votes| votes.counts());
-        votes.extend(draw(counts, k, random));
+        votes.extend(draw_counts(counts, k, random));
     }
     Ok(table.clone().with_votes(votes)?)
 }
 
-/// The rows of two tables with the same columns, one after the other.
-pub(crate) fn joined(first: &Table, second: &Table) -> Result<Table> {
+/// Concatenates two tables with the same columns.
+pub(crate) fn concatenate(first: &Table, second: &Table) -> Result<Table> {
     let rows = |table: &Table| (0..table.rows()).collect::<Vec<usize>>();
-    gathered(&[(first, &rows(first)), (second, &rows(second))])
+    gather_rows(&[(first, &rows(first)), (second, &rows(second))])
 }
 
-/// Some of the table's rows, in the order given, with all that is known of them.
-pub(crate) fn chosen(table: &Table, rows: &[usize]) -> Result<Table> {
-    gathered(&[(table, rows)])
+/// Selects rows of a table, in the given order, with all their columns.
+pub(crate) fn select_rows(table: &Table, rows: &[usize]) -> Result<Table> {
+    gather_rows(&[(table, rows)])
 }
 
-/// `n` of the table's rows, drawn without replacement.
-pub(crate) fn rows(table: &Table, n: usize, random: &mut Random) -> Result<Table> {
+/// Draws `n` rows of a table without replacement.
+pub(crate) fn draw_rows(table: &Table, n: usize, random: &mut Random) -> Result<Table> {
     let mut order: Vec<usize> = (0..table.rows()).collect();
     random.shuffle(&mut order);
     order.truncate(n);
-    chosen(table, &order)
+    select_rows(table, &order)
 }
 
-/// The first `n` rows; rows of a world come in no order.
+/// Selects the first `n` rows. Rows of a world are independent draws, so this is a random sample.
 pub(crate) fn first_rows(table: &Table, n: usize) -> Result<Table> {
-    if table.rows() <= n { Ok(table.clone()) } else { chosen(table, &(0..n).collect::<Vec<_>>()) }
+    if table.rows() <= n { Ok(table.clone()) } else { select_rows(table, &(0..n).collect::<Vec<_>>()) }
 }
 
-/// Rows of tables with the same columns, one after the other: predictions, votes, truth, features and other models' answers.
-fn gathered(parts: &[(&Table, &[usize])]) -> Result<Table> {
+/// Concatenates selected rows of tables with the same columns: predictions, votes, truth, features and other models'
+/// answers.
+fn gather_rows(parts: &[(&Table, &[usize])]) -> Result<Table> {
     let of = |values: &dyn Fn(&Table, usize) -> Vec<f64>| -> Vec<f64> {
         parts.iter().flat_map(|(table, rows)| rows.iter().flat_map(|&row| values(table, row))).collect()
     };
@@ -65,7 +66,7 @@ fn gathered(parts: &[(&Table, &[usize])]) -> Result<Table> {
     Ok(out)
 }
 
-fn draw(counts: &[u32], k: u64, random: &mut Random) -> Vec<u32> {
+fn draw_counts(counts: &[u32], k: u64, random: &mut Random) -> Vec<u32> {
     let mut left: Vec<u32> = counts.to_vec();
     let mut total: u64 = left.iter().map(|&n| u64::from(n)).sum();
     if total <= k {
@@ -100,7 +101,7 @@ mod tests {
         let mut random = Random::new(1, "labels");
         let mut sums = [0_u32; 3];
         for _ in 0..4_000 {
-            let few = labels(&table, 3, &mut random).unwrap();
+            let few = draw_labels(&table, 3, &mut random).unwrap();
             let counts = few.votes(0).unwrap().counts().to_vec();
             assert!(counts.iter().sum::<u32>() == 3 && counts[0] <= 1);
             assert_eq!(few.votes(1).unwrap().counts(), [1, 1, 0]);
@@ -109,7 +110,7 @@ mod tests {
         for (sum, share) in sums.iter().zip([0.1, 0.4, 0.5]) {
             assert!((f64::from(*sum) / 12_000.0 - share).abs() < 0.02, "{sums:?}");
         }
-        assert_eq!(rows(&table, 1, &mut random).unwrap().rows(), 1);
-        assert_eq!(rows(&table, 9, &mut random).unwrap().rows(), 2);
+        assert_eq!(draw_rows(&table, 1, &mut random).unwrap().rows(), 1);
+        assert_eq!(draw_rows(&table, 9, &mut random).unwrap().rows(), 2);
     }
 }

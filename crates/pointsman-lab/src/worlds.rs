@@ -1,4 +1,4 @@
-//! The synthetic worlds of the paper's appendix: binary, with a true probability f*(x) that is known.
+//! The synthetic worlds of the paper's appendix: binary, with a known true probability f*(x).
 
 use crate::random::Random;
 
@@ -11,27 +11,27 @@ use crate::random::Random;
 /// | `piecewise` | ½ up to −1; sin(100x)/4 + ½ up to −½; ¼ up to 0; sin(100x)/4 + ½ up to ½; sin(100x)/4 + ¼ above |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum World {
-    /// A fast oscillation no small model follows in the middle, a slow one it does at the sides.
+    /// A fast oscillation in the middle that a small model cannot follow, and slow ones at the sides that it can.
     Johnson,
-    /// Certain at both sides, unlearnable between.
+    /// Certain at both sides, a fast oscillation in between.
     ThreeSteps,
-    /// Regions with and without an oscillation share their mean.
+    /// Regions with and without an oscillation have the same mean.
     Piecewise,
 }
 
-/// Inputs with labels.
+/// Inputs with their labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draw {
     /// The inputs.
     pub x: Vec<f64>,
-    /// Of each input's labels, how many are positive.
+    /// The number of positive labels per input.
     pub positive: Vec<u32>,
-    /// Labels an input.
+    /// The number of labels per input.
     pub labels: u32,
 }
 
 impl World {
-    /// All of them.
+    /// All worlds.
     pub const ALL: [Self; 3] = [Self::Johnson, Self::ThreeSteps, Self::Piecewise];
 
     /// The world's name.
@@ -51,7 +51,7 @@ impl World {
         match self {
             Self::Johnson => {
                 let w = 0.2 * ((x.abs() - 1.0) / 0.2).exp().ln_1p();
-                // sgn 0 = 0; the cosine does not care about the sign otherwise.
+                // sgn 0 = 0; otherwise the sign does not matter, since the cosine is even.
                 let sign = if x == 0.0 { 0.0 } else { x.signum() };
                 let v = sign * (120.0 * x.abs() - 112.0 * w - 0.0635);
                 let u = 0.6 * v.cos() + 0.4 * (4.2 * x).cos();
@@ -68,7 +68,8 @@ impl World {
         }
     }
 
-    /// Draws inputs and `labels` labels each. The purpose (`train`, `calibration`) keeps draws of one seed apart.
+    /// Draws inputs with `labels` labels each. Draws of one seed for different purposes (`train`, `calibration`) are
+    /// independent.
     #[must_use]
     pub fn draw(self, seed: u64, purpose: &str, rows: usize, labels: u32) -> Draw {
         let mut random = Random::new(seed, &format!("{}/{purpose}", self.name()));
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_functions_are_the_papers() {
+    fn truth_matches_the_paper() {
         // By hand: at x = 2, w = 0.2 ln(1 + e^5) = 1.001343…, v = 240 − 112 w − 0.0635.
         let w = 0.2 * (1.0 + 5.0_f64.exp()).ln();
         let u = 0.6 * (240.0 - 112.0 * w - 0.0635_f64).cos() + 0.4 * 8.4_f64.cos();

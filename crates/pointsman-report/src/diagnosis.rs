@@ -1,4 +1,4 @@
-//! A diagnosis as one self-contained page: the verdict first, then what it rests on.
+//! A diagnosis as one self-contained page: the verdict first, then its evidence.
 
 use pointsman::Diagnosis;
 use pointsman::diagnose::{Advice, Annotator, Compared, Estimate, WeakModel, Worth};
@@ -14,58 +14,61 @@ use crate::words::{prices_of, ranking_label, rule_label};
 
 const TEMPLATE: &str = include_str!("diagnosis.html");
 
-/// The most annotators and changed cells listed; `diagnosis.json` has all.
-const LISTED: usize = 40;
+/// The largest number of annotators and changed cells listed; `diagnosis.json` has all.
+const MAX_LISTED: usize = 40;
 
-/// Sentences of the headline.
+/// Largest number of sentences in the headline.
 const HEADLINE_SENTENCES: usize = 2;
 
-/// A table with more columns is wider than a phone: there its rows are stacked.
-const COLUMNS_ON_A_PHONE: usize = 4;
+/// A table with more columns is too wide for a phone, where its rows are stacked.
+const MAX_PHONE_COLUMNS: usize = 4;
 
 /// Standard errors on either side of a 95 % interval.
-const NORMAL: f64 = 1.96;
+const Z_95_PERCENT: f64 = 1.96;
 
-/// Longest list of what is wrong with an annotator.
-const FLAGS: usize = 200;
+/// Largest length of an annotator's flags, in characters.
+const MAX_FLAGS_CHARS: usize = 200;
 
-/// Longest name of a class, cell, partition or annotator.
-const NAME: usize = 80;
+/// Largest length of the name of a class, cell, partition or annotator, in characters.
+const MAX_NAME_CHARS: usize = 80;
 
-/// A diagnosis and what to do about it: what `pointsman diagnose --json` prints, and what its page is drawn from.
+/// A diagnosis with warnings and next steps: what `pointsman diagnose --json` prints, and the data of its page.
 #[derive(Debug, Clone, Serialize)]
 pub struct DiagnosisReport {
-    /// What was found.
+    /// The diagnosis.
     #[serde(flatten)]
     pub diagnosis: Diagnosis,
-    /// What else speaks against relying on the table, a sentence each.
+    /// Other reasons not to rely on the table, one sentence each.
     pub warnings: Vec<String>,
-    /// What to do next, if there is something.
+    /// What to do next, if anything.
     pub next_step: Option<NextStep>,
 }
 
-/// The diagnosis as one page that needs nothing else: no network, no script, no other file.
+/// The diagnosis as one self-contained page without scripts.
 #[must_use]
 pub fn diagnosis_html(report: &DiagnosisReport) -> String {
     let diagnosis = &report.diagnosis;
     fill(TEMPLATE, |name| match name {
         "style" => STYLE.to_owned(),
-        "verdict" => escaped(&headline(diagnosis)[0]),
-        "details" => escaped(&headline(diagnosis)[1]),
-        "remarks" => list(diagnosis.verdict.remarks.iter().map(|text| flags_replaced(diagnosis, text))),
+        "verdict" => escaped(&split_verdict(diagnosis)[0]),
+        "details" => escaped(&split_verdict(diagnosis)[1]),
+        "remarks" => html_list(diagnosis.verdict.remarks.iter().map(|text| replace_flags(diagnosis, text))),
         "rows" => escaped(&rows_line(diagnosis)),
         "task" => escaped(&prices_of(&diagnosis.task, diagnosis.unit)),
         "limit" => escaped(&limit_line(diagnosis)),
         "advice" => advice(&report.warnings, report.next_step.as_ref()),
-        "sections" => [worth(diagnosis), weak_model(diagnosis), enough(diagnosis), independence(diagnosis)].concat(),
+        "sections" => {
+            [savings_card(diagnosis), weak_model_card(diagnosis), data_card(diagnosis), independence_card(diagnosis)]
+                .concat()
+        }
         _ => String::new(),
     })
 }
 
-/// The verdict in at most two sentences, and the rest of it.
-fn headline(diagnosis: &Diagnosis) -> [String; 2] {
+/// The verdict, split into at most two sentences and the rest.
+fn split_verdict(diagnosis: &Diagnosis) -> [String; 2] {
     let sentence = &diagnosis.verdict.sentence;
-    let in_words = flags_replaced(diagnosis, sentence);
+    let in_words = replace_flags(diagnosis, sentence);
     if in_words != *sentence {
         let flagged = diagnosis.flagged_annotators.as_ref().map_or(0, |found| found.annotators.len());
         let headline = format!(
@@ -83,8 +86,8 @@ fn headline(diagnosis: &Diagnosis) -> [String; 2] {
     }
 }
 
-/// A text in which annotators are followed by their flags, with these in words.
-fn flags_replaced(diagnosis: &Diagnosis, text: &str) -> String {
+/// Replaces the flags after annotators' names by words.
+fn replace_flags(diagnosis: &Diagnosis, text: &str) -> String {
     let flagged = diagnosis.annotators.iter().filter(|one| !one.flags.is_empty());
     flagged.fold(text.to_owned(), |text, one| {
         let (name, flags) = (&one.annotator, one.flags.join(", "));
@@ -92,7 +95,7 @@ fn flags_replaced(diagnosis: &Diagnosis, text: &str) -> String {
     })
 }
 
-/// What chance does not explain about an annotator, in words.
+/// An annotator's flags in words.
 fn flags_in_words(one: &Annotator) -> String {
     let in_words = |flag: &String| match flag.as_str() {
         "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
@@ -108,18 +111,18 @@ fn flags_in_words(one: &Annotator) -> String {
     one.flags.iter().map(in_words).collect::<Vec<_>>().join(", ")
 }
 
-/// Pointsman with a partition: the verdict may be about another one than was asked for.
-fn with_partition(partition: &str) -> String {
-    format!("{} ({})", rule_label("router"), label(partition, NAME))
+/// Pointsman's name with a partition, since the verdict may be about another partition than the requested one.
+fn router_with_partition(partition: &str) -> String {
+    format!("{} ({})", rule_label("router"), label(partition, MAX_NAME_CHARS))
 }
 
-/// The partition that the verdict recommends, if it is not the one asked for.
-fn recommended(diagnosis: &Diagnosis) -> Option<&Compared> {
+/// The recommended partition, if it is not the requested one.
+fn recommended_partition(diagnosis: &Diagnosis) -> Option<&Compared> {
     let name = Some(&diagnosis.verdict.partition).filter(|&name| *name != diagnosis.partition)?;
     diagnosis.enough.partitions.iter().find(|other| other.partition == *name)
 }
 
-fn list(items: impl Iterator<Item = String>) -> String {
+fn html_list(items: impl Iterator<Item = String>) -> String {
     let items: String = items.map(|text| format!("<li>{}</li>", escaped(&capitalised(&text)))).collect();
     if items.is_empty() { items } else { format!("<ul>{items}</ul>") }
 }
@@ -142,15 +145,15 @@ fn limit_line(diagnosis: &Diagnosis) -> String {
     }
 }
 
-/// A card: a question, its answer in a few words, and what the answer rests on.
+/// A card: a question, a short answer, and its evidence.
 fn card(question: &str, answer: &str, body: &str) -> String {
     let answer = if answer.is_empty() { String::new() } else { format!("<p class=\"lead\">{}</p>", escaped(answer)) };
     format!("<section class=\"card\"><h2>{question}</h2>{answer}{body}</section>\n")
 }
 
 /// A table whose first column names the row.
-fn table(name: &str, heads: &[&str], rows: &[(bool, Vec<String>)]) -> String {
-    let stack = if heads.len() > COLUMNS_ON_A_PHONE { " stack" } else { "" };
+fn html_table(name: &str, heads: &[&str], rows: &[(bool, Vec<String>)]) -> String {
+    let stack = if heads.len() > MAX_PHONE_COLUMNS { " stack" } else { "" };
     let row = |(own, cells): &(bool, Vec<String>)| {
         let mut cells = heads.iter().zip(cells);
         let first = cells.next().map_or(String::new(), |(_, text)| format!("<th scope=\"row\"><bdi>{text}</bdi></th>"));
@@ -165,26 +168,26 @@ fn table(name: &str, heads: &[&str], rows: &[(bool, Vec<String>)]) -> String {
     )
 }
 
-fn facts(items: &[(&str, String)]) -> String {
+fn html_facts(items: &[(&str, String)]) -> String {
     let one = |(name, text): &(&str, String)| format!("<dt>{name}</dt><dd>{}</dd>", escaped(text));
     format!("<dl>{}</dl>", items.iter().map(one).collect::<String>())
 }
 
-/// An estimate and its interval: two cells of a table.
-fn two_cells(value: Option<&Estimate>, digits: usize, scale: f64) -> [String; 2] {
+/// An estimate and its interval, as two cells of a table.
+fn estimate_cells(value: Option<&Estimate>, digits: usize, scale: f64) -> [String; 2] {
     let Some(value) = value else { return [String::new(), String::new()] };
     let [estimate, low, high] = [value.estimate, value.low, value.high].map(|x| fixed(scale * x, digits));
     [estimate, format!("{low} to {high}")]
 }
 
-/// Intervals side by side on one scale, zero marked.
+/// A common scale for drawing intervals, with zero marked.
 struct Scale {
     low: f64,
     high: f64,
 }
 
 impl Scale {
-    fn of<'a>(values: impl Iterator<Item = &'a Estimate>) -> Self {
+    fn new<'a>(values: impl Iterator<Item = &'a Estimate>) -> Self {
         let (low, high) = values.fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(v.low), high.max(v.high)));
         Self { low, high: if high > low { high } else { low + 1.0 } }
     }
@@ -204,7 +207,7 @@ impl Scale {
     }
 }
 
-fn worth(diagnosis: &Diagnosis) -> String {
+fn savings_card(diagnosis: &Diagnosis) -> String {
     let question = "Is decomposition worth it here?";
     let unit = escaped(diagnosis.unit);
     let Some(worth) = &diagnosis.worth else {
@@ -219,13 +222,13 @@ fn worth(diagnosis: &Diagnosis) -> String {
             bounds.decided.map(|share| ("decided by these bounds", format!("{} of the traffic", percent(share)))),
         );
         let answer = "With one label per item it cannot be known: noise and error look alike.";
-        return card(question, answer, &facts(&items));
+        return card(question, answer, &html_facts(&items));
     };
     let costs = worth.costs.as_ref().zip(worth.savings.as_ref());
     let costs = costs.map_or(String::new(), |(costs, savings)| cost_table(diagnosis, worth, costs, savings, &unit));
     let digits = decimals([worth.loss.estimate, worth.reducible.estimate]);
-    let [loss, _] = two_cells(Some(&worth.loss), digits, 1.0);
-    let [reducible, interval] = two_cells(Some(&worth.reducible), digits, 1.0);
+    let [loss, _] = estimate_cells(Some(&worth.loss), digits, 1.0);
+    let [reducible, interval] = estimate_cells(Some(&worth.reducible), digits, 1.0);
     let most = fixed(worth.reducible.per_thousand().high.max(0.0), 1);
     let mut items = vec![
         ("loss per query", format!("{loss} {}", diagnosis.unit)),
@@ -239,15 +242,15 @@ fn worth(diagnosis: &Diagnosis) -> String {
         }
         items.push(("correlation of reducible and total loss", text));
     }
-    card(question, "", &(costs + &gain_table(diagnosis, worth) + &facts(&items)))
+    card(question, "", &(costs + &gain_table(diagnosis, worth) + &html_facts(&items)))
 }
 
-/// Whether Pointsman's gain is above that of ranking by confidence by more than a standard error.
+/// Whether Pointsman's gain exceeds that of ranking by confidence by more than a standard error.
 fn ranks_better(worth: &Worth) -> bool {
-    worth.gain_over_total_uncertainty.is_some_and(|more| more.estimate > (more.high - more.low) / (2.0 * NORMAL))
+    worth.gain_over_total_uncertainty.is_some_and(|more| more.estimate > (more.high - more.low) / (2.0 * Z_95_PERCENT))
 }
 
-/// Costs per query and what Pointsman saves or, at a target loss, how much less it routes.
+/// Costs per query, and Pointsman's savings or, at a target loss, its reduction in routing.
 fn cost_table(
     diagnosis: &Diagnosis,
     worth: &Worth,
@@ -259,22 +262,23 @@ fn cost_table(
     let digits = decimals(costs.iter().map(|(_, cost)| cost.estimate));
     let saved = target.map_or(savings, |limit| &limit.spared);
     let (saved_digits, saved_scale) = if target.is_some() { (1, 100.0) } else { (digits, 1.0) };
-    let scale = Scale::of(saved.iter().map(|(_, saving)| saving));
+    let scale = Scale::new(saved.iter().map(|(_, saving)| saving));
     let cost_head = format!("cost per query, {unit}");
     let saves = if target.is_some() { "Pointsman routes less by, %" } else { "Pointsman saves" };
-    let other = recommended(diagnosis);
-    // Of two partitions it is the one asked for whose savings have intervals.
+    let other = recommended_partition(diagnosis);
+    // Of two partitions, only the savings of the requested one have intervals.
     let saves = match other {
-        Some(_) => saves.replace("Pointsman", &escaped(&with_partition(&diagnosis.partition))),
+        Some(_) => saves.replace("Pointsman", &escaped(&router_with_partition(&diagnosis.partition))),
         None => saves.to_owned(),
     };
     let mut heads = vec!["rule", &cost_head, "interval", &saves, "interval", "drawn, zero marked"];
     heads.extend(worth.limit.as_ref().map(|_| "routed"));
     let row = |(name, cost): (&str, &Estimate)| {
-        let name_of_rule = if name == "router" { with_partition(&diagnosis.partition) } else { rule_label(name) };
+        let name_of_rule =
+            if name == "router" { router_with_partition(&diagnosis.partition) } else { rule_label(name) };
         let mut cells = vec![escaped(&name_of_rule)];
-        cells.extend(two_cells(Some(cost), digits, 1.0));
-        cells.extend(two_cells(saved.get(name), saved_digits, saved_scale));
+        cells.extend(estimate_cells(Some(cost), digits, 1.0));
+        cells.extend(estimate_cells(saved.get(name), saved_digits, saved_scale));
         cells.push(scale.draw(saved.get(name), "predict"));
         let routed = worth.limit.as_ref().map(|limit| limit.routed.get(name));
         cells.extend(routed.map(|routed| routed.map_or(String::new(), |routed| percent(routed.estimate))));
@@ -285,7 +289,7 @@ fn cost_table(
         "The best confidence threshold is the best one on the entropy of the prediction, learned from the same rows."
             .to_owned();
     if let Some((other, cost)) = other.and_then(|other| Some((other, other.cost?))) {
-        let name = with_partition(&other.partition);
+        let name = router_with_partition(&other.partition);
         let mut cells = vec![escaped(&name), fixed(cost, digits)];
         cells.resize(heads.len(), String::new());
         if let (Some(last), Some(routed)) = (cells.last_mut().filter(|_| worth.limit.is_some()), other.routed) {
@@ -294,7 +298,7 @@ fn cost_table(
         let after_own = rows.iter().position(|(own, _)| *own).map_or(0, |place| place + 1);
         rows.insert(after_own, (true, cells));
         if let Some(saves) = &other.saves {
-            let [estimate, ends] = two_cells(Some(saves), saved_digits, saved_scale);
+            let [estimate, ends] = estimate_cells(Some(saves), saved_digits, saved_scale);
             let what = if target.is_some() {
                 "routes less than the best simpler rule by, %:"
             } else {
@@ -306,37 +310,37 @@ fn cost_table(
     if worth.limit.is_some() {
         caption += " Each rule routes in its own order until the limit is reached on the rows judged; rules that cannot keep the limit are left out.";
     }
-    table("Costs and savings", &heads, &rows) + &format!("<p class=\"caption\">{caption}</p>")
+    html_table("Costs and savings", &heads, &rows) + &format!("<p class=\"caption\">{caption}</p>")
 }
 
 fn gain_table(diagnosis: &Diagnosis, worth: &Worth) -> String {
-    let own = with_partition(&diagnosis.partition);
+    let own = router_with_partition(&diagnosis.partition);
     let intervals = || worth.gain_interval.iter().filter_map(|(_, interval)| interval.as_ref());
-    let scale = Scale::of(intervals().chain(&worth.gain_over_total_uncertainty));
+    let scale = Scale::new(intervals().chain(&worth.gain_over_total_uncertainty));
     let row = |(name, &gain): (&str, &Option<f64>)| {
         let interval = worth.gain_interval.get(name).and_then(Option::as_ref);
-        let [_, ends] = two_cells(interval, 3, 1.0);
+        let [_, ends] = estimate_cells(interval, 3, 1.0);
         let name_of_ranking = if name == "higher-order" { own.clone() } else { ranking_label(name) };
         let cells = vec![escaped(&name_of_ranking), maybe(gain, 3), ends, scale.draw(interval, "predict")];
         (name == "higher-order", cells)
     };
     let mut rows: Vec<_> = worth.gain.iter().map(row).collect();
-    if let Some(other) = recommended(diagnosis) {
+    if let Some(other) = recommended_partition(diagnosis) {
         let after_own = rows.iter().position(|(own, _)| *own).map_or(0, |place| place + 1);
         let cells =
-            vec![escaped(&with_partition(&other.partition)), maybe(other.gain, 3), String::new(), String::new()];
+            vec![escaped(&router_with_partition(&other.partition)), maybe(other.gain, 3), String::new(), String::new()];
         rows.insert(after_own, (true, cells));
     }
     if let Some(more) = &worth.gain_over_total_uncertainty {
-        let [more_by, ends] = two_cells(Some(more), 3, 1.0);
+        let [more_by, ends] = estimate_cells(Some(more), 3, 1.0);
         let name = escaped(&format!("{own} less {}", ranking_label("total-uncertainty")));
         rows.push((false, vec![name, more_by, ends, scale.draw(Some(more), "vermilion")]));
     }
     "<h3>Routing gain: 0 is routing at random, 1 the best order known</h3>".to_owned()
-        + &table("Routing gains", &["ranking", "gain", "interval", "drawn, zero marked"], &rows)
+        + &html_table("Routing gains", &["ranking", "gain", "interval", "drawn, zero marked"], &rows)
 }
 
-fn weak_model(diagnosis: &Diagnosis) -> String {
+fn weak_model_card(diagnosis: &Diagnosis) -> String {
     let model = &diagnosis.weak_model;
     let answer = match (model.is_calibrated(), model.is_overconfident()) {
         (true, _) => "Yes, as far as these rows show.",
@@ -353,10 +357,10 @@ fn weak_model(diagnosis: &Diagnosis) -> String {
     ];
     let saved = |saves: &Estimate| {
         let digits = decimals([saves.estimate, saves.low, saves.high]).min(5);
-        let [estimate, ends] = two_cells(Some(saves), digits, 1.0);
+        let [estimate, ends] = estimate_cells(Some(saves), digits, 1.0);
         format!("{estimate} {} per query, interval {ends}", diagnosis.unit)
     };
-    // A loss that falls by less than nothing rises.
+    // A negative reduction is reported as an increase.
     let turned = |saves: &Estimate, [falls, rises]: [&'static str; 2]| match saves.estimate < 0.0 {
         true => (rises, saved(&Estimate { estimate: -saves.estimate, low: -saves.high, high: -saves.low })),
         false => (falls, saved(saves)),
@@ -378,26 +382,27 @@ fn weak_model(diagnosis: &Diagnosis) -> String {
         .iter()
         .map(|bin| (false, vec![fixed(bin.confidence, 3), fixed(bin.accuracy, 3), percent(bin.share)]))
         .collect();
-    let numbers = table("Reliability", &["confidence", "labels that are the top class", "share of the rows"], &rows);
+    let numbers =
+        html_table("Reliability", &["confidence", "labels that are the top class", "share of the rows"], &rows);
     let body = format!(
         "<div class=\"two\"><figure class=\"small\">{}<figcaption>Each circle is a group of rows of like confidence, its area their share. Below the \
          dashed line the model is more confident than the labels justify.</figcaption></figure>\
          <div>{}<details><summary>The circles as numbers</summary>{numbers}</details></div></div>",
         reliability_svg(model),
-        facts(&items)
+        html_facts(&items)
     );
     card("Is the weak model calibrated?", answer, &body)
 }
 
-/// The reliability diagram, in the colours of the page.
+/// The reliability diagram in the colours of the page.
 fn reliability_svg(model: &WeakModel) -> String {
     const SIDE: f64 = 330.0;
     const LEFT: f64 = 52.0;
     const TOP: f64 = 26.0;
-    // Circles at 0 and 1 stay clear of the axes and their numbers.
-    const ROOM: f64 = 20.0;
-    let x = |v: f64| LEFT + ROOM + v * (SIDE - 2.0 * ROOM);
-    let y = |v: f64| TOP + SIDE - ROOM - v * (SIDE - 2.0 * ROOM);
+    // Space that keeps circles at 0 and 1 clear of the axes and their numbers.
+    const CIRCLE_MARGIN: f64 = 20.0;
+    let x = |v: f64| LEFT + CIRCLE_MARGIN + v * (SIDE - 2.0 * CIRCLE_MARGIN);
+    let y = |v: f64| TOP + SIDE - CIRCLE_MARGIN - v * (SIDE - 2.0 * CIRCLE_MARGIN);
     let (right, bottom) = (LEFT + SIDE, TOP + SIDE);
     let mut svg = format!(
         "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Reliability diagram\">",
@@ -447,7 +452,7 @@ fn reliability_svg(model: &WeakModel) -> String {
     svg + "</svg>"
 }
 
-fn enough(diagnosis: &Diagnosis) -> String {
+fn data_card(diagnosis: &Diagnosis) -> String {
     let enough = &diagnosis.enough;
     let answer = match diagnosis.verdict.advice {
         Advice::OneLabel => "No: one label per item cannot separate noise from error.",
@@ -466,7 +471,7 @@ fn enough(diagnosis: &Diagnosis) -> String {
         let text = format!("{shortfall} of irreducible loss, if the labels were taken at face value (plugin)");
         items.push(("what so few labels would hide", text));
     }
-    let mut cells = format!("{} of {}", count(enough.cells), label(&diagnosis.partition, NAME));
+    let mut cells = format!("{} of {}", count(enough.cells), label(&diagnosis.partition, MAX_NAME_CHARS));
     if enough.sparse_cells + enough.empty_cells > 0 {
         cells += &format!(
             "; {} sparse (under {SPARSE_BELOW_ROWS} rows) with {} of the rows, {} empty",
@@ -479,11 +484,11 @@ fn enough(diagnosis: &Diagnosis) -> String {
     if let Some(stability) = enough.stability {
         items.push(("routers of two halves agree on", format!("{} of the rows", percent(stability))));
     }
-    card("Are labels, rows and cells enough?", answer, &(facts(&items) + &partitions(diagnosis)))
+    card("Are labels, rows and cells enough?", answer, &(html_facts(&items) + &partition_table(diagnosis)))
 }
 
-/// Partitions beside the one asked for, which comes first.
-fn partitions(diagnosis: &Diagnosis) -> String {
+/// Compares the partitions; the requested one comes first.
+fn partition_table(diagnosis: &Diagnosis) -> String {
     let compared = &diagnosis.enough.partitions;
     if compared.len() < 2 {
         return String::new();
@@ -501,14 +506,14 @@ fn partitions(diagnosis: &Diagnosis) -> String {
         (false, true) => "cost per query",
         (false, false) => "",
     };
-    let scale = Scale::of(compared.iter().filter_map(|partition| partition.better_by.as_ref()));
+    let scale = Scale::new(compared.iter().filter_map(|partition| partition.better_by.as_ref()));
     let row = |(place, partition): (usize, &Compared)| {
         let by = partition.better_by.as_ref();
-        let mut cells = vec![escaped(&label(&partition.partition, NAME)), maybe(partition.gain, 3)];
+        let mut cells = vec![escaped(&label(&partition.partition, MAX_NAME_CHARS)), maybe(partition.gain, 3)];
         if prices {
             cells.push(maybe(if targeted { partition.routed } else { partition.cost }, digits));
         }
-        cells.extend(two_cells(by, digits, 1.0));
+        cells.extend(estimate_cells(by, digits, 1.0));
         cells.push(scale.draw(by, "predict"));
         (place == 0, cells)
     };
@@ -516,10 +521,10 @@ fn partitions(diagnosis: &Diagnosis) -> String {
     let mut heads = vec!["partition", "gain"];
     heads.extend(prices.then_some(value));
     heads.extend([better, "interval", "drawn, zero marked"]);
-    "<h3>Other partitions</h3>".to_owned() + &table("Partitions", &heads, &rows)
+    "<h3>Other partitions</h3>".to_owned() + &html_table("Partitions", &heads, &rows)
 }
 
-fn independence(diagnosis: &Diagnosis) -> String {
+fn independence_card(diagnosis: &Diagnosis) -> String {
     let question = "Are the labels independent?";
     let found = &diagnosis.agreement;
     let identical = match found.identical_rows {
@@ -530,7 +535,7 @@ fn independence(diagnosis: &Diagnosis) -> String {
         ),
     };
     if !diagnosis.annotators.is_empty() {
-        let (answer, body) = annotators(diagnosis);
+        let (answer, body) = annotator_table(diagnosis);
         return card(question, &answer, &(body + &identical));
     }
     if found.rows == 0 {
@@ -552,21 +557,26 @@ fn independence(diagnosis: &Diagnosis) -> String {
             ),
         ));
         let cell = |cell: &pointsman::diagnose::ChangedCell| {
-            (false, [&cell.cell, &cell.action, &cell.action_if_copied].map(|text| escaped(&label(text, NAME))).to_vec())
+            (
+                false,
+                [&cell.cell, &cell.action, &cell.action_if_copied]
+                    .map(|text| escaped(&label(text, MAX_NAME_CHARS)))
+                    .to_vec(),
+            )
         };
-        let rows: Vec<_> = sensitivity.cells.iter().take(LISTED).map(cell).collect();
+        let rows: Vec<_> = sensitivity.cells.iter().take(MAX_LISTED).map(cell).collect();
         if !rows.is_empty() {
-            changed = table("Cells whose action would change", &["cell", "action", "if copied"], &rows);
+            changed = html_table("Cells whose action would change", &["cell", "action", "if copied"], &rows);
         }
     }
     let answer = "Counts cannot show it: a copied label looks like an item on which everybody agrees.";
     let remark = "<p class=\"caption\">Annotators who are named can be tested: <code>--annotations</code> with columns id, label and annotator, in the \
                   order of labelling.</p>";
-    card(question, answer, &(facts(&items) + &changed + remark + &identical))
+    card(question, answer, &(html_facts(&items) + &changed + remark + &identical))
 }
 
-/// Annotators beside each other, those with flags first.
-fn annotators(diagnosis: &Diagnosis) -> (String, String) {
+/// Compares the annotators; those with flags come first.
+fn annotator_table(diagnosis: &Diagnosis) -> (String, String) {
     let mut all: Vec<_> = diagnosis.annotators.iter().collect();
     all.sort_by_key(|one| one.flags.is_empty());
     let flagged = all.iter().filter(|one| !one.flags.is_empty()).count();
@@ -582,9 +592,9 @@ fn annotators(diagnosis: &Diagnosis) -> (String, String) {
         ),
     };
     let row = |one: &&Annotator| {
-        let flags = escaped(&label(&flags_in_words(one), FLAGS));
+        let flags = escaped(&label(&flags_in_words(one), MAX_FLAGS_CHARS));
         let cells = vec![
-            escaped(&label(&one.annotator, NAME)),
+            escaped(&label(&one.annotator, MAX_NAME_CHARS)),
             count(one.votes),
             maybe(one.agreement, 3),
             maybe(one.follows, 3),
@@ -593,14 +603,14 @@ fn annotators(diagnosis: &Diagnosis) -> (String, String) {
         ];
         (!one.flags.is_empty(), cells)
     };
-    let rows: Vec<_> = all.iter().take(LISTED).map(row).collect();
-    let mut body = table(
+    let rows: Vec<_> = all.iter().take(MAX_LISTED).map(row).collect();
+    let mut body = html_table(
         "Annotators",
         &["annotator", "labels", "agreement", "follows", "model", "what chance does not explain"],
         &rows,
     );
-    if all.len() > LISTED {
-        body += &format!("<p class=\"caption\">{LISTED} of {} annotators, those with flags first.</p>", all.len());
+    if all.len() > MAX_LISTED {
+        body += &format!("<p class=\"caption\">{MAX_LISTED} of {} annotators, those with flags first.</p>", all.len());
     }
     body += "<p class=\"caption\">Means over the items, zero up to chance if labels are independent: how much more often than others the annotator agrees \
              with another (agreement), repeats the label before (follows), or names the model’s top class (model).</p>";

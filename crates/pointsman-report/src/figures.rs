@@ -1,4 +1,4 @@
-//! The figures of a report, each a function from data to a picture.
+//! The figures of a report, each a function from the report to a picture.
 
 use pointsman::number::count;
 
@@ -7,12 +7,12 @@ use crate::landscape::{Frame, regions};
 use crate::report::{Detail, LossReport, Report};
 use crate::words::{loss_name, ranking_label, rule_label};
 
-/// A figure: its file name, and how it is drawn. Without detail, or without what it shows, there is none.
+/// A figure: its file name and its drawing function, which returns `None` if the report lacks the data.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
     /// The file name, without extension.
     pub name: &'static str,
-    /// Draws it.
+    /// Draws the figure.
     pub draw: fn(&Report) -> Option<Picture>,
 }
 
@@ -27,15 +27,15 @@ pub const FIGURES: [Figure; 7] = [
     Figure { name: "actions", draw: |report| Some(actions(report)?.draw()) },
 ];
 
-/// Panels of the figure of mixtures.
-const PANELS: usize = 12;
-/// Pixels of a circle's radius for a share of all traffic, and the most it gets.
-const RADIUS: f64 = 62.0;
-const LARGEST: f64 = 27.0;
-/// Pixels of the radius of a row.
+/// Number of panels in the figure of mixtures.
+const MIXTURE_PANELS: usize = 12;
+/// Radius in pixels of a circle for all traffic, and the largest radius.
+const FULL_TRAFFIC_RADIUS: f64 = 62.0;
+const MAX_RADIUS: f64 = 27.0;
+/// Radius in pixels of a row's dot.
 const ROW_RADIUS: f64 = 3.0;
 
-fn own(report: &Report) -> Option<(&Detail, &LossReport)> {
+fn own_loss(report: &Report) -> Option<(&Detail, &LossReport)> {
     let detail = report.detail.as_ref()?;
     Some((detail, detail.losses.first()?))
 }
@@ -60,18 +60,19 @@ fn summary(report: &Report) -> Option<Picture> {
     ))
 }
 
-/// Irreducible × reducible loss: regions, and cells by traffic.
+/// The decision landscape: irreducible against reducible loss, with regions and cells by traffic.
 fn landscape(report: &Report) -> Option<Chart> {
-    let (detail, loss) = own(report)?;
+    let (detail, loss) = own_loss(report)?;
     let shares: Vec<f64> = detail.drawn.iter().map(|&cell| report.cells[cell as usize].share).collect();
     let of_cells = || loss.cells.iter().map(|cell| cell.irreducible.zip(cell.reducible));
     let of_rows = || loss.rows.iter().map(|row| row.irreducible.zip(row.reducible));
     let known = || of_cells().chain(of_rows()).flatten();
-    // What is drawn: rows that have costs of their own, otherwise cells.
+    // Rows are drawn if they have their own costs, otherwise cells.
     let by_row = !loss.rows.is_empty();
-    let (price, decline) = (loss.grid.decision_prices[place(loss)], loss.grid.abstain_prices[loss.grid.own[1]]);
-    let span = |values: &mut dyn Iterator<Item = f64>| nice(1.12 * values.fold(1e-6, f64::max));
-    let width = span(&mut known().map(|cell| cell.0).chain(decline));
+    let (price, abstain_price) =
+        (loss.grid.decision_prices[own_prices_index(loss)], loss.grid.abstain_prices[loss.grid.own[1]]);
+    let span = |values: &mut dyn Iterator<Item = f64>| round_up(1.12 * values.fold(1e-6, f64::max));
+    let width = span(&mut known().map(|cell| cell.0).chain(abstain_price));
     let height = span(&mut known().map(|cell| cell.1).chain(price));
     let mut chart = Chart::new(
         "Decision landscape",
@@ -89,12 +90,13 @@ fn landscape(report: &Report) -> Option<Chart> {
     ))
     .x_range(0.0, width)
     .y_range(0.0, height);
-    let radius = |i: usize| if by_row { ROW_RADIUS } else { (RADIUS * shares[i].sqrt()).clamp(2.5, LARGEST) };
+    let radius =
+        |i: usize| if by_row { ROW_RADIUS } else { (FULL_TRAFFIC_RADIUS * shares[i].sqrt()).clamp(2.5, MAX_RADIUS) };
     let marks: Vec<Option<(f64, f64)>> = if by_row { of_rows().collect() } else { of_cells().collect() };
     let letters = if by_row { &loss.grid.row_actions } else { &loss.grid.actions };
-    let letters: Vec<char> = letters[place(loss)].chars().collect();
+    let letters: Vec<char> = letters[own_prices_index(loss)].chars().collect();
     chart = chart.room_for((0..marks.len()).map(radius).fold(0.0, f64::max) + 3.0);
-    // An oracle that loses something else than the irreducible loss has no region in this plane.
+    // Regions exist only for an oracle whose loss is the irreducible loss.
     if loss.grid.bayes {
         let frame = Frame { x: chart.x_ends((0.0, width)), y: chart.y_ends((0.0, height)) };
         chart = regions(loss, loss.grid.own, frame).into_iter().fold(chart, Chart::area);
@@ -124,13 +126,13 @@ fn landscape(report: &Report) -> Option<Chart> {
     Some(chart)
 }
 
-/// Where the task's own prices are in the lists over the grid.
-fn place(loss: &LossReport) -> usize {
+/// The position of the task's own prices in the lists over the price grid.
+fn own_prices_index(loss: &LossReport) -> usize {
     loss.grid.own[0] * loss.grid.abstain_prices.len() + loss.grid.own[1]
 }
 
-/// A round number at or above.
-fn nice(x: f64) -> f64 {
+/// Rounds up to a round number.
+fn round_up(x: f64) -> f64 {
     let unit = 10_f64.powf(x.log10().floor());
     [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]
         .map(|m| m * unit)
@@ -141,7 +143,7 @@ fn nice(x: f64) -> f64 {
 
 /// Mean loss against the share routed.
 fn curves(report: &Report) -> Option<Chart> {
-    let (_, loss) = own(report)?;
+    let (_, loss) = own_loss(report)?;
     let mut chart = Chart::new("Routing curves", "share of the queries routed", format!("mean loss ({})", loss.unit))
         .caption(format!(
             "Mean held-out loss when the first x % of each ranking go to the oracle, prices left out{}. Lower is better: \
@@ -171,7 +173,7 @@ fn curves(report: &Report) -> Option<Chart> {
 
 /// The gain of each ranking under every loss, from one router.
 fn losses(report: &Report) -> Option<Picture> {
-    let (detail, own) = own(report)?;
+    let (detail, own) = own_loss(report)?;
     let names = detail.losses.iter().map(|loss| label(&loss_name(&loss.loss), 18)).collect();
     let mut bars = Bars::new(names);
     let strategies = ["higher-order", "total-uncertainty", "cell-optimal"];
@@ -196,7 +198,7 @@ fn losses(report: &Report) -> Option<Picture> {
 
 /// Cost against the price of abstaining, three-way and two-way.
 fn sweep(report: &Report) -> Option<Chart> {
-    let (_, loss) = own(report)?;
+    let (_, loss) = own_loss(report)?;
     let grid = &loss.grid;
     let (never_route, never_abstain) = (grid.route_prices.len() - 1, grid.abstain_prices.len() - 1);
     let at = |route: usize, abstain: usize| grid.router[route * grid.abstain_prices.len() + abstain];
@@ -229,9 +231,9 @@ fn sweep(report: &Report) -> Option<Chart> {
     Some(chart)
 }
 
-/// Who gets the queries as abstaining becomes dearer.
+/// The share of each action against the price of abstaining.
 fn actions(report: &Report) -> Option<Chart> {
-    let (_, loss) = own(report)?;
+    let (_, loss) = own_loss(report)?;
     let grid = &loss.grid;
     let several = grid.routes.len() > 1;
     let named = |name: &str| if several { format!("routed to {}", label(name, 20)) } else { "routed".to_owned() };
@@ -272,7 +274,7 @@ fn actions(report: &Report) -> Option<Chart> {
     Some(chart)
 }
 
-/// A cell's name, in which a class written from right to left does not reverse the numbers after it.
+/// A cell's name in which a right-to-left class name does not reverse the numbers after it.
 fn left_to_right(name: &str, classes: &[String]) -> String {
     const LEFT_TO_RIGHT_MARK: char = '\u{200e}';
     let is_leftward = |c: char| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}');
@@ -285,11 +287,11 @@ fn left_to_right(name: &str, classes: &[String]) -> String {
 
 /// Stored and held-out mixtures of the busiest cells.
 fn mixtures(report: &Report) -> Option<Picture> {
-    let (detail, _) = own(report)?;
+    let (detail, _) = own_loss(report)?;
     let mut order: Vec<usize> = (0..detail.drawn.len()).filter(|&i| detail.mixtures[i].stored.is_some()).collect();
     let share = |i: usize| report.cells[detail.drawn[i] as usize].share;
     order.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
-    order.truncate(PANELS);
+    order.truncate(MIXTURE_PANELS);
     let mut shown = order.clone();
     shown.sort_unstable();
     let panel = |&i: &usize| {
@@ -310,7 +312,7 @@ fn mixtures(report: &Report) -> Option<Picture> {
             .no_legend()
             .x_range(0.0, 1.0);
         let both = mixture.stored.iter().chain(&mixture.held_out).flatten();
-        chart = chart.y_range(0.0, nice(1.05 * both.copied().fold(0.05, f64::max))).y_percent();
+        chart = chart.y_range(0.0, round_up(1.05 * both.copied().fold(0.05, f64::max))).y_percent();
         if let Some(stored) = &mixture.stored {
             chart = chart.line(Line::new("stored", colour::SKY, stairs(stored)).filled().width(1.0));
         }

@@ -1,31 +1,31 @@
-//! The decision landscape: where in the plane of irreducible and reducible loss each action is the cheapest.
+//! The decision landscape: the cheapest action at each point of the plane of irreducible and reducible loss.
 
 use crate::chart::{Area, colour};
 use crate::report::LossReport;
 
-/// The part of the plane that is drawn.
+/// The drawn part of the plane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// Horizontally: below zero there is room for circles only.
+    /// The horizontal range; below zero there is only space for circles.
     pub(crate) x: (f64, f64),
-    /// Vertically, the same.
+    /// The vertical range; below zero there is only space for circles.
     pub(crate) y: (f64, f64),
 }
 
-/// The three regions at given prices, within a frame. The corners come from the report; here they are only joined.
+/// The regions of the three actions at given prices, clipped to a frame. Their corners come from the report.
 pub(crate) fn regions(loss: &LossReport, [route, abstain]: [usize; 2], frame: Frame) -> Vec<Area> {
     let grid = &loss.grid;
     let place = route * grid.abstain_prices.len() + abstain;
-    let (price, decline) = (grid.decision_prices[place], grid.abstain_prices[abstain]);
+    let (price, abstain_price) = (grid.decision_prices[place], grid.abstain_prices[abstain]);
     let corner = grid.corners[place];
     let ((left, right), (low, high)) = (frame.x, frame.y);
-    // Circles have the regions' colours, and the legend names those.
+    // Circles have the regions' colours and are named in the legend.
     let area = |action: &str, edges: Vec<(f64, f64, f64)>| {
         Area::new("", colour::action(action), clip(&edges, frame)).opacity(0.14)
     };
-    // The height below which predicting is best, and how far right it stays so.
-    let top = price.unwrap_or(f64::INFINITY).min(decline.unwrap_or(f64::INFINITY)).min(1e9);
-    let Some(end) = decline else {
+    // The upper limit of predicting on the vertical axis.
+    let top = price.unwrap_or(f64::INFINITY).min(abstain_price.unwrap_or(f64::INFINITY)).min(1e9);
+    let Some(end) = abstain_price else {
         let mut areas = vec![area("predict", vec![(left, low, top), (right, low, top)])];
         if price.is_some() {
             areas.push(area("route", vec![(left, top, high), (right, top, high)]));
@@ -44,7 +44,7 @@ pub(crate) fn regions(loss: &LossReport, [route, abstain]: [usize; 2], frame: Fr
     areas
 }
 
-/// Cuts edges (x, lower, upper) at the frame; where an edge leaves it, a point is put in between.
+/// Clips edges (x, lower, upper) to the frame and adds points where an edge crosses it.
 fn clip(edges: &[(f64, f64, f64)], frame: Frame) -> Vec<(f64, f64, f64)> {
     let (width, (bottom, height)) = (frame.x.1, frame.y);
     let mut cut = Vec::new();
@@ -56,7 +56,7 @@ fn clip(edges: &[(f64, f64, f64)], frame: Frame) -> Vec<(f64, f64, f64)> {
             continue;
         }
         add(pair[0]);
-        // Where the sloping side crosses the top or the right side of the box.
+        // Where the sloping side crosses the top or the right side of the frame.
         let mut stops: Vec<f64> = [(low0, low1), (high0, high1)]
             .iter()
             .filter(|(a, b)| (a - height) * (b - height) < 0.0)
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edges_stay_in_the_box() {
+    fn edges_are_clipped_to_the_frame() {
         let frame = Frame { x: (0.0, 2.0), y: (0.0, 1.5) };
         let cut = clip(&[(0.0, 0.0, 2.0), (1.0, 0.0, 2.0), (3.0, 0.0, 0.0)], frame);
         assert_eq!(cut, [(0.0, 0.0, 1.5), (1.0, 0.0, 1.5), (1.5, 0.0, 1.5), (2.0, 0.0, 1.0)]);

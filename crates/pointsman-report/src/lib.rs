@@ -1,8 +1,9 @@
 //! Pointsman's reports: data first, then drawn.
 //!
-//! A [`Report`] is data: what `pointsman evaluate --json` prints, and with [`Report::detailed`] all that a page with
-//! sliders needs. Its schema is `docs/report.schema.json`. `FIGURES` draws it as SVG and PNG, [`html`] as one page
-//! that needs nothing else. A [`DiagnosisReport`] and [`diagnosis_html`] are the same for `pointsman diagnose`. Every number about losses and prices comes from the core: here they are looked up and drawn.
+//! A [`Report`] is data: what `pointsman evaluate --json` prints and, with [`Report::detailed`], all that an
+//! interactive page needs. Its schema is `docs/report.schema.json`. `FIGURES` draws it as SVG and PNG, [`html`] as one
+//! self-contained page. A [`DiagnosisReport`] and [`diagnosis_html`] do the same for `pointsman diagnose`. All losses
+//! and costs are computed by the core crate; this crate looks them up and draws them.
 
 pub mod chart;
 mod diagnosis;

@@ -11,22 +11,22 @@ const TEMPLATE: &str = include_str!("page.html");
 pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Longest name of an action in a legend.
-const LONGEST_ACTION: usize = 33;
+/// Largest length of an action's name in a legend, in characters.
+const MAX_ACTION_CHARS: usize = 33;
 
-/// Significant digits of the numbers in the page.
-const DIGITS: usize = 6;
+/// Significant digits of the numbers on the page.
+const SIGNIFICANT_DIGITS: usize = 6;
 
-/// The report as one page that needs nothing else: no network, no other file. Sliders look the report's price grid up.
+/// The report as one self-contained page, whose sliders look up the report's price grid.
 ///
 /// # Errors
 /// If the report cannot be serialised.
 pub fn html(report: &Report) -> serde_json::Result<String> {
     let mut data = serde_json::to_value(report)?;
-    data["names"] = names(report);
+    data["names"] = display_names(report);
     data["best_threshold_cost"] = json!(report.best_threshold().map(|threshold| threshold.cost));
-    round(&mut data);
-    let data = inert(&serde_json::to_string(&data)?);
+    round_numbers(&mut data);
+    let data = escape_json(&serde_json::to_string(&data)?);
     Ok(fill(TEMPLATE, |name| match name {
         "style" => STYLE.to_owned(),
         "script" => SCRIPT.to_owned(),
@@ -44,8 +44,8 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
     }))
 }
 
-/// What the page calls rules, rankings, actions and losses: the names of the core, by key.
-fn names(report: &Report) -> Value {
+/// The core crate's names for rules, rankings, actions and losses, by key.
+fn display_names(report: &Report) -> Value {
     let named = |keys: Vec<String>, name: fn(&str) -> String| -> Value {
         keys.into_iter().map(|key| (key.clone(), name(&key).into())).collect::<Map<_, _>>().into()
     };
@@ -58,12 +58,12 @@ fn names(report: &Report) -> Value {
     json!({
         "rules": named(rules, rule_label),
         "rankings": named(evaluation.curves.iter().map(|(key, _)| key.to_owned()).collect(), ranking_label),
-        "actions": named(actions, |key| label(&action_name(key), LONGEST_ACTION)),
+        "actions": named(actions, |key| label(&action_name(key), MAX_ACTION_CHARS)),
         "losses": losses.map(|loss| loss_name(&loss.loss)).collect::<Vec<_>>(),
     })
 }
 
-/// A template with its places filled. Only those marked in the template are: never one that a class is named after.
+/// Fills the placeholders of a template once, so that inserted text that looks like a placeholder stays as it is.
 pub(crate) fn fill(template: &str, text_of: impl Fn(&str) -> String) -> String {
     let mut page = String::with_capacity(1 << 16);
     let mut rest = template;
@@ -77,7 +77,7 @@ pub(crate) fn fill(template: &str, text_of: impl Fn(&str) -> String) -> String {
     page
 }
 
-/// What speaks against relying on the numbers, and what to do next; nothing if there is neither.
+/// Warnings and the next step as HTML; empty if there are none.
 pub(crate) fn advice(warnings: &[String], next: Option<&NextStep>) -> String {
     if warnings.is_empty() && next.is_none() {
         return String::new();
@@ -91,7 +91,7 @@ pub(crate) fn advice(warnings: &[String], next: Option<&NextStep>) -> String {
     format!("<section class=\"card advice\"><h2>What to do next</h2>{next}{warnings}</section>\n")
 }
 
-/// The cost matrix of the task's loss with the names of acts and classes; nothing if it has none.
+/// The cost matrix of the task's loss with the names of acts and classes; empty if it has none.
 fn cost_matrix(report: &Report) -> String {
     let Some(matrix) = &report.evaluation.task.cost_matrix else { return String::new() };
     let acts: String = matrix.acts.iter().map(|act| format!("<th scope=\"col\">{}</th>", escaped(act))).collect();
@@ -110,8 +110,8 @@ fn cost_matrix(report: &Report) -> String {
     )
 }
 
-/// JSON that no HTML parser finds a tag in, and no script a line end.
-fn inert(json: &str) -> String {
+/// Escapes JSON so that it contains no HTML tag and no JavaScript line terminator.
+fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -122,13 +122,13 @@ fn inert(json: &str) -> String {
     out
 }
 
-/// Text that begins with a capital.
+/// Text with its first letter capitalised.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Text for the body of the page.
+/// Text escaped for HTML.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -144,17 +144,17 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Cuts every number to what a reader can use; the full ones are in `report.json`.
-fn round(value: &mut Value) {
+/// Rounds every number for the page; `report.json` has full precision.
+fn round_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let x = number.as_f64().unwrap_or(0.0);
-            let short: f64 = format!("{x:.*e}", DIGITS - 1).parse().unwrap_or(x);
+            let short: f64 = format!("{x:.*e}", SIGNIFICANT_DIGITS - 1).parse().unwrap_or(x);
             let whole = short.fract() == 0.0 && short.abs() < 1e15;
             *number = if whole { (short as i64).into() } else { Number::from_f64(short).unwrap_or(number.clone()) };
         }
-        Value::Array(items) => items.iter_mut().for_each(round),
-        Value::Object(map) => map.values_mut().for_each(round),
+        Value::Array(items) => items.iter_mut().for_each(round_numbers),
+        Value::Object(map) => map.values_mut().for_each(round_numbers),
         _ => {}
     }
 }

@@ -1,17 +1,17 @@
-//! Whether confidence can be believed, as a picture.
+//! The reliability diagram of the weak model.
 
 use pointsman::diagnose::WeakModel;
 
 use crate::chart::{Chart, Line, Picture, Points, colour};
 
-/// Pixels of a circle's radius for a share of all rows.
-const RADIUS: f64 = 40.0;
+/// Radius in pixels of a circle for all rows.
+const ALL_ROWS_RADIUS: f64 = 40.0;
 
-/// How often labels name the top class against how confident the weak model is.
+/// Draws how often labels name the top class against the weak model's confidence.
 #[must_use]
 pub fn reliability(model: &WeakModel) -> Picture {
     let points = model.bins.iter().map(|bin| (bin.confidence, bin.accuracy)).collect();
-    let radii: Vec<f64> = model.bins.iter().map(|bin| (RADIUS * bin.share.sqrt()).clamp(3.0, 20.0)).collect();
+    let radii: Vec<f64> = model.bins.iter().map(|bin| (ALL_ROWS_RADIUS * bin.share.sqrt()).clamp(3.0, 20.0)).collect();
     Chart::new("Reliability of the weak model", "confidence", "share of the labels that are its top class")
         .caption(
             "Each circle is a group of rows of like confidence, its area their share. Below the line the model is more confident than \

@@ -6,19 +6,19 @@ use pointsman::task::Named;
 use pointsman::{CellId, Evaluation, Limit, Loss, Policy, Replay, Result, Router, Table, Task};
 use serde::Serialize;
 
-/// The most cells a page draws: those with the most held-out traffic.
-const DRAWN: usize = 200;
+/// The largest number of cells drawn on a page: those with the most held-out traffic.
+const MAX_DRAWN_CELLS: usize = 200;
 /// Bins of the mixtures' histograms.
-const BINS: usize = 20;
-/// Steps of the sliders.
-const STEPS: usize = 24;
+const HISTOGRAM_BINS: usize = 20;
+/// Steps of a slider.
+const SLIDER_STEPS: usize = 24;
 /// Steps of the slider of one route among several.
-const ROUTE_STEPS: usize = 12;
-/// The losses of the menu, if they fit the number of classes.
-const MENU: [&str; 7] =
+const ROUTE_SLIDER_STEPS: usize = 12;
+/// The losses offered on the page, if they apply to the number of classes.
+const MENU_LOSSES: [&str; 7] =
     ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2", "fn-fp:fp=1,fn=3", "three-part"];
 
-/// What a report is made from.
+/// The inputs of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// The router.
@@ -27,68 +27,68 @@ pub struct Inputs<'a> {
     pub policy: &'a Policy,
     /// The held-out rows.
     pub table: &'a Table,
-    /// The held-out rows as the policy decides them.
+    /// The replay of the held-out rows under the policy.
     pub replay: &'a Replay,
 }
 
-/// The held-out proof, as scripts read it and as figures are drawn from it.
+/// An evaluation on held-out rows, for scripts and figures.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Costs, shares, gains and curves at the task's prices.
     #[serde(flatten)]
     pub evaluation: Evaluation,
-    /// Null if it was not wanted or the rows carry no votes.
+    /// Null if it was not requested or the rows carry no votes.
     pub calibration_error: Option<CalibrationError>,
-    /// How the rows spread over the cells, beside the calibration rows.
+    /// The distribution of the rows over the cells, compared with the calibration rows.
     pub traffic: TrafficShift,
-    /// One entry per sweep asked for.
+    /// One entry per requested sweep.
     pub sweep: Vec<SweepReport>,
-    /// What speaks against relying on the numbers, a sentence each; filled in by whoever prints the report.
+    /// Reasons not to rely on the numbers, one sentence each; filled in by the caller.
     pub warnings: Vec<String>,
-    /// What to do next; filled in by whoever prints the report.
+    /// What to do next; filled in by the caller.
     pub next_step: Option<NextStep>,
-    /// The router in a few numbers.
+    /// A summary of the router.
     pub router: RouterSummary,
     /// The classes, in order.
     pub classes: Vec<String>,
     /// Every cell under the task.
     pub cells: Vec<CellSummary>,
-    /// What only figures and the page need.
+    /// Data that only the figures and the page need.
     #[serde(flatten)]
     pub detail: Option<Detail>,
 }
 
-/// What to do next: a remark, and commands to type.
+/// What to do next: a remark and command lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NextStep {
-    /// Why, in a sentence.
+    /// The reason, in one sentence.
     pub remark: String,
     /// Command lines, in order.
     pub commands: Vec<String>,
 }
 
-/// The router in a few numbers.
+/// A summary of the router.
 #[derive(Debug, Clone, Serialize)]
 pub struct RouterSummary {
-    /// Calibration rows.
+    /// Number of calibration rows.
     pub rows: usize,
-    /// Cells.
+    /// Number of cells.
     pub cells: usize,
     /// The partition.
     pub partition: String,
-    /// Whether it serves centroids.
+    /// Whether it serves the cells' centroids.
     pub recalibrated: bool,
 }
 
 impl RouterSummary {
-    /// Whether it decides each row by costs of its own, so that the best action per cell is no measure for it.
+    /// Whether every row has its own estimated costs, so that the best action per cell is no benchmark.
     #[must_use]
     pub fn decides_by_row(&self) -> bool {
         self.partition.starts_with("forest")
     }
 }
 
-/// A sweep that was asked for.
+/// The results of one sweep.
 #[derive(Debug, Clone, Serialize)]
 pub struct SweepReport {
     /// `abstain`, `route` or `route:<name>`.
@@ -97,46 +97,49 @@ pub struct SweepReport {
     pub points: Vec<SweepPoint>,
 }
 
-/// What only figures and the page need.
+/// Data that only the figures and the page need.
 #[derive(Debug, Clone, Serialize)]
 pub struct Detail {
-    /// The cells drawn, ascending: those with the most held-out traffic. Lists over cells below follow this order.
+    /// The drawn cells in ascending order: those with the most held-out traffic. Lists over cells below follow this
+    /// order.
     pub drawn: Vec<u32>,
-    /// Stored and held-out mixtures of the cells drawn.
+    /// Stored and held-out mixtures of the drawn cells.
     pub mixtures: Vec<MixtureHistogram>,
-    /// The task's loss first, then the others of the menu.
+    /// The task's loss first, then the other losses offered on the page.
     pub losses: Vec<LossReport>,
 }
 
-/// The same router under one loss.
+/// The router under one loss.
 #[derive(Debug, Clone, Serialize)]
 pub struct LossReport {
     /// The loss.
     pub loss: String,
     /// Its unit.
     pub unit: &'static str,
-    /// Estimates of the cells drawn.
+    /// Estimates of the drawn cells.
     pub cells: Vec<LossCell>,
-    /// Normalised gain of each ranking, by the labels as they are.
+    /// Normalised gain of each ranking, not corrected for few labels.
     pub gain: Named<Option<f64>>,
-    /// The same with the bias of few labels taken out: what is drawn. None where that cannot be.
+    /// The gains corrected for the bias of few labels, which are drawn; `None` if the correction is not possible.
     pub corrected_gain: Option<Named<Option<f64>>>,
-    /// Routing curve of each ranking: mean loss at 0 %, 1 %, … 100 % routed, by the labels as they are.
+    /// Routing curve of each ranking, the mean loss at 0 %, 1 %, … 100 % routed, not corrected for few labels.
     pub curves: Named<Vec<f64>>,
-    /// The same with the bias of few labels taken out: what is drawn. None where that cannot be.
+    /// The routing curves corrected for the bias of few labels, which are drawn; `None` if the correction is not
+    /// possible.
     pub corrected_curves: Option<Named<Vec<f64>>>,
     /// Correlation of reducible and total loss over the rows.
     pub correlation: Option<f64>,
-    /// Actions and costs for many prices; those of several routes change in proportion.
+    /// Actions and costs over a grid of prices; the prices of several routes change in proportion.
     pub grid: PriceGrid,
-    /// The same where the price of one route changes and the others keep theirs: a grid per route. Only under the task's own loss, and if
+    /// Grids in which the price of one route changes, one grid per route. Only for the task's own loss, and only if
     /// there are several routes.
     pub route_grids: Vec<PriceGrid>,
-    /// Expected losses of the held-out rows in the landscape, if every row has losses of its own: [`PriceGrid::row_actions`] follow them.
+    /// Expected losses of the held-out rows in the landscape, if every row has its own; [`PriceGrid::row_actions`] has
+    /// the same order.
     pub rows: Vec<LossRow>,
 }
 
-/// The losses expected of one held-out row; unknown where labels give only bounds.
+/// The expected losses of one held-out row; unknown where labels give only bounds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LossRow {
     /// Irreducible loss.
@@ -156,19 +159,19 @@ pub struct LossCell {
     pub total: Option<f64>,
 }
 
-/// The losses of the page's menu: the task's own first, then all others that fit the number of classes and can judge the
+/// The losses offered on the page: the task's own first, then all others that apply to the number of classes and to the
 /// answers of the task's oracles.
 #[must_use]
 pub fn menu(task: &Task, classes: usize) -> Vec<Loss> {
     let own = task.loss();
-    let others = MENU.iter().filter_map(|text| text.parse::<Loss>().ok());
+    let others = MENU_LOSSES.iter().filter_map(|text| text.parse::<Loss>().ok());
     let judges = |loss: &Loss| task.routes().iter().all(|route| route.oracle().check_loss(loss).is_ok());
     let fits = |loss: &Loss| loss != own && loss.check_classes(classes).is_ok() && judges(loss);
     std::iter::once(own.clone()).chain(others.filter(fits)).collect()
 }
 
 impl Report {
-    /// What is printed: without the detail that only figures need.
+    /// Creates a report without the detail that only figures need.
     ///
     /// # Errors
     /// If the inputs do not belong together, or a sweep names a route the task does not have.
@@ -194,14 +197,14 @@ impl Report {
         })
     }
 
-    /// The same report with all that figures and the page need. `done` is called once per loss of the [`menu`].
+    /// Adds the detail that figures and the page need. `done` is called once per loss of the [`menu`].
     ///
     /// # Errors
     /// If the inputs do not belong together.
     pub fn detailed(mut self, inputs: &Inputs<'_>, done: impl Fn()) -> Result<Self> {
         let mut busiest: Vec<&CellSummary> = self.cells.iter().collect();
         busiest.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.cell.cmp(&b.cell)));
-        let mut drawn: Vec<u32> = busiest.iter().take(DRAWN).map(|cell| cell.cell).collect();
+        let mut drawn: Vec<u32> = busiest.iter().take(MAX_DRAWN_CELLS).map(|cell| cell.cell).collect();
         drawn.sort_unstable();
         let cells: Vec<CellId> = drawn.iter().copied().map(CellId).collect();
         let task = inputs.policy.task();
@@ -217,20 +220,20 @@ impl Report {
             });
             done();
         }
-        let mixtures = inputs.router.mixture_histograms(inputs.table, &cells, BINS)?;
+        let mixtures = inputs.router.mixture_histograms(inputs.table, &cells, HISTOGRAM_BINS)?;
         self.detail = Some(Detail { drawn, mixtures, losses });
         Ok(self)
     }
 }
 
 impl LossReport {
-    /// The gains to draw: corrected for few labels where that can be.
+    /// The gains to draw: corrected for few labels where possible.
     #[must_use]
     pub fn best_gain(&self) -> &Named<Option<f64>> {
         self.corrected_gain.as_ref().unwrap_or(&self.gain)
     }
 
-    /// The routing curves to draw: corrected for few labels where that can be.
+    /// The routing curves to draw: corrected for few labels where possible.
     #[must_use]
     pub fn best_curves(&self) -> &Named<Vec<f64>> {
         self.corrected_curves.as_ref().unwrap_or(&self.curves)
@@ -259,23 +262,23 @@ impl LossReport {
             curves: evaluation.curves,
             corrected_curves: evaluation.corrected_curves,
             correlation: evaluation.correlation,
-            grid: replay.price_grid(policy, cells, STEPS)?,
+            grid: replay.price_grid(policy, cells, SLIDER_STEPS)?,
             route_grids: Vec::new(),
             rows: replay.expected_losses(&replay.sample_rows()).into_iter().map(row).collect(),
         })
     }
 
-    /// Adds a grid per route, if there are several.
+    /// Adds one grid per route, if there are several routes.
     fn add_route_grids(&mut self, policy: &Policy, replay: &Replay, cells: &[CellId]) -> Result<()> {
         let routes = policy.task().routes().len();
-        let grid = |place| replay.route_price_grid(policy, cells, place, [ROUTE_STEPS, STEPS]);
+        let grid = |place| replay.route_price_grid(policy, cells, place, [ROUTE_SLIDER_STEPS, SLIDER_STEPS]);
         self.route_grids = if routes > 1 { (0..routes).map(grid).collect::<Result<_>>()? } else { Vec::new() };
         Ok(())
     }
 }
 
-/// The same task with another loss; prices keep their numbers, and a budget stays. A target loss is in the task's own unit and does
-/// not.
+/// The task with another loss. Prices keep their numbers and a budget stays; a target loss is dropped, since it is in
+/// units of the task's own loss.
 fn with_loss(task: &Task, loss: Loss) -> Result<Task> {
     let mut other = Task::new(loss).estimator(task.chosen_estimator()).ties(task.chosen_ties());
     for route in task.routes() {

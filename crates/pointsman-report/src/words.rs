@@ -1,4 +1,4 @@
-//! A report in sentences.
+//! Sentences about a report.
 
 use pointsman::evaluate::{Saving, ranking_name, rule_name};
 use pointsman::number::percent;
@@ -7,32 +7,32 @@ use pointsman::task::TaskSummary;
 use crate::chart::{label, number};
 use crate::report::Report;
 
-/// Longest route name in a sentence.
-const NAME: usize = 40;
+/// Largest length of a route name in a sentence, in characters.
+const MAX_NAME_CHARS: usize = 40;
 
 /// Standard errors on either side of a 95 % interval.
-const NORMAL: f64 = 1.96;
+const Z_95_PERCENT: f64 = 1.96;
 
-/// Shares below this are shown as nothing.
-const SMALLEST_SHARE: f64 = 0.0005;
+/// Smaller shares are shown as zero.
+const MIN_SHOWN_SHARE: f64 = 0.0005;
 
-/// The name of a rule, short enough for a sentence.
+/// The name of a rule, shortened for a sentence.
 pub(crate) fn rule_label(key: &str) -> String {
-    label(&rule_name(key), NAME + "always route to ".len())
+    label(&rule_name(key), MAX_NAME_CHARS + "always route to ".len())
 }
 
 /// The name of a ranking.
 pub(crate) fn ranking_label(key: &str) -> String {
-    label(&ranking_name(key), NAME)
+    label(&ranking_name(key), MAX_NAME_CHARS)
 }
 
-/// The name of a loss: a matrix of costs is shown beside it, so that its acts need not be listed.
+/// The name of a loss; a cost matrix is shown separately, so its acts are not listed.
 pub(crate) fn loss_name(loss: &str) -> String {
-    if loss.starts_with("matrix(") { "cost matrix".to_owned() } else { label(loss, NAME) }
+    if loss.starts_with("matrix(") { "cost matrix".to_owned() } else { label(loss, MAX_NAME_CHARS) }
 }
 
 impl Report {
-    /// What Pointsman saves against the simple rule that is hardest to beat, with its interval: the line to read first.
+    /// The saving against the simple rule that is hardest to beat, with its interval.
     #[must_use]
     pub fn headline(&self) -> String {
         let task = &self.evaluation.task;
@@ -44,11 +44,11 @@ impl Report {
             return "These rows do not show what Pointsman saves.".into();
         };
         let share = saving.share.unwrap_or(0.0);
-        let error = saving.share_standard_error.map(|error| NORMAL * error);
+        let error = saving.share_standard_error.map(|error| Z_95_PERCENT * error);
         let (amount, rule) = (margin(share.abs(), error), rule_label(rule));
         let rule = if rule.starts_with("always") { rule } else { format!("the {rule}") };
         match error {
-            Some(error) if share.abs() < SMALLEST_SHARE => {
+            Some(error) if share.abs() < MIN_SHOWN_SHARE => {
                 format!("Pointsman costs as much per query as {rule}, give or take {}.", percent(error))
             }
             Some(error) if share.abs() <= error && share >= 0.0 => {
@@ -64,19 +64,19 @@ impl Report {
         }
     }
 
-    /// Who gets the queries at the task's prices, in one short line: of several routes those that get any.
+    /// The share of each action at the task's prices; of several routes, only those with queries.
     #[must_use]
     pub fn shares_line(&self) -> String {
         let several = self.evaluation.task.routes.len() > 1;
         self.shares_of(|name, share| !(several && name.starts_with("route:")) || share > 0.0)
     }
 
-    /// The shares of the actions that are wanted.
+    /// The shares of the wanted actions.
     fn shares_of(&self, wanted: impl Fn(&str, f64) -> bool) -> String {
         let evaluation = &self.evaluation;
         let several = evaluation.task.routes.len() > 1;
         let verb = |name: &str| match name.split_once(':') {
-            Some(("route", oracle)) if several => format!("routed to {}", label(oracle, NAME)),
+            Some(("route", oracle)) if several => format!("routed to {}", label(oracle, MAX_NAME_CHARS)),
             Some(("route", _)) => "routed".into(),
             _ if name == "predict" => "predicted".into(),
             _ if name == "abstain" => "abstained".into(),
@@ -87,26 +87,26 @@ impl Report {
         evaluation.shares.iter().filter(wanted).map(share).collect::<Vec<_>>().join(", ")
     }
 
-    /// What happens at the task's prices, and against what: the money line.
+    /// The shares of the actions and the costs at the task's prices.
     #[must_use]
     pub fn money_line(&self) -> String {
         format!("At these prices: {}; {}", self.shares_of(|_, _| true), self.costs_line())
     }
 
-    /// What Pointsman and each simple rule cost per query.
+    /// The cost per query of Pointsman and of each simple rule.
     #[must_use]
     pub fn costs_line(&self) -> String {
         let evaluation = &self.evaluation;
         let costs = evaluation.best_costs();
-        let told = |name: &str, cost: f64| if evaluation.is_identified(name) { cost } else { f64::NAN };
+        let identified_cost = |name: &str, cost: f64| if evaluation.is_identified(name) { cost } else { f64::NAN };
         let always = costs
             .iter()
             .filter(|(name, _)| name.starts_with("always-"))
-            .map(|(name, &cost)| format!("{} {}", rule_label(name), number(told(name, cost), 4)));
+            .map(|(name, &cost)| format!("{} {}", rule_label(name), number(identified_cost(name, cost), 4)));
         let threshold = self.best_threshold();
         let threshold = threshold.map(|it| format!("{} {}", rule_label("best-threshold"), number(it.cost, 4)));
         let simple: Vec<String> = threshold.into_iter().chain(always).collect();
-        let router = costs.get("router").map_or(f64::NAN, |&cost| told("router", cost));
+        let router = costs.get("router").map_or(f64::NAN, |&cost| identified_cost("router", cost));
         format!(
             "{}cost per query {} {}, against {}.",
             if evaluation.is_corrected() { "corrected " } else { "" },
@@ -116,13 +116,13 @@ impl Report {
         )
     }
 
-    /// What the best confidence threshold costs per query, and what Pointsman saves against it. `None` where it is not known.
+    /// The cost per query of the best confidence threshold and the saving against it; `None` if unknown.
     #[must_use]
     pub fn best_threshold(&self) -> Option<Saving> {
         self.savings().into_iter().find(|(name, _)| *name == "best-threshold").map(|(_, saving)| saving)
     }
 
-    /// Between what the labels leave the cost of the policy open, in a sentence. `None` if they identify it, or the difference does not show.
+    /// The interval of the policy's cost that the labels identify; `None` if it rounds to a point.
     #[must_use]
     pub fn open_line(&self) -> Option<String> {
         let ends = self.evaluation.corrected_identified.get("router").filter(|_| self.evaluation.is_corrected())?;
@@ -135,51 +135,54 @@ impl Report {
         })
     }
 
-    /// What the router saves against each simple rule whose cost is known and that keeps to the task's limit; the hardest to beat first.
+    /// The savings against each simple rule of known cost that satisfies the task's limit; the hardest rule first.
     fn savings(&self) -> Vec<(&str, Saving)> {
         let evaluation = &self.evaluation;
-        // Always routing does not keep to a limit, so that it is no rule to compare with.
-        let keeps = |name: &str| !(evaluation.task.is_limited() && name.starts_with("always-route"));
-        let known = |name: &str| keeps(name) && evaluation.is_identified("router") && evaluation.is_identified(name);
-        let told = evaluation.savings.iter().flat_map(|savings| savings.iter());
-        let mut told: Vec<(&str, Saving)> = told
+        // Always routing violates a limit, so it is not compared.
+        let satisfies_limit = |name: &str| !(evaluation.task.is_limited() && name.starts_with("always-route"));
+        let known =
+            |name: &str| satisfies_limit(name) && evaluation.is_identified("router") && evaluation.is_identified(name);
+        let all = evaluation.savings.iter().flat_map(|savings| savings.iter());
+        let mut savings: Vec<(&str, Saving)> = all
             .filter(|(name, saving)| known(name) && saving.share.is_some())
             .map(|(name, saving)| (name, *saving))
             .collect();
-        told.sort_by_key(|(name, _)| name.starts_with("always-"));
-        told
+        savings.sort_by_key(|(name, _)| name.starts_with("always-"));
+        savings
     }
 
-    /// What the router saves against each simple rule, with intervals of 95 %. `None` if that is not known.
+    /// The savings against each simple rule with 95 % intervals; `None` if unknown.
     #[must_use]
     pub fn savings_line(&self) -> Option<String> {
         let against = |(name, saving): &(&str, Saving)| {
             let rule = match name.strip_prefix("always-") {
                 Some("predict") => "always predicting".to_owned(),
                 Some("abstain") => "always abstaining".to_owned(),
-                Some(action) => format!("always routing to {}", label(action.trim_start_matches("route:"), NAME)),
+                Some(action) => {
+                    format!("always routing to {}", label(action.trim_start_matches("route:"), MAX_NAME_CHARS))
+                }
                 None => "the best confidence threshold".to_owned(),
             };
-            let error = saving.share_standard_error.map(|error| NORMAL * error);
-            // What labels leave open is said of the hardest rule alone.
+            let error = saving.share_standard_error.map(|error| Z_95_PERCENT * error);
+            // The identified interval is reported for the hardest rule only.
             let hardest = !name.starts_with("always-");
             let open = saving.share_identified.filter(|_| hardest).map_or(String::new(), |[low, high]| {
                 format!(" (so few labels leave {:.1} % to {:.1} % open)", 100.0 * low, 100.0 * high)
             });
             format!("{} against {rule}{open}", margin(saving.share.unwrap_or(0.0), error))
         };
-        let told: Vec<String> = self.savings().iter().map(against).collect();
-        (!told.is_empty()).then(|| format!("Saves {} (95 % intervals).", told.join(", ")))
+        let phrases: Vec<String> = self.savings().iter().map(against).collect();
+        (!phrases.is_empty()).then(|| format!("Saves {} (95 % intervals).", phrases.join(", ")))
     }
 
-    /// The task in a sentence or two: its prices, and its limit if there is one.
+    /// The task's prices, and its limit if it has one.
     #[must_use]
     pub fn task_line(&self) -> String {
         let limit = self.limit_line().map_or(String::new(), |limit| format!(" {limit}"));
         prices_of(&self.evaluation.task, self.evaluation.unit) + &limit
     }
 
-    /// The task's limit on routing in a sentence, if there is one.
+    /// The task's limit on routing, if it has one.
     #[must_use]
     pub fn limit_line(&self) -> Option<String> {
         let evaluation = &self.evaluation;
@@ -200,16 +203,19 @@ impl Report {
     }
 }
 
-/// A task's loss and prices in a sentence.
+/// The task's loss and prices in a sentence.
 pub(crate) fn prices_of(task: &TaskSummary, unit: &str) -> String {
-    let routes = task.routes.iter().map(|r| format!("routing to {} costs {}", label(&r.name, NAME), number(r.cost, 4)));
+    let routes = task
+        .routes
+        .iter()
+        .map(|r| format!("routing to {} costs {}", label(&r.name, MAX_NAME_CHARS), number(r.cost, 4)));
     let abstain =
         task.abstain.map_or("abstaining is not allowed".to_owned(), |p| format!("abstaining costs {}", number(p, 4)));
     let prices: Vec<String> = routes.chain([abstain]).collect();
     format!("Loss {} in {unit}; {}.", loss_name(&task.loss), prices.join(", "))
 }
 
-/// A share and half of its interval, both as per cent.
+/// A share and the half-width of its interval, in per cent.
 fn margin(share: f64, half: Option<f64>) -> String {
     half.map_or_else(|| percent(share), |half| format!("{} ± {}", percent(share), percent(half)))
 }

@@ -1,4 +1,4 @@
-//! How many cells: too few average over what differs, too many are too thin to be known.
+//! How many cells: coarse cells mix different rows, fine cells have too few rows each.
 
 use pointsman::{Partition, Router};
 use serde_json::{Map, Value, json};
@@ -14,8 +14,8 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
     let mut out = Map::new();
     for bins in BINS {
         let router = Router::calibrate(&problem.calibration, &Partition::top_class(bins))?;
-        let curves = Curves::new(&router, &problem.own, &problem.test)?;
+        let curves = Curves::new(&router, &problem.own_loss, &problem.test)?;
         out.insert(bins.to_string(), json!({ "cells": router.cells().count(), "gain": curves.gains() }));
     }
-    Ok(json!({ "loss": problem.own.to_string(), "bins": out }))
+    Ok(json!({ "loss": problem.own_loss.to_string(), "bins": out }))
 }

@@ -1,4 +1,4 @@
-//! When decomposition matters: how far reducible, irreducible and total loss go together, over rows and over cells.
+//! When decomposition matters: correlations of reducible, irreducible and total loss, over rows and over cells.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
             let policy = router.policy(&two_way(loss)?)?;
             let replay = policy.replay(&problem.test)?;
             let mut numbers = json!({ "correlation": correlations(&replay.correlations()) });
-            if *loss == problem.own {
+            if *loss == problem.own_loss {
                 let cells = replay.cell_losses();
                 let column = |value: &dyn Fn(&pointsman::evaluate::CellLosses) -> f64| {
                     cells.iter().map(value).collect::<Vec<_>>()
@@ -29,7 +29,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
         }
         out.insert(name.into(), Value::Object(variant));
     }
-    out.insert("loss".into(), json!(problem.own.to_string()));
+    out.insert("loss".into(), json!(problem.own_loss.to_string()));
     Ok(Value::Object(out))
 }
 

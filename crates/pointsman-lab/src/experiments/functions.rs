@@ -1,4 +1,4 @@
-//! The true function of a synthetic world, what a weak model makes of it, and what serving the cells' centroids makes of that.
+//! The true function of a synthetic world, the weak model's prediction, and the cells' centroids.
 
 use pointsman::{Router, Table};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::problem::{Problem, Source, weak_model};
 use crate::settings::Settings;
 
-/// Inputs from −RANGE to RANGE, this far apart: a sixth of the fastest oscillation's half wave.
+/// Inputs from −RANGE to RANGE in steps of a sixth of the fastest oscillation's half wave.
 const RANGE: f64 = 3.0;
 const STEP: f64 = 0.005;
 

@@ -1,9 +1,9 @@
 //! How many labels per item, and which estimator when they are few.
 //!
-//! Labels are drawn without replacement from all there are. The cells stay the same, since they depend on predictions alone,
-//! so a cell's irreducible loss can be compared with the one that all labels give: the error is the root of its mean square
-//! over all rows that carry labels, of a data set both halves together. Over-routing is the share routed beyond what all labels would route, averaged over three prices:
-//! the quartiles over rows of the reducible loss that all labels give.
+//! Labels are drawn without replacement from all labels of an item. Cells depend on predictions only and stay the same,
+//! so a cell's irreducible loss is compared with its value from all labels: the error is the root mean square
+//! difference over all rows with labels (of a data set, both halves). Over-routing is the share routed beyond what all
+//! labels would route, averaged over three prices: the quartiles over rows of the reducible loss from all labels.
 
 use pointsman::{Action, CellId, Estimator, Loss, Oracle, Policy, Router, Table, Task};
 use serde_json::{Map, Value, json};
@@ -15,16 +15,17 @@ use crate::problem::Problem;
 use crate::random::Random;
 use crate::subsample;
 
-/// Labels an item; the last is more than any item has.
-const LABELS: [u64; 6] = [2, 3, 5, 10, 20, u64::MAX];
+/// Labels per item; the last value keeps all labels.
+const LABELS_PER_ITEM: [u64; 6] = [2, 3, 5, 10, 20, u64::MAX];
 
-/// A cell of the reference: rows, irreducible and reducible loss.
-type Known = (CellId, f64, f64, f64);
+/// A cell of the reference: id, rows, irreducible and reducible loss.
+type CellReference = (CellId, f64, f64, f64);
 
 pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
     let mut random = Random::new(seed, "labels");
-    // Test rows of a world have no labels: its calibration rows are all there are.
-    let all = problem.test.has_votes().then(|| subsample::joined(&problem.calibration, &problem.test)).transpose()?;
+    // Test rows of a world have no labels, so only its calibration rows are used.
+    let all =
+        problem.test.has_votes().then(|| subsample::concatenate(&problem.calibration, &problem.test)).transpose()?;
     let fit = |table: &Table| Router::calibrate(table, &problem.partition);
     let whole = fit(&problem.calibration)?;
     let whole_of_all = all.as_ref().map(fit).transpose()?;
@@ -32,24 +33,28 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
     let mut references = Vec::new();
     for loss in &problem.losses {
         let task = task(loss).route("oracle", Oracle::bayes(), 0.0)?;
-        let own = known(&whole.policy(&task)?);
-        let of_all = whole_of_all.as_ref().map(|router| router.policy(&task)).transpose()?.map(|policy| known(&policy));
+        let own = cell_references(&whole.policy(&task)?);
+        let of_all = whole_of_all
+            .as_ref()
+            .map(|router| router.policy(&task))
+            .transpose()?
+            .map(|policy| cell_references(&policy));
         let prices = quartiles(&own);
         references.push((loss, own, of_all, prices));
     }
-    for k in LABELS {
-        let router = fit(&subsample::labels(&problem.calibration, k, &mut random)?)?;
-        let few = all.as_ref().map(|all| subsample::labels(all, k, &mut random)).transpose()?;
+    for k in LABELS_PER_ITEM {
+        let router = fit(&subsample::draw_labels(&problem.calibration, k, &mut random)?)?;
+        let few = all.as_ref().map(|all| subsample::draw_labels(all, k, &mut random)).transpose()?;
         let router_of_all = few.as_ref().map(fit).transpose()?;
         let mut by_loss = Map::new();
         for (loss, own, of_all, prices) in &references {
             let mut numbers = Map::new();
             for estimator in estimators(problem, k) {
-                let mut found = compare(&router, problem, loss, estimator, own, prices)?;
+                let mut found = compare_estimator(&router, problem, loss, estimator, own, prices)?;
                 let task = Task::new((*loss).clone()).estimator(estimator);
                 let measured = router_of_all.as_ref().unwrap_or(&router).policy(&task)?;
                 let estimate = |cell: CellId| measured.cell(cell).and_then(|found| found.irreducible());
-                let (error, bias) = errors(&estimate, of_all.as_ref().unwrap_or(own));
+                let (error, bias) = error_and_bias(&estimate, of_all.as_ref().unwrap_or(own));
                 found["error"] = json!(error);
                 found["bias"] = json!(bias);
                 numbers.insert(estimator.to_string(), found);
@@ -59,10 +64,10 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
             let classes = problem.calibration.classes().len();
             let fitted = fitted.and_then(|k| Polynomial::fit(loss, classes, k, rows_per_cell));
             if let Some(polynomial) = fitted {
-                let mut found = route_by(&router, loss, &polynomial, own, prices)?;
+                let mut found = compare_polynomial(&router, loss, &polynomial, own, prices)?;
                 let measured = router_of_all.as_ref().unwrap_or(&router);
-                let estimate = |cell: CellId| by_polynomial(measured, cell, &polynomial);
-                let (error, bias) = errors(&estimate, of_all.as_ref().unwrap_or(own));
+                let estimate = |cell: CellId| estimate_by_polynomial(measured, cell, &polynomial);
+                let (error, bias) = error_and_bias(&estimate, of_all.as_ref().unwrap_or(own));
                 found["error"] = json!(error);
                 found["bias"] = json!(bias);
                 found["distance"] = json!(polynomial.distance);
@@ -72,10 +77,10 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
         }
         by_labels.insert(if k == u64::MAX { "all".into() } else { k.to_string() }, Value::Object(by_loss));
     }
-    Ok(json!({ "loss": problem.own.to_string(), "labels": by_labels }))
+    Ok(json!({ "loss": problem.own_loss.to_string(), "labels": by_labels }))
 }
 
-/// Those that can serve the problem; the slow ones where labels are few, for which they are made.
+/// The estimators that apply to the problem; the slow ones only for few labels, where they differ.
 fn estimators(problem: &Problem, k: u64) -> Vec<Estimator> {
     let mut all = vec![Estimator::Plugin, Estimator::Shrink];
     if k <= 20 {
@@ -85,7 +90,7 @@ fn estimators(problem: &Problem, k: u64) -> Vec<Estimator> {
     all
 }
 
-fn known(policy: &Policy) -> Vec<Known> {
+fn cell_references(policy: &Policy) -> Vec<CellReference> {
     let cells = (0..policy.cells().count()).filter_map(|cell| policy.cell(CellId(cell as u32)));
     cells
         .filter_map(|cell| {
@@ -95,8 +100,8 @@ fn known(policy: &Policy) -> Vec<Known> {
         .collect()
 }
 
-/// The reducible loss of the row at a quarter, half and three quarters of all rows; negative noise is no price.
-fn quartiles(known: &[Known]) -> [f64; 3] {
+/// The quartiles over rows of the reducible loss, clamped at zero.
+fn quartiles(known: &[CellReference]) -> [f64; 3] {
     let mut sorted: Vec<(f64, f64)> = known.iter().map(|&(_, rows, _, reducible)| (reducible, rows)).collect();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: f64 = sorted.iter().map(|(_, rows)| rows).sum();
@@ -110,8 +115,8 @@ fn quartiles(known: &[Known]) -> [f64; 3] {
     })
 }
 
-/// Root mean square and mean, over rows, of how far the cells' irreducible losses are from the known ones.
-fn errors(estimate: &dyn Fn(CellId) -> Option<f64>, known: &[Known]) -> (f64, f64) {
+/// Root mean square error and bias, over rows, of the cells' irreducible losses.
+fn error_and_bias(estimate: &dyn Fn(CellId) -> Option<f64>, known: &[CellReference]) -> (f64, f64) {
     let rows: f64 = known.iter().map(|known| known.1).sum();
     let (mut squares, mut bias) = (0.0, 0.0);
     for &(cell, weight, irreducible, _) in known {
@@ -122,20 +127,21 @@ fn errors(estimate: &dyn Fn(CellId) -> Option<f64>, known: &[Known]) -> (f64, f6
     ((squares / rows).sqrt(), bias / rows)
 }
 
-/// A cell's irreducible loss as the mean of a polynomial's estimates; `None` unless every row has as many labels as it asks for.
-fn by_polynomial(router: &Router, cell: CellId, polynomial: &Polynomial) -> Option<f64> {
+/// A cell's irreducible loss as the mean of a polynomial's estimates; `None` unless every row has the polynomial's
+/// number of labels.
+fn estimate_by_polynomial(router: &Router, cell: CellId, polynomial: &Polynomial) -> Option<f64> {
     let mixture = router.mixture(cell);
-    let rows = mixture.rows().map(|row| polynomial.of(mixture.table().votes(row)?.counts()));
+    let rows = mixture.rows().map(|row| polynomial.estimate(mixture.table().votes(row)?.counts()));
     let sum: f64 = rows.sum::<Option<f64>>()?;
     (!mixture.is_empty()).then(|| sum / mixture.len() as f64)
 }
 
-/// The share over- and under-routed when cells are decided by a polynomial's estimates.
-fn route_by(
+/// The over- and under-routed shares when cells are decided by a polynomial's estimates.
+fn compare_polynomial(
     router: &Router,
     loss: &Loss,
     polynomial: &Polynomial,
-    known: &[Known],
+    known: &[CellReference],
     prices: &[f64; 3],
 ) -> Result<Value> {
     let policy = router.policy(&task(loss))?;
@@ -143,7 +149,7 @@ fn route_by(
     let (mut over, mut under) = (0.0, 0.0);
     for &(cell, weight, _, reducible) in known {
         let total = policy.cell(cell).map(|found| found.total());
-        let Some((total, irreducible)) = total.zip(by_polynomial(router, cell, polynomial)) else { continue };
+        let Some((total, irreducible)) = total.zip(estimate_by_polynomial(router, cell, polynomial)) else { continue };
         for &price in prices {
             let routed = total - irreducible > price;
             over += if routed && reducible < price { weight } else { 0.0 };
@@ -154,12 +160,12 @@ fn route_by(
     Ok(json!({ "over_routed": over / n, "under_routed": under / n }))
 }
 
-fn compare(
+fn compare_estimator(
     router: &Router,
     problem: &Problem,
     loss: &Loss,
     estimator: Estimator,
-    known: &[Known],
+    known: &[CellReference],
     prices: &[f64; 3],
 ) -> Result<Value> {
     let task = |price: f64| -> Result<Task> {
@@ -173,7 +179,7 @@ fn compare(
         let policy = policy.reprice(&task(price)?)?;
         for &(cell, weight, _, reducible) in known {
             let routed = policy.cell(cell).is_some_and(|found| found.action() != Action::Predict);
-            // The price is some cell's own: that one may go either way.
+            // A cell whose reducible loss equals the price may take either action.
             if routed && reducible < price {
                 over += weight;
             } else if !routed && reducible > price {
@@ -201,28 +207,28 @@ mod tests {
 
     const SEEDS: u64 = 5;
 
-    /// Errors of the estimators from k labels an item of a table, averaged over seeds.
-    fn measured(whole: &Table, k: u64, loss: &str, estimators: &[Estimator]) -> Vec<f64> {
+    /// Root mean square errors of the estimators with k labels per item, averaged over seeds.
+    fn rms_errors(whole: &Table, k: u64, loss: &str, estimators: &[Estimator]) -> Vec<f64> {
         let loss: Loss = loss.parse().unwrap();
         let task = |estimator: Estimator| Task::new(loss.clone()).estimator(estimator);
         let cells = Partition::top_class(10);
         let router = Router::calibrate(whole, &cells).unwrap();
-        let known = known(&router.policy(&task(Estimator::Shrink)).unwrap());
+        let known = cell_references(&router.policy(&task(Estimator::Shrink)).unwrap());
         let mut sums = vec![0.0; estimators.len()];
         for seed in 0..SEEDS {
-            let few = subsample::labels(whole, k, &mut Random::new(seed, "small k")).unwrap();
+            let few = subsample::draw_labels(whole, k, &mut Random::new(seed, "small k")).unwrap();
             let router = Router::calibrate(&few, &cells).unwrap();
             for (sum, &estimator) in sums.iter_mut().zip(estimators) {
                 let policy = router.policy(&task(estimator)).unwrap();
                 let estimate = |cell: CellId| policy.cell(cell).and_then(|found| found.irreducible());
-                *sum += errors(&estimate, &known).0 / SEEDS as f64;
+                *sum += error_and_bias(&estimate, &known).0 / SEEDS as f64;
             }
         }
         sums
     }
 
-    /// All rows of a data set, or nothing if it is not at hand.
-    fn rows_of(dataset: Dataset) -> Option<Table> {
+    /// All rows of a data set; `None` if it is not available.
+    fn load_rows(dataset: Dataset) -> Option<Table> {
         let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
         let given = std::env::var_os(DATA_VARIABLE).filter(|value| !value.is_empty());
         let data = DataFolder::find(Some(&given.map_or(beside, Into::into)));
@@ -233,16 +239,16 @@ mod tests {
         Some(pointsman_table::read(data.file(dataset)).unwrap())
     }
 
-    /// Three labels of an item: the error of `shrink` beside the plug-in's.
+    /// With three labels per item, `shrink` has a small error where the plug-in has a large one.
     #[test]
-    fn three_labels_are_enough_for_a_small_error() {
+    fn shrink_beats_plugin_with_three_labels() {
         for (dataset, losses, bar) in [
             (Dataset::ChaosNli, &["brier", "cross-entropy", "zero-one"][..], 0.35),
             (Dataset::Cifar10h, &["cross-entropy"][..], 0.5),
         ] {
-            let Some(table) = rows_of(dataset) else { continue };
+            let Some(table) = load_rows(dataset) else { continue };
             for loss in losses {
-                let found = measured(&table, 3, loss, &[Estimator::Plugin, Estimator::Shrink]);
+                let found = rms_errors(&table, 3, loss, &[Estimator::Plugin, Estimator::Shrink]);
                 let ratio = found[1] / found[0];
                 println!(
                     "{} k=3 {loss}: plugin {:.4} shrink {:.4} ratio {ratio:.3} (bar {bar})",
@@ -255,13 +261,13 @@ mod tests {
         }
     }
 
-    /// On decisions `npmle` is no worse than `shrink`, beyond the fiftieth part that atoms drawn by chance make of it.
+    /// For losses of decisions, the error of `npmle` is at most 2 % above that of `shrink`: its atoms are partly random.
     #[test]
-    fn decisions_are_as_safe_with_the_likeliest_law() {
-        let Some(table) = rows_of(Dataset::ChaosNli) else { return };
+    fn npmle_error_is_close_to_shrink_for_decision_losses() {
+        let Some(table) = load_rows(Dataset::ChaosNli) else { return };
         for loss in ["zero-one", "asymmetric:2"] {
             for k in [3, 5] {
-                let found = measured(&table, k, loss, &[Estimator::Shrink, Estimator::Npmle]);
+                let found = rms_errors(&table, k, loss, &[Estimator::Shrink, Estimator::Npmle]);
                 let ratio = found[1] / found[0];
                 println!(
                     "chaosnli k={k} {loss}: shrink {:.4} npmle {:.4} ratio {ratio:.3} (bar 1)",

@@ -1,5 +1,5 @@
-//! Benefit 2: one router for every loss, against a supervised router trained on one loss and used for all, and against one
-//! trained anew for each.
+//! Benefit 2: one router for every loss, against a supervised router trained on one loss, and against one retrained for
+//! each loss.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
     for (name, router) in variants(&problem.calibration, &problem.partition)? {
         let mut by_loss = Map::new();
         let mut fixed: Option<Vec<f64>> = None;
-        // The loss of the static router is the first.
+        // The first loss is that of the static router.
         for loss in &problem.losses {
             let mut curves = Curves::new(&router, loss, &problem.test)?;
             let retrained = curves.supervised(&problem.calibration, &problem.test, settings.trees)?;
@@ -24,6 +24,6 @@ pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
         }
         out.insert(name.into(), Value::Object(by_loss));
     }
-    out.insert("static".into(), json!(problem.own.to_string()));
+    out.insert("static".into(), json!(problem.own_loss.to_string()));
     Ok(Value::Object(out))
 }

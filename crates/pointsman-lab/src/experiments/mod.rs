@@ -1,4 +1,4 @@
-//! One module an experiment: which problems, and what to measure on one of them.
+//! One module per experiment: its problems, and what it measures on each.
 
 mod budgets;
 mod cells;
@@ -29,7 +29,7 @@ use crate::worlds::World;
 pub(crate) const ROUTE_PRICE: f64 = 0.05;
 
 impl Experiment {
-    /// The problems it looks at.
+    /// The problems of the experiment.
     pub(crate) fn sources(self) -> Vec<Source> {
         let worlds = World::ALL.map(Source::World);
         let data = Dataset::ALL.map(Source::Data);
@@ -49,8 +49,8 @@ impl Experiment {
         }
     }
 
-    /// The seeds and splits that a problem is measured with. Experiments that compare rankings or costs divide data sets anew
-    /// each time; those that draw labels or rows do so from the halves that the file names.
+    /// The seeds and splits of a problem. Experiments that compare rankings or costs split data sets at random for each
+    /// repetition; those that subsample labels or rows use the halves named in the file.
     pub(crate) fn seeds(self, source: Source, settings: &Settings) -> Vec<(u64, u64)> {
         match (self, source) {
             (Self::Functions, _) => vec![(0, 0)],
@@ -62,7 +62,7 @@ impl Experiment {
         }
     }
 
-    /// The numbers of one problem and seed.
+    /// Measures one problem with one seed.
     pub(crate) fn measure(self, problem: &Problem, seed: u64, settings: &Settings) -> Result<Value> {
         match self {
             Self::Routing => routing::measure(problem, settings),
@@ -82,18 +82,18 @@ impl Experiment {
     }
 }
 
-/// The weak model as it is, and serving its cells' centroids.
+/// Two routers: one serves the weak model's predictions, the other the cells' centroids.
 fn variants(table: &Table, partition: &Partition) -> Result<[(&'static str, Router); 2]> {
     let router = Router::calibrate(table, partition)?;
     Ok([("raw", router.clone()), ("recalibrated", router.recalibrated())])
 }
 
-/// A task with the estimator that all experiments use unless they say otherwise.
+/// A task with the default estimator of the experiments.
 fn task(loss: &Loss) -> Task {
     Task::new(loss.clone()).estimator(Estimator::Shrink)
 }
 
-/// Predict or route at the paper's price.
+/// A task with two actions, predicting and routing at the paper's price.
 fn two_way(loss: &Loss) -> Result<Task> {
     Ok(task(loss).route("oracle", Oracle::bayes(), ROUTE_PRICE)?)
 }

@@ -1,7 +1,7 @@
-//! Oracles as they are: what panels of so many experts lose, and which size pays.
+//! Panels of experts: the loss of a panel by its size, and the size with the least total cost.
 //!
-//! Estimated on calibration rows, and met on test rows; then what the router costs a query with one size at a time and with
-//! all of them as routes, when an expert's label has a price.
+//! Losses are estimated on calibration rows and measured on test rows. The router's cost per query is measured with one
+//! panel size at a time and with all sizes as routes, at a price per expert label.
 
 use pointsman::oracle::Aggregate;
 use pointsman::{CellId, Loss, Oracle, Policy, Router};
@@ -11,9 +11,9 @@ use super::task;
 use crate::error::Result;
 use crate::problem::Problem;
 
-/// Experts of a panel.
-const SIZES: [u32; 5] = [1, 2, 3, 5, 9];
-/// What one expert's label costs, in units of the loss.
+/// Experts per panel.
+const PANEL_SIZES: [u32; 5] = [1, 2, 3, 5, 9];
+/// The price of one expert's label, in units of the loss.
 pub(crate) const LABEL_PRICE: f64 = 0.01;
 
 pub(super) fn measure(problem: &Problem) -> Result<Value> {
@@ -24,7 +24,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
         (Loss::cross_entropy(), Aggregate::Laplace(0.5)),
         (Loss::zero_one(), Aggregate::Plurality),
     ] {
-        let panels = SIZES.map(|experts| (experts, Oracle::panel(experts, aggregate)));
+        let panels = PANEL_SIZES.map(|experts| (experts, Oracle::panel(experts, aggregate)));
         let mut every = task(&loss);
         let mut sizes = Map::new();
         for (experts, panel) in panels {
@@ -38,7 +38,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
             sizes.insert(
                 experts.to_string(),
                 json!({
-                    "estimated": estimated(&free),
+                    "estimated": expected_route_cost(&free),
                     "met": evaluation.mean_cost.get("always-route:panel"),
                     "router": replay.cost_of(&priced)?.mean,
                 }),
@@ -61,8 +61,8 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
     Ok(Value::Object(out))
 }
 
-/// What always asking the only route costs on the calibration rows.
-fn estimated(policy: &Policy) -> f64 {
+/// The cost on calibration rows of always using the only route.
+fn expected_route_cost(policy: &Policy) -> f64 {
     let cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
     let (mut cost, mut weight) = (0.0, 0.0);
     for decision in cells {

@@ -1,15 +1,16 @@
 //! The paper's advice for few labels: estimate the irreducible loss without bias, through a polynomial.
 //!
-//! The paper refers to Ahdritz et al. (2024), Theorem 4.3. k labels of an item estimate every polynomial of degree k in p*
-//! without bias, and nothing else. So the entropy G is replaced by the polynomial of degree k that is closest to it
-//! everywhere, E[T(N)] = Q(p) with N the label counts, and the irreducible loss of a cell is estimated by the mean of T(N).
-//! For the Brier loss Q is G and the estimate has no bias at all; for other losses the bias is at most the distance of Q from
-//! G, whatever the cell.
+//! The paper refers to Ahdritz et al. (2024), Theorem 4.3. k labels of an item estimate every polynomial of degree k in
+//! p* without bias, and no other function. So the entropy G is replaced by its best uniform approximation Q of degree
+//! k, with E[T(N)] = Q(p) for label counts N, and the irreducible loss of a cell is estimated by the mean of T(N). For
+//! the Brier loss Q is G and the estimate is unbiased; for other losses the bias is at most the largest distance of Q
+//! from G.
 //!
-//! T is found on a grid of the simplex by Lawson's algorithm: least squares, weighted again and again by the errors left. From
-//! about ten labels on, the closest polynomial needs values T that are huge and of alternating signs, whose noise swamps what is won in
-//! bias. So T is also drawn towards the plug-in value G(N/k) by a ridge penalty, and of several penalties the one is taken whose
-//! mean square error, squared bias plus variance over the rows of a cell, is least where it is largest.
+//! T is found on a grid of the simplex by Lawson's algorithm, which repeats least squares with weights proportional to
+//! the remaining errors. From about ten labels on, the best approximation needs large values T of alternating signs,
+//! whose variance exceeds the reduction in bias. So a ridge penalty shrinks T towards the plug-in value G(N/k). Of
+//! several penalties, the one is chosen whose largest mean square error (squared bias plus variance over the rows of a
+//! cell) is least.
 
 use std::collections::BTreeMap;
 
@@ -17,30 +18,31 @@ use pointsman::Loss;
 
 use crate::random::Random;
 
-/// More label counts than these are not gone through, more unknowns not solved for.
-const MAX_COUNTS: usize = 5_000;
+/// Limits on the number of label-count vectors and of unknowns.
+const MAX_COUNT_VECTORS: usize = 5_000;
 const MAX_UNKNOWNS: usize = 100;
-const ROUNDS: usize = 150;
-/// Penalties on the distance of T from the plug-in values, relative to the largest diagonal entry. The smallest only keeps the normal
-/// equations solvable where Bernstein polynomials are nearly dependent; with the largest T is the plug-in.
+const LAWSON_ROUNDS: usize = 150;
+/// Penalties on the distance of T from the plug-in values, relative to the largest diagonal entry. The smallest only
+/// keeps the normal equations solvable where Bernstein polynomials are nearly dependent; the largest makes T the
+/// plug-in.
 const PENALTIES: [f64; 10] = [1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-1, 1e3];
-/// Polynomials this close to an entropy are the entropy.
-const EXACT: f64 = 1e-5;
+/// A polynomial this close to the entropy counts as equal to it.
+const EXACT_TOLERANCE: f64 = 1e-5;
 
-/// T: what each vector of label counts is worth.
+/// The estimator T: a value for each vector of label counts.
 #[derive(Debug)]
 pub(super) struct Polynomial {
-    worth: BTreeMap<Vec<u32>, f64>,
+    values: BTreeMap<Vec<u32>, f64>,
     symmetric: bool,
-    /// The largest distance of the polynomial from the entropy on the grid: a bound of the bias.
+    /// The largest distance of the polynomial from the entropy on the grid, a bound on the bias.
     pub(super) distance: f64,
 }
 
 impl Polynomial {
-    /// The polynomial of degree `k` that suits cells of so many rows best; `None` if it has too many unknowns.
+    /// Fits the polynomial of degree `k` for cells of `rows_per_cell` rows; `None` if it has too many unknowns.
     pub(super) fn fit(loss: &Loss, classes: usize, k: u32, rows_per_cell: f64) -> Option<Self> {
         let counts = all_counts(classes, k)?;
-        let points = grid(classes);
+        let points = simplex_grid(classes);
         let symmetric = points.iter().all(|p| {
             let reversed: Vec<f64> = p.iter().rev().copied().collect();
             (loss.entropy(p) - loss.entropy(&reversed)).abs() < 1e-12
@@ -48,7 +50,7 @@ impl Polynomial {
         let mut unknowns: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
         for counts in &counts {
             let next = unknowns.len();
-            unknowns.entry(shape(counts, symmetric)).or_insert(next);
+            unknowns.entry(canonical_counts(counts, symmetric)).or_insert(next);
         }
         if unknowns.len() > MAX_UNKNOWNS {
             return None;
@@ -58,29 +60,31 @@ impl Polynomial {
             let shares: Vec<f64> = shape.iter().map(|&n| f64::from(n) / f64::from(k)).collect();
             plugin[at] = loss.entropy(&shares);
         }
-        let rows: Vec<Vec<f64>> = points.iter().map(|p| probabilities(p, &counts, &unknowns, symmetric)).collect();
+        let rows: Vec<Vec<f64>> =
+            points.iter().map(|p| count_probabilities(p, &counts, &unknowns, symmetric)).collect();
         let target: Vec<f64> = points.iter().map(|p| loss.entropy(p)).collect();
-        let mut fits = PENALTIES.iter().filter_map(|&penalty| closest(&rows, &target, &plugin, penalty));
-        // An entropy that is a polynomial itself, such as Brier's, is estimated without bias.
+        let mut fits =
+            PENALTIES.iter().filter_map(|&penalty| minimise_largest_distance(&rows, &target, &plugin, penalty));
+        // An entropy that is itself a polynomial, such as Brier's, is estimated without bias.
         let first = fits.next()?;
-        let exact = first.1 < EXACT;
+        let exact = first.1 < EXACT_TOLERANCE;
         let judged = std::iter::once(first).chain(fits.take_while(|_| !exact)).map(|(values, distance)| {
             let error = worst_square_error(&rows, &target, &values, rows_per_cell);
             (values, distance, error)
         });
         let (solution, distance, _) = judged.min_by(|a, b| a.2.total_cmp(&b.2))?;
-        let worth = unknowns.into_iter().map(|(shape, at)| (shape, solution[at])).collect();
-        Some(Self { worth, symmetric, distance })
+        let values = unknowns.into_iter().map(|(shape, at)| (shape, solution[at])).collect();
+        Some(Self { values, symmetric, distance })
     }
 
-    /// T(N); `None` if there are not k labels.
-    pub(super) fn of(&self, counts: &[u32]) -> Option<f64> {
-        self.worth.get(&shape(counts, self.symmetric)).copied()
+    /// The estimate T(N); `None` if the counts do not sum to k.
+    pub(super) fn estimate(&self, counts: &[u32]) -> Option<f64> {
+        self.values.get(&canonical_counts(counts, self.symmetric)).copied()
     }
 }
 
-/// Counts up to the order of the classes, if the loss does not tell classes apart.
-fn shape(counts: &[u32], symmetric: bool) -> Vec<u32> {
+/// Sorts the counts if the loss is symmetric in the classes.
+fn canonical_counts(counts: &[u32], symmetric: bool) -> Vec<u32> {
     let mut shape = counts.to_vec();
     if symmetric {
         shape.sort_unstable_by(|a, b| b.cmp(a));
@@ -88,7 +92,7 @@ fn shape(counts: &[u32], symmetric: bool) -> Vec<u32> {
     shape
 }
 
-/// Every way in which k labels fall on the classes.
+/// All vectors of counts of k labels.
 fn all_counts(classes: usize, k: u32) -> Option<Vec<Vec<u32>>> {
     let mut found: Vec<Vec<u32>> = vec![Vec::new()];
     for class in 0..classes {
@@ -98,7 +102,7 @@ fn all_counts(classes: usize, k: u32) -> Option<Vec<Vec<u32>>> {
             let from = if class + 1 == classes { left } else { 0 };
             longer.extend((from..=left).map(|n| counts.iter().copied().chain([n]).collect::<Vec<u32>>()));
         }
-        if longer.len() > MAX_COUNTS {
+        if longer.len() > MAX_COUNT_VECTORS {
             return None;
         }
         found = longer;
@@ -106,8 +110,9 @@ fn all_counts(classes: usize, k: u32) -> Option<Vec<Vec<u32>>> {
     Some(found)
 }
 
-/// Points of the simplex: dense for two and three classes, else faces, edges and draws of different concentration.
-fn grid(classes: usize) -> Vec<Vec<f64>> {
+/// Points of the simplex: a dense grid for two and three classes, otherwise faces, edges and draws of different
+/// concentration.
+fn simplex_grid(classes: usize) -> Vec<Vec<f64>> {
     match classes {
         2 => {
             let at = |j: i32| (1.0 - (std::f64::consts::PI * f64::from(j) / 400.0).cos()) / 2.0;
@@ -136,7 +141,7 @@ fn grid(classes: usize) -> Vec<Vec<f64>> {
             let mut random = Random::new(0, "grid of the simplex");
             for power in [1.0, 2.0, 5.0, 12.0, 30.0] {
                 for _ in 0..80 {
-                    // Powers of exponential draws: the higher, the more lies on few classes.
+                    // Powers of exponential draws; a higher power puts more mass on few classes.
                     let draws: Vec<f64> = (0..classes).map(|_| (-random.uniform().ln()).powf(power)).collect();
                     let sum: f64 = draws.iter().sum();
                     points.push(draws.iter().map(|x| x / sum).collect());
@@ -147,21 +152,26 @@ fn grid(classes: usize) -> Vec<Vec<f64>> {
     }
 }
 
-/// How likely each shape is at p.
-fn probabilities(p: &[f64], counts: &[Vec<u32>], unknowns: &BTreeMap<Vec<u32>, usize>, symmetric: bool) -> Vec<f64> {
+/// The probability of each shape at p.
+fn count_probabilities(
+    p: &[f64],
+    counts: &[Vec<u32>],
+    unknowns: &BTreeMap<Vec<u32>, usize>,
+    symmetric: bool,
+) -> Vec<f64> {
     let factorial = |n: u32| (1..=n).map(f64::from).product::<f64>();
     let mut row = vec![0.0; unknowns.len()];
     for counts in counts {
-        let mut likely = factorial(counts.iter().sum());
+        let mut probability = factorial(counts.iter().sum());
         for (&n, p) in counts.iter().zip(p) {
-            likely *= p.powi(n as i32) / factorial(n);
+            probability *= p.powi(n as i32) / factorial(n);
         }
-        row[unknowns[&shape(counts, symmetric)]] += likely;
+        row[unknowns[&canonical_counts(counts, symmetric)]] += probability;
     }
     row
 }
 
-/// The largest mean square error, over the grid, of the mean of T over so many rows with the same p*.
+/// The largest mean square error, over the grid, of the mean of T over `rows_per_cell` rows with the same p*.
 fn worst_square_error(rows: &[Vec<f64>], target: &[f64], values: &[f64], rows_per_cell: f64) -> f64 {
     let error = |(row, y): (&Vec<f64>, &f64)| {
         let mean: f64 = row.iter().zip(values).map(|(p, t)| p * t).sum();
@@ -171,13 +181,19 @@ fn worst_square_error(rows: &[Vec<f64>], target: &[f64], values: &[f64], rows_pe
     rows.iter().zip(target).map(error).fold(0.0, f64::max)
 }
 
-/// Values near the plug-in ones whose expectation has the smallest largest distance from the target, and that distance.
-fn closest(rows: &[Vec<f64>], target: &[f64], plugin: &[f64], penalty: f64) -> Option<(Vec<f64>, f64)> {
+/// The values near the plug-in values that minimise the largest distance of their expectation from the target, and that
+/// distance.
+fn minimise_largest_distance(
+    rows: &[Vec<f64>],
+    target: &[f64],
+    plugin: &[f64],
+    penalty: f64,
+) -> Option<(Vec<f64>, f64)> {
     let expected = |row: &[f64], values: &[f64]| row.iter().zip(values).map(|(a, x)| a * x).sum::<f64>();
     let left: Vec<f64> = rows.iter().zip(target).map(|(row, y)| y - expected(row, plugin)).collect();
     let mut weights = vec![1.0 / rows.len() as f64; rows.len()];
     let mut best: Option<(Vec<f64>, f64)> = None;
-    for _ in 0..ROUNDS {
+    for _ in 0..LAWSON_ROUNDS {
         let moved = least_squares(rows, &left, &weights, penalty)?;
         let errors: Vec<f64> = rows.iter().zip(&left).map(|(row, y)| (expected(row, &moved) - y).abs()).collect();
         let largest = errors.iter().copied().fold(0.0, f64::max);
@@ -194,7 +210,7 @@ fn closest(rows: &[Vec<f64>], target: &[f64], plugin: &[f64], penalty: f64) -> O
     best
 }
 
-/// Weighted ridge regression by normal equations and Cholesky's decomposition; `None` if they are singular.
+/// Weighted ridge regression by normal equations and a Cholesky decomposition; `None` if they are singular.
 fn least_squares(rows: &[Vec<f64>], target: &[f64], weights: &[f64], penalty: f64) -> Option<Vec<f64>> {
     let n = rows.first()?.len();
     let (mut a, mut b) = (vec![vec![0.0; n]; n], vec![0.0; n]);
@@ -230,50 +246,50 @@ fn least_squares(rows: &[Vec<f64>], target: &[f64], weights: &[f64], penalty: f6
 mod tests {
     use super::*;
 
-    /// So many rows that bias alone counts.
-    const MANY: f64 = 1e12;
+    /// A number of rows at which the variance is negligible.
+    const LARGE_ROW_COUNT: f64 = 1e12;
 
     /// For the Brier loss the estimate is the U-statistic: k/(k − 1) times the entropy of the shares.
     #[test]
     fn brier_is_estimated_without_bias() {
         for (classes, counts) in [(2, vec![1, 2]), (3, vec![2, 1, 0]), (10, vec![1, 0, 1, 0, 0, 1, 0, 0, 0, 0])] {
-            let polynomial = Polynomial::fit(&Loss::brier(), classes, 3, MANY).unwrap();
+            let polynomial = Polynomial::fit(&Loss::brier(), classes, 3, LARGE_ROW_COUNT).unwrap();
             let shares: Vec<f64> = counts.iter().map(|&n| f64::from(n) / 3.0).collect();
-            let found = polynomial.of(&counts).unwrap();
+            let found = polynomial.estimate(&counts).unwrap();
             assert!((found - 1.5 * Loss::brier().entropy(&shares)).abs() < 1e-4, "{classes} classes: {found}");
             assert!(polynomial.distance < 1e-5, "{}", polynomial.distance);
         }
     }
 
-    /// Half of the widths that k labels leave open, two classes, known from linear programming: cross-entropy .0378 at k = 2
-    /// and .0123 at k = 5, zero-one .0625 and .0338.
+    /// The least distances for two classes, from linear programming: cross-entropy .0378 at k = 2 and .0123 at k = 5,
+    /// zero-one .0625 and .0338.
     #[test]
-    fn distances_are_the_least_possible() {
+    fn distances_match_linear_programming() {
         for (loss, k, least) in [
             (Loss::cross_entropy(), 2, 0.037_794),
             (Loss::cross_entropy(), 5, 0.012_315),
             (Loss::zero_one(), 2, 0.0625),
             (Loss::zero_one(), 5, 0.033_810),
         ] {
-            let found = Polynomial::fit(&loss, 2, k, MANY).unwrap().distance;
+            let found = Polynomial::fit(&loss, 2, k, LARGE_ROW_COUNT).unwrap().distance;
             assert!((0.99 * least..1.02 * least).contains(&found), "{loss}, k = {k}: {found}, least {least}");
         }
     }
 
     #[test]
-    fn only_k_labels_are_valued_and_many_classes_refused() {
-        let polynomial = Polynomial::fit(&Loss::zero_one(), 2, 3, MANY).unwrap();
-        assert!(polynomial.of(&[2, 2]).is_none() && polynomial.of(&[0, 3]).is_some());
-        assert!(Polynomial::fit(&Loss::brier(), 10, 10, MANY).is_none());
+    fn estimate_needs_k_labels_and_few_classes() {
+        let polynomial = Polynomial::fit(&Loss::zero_one(), 2, 3, LARGE_ROW_COUNT).unwrap();
+        assert!(polynomial.estimate(&[2, 2]).is_none() && polynomial.of(&[0, 3]).is_some());
+        assert!(Polynomial::fit(&Loss::brier(), 10, 10, LARGE_ROW_COUNT).is_none());
     }
 
-    /// With many labels the values stay of the size of the entropy, and the estimate of a cell is better than the plug-in's.
     #[test]
-    fn many_labels_are_no_worse_than_the_plug_in() {
+    fn many_labels_do_no_worse_than_plugin() {
         for loss in [Loss::cross_entropy(), Loss::zero_one()] {
             for k in [10, 20] {
                 let polynomial = Polynomial::fit(&loss, 2, k, 100.0).unwrap();
-                let largest = (0..=k).filter_map(|n| polynomial.of(&[n, k - n])).fold(0.0, |a: f64, b| a.max(b.abs()));
+                let largest =
+                    (0..=k).filter_map(|n| polynomial.estimate(&[n, k - n])).fold(0.0, |a: f64, b| a.max(b.abs()));
                 assert!(largest < 2.0, "{loss}, k = {k}: {largest}");
                 let plugin = |p: f64| {
                     let mut chance = (1.0 - p).powi(k as i32);

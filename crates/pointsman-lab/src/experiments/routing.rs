@@ -1,4 +1,4 @@
-//! Benefit 1: routing curves. Mean loss against the share routed, for each way of choosing whom to route.
+//! Benefit 1: routing curves, the mean loss against the routed share for each ranking.
 
 use pointsman::{Partition, Router, Table};
 use serde_json::{Map, Value, json};
@@ -10,7 +10,8 @@ use crate::problem::{Problem, Source};
 use crate::settings::Settings;
 use crate::worlds::World;
 
-/// Cells of equal size on the input of the piecewise world, and on its predictions: the two that the paper compares.
+/// The two partitions of the piecewise world that the paper compares: cells of equal size on the input and on
+/// predictions.
 const CELLS_ON_X: usize = 10;
 const CELLS_ON_PREDICTIONS: usize = 30;
 
@@ -32,7 +33,7 @@ pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
     Ok(Value::Object(out))
 }
 
-/// A binary table with the probability of its second class as a feature, to divide into cells of equal size.
+/// Adds the probability of the second class of a binary table as a feature, to partition it into cells of equal size.
 fn with_prediction(table: &Table) -> Result<Table> {
     let values = (0..table.rows()).flat_map(|row| {
         let features = table.features(row).iter().copied();
@@ -43,9 +44,10 @@ fn with_prediction(table: &Table) -> Result<Table> {
     Ok(table.clone().with_features(names, values)?)
 }
 
-/// The curves of a router on test rows that have the features of its cells. The supervised router sees the problem's own.
+/// The routing curves of a router. `test` has the features of the router's cells; the supervised router uses the
+/// problem's own.
 fn curves(problem: &Problem, router: &Router, test: &Table, settings: &Settings) -> Result<Value> {
-    let mut curves = Curves::new(router, &problem.own, test)?;
+    let mut curves = Curves::new(router, &problem.own_loss, test)?;
     let supervised = if test.feature_names() == problem.test.feature_names() {
         Some(curves.supervised(&problem.calibration, &problem.test, settings.trees)?)
     } else {
@@ -54,13 +56,13 @@ fn curves(problem: &Problem, router: &Router, test: &Table, settings: &Settings)
     if let Some(scores) = &supervised {
         curves.add("supervised", scores)?;
     }
-    curves.add_ends()?;
+    curves.add_reference_rankings()?;
     Ok(json!({
-        "loss": problem.own.to_string(),
+        "loss": problem.own_loss.to_string(),
         "partition": router.partition().to_string(),
         "cells": router.cells().count(),
         "gain": curves.gains(),
-        "mean_over_shares": curves.heights(),
+        "mean_over_shares": curves.mean_losses(),
         "curve": curves.curves(),
         "correlation": curves.replay().correlations().rows,
     }))

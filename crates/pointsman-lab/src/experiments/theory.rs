@@ -1,11 +1,12 @@
-//! The paper's theorem, its lemma on partitions and its Bayes-dependent oracles, measured where the truth is known or, in a data
-//! set of a hundred labels per item, taken from the labels.
+//! Measures the paper's theorem, its lemma on partitions and its Bayes-dependent oracles. The truth is known or, in a
+//! data set with a hundred labels per item, taken from the labels.
 //!
-//! *Theorem*: a router that is ε-higher-order calibrated regrets at most Bε against the best action per level set. ε is W1 between
-//! the snapshot means a cell has stored and the truth of the test rows that fall into it; its mean over cells, weighted by
-//! test rows, bounds the mean regret. *Lemma on partitions*: without abstention the best action per cell costs at most
-//! half the mean absolute deviation of the reducible loss within cells more than the best action per row. *Bayes-dependent
-//! oracles*: the cost of a panel, worked out from the stored snapshot means, is off by at most γε.
+//! *Theorem*: an ε-higher-order calibrated router has a regret of at most Bε against the best action per level set. ε
+//! is the W1 distance between a cell's stored snapshot means and the truth of its test rows; its mean over cells,
+//! weighted by test rows, bounds the mean regret. *Lemma on partitions*: without abstention, the best action per cell
+//! costs at most half the mean absolute deviation of the reducible loss within cells more than the best action per row.
+//! *Bayes-dependent oracles*: the cost of a panel, estimated from the stored snapshot means, has an error of at most
+//! γε.
 
 use pointsman::evaluate::{Sweep, SweepAxis};
 use pointsman::oracle::Aggregate;
@@ -18,26 +19,26 @@ use crate::problem::{Problem, Source};
 use crate::random::Random;
 use crate::subsample;
 
-/// Test rows: W1 and the best action per row need no more.
+/// Test rows; W1 and the best action per row need no more.
 const TEST_ROWS: usize = 20_000;
-/// Labels per calibration item; the last is more than any item has.
-const LABELS: [u64; 4] = [2, 5, 20, u64::MAX];
+/// Labels per calibration item; the last value keeps all labels.
+const LABELS_PER_ITEM: [u64; 4] = [2, 5, 20, u64::MAX];
 /// Prices of routing and of abstaining.
-const ROUTE: [f64; 6] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2];
-const ABSTAIN: [f64; 7] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8];
-const EXPERTS: [u32; 3] = [1, 3, 9];
+const ROUTE_PRICES: [f64; 6] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2];
+const ABSTAIN_PRICES: [f64; 7] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8];
+const PANEL_SIZES: [u32; 3] = [1, 3, 9];
 const LABEL_PRICE: f64 = 0.01;
 
 pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
     let test = subsample::first_rows(&problem.test, TEST_ROWS)?;
     let mut random = Random::new(seed, "theory");
     let mut theorem = Map::new();
-    for k in LABELS {
-        let table = subsample::labels(&problem.calibration, k, &mut random)?;
+    for k in LABELS_PER_ITEM {
+        let table = subsample::draw_labels(&problem.calibration, k, &mut random)?;
         let level_sets = LevelSets::new(&table, &problem.partition, &test)?;
         let mut by_loss = Map::new();
         for loss in &problem.losses {
-            by_loss.insert(loss.to_string(), regrets(&level_sets, loss)?);
+            by_loss.insert(loss.to_string(), compare_regrets(&level_sets, loss)?);
         }
         let name = if k == u64::MAX { "all".into() } else { k.to_string() };
         theorem.insert(name, json!({ "epsilon": level_sets.mean(&|cell| cell.epsilon), "losses": by_loss }));
@@ -45,13 +46,13 @@ pub(super) fn measure(problem: &Problem, seed: u64) -> Result<Value> {
     let all = LevelSets::new(&problem.calibration, &problem.partition, &test)?;
     Ok(json!({
         "theorem": theorem,
-        "oracles": panels(&all)?,
-        "partitions": partitions(problem, &test)?,
-        "loss": problem.own.to_string(),
+        "oracles": compare_panels(&all)?,
+        "partitions": compare_partitions(problem, &test)?,
+        "loss": problem.own_loss.to_string(),
     }))
 }
 
-/// A re-calibrated router, whose predictions are constant on its cells, and the test rows in each.
+/// A recalibrated router, whose predictions are constant on its cells, and the test rows of each cell.
 struct LevelSets<'a> {
     router: Router,
     test: &'a Table,
@@ -95,8 +96,8 @@ impl<'a> LevelSets<'a> {
     }
 }
 
-/// How much of what is allowed is used; nothing where both are zero but for rounding.
-fn part(used: f64, allowed: f64) -> f64 {
+/// The ratio of a quantity to its bound; zero where both are zero up to rounding.
+fn used_share(used: f64, allowed: f64) -> f64 {
     if used <= 1e-12 { 0.0 } else { used / allowed }
 }
 
@@ -104,31 +105,31 @@ fn mean_of_votes(table: &Table, row: usize) -> Vec<f64> {
     (0..table.classes().len()).map(|class| table.votes(row).map_or(0.0, |votes| votes.mean(class))).collect()
 }
 
-/// The known truth of a row, else the mean of its labels.
+/// The truth of a row: known, or else the mean of its labels.
 fn truth_of(table: &Table, row: usize) -> Vec<f64> {
     table.truth(row).map_or_else(|| mean_of_votes(table, row), <[f64]>::to_vec)
 }
 
-/// A task with the estimate of the paper: the snapshot means as they are.
+/// A task with the paper's estimator, the plug-in.
 fn paper_task(loss: &Loss) -> Task {
     Task::new(loss.clone()).estimator(Estimator::Plugin)
 }
 
-/// Cost above the best action per cell, at each price of abstaining.
+/// The cost above the best action per cell, at each price of abstaining.
 fn regret(replay: &Replay, policy: &Policy) -> Result<Vec<f64>> {
-    let points = replay.sweep(policy, &Sweep { axis: SweepAxis::Abstain, prices: ABSTAIN.to_vec() })?;
+    let points = replay.sweep(policy, &Sweep { axis: SweepAxis::Abstain, prices: ABSTAIN_PRICES.to_vec() })?;
     let cost =
         |point: &pointsman::evaluate::SweepPoint, name: &str| point.mean_cost.get(name).copied().unwrap_or(f64::NAN);
     Ok(points.iter().map(|point| cost(point, "router") - cost(point, "cell-optimal")).collect())
 }
 
-/// Regrets at all prices beside Bε, and how far simulated costs are off beside Bε/2.
-fn regrets(level_sets: &LevelSets<'_>, loss: &Loss) -> Result<Value> {
-    let task = paper_task(loss).route("oracle", Oracle::bayes(), 0.0)?.abstain(ABSTAIN[0])?;
+/// Regrets at all prices compared with Bε, and errors of simulated costs compared with Bε/2.
+fn compare_regrets(level_sets: &LevelSets<'_>, loss: &Loss) -> Result<Value> {
+    let task = paper_task(loss).route("oracle", Oracle::bayes(), 0.0)?.abstain(ABSTAIN_PRICES[0])?;
     let policy = level_sets.router.policy(&task)?;
     let replay = policy.replay(level_sets.test)?;
     let mut all = Vec::new();
-    for price in ROUTE {
+    for price in ROUTE_PRICES {
         all.extend(regret(&replay, &policy.reprice(&task.clone().reprice_route("oracle", price)?)?)?);
     }
     let met = replay.cell_losses();
@@ -142,7 +143,7 @@ fn regrets(level_sets: &LevelSets<'_>, loss: &Loss) -> Result<Value> {
         let irreducible = decision.irreducible().unwrap_or(f64::NAN);
         let gap = (decision.total() - losses.total).abs().max((irreducible - losses.irreducible).abs());
         off += cell.share * gap;
-        ratio = ratio.max(part(gap, loss.bound() / 2.0 * cell.epsilon));
+        ratio = ratio.max(used_share(gap, loss.bound() / 2.0 * cell.epsilon));
     }
     let bound = loss.bound() * level_sets.mean(&|cell| cell.epsilon);
     Ok(json!({
@@ -156,8 +157,9 @@ fn regrets(level_sets: &LevelSets<'_>, loss: &Loss) -> Result<Value> {
     }))
 }
 
-/// What panels cost by the stored snapshot means and by the truth, beside γε; and the regret of a router that may ask them all.
-fn panels(level_sets: &LevelSets<'_>) -> Result<Value> {
+/// The costs of panels by the stored snapshot means and by the truth, compared with γε, and the regret of a router that may
+/// use all panels.
+fn compare_panels(level_sets: &LevelSets<'_>) -> Result<Value> {
     let classes = level_sets.test.classes().len();
     let mut out = Map::new();
     for (loss, aggregate) in [
@@ -167,7 +169,7 @@ fn panels(level_sets: &LevelSets<'_>) -> Result<Value> {
     ] {
         let mut task = paper_task(&loss);
         let (mut by_panel, mut steepest) = (Map::new(), loss.bound() / 2.0);
-        for experts in EXPERTS {
+        for experts in PANEL_SIZES {
             let oracle = Oracle::panel(experts, aggregate)?;
             let steepness = oracle.lipschitz(&loss, classes);
             let mean = |points: &[Vec<f64>]| {
@@ -180,7 +182,7 @@ fn panels(level_sets: &LevelSets<'_>) -> Result<Value> {
                 simulated += cell.share * stored;
                 met += cell.share * truth;
                 off += cell.share * (stored - truth).abs();
-                ratio = ratio.max(part((stored - truth).abs(), steepness * cell.epsilon));
+                ratio = ratio.max(used_share((stored - truth).abs(), steepness * cell.epsilon));
             }
             steepest = steepest.max(steepness);
             task = task.route(format!("{experts}"), oracle, f64::from(experts) * LABEL_PRICE)?;
@@ -195,7 +197,7 @@ fn panels(level_sets: &LevelSets<'_>) -> Result<Value> {
                 }),
             );
         }
-        let policy = level_sets.router.policy(&task.abstain(ABSTAIN[0])?)?;
+        let policy = level_sets.router.policy(&task.abstain(ABSTAIN_PRICES[0])?)?;
         let found = regret(&policy.replay(level_sets.test)?, &policy)?;
         out.insert(
             loss.to_string(),
@@ -210,8 +212,9 @@ fn panels(level_sets: &LevelSets<'_>) -> Result<Value> {
     Ok(Value::Object(out))
 }
 
-/// For several partitions: what one action per cell costs above one per row at the worst price, beside the lemma's bound.
-fn partitions(problem: &Problem, test: &Table) -> Result<Value> {
+/// For several partitions: the largest excess over prices of the best action per cell over the best action per row,
+/// compared with the lemma's bound.
+fn compare_partitions(problem: &Problem, test: &Table) -> Result<Value> {
     let mut tried = vec![Partition::confidence(1)];
     tried.extend([1, 2, 5, 10, 20, 40, 80].map(Partition::top_class));
     if let Source::World(_) = problem.source {
@@ -220,17 +223,17 @@ fn partitions(problem: &Problem, test: &Table) -> Result<Value> {
     let mut out = Map::new();
     for partition in tried {
         let router = Router::calibrate(&problem.calibration, &partition)?;
-        let task = paper_task(&problem.own).route("oracle", Oracle::bayes(), 0.0)?;
+        let task = paper_task(&problem.own_loss).route("oracle", Oracle::bayes(), 0.0)?;
         let policy = router.policy(&task)?;
         let replay = policy.replay(test)?;
         let reducible = replay.reducible();
         let mut cells = vec![(0.0, 0.0); router.cells().count()];
-        let of_rows: Vec<usize> = router.find_cells(test)?.into_iter().map(CellId::index).collect();
-        for (&cell, reducible) in of_rows.iter().zip(&reducible) {
+        let cell_of_row: Vec<usize> = router.find_cells(test)?.into_iter().map(CellId::index).collect();
+        for (&cell, reducible) in cell_of_row.iter().zip(&reducible) {
             cells[cell].0 += 1.0;
             cells[cell].1 += reducible;
         }
-        let deviation = of_rows.iter().zip(&reducible).map(|(&cell, r)| (r - cells[cell].1 / cells[cell].0).abs());
+        let deviation = cell_of_row.iter().zip(&reducible).map(|(&cell, r)| (r - cells[cell].1 / cells[cell].0).abs());
         let bound = deviation.sum::<f64>() / test.rows() as f64 / 2.0;
         // The bound is attained by one cell at the price of its mean reducible loss.
         let mean = reducible.iter().sum::<f64>() / test.rows() as f64;

@@ -1,7 +1,8 @@
-//! Benefit 3: predict, route or abstain, against routers that may only do two of them. Routing costs 0.05, abstaining is swept.
+//! Benefit 3: predict, route or abstain, against routers with only two of these actions. Routing costs 0.05; the price
+//! of abstaining is swept.
 //!
-//! Data sets are evaluated against their snapshot means, for which the plug-in estimate is the right one, however few the labels;
-//! `shrink` estimates the loss against the distribution behind them. Both are measured.
+//! Data sets are evaluated by the mean of each row's labels, whose loss the plug-in estimates; `shrink` estimates the
+//! loss under the distribution that the labels were drawn from. Both are measured.
 
 use pointsman::evaluate::{Sweep, SweepAxis};
 use pointsman::{Estimator, Loss, Policy, Replay};
@@ -29,7 +30,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
     Ok(Value::Object(out))
 }
 
-/// Costs, shares, and how far the three-way router is above the better two-way router, with the standard error of that.
+/// Costs, shares, and the excess cost of the three-way router over the better two-way router with its standard error.
 fn sweep(policy: &Policy, replay: &Replay, prices: &[f64]) -> Result<Value> {
     let points = replay.sweep(policy, &Sweep { axis: SweepAxis::Abstain, prices: prices.to_vec() })?;
     let (mut cost, mut share): (Map<String, Value>, Map<String, Value>) = (Map::new(), Map::new());
@@ -45,14 +46,14 @@ fn sweep(policy: &Policy, replay: &Replay, prices: &[f64]) -> Result<Value> {
         let three = policy.task().clone().abstain(point.price)?;
         let both = [three.clone().without_abstaining(), three.clone().without_routes()];
         let three = policy.reprice(&three)?;
-        let mut above = Vec::new();
+        let mut excesses = Vec::new();
         for task in both {
-            above.push(replay.difference(&three, &policy.reprice(&task)?)?);
+            excesses.push(replay.difference(&three, &policy.reprice(&task)?)?);
         }
-        // The better of the two is the one the three-way router is furthest above.
-        let worst = above.iter().max_by(|a, b| a.mean.total_cmp(&b.mean));
-        excess.push(worst.map(|worst| worst.mean));
-        standard_error.push(worst.and_then(|worst| worst.standard_error));
+        // The better two-way router is the one with the largest excess.
+        let largest = excesses.iter().max_by(|a, b| a.mean.total_cmp(&b.mean));
+        excess.push(largest.map(|largest| largest.mean));
+        standard_error.push(largest.and_then(|largest| largest.standard_error));
         standard_error_cost.push(replay.cost_of(&three)?.standard_error);
     }
     Ok(json!({

@@ -1,8 +1,8 @@
-//! Three tracks on real answers: a weak model, a strong model whose answers were measured, and people; or abstaining.
+//! Three tracks on real answers: a weak model, a strong model with measured answers, and people; or abstaining.
 //!
-//! The price of the strong model is swept. Routers are compared with what people use instead, everything chosen on the
-//! calibration half: the best pair of confidence thresholds (predict, strong model below the first, people or abstention
-//! below the second), a boosted regression of the cost of each action, and always the same action.
+//! The price of the strong model is swept. Routers are compared with the usual alternatives, all tuned on the
+//! calibration half: the best pair of confidence thresholds (predict above the first, strong model above the second,
+//! people or abstention below), a boosted regression of the cost of each action, and a constant action.
 
 use pointsman::evaluate::{Sweep, SweepAxis};
 use pointsman::partition::Factor;
@@ -19,24 +19,24 @@ use crate::settings::Settings;
 type CostsAndShares = (Map<String, Value>, Map<String, Value>);
 
 /// Prices of the strong model, of people and of abstaining, in Brier points.
-pub(crate) const STRONG: [f64; 5] = [0.01, 0.02, 0.03, 0.04, 0.05];
-pub(crate) const PEOPLE: f64 = 0.1;
-pub(crate) const ABSTAIN: f64 = 0.5;
+pub(crate) const STRONG_PRICES: [f64; 5] = [0.01, 0.02, 0.03, 0.04, 0.05];
+pub(crate) const PEOPLE_PRICE: f64 = 0.1;
+pub(crate) const ABSTAIN_PRICE: f64 = 0.5;
 const TREES: usize = 200;
 
 fn three_tracks(price: f64) -> Result<Task> {
     let loss = Loss::brier();
     Ok(task(&loss)
         .route("strong", Oracle::measured(), price)?
-        .route("people", Oracle::bayes(), PEOPLE)?
-        .abstain(ABSTAIN)?)
+        .route("people", Oracle::bayes(), PEOPLE_PRICE)?
+        .abstain(ABSTAIN_PRICE)?)
 }
 
 pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
-    let sweep = Sweep { axis: SweepAxis::Route(Some("strong".into())), prices: STRONG.to_vec() };
-    let mut by_price: Vec<(Map<String, Value>, Map<String, Value>)> = vec![Default::default(); STRONG.len()];
+    let sweep = Sweep { axis: SweepAxis::Route(Some("strong".into())), prices: STRONG_PRICES.to_vec() };
+    let mut by_price: Vec<(Map<String, Value>, Map<String, Value>)> = vec![Default::default(); STRONG_PRICES.len()];
     for partition in [Partition::top_class(10), Partition::confidence(20), Partition::forest(TREES)] {
-        let policy = Router::calibrate(&problem.calibration, &partition)?.policy(&three_tracks(STRONG[0])?)?;
+        let policy = Router::calibrate(&problem.calibration, &partition)?.policy(&three_tracks(STRONG_PRICES[0])?)?;
         let points = policy.replay(&problem.test)?.sweep(&policy, &sweep)?;
         for (point, (costs, shares)) in points.iter().zip(&mut by_price) {
             for (name, cost) in point.mean_cost.iter() {
@@ -55,29 +55,31 @@ pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
             shares.insert(partition.to_string(), Value::Object(own));
         }
     }
-    peers(problem, settings, &mut by_price)?;
-    let prices = STRONG
+    add_baselines(problem, settings, &mut by_price)?;
+    let prices = STRONG_PRICES
         .iter()
         .zip(by_price)
         .map(|(price, (costs, shares))| (price.to_string(), json!({ "costs": costs, "share": shares })));
     Ok(json!({ "prices": prices.collect::<Map<String, Value>>() }))
 }
 
-/// Adds the thresholds and the booster at each price.
-fn peers(problem: &Problem, settings: &Settings, by_price: &mut [CostsAndShares]) -> Result<()> {
+/// Adds the costs and shares of the thresholds and of the booster at each price.
+fn add_baselines(problem: &Problem, settings: &Settings, by_price: &mut [CostsAndShares]) -> Result<()> {
     let (calibration, test) = (&problem.calibration, &problem.test);
-    // One cell is enough to replay the rows: what they cost does not depend on it.
+    // The partition does not affect the costs of the rows, so one cell is used.
     let policy = Router::calibrate(calibration, &Partition::confidence(1))?.policy(&three_tracks(0.0)?)?;
-    let (tuned_on, judged_on): (Replay, Replay) = (policy.replay(calibration)?, policy.replay(test)?);
-    let booster = Booster::fit(calibration, &tuned_on.action_costs(&policy)?, settings.trees)?;
+    let (calibration_replay, test_replay): (Replay, Replay) = (policy.replay(calibration)?, policy.replay(test)?);
+    let booster = Booster::fit(calibration, &calibration_replay.action_costs(&policy)?, settings.trees)?;
     let boosted = booster.costs(test);
-    for (price, (costs, shares)) in STRONG.into_iter().zip(by_price) {
+    for (price, (costs, shares)) in STRONG_PRICES.into_iter().zip(by_price) {
         let priced = policy.reprice(&three_tracks(price)?)?;
-        let thresholds = Thresholds::tune(calibration, &tuned_on.action_costs(&priced)?);
-        let chosen =
-            [("two thresholds", thresholds.actions(test)), ("booster", least(&boosted, &priced.task().clone()))];
+        let thresholds = Thresholds::tune(calibration, &calibration_replay.action_costs(&priced)?);
+        let chosen = [
+            ("two thresholds", thresholds.actions(test)),
+            ("booster", cheapest_actions(&boosted, &priced.task().clone())),
+        ];
         for (name, actions) in chosen {
-            costs.insert(name.into(), json!(judged_on.cost_of_actions(&priced, &actions)?.mean));
+            costs.insert(name.into(), json!(test_replay.cost_of_actions(&priced, &actions)?.mean));
             let names = priced.task().action_names();
             let share =
                 |action: usize| actions.iter().filter(|&&taken| taken == action).count() as f64 / actions.len() as f64;
@@ -89,12 +91,12 @@ fn peers(problem: &Problem, settings: &Settings, by_price: &mut [CostsAndShares]
     Ok(())
 }
 
-/// Places of the actions in the task.
+/// Positions of the actions in the task.
 const PREDICT: usize = 0;
-const ASK_STRONG: usize = 1;
+const ROUTE_STRONG: usize = 1;
 const LAST_RESORTS: [usize; 2] = [2, 3];
 
-/// Two thresholds of the weak model's confidence, and whether people or abstention get what is below both.
+/// Two thresholds on the weak model's confidence, and the action (people or abstention) below both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Thresholds {
     predict_from: f64,
@@ -103,17 +105,17 @@ struct Thresholds {
 }
 
 impl Thresholds {
-    /// The pair that costs least on calibration rows, over all pairs.
+    /// The pair of least cost on calibration rows, over all pairs.
     fn tune(calibration: &Table, costs: &[Vec<f64>]) -> Self {
         let mut order: Vec<usize> = (0..calibration.rows()).collect();
         let confidence = |row: usize| calibration.peak(row).confidence;
         order.sort_by(|&a, &b| confidence(a).total_cmp(&confidence(b)));
-        // A threshold is a confidence that rows have, or above all.
+        // Candidate thresholds are the confidences of the rows, and infinity.
         let at = |place: usize| order.get(place).map_or(f64::INFINITY, |&row| confidence(row));
         let is_cut = |place: usize| place == 0 || place == order.len() || at(place) > at(place - 1);
         let mut best = (f64::INFINITY, Self { predict_from: 0.0, strong_from: 0.0, last_resort: LAST_RESORTS[0] });
         for last_resort in LAST_RESORTS {
-            // Cost of all rows before a place, by the action taken on them; the least of (last resort − strong) so far.
+            // Costs of all rows before a position, by action; the least (last resort − strong) so far.
             let (mut last, mut strong, mut predict) = (0.0, 0.0, 0.0);
             let all: f64 = costs.iter().map(|costs| costs[PREDICT]).sum();
             let mut lowest = (f64::INFINITY, 0);
@@ -130,7 +132,7 @@ impl Thresholds {
                 }
                 if let Some(&row) = order.get(place) {
                     last += costs[row][last_resort];
-                    strong += costs[row][ASK_STRONG];
+                    strong += costs[row][ROUTE_STRONG];
                     predict += costs[row][PREDICT];
                 }
             }
@@ -141,33 +143,34 @@ impl Thresholds {
     fn actions(self, table: &Table) -> Vec<usize> {
         let action = |row: usize| match table.peak(row).confidence {
             confidence if confidence >= self.predict_from => PREDICT,
-            confidence if confidence >= self.strong_from => ASK_STRONG,
+            confidence if confidence >= self.strong_from => ROUTE_STRONG,
             _ => self.last_resort,
         };
         (0..table.rows()).map(action).collect()
     }
 }
 
-/// One regression per action that has a loss: what it would cost if it were free.
+/// One regression of the cost per action that has a loss.
 struct Booster(Vec<Regression>);
 
 impl Booster {
     fn fit(calibration: &Table, costs: &[Vec<f64>], trees: usize) -> Result<Self> {
-        let regressions = [PREDICT, ASK_STRONG, LAST_RESORTS[0]].map(|action| {
+        let regressions = [PREDICT, ROUTE_STRONG, LAST_RESORTS[0]].map(|action| {
             let target: Vec<f64> = costs.iter().map(|costs| costs[action]).collect();
             Regression::fit(calibration, &target, trees)
         });
         Ok(Self(regressions.into_iter().collect::<Result<_>>()?))
     }
 
-    /// Expected costs: a list per action, one per row.
+    /// Expected costs: one list per action, one number per row.
     fn costs(&self, table: &Table) -> Vec<Vec<f64>> {
         self.0.iter().map(|regression| regression.scores(table)).collect()
     }
 }
 
-/// The action of least expected cost on each row. The strong model was free when the booster was trained, people were not.
-fn least(boosted: &[Vec<f64>], task: &Task) -> Vec<usize> {
+/// The action of least expected cost per row. The booster was trained with a free strong model, so its price is added
+/// here.
+fn cheapest_actions(boosted: &[Vec<f64>], task: &Task) -> Vec<usize> {
     let strong = task.routes()[0].price();
     let abstain = task.abstain_price().unwrap_or(f64::INFINITY);
     let rows = boosted[PREDICT].len();
@@ -183,12 +186,11 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// The pair found in one pass is the best of all pairs.
     #[test]
-    fn thresholds_are_the_best_of_all_pairs() {
+    fn tuned_thresholds_are_the_best_of_all_pairs() {
         let mut random = Random::new(5, "tracks");
         for _ in 0..20 {
-            // Few distinct confidences, so that rows tie.
+            // Few distinct confidences, so that some rows tie.
             let probs: Vec<f64> = (0..40).flat_map(|_| [0.5 + 0.05 * random.below(9) as f64, 0.0]).collect();
             let probs: Vec<f64> = probs.chunks(2).flat_map(|pair| [pair[0], 1.0 - pair[0]]).collect();
             let table = Table::new(["a", "b"], probs).unwrap();

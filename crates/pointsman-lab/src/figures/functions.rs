@@ -1,4 +1,4 @@
-//! What is true in a synthetic world, and what is predicted.
+//! The true function of a synthetic world and the predictions.
 
 use pointsman_report::chart::{Chart, Line, Picture, colour};
 use serde_json::Value;

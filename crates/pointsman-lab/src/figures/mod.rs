@@ -1,4 +1,4 @@
-//! The figures, drawn from result files.
+//! Draws the figures from result files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,30 +23,30 @@ const ESTIMATORS: [(&str, &str); 5] = [
     ("dirichlet", colour::ORANGE),
     ("shrink", colour::BLUE),
 ];
-/// Width and height of one chart of several on a sheet.
+/// Width and height in pixels of a chart on a sheet.
 const PANEL: (f64, f64) = (620.0, 400.0);
 const VARIANTS: [&str; 2] = ["raw", "recalibrated"];
 
-/// Draws the figures of all results, as SVG and PNG, into a folder.
+/// Draws the figures of all results into a folder, as SVG and PNG.
 ///
 /// # Errors
 /// If a figure cannot be encoded or written.
 pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<PathBuf>> {
     let n = Numbers::new(results);
     let figures = [
-        ("routing", sheets(n, "routing", routing)),
-        ("losses", sheets(n, "losses", losses)),
-        ("three-way", sheets(n, "three-way", three_way)),
-        ("correlation", sheets(n, "correlation", correlation)),
-        ("cells", sheets(n, "cells", cells)),
-        ("labels", sheets(n, "labels", labels)),
-        ("rows", sheets(n, "rows", rows)),
-        ("forest", sheets(n, "forest", forest)),
-        ("oracles", sheets(n, "oracles", oracles)),
-        ("budgets", sheets(n, "budgets", budgets)),
-        ("functions", sheets(n, "functions", functions::figure)),
-        ("theory", sheets(n, "theory", theory::figure)),
-        ("tracks", sheets(n, "tracks", tracks::figure)),
+        ("routing", draw_sheets(n, "routing", routing)),
+        ("losses", draw_sheets(n, "losses", losses)),
+        ("three-way", draw_sheets(n, "three-way", three_way)),
+        ("correlation", draw_sheets(n, "correlation", correlation)),
+        ("cells", draw_sheets(n, "cells", cells)),
+        ("labels", draw_sheets(n, "labels", labels)),
+        ("rows", draw_sheets(n, "rows", rows)),
+        ("forest", draw_sheets(n, "forest", forest)),
+        ("oracles", draw_sheets(n, "oracles", oracles)),
+        ("budgets", draw_sheets(n, "budgets", budgets)),
+        ("functions", draw_sheets(n, "functions", functions::figure)),
+        ("theory", draw_sheets(n, "theory", theory::figure)),
+        ("tracks", draw_sheets(n, "tracks", tracks::figure)),
     ];
     std::fs::create_dir_all(folder).map_err(|source| Error::folder(folder, source))?;
     let mut files = Vec::new();
@@ -63,8 +63,8 @@ pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<Path
     Ok(files)
 }
 
-/// One figure a problem.
-fn sheets(
+/// Draws one figure per problem.
+fn draw_sheets(
     n: Numbers<'_>,
     experiment: &str,
     figure: fn(Numbers<'_>, &str) -> Option<Picture>,
@@ -73,8 +73,8 @@ fn sheets(
     problems.into_iter().filter_map(|problem| figure(n, &problem).map(|picture| (problem, picture))).collect()
 }
 
-/// What the router served, in words.
-fn served(variant: &str) -> String {
+/// A phrase for the prediction that the router served.
+fn served_phrase(variant: &str) -> String {
     match variant {
         "raw" => "predictions as trained".into(),
         "recalibrated" => "re-calibrated on the cells".into(),
@@ -86,8 +86,8 @@ fn served(variant: &str) -> String {
     }
 }
 
-/// Shows a logarithmic axis no wider than its values.
-fn from_first_to_last(chart: Chart, x: &[f64]) -> Chart {
+/// Limits a logarithmic axis to the range of its values.
+fn limit_to_values(chart: Chart, x: &[f64]) -> Chart {
     match x {
         [first, .., last] => chart.x_range(*first, *last),
         _ => chart,
@@ -95,7 +95,7 @@ fn from_first_to_last(chart: Chart, x: &[f64]) -> Chart {
     .x_log()
 }
 
-/// A line through means, with a band of one standard deviation.
+/// A line through means with a band of one standard deviation.
 fn line(name: &str, ink: &str, x: &[f64], mean: &[f64], sd: &[f64]) -> Line {
     let line = Line::new(name, ink, x.iter().copied().zip(mean.iter().copied()).collect());
     if sd.iter().any(|sd| *sd > 0.0) {
@@ -105,7 +105,7 @@ fn line(name: &str, ink: &str, x: &[f64], mean: &[f64], sd: &[f64]) -> Line {
     }
 }
 
-fn listed(n: Numbers<'_>, experiment: &str, path: &[&str]) -> Option<(Vec<f64>, Vec<f64>)> {
+fn means_and_deviations(n: Numbers<'_>, experiment: &str, path: &[&str]) -> Option<(Vec<f64>, Vec<f64>)> {
     let mean = n.list(experiment, path)?;
     let sd = n.value(experiment, path)?.get("sd")?.as_array()?.iter().map(|x| x.as_f64().unwrap_or(0.0)).collect();
     Some((mean, sd))
@@ -115,12 +115,14 @@ fn routing(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let mut pictures = Vec::new();
     for variant in n.keys("routing", &[problem]) {
         let loss = n.value("routing", &[problem, &variant, "loss"]).and_then(Value::as_str).unwrap_or("loss");
-        let mut chart = Chart::new(served(&variant), "share routed", format!("mean loss ({loss})"))
+        let mut chart = Chart::new(served_phrase(&variant), "share routed", format!("mean loss ({loss})"))
             .x_range(0.0, 1.0)
             .x_percent()
             .size(PANEL.0, PANEL.1);
         for name in STRATEGIES {
-            let Some((mean, sd)) = listed(n, "routing", &[problem, &variant, "curve", name]) else { continue };
+            let Some((mean, sd)) = means_and_deviations(n, "routing", &[problem, &variant, "curve", name]) else {
+                continue;
+            };
             let x: Vec<f64> = (0..mean.len()).map(|i| i as f64 / (mean.len() - 1) as f64).collect();
             let line = line(name, colour::strategy(name), &x, &mean, &sd);
             chart = chart.line(if name.ends_with("optimal") { line.dashed() } else { line });
@@ -154,7 +156,7 @@ fn losses(n: Numbers<'_>, problem: &str) -> Option<Picture> {
             errors.push(each(&|path| n.sd("losses", path)));
         }
         let bars = if errors.iter().flatten().any(|sd| *sd > 0.0) { bars.errors(errors) } else { bars };
-        pictures.push(Chart::new(served(variant), "loss", "gain").bars(bars).draw());
+        pictures.push(Chart::new(served_phrase(variant), "loss", "gain").bars(bars).draw());
     }
     let own = n.value("losses", &[problem, "static"]).and_then(Value::as_str).unwrap_or("its loss");
     let caption = format!(
@@ -176,10 +178,11 @@ fn three_way(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let mut pictures = Vec::new();
     for variant in VARIANTS {
         for loss in n.keys("three-way", &[problem, variant]) {
-            let mut chart = Chart::new(format!("{loss}, {}", served(variant)), "price of abstaining, β", "mean cost")
-                .size(PANEL.0, PANEL.1);
+            let mut chart =
+                Chart::new(format!("{loss}, {}", served_phrase(variant)), "price of abstaining, β", "mean cost")
+                    .size(PANEL.0, PANEL.1);
             for (name, ink) in SHOWN {
-                let (mean, sd) = listed(n, "three-way", &[problem, variant, &loss, "cost", name])?;
+                let (mean, sd) = means_and_deviations(n, "three-way", &[problem, variant, &loss, "cost", name])?;
                 let line = line(if name == "router" { "three-way router" } else { name }, ink, &prices, &mean, &sd);
                 chart = chart.line(if name == "pointwise-optimal" { line.dashed() } else { line });
             }
@@ -204,7 +207,7 @@ fn correlation(n: Numbers<'_>, problem: &str) -> Option<Picture> {
         let show = |what| n.show("correlation", &[problem, variant, loss, "correlation", what]);
         let title = format!(
             "{}: correlation of total with reducible {}, with irreducible {}",
-            served(variant),
+            served_phrase(variant),
             show("reducible-total-cells"),
             show("irreducible-total-cells")
         );
@@ -220,7 +223,7 @@ fn correlation(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     Some(sheet(&format!("Reducible and total loss: {problem}"), caption, 2, pictures))
 }
 
-/// Means at keys that are numbers, ascending.
+/// The means at numeric keys, in ascending order.
 fn series(
     n: Numbers<'_>,
     experiment: &str,
@@ -228,16 +231,16 @@ fn series(
     path: &dyn Fn(&str) -> Vec<String>,
 ) -> (Vec<f64>, Vec<f64>) {
     let at = |key: &String| path(key);
-    let mean = keys.iter().map(|key| n.get(experiment, &refs(&at(key))).unwrap_or(f64::NAN)).collect();
-    let sd = keys.iter().map(|key| n.sd(experiment, &refs(&at(key)))).collect();
+    let mean = keys.iter().map(|key| n.get(experiment, &to_str_path(&at(key))).unwrap_or(f64::NAN)).collect();
+    let sd = keys.iter().map(|key| n.sd(experiment, &to_str_path(&at(key)))).collect();
     (mean, sd)
 }
 
-fn refs(path: &[String]) -> Vec<&str> {
+fn to_str_path(path: &[String]) -> Vec<&str> {
     path.iter().map(String::as_str).collect()
 }
 
-fn owned(path: &[&str]) -> Vec<String> {
+fn to_owned_path(path: &[&str]) -> Vec<String> {
     path.iter().map(|&key| key.to_owned()).collect()
 }
 
@@ -255,10 +258,10 @@ fn cells(n: Numbers<'_>, problem: &str) -> Option<Picture> {
          thin to be estimated.",
     );
     for name in ["higher-order", "cell-optimal"] {
-        let (mean, sd) = series(n, "cells", &keys, &|key| owned(&[problem, "bins", key, "gain", name]));
+        let (mean, sd) = series(n, "cells", &keys, &|key| to_owned_path(&[problem, "bins", key, "gain", name]));
         chart = chart.line(line(name, colour::strategy(name), &x, &mean, &sd));
     }
-    Some(from_first_to_last(chart, &x).draw())
+    Some(limit_to_values(chart, &x).draw())
 }
 
 fn rows(n: Numbers<'_>, problem: &str) -> Option<Picture> {
@@ -266,10 +269,11 @@ fn rows(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let mut chart = Chart::new(format!("Number of calibration rows: {problem}"), "calibration rows", "gain")
         .caption("Gain of the routing curve, 0 random, 1 best, with both estimators of the irreducible loss. Bands: one standard deviation over draws.");
     for (name, ink) in [("plugin", colour::VERMILLION), ("shrink", colour::BLUE)] {
-        let (mean, sd) = series(n, "rows", &keys, &|key| owned(&[problem, "rows", key, name, "gain", "higher-order"]));
+        let (mean, sd) =
+            series(n, "rows", &keys, &|key| to_owned_path(&[problem, "rows", key, name, "gain", "higher-order"]));
         chart = chart.line(line(name, ink, &x, &mean, &sd));
     }
-    Some(from_first_to_last(chart, &x).draw())
+    Some(limit_to_values(chart, &x).draw())
 }
 
 fn labels(n: Numbers<'_>, problem: &str) -> Option<Picture> {
@@ -282,10 +286,11 @@ fn labels(n: Numbers<'_>, problem: &str) -> Option<Picture> {
                 if n.get("labels", &[problem, "labels", "3", &loss, name, what]).is_none() {
                     continue;
                 }
-                let (mean, sd) = series(n, "labels", &keys, &|key| owned(&[problem, "labels", key, &loss, name, what]));
+                let (mean, sd) =
+                    series(n, "labels", &keys, &|key| to_owned_path(&[problem, "labels", key, &loss, name, what]));
                 chart = chart.line(line(name, ink, &x, &mean, &sd));
             }
-            pictures.push(from_first_to_last(chart, &x).draw());
+            pictures.push(limit_to_values(chart, &x).draw());
         }
     }
     let caption = "Left: root mean square over rows of a cell's irreducible loss against the one all labels give. Right: share of rows routed that all \
@@ -297,7 +302,7 @@ fn oracles(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let mut pictures = Vec::new();
     for loss in n.keys("oracles", &[problem]) {
         let (keys, x) = numeric_keys(n, "oracles", &[problem, &loss, "sizes"]);
-        let at = |what: &str| series(n, "oracles", &keys, &|key| owned(&[problem, &loss, "sizes", key, what]));
+        let at = |what: &str| series(n, "oracles", &keys, &|key| to_owned_path(&[problem, &loss, "sizes", key, what]));
         let flat = |what: &str| vec![n.get("oracles", &[problem, &loss, what]).unwrap_or(f64::NAN); x.len()];
         let level = |name: &str, ink: &str, what: &str| line(name, ink, &x, &flat(what), &[]).dashed();
         let aggregate = n.value("oracles", &[problem, &loss, "aggregate"]).and_then(Value::as_str).unwrap_or("panel");
@@ -308,14 +313,14 @@ fn oracles(n: Numbers<'_>, problem: &str) -> Option<Picture> {
             chart = chart.line(line(name, ink, &x, &mean, &sd));
         }
         chart = chart.line(level("knows the truth", colour::INK, "irreducible"));
-        pictures.push(from_first_to_last(chart.size(PANEL.0, PANEL.1), &x).draw());
+        pictures.push(limit_to_values(chart.size(PANEL.0, PANEL.1), &x).draw());
         let (mean, sd) = at("router");
         let chart = Chart::new(format!("{loss}: what the router costs"), "experts", "mean cost")
             .line(line("one size for all", colour::ORANGE, &x, &mean, &sd))
             .line(level("all sizes as routes", colour::BLUE, "router_all_sizes"))
             .line(level("always predict", colour::GREY, "predict"))
             .size(PANEL.0, PANEL.1);
-        pictures.push(from_first_to_last(chart, &x).draw());
+        pictures.push(limit_to_values(chart, &x).draw());
     }
     let caption = format!(
         "Left: the loss of a panel's answer, estimated from the calibration labels and met on test rows. Right: cost per query on test rows when an \
@@ -329,7 +334,7 @@ fn budgets(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let x: Vec<f64> = shares.iter().filter_map(|share| share.as_str()?.parse().ok()).collect();
     let mut pictures = Vec::new();
     for loss in n.keys("budgets", &[problem]).into_iter().filter(|key| key != "budgets") {
-        let at = |what: &str| listed(n, "budgets", &[problem, &loss, what]);
+        let at = |what: &str| means_and_deviations(n, "budgets", &[problem, &loss, what]);
         let (promised, _) = at("share_promised")?;
         let (met, sd) = at("share_met")?;
         let chart = Chart::new(format!("{loss}: share routed"), "budget", "share routed").x_percent().y_percent();
@@ -369,10 +374,10 @@ fn forest(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     let mut bars = Bars::new(losses.clone());
     let mut errors = Vec::new();
     for (name, ink) in SHOWN {
-        let at = |loss: &String| owned(&[problem, "losses", loss, "gain", name]);
-        let gain = |loss: &String| n.get("forest", &refs(&at(loss))).unwrap_or(f64::NAN);
+        let at = |loss: &String| to_owned_path(&[problem, "losses", loss, "gain", name]);
+        let gain = |loss: &String| n.get("forest", &to_str_path(&at(loss))).unwrap_or(f64::NAN);
         bars = bars.series(name, ink, losses.iter().map(gain).collect());
-        errors.push(losses.iter().map(|loss| n.sd("forest", &refs(&at(loss)))).collect::<Vec<f64>>());
+        errors.push(losses.iter().map(|loss| n.sd("forest", &to_str_path(&at(loss)))).collect::<Vec<f64>>());
     }
     let bars = if errors.iter().flatten().any(|sd| *sd > 0.0) { bars.errors(errors) } else { bars };
     let own = n.value("forest", &[problem, "static"]).and_then(Value::as_str).unwrap_or("one loss");

@@ -1,8 +1,8 @@
-//! Regret beside the theorem's bound, and excess beside the partition lemma's.
+//! Regret compared with the theorem's bound, and excess cost compared with the partition lemma's bound.
 
 use pointsman_report::chart::{Chart, Line, Picture, Points, colour, sheet};
 
-use super::{PANEL, from_first_to_last};
+use super::{PANEL, limit_to_values};
 use crate::paper::Numbers;
 
 pub(super) fn figure(n: Numbers<'_>, problem: &str) -> Option<Picture> {
@@ -56,5 +56,5 @@ fn partitions(n: Numbers<'_>, problem: &str) -> Option<Picture> {
             .line(Line::new(format!("{words}: bound"), ink, line(|found| found.2)).dashed());
     }
     all.sort_by(f64::total_cmp);
-    Some(from_first_to_last(chart, &all).draw())
+    Some(limit_to_values(chart, &all).draw())
 }

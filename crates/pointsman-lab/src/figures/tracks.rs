@@ -1,4 +1,4 @@
-//! Three tracks: what they cost against the price of the strong model.
+//! Three tracks: cost against the price of the strong model.
 
 use pointsman_report::chart::{Chart, Picture, colour, sheet};
 
@@ -25,7 +25,7 @@ pub(super) fn figure(n: Numbers<'_>, problem: &str) -> Option<Picture> {
     for (name, ink) in SHOWN {
         let cost = |price: &String| n.get("tracks", &[problem, "prices", price, "costs", name]);
         let means: Vec<f64> = prices.iter().map(cost).collect::<Option<_>>()?;
-        // The best action per image, known in hindsight, is far below everybody.
+        // The best action per image in hindsight is far below all others.
         if name != "pointwise-optimal" {
             costs = costs.line(line(name, ink, &x, &means, &[]));
         }

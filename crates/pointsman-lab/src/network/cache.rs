@@ -1,4 +1,4 @@
-//! Trained networks on disk, so that a run that was stopped does not train them again.
+//! Trained networks on disk, so that a continued run does not train them again.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ impl Network {
         Ok(pointsman_table::write_atomically(path, |out| out.write_all(&file))?)
     }
 
-    /// The network in a file; none if there is no file, or it does not hold a network of that width.
+    /// Loads a network; `None` if the file is missing or does not hold a network of that width.
     pub(crate) fn load(path: &Path, width: usize) -> Option<Self> {
         let bytes = std::fs::read(path).ok()?;
         let tensors = SafeTensors::deserialize(&bytes).ok()?;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_saved_comes_back_and_nothing_else_does() {
+    fn saved_network_loads_and_damaged_files_do_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.safetensors");
         let network = Network::new(4, 1);

@@ -1,9 +1,8 @@
 //! The weak model of the synthetic worlds: a residual network from a number to a probability.
 //!
 //! h₀ = w x + b; three blocks h ← h + W₂ relu(W₁ relu(h) + b₁) + b₂; output σ(⟨v, relu(h)⟩ + c). Trained on the
-//! cross-entropy of single labels with AdamW and a cosine schedule. All in single precision on one thread, so that a
-//! seed gives the same weights on every run of one machine. Products of matrices are `ndarray`'s, which calls
-//! `matrixmultiply` behind a safe interface.
+//! cross-entropy of single labels with AdamW and a cosine schedule, in single precision on one thread, so that a seed
+//! gives the same weights in every run on one machine.
 
 mod cache;
 mod train;
@@ -15,28 +14,28 @@ use rayon::prelude::*;
 use crate::random::Random;
 pub use train::Training;
 
-/// Residual blocks, of two layers each.
+/// Number of residual blocks, of two layers each.
 const BLOCKS: usize = 3;
 
-/// Rows predicted at a time.
-const CHUNK: usize = 4_096;
+/// Rows per prediction batch.
+const ROWS_PER_PREDICTION_BATCH: usize = 4_096;
 
 /// A residual network with one input and one output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Network {
     width: usize,
-    /// w, b, (W₁, b₁, W₂, b₂) three times, v, c; matrices row by row, from input to output.
+    /// w, b, (W₁, b₁, W₂, b₂) per block, v, c; matrices in row-major order, from input to output.
     weights: Vec<f32>,
 }
 
-/// Where a layer's numbers stand among the weights.
+/// The positions of the layers' parameters in the weight vector.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     width: usize,
 }
 
 impl Layout {
-    /// W₁, b₁, W₂ and b₂ of a block.
+    /// The positions of W₁, b₁, W₂ and b₂ of a block.
     fn block(self, block: usize) -> [std::ops::Range<usize>; 4] {
         let h = self.width;
         let start = 2 * h + block * (2 * h * h + 2 * h);
@@ -49,7 +48,7 @@ impl Layout {
         ]
     }
 
-    /// v.
+    /// The position of v.
     fn readout(self) -> std::ops::Range<usize> {
         let end = self.len() - 1;
         end - self.width..end
@@ -61,9 +60,9 @@ impl Layout {
     }
 }
 
-/// What the backward pass needs of the forward pass.
+/// Values of the forward pass that the backward pass needs.
 struct Trace {
-    /// The input of every block, then that of the readout.
+    /// The input of every block, then the input of the readout.
     hidden: Vec<Array2<f32>>,
     /// W₁ relu(h) + b₁ of every block.
     inner: Vec<Array2<f32>>,
@@ -74,8 +73,8 @@ fn relu(x: &Array2<f32>) -> Array2<f32> {
     x.mapv(|x| x.max(0.0))
 }
 
-/// Where the unit was off, nothing flows back.
-fn gate(gradient: &mut Array2<f32>, before: &Array2<f32>) {
+/// Sets the gradient to zero where the unit was inactive.
+fn mask_inactive(gradient: &mut Array2<f32>, before: &Array2<f32>) {
     Zip::from(gradient).and(before).for_each(|g, &x| {
         if x <= 0.0 {
             *g = 0.0;
@@ -84,7 +83,7 @@ fn gate(gradient: &mut Array2<f32>, before: &Array2<f32>) {
 }
 
 impl Network {
-    /// Random weights: He's scale, residual branches and readout damped.
+    /// Draws random weights with He's scale; residual branches and the readout are scaled down by 0.3.
     #[must_use]
     pub fn new(width: usize, seed: u64) -> Self {
         let layout = Layout { width };
@@ -104,7 +103,7 @@ impl Network {
         Self { width, weights }
     }
 
-    /// A network of given weights, if they are as many as the width needs and all finite.
+    /// A network with the given weights; `None` if their number does not fit the width or one is not finite.
     #[must_use]
     pub(crate) fn from_weights(width: usize, weights: Vec<f32>) -> Option<Self> {
         let fits = weights.len() == Layout { width }.len() && weights.iter().all(|w| w.is_finite());
@@ -143,7 +142,7 @@ impl Network {
         Trace { hidden, inner, logits }
     }
 
-    /// The mean cross-entropy of labels y ∈ {0, 1} and its gradient by every weight.
+    /// The mean cross-entropy of labels y ∈ {0, 1}, and its gradient with respect to every weight.
     pub(crate) fn gradient(&self, x: &[f32], y: &[f32]) -> (f64, Vec<f32>) {
         let (h, layout) = (self.width, self.layout());
         let trace = self.forward(x);
@@ -165,7 +164,7 @@ impl Network {
         gradient[layout.len() - 1] = error.sum();
         let readout = self.vector(layout.readout()).insert_axis(Axis(0));
         let mut back = &error.view().insert_axis(Axis(1)) * &readout;
-        gate(&mut back, last);
+        mask_inactive(&mut back, last);
         for block in (0..BLOCKS).rev() {
             let [w1, b1, w2, b2] = layout.block(block);
             let (hidden, before) = (&trace.hidden[block], &trace.inner[block]);
@@ -176,12 +175,12 @@ impl Network {
             };
             product(w2.clone(), &relu(before), &back);
             let mut branch = back.dot(&self.matrix(w2).t());
-            gate(&mut branch, before);
+            mask_inactive(&mut branch, before);
             product(w1.clone(), &relu(hidden), &branch);
             write(b2, &mut gradient, back.sum_axis(Axis(0)));
             write(b1, &mut gradient, branch.sum_axis(Axis(0)));
             let mut through = branch.dot(&self.matrix(w1).t());
-            gate(&mut through, hidden);
+            mask_inactive(&mut through, hidden);
             back += &through;
         }
         write(0..h, &mut gradient, back.t().dot(&ArrayView1::from(x)));
@@ -196,7 +195,7 @@ impl Network {
             let x: Vec<f32> = x.iter().map(|&x| x as f32).collect();
             self.forward(&x).logits.iter().map(|&z| 1.0 / (1.0 + (-f64::from(z)).exp())).collect::<Vec<_>>()
         };
-        x.par_chunks(CHUNK).flat_map_iter(chunk).collect()
+        x.par_chunks(ROWS_PER_PREDICTION_BATCH).flat_map_iter(chunk).collect()
     }
 }
 
@@ -204,9 +203,8 @@ impl Network {
 mod tests {
     use super::*;
 
-    /// For every single weight, the gradient is what finite differences say.
     #[test]
-    fn the_gradient_is_right() {
+    fn gradient_matches_finite_differences() {
         let network = Network::new(8, 5);
         let mut random = Random::new(1, "check");
         let x: Vec<f32> = (0..40).map(|_| random.normal() as f32).collect();
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_another_size_or_not_finite_are_refused() {
+    fn weights_of_wrong_number_or_not_finite_are_refused() {
         let network = Network::new(4, 0);
         assert!(Network::from_weights(4, network.weights.clone()).is_some());
         assert!(Network::from_weights(5, network.weights.clone()).is_none());

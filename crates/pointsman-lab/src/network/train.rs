@@ -6,13 +6,13 @@ use crate::random::Random;
 /// How the weak model is trained.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Training {
-    /// Units of a hidden layer.
+    /// Units per hidden layer.
     pub width: usize,
     /// Passes over the training set.
     pub epochs: usize,
-    /// Samples a step.
+    /// Rows per step.
     pub batch: usize,
-    /// The highest learning rate; it falls to zero along a cosine.
+    /// The peak learning rate; it falls to zero along a cosine.
     pub rate: f32,
     /// Decoupled weight decay.
     pub decay: f32,
@@ -25,7 +25,7 @@ impl Default for Training {
 }
 
 impl Training {
-    /// Every hyper-parameter, for the names of cached models.
+    /// All hyper-parameters as text, for the names of cached models.
     pub(crate) fn key(&self) -> String {
         let Self { width, epochs, batch, rate, decay } = self;
         format!("w{width}-e{epochs}-b{batch}-r{rate}-d{decay}")
@@ -34,8 +34,8 @@ impl Training {
     /// Trains a network on inputs and labels in {0, 1}.
     #[must_use]
     pub fn fit(&self, x: &[f64], y: &[u32], seed: u64) -> Network {
-        const MOMENTUM: f32 = 0.9;
-        const SQUARES: f32 = 0.999;
+        const MEAN_DECAY: f32 = 0.9;
+        const SQUARE_DECAY: f32 = 0.999;
         let mut network = Network::new(self.width, seed);
         let mut random = Random::new(seed, "batches");
         let mut order: Vec<usize> = (0..x.len()).collect();
@@ -54,12 +54,12 @@ impl Training {
                     self.rate * (done / 0.05).clamp(0.05, 1.0) * 0.5 * (1.0 + (std::f32::consts::PI * done).cos());
                 step += 1;
                 let unbias = |decay: f32| 1.0 - decay.powf(step as f32);
-                let (mean_scale, square_scale) = (1.0 / unbias(MOMENTUM), 1.0 / unbias(SQUARES));
+                let (mean_scale, square_scale) = (1.0 / unbias(MEAN_DECAY), 1.0 / unbias(SQUARE_DECAY));
                 for (((w, g), m), s) in network.weights.iter_mut().zip(gradient).zip(&mut mean).zip(&mut square) {
-                    *m = MOMENTUM * *m + (1.0 - MOMENTUM) * g;
-                    *s = SQUARES * *s + (1.0 - SQUARES) * g * g;
-                    let move_by = *m * mean_scale / ((*s * square_scale).sqrt() + 1e-8);
-                    *w -= rate * (move_by + self.decay * *w);
+                    *m = MEAN_DECAY * *m + (1.0 - MEAN_DECAY) * g;
+                    *s = SQUARE_DECAY * *s + (1.0 - SQUARE_DECAY) * g * g;
+                    let update = *m * mean_scale / ((*s * square_scale).sqrt() + 1e-8);
+                    *w -= rate * (update + self.decay * *w);
                 }
             }
         }
@@ -73,7 +73,7 @@ mod tests {
     use crate::worlds::World;
 
     #[test]
-    fn training_finds_the_steps_and_repeats_itself() {
+    fn training_fits_three_steps_and_is_deterministic() {
         let draw = World::ThreeSteps.draw(4, "train", 2_000, 1);
         let training = Training { width: 16, epochs: 20, batch: 128, ..Training::default() };
         let network = training.fit(&draw.x, &draw.positive, 4);

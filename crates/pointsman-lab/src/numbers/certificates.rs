@@ -1,4 +1,4 @@
-//! Certificates: whether they hold, how wide they are beside a bootstrap, and whether advice to coarsen cells is right.
+//! Certificates: their coverage, their width compared with a bootstrap, and the advice to use coarser cells.
 
 use std::fmt::Write;
 
@@ -11,28 +11,28 @@ use super::levels::{BaseLosses, Item, LAWS, LEVELS, Law, action_costs, losses};
 use crate::error::Result;
 use crate::random::Random;
 
-/// The confidence of the certificates that are checked: low, so that failures would show.
+/// The confidence of the checked certificates; low, so that failures would be visible.
 const CONFIDENCE: f64 = 0.8;
 
-/// Certificates are checked with so many rows per cell, from cell to cell.
+/// Rows per cell, alternating between cells.
 const ROWS_PER_LEVEL: [usize; 2] = [60, 250];
-const LABELS: [usize; 3] = [2, 3, 5];
+const LABELS_PER_ITEM: [usize; 3] = [2, 3, 5];
 
-/// Prices of routing and abstaining, in units of a loss's scale.
-const ROUTES: [f64; 4] = [0.01, 0.05, 0.12, 0.25];
-const ABSTENTIONS: [Option<f64>; 3] = [None, Some(0.2), Some(0.45)];
+/// Prices of routing and abstaining, in units of the loss's scale.
+const ROUTE_PRICES: [f64; 4] = [0.01, 0.05, 0.12, 0.25];
+const ABSTAIN_PRICES: [Option<f64>; 3] = [None, Some(0.2), Some(0.45)];
 
-/// One cell of so many rows, its level, and how often it is resampled, for the comparison of widths.
+/// For the comparison of widths: rows of the cell, its level, and bootstrap resamples.
 const WIDTH_ROWS: [usize; 3] = [100, 300, 1000];
 const WIDTH_LEVEL: usize = 6;
 const RESAMPLES: usize = 200;
 
-/// Worlds in which cells are resampled, as a part of the others.
-const SLOW: usize = 4;
+/// The bootstrap is slow, so it runs in this fraction of the worlds.
+const BOOTSTRAP_WORLD_DIVISOR: usize = 4;
 
-/// A certificate of one cell has three intervals with two ends each and spends nine tenths of its failures on them: with this confidence
-/// each interval by itself is one of 95 %.
-const CONFIDENCE_OF_ONE_CELL: f64 = 1.0 - 6.0 * 0.025 / 0.9;
+/// A confidence at which each interval by itself has 95 %. The certificate of one cell has three intervals with two
+/// ends each, which share nine tenths of its failure probability.
+const SINGLE_CELL_CONFIDENCE: f64 = 1.0 - 6.0 * 0.025 / 0.9;
 
 fn task(loss: &Loss, route: f64, abstain: Option<f64>) -> Result<Task> {
     let task = Task::new(loss.clone()).route("expert", Oracle::bayes(), route)?;
@@ -45,7 +45,7 @@ fn task(loss: &Loss, route: f64, abstain: Option<f64>) -> Result<Task> {
 pub(super) fn measure(worlds: usize) -> Result<Value> {
     let mut soundness = Vec::new();
     for law in &LAWS {
-        for k in LABELS {
+        for k in LABELS_PER_ITEM {
             soundness.push(check_worlds(law, k, worlds)?);
         }
     }
@@ -55,12 +55,12 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
         let tasks = losses.iter().map(|(loss, _)| task(loss, 0.1, None)).collect::<Result<Vec<_>>>()?;
         let truths = law.base_losses_of(WIDTH_LEVEL, &law.certified_losses(&tasks)?);
         for (task, truth) in tasks.iter().zip(truths) {
-            for (k, rows) in LABELS.into_iter().flat_map(|k| WIDTH_ROWS.map(|rows| (k, rows))) {
-                widths.push(compare_widths(law, task, truth, k, rows, worlds.div_ceil(SLOW))?);
+            for (k, rows) in LABELS_PER_ITEM.into_iter().flat_map(|k| WIDTH_ROWS.map(|rows| (k, rows))) {
+                widths.push(compare_widths(law, task, truth, k, rows, worlds.div_ceil(BOOTSTRAP_WORLD_DIVISOR))?);
             }
         }
     }
-    Ok(json!({ "soundness": soundness, "widths": widths, "coarser": coarser(worlds)? }))
+    Ok(json!({ "soundness": soundness, "widths": widths, "coarser": follow_coarsening_advice(worlds)? }))
 }
 
 fn losses_with_spherical(law: &Law) -> Result<Vec<(Loss, f64)>> {
@@ -69,11 +69,11 @@ fn losses_with_spherical(law: &Law) -> Result<Vec<(Loss, f64)>> {
     Ok(all)
 }
 
-/// What was found in one world or several.
+/// Counts of certificates and violations, in one world or summed over several.
 #[derive(Debug, Clone, Copy, Default)]
-struct Checked {
+struct CertificateCounts {
     worlds: usize,
-    /// Worlds in which something that is printed together did not hold.
+    /// Worlds in which a jointly certified statement was violated.
     failed: usize,
     certain: usize,
     certain_and_wrong: usize,
@@ -81,7 +81,7 @@ struct Checked {
     regret_bounds_violated: usize,
 }
 
-impl Checked {
+impl CertificateCounts {
     fn plus(self, other: Self) -> Self {
         Self {
             worlds: self.worlds + other.worlds,
@@ -94,15 +94,15 @@ impl Checked {
     }
 }
 
-/// Certificates of all losses at once in so many worlds of a law.
+/// Checks joint certificates of all losses in `worlds` worlds of a law.
 fn check_worlds(law: &Law, k: usize, worlds: usize) -> Result<Value> {
     let losses = losses_with_spherical(law)?;
     let tasks = losses.iter().map(|(loss, scale)| task(loss, 0.1 * scale, None)).collect::<Result<Vec<_>>>()?;
     let certified = law.certified_losses(&tasks)?;
     let truths = law.base_losses(&certified);
     let check = |world: usize| check_world(law, k, &losses, &tasks, &certified, &truths, world as u64);
-    let all: Vec<Checked> = (0..worlds).into_par_iter().map(check).collect::<Result<_>>()?;
-    let all = all.into_iter().fold(Checked::default(), Checked::plus);
+    let all: Vec<CertificateCounts> = (0..worlds).into_par_iter().map(check).collect::<Result<_>>()?;
+    let all = all.into_iter().fold(CertificateCounts::default(), CertificateCounts::plus);
     Ok(json!({
         "law": law.name, "labels": k, "worlds": all.worlds, "failed": all.failed, "certain": all.certain,
         "certain_and_wrong": all.certain_and_wrong, "regret_bounds": all.regret_bounds,
@@ -118,7 +118,7 @@ fn check_world(
     certified: &[Loss],
     truths: &[Vec<BaseLosses>],
     world: u64,
-) -> Result<Checked> {
+) -> Result<CertificateCounts> {
     let mut random = Random::new(world, &format!("certificates, {}, {k}", law.name));
     let rows = |level: usize| ROWS_PER_LEVEL[level % ROWS_PER_LEVEL.len()];
     let mut level_items = |level| (0..rows(level)).map(|_| law.draw_item(level, k, &mut random)).collect();
@@ -128,7 +128,7 @@ fn check_world(
     let router = law.calibrate(&by_level)?;
     let levels = (0..LEVELS as u32).map(|cell| law.level_of(&router, CellId(cell))).collect::<Result<Vec<_>>>()?;
     let together = router.certify_together(tasks, CONFIDENCE)?;
-    let mut found = Checked { worlds: 1, ..Checked::default() };
+    let mut found = CertificateCounts { worlds: 1, ..CertificateCounts::default() };
     let mut holds = true;
     for ((certificate, truths), (loss, scale)) in together.certificates.iter().zip(truths).zip(losses) {
         for (cell, &level) in certificate.cells().iter().zip(&levels) {
@@ -136,7 +136,9 @@ fn check_world(
             holds &= cell.total().contains(predict) && cell.irreducible().contains(know);
             holds &= cell.reducible().contains(predict - know);
         }
-        for (route, abstain) in ROUTES.into_iter().flat_map(|route| ABSTENTIONS.map(|abstain| (route, abstain))) {
+        for (route, abstain) in
+            ROUTE_PRICES.into_iter().flat_map(|route| ABSTAIN_PRICES.map(|abstain| (route, abstain)))
+        {
             let task = task(loss, scale * route, abstain.map(|price| scale * price))?;
             let (policy, names) = (router.policy(&task)?, task.action_names());
             let judged = certificate.judge(&policy)?;
@@ -144,10 +146,10 @@ fn check_world(
             for (cell, &level) in judged.cells.iter().zip(&levels) {
                 let costs = action_costs(&task, truths[level]);
                 let action =
-                    policy.cell(CellId(place_of(&levels, level))).map(|decision| decision.action().to_string());
+                    policy.cell(CellId(cell_of_level(&levels, level))).map(|decision| decision.action().to_string());
                 let taken = names.iter().position(|name| Some(name) == action.as_ref()).unwrap_or(0);
                 let lost = costs[taken] - costs.iter().copied().fold(f64::INFINITY, f64::min);
-                // A level's share of all traffic is that of its rows: they are drawn level by level.
+                // A level's share of the traffic is its share of the rows.
                 regret += lost * rows(level) as f64 / items.iter().map(Vec::len).sum::<usize>() as f64;
                 found.certain += usize::from(cell.certain);
                 found.certain_and_wrong += usize::from(cell.certain && lost > 0.0);
@@ -173,37 +175,38 @@ fn check_world(
     Ok(found)
 }
 
-fn place_of(levels: &[usize], level: usize) -> u32 {
+fn cell_of_level(levels: &[usize], level: usize) -> u32 {
     levels.iter().position(|other| *other == level).unwrap_or(0) as u32
 }
 
-/// Widths and coverage of the certificate of one cell, and of a bootstrap of its rows with their labels.
-fn compare_widths(law: &Law, ask: &Task, truth: BaseLosses, k: usize, rows: usize, worlds: usize) -> Result<Value> {
-    let one = |world: usize| -> Result<[Ends; 2]> {
+/// Widths and coverage of a cell's certificate, and of a bootstrap of its rows.
+fn compare_widths(law: &Law, task: &Task, truth: BaseLosses, k: usize, rows: usize, worlds: usize) -> Result<Value> {
+    let one = |world: usize| -> Result<[Intervals; 2]> {
         let mut random = Random::new(world as u64, &format!("widths, {}, {k}, {rows}", law.name));
         let items: Vec<Item> = (0..rows).map(|_| law.draw_item(WIDTH_LEVEL, k, &mut random)).collect();
         let router = law.calibrate(&[(WIDTH_LEVEL, &items)])?;
-        let certificate = router.certificate(ask, CONFIDENCE_OF_ONE_CELL)?;
+        let certificate = router.certificate(task, SINGLE_CELL_CONFIDENCE)?;
         let cell = &certificate.cells()[0];
         let resample = |_| -> Result<[f64; 2]> {
             let drawn: Vec<Item> = (0..rows).map(|_| items[random.below(rows)].clone()).collect();
-            let policy: Policy = law.calibrate(&[(WIDTH_LEVEL, &drawn)])?.policy(ask)?;
+            let policy: Policy = law.calibrate(&[(WIDTH_LEVEL, &drawn)])?.policy(task)?;
             let found = policy.cell(CellId(0));
             let number =
                 |of: fn(&pointsman::Decision<'_>) -> Option<f64>| found.as_ref().and_then(of).unwrap_or(f64::NAN);
             Ok([number(|found| found.irreducible()), number(|found| found.reducible())])
         };
         let resampled = (0..RESAMPLES).map(resample).collect::<Result<Vec<_>>>()?;
-        let identified = router.policy(ask)?.identified(&router)?[0].map_or(f64::NAN, |[low, high]| high - low);
+        let identified = router.policy(task)?.identified(&router)?[0].map_or(f64::NAN, |[low, high]| high - low);
         Ok([
-            Ends { certified: cell.irreducible(), resampled: percentiles(&resampled, 0), identified },
-            Ends { certified: cell.reducible(), resampled: percentiles(&resampled, 1), identified },
+            Intervals { certified: cell.irreducible(), resampled: central_interval(&resampled, 0), identified },
+            Intervals { certified: cell.reducible(), resampled: central_interval(&resampled, 1), identified },
         ])
     };
-    let found: Vec<[Ends; 2]> = (0..worlds).into_par_iter().map(one).collect::<Result<_>>()?;
+    let found: Vec<[Intervals; 2]> = (0..worlds).into_par_iter().map(one).collect::<Result<_>>()?;
     let [predict, know] = truth;
     let summary = |place: usize, truth: f64| {
-        let mean = |of: &dyn Fn(&Ends) -> f64| found.iter().map(|ends| of(&ends[place])).sum::<f64>() / worlds as f64;
+        let mean =
+            |of: &dyn Fn(&Intervals) -> f64| found.iter().map(|ends| of(&ends[place])).sum::<f64>() / worlds as f64;
         let share = |holds: bool| f64::from(u8::from(holds));
         json!({
             "certificate": mean(&|ends| ends.certified.width()),
@@ -214,28 +217,28 @@ fn compare_widths(law: &Law, ask: &Task, truth: BaseLosses, k: usize, rows: usiz
         })
     };
     Ok(json!({
-        "law": law.name, "loss": ask.loss().to_string(), "labels": k, "rows": rows,
+        "law": law.name, "loss": task.loss().to_string(), "labels": k, "rows": rows,
         "irreducible": summary(0, know), "reducible": summary(1, predict - know),
     }))
 }
 
-/// What is said of one number.
-struct Ends {
+/// Intervals for one quantity.
+struct Intervals {
     certified: Interval,
     resampled: [f64; 2],
-    /// The width of what so many labels identify of the irreducible loss.
+    /// The width of the interval of the irreducible loss that is identified by the labels.
     identified: f64,
 }
 
-/// The interval that leaves out a fortieth at either end.
-fn percentiles(resampled: &[[f64; 2]], place: usize) -> [f64; 2] {
+/// The central 95 % interval of resampled values.
+fn central_interval(resampled: &[[f64; 2]], place: usize) -> [f64; 2] {
     let mut values: Vec<f64> = resampled.iter().map(|pair| pair[place]).collect();
     values.sort_by(f64::total_cmp);
     let end = values.len() / 40;
     [values[end], values[values.len() - 1 - end]]
 }
 
-/// Rows of three classes whose confidence is uniform, in a table that knows their truth.
+/// Draws rows of three classes with uniform confidence and known truth.
 fn draw_table(rows: usize, k: usize, random: &mut Random) -> Result<Table> {
     let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -254,34 +257,35 @@ fn draw_table(rows: usize, k: usize, random: &mut Random) -> Result<Table> {
     Ok(Table::new(["a", "b", "c"], probs)?.with_votes(votes)?.with_truth(truth)?)
 }
 
-/// Taking the advice to use coarser cells: what it was said to settle, and what it settles on the same rows and on as many new ones.
-fn coarser(worlds: usize) -> Result<Value> {
+/// Follows the advice to use coarser cells: the certain share of the traffic as forecast, on the same rows, and on new
+/// rows.
+fn follow_coarsening_advice(worlds: usize) -> Result<Value> {
     const ROWS: usize = 2000;
     let fine = Partition::confidence(40);
     let known = draw_table(50_000, 1, &mut Random::new(0, "coarser, truth"))?;
     let mut settings = Vec::new();
     for (loss, price) in [("brier", 0.15), ("cross-entropy", 0.3), ("zero-one", 0.12)] {
-        let ask = task(&loss.parse()?, price, None)?;
-        let one = |world: usize| -> Result<Option<Advised>> {
+        let task = task(&loss.parse()?, price, None)?;
+        let one = |world: usize| -> Result<Option<AdvisedWorld>> {
             let mut random = Random::new(world as u64, "coarser");
             let (rows, new) = (draw_table(ROWS, 3, &mut random)?, draw_table(ROWS, 3, &mut random)?);
             let router = Router::calibrate(&rows, &fine)?;
             let certain = |router: &Router, confidence: f64| -> Result<(f64, Vec<bool>)> {
-                let judged = router.certificate(&ask, confidence)?.judge(&router.policy(&ask)?)?;
+                let judged = router.certificate(&task, confidence)?.judge(&router.policy(&task)?)?;
                 Ok((judged.certain, judged.cells.iter().map(|cell| cell.certain).collect()))
             };
             let now = certain(&router, 0.9)?.0;
-            let advice = router.coarser_cells(&ask, 0.9)?;
+            let advice = router.coarser_cells(&task, 0.9)?;
             let Some(best) = advice.partitions.first() else { return Ok(None) };
             let same = Router::calibrate(&rows, &best.partition)?;
             let (on_same, cells) = certain(&same, advice.confidence)?;
             let (on_new, _) = certain(&Router::calibrate(&new, &best.partition)?, advice.confidence)?;
-            let wrong = wrong_cells(&same, &ask, &known, &cells)?;
+            let wrong = count_wrong_cells(&same, &task, &known, &cells)?;
             let count = cells.iter().filter(|certain| **certain).count();
-            Ok(Some(Advised { shares: [now, best.certain, on_same, on_new], certain: count, wrong }))
+            Ok(Some(AdvisedWorld { shares: [now, best.certain, on_same, on_new], certain: count, wrong }))
         };
-        let found: Vec<Option<Advised>> = (0..worlds).into_par_iter().map(one).collect::<Result<_>>()?;
-        let found: Vec<Advised> = found.into_iter().flatten().collect();
+        let found: Vec<Option<AdvisedWorld>> = (0..worlds).into_par_iter().map(one).collect::<Result<_>>()?;
+        let found: Vec<AdvisedWorld> = found.into_iter().flatten().collect();
         let mean = |place: usize| found.iter().map(|world| world.shares[place]).sum::<f64>() / found.len() as f64;
         settings.push(json!({
             "loss": loss, "worlds": worlds, "advised": found.len(), "before": mean(0), "forecast": mean(1),
@@ -294,15 +298,15 @@ fn coarser(worlds: usize) -> Result<Value> {
 }
 
 /// A world in which coarser cells were advised.
-struct Advised {
-    /// Shares of the traffic settled: before, as forecast, on the same rows, on new ones.
+struct AdvisedWorld {
+    /// Certain shares of the traffic: before, as forecast, on the same rows, on new rows.
     shares: [f64; 4],
     certain: usize,
     wrong: usize,
 }
 
-/// How many of the certain cells take an action that is not the best, by rows of known truth.
-fn wrong_cells(router: &Router, task: &Task, known: &Table, certain: &[bool]) -> Result<usize> {
+/// The number of certain cells whose action is not the best by the known truth.
+fn count_wrong_cells(router: &Router, task: &Task, known: &Table, certain: &[bool]) -> Result<usize> {
     let mut sums = vec![[0.0; 3]; certain.len()];
     for (row, cell) in router.find_cells(known)?.into_iter().enumerate() {
         let Some(p) = known.truth(row) else { continue };
@@ -323,7 +327,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-fn rows_of(value: &Value) -> impl Iterator<Item = &Value> {
+fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
@@ -336,12 +340,11 @@ pub(super) fn section(numbers: &Value) -> String {
          | law of p\\* | labels | worlds | failed in anything | certain cells | of them wrong | regret bounds | of them violated |\n|---|---|---|---|---|---|---|---|\n",
     );
     let mut sums = [0.0; 6];
-    for row in rows_of(&numbers["soundness"]) {
+    for row in elements(&numbers["soundness"]) {
         let keys = ["worlds", "failed", "certain", "certain_and_wrong", "regret_bounds", "regret_bounds_violated"];
         let values = keys.map(|key| number(&row[key]));
         sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
         let columns = values.map(|value| format!("{value:.0}")).join(" | ");
-        // Writing to a string cannot fail.
         let _ = writeln!(out, "| {} | {} | {columns} |", row["law"].as_str().unwrap_or(""), row["labels"]);
     }
     let _ = writeln!(out, "| all | | {} |", sums.map(|sum| format!("{sum:.0}")).join(" | "));
@@ -364,7 +367,7 @@ pub(super) fn section(numbers: &Value) -> String {
             shares of the traffic whose action is certain at 0.9 confidence before, as forecast, by certificates of the cells advised on the same rows (with the \
             confidence that allows for the choice), and on 2,000 new rows.\n\n\
             | loss | worlds | advised | before | forecast | same rows | new rows | certain cells | of them wrong |\n|---|---|---|---|---|---|---|---|---|\n";
-    for row in rows_of(&numbers["coarser"]) {
+    for row in elements(&numbers["coarser"]) {
         let shares = ["before", "forecast", "same_rows", "new_rows"].map(|key| format!("{:.2}", number(&row[key])));
         let _ = writeln!(
             out,
@@ -380,14 +383,14 @@ pub(super) fn section(numbers: &Value) -> String {
     out
 }
 
-/// One line per number of classes, loss and number of labels.
+/// One row per number of classes, loss and number of labels.
 fn width_rows(numbers: &Value, part: &str, out: &mut String) {
     let key = |row: &Value| {
         let classes = if row["law"].as_str().unwrap_or("").starts_with("two") { 2 } else { 3 };
         (classes, row["loss"].as_str().unwrap_or("").to_owned(), row["labels"].as_u64().unwrap_or(0))
     };
     let mut seen = Vec::new();
-    for row in rows_of(&numbers["widths"]) {
+    for row in elements(&numbers["widths"]) {
         if !seen.contains(&key(row)) {
             seen.push(key(row));
         }
@@ -395,7 +398,7 @@ fn width_rows(numbers: &Value, part: &str, out: &mut String) {
     seen.sort_by_key(|(classes, _, _)| *classes);
     for (classes, loss, labels) in seen {
         let group: Vec<&Value> =
-            rows_of(&numbers["widths"]).filter(|row| key(row) == (classes, loss.clone(), labels)).collect();
+            elements(&numbers["widths"]).filter(|row| key(row) == (classes, loss.clone(), labels)).collect();
         let mean = |rows: usize, what: &str| {
             let values: Vec<f64> =
                 group.iter().filter(|row| row["rows"] == rows).map(|row| number(&row[part][what])).collect();

@@ -1,4 +1,4 @@
-//! Held-out costs, gains and savings of few labels, beside the truth.
+//! Held-out costs, gains and savings from few labels, compared with the truth.
 
 use pointsman::task::Named;
 use pointsman::{Evaluation, Oracle, Partition, Router, Table, Task};
@@ -11,13 +11,13 @@ use crate::random::Random;
 /// Losses, and the price of routing under each.
 const LOSSES: [(&str, f64); 4] = [("brier", 0.3), ("cross-entropy", 0.4), ("zero-one", 0.2), ("asymmetric:2", 0.4)];
 const PARTITIONS: [&str; 2] = ["forest:30", "top-class:5"];
-const LABELS: [u32; 3] = [2, 3, 5];
+const LABELS_PER_ITEM: [u32; 3] = [2, 3, 5];
 const ROWS: usize = 600;
 const POPULATION: usize = 20_000;
 
-/// Items that the prediction does not tell apart and a feature does: easy ones, ones the model gets wrong, and ones that are ambiguous
-/// for everybody. The second table knows the truth.
-fn draw(random: &mut Random, rows: usize, labels: u32) -> Result<(Table, Table)> {
+/// Draws items that differ in a feature but not in the prediction: easy items, items that the model gets wrong, and
+/// items that are ambiguous for everybody. The second table has the truth.
+fn draw_items(random: &mut Random, rows: usize, labels: u32) -> Result<(Table, Table)> {
     let (mut probs, mut features, mut truth, mut votes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
         let (kind, sharp) = (random.uniform(), random.uniform());
@@ -44,24 +44,30 @@ fn draw(random: &mut Random, rows: usize, labels: u32) -> Result<(Table, Table)>
     Ok((table.clone(), table.with_truth(truth)?))
 }
 
-/// An estimate with its standard error, the same by the labels as they are, and the truth.
-struct Found {
+/// An estimate with its standard error, the uncorrected estimate, and the truth.
+struct EstimateWithTruth {
     corrected: f64,
-    /// Between what the labels leave it open; the estimate itself where they do not.
+    /// The interval identified by the labels; a point where the estimate is identified.
     identified: [f64; 2],
     error: f64,
     plain: f64,
     truth: f64,
 }
 
-/// The router's cost, its gain, and its saving against the best threshold, in one world.
-fn world(seed: u64, loss: &str, price: f64, partition: &Partition, labels: u32) -> Result<[Found; 3]> {
+/// The router's cost, gain, and saving against the best threshold, in one world.
+fn simulate_world(
+    seed: u64,
+    loss: &str,
+    price: f64,
+    partition: &Partition,
+    labels: u32,
+) -> Result<[EstimateWithTruth; 3]> {
     let mut random = Random::new(seed, "numbers-costs");
-    let (calibration, _) = draw(&mut random, ROWS, labels)?;
+    let (calibration, _) = draw_items(&mut random, ROWS, labels)?;
     let task = Task::new(loss.parse()?).route("expert", Oracle::bayes(), price)?;
     let policy = Router::calibrate(&calibration, partition)?.policy(&task)?;
-    let (held_out, _) = draw(&mut random, ROWS, labels)?;
-    let (_, population) = draw(&mut Random::new(0, "numbers-population"), POPULATION, 2)?;
+    let (held_out, _) = draw_items(&mut random, ROWS, labels)?;
+    let (_, population) = draw_items(&mut Random::new(0, "numbers-population"), POPULATION, 2)?;
     let evaluate = |table: &Table| policy.replay(table)?.evaluate(&policy);
     let (found, truth) = (evaluate(&held_out)?, evaluate(&population)?);
     let cost = |costs: Option<&Named<f64>>| costs.and_then(|costs| costs.get("router").copied()).unwrap_or(f64::NAN);
@@ -77,25 +83,25 @@ fn world(seed: u64, loss: &str, price: f64, partition: &Partition, labels: u32) 
     };
     let corrected = cost(found.corrected_cost.as_ref());
     let gain = of(found.corrected_gain.as_ref(), "higher-order");
-    let (saved, saved_error, saved_between) = saving(&found);
+    let (saved, saved_error, saved_identified) = saving(&found);
     Ok([
-        Found {
+        EstimateWithTruth {
             corrected,
             identified: found.corrected_identified.get("router").copied().unwrap_or([corrected; 2]),
             error: of(found.corrected_standard_error.as_ref(), "router"),
             plain: cost(Some(&found.mean_cost)),
             truth: cost(Some(&truth.mean_cost)),
         },
-        Found {
+        EstimateWithTruth {
             corrected: gain,
             identified: [gain; 2],
             error: of(found.corrected_gain_standard_error.as_ref(), "higher-order"),
             plain: of(Some(&found.gain), "higher-order"),
             truth: of(Some(&truth.gain), "higher-order"),
         },
-        Found {
+        EstimateWithTruth {
             corrected: saved,
-            identified: saved_between,
+            identified: saved_identified,
             error: saved_error,
             plain: f64::NAN,
             truth: saving(&truth).0,
@@ -103,11 +109,11 @@ fn world(seed: u64, loss: &str, price: f64, partition: &Partition, labels: u32) 
     ])
 }
 
-fn summary(found: &[&Found]) -> Value {
+fn summary(found: &[&EstimateWithTruth]) -> Value {
     let n = found.len() as f64;
-    let mean = |value: &dyn Fn(&Found) -> f64| found.iter().map(|it| value(it)).sum::<f64>() / n;
+    let mean = |value: &dyn Fn(&EstimateWithTruth) -> f64| found.iter().map(|it| value(it)).sum::<f64>() / n;
     let covered = mean(&|it| f64::from(u8::from((it.corrected - it.truth).abs() <= 1.96 * it.error)));
-    let within = |it: &Found| {
+    let within = |it: &EstimateWithTruth| {
         let ([low, high], error) = (it.identified, 1.96 * it.error);
         f64::from(u8::from(low - error <= it.truth && it.truth <= high + error))
     };
@@ -125,16 +131,16 @@ fn summary(found: &[&Found]) -> Value {
     })
 }
 
-/// Every loss, partition and number of labels.
+/// Simulates every loss, partition and number of labels.
 pub(super) fn measure(worlds: usize) -> Result<Value> {
     let mut settings = Vec::new();
     for (loss, price) in LOSSES {
         for partition in PARTITIONS {
-            for labels in LABELS {
+            for labels in LABELS_PER_ITEM {
                 let parsed: Partition = partition.parse()?;
-                let found: Vec<[Found; 3]> = (0..worlds as u64)
+                let found: Vec<[EstimateWithTruth; 3]> = (0..worlds as u64)
                     .into_par_iter()
-                    .map(|seed| world(seed, loss, price, &parsed, labels))
+                    .map(|seed| simulate_world(seed, loss, price, &parsed, labels))
                     .collect::<Result<_>>()?;
                 let of = |what: usize| summary(&found.iter().map(|it| &it[what]).collect::<Vec<_>>());
                 settings.push(json!({

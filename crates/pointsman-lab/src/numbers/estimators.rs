@@ -1,4 +1,4 @@
-//! How far the estimators of the irreducible loss are from the truth, and what labels identify of it.
+//! Errors of the estimators of the irreducible loss, and the intervals identified by labels.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::random::Random;
 
-const CLASSES: [usize; 4] = [2, 3, 10, 30];
-const LABELS: [usize; 6] = [2, 3, 5, 10, 20, 50];
-const ROWS: [usize; 4] = [50, 200, 500, 2000];
+const CLASS_COUNTS: [usize; 4] = [2, 3, 10, 30];
+const LABELS_PER_ITEM: [usize; 6] = [2, 3, 5, 10, 20, 50];
+const ROWS_PER_CELL: [usize; 4] = [50, 200, 500, 2000];
 
 /// The estimators compared; the first is the default.
 const ESTIMATORS: [Estimator; 5] =
     [Estimator::Auto, Estimator::Shrink, Estimator::Plugin, Estimator::Npmle, Estimator::Dirichlet];
 
-/// `auto` may err so many times as much as the best single estimator.
-const ALLOWED: f64 = 1.25;
+/// The allowed ratio of the error of `auto` to that of the best single estimator.
+const MAX_ERROR_RATIO: f64 = 1.25;
 
-/// Errors below this are not told apart by law.
-const SMALL: f64 = 0.003;
+/// Errors below this are not compared by law.
+const MIN_COMPARED_ERROR: f64 = 0.003;
 
-/// Where the former default, `shrink`, failed without a word: law, classes, loss, labels.
+/// Cases in which the former default, `shrink`, failed silently: law, classes, loss, labels.
 const FORMER_FAILURES: [(&str, u64, &str, u64); 7] = [
     ("smooth Dirichlet", 30, "cross-entropy", 2),
     ("edges", 30, "cross-entropy", 2),
@@ -35,11 +35,11 @@ const FORMER_FAILURES: [(&str, u64, &str, u64); 7] = [
     ("two atoms", 2, "zero-one", 10),
 ];
 
-/// A law of p*: what it is, and how to draw from it.
+/// A law of p*: its name, and a function that draws from it.
 type Law = (&'static str, fn(&mut Random, &[f64]) -> Vec<f64>);
 
-/// The last ones of [`LAWS`], which the rule was not made with.
-const NEW_LAWS: usize = 2;
+/// The number of laws at the end of [`LAWS`] that were not used to develop `auto`.
+const HELD_OUT_LAWS: usize = 2;
 
 const LAWS: [Law; 11] = [
     ("one point", |_, mean| mean.to_vec()),
@@ -85,7 +85,7 @@ const LAWS: [Law; 11] = [
     }),
 ];
 
-/// `share` on the first class, the rest on another.
+/// A distribution with `share` on the first class and the rest on one other class.
 fn edge(classes: usize, other: usize, share: f64) -> Vec<f64> {
     let mut p = vec![0.0; classes];
     p[0] = share;
@@ -93,7 +93,7 @@ fn edge(classes: usize, other: usize, share: f64) -> Vec<f64> {
     p
 }
 
-/// `share` on one class, the rest spread evenly.
+/// A distribution with `share` on one class and the rest spread evenly.
 fn peak(classes: usize, class: usize, share: f64) -> Vec<f64> {
     let mut p = vec![(1.0 - share) / (classes - 1) as f64; classes];
     p[class] = share;
@@ -126,8 +126,8 @@ fn normalised(mut p: Vec<f64>) -> Vec<f64> {
     p
 }
 
-/// The first class has 0.6, the others share the rest, ever less.
-fn mean_of(classes: usize) -> Vec<f64> {
+/// A distribution with 0.6 on the first class and decreasing shares on the others.
+fn mean_distribution(classes: usize) -> Vec<f64> {
     let others: Vec<f64> = (1..classes).map(|class| (class as f64).powf(-1.2)).collect();
     let sum: f64 = others.iter().sum();
     [0.6].into_iter().chain(others.into_iter().map(|x| 0.4 * x / sum)).collect()
@@ -139,8 +139,14 @@ fn losses(classes: usize) -> Vec<&'static str> {
     all
 }
 
-/// Rows of a law with k labels each, as a router of one cell, and their true distributions.
-fn world(random: &mut Random, (_, draw): Law, mean: &[f64], rows: usize, k: usize) -> Result<(Router, Vec<Vec<f64>>)> {
+/// Draws rows of a law with k labels each: a router with one cell, and the true distributions.
+fn draw_world(
+    random: &mut Random,
+    (_, draw): Law,
+    mean: &[f64],
+    rows: usize,
+    k: usize,
+) -> Result<(Router, Vec<Vec<f64>>)> {
     let classes = mean.len();
     let truth: Vec<Vec<f64>> = (0..rows).map(|_| draw(random, mean)).collect();
     let mut votes = vec![0; rows * classes];
@@ -156,7 +162,7 @@ fn mean_entropy(loss: &Loss, truth: &[Vec<f64>]) -> f64 {
     truth.iter().map(|p| loss.entropy(p)).sum::<f64>() / truth.len() as f64
 }
 
-/// How many worlds are drawn: fewer where each takes long.
+/// The number of worlds: fewer where each takes long.
 fn worlds_for(worlds: usize, classes: usize, rows: usize) -> usize {
     let share = match classes {
         2 => 4.0,
@@ -167,14 +173,14 @@ fn worlds_for(worlds: usize, classes: usize, rows: usize) -> usize {
     ((worlds as f64 * share) as usize).max(1)
 }
 
-/// Root mean square error of each estimator for each loss, in worlds of one law and setting.
-fn errors_of(law: Law, classes: usize, k: usize, rows: usize, worlds: usize) -> Result<Vec<[f64; 5]>> {
-    let (mean, losses) = (mean_of(classes), losses(classes));
+/// Root mean square error of each estimator for each loss, in the worlds of one setting.
+fn rms_errors(law: Law, classes: usize, k: usize, rows: usize, worlds: usize) -> Result<Vec<[f64; 5]>> {
+    let (mean, losses) = (mean_distribution(classes), losses(classes));
     let purpose = format!("numbers-estimators, {}", law.0);
     let mut random = Random::new((classes * 1_000_000 + k * 10_000 + rows) as u64, &purpose);
     let mut squares = vec![[0.0; 5]; losses.len()];
     for _ in 0..worlds {
-        let (router, truth) = world(&mut random, law, &mean, rows, k)?;
+        let (router, truth) = draw_world(&mut random, law, &mean, rows, k)?;
         for (squares, loss) in squares.iter_mut().zip(&losses) {
             let loss: Loss = loss.parse()?;
             let wanted = mean_entropy(&loss, &truth);
@@ -192,17 +198,17 @@ fn errors_of(law: Law, classes: usize, k: usize, rows: usize, worlds: usize) -> 
     Ok(squares.into_iter().map(|squares| squares.map(f64::sqrt)).collect())
 }
 
-/// The errors of every estimator in every setting, and the intervals that labels identify.
+/// Measures the errors of every estimator in every setting, and the identified intervals.
 pub(super) fn measure(worlds: usize) -> Result<Value> {
     let mut settings = Vec::new();
-    for classes in CLASSES {
-        for k in LABELS {
-            settings.extend(ROWS.map(|rows| (classes, k, rows)));
+    for classes in CLASS_COUNTS {
+        for k in LABELS_PER_ITEM {
+            settings.extend(ROWS_PER_CELL.map(|rows| (classes, k, rows)));
         }
     }
     let one = |&(classes, k, rows): &(usize, usize, usize)| -> Result<Vec<Value>> {
         let worlds = worlds_for(worlds, classes, rows);
-        let of_laws = LAWS.into_par_iter().map(|law| errors_of(law, classes, k, rows, worlds));
+        let of_laws = LAWS.into_par_iter().map(|law| rms_errors(law, classes, k, rows, worlds));
         let of_laws = of_laws.collect::<Result<Vec<_>>>()?;
         let describe = |(place, loss): (usize, &&str)| {
             let usable = (0..ESTIMATORS.len()).filter(|&e| ESTIMATORS[e].check_classes(classes).is_ok());
@@ -221,18 +227,18 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
     Ok(json!({ "laws": laws, "settings": settings, "identified": measure_identified(worlds)? }))
 }
 
-/// Width of the interval that labels identify, and how often it holds the truth, with 2,000 rows.
+/// Width and coverage of the identified interval, with 2,000 rows.
 fn measure_identified(worlds: usize) -> Result<Vec<Value>> {
     let settings: Vec<(usize, usize)> =
         [2, 3, 10].into_iter().flat_map(|classes| [2, 3, 5, 20].map(|k| (classes, k))).collect();
     let one = |&(classes, k): &(usize, usize)| -> Result<Vec<Value>> {
-        let mean = mean_of(classes);
+        let mean = mean_distribution(classes);
         let mut random = Random::new((classes * 100 + k) as u64, "identified");
         let losses = losses(classes);
         let mut sums = vec![[0.0; 3]; losses.len()];
         for law in LAWS {
             for _ in 0..worlds {
-                let (router, truth) = world(&mut random, law, &mean, 2000, k)?;
+                let (router, truth) = draw_world(&mut random, law, &mean, 2000, k)?;
                 for (sums, loss) in sums.iter_mut().zip(&losses) {
                     let loss: Loss = loss.parse()?;
                     let policy = router.policy(&Task::new(loss.clone()))?;
@@ -255,22 +261,22 @@ fn measure_identified(worlds: usize) -> Result<Vec<Value>> {
     Ok(settings.par_iter().map(one).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// Five digits are more than the worlds can tell apart.
+/// Rounds to five digits, more than the worlds can resolve.
 fn rounded(x: f64) -> Value {
     json!((x * 1e5).round() / 1e5)
 }
 
-/// The errors of one loss, number of classes and number of labels, over rows and laws.
+/// Errors for one loss, number of classes and number of labels, over rows and laws.
 struct Entry<'a> {
     classes: u64,
     loss: &'a str,
     labels: u64,
-    /// By estimator: law, and error in cells of one size.
+    /// Per estimator: the law and the error in cells of one size.
     errors: BTreeMap<&'a str, Vec<(&'a str, f64)>>,
 }
 
 impl<'a> Entry<'a> {
-    /// The entries of a results file.
+    /// Reads the entries of a results file.
     fn read_all(numbers: &'a Value) -> Vec<Self> {
         let laws: Vec<&str> = numbers["laws"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut entries: Vec<Self> = Vec::new();
@@ -290,14 +296,15 @@ impl<'a> Entry<'a> {
         entries
     }
 
-    /// Root mean square error of an estimator over rows and the laws asked for; `None` if it is not for so many classes.
+    /// Root mean square error of an estimator over rows and the wanted laws; `None` if it does not support the number
+    /// of classes.
     fn error(&self, estimator: &str, wanted: impl Fn(&str) -> bool) -> Option<f64> {
         let errors = self.errors.get(estimator)?.iter().filter(|(law, _)| wanted(law));
         let (sum, n) = errors.fold((0.0, 0.0), |(sum, n), (_, error)| (sum + error * error, n + 1.0));
         Some((sum / n).sqrt())
     }
 
-    /// The single estimator with the least error, and that error.
+    /// The single estimator with the least error, and its error.
     fn best(&self, wanted: impl Fn(&str) -> bool) -> (&'a str, f64) {
         let singles = self.errors.keys().filter(|estimator| **estimator != "auto");
         let errors = singles.filter_map(|&estimator| Some((estimator, self.error(estimator, &wanted)?)));
@@ -308,7 +315,7 @@ impl<'a> Entry<'a> {
         self.error("auto", wanted).unwrap_or(f64::NAN)
     }
 
-    /// How many times as much `auto` errs as the best single estimator.
+    /// The ratio of the error of `auto` to that of the best single estimator.
     fn ratio(&self, wanted: impl Fn(&str) -> bool) -> f64 {
         self.auto(&wanted) / self.best(&wanted).1
     }
@@ -318,7 +325,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The section of the page.
+/// The section of `docs/numbers.md`.
 pub(super) fn section(numbers: &Value) -> String {
     let entries = Entry::read_all(numbers);
     let mut text = String::from(
@@ -335,22 +342,22 @@ pub(super) fn section(numbers: &Value) -> String {
          per 50 labels (with three classes one per 10 rows), from 5 to 300: with few it stays near the Dirichlet law, with many it sees atoms and kinks. \
          Class by class, the concentration of each class is a compromise between its own labels and that of all classes together.\n\n",
     );
-    text += &rule(&entries);
+    text += &rule_paragraph(&entries);
     text += &errors_table(&entries);
     text += &former_failures(&entries);
-    text += &by_law(&entries);
+    text += &worst_by_law(&entries);
     text += &identified_section(numbers);
     text
 }
 
-/// How it was judged, and where `auto` keeps to it.
-fn rule(entries: &[Entry<'_>]) -> String {
+/// The rule, and how often `auto` satisfies it.
+fn rule_paragraph(entries: &[Entry<'_>]) -> String {
     let laws = LAWS.map(|(name, _)| name);
-    let (old, new) = laws.split_at(laws.len() - NEW_LAWS);
+    let (old, new) = laws.split_at(laws.len() - HELD_OUT_LAWS);
     let (of_all, of_new) = (worst_ratios(entries, &|_| true), worst_ratios(entries, &|law| new.contains(&law)));
     format!(
         "The rule of judgement was fixed before measuring: for each loss, number of classes (2, 3, 10, 30) and number of labels (2 to 50), the root mean square \
-         error over all laws of p\\* and 50, 200, 500 and 2,000 rows per cell; `auto` may have at most {ALLOWED} times that of the best single estimator. \
+         error over all laws of p\\* and 50, 200, 500 and 2,000 rows per cell; `auto` may have at most {MAX_ERROR_RATIO} times that of the best single estimator. \
          `auto` was made with nine laws ({}) and other seeds; two more ({}) were not used for that, but one constant (how much \
          classes may differ in concentration) was changed after a first run of this very simulation. Of {} entries, {of_all} On the new laws \
          alone, {of_new}\n\n",
@@ -360,14 +367,14 @@ fn rule(entries: &[Entry<'_>]) -> String {
     )
 }
 
-/// How many entries exceed what is allowed, which ones, and the largest ratio.
+/// How many entries exceed the allowed ratio, which ones, and the largest ratio.
 fn worst_ratios(entries: &[Entry<'_>], wanted: &dyn Fn(&str) -> bool) -> String {
     let most = entries.iter().map(|entry| entry.ratio(wanted)).fold(0.0, f64::max);
-    let over = entries.iter().filter(|entry| entry.ratio(wanted) > ALLOWED);
+    let over = entries.iter().filter(|entry| entry.ratio(wanted) > MAX_ERROR_RATIO);
     let names: Vec<String> = over.map(|entry| format!("{} ({:.2})", entry.name(), entry.ratio(wanted))).collect();
     match names.len() {
-        0 => format!("none exceeds {ALLOWED}; the largest ratio is {most:.2}."),
-        n => format!("{n} exceed {ALLOWED}: {}.", names.join("; ")),
+        0 => format!("none exceeds {MAX_ERROR_RATIO}; the largest ratio is {most:.2}."),
+        n => format!("{n} exceed {MAX_ERROR_RATIO}: {}.", names.join("; ")),
     }
 }
 
@@ -377,10 +384,10 @@ fn errors_table(entries: &[Entry<'_>]) -> String {
          settings are in `docs/results/numbers/estimators.json`:\n\n\
          | classes | loss | k = 2 | 3 | 5 | 10 | 20 | 50 |\n|---|---|---|---|---|---|---|---|\n",
     );
-    for classes in CLASSES {
+    for classes in CLASS_COUNTS {
         for loss in losses(classes) {
             let _ = write!(text, "| {classes} | `{loss}` |");
-            for labels in LABELS {
+            for labels in LABELS_PER_ITEM {
                 let wanted = (classes as u64, loss, labels as u64);
                 let Some(entry) = entries.iter().find(|e| (e.classes, e.loss, e.labels) == wanted) else { continue };
                 let (best, error) = entry.best(|_| true);
@@ -416,17 +423,17 @@ fn former_failures(entries: &[Entry<'_>]) -> String {
     text + "\n"
 }
 
-/// The worst of each law.
-fn by_law(entries: &[Entry<'_>]) -> String {
+/// The largest ratio per law.
+fn worst_by_law(entries: &[Entry<'_>]) -> String {
     let mut text = format!(
-        "**Law by law** no rule can keep to {ALLOWED}: which estimator is best depends on the law, and few labels do not show which one it is. Entries in which \
-         `auto` errs more than {ALLOWED} times as much as the estimator that is best for that very law (errors up to {SMALL} left out), and the worst of them:\n\n\
-         | law | above {ALLOWED} | worst | `auto` | best single |\n|---|---|---|---|---|\n"
+        "**Law by law** no rule can keep to {MAX_ERROR_RATIO}: which estimator is best depends on the law, and few labels do not show which one it is. Entries in which \
+         `auto` errs more than {MAX_ERROR_RATIO} times as much as the estimator that is best for that very law (errors up to {MIN_COMPARED_ERROR} left out), and the worst of them:\n\n\
+         | law | above {MAX_ERROR_RATIO} | worst | `auto` | best single |\n|---|---|---|---|---|\n"
     );
     for (law, _) in LAWS {
         let of_law = |other: &str| other == law;
-        let counted: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.auto(of_law) > SMALL).collect();
-        let over = counted.iter().filter(|entry| entry.ratio(of_law) > ALLOWED).count();
+        let counted: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.auto(of_law) > MIN_COMPARED_ERROR).collect();
+        let over = counted.iter().filter(|entry| entry.ratio(of_law) > MAX_ERROR_RATIO).count();
         let worst = counted.iter().max_by(|a, b| a.ratio(of_law).total_cmp(&b.ratio(of_law)));
         let Some(worst) = worst else { continue };
         let (best, error) = worst.best(of_law);

@@ -1,4 +1,4 @@
-//! Labels that are not what they seem, and what a diagnosis says where little is saved.
+//! Checks of labels (annotators, copies, exchanged classes), and verdicts of a diagnosis where savings are small.
 
 use pointsman::diagnose::diagnose;
 use pointsman::diagnose::{Advice, Annotations, AnnotatorCheck, Mismatch};
@@ -11,16 +11,16 @@ use crate::error::Result;
 use crate::random::Random;
 
 const ANNOTATORS: usize = 30;
-const ITEMS_EACH: usize = 200;
+const ITEMS_PER_ANNOTATOR: usize = 200;
 const CLASSES: usize = 3;
 
-/// The price of the world in which little is saved.
-const PRICE: f64 = 0.11;
+/// The price of routing in the world with small savings.
+const ROUTE_PRICE: f64 = 0.11;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Labeller {
     Honest,
-    /// Honest, with a taste of this standard deviation in log odds.
+    /// Honest, with a preference for classes of this standard deviation in log odds.
     Tilted(f64),
     Copier,
     ModelFollower,
@@ -28,7 +28,7 @@ enum Labeller {
     Random,
 }
 
-/// Uniform on the simplex.
+/// A uniform draw from the simplex.
 fn simplex(random: &mut Random, classes: usize) -> Vec<f64> {
     normalised((0..classes).map(|_| -random.uniform().ln() + 1e-12).collect())
 }
@@ -54,19 +54,20 @@ fn draw_votes(random: &mut Random, p: &[f64], k: usize) -> Vec<u32> {
     votes
 }
 
-/// The share of worlds for which something holds, over all of them at once.
-fn share(worlds: usize, holds: impl Fn(u64) -> Result<bool> + Sync + Send) -> Result<f64> {
+/// The share of worlds in which a predicate holds.
+fn share_of_worlds(worlds: usize, holds: impl Fn(u64) -> Result<bool> + Sync + Send) -> Result<f64> {
     let found: Vec<bool> = (0..worlds as u64).into_par_iter().map(holds).collect::<Result<_>>()?;
     Ok(found.iter().filter(|holds| **holds).count() as f64 / worlds as f64)
 }
 
-/// Items that `k` of 30 annotators label, about 200 each; `labeller` says who does how.
-fn labelled_by(seed: u64, k: usize, labeller: impl Fn(usize) -> Labeller) -> Result<(Table, Annotations)> {
+/// Draws items with labels of `k` of 30 annotators, about 200 items per annotator; `labeller` gives the behaviour of
+/// each.
+fn draw_annotations(seed: u64, k: usize, labeller: impl Fn(usize) -> Labeller) -> Result<(Table, Annotations)> {
     let mut random = Random::new(seed, "annotators");
-    let tastes: Vec<Vec<f64>> = (0..ANNOTATORS).map(|_| (0..CLASSES).map(|_| random.normal()).collect()).collect();
+    let preferences: Vec<Vec<f64>> = (0..ANNOTATORS).map(|_| (0..CLASSES).map(|_| random.normal()).collect()).collect();
     let mut order: Vec<usize> = (0..ANNOTATORS).collect();
     let (mut probs, mut votes, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..ANNOTATORS * ITEMS_EACH / k {
+    for _ in 0..ANNOTATORS * ITEMS_PER_ANNOTATOR / k {
         let (clear, top) = (random.uniform(), random.below(CLASSES));
         let mixed = simplex(&mut random, CLASSES);
         let p: Vec<f64> = (0..CLASSES).map(|c| (1.0 - clear) * mixed[c] + if c == top { clear } else { 0.0 }).collect();
@@ -78,8 +79,8 @@ fn labelled_by(seed: u64, k: usize, labeller: impl Fn(usize) -> Labeller) -> Res
             let drawn = draw(&mut random, &p);
             let label = match labeller(who) {
                 Labeller::Honest => drawn,
-                Labeller::Tilted(taste) => {
-                    let tilted = p.iter().zip(&tastes[who]).map(|(p, own)| p * (taste * own).exp()).collect();
+                Labeller::Tilted(preference) => {
+                    let tilted = p.iter().zip(&preferences[who]).map(|(p, own)| p * (preference * own).exp()).collect();
                     draw(&mut random, &normalised(tilted))
                 }
                 Labeller::Copier => labels.last().map_or(drawn, |(_, label)| *label as usize),
@@ -99,10 +100,10 @@ fn labelled_by(seed: u64, k: usize, labeller: impl Fn(usize) -> Labeller) -> Res
     Ok((table, Annotations::new((0..ANNOTATORS).map(|who| format!("{who:02}")), rows)?))
 }
 
-/// How often the one labeller of a kind is left out, and which share of the others.
-fn annotators(worlds: usize, k: usize, kind: Labeller) -> Result<Value> {
+/// How often the one unusual labeller is excluded, and the share of the others that are excluded.
+fn check_annotators(worlds: usize, k: usize, kind: Labeller) -> Result<Value> {
     let check = |seed: u64| -> Result<(bool, usize)> {
-        let (table, annotations) = labelled_by(seed, k, |who| if who == 0 { kind } else { Labeller::Honest })?;
+        let (table, annotations) = draw_annotations(seed, k, |who| if who == 0 { kind } else { Labeller::Honest })?;
         let left_out = AnnotatorCheck::of(&table, &annotations)?.left_out;
         let found = left_out.iter().any(|name| name == "00");
         Ok((found, left_out.len() - usize::from(found)))
@@ -113,20 +114,20 @@ fn annotators(worlds: usize, k: usize, kind: Labeller) -> Result<Value> {
     Ok(json!({ "power": power, "accused": accused as f64 / (worlds * (ANNOTATORS - 1)) as f64 }))
 }
 
-/// The share of annotators left out where everybody has a taste.
-fn tilted(worlds: usize, k: usize, taste: f64) -> Result<f64> {
+/// The share of annotators excluded where every annotator has a preference.
+fn excluded_share(worlds: usize, k: usize, preference: f64) -> Result<f64> {
     let check = |seed: u64| -> Result<usize> {
-        let (table, annotations) = labelled_by(seed, k, |_| Labeller::Tilted(taste))?;
+        let (table, annotations) = draw_annotations(seed, k, |_| Labeller::Tilted(preference))?;
         Ok(AnnotatorCheck::of(&table, &annotations)?.left_out.len())
     };
     let found: Vec<usize> = (0..worlds as u64).into_par_iter().map(check).collect::<Result<_>>()?;
     Ok(found.iter().sum::<usize>() as f64 / (worlds * ANNOTATORS) as f64)
 }
 
-/// Mean irreducible loss, as the labels are and corrected for copies, where copies are a fifth of the unanimous rows of 2,000 with
-/// three labels; the truth is one half.
-fn copies(worlds: usize) -> Result<[f64; 2]> {
-    // Three labels drawn from a uniform law of p* over three classes agree in three tenths of the cases.
+/// Mean irreducible loss from the labels as given and corrected for copies. Copies are a fifth of the unanimous rows
+/// among 2,000 rows with three labels; the truth is one half.
+fn irreducible_with_copies(worlds: usize) -> Result<[f64; 2]> {
+    // For p* uniform on three classes, three labels agree with probability 0.3.
     let unanimous = 0.3;
     let copied = 0.2 * unanimous / (0.8 + 0.2 * unanimous);
     let measure = |seed: u64| -> Result<[f64; 2]> {
@@ -149,8 +150,9 @@ fn copies(worlds: usize) -> Result<[f64; 2]> {
     Ok([0, 1].map(|place| found.iter().map(|pair| pair[place]).sum::<f64>() / worlds as f64))
 }
 
-/// Rows of a model that is right about `sure` of each item's law, their votes counted for the next class if `rotated`.
-fn classes(seed: u64, classes: usize, rows: usize, sure: f64, rotated: bool) -> Result<Table> {
+/// Draws rows of a model that knows a share `sure` of each item's distribution; with `rotated`, votes count for the
+/// next class.
+fn draw_rows(seed: u64, classes: usize, rows: usize, sure: f64, rotated: bool) -> Result<Table> {
     let mut random = Random::new(seed, "classes");
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -166,26 +168,27 @@ fn classes(seed: u64, classes: usize, rows: usize, sure: f64, rotated: bool) -> 
     Ok(Table::new((0..classes).map(|class| class.to_string()), probs)?.with_votes(votes)?)
 }
 
-fn mismatches(worlds: usize) -> Result<Vec<Value>> {
+fn detect_mismatches(worlds: usize) -> Result<Vec<Value>> {
     let measure = |n: usize| -> Result<Value> {
         let is_found = |seed: u64, sure: f64, rotated: bool| -> Result<bool> {
-            let found = Mismatch::of(&classes(seed, n, 100 * n, sure, rotated)?)?;
+            let found = Mismatch::of(&draw_rows(seed, n, 100 * n, sure, rotated)?)?;
             let next = |class: &str| class.parse::<usize>().map(|class| ((class + 1) % n).to_string());
             let fits = |one: &pointsman::diagnose::ClassMatch| next(&one.class).is_ok_and(|next| next == one.votes);
             Ok(found.is_some_and(|found| !rotated || found.matches.len() == n && found.matches.iter().all(fits)))
         };
         Ok(json!({
             "classes": n,
-            "noticed": share(worlds, |seed| is_found(seed, 0.7, true))?,
-            "good model": share(worlds, |seed| is_found(seed, 0.7, false))?,
-            "model that knows nothing": share(worlds, |seed| is_found(seed, 0.0, false))?,
+            "noticed": share_of_worlds(worlds, |seed| is_found(seed, 0.7, true))?,
+            "good model": share_of_worlds(worlds, |seed| is_found(seed, 0.7, false))?,
+            "model that knows nothing": share_of_worlds(worlds, |seed| is_found(seed, 0.0, false))?,
         }))
     };
     [2, 4, 10].into_iter().map(measure).collect()
 }
 
-/// Two classes; at a confidence c, even on [½, 1], some items are as noisy as the model is unsure and on the others people agree.
-fn noisy(seed: u64, rows: usize, share_of_noise: impl Fn(f64) -> f64) -> Result<Table> {
+/// Draws rows of two classes with confidence uniform on [½, 1]. At confidence c, `share_of_noise(c)` of the items are
+/// as noisy as the model is unsure; on the others people agree.
+fn draw_noisy_rows(seed: u64, rows: usize, share_of_noise: impl Fn(f64) -> f64) -> Result<Table> {
     let mut random = Random::new(seed, "noisy");
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -204,23 +207,24 @@ fn small_share(confidence: f64) -> f64 {
     if confidence < 0.7 { 0.8 } else { 0.3 }
 }
 
-/// What knowing the reducible loss of every confidence saves over the best threshold, as a share of the latter's cost.
+/// The saving of a router that knows the reducible loss at every confidence over the best threshold, relative to the
+/// threshold's cost.
 fn true_saving() -> f64 {
     let confidences: Vec<f64> = (0..2000).map(|i| 0.5 + (f64::from(i) + 0.5) / 4000.0).collect();
-    let costs = |c: f64| (2.0 * c * (1.0 - c), PRICE + small_share(c) * 2.0 * c * (1.0 - c));
+    let costs = |c: f64| (2.0 * c * (1.0 - c), ROUTE_PRICE + small_share(c) * 2.0 * c * (1.0 - c));
     let mean = |cost: &dyn Fn(f64) -> f64| confidences.iter().map(|&c| cost(c)).sum::<f64>() / 2000.0;
     let best = mean(&|c| costs(c).0.min(costs(c).1));
     let at = |cut: f64| mean(&|c| if c < cut { costs(c).1 } else { costs(c).0 });
     1.0 - best / confidences.iter().map(|&cut| at(cut)).fold(at(0.0), f64::min)
 }
 
-/// How often each verdict is given, and the mean upper limit of the reducible loss.
+/// The frequency of each verdict, and the mean upper limit of the reducible loss.
 fn verdicts(worlds: usize, rows: usize, task: &Task, share_of_noise: fn(f64) -> f64) -> Result<Value> {
-    let ask = |seed: u64| -> Result<(Advice, f64)> {
-        let found = diagnose(&noisy(seed, rows, share_of_noise)?, task, &Partition::top_class(10), || ())?;
+    let diagnose_world = |seed: u64| -> Result<(Advice, f64)> {
+        let found = diagnose(&draw_noisy_rows(seed, rows, share_of_noise)?, task, &Partition::top_class(10), || ())?;
         Ok((found.verdict.advice, found.worth.map_or(f64::NAN, |worth| worth.reducible.high)))
     };
-    let found: Vec<(Advice, f64)> = (0..worlds as u64).map(ask).collect::<Result<_>>()?;
+    let found: Vec<(Advice, f64)> = (0..worlds as u64).map(diagnose_world).collect::<Result<_>>()?;
     let of = |advice: Advice| found.iter().filter(|(other, _)| *other == advice).count() as f64 / worlds as f64;
     Ok(json!({
         "rows": rows,
@@ -241,14 +245,14 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
     ];
     let mut found = Vec::new();
     for (name, kind) in kinds {
-        let [three, five] = [3, 5].map(|k| annotators(worlds, k, kind));
+        let [three, five] = [3, 5].map(|k| check_annotators(worlds, k, kind));
         found.push(json!({ "labeller": name, "k3": three?, "k5": five? }));
     }
-    let tastes = [0.15, 0.3].map(|taste| tilted(worlds.div_ceil(4), 3, taste));
-    let [slight, strong] = tastes;
+    let preferences = [0.15, 0.3].map(|preference| excluded_share(worlds.div_ceil(4), 3, preference));
+    let [slight, strong] = preferences;
     let few = worlds.div_ceil(10);
     let free = Task::new(Loss::brier());
-    let priced = free.clone().route("expert", Oracle::bayes(), PRICE)?;
+    let priced = free.clone().route("expert", Oracle::bayes(), ROUTE_PRICE)?;
     let nothing: Vec<Value> = [1000, 4000, 16_000, 40_000]
         .into_iter()
         .map(|rows| verdicts(few, rows, &free, |_| 1.0))
@@ -260,49 +264,49 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
     Ok(json!({
         "annotators": found,
         "tastes": [slight?, strong?],
-        "copies": copies(worlds.div_ceil(4))?,
-        "mismatches": mismatches(worlds)?,
+        "copies": irreducible_with_copies(worlds.div_ceil(4))?,
+        "mismatches": detect_mismatches(worlds)?,
         "nothing": nothing,
         "small": small,
         "true_saving": true_saving(),
     }))
 }
 
-fn two(value: &Value) -> String {
+fn two_decimals(value: &Value) -> String {
     format!("{:.2}", value.as_f64().unwrap_or(f64::NAN))
 }
 
-fn three(value: &Value) -> String {
+fn three_decimals(value: &Value) -> String {
     format!("{:.3}", value.as_f64().unwrap_or(f64::NAN))
 }
 
-fn rows(list: &Value, line: impl Fn(&Value) -> String) -> String {
+fn markdown_rows(list: &Value, line: impl Fn(&Value) -> String) -> String {
     list.as_array().into_iter().flatten().map(|row| line(row) + "\n").collect()
 }
 
 pub(super) fn section(numbers: &Value) -> String {
-    let annotators = rows(&numbers["annotators"], |row| {
+    let annotators = markdown_rows(&numbers["annotators"], |row| {
         let (k3, k5) = (&row["k3"], &row["k5"]);
         let name = row["labeller"].as_str().unwrap_or_default();
         format!(
             "| {name} | {} | {} | {} | {} |",
-            two(&k3["power"]),
-            two(&k5["power"]),
-            three(&k3["accused"]),
-            three(&k5["accused"])
+            two_decimals(&k3["power"]),
+            two_decimals(&k5["power"]),
+            three_decimals(&k3["accused"]),
+            three_decimals(&k5["accused"])
         )
     });
-    let mismatches = rows(&numbers["mismatches"], |row| {
-        let shares = ["noticed", "good model", "model that knows nothing"].map(|name| two(&row[name]));
+    let mismatches = markdown_rows(&numbers["mismatches"], |row| {
+        let shares = ["noticed", "good model", "model that knows nothing"].map(|name| two_decimals(&row[name]));
         format!("| {} | {} |", row["classes"], shares.join(" | "))
     });
     let verdicts = |list: &Value| {
-        rows(list, |row| {
-            let shares = ["use-it", "small-saving", "no-need", "more-data"].map(|name| two(&row[name]));
-            format!("| {} | {} | {} |", row["rows"], shares.join(" | "), three(&row["reducible_high"]))
+        markdown_rows(list, |row| {
+            let shares = ["use-it", "small-saving", "no-need", "more-data"].map(|name| two_decimals(&row[name]));
+            format!("| {} | {} | {} |", row["rows"], shares.join(" | "), three_decimals(&row["reducible_high"]))
         })
     };
-    let (tastes, copies) = (&numbers["tastes"], &numbers["copies"]);
+    let (preferences, copies) = (&numbers["tastes"], &numbers["copies"]);
     let saving = format!("{:.1}", 100.0 * numbers["true_saving"].as_f64().unwrap_or(f64::NAN));
     format!(
         "\
@@ -330,15 +334,15 @@ cannot say: the second number is right only if the share is.
 | rows | use it | small saving | no need | more rows | upper limit |
 |---|---|---|---|---|---|
 {}
-**A small saving**: at a price of {PRICE} knowing the reducible loss of every confidence saves {saving} % of the cost of the best threshold. Routers learn from half of the rows and from ten cells per class, and save less than that.
+**A small saving**: at a price of {ROUTE_PRICE} knowing the reducible loss of every confidence saves {saving} % of the cost of the best threshold. Routers learn from half of the rows and from ten cells per class, and save less than that.
 
 | rows | use it | small saving | no need | more rows | upper limit |
 |---|---|---|---|---|---|
 {}",
-        three(&tastes[0]),
-        three(&tastes[1]),
-        three(&copies[0]),
-        three(&copies[1]),
+        three_decimals(&preferences[0]),
+        three_decimals(&preferences[1]),
+        three_decimals(&copies[0]),
+        three_decimals(&copies[1]),
         verdicts(&numbers["nothing"]),
         verdicts(&numbers["small"]),
     )

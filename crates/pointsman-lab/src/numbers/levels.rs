@@ -1,17 +1,17 @@
-//! Worlds of levels: all items of a level have one prediction, and a law of p* that is known.
+//! Worlds of levels: all items of a level have one prediction and a known law of p*.
 
 use pointsman::{CellId, Loss, Partition, Router, Table, Task};
 
 use crate::error::{Error, Result};
 use crate::random::Random;
 
-/// How many levels a world has; each is one cell.
+/// Levels per world; each level is one cell.
 pub(super) const LEVELS: usize = 10;
 
-/// Items that tell what is true of a level: the standard error of a mean loss is below 0.002.
-const TRUTHS: usize = 100_000;
+/// Items per level for its true losses; the standard error of a mean loss is below 0.002.
+const ITEMS_PER_TRUE_LOSS: usize = 100_000;
 
-/// A law of p* that differs from level to level.
+/// A law of p* that depends on the level.
 pub(super) struct Law {
     pub(super) name: &'static str,
     pub(super) prediction: fn(usize) -> Vec<f64>,
@@ -75,10 +75,10 @@ fn three_classes(level: usize) -> Vec<f64> {
     vec![first, 0.6 * (1.0 - first), 0.4 * (1.0 - first)]
 }
 
-/// An item: true distribution and votes.
+/// An item: its true distribution and its votes.
 pub(super) type Item = (Vec<f64>, Vec<u32>);
 
-/// What is true of a level, in the order of predicting and knowing the truth.
+/// The true losses of a level: of predicting, and of knowing the truth.
 pub(super) type BaseLosses = [f64; 2];
 
 impl Law {
@@ -92,7 +92,7 @@ impl Law {
         (truth, votes)
     }
 
-    /// The router of items by level.
+    /// Calibrates a router on items grouped by level.
     pub(super) fn calibrate(&self, items: &[(usize, &[Item])]) -> Result<Router> {
         let (mut probs, mut votes) = (Vec::new(), Vec::new());
         for (level, items) in items {
@@ -114,27 +114,27 @@ impl Law {
             .ok_or_else(|| Error::Setting(format!("cell {cell} is no level")))
     }
 
-    /// What predicting and knowing the truth lose in a level, for each loss.
+    /// The losses of predicting and of knowing the truth in a level, for each loss.
     pub(super) fn base_losses_of(&self, level: usize, losses: &[Loss]) -> Vec<BaseLosses> {
         let mut random = Random::new(level as u64, "truths of levels");
         let (f, mut sums) = ((self.prediction)(level), vec![[0.0; 2]; losses.len()]);
-        for _ in 0..TRUTHS {
+        for _ in 0..ITEMS_PER_TRUE_LOSS {
             let p = (self.draw)(level, &mut random);
             for (loss, [predict, know]) in losses.iter().zip(&mut sums) {
-                *predict += loss.expected(&p, &f) / TRUTHS as f64;
-                *know += loss.entropy(&p) / TRUTHS as f64;
+                *predict += loss.expected(&p, &f) / ITEMS_PER_TRUE_LOSS as f64;
+                *know += loss.entropy(&p) / ITEMS_PER_TRUE_LOSS as f64;
             }
         }
         sums
     }
 
-    /// The same for each loss in each level.
+    /// The base losses of each loss in each level.
     pub(super) fn base_losses(&self, losses: &[Loss]) -> Vec<Vec<BaseLosses>> {
         let levels: Vec<Vec<BaseLosses>> = (0..LEVELS).map(|level| self.base_losses_of(level, losses)).collect();
         (0..losses.len()).map(|place| levels.iter().map(|level| level[place]).collect()).collect()
     }
 
-    /// The losses that certificates of tasks are about: the cross-entropy has a floor of its own.
+    /// The losses as certified for the tasks; the cross-entropy is certified with a floor on probabilities.
     pub(super) fn certified_losses(&self, tasks: &[Task]) -> Result<Vec<Loss>> {
         let mut random = Random::new(0, "certified losses");
         let items: Vec<Item> = (0..2).map(|_| self.draw_item(0, 2, &mut random)).collect();
@@ -143,13 +143,13 @@ impl Law {
     }
 }
 
-/// What each action costs, in the order of [`Task::action_names`]; routes know the truth.
+/// The cost of each action, in the order of [`Task::action_names`]; routes know the truth.
 pub(super) fn action_costs(task: &Task, [predict, know]: BaseLosses) -> Vec<f64> {
     let routes = task.routes().iter().map(|route| know + route.price());
     [predict].into_iter().chain(routes).chain(task.abstain_price()).collect()
 }
 
-/// Losses of so many classes, with the scale of their prices.
+/// The losses for a number of classes, with the scale of their prices.
 pub(super) fn losses(classes: usize) -> Result<Vec<(Loss, f64)>> {
     let last = if classes == 2 { ("fn-fp:fp=1,fn=4", 1.5) } else { ("asymmetric:4", 1.5) };
     let all = [("brier", 1.0), ("zero-one", 0.6), ("cross-entropy", 1.3), last];

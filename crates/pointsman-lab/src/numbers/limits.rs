@@ -1,4 +1,4 @@
-//! Limits and traffic: budgets and caps on traffic that has moved, and how often a move is called one.
+//! Limits and traffic: budgets and caps on shifted traffic, and how often a shift is detected.
 
 use pointsman::monitor::{TRAFFIC_DOUBT, TRAFFIC_TOLERANCE, share_limits};
 use pointsman::policy::{Bid, CapRule, CapSize, Caps};
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::random::Random;
 
-/// The share that budgets and caps ask for.
-const SHARE: f64 = 0.1;
-const LABELS: u32 = 3;
+/// The share of queries set as budget and as cap.
+const TARGET_SHARE: f64 = 0.1;
+const LABELS_PER_ITEM: u32 = 3;
 
-/// Rows of two classes: the truth is the prediction, pushed away from it at random. Of two rows the less confident one is kept with
-/// probability `hard`.
-fn rows(n: usize, hard: f64, random: &mut Random) -> Result<Table> {
+/// Draws rows of two classes whose truth is the prediction with noise. With probability `hard`, the less confident of
+/// two rows is kept.
+fn draw_rows(n: usize, hard: f64, random: &mut Random) -> Result<Table> {
     let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..n {
         let (one, two) = (random.uniform(), random.uniform());
@@ -23,22 +23,22 @@ fn rows(n: usize, hard: f64, random: &mut Random) -> Result<Table> {
         let p = if random.uniform() <= hard { by_confidence[0] } else { one };
         let logit = (p / (1.0 - p).max(1e-9)).ln() + 1.2 * random.normal();
         let yes = 1.0 / (1.0 + (-logit).exp());
-        let count = random.binomial(LABELS, yes);
+        let count = random.binomial(LABELS_PER_ITEM, yes);
         probs.extend([1.0 - p, p]);
-        votes.extend([LABELS - count, count]);
+        votes.extend([LABELS_PER_ITEM - count, count]);
         truth.extend([1.0 - yes, yes]);
     }
     Ok(Table::new(["no", "yes"], probs)?.with_votes(votes)?.with_truth(truth)?)
 }
 
-/// The share that a budget routes, and that a cap of the same share leaves.
-fn routed(policy: &Policy, capped: &Policy, queries: &Table) -> Result<[f64; 2]> {
+/// The shares routed under a budget and under a cap of the same share.
+fn routed_shares(policy: &Policy, capped: &Policy, queries: &Table) -> Result<[f64; 2]> {
     let count = |policy: &Policy, decisions: &pointsman::Decisions| {
         let routed = (0..queries.rows()).filter(|&row| policy.row(decisions, row).code() == Some(1)).count();
         routed as f64 / queries.rows() as f64
     };
     let by_budget = count(policy, &policy.decide_batch(queries)?);
-    let caps = Caps::new(capped.task(), [("expert", CapSize::Percent(100.0 * SHARE))])?;
+    let caps = Caps::new(capped.task(), [("expert", CapSize::Percent(100.0 * TARGET_SHARE))])?;
     let mut decisions = capped.decide_batch(queries)?;
     let keys = capped.cap_keys_of_table(queries, None)?;
     let bids = capped.bids(&caps, &decisions, &keys);
@@ -51,37 +51,37 @@ fn routed(policy: &Policy, capped: &Policy, queries: &Table) -> Result<[f64; 2]>
     Ok([by_budget, count(capped, &decisions)])
 }
 
-/// Budgets and caps in one world: shares routed on the same and on harder traffic.
-fn limits_in_world(seed: u64) -> Result<[[f64; 2]; 2]> {
+/// Shares routed under budgets and caps in one world, on the same and on harder traffic.
+fn simulate_limits(seed: u64) -> Result<[[f64; 2]; 2]> {
     let mut random = Random::new(seed, "numbers limits");
-    let router = Router::calibrate(&rows(1000, 0.0, &mut random)?, &Partition::top_class(10))?;
+    let router = Router::calibrate(&draw_rows(1000, 0.0, &mut random)?, &Partition::top_class(10))?;
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.01)?;
-    let (budget, capped) = (router.policy(&task.clone().budget(SHARE)?)?, router.policy(&task)?);
-    let (same, harder) = (rows(2000, 0.0, &mut random)?, rows(2000, 1.0, &mut random)?);
-    Ok([routed(&budget, &capped, &same)?, routed(&budget, &capped, &harder)?])
+    let (budget, capped) = (router.policy(&task.clone().budget(TARGET_SHARE)?)?, router.policy(&task)?);
+    let (same, harder) = (draw_rows(2000, 0.0, &mut random)?, draw_rows(2000, 1.0, &mut random)?);
+    Ok([routed_shares(&budget, &capped, &same)?, routed_shares(&budget, &capped, &harder)?])
 }
 
-/// One traffic world: cells of equal share, the first of which is so many times as frequent in the batch.
+/// A traffic simulation: cells of equal share; in the batch the first is `factor` times as frequent.
 #[derive(Clone, Copy)]
-struct Setting {
+struct TrafficSetting {
     cells: usize,
     calibration: usize,
     batch: usize,
     factor: f64,
 }
 
-const SETTINGS: [Setting; 7] = [
-    Setting { cells: 20, calibration: 300, batch: 2000, factor: 1.0 },
-    Setting { cells: 20, calibration: 1000, batch: 10_000, factor: 1.0 },
-    Setting { cells: 20, calibration: 300, batch: 2000, factor: 2.0 },
-    Setting { cells: 20, calibration: 1000, batch: 2000, factor: 2.0 },
-    Setting { cells: 20, calibration: 1000, batch: 10_000, factor: 2.0 },
-    Setting { cells: 20, calibration: 5000, batch: 10_000, factor: 2.0 },
-    Setting { cells: 20, calibration: 5000, batch: 10_000, factor: 0.5 },
+const TRAFFIC_SETTINGS: [TrafficSetting; 7] = [
+    TrafficSetting { cells: 20, calibration: 300, batch: 2000, factor: 1.0 },
+    TrafficSetting { cells: 20, calibration: 1000, batch: 10_000, factor: 1.0 },
+    TrafficSetting { cells: 20, calibration: 300, batch: 2000, factor: 2.0 },
+    TrafficSetting { cells: 20, calibration: 1000, batch: 2000, factor: 2.0 },
+    TrafficSetting { cells: 20, calibration: 1000, batch: 10_000, factor: 2.0 },
+    TrafficSetting { cells: 20, calibration: 5000, batch: 10_000, factor: 2.0 },
+    TrafficSetting { cells: 20, calibration: 5000, batch: 10_000, factor: 0.5 },
 ];
 
-/// Predictions that are uniform in confidence, but for the first of the cells.
-fn confidences(n: usize, cells: usize, factor: f64, random: &mut Random) -> Result<Table> {
+/// Predictions of uniform confidence, with the first cell `factor` times as frequent.
+fn draw_confidences(n: usize, cells: usize, factor: f64, random: &mut Random) -> Result<Table> {
     let share = factor / cells as f64;
     let mut probs = Vec::with_capacity(2 * n);
     for _ in 0..n {
@@ -93,15 +93,15 @@ fn confidences(n: usize, cells: usize, factor: f64, random: &mut Random) -> Resu
     Ok(Table::new(["no", "yes"], probs)?)
 }
 
-/// Whether a batch is called moved, whether the first cell is named first, and whether the limits of the two shares alone,
-/// Clopper–Pearson for each, would have called it moved.
-fn traffic_in_world(setting: Setting, seed: u64) -> Result<[bool; 3]> {
-    let Setting { cells, calibration, batch, factor } = setting;
+/// Whether a shift is reported, whether the first cell is listed first, and whether separate Clopper–Pearson limits of
+/// the two shares would have reported a shift.
+fn simulate_traffic(setting: TrafficSetting, seed: u64) -> Result<[bool; 3]> {
+    let TrafficSetting { cells, calibration, batch, factor } = setting;
     let mut random = Random::new(seed, "numbers traffic");
-    let before = confidences(calibration, cells, 1.0, &mut random)?.with_votes([1, 1].repeat(calibration))?;
+    let before = draw_confidences(calibration, cells, 1.0, &mut random)?.with_votes([1, 1].repeat(calibration))?;
     let router = Router::calibrate(&before, &Partition::confidence(cells))?;
     let policy = router.policy(&Task::new(Loss::brier()))?;
-    let queries = confidences(batch, cells, factor, &mut random)?;
+    let queries = draw_confidences(batch, cells, factor, &mut random)?;
     let decisions = policy.decide_batch(&queries)?;
     let mut traffic = router.traffic();
     traffic.add(&policy, &queries, &decisions)?;
@@ -121,15 +121,15 @@ fn traffic_in_world(setting: Setting, seed: u64) -> Result<[bool; 3]> {
 }
 
 pub(super) fn measure(worlds: usize) -> Result<Value> {
-    let limits = (0..worlds as u64).into_par_iter().map(limits_in_world).collect::<Result<Vec<_>>>()?;
+    let limits = (0..worlds as u64).into_par_iter().map(simulate_limits).collect::<Result<Vec<_>>>()?;
     let shares = |traffic: usize, rule: usize| {
         let shares = limits.iter().map(|world| world[traffic][rule]);
         let mean = shares.clone().sum::<f64>() / worlds as f64;
         json!({ "mean": mean, "least": shares.clone().fold(1.0, f64::min), "most": shares.fold(0.0, f64::max) })
     };
     let mut traffic = Vec::new();
-    for setting in SETTINGS {
-        let found = (0..worlds as u64).into_par_iter().map(|seed| traffic_in_world(setting, seed));
+    for setting in TRAFFIC_SETTINGS {
+        let found = (0..worlds as u64).into_par_iter().map(|seed| simulate_traffic(setting, seed));
         let found = found.collect::<Result<Vec<_>>>()?;
         let share = |place: usize| found.iter().filter(|world| world[place]).count() as f64 / worlds as f64;
         traffic.push(json!({
@@ -139,7 +139,7 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
     }
     Ok(json!({
         "worlds": worlds,
-        "asked": SHARE,
+        "asked": TARGET_SHARE,
         "same": { "budget": shares(0, 0), "cap": shares(0, 1) },
         "harder": { "budget": shares(1, 0), "cap": shares(1, 1) },
         "traffic": traffic,
@@ -152,11 +152,11 @@ pub(super) fn section(numbers: &Value) -> String {
     let range = |value: &Value| {
         format!("{} ({} to {})", percent(&value["mean"]), percent(&value["least"]), percent(&value["most"]))
     };
-    let asked = percent(&numbers["asked"]);
+    let target = percent(&numbers["asked"]);
     let mut text = format!(
         "## Budgets, caps and traffic that has moved\n\n\
          A **budget** is a price: the share asked for is routed of traffic like the calibration rows. A **cap** counts the queries of the \
-         table at hand. In {} worlds of 1,000 calibration rows and 2,000 queries, {asked} asked for, the share routed was, on average and \
+         table at hand. In {} worlds of 1,000 calibration rows and 2,000 queries, {target} asked for, the share routed was, on average and \
          from the least to the most in any world:\n\n\
          | traffic | budget | cap |\n|---|---|---|\n\
          | like the calibration rows | {} | {} |\n| the less confident of every two | {} | {} |\n\n\

@@ -1,8 +1,8 @@
-//! The page "What the numbers mean, and how we know": simulations in worlds of known truth, one file per topic.
+//! The page "What the numbers mean, and how we know": simulations with known truth, one module per topic.
 //!
-//! A [`Topic`] measures how far numbers that users see are from the truth, and writes the section of the page that reports it.
-//! Results are kept per topic, so that one topic can be measured again without the others:
-//! `pointsman reproduce numbers:costs -o DIR --publish docs`.
+//! A [`Topic`] measures how far the numbers that users see are from the truth, and writes its section of the page.
+//! Results are stored per topic, so that one topic can be measured again without the others: `pointsman reproduce
+//! numbers:costs -o DIR --publish docs`.
 
 mod certificates;
 mod costs;
@@ -25,23 +25,23 @@ use crate::error::{Error, Result};
 use crate::run::{Outcome, write_json};
 use crate::settings::{Monitor, Settings};
 
-/// What the command line calls all topics together.
+/// The name of all topics together on the command line.
 pub const NUMBERS: &str = "numbers";
 
-/// Worlds are divided by this in a quick run.
+/// The number of worlds is divided by this in a quick run.
 const QUICK_DIVISOR: usize = 10;
 
-/// One section of the page: a simulation, and what to say about its results.
+/// A section of the page: a simulation and the text about its results.
 struct Topic {
-    /// The name of its results file and on the command line.
+    /// The name of its results file, also used on the command line.
     name: &'static str,
-    /// Raised when its numbers get another meaning, so that old results are not taken for new ones.
+    /// The version of its numbers, raised when their meaning changes, so that old results are not reused.
     version: u64,
-    /// How many worlds a full run draws per setting.
+    /// Worlds per setting in a full run.
     worlds: usize,
-    /// Simulates so many worlds per setting, from fixed seeds.
+    /// Simulates this number of worlds per setting, from fixed seeds.
     measure: fn(usize) -> Result<Value>,
-    /// The section of the page, as Markdown that begins with a heading of the second level.
+    /// The section in Markdown, which begins with a second-level heading.
     section: fn(&Value) -> String,
 }
 
@@ -64,10 +64,10 @@ const TOPICS: &[Topic] = &[
     Topic { name: "plans", version: 1, worlds: 120, measure: plans::measure, section: plans::section },
 ];
 
-/// The topics a user means: one as in `numbers:costs`, or all of them by `numbers`. `None` if the text is about something else.
+/// Parses a topic such as `numbers:costs`, or all topics as `numbers`; `None` if the text is not about numbers.
 ///
 /// # Errors
-/// If there is no topic of that name.
+/// If no topic has that name.
 pub fn numbers_topics(text: &str) -> Result<Option<Vec<&'static str>>> {
     let Some(rest) = text.strip_prefix(NUMBERS) else { return Ok(None) };
     let all = || TOPICS.iter().map(|topic| topic.name);
@@ -84,10 +84,10 @@ pub fn numbers_topics(text: &str) -> Result<Option<Vec<&'static str>>> {
     }
 }
 
-/// Measures topics, leaving out those that the output folder has already. A run of few seeds is a quick one: a tenth of the worlds.
+/// Measures topics and skips those that the output folder already has. A quick run simulates a tenth of the worlds.
 ///
 /// # Errors
-/// If a simulation fails, the folder cannot be written, or the monitor says stop. Topics finished before stay.
+/// If a simulation fails, the folder cannot be written, or the monitor stops the run. Finished topics stay.
 pub fn measure_numbers(topics: &[&str], settings: &Settings, monitor: &dyn Monitor) -> Result<Outcome> {
     let folder = settings.output.join(NUMBERS);
     fs::create_dir_all(&folder).map_err(|source| Error::folder(&folder, source))?;
@@ -121,7 +121,7 @@ fn read(path: &Path) -> Option<Value> {
 /// Reads the results of all topics in a folder: topic → file.
 ///
 /// # Errors
-/// If a file is there and is not a topic's results.
+/// If a file is malformed or belongs to another topic.
 pub fn load_numbers(folder: &Path) -> Result<BTreeMap<&'static str, Value>> {
     let mut out = BTreeMap::new();
     for topic in TOPICS {
@@ -138,7 +138,7 @@ pub fn load_numbers(folder: &Path) -> Result<BTreeMap<&'static str, Value>> {
     Ok(out)
 }
 
-/// The topics that results are missing of.
+/// The topics without results.
 #[must_use]
 pub fn missing_numbers(results: &BTreeMap<&'static str, Value>) -> Vec<&'static str> {
     TOPICS.iter().map(|topic| topic.name).filter(|name| !results.contains_key(name)).collect()
@@ -167,7 +167,7 @@ const CLOSING: &str = "\
 [three tracks](tracks.md) compares a weak model, a measured strong one and people on real images. Differences there carry paired standard errors over seeds or random halvings.
 ";
 
-/// The page `docs/numbers.md`, from the results of every topic.
+/// The text of `docs/numbers.md` for the given results.
 #[must_use]
 pub fn numbers_page(results: &BTreeMap<&'static str, Value>) -> String {
     let mut page = String::from(INTRODUCTION);

@@ -1,4 +1,4 @@
-//! The default partition: what `auto` costs beside its candidates, and what pooled cells promise.
+//! The default partition: the cost of `auto` compared with its candidates, and the expected costs of pooled cells.
 
 use pointsman::{CellId, Loss, Oracle, Partition, Policy, Router, Table, Task};
 use serde_json::{Map, Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use crate::error::Result;
 use crate::random::Random;
 
-/// Queries on which true costs are known.
+/// Queries with known true costs.
 const QUERIES: usize = 4_000;
 
-/// Worlds: classes, what features tell, calibration rows.
+/// Worlds: classes, what the features reveal, calibration rows.
 const WORLDS: [(usize, &str, usize); 7] = [
     (3, "informative", 300),
     (3, "informative", 1_000),
@@ -21,15 +21,16 @@ const WORLDS: [(usize, &str, usize); 7] = [
 ];
 
 /// Labels per item.
-const LABELS: usize = 2;
+const LABELS_PER_ITEM: usize = 2;
 
-/// The paper's cells, which were the default, and then the candidates of `auto`.
+/// The paper's cells, the former default, followed by the candidates of `auto`.
 const PARTITIONS: [&str; 5] = ["top-class:10", "pooled", "tree", "honest-forest:200", "forest:200"];
 
-/// Of these the curse is measured: `top-class:10` and `pooled`.
-const WITH_CELLS: usize = 2;
+/// The number of partitions, `top-class:10` and `pooled`, for which the optimism of the cells' own estimates is
+/// measured.
+const PARTITIONS_WITH_CELLS: usize = 2;
 
-/// The losses of the tasks, and how many tasks each has.
+/// The losses of the tasks, and the number of tasks per loss.
 const LOSSES: [&str; 3] = ["brier", "zero-one", "cross-entropy"];
 const TASKS_PER_LOSS: usize = 3;
 
@@ -38,20 +39,20 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
     for (classes, features, count) in WORLDS {
         let queries = draw(&mut Random::new(0, "partition queries"), classes, features, QUERIES)?;
         let mut costs = vec![Vec::new(); PARTITIONS.len()];
-        let (mut auto, mut own) = (Vec::new(), vec![Vec::new(); WITH_CELLS]);
-        // By loss: mean errors of each world's promises, and whether each promise covers the truth.
+        let (mut auto, mut in_sample) = (Vec::new(), vec![Vec::new(); PARTITIONS_WITH_CELLS]);
+        // Per loss: mean errors of the promises per world, and whether each promise covers the truth.
         let (mut promised, mut covers) = (vec![Vec::new(); LOSSES.len()], vec![Vec::new(); LOSSES.len()]);
         for seed in 0..worlds as u64 {
             let table = draw(&mut Random::new(seed, "partition rows"), classes, features, count)?;
             for (place, text) in PARTITIONS.iter().enumerate() {
-                let found = Costs::of(&Router::calibrate(&table, &text.parse::<Partition>()?)?, &queries)?;
+                let found = Costs::measure(&Router::calibrate(&table, &text.parse::<Partition>()?)?, &queries)?;
                 costs[place].push(found.truth);
-                if place < WITH_CELLS {
-                    own[place].push(found.own - found.truth);
+                if place < PARTITIONS_WITH_CELLS {
+                    in_sample[place].push(found.in_sample - found.truth);
                 }
             }
             let router = Router::calibrate(&table, &Partition::auto())?;
-            auto.push(Costs::of(&router, &queries)?.truth);
+            auto.push(Costs::measure(&router, &queries)?.truth);
             let mut errors = vec![Vec::new(); LOSSES.len()];
             for (place, task) in tasks()?.iter().enumerate() {
                 let loss = place / TASKS_PER_LOSS;
@@ -62,7 +63,7 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
                     (promise.identified.unwrap_or([promise.cost; 2]), 1.96 * promise.standard_error);
                 covers[loss].push(f64::from(u8::from(low - error <= truth && truth <= high + error)));
             }
-            // Worlds without a promise have none to come true.
+            // Worlds without a promise are skipped.
             for (errors, promised) in errors.iter().zip(&mut promised).filter(|(errors, _)| !errors.is_empty()) {
                 promised.push(mean(errors)[0]);
             }
@@ -80,12 +81,12 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
             "classes": classes, "features": features, "rows": count, "costs": means, "auto": mean(&auto)[0],
             "best": PARTITIONS[best], "above_best": above(&|world| costs[best][world]),
             "above_best_in_hindsight": above(&in_hindsight),
-            "own_minus_true": own.iter().map(|values| mean(values)).collect::<Vec<_>>(),
+            "own_minus_true": in_sample.iter().map(|values| mean(values)).collect::<Vec<_>>(),
             "promised_minus_true": by_loss(&|loss| json!(mean(&promised[loss]))),
             "promise_covers": by_loss(&|loss| json!(mean(&covers[loss])[0])),
         }));
     }
-    Ok(json!({ "worlds": worlds, "labels": LABELS, "partitions": PARTITIONS, "settings": rows }))
+    Ok(json!({ "worlds": worlds, "labels": LABELS_PER_ITEM, "partitions": PARTITIONS, "settings": rows }))
 }
 
 /// The mean over worlds and its standard error.
@@ -149,21 +150,21 @@ fn tasks() -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Costs per query, the mean over all tasks.
+/// Costs per query, averaged over all tasks.
 struct Costs {
     truth: f64,
-    /// By the cells' own estimates; for a forest this means little.
-    own: f64,
+    /// By the cells' own estimates; not meaningful for a forest.
+    in_sample: f64,
 }
 
 impl Costs {
-    fn of(router: &Router, queries: &Table) -> Result<Self> {
+    fn measure(router: &Router, queries: &Table) -> Result<Self> {
         let tasks = tasks()?;
-        let (mut costs, part) = (Self { truth: 0.0, own: 0.0 }, 1.0 / tasks.len() as f64);
+        let (mut costs, part) = (Self { truth: 0.0, in_sample: 0.0 }, 1.0 / tasks.len() as f64);
         for task in &tasks {
             let policy = router.policy(task)?;
             costs.truth += part * true_cost(&policy, queries)?;
-            costs.own += part * own_cost(&policy);
+            costs.in_sample += part * in_sample_cost(&policy);
         }
         Ok(costs)
     }
@@ -183,8 +184,8 @@ fn true_cost(policy: &Policy, queries: &Table) -> Result<f64> {
     Ok(sum / queries.rows() as f64)
 }
 
-/// What the cells say they cost.
-fn own_cost(policy: &Policy) -> f64 {
+/// The expected cost by the cells' own estimates.
+fn in_sample_cost(policy: &Policy) -> f64 {
     let (mut cost, mut weight) = (0.0, 0.0);
     for decision in (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))) {
         let rows = decision.estimate().weight;
@@ -194,7 +195,8 @@ fn own_cost(policy: &Policy) -> f64 {
     cost / weight
 }
 
-/// Items whose model is wrong, or whose annotators disagree: where the first two features say so, or by confidence and class.
+/// Draws items on which the model is wrong or annotators disagree, as revealed by the first two features or by
+/// confidence and class.
 fn draw(random: &mut Random, classes: usize, features: &str, rows: usize) -> Result<Table> {
     let (mut probs, mut truth, mut votes, mut values) = (vec![], vec![], vec![], vec![]);
     for _ in 0..rows {
@@ -215,7 +217,7 @@ fn draw(random: &mut Random, classes: usize, features: &str, rows: usize) -> Res
         }
         let law = softmax(&moved, if wrong { 1.5 } else { scale });
         let mut counts = vec![0; classes];
-        for _ in 0..LABELS {
+        for _ in 0..LABELS_PER_ITEM {
             let (place, mut sum) = (random.uniform(), 0.0);
             let class = law.iter().position(|p| {
                 sum += p;

@@ -1,4 +1,4 @@
-//! What a plan says of more labels, and what comes of buying them.
+//! Forecasts of `plan` for more labels, and the results of buying them.
 
 use std::fmt::Write;
 
@@ -11,21 +11,22 @@ use crate::error::Result;
 use crate::random::Random;
 
 const ROWS_PER_LEVEL: [usize; 2] = [40, 100];
-const LABELS: [usize; 3] = [2, 3, 5];
+const LABELS_PER_ITEM: [usize; 3] = [2, 3, 5];
 const CONFIDENCE: f64 = 0.9;
 
-/// What one world shows: per way the cells, how many were said to be settled and how many were; what was said to be saved and what was.
+/// Forecasts and results in one world. Per way of buying: number of cells, sum of forecast chances, number of cells
+/// that became certain. Then the forecast and the true saving.
 #[derive(Debug, Clone, Copy, Default)]
-struct Followed {
+struct PlanOutcome {
     by_labels: [f64; 3],
     by_items: [f64; 3],
-    worth: [f64; 2],
+    savings: [f64; 2],
 }
 
-fn follow(law: &Law, loss: &Loss, scale: f64, truths: &[BaseLosses], world: u64) -> Result<Followed> {
+fn follow_plan(law: &Law, loss: &Loss, scale: f64, truths: &[BaseLosses], world: u64) -> Result<PlanOutcome> {
     let mut random = Random::new(world, law.name);
-    let (labels, sizes) = (LABELS.len() as u64, ROWS_PER_LEVEL.len() as u64);
-    let (k, rows) = (LABELS[(world % labels) as usize], ROWS_PER_LEVEL[(world / labels % sizes) as usize]);
+    let (labels, sizes) = (LABELS_PER_ITEM.len() as u64, ROWS_PER_LEVEL.len() as u64);
+    let (k, rows) = (LABELS_PER_ITEM[(world % labels) as usize], ROWS_PER_LEVEL[(world / labels % sizes) as usize]);
     let mut level_items = |level| (0..rows).map(|_| law.draw_item(level, k, &mut random)).collect();
     let items: Vec<Vec<Item>> = (0..LEVELS).map(&mut level_items).collect();
     let (route, abstain) = (scale * (0.01 + 0.2 * random.uniform()), scale * (0.2 + 0.4 * random.uniform()));
@@ -36,7 +37,7 @@ fn follow(law: &Law, loss: &Loss, scale: f64, truths: &[BaseLosses], world: u64)
     let router = calibrate(&items)?;
     let plan = router.plan(&task, CONFIDENCE)?;
 
-    // Cells do not depend on each other, so all of them buy at once.
+    // Cells are independent, so all of them buy at once.
     let (mut with_labels, mut with_items) = (items.clone(), items);
     for plan in &plan.cells {
         let level = law.level_of(&router, plan.cell)?;
@@ -48,17 +49,17 @@ fn follow(law: &Law, loss: &Loss, scale: f64, truths: &[BaseLosses], world: u64)
         with_items[level].extend(more);
     }
     let names = task.action_names();
-    let mut followed = Followed::default();
+    let mut outcome = PlanOutcome::default();
     for (by_labels, items) in [(true, with_labels), (false, with_items)] {
         let later = calibrate(&items)?;
         let policy = later.policy(&task)?;
         let judged = later.certificate(&task, CONFIDENCE)?.judge(&policy)?;
         for plan in &plan.cells {
-            let asked = if by_labels { plan.chance_by_labels } else { plan.chance_by_items };
-            let Some(chance) = asked else { continue };
-            let settled = f64::from(u8::from(judged.cells[plan.cell.index()].certain));
-            let tally = if by_labels { &mut followed.by_labels } else { &mut followed.by_items };
-            tally.iter_mut().zip([1.0, chance, settled]).for_each(|(sum, x)| *sum += x);
+            let forecast = if by_labels { plan.chance_by_labels } else { plan.chance_by_items };
+            let Some(chance) = forecast else { continue };
+            let certain = f64::from(u8::from(judged.cells[plan.cell.index()].certain));
+            let tally = if by_labels { &mut outcome.by_labels } else { &mut outcome.by_items };
+            tally.iter_mut().zip([1.0, chance, certain]).for_each(|(sum, x)| *sum += x);
             let labels = plan.more_labels.map(|more| more * rows);
             if (labels == plan.labels) == by_labels {
                 let costs = action_costs(&task, truths[law.level_of(&router, plan.cell)?]);
@@ -67,16 +68,17 @@ fn follow(law: &Law, loss: &Loss, scale: f64, truths: &[BaseLosses], world: u64)
                     place.map_or(f64::NAN, |place| costs[place])
                 };
                 let now = policy.cell(plan.cell).map_or(String::new(), |decision| decision.action().to_string());
-                followed.worth[0] += plan.worth;
-                followed.worth[1] += 1000.0 * plan.share * (cost(&plan.action) - cost(&now));
+                outcome.savings[0] += plan.worth;
+                outcome.savings[1] += 1000.0 * plan.share * (cost(&plan.action) - cost(&now));
             }
         }
     }
-    Ok(followed)
+    Ok(outcome)
 }
 
-/// Sums over worlds, and the standard error of the last minus the one before it: cells of one world share their prices.
-fn summed<const N: usize>(worlds: &[Followed], of: impl Fn(&Followed) -> [f64; N]) -> ([f64; N], f64) {
+/// Sums over worlds, and the standard error of the last sum minus the one before it. It is computed over worlds, since
+/// the cells of one world share their prices.
+fn sum_worlds<const N: usize>(worlds: &[PlanOutcome], of: impl Fn(&PlanOutcome) -> [f64; N]) -> ([f64; N], f64) {
     let mut sums = [0.0; N];
     worlds.iter().for_each(|world| sums.iter_mut().zip(of(world)).for_each(|(sum, x)| *sum += x));
     let differences: Vec<f64> = worlds.iter().map(|world| of(world)[N - 1] - of(world)[N - 2]).collect();
@@ -85,12 +87,12 @@ fn summed<const N: usize>(worlds: &[Followed], of: impl Fn(&Followed) -> [f64; N
     (sums, (differences.iter().map(|x| (x - mean).powi(2)).sum::<f64>() * n / (n - 1.0)).sqrt())
 }
 
-fn describe(worlds: &[Followed]) -> Value {
-    let way = |of: fn(&Followed) -> [f64; 3]| {
-        let ([cells, stated, settled], error) = summed(worlds, of);
-        json!({ "cells": cells, "stated": stated / cells, "settled": settled / cells, "error": error / cells })
+fn summarise(worlds: &[PlanOutcome]) -> Value {
+    let way = |of: fn(&PlanOutcome) -> [f64; 3]| {
+        let ([cells, stated, certain], error) = sum_worlds(worlds, of);
+        json!({ "cells": cells, "stated": stated / cells, "settled": certain / cells, "error": error / cells })
     };
-    let ([stated, saved], error) = summed(worlds, |world| world.worth);
+    let ([stated, saved], error) = sum_worlds(worlds, |world| world.savings);
     let n = worlds.len() as f64;
     json!({
         "by_labels": way(|world| world.by_labels),
@@ -106,25 +108,25 @@ pub(super) fn measure(worlds: usize) -> Result<Value> {
         let losses = losses(law.classes())?;
         let truths = law.base_losses(&losses.iter().map(|(loss, _)| loss.clone()).collect::<Vec<_>>());
         for ((loss, scale), truths) in losses.iter().zip(&truths) {
-            let one = |world: usize| follow(law, loss, *scale, truths, world as u64);
-            let followed: Vec<Followed> = (0..worlds).into_par_iter().map(one).collect::<Result<_>>()?;
-            let mut setting = describe(&followed);
+            let one = |world: usize| follow_plan(law, loss, *scale, truths, world as u64);
+            let outcome: Vec<PlanOutcome> = (0..worlds).into_par_iter().map(one).collect::<Result<_>>()?;
+            let mut setting = summarise(&outcome);
             setting["law"] = law.name.into();
             setting["loss"] = loss.to_string().into();
             settings.push(setting);
-            of_law.extend(followed);
+            of_law.extend(outcome);
         }
-        let mut summary = describe(&of_law);
+        let mut summary = summarise(&of_law);
         summary["law"] = law.name.into();
         laws.push(summary);
         all.extend(of_law);
     }
-    Ok(json!({ "settings": settings, "laws": laws, "all": describe(&all) }))
+    Ok(json!({ "settings": settings, "laws": laws, "all": summarise(&all) }))
 }
 
-/// A forecast may be off by so much, and worth by so large a part.
-const ALLOWED_RATE: f64 = 0.1;
-const ALLOWED_PART: f64 = 0.3;
+/// The allowed error of a forecast chance, and the allowed relative error of a forecast saving.
+const MAX_CHANCE_ERROR: f64 = 0.1;
+const MAX_RELATIVE_SAVING_ERROR: f64 = 0.3;
 
 pub(super) fn section(numbers: &Value) -> String {
     let mut out = String::from(
@@ -142,24 +144,23 @@ pub(super) fn section(numbers: &Value) -> String {
         let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
         let mut columns = Vec::new();
         for (place, way) in ["by_labels", "by_items"].into_iter().enumerate() {
-            let (stated, settled, error) =
+            let (stated, certain, error) =
                 (number(&row[way]["stated"]), number(&row[way]["settled"]), number(&row[way]["error"]));
-            let off = (settled - stated).abs();
+            let off = (certain - stated).abs();
             entries += 1;
-            missed[place] += usize::from(off > ALLOWED_RATE);
-            clearly += usize::from(off > ALLOWED_RATE + 2.0 * error);
-            if stated - settled > ALLOWED_RATE {
+            missed[place] += usize::from(off > MAX_CHANCE_ERROR);
+            clearly += usize::from(off > MAX_CHANCE_ERROR + 2.0 * error);
+            if stated - certain > MAX_CHANCE_ERROR {
                 promised_too_much.push(format!(
-                    "{} under `{}` ({settled:.2} of {stated:.2})",
+                    "{} under `{}` ({certain:.2} of {stated:.2})",
                     text("law"),
                     text("loss")
                 ));
             }
-            let mark = if off > ALLOWED_RATE { "**" } else { "" };
+            let mark = if off > MAX_CHANCE_ERROR { "**" } else { "" };
             columns.push(format!("{stated:.2} ({})", number(&row[way]["cells"])));
-            columns.push(format!("{mark}{settled:.2}{mark} ± {error:.2}"));
+            columns.push(format!("{mark}{certain:.2}{mark} ± {error:.2}"));
         }
-        // Writing to a string cannot fail.
         let _ = writeln!(out, "| {} | `{}` | {} |", text("law"), text("loss"), columns.join(" | "));
     }
     let all = &numbers["all"];
@@ -184,7 +185,7 @@ pub(super) fn section(numbers: &Value) -> String {
     let _ = writeln!(
         out,
         "**Worth** is what the labels asked for are expected to save per thousand queries; *saved* is what the action taken afterwards truly costs less than the \
-         one before. Per world, over all laws and losses: {stated:.3} stated, {saved:.3} saved ± {error:.3}, a ratio of {:.2} ± {:.2}; the rule is 1 ± {ALLOWED_PART}. \
+         one before. Per world, over all laws and losses: {stated:.3} stated, {saved:.3} saved ± {error:.3}, a ratio of {:.2} ± {:.2}; the rule is 1 ± {MAX_RELATIVE_SAVING_ERROR}. \
          By law, summed over losses:\n\n| law of p\\* | stated | saved | ratio |\n|---|---|---|---|",
         saved / stated,
         error / stated,

@@ -1,4 +1,4 @@
-//! The expected cost of a policy and the loss at a target: what is promised, and what new rows of a known world cost.
+//! Promises: the expected cost of a policy and the loss at a target, compared with their values on new rows.
 
 use std::fmt::Write;
 
@@ -8,30 +8,30 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::random::Random;
 
-/// New rows that tell what a policy really costs.
+/// New rows that estimate the true cost of a policy.
 const NEW_ROWS: usize = 5_000;
 
-/// Worlds per setting of partitions that grow trees, as a part of the others.
-const SLOW: usize = 5;
+/// Partitions that grow trees are slow; they are measured in this fraction of the worlds.
+const TREE_WORLD_DIVISOR: usize = 5;
 
 pub(super) fn measure(worlds: usize) -> Result<Value> {
     let mut settings = Vec::new();
     for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
         for (rows, k) in [(300, 2), (300, 5), (1_000, 2), (1_000, 5)] {
-            settings.push(setting(&Partition::top_class(10), &loss, rows, k, worlds)?);
+            settings.push(simulate_setting(&Partition::top_class(10), &loss, rows, k, worlds)?);
         }
     }
     for partition in [Partition::tree(), Partition::honest_forest(60), Partition::forest(60)] {
         for k in [2, 5] {
-            settings.push(setting(&partition, &Loss::brier(), 1_000, k, worlds.div_ceil(SLOW))?);
+            settings.push(simulate_setting(&partition, &Loss::brier(), 1_000, k, worlds.div_ceil(TREE_WORLD_DIVISOR))?);
         }
     }
     Ok(json!({ "settings": settings }))
 }
 
-/// Three classes. The model sees how clear an item is; that some of the unclear ones are clear to others it does not, and one
-/// of two features hints at it.
-fn draw(rows: usize, k: usize, random: &mut Random) -> Result<Table> {
+/// Draws rows of three classes. Some unclear items are clear to people; the model does not see this, and one of two
+/// features hints at it.
+fn draw_rows(rows: usize, k: usize, random: &mut Random) -> Result<Table> {
     let (mut probs, mut votes, mut truth, mut features) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
         let scale = 0.3 + 2.5 * random.uniform();
@@ -39,14 +39,14 @@ fn draw(rows: usize, k: usize, random: &mut Random) -> Result<Table> {
         let top = (0..3).fold(0, |best, class| if f[class] > f[best] { class } else { best });
         let hidden = random.uniform() < [0.2, 0.5, 0.8][top];
         let p = if hidden {
-            let class = label(&f, random);
+            let class = draw_label(&f, random);
             [0, 1, 2].map(|other| if other == class { 0.9 } else { 0.05 })
         } else {
             let other = normalised([(); 3].map(|()| -random.uniform().ln()));
             [0, 1, 2].map(|class| 0.7 * f[class] + 0.3 * other[class])
         };
         let mut counts = [0_u32; 3];
-        (0..k).for_each(|_| counts[label(&p, random)] += 1);
+        (0..k).for_each(|_| counts[draw_label(&p, random)] += 1);
         probs.extend(f);
         votes.extend(counts);
         truth.extend(p);
@@ -61,7 +61,7 @@ fn normalised(p: [f64; 3]) -> [f64; 3] {
     p.map(|x| x / sum)
 }
 
-fn label(p: &[f64; 3], random: &mut Random) -> usize {
+fn draw_label(p: &[f64; 3], random: &mut Random) -> usize {
     let u = random.uniform();
     if u <= p[0] {
         0
@@ -72,7 +72,7 @@ fn label(p: &[f64; 3], random: &mut Random) -> usize {
     }
 }
 
-/// The prices of a loss, in its unit.
+/// A task with prices in units of the loss.
 fn task(loss: &Loss) -> Result<Task> {
     let (route, abstain) = match loss.to_string().as_str() {
         "cross-entropy" => (0.15, 0.8),
@@ -82,28 +82,28 @@ fn task(loss: &Loss) -> Result<Task> {
     Ok(Task::new(loss.clone()).route("expert", Oracle::bayes(), route)?.abstain(abstain)?)
 }
 
-fn setting(partition: &Partition, loss: &Loss, rows: usize, k: usize, worlds: usize) -> Result<Value> {
-    let new = draw(NEW_ROWS, 2, &mut Random::new(0, "new rows"))?;
+fn simulate_setting(partition: &Partition, loss: &Loss, rows: usize, k: usize, worlds: usize) -> Result<Value> {
+    let new = draw_rows(NEW_ROWS, 2, &mut Random::new(0, "new rows"))?;
     let (mut cost, mut same, mut left_out, mut over) = (0.0, Vec::new(), Vec::new(), Vec::new());
     let (mut covered, mut within, mut ends) = (0.0, 0.0, [0.0; 2]);
     for world in 0..worlds as u64 {
-        let table = draw(rows, k, &mut Random::new(world, "calibration rows"))?;
+        let table = draw_rows(rows, k, &mut Random::new(world, "calibration rows"))?;
         let router = Router::calibrate(&table, partition)?;
         let policy = router.policy(&task(loss)?)?;
-        let real = policy.replay(&new)?.cost_of(&policy)?.mean;
-        cost += real / worlds as f64;
-        same.push(by_the_same_rows(&policy) - real);
+        let true_cost = policy.replay(&new)?.cost_of(&policy)?.mean;
+        cost += true_cost / worlds as f64;
+        same.push(in_sample_cost(&policy) - true_cost);
         if let Some(promise) = policy.promise() {
-            left_out.push(promise.cost - real);
+            left_out.push(promise.cost - true_cost);
             let error = 1.96 * promise.standard_error;
             let [low, high] = promise.identified.unwrap_or([promise.cost; 2]);
-            covered += f64::from(u8::from((promise.cost - real).abs() < error));
-            within += f64::from(u8::from(low - error < real && real < high + error));
+            covered += f64::from(u8::from((promise.cost - true_cost).abs() < error));
+            within += f64::from(u8::from(low - error < true_cost && true_cost < high + error));
             ends = [ends[0] + low - promise.cost, ends[1] + high - promise.cost];
         }
-        over.extend(exceeded(&router, loss, &new)?);
+        over.extend(target_excess(&router, loss, &new)?);
     }
-    // Worlds without a promise have none to come true.
+    // Worlds without a promise are skipped.
     let promises = left_out.len() as f64;
     Ok(json!({
         "partition": partition.to_string(), "loss": loss.to_string(), "rows": rows, "k": k, "cost": cost,
@@ -112,8 +112,8 @@ fn setting(partition: &Partition, loss: &Loss, rows: usize, k: usize, worlds: us
     }))
 }
 
-/// The mean over cells of their own estimates of the cost of what is done.
-fn by_the_same_rows(policy: &Policy) -> f64 {
+/// The mean cost of the chosen actions by the cells' own estimates.
+fn in_sample_cost(policy: &Policy) -> f64 {
     let cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
     let (sum, all) = cells.fold((0.0, 0.0), |(sum, all), decision| {
         let weight = decision.estimate().weight;
@@ -122,8 +122,9 @@ fn by_the_same_rows(policy: &Policy) -> f64 {
     sum / all
 }
 
-/// By how much new rows lose more than a target halfway between never and always routing; nothing if it is out of reach.
-fn exceeded(router: &Router, loss: &Loss, new: &Table) -> Result<Option<f64>> {
+/// The excess of the loss on new rows over a target halfway between never and always routing; `None` if the target
+/// cannot be reached.
+fn target_excess(router: &Router, loss: &Loss, new: &Table) -> Result<Option<f64>> {
     let task = Task::new(loss.clone()).route("expert", Oracle::bayes(), 0.0)?;
     let policy = router.policy(&task)?;
     let replay = policy.replay(new)?;
@@ -159,7 +160,6 @@ pub(super) fn section(numbers: &Value) -> String {
         let text = |key: &str| row[key].as_str().unwrap_or("").to_owned();
         let ([same, _], [bias, error], [low, high], [over, over_error]) =
             (pair("same_rows"), pair("left_out"), pair("open"), pair("target_exceeded"));
-        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "| {} | {} | {} | {} | {:.3} | {same:+.3} | {bias:+.4} ± {error:.4} | {:.2} | {low:+.3} to {high:+.3} | {:.2} | {over:+.4} ± {over_error:.4} |",

@@ -1,4 +1,4 @@
-//! Honest splits: whether the rows that are drawn depend on their votes where predictions tie.
+//! Honest splits: whether the selection of rows depends on their votes where predictions tie.
 
 use std::fmt::Write;
 
@@ -11,16 +11,16 @@ use crate::error::Result;
 use crate::random::Random;
 
 const ROWS: usize = 1000;
-const VALUES: usize = 9;
+const DISTINCT_PREDICTIONS: usize = 9;
 
-/// Which tree's bag is looked at.
+/// The tree whose bootstrap sample is examined.
 const TREE: usize = 3;
 
-/// Draws some of a table's rows.
-type DrawRows = fn(&Table) -> Result<Table>;
+/// Selects rows of a table.
+type SelectRows = fn(&Table) -> Result<Table>;
 
-/// What is drawn from a table.
-const DRAWN: [(&str, DrawRows); 3] = [
+/// The selections examined.
+const SELECTIONS: [(&str, SelectRows); 3] = [
     ("kept half of `tree`, `honest-forest`", |table| Ok(Router::calibrate(table, &Partition::tree())?.rows().clone())),
     ("half of `diagnose`", |table| {
         let [first, _] = halves(table)?;
@@ -38,33 +38,34 @@ const DRAWN: [(&str, DrawRows); 3] = [
     }),
 ];
 
-/// Nine predictions, a thousand items, three labels each; the same items in every world if `design` is the same.
-fn tied(design: u64, world: u64) -> Result<Table> {
+/// Draws 1,000 items with nine distinct predictions and three labels each; worlds with the same `design` have the same
+/// items.
+fn draw_tied_rows(design: u64, world: u64) -> Result<Table> {
     let (mut items, mut labels) = (Random::new(design, "tied items"), Random::new(world, "labels of tied items"));
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..ROWS {
-        let yes = (1 + items.below(VALUES)) as f64 / 10.0;
+        let yes = (1 + items.below(DISTINCT_PREDICTIONS)) as f64 / 10.0;
         probs.extend([1.0 - yes, yes]);
         votes.extend(labels.votes(&[0.7 - 0.4 * yes, 0.3 + 0.4 * yes], 3));
     }
     Ok(Table::new(["no", "yes"], probs)?.with_votes(votes)?)
 }
 
-/// The shares of yes among rows, by prediction.
-fn shares(table: &Table) -> Vec<Vec<f64>> {
-    let mut shares = vec![Vec::new(); VALUES];
+/// The shares of yes of the rows, grouped by prediction.
+fn yes_shares(table: &Table) -> Vec<Vec<f64>> {
+    let mut shares = vec![Vec::new(); DISTINCT_PREDICTIONS];
     for row in 0..table.rows() {
         let value = (10.0 * table.prediction(row)[1]).round() as usize - 1;
-        shares[value.min(VALUES - 1)].extend(table.votes(row).map(|votes| votes.mean(1)));
+        shares[value.min(DISTINCT_PREDICTIONS - 1)].extend(table.votes(row).map(|votes| votes.mean(1)));
     }
     shares
 }
 
-/// How far the mean share of yes among the rows drawn is above that of all rows of the same predictions, in standard deviations of a
-/// random draw of as many rows of each prediction.
+/// How far the mean share of yes among the selected rows exceeds that of all rows with the same predictions, in
+/// standard deviations of a random selection of the same sizes.
 fn deviation(all: &Table, drawn: &Table) -> f64 {
     let (mut above, mut variance) = (0.0, 0.0);
-    for (all, drawn) in shares(all).into_iter().zip(shares(drawn)) {
+    for (all, drawn) in yes_shares(all).into_iter().zip(yes_shares(drawn)) {
         let n = all.len() as f64;
         let mean = all.iter().sum::<f64>() / n;
         let spread = all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
@@ -76,10 +77,10 @@ fn deviation(all: &Table, drawn: &Table) -> f64 {
 
 pub(super) fn measure(worlds: usize) -> Result<Value> {
     let mut settings = Vec::new();
-    for (name, draw) in DRAWN {
+    for (name, draw) in SELECTIONS {
         for same_items in [false, true] {
             let one = |world: u64| -> Result<f64> {
-                let table = tied(if same_items { 0 } else { world }, world)?;
+                let table = draw_tied_rows(if same_items { 0 } else { world }, world)?;
                 Ok(deviation(&table, &draw(&table)?))
             };
             let found: Vec<f64> = (0..worlds as u64).into_par_iter().map(one).collect::<Result<_>>()?;
@@ -109,7 +110,6 @@ pub(super) fn section(numbers: &Value) -> String {
         let (n, mean, deviation) = (number("worlds"), number("mean"), number("deviation"));
         let kept = mean.abs() < 4.0 / n.sqrt() && (deviation - 1.0).abs() < 4.0 / (2.0 * n).sqrt();
         let items = if row["same_items"] == true { "the same, labelled again" } else { "new" };
-        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "| {} | {n} | {items} | {mean:+.3} | {:+.1} | {deviation:.2} | {} |",

@@ -1,10 +1,10 @@
-//! The page on what goes beyond the paper, written from result files and nothing else.
+//! The page `docs/beyond.md`, generated from result files.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::numbers::{Numbers, fixed, shown};
+use super::numbers::{Numbers, format_difference, three_decimals};
 use super::pictures;
 
 /// Figures of the page, by name.
@@ -20,7 +20,7 @@ pub(super) const FIGURES: [&str; 9] = [
     "budgets-chaosnli",
 ];
 
-/// The page `docs/beyond.md`, from the results of every experiment.
+/// The text of `docs/beyond.md` for the given results.
 #[must_use]
 pub fn beyond_page(results: &BTreeMap<String, Value>) -> String {
     let n = Numbers::new(results);
@@ -62,7 +62,7 @@ fn forests(n: Numbers<'_>) -> String {
             NAMES.iter().for_each(|name| text += &format!(" {} |", n.show("forest", &path(name))));
             for other in ["cells", "supervised-retrained"] {
                 let found = n.difference("forest", &problem, &path("forest")[1..], &path(other)[1..]);
-                text += &format!(" {} |", shown(found));
+                text += &format!(" {} |", format_difference(found));
             }
             text += "\n";
             let gain = |name| n.get("forest", &path(name)).unwrap_or(f64::NAN);
@@ -95,7 +95,7 @@ fn few_labels(n: Numbers<'_>) -> String {
             text += &format!("| {problem} | {loss} |");
             NAMES.iter().for_each(|name| text += &format!(" {} |", n.show("labels", &path(name))));
             let ratio = n.get("labels", &path("shrink")).zip(n.get("labels", &path("plugin"))).map(|(a, b)| a / b);
-            text += &format!(" {} |\n", ratio.map_or("–".into(), fixed));
+            text += &format!(" {} |\n", ratio.map_or("–".into(), three_decimals));
         }
     }
     text + "\n" + &pictures(&FIGURES[4..5])
@@ -132,7 +132,7 @@ fn budgets(n: Numbers<'_>) -> String {
             let most = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             let share = most(list("share_promised"), list("share_met"));
             let lost = most(list("loss_promised"), list("loss_met_corrected"));
-            text += &format!("| {problem} | {loss} | {} | {} |\n", fixed(share), fixed(lost));
+            text += &format!("| {problem} | {loss} | {} | {} |\n", three_decimals(share), three_decimals(lost));
         }
     }
     text + "\n" + &pictures(&FIGURES[6..])

@@ -1,27 +1,27 @@
-//! The paper's claims, each decided from the numbers by a rule that is written down.
+//! The paper's claims, each decided from the numbers by a written rule.
 //!
-//! The rules of claims 1 to 7 are those of the first version of this file, written before any numbers; those of 8 and 9 were
-//! written before their experiment was run. Other readings stand beside a verdict and are named as such.
+//! The rules of claims 1 to 7 were written before any numbers were known, those of 8 and 9 before their experiment was
+//! run. Other readings are reported next to a verdict and named as such.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::numbers::{Difference, Numbers, fixed, shown};
+use super::numbers::{Difference, Numbers, format_difference, three_decimals};
 use super::{Claim, Reading, Verdict};
 
-/// "Clearly above": a difference of gains of at least this.
-const CLEAR: f64 = 0.10;
-/// "Nearly equal", "close to": of at most this.
-const CLOSE: f64 = 0.03;
-/// "Highly correlated": at least this.
-const HIGH: f64 = 0.8;
+/// The least difference of gains that counts as "clearly above".
+const CLEAR_GAIN_DIFFERENCE: f64 = 0.10;
+/// The largest difference of gains that counts as "nearly equal" or "close to".
+const CLOSE_GAIN_DIFFERENCE: f64 = 0.03;
+/// The least correlation that counts as "highly correlated".
+const HIGH_CORRELATION: f64 = 0.8;
 
 const DATA: [&str; 4] = ["cifar10h", "cifar10h-overconfident", "snli", "chaosnli"];
 const METHODS: [&str; 3] = ["total-uncertainty", "higher-order", "supervised"];
 
-/// What a reading is called that was written after numbers had been seen.
-const RELAXED: &str = "Relaxed reading, written after a first look at the numbers";
+/// The name of a reading that was written after numbers had been seen.
+const RELAXED_READING: &str = "Relaxed reading, written after a first look at the numbers";
 
 /// Decides the paper's claims from the results of the experiments.
 #[must_use]
@@ -49,7 +49,7 @@ fn verdict(known: bool, holds: &[bool]) -> Verdict {
     }
 }
 
-/// Gains of a problem, for the table under a claim.
+/// The gains of a problem, for the table under a claim.
 fn gains(n: Numbers<'_>, problem: &str, variants: &[&str], names: &[&str]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for variant in variants {
@@ -65,61 +65,66 @@ fn gain(n: Numbers<'_>, problem: &str, variant: &str, name: &str) -> f64 {
     n.get("routing", &[problem, variant, "gain", name]).unwrap_or(f64::NAN)
 }
 
-/// One ranking's gain less another's, paired.
-fn between(n: Numbers<'_>, problem: &str, variant: &str, first: &str, second: &str) -> Option<Difference> {
+/// The paired difference of two rankings' gains.
+fn gain_difference(n: Numbers<'_>, problem: &str, variant: &str, first: &str, second: &str) -> Option<Difference> {
     n.difference("routing", problem, &[variant, "gain", first], &[variant, "gain", second])
 }
 
-/// Higher-order less total uncertainty.
-fn gap(n: Numbers<'_>, problem: &str, variant: &str) -> Option<Difference> {
-    between(n, problem, variant, "higher-order", "total-uncertainty")
+/// The gain of the higher-order ranking minus that of total uncertainty.
+fn higher_order_gap(n: Numbers<'_>, problem: &str, variant: &str) -> Option<Difference> {
+    gain_difference(n, problem, variant, "higher-order", "total-uncertainty")
 }
 
 fn mean_of(difference: Option<Difference>) -> f64 {
     difference.map_or(f64::NAN, |difference| difference.mean)
 }
 
-fn count(list: &[bool]) -> usize {
+fn count_true(list: &[bool]) -> usize {
     list.iter().filter(|&&holds| holds).count()
 }
 
 fn johnson(n: Numbers<'_>) -> Claim {
-    let above = gap(n, "johnson", "recalibrated");
-    let short = between(n, "johnson", "recalibrated", "cell-optimal", "higher-order");
+    let above = higher_order_gap(n, "johnson", "recalibrated");
+    let short = gain_difference(n, "johnson", "recalibrated", "cell-optimal", "higher-order");
     Claim {
         number: 1,
         figures: &["routing-johnson", "functions-johnson"],
         claim: "Johnson's world, re-calibrated: the higher-order router is clearly above total uncertainty and close to cell-optimal.",
-        rule: format!("Clearly above means at least {CLEAR} of gain, close means within {CLOSE}."),
+        rule: format!(
+            "Clearly above means at least {CLEAR_GAIN_DIFFERENCE} of gain, close means within {CLOSE_GAIN_DIFFERENCE}."
+        ),
         found: gains(
             n,
             "johnson",
             &["raw", "recalibrated"],
             &["total-uncertainty", "higher-order", "supervised", "cell-optimal"],
         ),
-        verdict: verdict(above.is_some(), &[mean_of(above) >= CLEAR, mean_of(short) <= CLOSE]),
+        verdict: verdict(
+            above.is_some(),
+            &[mean_of(above) >= CLEAR_GAIN_DIFFERENCE, mean_of(short) <= CLOSE_GAIN_DIFFERENCE],
+        ),
         reason: format!(
             "Re-calibrated, it is {} above total uncertainty and {} below the best order of its cells. The middle of the world is noise \
              to the weak model and signal to the oracle, the sides are noise to both; a well-calibrated prediction near ½ says neither.",
-            shown(above),
-            shown(short)
+            format_difference(above),
+            format_difference(short)
         ),
         other: None,
     }
 }
 
 fn three_steps(n: Numbers<'_>) -> Claim {
-    let gap = gap(n, "three-steps", "recalibrated");
+    let gap = higher_order_gap(n, "three-steps", "recalibrated");
     let part = |problem: &str| {
         gain(n, problem, "recalibrated", "total-uncertainty") / gain(n, problem, "recalibrated", "higher-order")
     };
     let (steps, johnson) = (part("three-steps"), part("johnson"));
-    let nearly = mean_of(gap).abs() <= CLOSE;
+    let nearly = mean_of(gap).abs() <= CLOSE_GAIN_DIFFERENCE;
     Claim {
         number: 2,
         figures: &["routing-three-steps", "functions-three-steps"],
         claim: "Three steps: routing by total uncertainty is nearly as good as by reducible loss.",
-        rule: format!("Nearly as good means within {CLOSE} of gain, re-calibrated."),
+        rule: format!("Nearly as good means within {CLOSE_GAIN_DIFFERENCE} of gain, re-calibrated."),
         found: gains(
             n,
             "three-steps",
@@ -131,10 +136,10 @@ fn three_steps(n: Numbers<'_>) -> Claim {
             "Re-calibrated, the difference is {}. Where the world oscillates the weak model says about ½, so what is uncertain is also \
              what an oracle would save. What remains comes from the same region: a prediction that strays from ½ there costs more, all of it \
              reducible, and looks more certain.",
-            shown(gap)
+            format_difference(gap)
         ),
         other: Some(Reading {
-            name: RELAXED,
+            name: RELAXED_READING,
             verdict: verdict(gap.is_some(), &[nearly, steps >= 0.85]),
             text: format!(
                 "85 % of the gain counts as a part. Total uncertainty reaches {:.0} % of the higher-order gain here, {:.0} % in \
@@ -176,53 +181,53 @@ fn piecewise(n: Numbers<'_>) -> Claim {
             "Cells on x gain {} more when both are ordered optimally and {} more as estimated. Regions with and without the oscillation \
              share their predictions, and no cells on predictions can tell them apart. Each re-calibrated on its own cells, the mean loss over \
              all shares routed is lower on x by {}.",
-            shown(optimal),
-            shown(router),
-            small(lower_by)
+            format_difference(optimal),
+            format_difference(router),
+            five_decimals(lower_by)
         ),
         other: Some(Reading {
             name: "With fifteen cells per predicted class, as this page had it before",
             verdict: verdict(by_class[0].is_some(), &holds(by_class)),
             text: format!(
                 "The differences are {}, {} and {}.",
-                shown(by_class[0]),
-                shown(by_class[1]),
-                small(by_class[2])
+                format_difference(by_class[0]),
+                format_difference(by_class[1]),
+                five_decimals(by_class[2])
             ),
         }),
     }
 }
 
 /// A difference with five decimals.
-fn small(difference: Option<Difference>) -> String {
+fn five_decimals(difference: Option<Difference>) -> String {
     let Some(Difference { mean, error }) = difference else { return "–".into() };
     let text = |x: f64| format!("{x:.5}").replace('-', "−");
     error.map_or_else(|| text(mean), |error| format!("{} ± {}", text(mean), text(error)))
 }
 
 fn format_small(x: f64) -> String {
-    if x.abs() < 0.01 { format!("{x:.5}").replace('-', "−") } else { fixed(x) }
+    if x.abs() < 0.01 { format!("{x:.5}").replace('-', "−") } else { three_decimals(x) }
 }
 
 fn real_data(n: Numbers<'_>) -> Claim {
-    let known: Vec<&str> = DATA.into_iter().filter(|name| gap(n, name, "raw").is_some()).collect();
+    let known: Vec<&str> = DATA.into_iter().filter(|name| higher_order_gap(n, name, "raw").is_some()).collect();
     let (mut found, mut shrinks, mut strictly) = (Vec::new(), Vec::new(), Vec::new());
     let (mut text, mut reversed) = (Vec::new(), Vec::new());
     for name in &known {
-        let (raw, served) = (gap(n, name, "raw"), gap(n, name, "recalibrated"));
-        found.push((format!("{name}: higher-order above total uncertainty, raw"), shown(raw)));
-        found.push((format!("{name}: the same, re-calibrated"), shown(served)));
-        // A gap that was never there cannot shrink.
+        let (raw, served) = (higher_order_gap(n, name, "raw"), higher_order_gap(n, name, "recalibrated"));
+        found.push((format!("{name}: higher-order above total uncertainty, raw"), format_difference(raw)));
+        found.push((format!("{name}: the same, re-calibrated"), format_difference(served)));
+        // Where there was no gap, recalibration cannot shrink it.
         let shrunk = mean_of(served).abs() <= mean_of(raw).abs().max(0.01);
         let turned = served.is_some_and(|served| served.mean < 0.0 && -served.mean > served.error.unwrap_or(0.0));
         shrinks.push(shrunk);
         strictly.push(shrunk && !turned);
-        text.push(format!("{name} {} → {}", shown(raw), shown(served)));
+        text.push(format!("{name} {} → {}", format_difference(raw), format_difference(served)));
         if turned {
-            reversed.push(format!("{name} (by {})", fixed(-mean_of(served))));
+            reversed.push(format!("{name} (by {})", three_decimals(-mean_of(served))));
         }
     }
-    let (over, plain) = (gap(n, "cifar10h-overconfident", "raw"), gap(n, "cifar10h", "raw"));
+    let (over, plain) = (higher_order_gap(n, "cifar10h-overconfident", "raw"), higher_order_gap(n, "cifar10h", "raw"));
     let large = mean_of(over) >= 0.05 && mean_of(over) > mean_of(plain);
     shrinks.push(large);
     strictly.push(large);
@@ -241,8 +246,8 @@ fn real_data(n: Numbers<'_>) -> Claim {
             "Gaps in gain on cross-entropy, raw → re-calibrated: {}. The over-confident network's gap before re-calibration is {} against \
              {} of the same network trained with augmentation. {}",
             text.join("; "),
-            shown(over),
-            shown(plain),
+            format_difference(over),
+            format_difference(plain),
             if reversed.is_empty() {
                 "Nowhere does the order turn by more than its standard error.".to_owned()
             } else {
@@ -256,21 +261,21 @@ fn real_data(n: Numbers<'_>) -> Claim {
         other: Some(Reading {
             name: "Stricter reading: a gap that turns by more than its standard error has not shrunk",
             verdict: verdict(all, &strictly),
-            text: format!("It shrinks on {} of {} data sets.", count(&strictly[..known.len()]), known.len()),
+            text: format!("It shrinks on {} of {} data sets.", count_true(&strictly[..known.len()]), known.len()),
         }),
     }
 }
 
-/// What a claim says of one problem's losses.
-struct Foreign {
-    home: Option<Difference>,
-    abroad: Option<Difference>,
+/// Gains on a problem's own loss and on its foreign losses.
+struct GainsAcrossLosses {
+    on_own_loss: Option<Difference>,
+    on_foreign_losses: Option<Difference>,
     retrained: Option<Difference>,
     worst: f64,
 }
 
-impl Foreign {
-    fn of(n: Numbers<'_>, problem: &str, own: &str) -> Self {
+impl GainsAcrossLosses {
+    fn from_results(n: Numbers<'_>, problem: &str, own: &str) -> Self {
         let losses = n.keys("losses", &[problem, "raw"]);
         let foreign: Vec<&str> = losses.iter().map(String::as_str).filter(|loss| *loss != own).collect();
         let mean = |first: &'static str, second: &'static str, losses: &[&str]| {
@@ -284,8 +289,8 @@ impl Foreign {
         };
         let short = |loss: &&str| mean_of(mean("cell-optimal", "higher-order", &[loss]));
         Self {
-            home: mean("higher-order", "supervised-static", &[own]),
-            abroad: mean("higher-order", "supervised-static", &foreign),
+            on_own_loss: mean("higher-order", "supervised-static", &[own]),
+            on_foreign_losses: mean("higher-order", "supervised-static", &foreign),
             retrained: mean("supervised-retrained", "supervised-static", &foreign),
             worst: foreign.iter().map(short).fold(0.0, f64::max),
         }
@@ -297,20 +302,27 @@ fn flexibility(n: Numbers<'_>) -> Claim {
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for problem in n.keys("losses", &[]) {
         let own = n.value("losses", &[&problem, "static"]).and_then(Value::as_str).unwrap_or_default();
-        let Foreign { home, abroad, retrained, worst } = Foreign::of(n, &problem, own);
-        found.push((format!("{problem}: ours above the static router on its own loss ({own})"), shown(home)));
-        found.push((format!("{problem}: the same, mean of the other losses"), shown(abroad)));
-        found.push((format!("{problem}: retrained above static, mean of the other losses"), shown(retrained)));
-        found.push((format!("{problem}: ours below cell-optimal, worst of the other losses"), fixed(worst)));
-        further.push(mean_of(abroad) > mean_of(home));
-        behind.push(mean_of(abroad) > mean_of(home) && mean_of(abroad) > 0.0);
-        if mean_of(abroad) <= 0.0 {
+        let GainsAcrossLosses { on_own_loss, on_foreign_losses, retrained, worst } =
+            GainsAcrossLosses::from_results(n, &problem, own);
+        found.push((
+            format!("{problem}: ours above the static router on its own loss ({own})"),
+            format_difference(on_own_loss),
+        ));
+        found.push((format!("{problem}: the same, mean of the other losses"), format_difference(on_foreign_losses)));
+        found.push((
+            format!("{problem}: retrained above static, mean of the other losses"),
+            format_difference(retrained),
+        ));
+        found.push((format!("{problem}: ours below cell-optimal, worst of the other losses"), three_decimals(worst)));
+        further.push(mean_of(on_foreign_losses) > mean_of(on_own_loss));
+        behind.push(mean_of(on_foreign_losses) > mean_of(on_own_loss) && mean_of(on_foreign_losses) > 0.0);
+        if mean_of(on_foreign_losses) <= 0.0 {
             ahead.push(problem.clone());
         }
-        ours.push(worst <= 2.0 * CLOSE);
+        ours.push(worst <= 2.0 * CLOSE_GAIN_DIFFERENCE);
     }
     let of = behind.len();
-    let (stays, late, later) = (count(&ours), count(&behind), count(&further));
+    let (stays, late, later) = (count_true(&ours), count_true(&behind), count_true(&further));
     Claim {
         number: 5,
         figures: &["losses-johnson", "losses-cifar10h", "losses-snli", "losses-chaosnli"],
@@ -318,13 +330,13 @@ fn flexibility(n: Numbers<'_>) -> Claim {
         rule: format!(
             "On each problem, on average over the foreign losses, the static router is behind ours, and further than on its own loss; ours \
              is within {} of the best order of its cells on every foreign loss.",
-            2.0 * CLOSE
+            2.0 * CLOSE_GAIN_DIFFERENCE
         ),
         verdict: verdict(of > 0, &[behind, ours.clone()].concat()),
         reason: format!(
             "The static router is behind ours on foreign losses, and further than on its own, on {late} of {of} problems; ours stays within {} \
              of the best order of its cells on {stays} of {of}.{}",
-            2.0 * CLOSE,
+            2.0 * CLOSE_GAIN_DIFFERENCE,
             if ahead.is_empty() {
                 String::new()
             } else {
@@ -335,7 +347,7 @@ fn flexibility(n: Numbers<'_>) -> Claim {
             }
         ),
         other: Some(Reading {
-            name: RELAXED,
+            name: RELAXED_READING,
             verdict: verdict(of > 0, &[further, ours].concat()),
             text: format!(
                 "It is enough that the static router loses more of its lead, or falls further behind, on foreign losses than on its own: so it is \
@@ -381,8 +393,8 @@ fn three_way(n: Numbers<'_>) -> Claim {
         }
     }
     let of = never.len();
-    let (kept, below, by_plugin) = (count(&never), count(&somewhere), count(&plugin_never));
-    let (relaxed_kept, relaxed_below) = (count(&relaxed_never), count(&relaxed_somewhere));
+    let (kept, below, by_plugin) = (count_true(&never), count_true(&somewhere), count_true(&plugin_never));
+    let (relaxed_kept, relaxed_below) = (count_true(&relaxed_never), count_true(&relaxed_somewhere));
     Claim {
         number: 6,
         figures: &["three-way-johnson", "three-way-cifar10h", "three-way-snli", "three-way-chaosnli"],
@@ -400,7 +412,7 @@ fn three_way(n: Numbers<'_>) -> Claim {
              make it large. In the synthetic world, where the truth is known, the two estimates agree."
         ),
         other: Some(Reading {
-            name: RELAXED,
+            name: RELAXED_READING,
             verdict: verdict(of > 0, &[relaxed_never, relaxed_somewhere].concat()),
             text: format!(
                 "With the paper's estimate and the standard error of the cost itself, which is several times larger than that of the \
@@ -424,16 +436,16 @@ fn few_labels(n: Numbers<'_>) -> Claim {
                 format!("{problem}, {loss}, k = 3: share over-routed less under-routed, plugin / shrink / polynomial"),
                 format!(
                     "{} / {} / {}",
-                    fixed(net("plugin")),
-                    fixed(net("shrink")),
-                    if polynomial.is_finite() { fixed(polynomial) } else { "–".into() }
+                    three_decimals(net("plugin")),
+                    three_decimals(net("shrink")),
+                    if polynomial.is_finite() { three_decimals(polynomial) } else { "–".into() }
                 ),
             ));
             over.push(net("plugin") > 0.02);
             right.push(net("shrink").abs() <= 0.05 && net("shrink") < net("plugin").max(0.02));
         }
     }
-    let (too_many, just, of) = (count(&over), count(&right), over.len());
+    let (too_many, just, of) = (count_true(&over), count_true(&right), over.len());
     Claim {
         number: 7,
         figures: &["labels-johnson", "labels-chaosnli"],
@@ -455,9 +467,9 @@ fn few_labels(n: Numbers<'_>) -> Claim {
 
 fn convergence(n: Numbers<'_>) -> Claim {
     let (mut found, mut converges, mut close) = (Vec::new(), Vec::new(), Vec::new());
-    let known: Vec<&str> = DATA.into_iter().filter(|name| gap(n, name, "raw").is_some()).collect();
+    let known: Vec<&str> = DATA.into_iter().filter(|name| higher_order_gap(n, name, "raw").is_some()).collect();
     for problem in &known {
-        let short = |variant, method| between(n, problem, variant, "cell-optimal", method);
+        let short = |variant, method| gain_difference(n, problem, variant, "cell-optimal", method);
         let closer = |method| {
             let at = |variant, name| vec![variant, "gain", name];
             let terms = [
@@ -471,24 +483,34 @@ fn convergence(n: Numbers<'_>) -> Claim {
         for method in METHODS {
             let (before, after) = (short("raw", method), short("recalibrated", method));
             let what = format!("{problem}: {method} below cell-optimal, raw → re-calibrated; closer by");
-            found.push((what, format!("{} → {}; {}", shown(before), shown(after), shown(closer(method)))));
+            found.push((
+                what,
+                format!(
+                    "{} → {}; {}",
+                    format_difference(before),
+                    format_difference(after),
+                    format_difference(closer(method))
+                ),
+            ));
         }
-        converges.push(count(&METHODS.map(|method| closer(method).is_some_and(Difference::is_positive))) >= 2);
-        close.push(count(&METHODS.map(|method| mean_of(short("recalibrated", method)) <= CLOSE)) >= 2);
+        converges.push(count_true(&METHODS.map(|method| closer(method).is_some_and(Difference::is_positive))) >= 2);
+        close.push(
+            count_true(&METHODS.map(|method| mean_of(short("recalibrated", method)) <= CLOSE_GAIN_DIFFERENCE)) >= 2,
+        );
     }
-    let (moves, near, of) = (count(&converges), count(&close), known.len());
+    let (moves, near, of) = (count_true(&converges), count_true(&close), known.len());
     Claim {
         number: 8,
         figures: &[],
         claim: "Real data: after re-calibration most methods converge towards the bucket-optimal routing curve.",
         rule: format!(
             "Methods are total uncertainty, higher-order and supervised; most means two of three. On each data set most come closer to the gain of \
-             the best order of the cells, by more than the paired standard error, and most end within {CLOSE} of it. The rule was written when the \
+             the best order of the cells, by more than the paired standard error, and most end within {CLOSE_GAIN_DIFFERENCE} of it. The rule was written when the \
              gains of one split were known, not those of the twenty."
         ),
         verdict: verdict(of == DATA.len(), &[converges, close].concat()),
         reason: format!(
-            "Most methods come closer on {moves} of {of} data sets and end within {CLOSE} on {near} of {of}. The best order of the cells is found on \
+            "Most methods come closer on {moves} of {of} data sets and end within {CLOSE_GAIN_DIFFERENCE} on {near} of {of}. The best order of the cells is found on \
              the test rows themselves, and with fifty rows per cell it profits from their noise: no method can reach it."
         ),
         found,
@@ -509,24 +531,24 @@ fn correlation(n: Numbers<'_>) -> Claim {
     }
     let data: Vec<f64> = DATA.into_iter().filter_map(|problem| at(problem, "raw").0).collect();
     let johnson = at("johnson", "raw").0.unwrap_or(f64::NAN);
-    let high: Vec<bool> = data.iter().map(|r| *r >= HIGH).collect();
+    let high: Vec<bool> = data.iter().map(|r| *r >= HIGH_CORRELATION).collect();
     let above = data.iter().all(|r| *r > johnson);
     Claim {
         number: 9,
         figures: &["correlation-johnson", "correlation-cifar10h", "correlation-snli", "correlation-chaosnli"],
         claim: "Real data: total and irreducible loss are highly correlated across the level sets of standard models.",
         rule: format!(
-            "Level sets are the router's cells, weighted by traffic; predictions as trained; highly means a correlation of at least {HIGH} on each data \
+            "Level sets are the router's cells, weighted by traffic; predictions as trained; highly means a correlation of at least {HIGH_CORRELATION} on each data \
              set, and more than in Johnson's world, where decomposition matters."
         ),
         verdict: verdict(data.len() == DATA.len(), &[high.clone(), vec![above]].concat()),
         reason: format!(
-            "It is at least {HIGH} on {} of {} data sets; in Johnson's world it is {}. A correlation of total with *irreducible* loss says that cells \
+            "It is at least {HIGH_CORRELATION} on {} of {} data sets; in Johnson's world it is {}. A correlation of total with *irreducible* loss says that cells \
              which lose much are also noisy; whether total loss ranks as *reducible* loss does is another question, whose correlation is under \
              [every gain](#every-gain).",
-            count(&high),
+            count_true(&high),
             data.len(),
-            fixed(johnson)
+            three_decimals(johnson)
         ),
         found,
         other: None,

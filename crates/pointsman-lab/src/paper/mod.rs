@@ -1,4 +1,4 @@
-//! The account of the paper's claims, written from result files and nothing else.
+//! The pages on the paper's claims, generated from result files.
 
 mod beyond;
 mod claims;
@@ -17,48 +17,48 @@ pub use claims::claims;
 pub(crate) use numbers::Numbers;
 pub use tracks::{tracks_headline, tracks_page};
 
-/// One claim of the paper, and what came out here.
+/// A claim of the paper and its result here.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// Its number.
+    /// The number of the claim.
     pub number: usize,
     /// The claim in one sentence.
     pub claim: &'static str,
-    /// What has to be found for it to hold.
+    /// The condition under which the claim holds.
     pub rule: String,
-    /// The figures that show it, by name.
+    /// The names of the figures that show it.
     pub figures: &'static [&'static str],
-    /// The numbers found: what they are, and their value with the standard deviation over seeds.
+    /// The measured numbers: their descriptions, and values with the standard deviation over seeds.
     pub found: Vec<(String, String)>,
-    /// Whether it holds.
+    /// The verdict by the rule.
     pub verdict: Verdict,
-    /// Why, and with which reservations.
+    /// The reason for the verdict, with reservations.
     pub reason: String,
-    /// What another rule would say, if there is one.
+    /// The verdict by another rule, if there is one.
     pub other: Option<Reading>,
 }
 
-/// What a rule says that is not the claim's own.
+/// The verdict of a rule other than the claim's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// Which rule, and since when.
+    /// The name of the rule, and when it was written.
     pub name: &'static str,
-    /// Its verdict.
+    /// The verdict by this rule.
     pub verdict: Verdict,
-    /// How it comes to that.
+    /// The reason for the verdict.
     pub text: String,
 }
 
-/// Whether a claim holds here.
+/// Whether a claim holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everywhere it was looked for.
+    /// It holds on every problem measured.
     Holds,
-    /// In some places, or in a weaker form.
+    /// It holds on some problems, or in a weaker form.
     Partly,
-    /// Nowhere.
+    /// It holds nowhere.
     Not,
-    /// The experiment or its data are not there.
+    /// The experiment or its data are missing.
     Unknown,
 }
 
@@ -73,10 +73,10 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Figures that belong to no claim.
+/// Names of the figures that belong to no claim.
 const MORE_FIGURES: [&str; 2] = ["cells-johnson", "rows-johnson"];
 
-/// The figures that the pages show, by name: drawn as `<name>.svg`.
+/// The names of the figures on the pages, drawn as `<name>.svg`.
 #[must_use]
 pub fn shown_figures(results: &BTreeMap<String, Value>) -> Vec<&'static str> {
     let claimed = claims(results).into_iter().flat_map(|claim| claim.figures).copied();
@@ -114,7 +114,7 @@ the spread of a single halving, since twenty of them do not make twenty data set
 
 ";
 
-/// The page `docs/paper.md`, from the results of every experiment.
+/// The text of `docs/paper.md` for the given results.
 #[must_use]
 pub fn paper_page(results: &BTreeMap<String, Value>) -> String {
     let claims = claims(results);

@@ -1,4 +1,4 @@
-//! Finding numbers in result files.
+//! Looks numbers up in result files.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,21 @@ use crate::worlds::World;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers<'a>(&'a BTreeMap<String, Value>);
 
-/// A difference of numbers that were measured together, seed by seed or split by split.
+/// The mean of differences paired by seed or by split.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Difference {
     /// The mean over seeds or splits.
     pub(crate) mean: f64,
-    /// The standard error of the mean; one seed or split has none.
+    /// The standard error of the mean; `None` for a single seed or split.
     pub(crate) error: Option<f64>,
 }
 
 impl Difference {
-    /// From one difference per seed of a world, or per split of a data set.
+    /// Computes mean and standard error from one difference per seed of a world or per split of a data set.
     ///
-    /// Seeds are independent: the standard error is s/√n. Random halves of one data set overlap: the variance of their mean is
-    /// estimated by (1/n + test rows / calibration rows) s² (Nadeau and Bengio 2003), which for halves is (1/n + 1) s².
+    /// Seeds are independent: the standard error is s/√n. Random halves of one data set overlap: the variance of their
+    /// mean is estimated by (1/n + test rows / calibration rows) s² (Nadeau and Bengio 2003), which for halves is (1/n
+    /// + 1) s².
     fn new(problem: &str, values: &[f64]) -> Self {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
@@ -33,7 +34,7 @@ impl Difference {
         Self { mean, error }
     }
 
-    /// Whether the mean is above zero by more than its standard error.
+    /// Whether the mean exceeds zero by more than its standard error.
     pub(crate) fn is_positive(self) -> bool {
         self.mean > self.error.unwrap_or(0.0)
     }
@@ -42,8 +43,8 @@ impl Difference {
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.error {
-            None => f.write_str(&fixed(self.mean)),
-            Some(error) => write!(f, "{} ± {}", fixed(self.mean), fixed(error)),
+            None => f.write_str(&three_decimals(self.mean)),
+            Some(error) => write!(f, "{} ± {}", three_decimals(self.mean), three_decimals(error)),
         }
     }
 }
@@ -58,34 +59,33 @@ impl<'a> Numbers<'a> {
         Self(results)
     }
 
-    /// What stands at a path below an experiment's problems.
+    /// The value at a path below an experiment's problems.
     pub(crate) fn value(self, experiment: &str, path: &[&str]) -> Option<&'a Value> {
         path.iter().try_fold(self.0.get(experiment)?.get("problems")?, |value, key| value.get(key))
     }
 
-    /// The mean there.
+    /// The mean at a path.
     pub(crate) fn get(self, experiment: &str, path: &[&str]) -> Option<f64> {
         self.value(experiment, path)?.get("mean")?.as_f64()
     }
 
-    /// Its standard deviation over seeds, 0 if there was one.
+    /// The standard deviation over seeds at a path; 0 for one seed.
     pub(crate) fn sd(self, experiment: &str, path: &[&str]) -> f64 {
         self.value(experiment, path).and_then(|value| value.get("sd")?.as_f64()).unwrap_or(0.0)
     }
 
-    /// The means of a list.
+    /// The means of the list at a path.
     pub(crate) fn list(self, experiment: &str, path: &[&str]) -> Option<Vec<f64>> {
         self.value(experiment, path)?.get("mean")?.as_array()?.iter().map(Value::as_f64).collect()
     }
 
-    /// A weighted sum of numbers of one problem, paired by seed or split. `None` if one of them is not there or unknown for some
-    /// seed.
+    /// A weighted sum of numbers of one problem, paired by seed or split; `None` if a number is missing for some seed.
     pub(crate) fn contrast(self, experiment: &str, problem: &str, terms: &[(f64, Vec<&str>)]) -> Option<Difference> {
         let mut sums: Vec<f64> = Vec::new();
         for (factor, path) in terms {
             let path: Vec<&str> = std::iter::once(problem).chain(path.iter().copied()).collect();
             let found = self.value(experiment, &path)?;
-            // Results of one seed that keep no single values have their mean.
+            // Results of a single seed may have only a mean.
             let values: Vec<f64> = match found.get("values").and_then(Value::as_array) {
                 Some(values) => values.iter().map(Value::as_f64).collect::<Option<_>>()?,
                 None => vec![found.get("mean")?.as_f64()?],
@@ -101,7 +101,7 @@ impl<'a> Numbers<'a> {
         (!sums.is_empty()).then(|| Difference::new(problem, &sums))
     }
 
-    /// The first number less the second, paired by seed or split.
+    /// The first number minus the second, paired by seed or split.
     pub(crate) fn difference(
         self,
         experiment: &str,
@@ -116,20 +116,20 @@ impl<'a> Numbers<'a> {
     pub(crate) fn show(self, experiment: &str, path: &[&str]) -> String {
         match (self.get(experiment, path), self.sd(experiment, path)) {
             (None, _) => "–".into(),
-            (Some(mean), 0.0) => fixed(mean),
-            (Some(mean), sd) => format!("{} ± {}", fixed(mean), fixed(sd)),
+            (Some(mean), 0.0) => three_decimals(mean),
+            (Some(mean), sd) => format!("{} ± {}", three_decimals(mean), three_decimals(sd)),
         }
     }
 
-    /// The keys at a path that lead further, in the file's order.
+    /// The keys of the objects at a path, in the order of the file.
     pub(crate) fn keys(self, experiment: &str, path: &[&str]) -> Vec<String> {
         let map = self.value(experiment, path).and_then(Value::as_object);
         map.into_iter().flatten().filter(|(_, value)| value.is_object()).map(|(key, _)| key.clone()).collect()
     }
 }
 
-/// Three decimals, with a real minus sign and no negative zero.
-pub(crate) fn fixed(x: f64) -> String {
+/// A number with three decimals, a minus sign (−) and no negative zero.
+pub(crate) fn three_decimals(x: f64) -> String {
     let text = format!("{x:.3}");
     match text.strip_prefix('-') {
         Some("0.000") => "0.000".into(),
@@ -139,7 +139,7 @@ pub(crate) fn fixed(x: f64) -> String {
 }
 
 /// A difference as text, or a dash.
-pub(crate) fn shown(difference: Option<Difference>) -> String {
+pub(crate) fn format_difference(difference: Option<Difference>) -> String {
     difference.map_or_else(|| "–".into(), |difference| difference.to_string())
 }
 
@@ -149,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn differences_are_paired_and_halves_of_one_data_set_overlap() {
+    fn standard_errors_account_for_overlapping_halves() {
         let gains = json!({"gain": {
             "a": {"mean": 2.0, "sd": 1.0, "values": [1.0, 2.0, 3.0]},
             "b": {"mean": 1.0, "sd": 1.0, "values": [0.0, 1.5, 1.5]},
@@ -166,6 +166,6 @@ mod tests {
         assert!((world.error.unwrap() - (0.25_f64 / 3.0).sqrt()).abs() < 1e-12);
         assert!((data.error.unwrap() - (0.25_f64 * (1.0 / 3.0 + 1.0)).sqrt()).abs() < 1e-12);
         assert!(of("johnson", "short").is_none() && of("johnson", "unknown").is_none() && of("none", "b").is_none());
-        assert_eq!(shown(of("johnson", "b")), "1.000 ± 0.289");
+        assert_eq!(format_difference(of("johnson", "b")), "1.000 ± 0.289");
     }
 }

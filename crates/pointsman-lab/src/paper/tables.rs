@@ -1,18 +1,18 @@
-//! Every number of the experiments that claims rest on, as tables.
+//! Tables of all numbers behind the claims.
 
-use super::numbers::{Numbers, shown};
+use super::numbers::{Numbers, format_difference};
 
-/// The gains of every problem, the effect of cells, labels and rows.
+/// Tables of the gains of every problem and of the effects of cells, labels and rows.
 pub(super) fn tables(n: Numbers<'_>) -> String {
     [gains(n), losses(n), cells(n), labels(n), rows(n)].concat()
 }
 
-/// A line of a table.
-fn line(cells: &[String]) -> String {
+/// A row of a Markdown table.
+fn table_row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-fn head(names: &[&str]) -> String {
+fn table_head(names: &[&str]) -> String {
     format!("| {} |\n|{}\n", names.join(" | "), "---|".repeat(names.len()))
 }
 
@@ -20,9 +20,9 @@ fn gains(n: Numbers<'_>) -> String {
     const STRATEGIES: [&str; 4] = ["total-uncertainty", "higher-order", "supervised", "cell-optimal"];
     let mut names = vec!["problem", "served", "correlation of reducible and total loss"];
     names.extend(STRATEGIES);
-    let mut text = String::from("## Every gain\n\n") + &head(&names);
+    let mut text = String::from("## Every gain\n\n") + &table_head(&names);
     let mut differences = String::from("\nDifferences of these gains, each with its paired standard error:\n\n")
-        + &head(&[
+        + &table_head(&[
             "problem",
             "served",
             "higher-order − total uncertainty",
@@ -38,12 +38,12 @@ fn gains(n: Numbers<'_>) -> String {
             let mut cells = vec![problem.clone(), variant.clone()];
             cells.push(n.show("routing", &[&problem, &variant, "correlation"]));
             cells.extend(STRATEGIES.map(show));
-            text += &line(&cells);
+            text += &table_row(&cells);
             let between = |first: &str, second: &str| {
                 let at = |name| [variant.as_str(), "gain", name];
-                shown(n.difference("routing", &problem, &at(first), &at(second)))
+                format_difference(n.difference("routing", &problem, &at(first), &at(second)))
             };
-            differences += &line(&[
+            differences += &table_row(&[
                 problem.clone(),
                 variant.clone(),
                 between("higher-order", "total-uncertainty"),
@@ -58,7 +58,7 @@ fn gains(n: Numbers<'_>) -> String {
 fn losses(n: Numbers<'_>) -> String {
     const NAMES: [&str; 4] = ["higher-order", "supervised-static", "supervised-retrained", "cell-optimal"];
     let mut text = String::from("\n## Every loss\n\n")
-        + &head(&[
+        + &table_head(&[
             "problem",
             "served",
             "loss",
@@ -76,9 +76,9 @@ fn losses(n: Numbers<'_>) -> String {
                 cells.extend(NAMES.map(|name| n.show("losses", &[&problem, variant, &loss, "gain", name])));
                 for other in &NAMES[1..3] {
                     let at = |name| [variant, loss.as_str(), "gain", name];
-                    cells.push(shown(n.difference("losses", &problem, &at(NAMES[0]), &at(other))));
+                    cells.push(format_difference(n.difference("losses", &problem, &at(NAMES[0]), &at(other))));
                 }
-                text += &line(&cells);
+                text += &table_row(&cells);
             }
         }
     }
@@ -87,15 +87,15 @@ fn losses(n: Numbers<'_>) -> String {
 
 fn cells(n: Numbers<'_>) -> String {
     let mut text = String::from("\n## Cells, labels, rows\n\n")
-        + &head(&["problem", "cells per top class", "gain", "of the best order of the cells", "short of it by"]);
+        + &table_head(&["problem", "cells per top class", "gain", "of the best order of the cells", "short of it by"]);
     for problem in n.keys("cells", &[]) {
         let mut bins = n.keys("cells", &[&problem, "bins"]);
         bins.sort_by_key(|bins| bins.parse::<u64>().unwrap_or(0));
         for bins in bins {
             let gain = |name: &str| n.show("cells", &[&problem, "bins", &bins, "gain", name]);
             let at = |name| ["bins", bins.as_str(), "gain", name];
-            let short = shown(n.difference("cells", &problem, &at("cell-optimal"), &at("higher-order")));
-            text += &line(&[problem.clone(), bins.clone(), gain("higher-order"), gain("cell-optimal"), short]);
+            let short = format_difference(n.difference("cells", &problem, &at("cell-optimal"), &at("higher-order")));
+            text += &table_row(&[problem.clone(), bins.clone(), gain("higher-order"), gain("cell-optimal"), short]);
         }
     }
     text
@@ -104,7 +104,7 @@ fn cells(n: Numbers<'_>) -> String {
 fn labels(n: Numbers<'_>) -> String {
     const ESTIMATORS: [&str; 3] = ["plugin", "shrink", "polynomial"];
     let mut text = String::from("\n")
-        + &head(&[
+        + &table_head(&[
             "problem",
             "loss",
             "labels per item",
@@ -124,7 +124,7 @@ fn labels(n: Numbers<'_>) -> String {
                 for what in ["error", "over_routed"] {
                     cells.extend(ESTIMATORS.map(|estimator| show(estimator, what)));
                 }
-                text += &line(&cells);
+                text += &table_row(&cells);
             }
         }
     }
@@ -133,15 +133,15 @@ fn labels(n: Numbers<'_>) -> String {
 
 fn rows(n: Numbers<'_>) -> String {
     let mut text = String::from("\n")
-        + &head(&["problem", "calibration rows", "gain, `plugin`", "gain, `shrink`", "`shrink` − `plugin`"]);
+        + &table_head(&["problem", "calibration rows", "gain, `plugin`", "gain, `shrink`", "`shrink` − `plugin`"]);
     for problem in n.keys("rows", &[]) {
         let mut rows = n.keys("rows", &[&problem, "rows"]);
         rows.sort_by_key(|rows| rows.parse::<u64>().unwrap_or(0));
         for count in rows {
             let at = |estimator| ["rows", count.as_str(), estimator, "gain", "higher-order"];
             let show = |estimator: &str| n.show("rows", &[&problem, "rows", &count, estimator, "gain", "higher-order"]);
-            let between = shown(n.difference("rows", &problem, &at("shrink"), &at("plugin")));
-            text += &line(&[problem.clone(), count.clone(), show("plugin"), show("shrink"), between]);
+            let between = format_difference(n.difference("rows", &problem, &at("shrink"), &at("plugin")));
+            text += &table_row(&[problem.clone(), count.clone(), show("plugin"), show("shrink"), between]);
         }
     }
     text

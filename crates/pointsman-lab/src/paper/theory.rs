@@ -1,12 +1,12 @@
-//! The theorem, the partition lemma, the Bayes-dependent oracles and the estimators for few labels, as measured.
+//! The sections on the theorem, the partition lemma, the Bayes-dependent oracles and the estimators for few labels.
 
-use super::numbers::{Numbers, fixed};
+use super::numbers::{Numbers, three_decimals};
 use super::pictures;
 
-/// Figures of these sections, by name.
+/// Names of the figures in these sections.
 pub(super) const FIGURES: [&str; 4] = ["theory-johnson", "theory-three-steps", "theory-piecewise", "theory-chaosnli"];
 
-/// The sections of `docs/paper.md` on what the paper proves and recommends.
+/// The sections of `docs/paper.md` on the paper's theorems and recommendations.
 pub(super) fn sections(n: Numbers<'_>) -> String {
     [theorem(n), partitions(n), oracles(n), few_labels(n)].concat()
 }
@@ -45,8 +45,8 @@ fn theorem(n: Numbers<'_>) -> String {
                 }
                 text += &format!(
                     "| {problem} | {k} | {loss} | {} | {} | {:.4} | {} | {:.5} | {} |\n",
-                    fixed(epsilon),
-                    fixed(get("bound")),
+                    three_decimals(epsilon),
+                    three_decimals(get("bound")),
                     get("regret_largest"),
                     per_cent(part),
                     get("regret_mean"),
@@ -106,15 +106,16 @@ fn oracles(n: Numbers<'_>) -> String {
                     |what| n.get("theory", &[&problem, "oracles", &loss, "panels", &experts, what]).unwrap_or(f64::NAN);
                 text += &format!(
                     "| {problem} | {loss} | {experts} | {} | {} | {:.4} | {} | {} |\n",
-                    fixed(get("simulated")),
-                    fixed(get("met")),
+                    three_decimals(get("simulated")),
+                    three_decimals(get("met")),
                     get("off_by"),
-                    fixed(get("allowed")),
+                    three_decimals(get("allowed")),
                     per_cent(get("largest_of_allowed"))
                 );
             }
             let get = |what| n.get("theory", &[&problem, "oracles", &loss, what]).unwrap_or(f64::NAN);
-            regrets += &format!("| {problem} | {loss} | {:.5} | {} |\n", get("regret_largest"), fixed(get("bound")));
+            regrets +=
+                &format!("| {problem} | {loss} | {:.5} | {} |\n", get("regret_largest"), three_decimals(get("bound")));
         }
     }
     text + &regrets + "\n"

@@ -1,22 +1,22 @@
-//! The page on three tracks: a weak model, a strong model whose answers were measured, and people.
+//! The page on three tracks: a weak model, a strong model with measured answers, and people.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::numbers::{Difference, Numbers, shown};
+use super::numbers::{Difference, Numbers, format_difference};
 use super::pictures;
-use crate::experiments::tracks::{ABSTAIN, PEOPLE};
+use crate::experiments::tracks::{ABSTAIN_PRICE, PEOPLE_PRICE};
 
-/// Figures of the page, by name.
+/// Names of the figures on the page.
 pub(super) const FIGURES: [&str; 2] = ["tracks-cifar10h", "tracks-cifar10h-overconfident"];
 
 const ROUTERS: [&str; 3] = ["top-class:10", "confidence:20", "forest:200"];
-const PEERS: [&str; 2] = ["two thresholds", "booster"];
+const BASELINES: [&str; 2] = ["two thresholds", "booster"];
 const ALWAYS: [&str; 4] = ["always-predict", "always-route:strong", "always-route:people", "always-abstain"];
 const HINDSIGHT: [&str; 3] = ["cell-optimal, top-class:10", "cell-optimal, confidence:20", "pointwise-optimal"];
 
-/// The page `docs/tracks.md`, from the results of the experiment.
+/// The text of `docs/tracks.md` for the given results.
 #[must_use]
 pub fn tracks_page(results: &BTreeMap<String, Value>) -> String {
     let n = Numbers::new(results);
@@ -26,7 +26,7 @@ pub fn tracks_page(results: &BTreeMap<String, Value>) -> String {
     page += &format!(
         "A weak classifier (ResNet-34 on CIFAR-10, 87.2 %), a strong one (WideResNet-28-10, 96.6 %, over-confident) and people, whose votes are the CIFAR-10H \
          labels, about 51 per image. Nothing is assumed of the strong model: it is a route of kind `measured`, and what it costs is what its answers lost \
-         on the calibration rows. Brier points; the strong model costs from 0.01 to 0.05, people cost {PEOPLE}, declining {ABSTAIN}. The second data set has the same \
+         on the calibration rows. Brier points; the strong model costs from 0.01 to 0.05, people cost {PEOPLE_PRICE}, declining {ABSTAIN_PRICE}. The second data set has the same \
          images and the same strong model, with a weak model trained without augmentation (79.0 %, over-confident).\n\n"
     );
     page += &format!(
@@ -43,7 +43,7 @@ pub fn tracks_page(results: &BTreeMap<String, Value>) -> String {
     page.trim_end().to_owned() + "\n"
 }
 
-/// The result in one sentence, as the README has it: at a price of 0.02, the forest beside its peers.
+/// The result in one sentence for the README: the forest compared with the alternatives at a price of 0.02.
 #[must_use]
 pub fn tracks_headline(results: &BTreeMap<String, Value>) -> String {
     let n = Numbers::new(results);
@@ -51,15 +51,15 @@ pub fn tracks_headline(results: &BTreeMap<String, Value>) -> String {
         let found = n.get("tracks", &["cifar10h", "prices", "0.02", "costs", name]);
         found.map_or_else(|| "–".into(), |cost| format!("{cost:.4}"))
     };
-    let against = |peer: &str| four_decimals(between(n, "cifar10h", "0.02", "forest:200", peer));
+    let against = |peer: &str| four_decimals(cost_difference(n, "cifar10h", "0.02", "forest:200", peer));
     format!(
         "On CIFAR-10H, with the strong model at 0.02, `forest:200` costs {} Brier points per image, the best pair of confidence thresholds {} \
          (difference {}), a booster per action {} ({}), always the strong model {} and always people {}.",
         cost("forest:200"),
-        cost(PEERS[0]),
-        against(PEERS[0]),
-        cost(PEERS[1]),
-        against(PEERS[1]),
+        cost(BASELINES[0]),
+        against(BASELINES[0]),
+        cost(BASELINES[1]),
+        against(BASELINES[1]),
         cost("always-route:strong"),
         cost("always-route:people"),
     )
@@ -81,13 +81,13 @@ fn prices(n: Numbers<'_>, problem: &str) -> Vec<String> {
     n.keys("tracks", &[problem, "prices"])
 }
 
-fn between(n: Numbers<'_>, problem: &str, price: &str, first: &str, second: &str) -> Option<Difference> {
+fn cost_difference(n: Numbers<'_>, problem: &str, price: &str, first: &str, second: &str) -> Option<Difference> {
     let at = |name| ["prices", price, "costs", name];
     n.difference("tracks", problem, &at(first), &at(second))
 }
 
-/// A line of a table.
-fn line(cells: Vec<String>) -> String {
+/// A row of a Markdown table.
+fn table_row(cells: Vec<String>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
@@ -100,8 +100,8 @@ fn section(n: Numbers<'_>, problem: &str) -> String {
     text += "Mean cost per image:\n\n";
     let head = |first: &str| format!("| {first} | {} |\n|---|{}\n", prices.join(" | "), "---|".repeat(prices.len()));
     text += &head("strong model at");
-    for name in ROUTERS.iter().chain(&PEERS).chain(&ALWAYS).chain(&HINDSIGHT) {
-        let mut cells = vec![label(name)];
+    for name in ROUTERS.iter().chain(&BASELINES).chain(&ALWAYS).chain(&HINDSIGHT) {
+        let mut cells = vec![row_label(name)];
         cells.extend(prices.iter().map(|price| {
             let path = [problem, "prices", price, "costs", name];
             match (cost(price, name), n.sd("tracks", &path)) {
@@ -110,51 +110,51 @@ fn section(n: Numbers<'_>, problem: &str) -> String {
                 (Some(mean), _) => format!("{mean:.4}"),
             }
         }));
-        text += &line(cells);
+        text += &table_row(cells);
     }
     text += "\nCost above a peer's, paired (below zero is better):\n\n";
     text += &head("strong model at");
     for router in ROUTERS {
-        for peer in PEERS {
+        for peer in BASELINES {
             let mut cells = vec![format!("`{router}` − {peer}")];
-            cells.extend(prices.iter().map(|price| four_decimals(between(n, problem, price, router, peer))));
-            text += &line(cells);
+            cells.extend(prices.iter().map(|price| four_decimals(cost_difference(n, problem, price, router, peer))));
+            text += &table_row(cells);
         }
     }
     text += "\nWhat each does with the images at 0.02:\n\n| | predict | strong model | people | abstain |\n|---|---|---|---|---|\n";
-    for name in ROUTERS.iter().chain(&PEERS) {
+    for name in ROUTERS.iter().chain(&BASELINES) {
         let share = |action: &str| {
             let found = n.get("tracks", &[problem, "prices", "0.02", "share", name, action]);
             found.map_or_else(|| "–".into(), |share| format!("{:.1} %", 100.0 * share))
         };
-        let mut cells = vec![label(name)];
+        let mut cells = vec![row_label(name)];
         cells.extend(["predict", "route:strong", "route:people", "abstain"].map(share));
-        text += &line(cells);
+        text += &table_row(cells);
     }
     text + "\n"
 }
 
-fn label(name: &str) -> String {
+fn row_label(name: &str) -> String {
     if ROUTERS.contains(&name) { format!("router, `{name}`") } else { name.to_owned() }
 }
 
 fn four_decimals(difference: Option<Difference>) -> String {
-    let Some(Difference { mean, error }) = difference else { return shown(None) };
+    let Some(Difference { mean, error }) = difference else { return format_difference(None) };
     let text = |x: f64| format!("{x:.4}").replace('-', "−");
     error.map_or_else(|| text(mean), |error| format!("{} ± {}", text(mean), text(error)))
 }
 
-/// Who is ahead of whom, by more than the standard error or not.
+/// Which router is ahead, and whether by more than the standard error.
 fn summary(n: Numbers<'_>, problem: &str, prices: &[String]) -> String {
     let mut text = String::new();
     for router in ROUTERS {
         let counted = |peer: &str| {
             let all: Vec<Difference> =
-                prices.iter().filter_map(|price| between(n, problem, price, router, peer)).collect();
+                prices.iter().filter_map(|price| cost_difference(n, problem, price, router, peer)).collect();
             let beyond = |sign: f64| all.iter().filter(|found| sign * found.mean > found.error.unwrap_or(0.0)).count();
             format!("cheaper than {peer} at {} of {} prices, dearer at {}", beyond(-1.0), all.len(), beyond(1.0))
         };
-        text += &format!("`{router}` is {}, and {}. ", counted(PEERS[0]), counted(PEERS[1]));
+        text += &format!("`{router}` is {}, and {}. ", counted(BASELINES[0]), counted(BASELINES[1]));
     }
     format!("Beyond one standard error: {}\n\n", text.trim_end())
 }

@@ -1,6 +1,6 @@
-//! The paper's claims on a quick run: one for synthetic worlds, which needs nothing, one for data sets, if they are there.
+//! The paper's claims on a quick run: on synthetic worlds always, on data sets if they are available.
 //!
-//! The thresholds are those of `docs/paper.md`; where a claim holds only partly there, what does hold is tested here.
+//! The thresholds are those of `docs/paper.md`; where a claim holds only partly there, the part that holds is tested.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use pointsman_lab::{
 };
 use serde_json::{Value, json};
 
-/// The data folder, if all data sets are in it.
+/// The data folder, if all data sets are there.
 fn data() -> Option<PathBuf> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let named = std::env::var_os(DATA_VARIABLE).map(PathBuf::from);
@@ -27,7 +27,7 @@ fn results() -> &'static BTreeMap<String, Value> {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings {
             seeds: 1,
-            // The halves that the files name.
+            // The halves named in the files.
             splits: 0,
             test_rows: 20_000,
             data: Some(data().unwrap_or_else(|| folder.path().join("none"))),
@@ -37,7 +37,7 @@ fn results() -> &'static BTreeMap<String, Value> {
             reproduce(&Experiment::ALL, &settings, &Silent).unwrap();
         } else {
             eprintln!("\n*** SKIPPED: claims on real data. Name the folder of the data sets in {DATA_VARIABLE}. ***\n");
-            // Nobody named a folder: what needs no data is run.
+            // Without a named folder, only experiments that need no data are run.
             reproduce(&Experiment::ALL, &Settings { data: None, ..settings.clone() }, &Silent).unwrap();
         }
         load_results(&settings.output).unwrap()
@@ -70,9 +70,10 @@ fn claim_1_johnson_needs_the_decomposition() {
     assert!((0.0..0.03).contains(&short), "{short}");
 }
 
-/// Nearly equal is too much to say: total uncertainty gets most of what there is to get, and little of it in Johnson's world.
+/// "Nearly equal" does not hold: total uncertainty reaches most of the possible gain here, and little of it in
+/// Johnson's world.
 #[test]
-fn claim_2_three_steps_hardly_do() {
+fn claim_2_total_uncertainty_nearly_suffices_in_three_steps() {
     let part = |problem: &str| {
         gain(problem, "recalibrated", "total-uncertainty") / gain(problem, "recalibrated", "higher-order")
     };
@@ -85,7 +86,7 @@ fn claim_2_three_steps_hardly_do() {
 fn claim_3_ten_cells_on_x_beat_thirty_on_predictions() {
     for strategy in ["cell-optimal", "higher-order"] {
         let x = gain("piecewise", "raw-x", strategy);
-        // Thirty cells of equal size, as the paper has them, and fifteen per predicted class.
+        // Thirty cells of equal size, as in the paper, and fifteen per predicted class.
         for level_sets in ["raw-30", "raw"] {
             let predictions = gain("piecewise", level_sets, strategy);
             assert!(x > predictions, "{strategy}: {x} and {predictions} with {level_sets}");
@@ -97,7 +98,7 @@ fn claim_3_ten_cells_on_x_beat_thirty_on_predictions() {
 }
 
 #[test]
-fn claim_4_gaps_on_real_data_are_gaps_of_calibration() {
+fn claim_4_recalibration_closes_gaps_on_real_data() {
     if data().is_none() {
         eprintln!("*** SKIPPED: no data sets ***");
         return;
@@ -120,7 +121,7 @@ fn claim_5_one_router_serves_every_loss() {
         let ahead = |loss: &str| at(loss, "higher-order") - at(loss, "supervised-static");
         let abroad = foreign.iter().map(|loss| ahead(loss)).sum::<f64>() / foreign.len() as f64;
         assert!(abroad > ahead(own), "{problem}: {} at home, {abroad} abroad", ahead(own));
-        // In Johnson's world it sees the input, and the cells see predictions only.
+        // In Johnson's world the supervised router sees the input, and the cells see predictions only.
         assert!(abroad > 0.0 || problem == "johnson", "{problem}: {abroad} abroad");
         for loss in foreign {
             let short = at(loss, "cell-optimal") - at(loss, "higher-order");
@@ -130,7 +131,7 @@ fn claim_5_one_router_serves_every_loss() {
 }
 
 #[test]
-fn claim_6_three_ways_are_no_worse_than_two() {
+fn claim_6_three_way_costs_no_more_than_two_way() {
     for problem in sources() {
         for loss in ["brier", "cross-entropy"] {
             let list = |key: &str| {
@@ -160,8 +161,8 @@ fn claim_7_few_labels_need_shrinking() {
     }
 }
 
-/// Results with a mean at each path, one seed each.
-fn made_up(numbers: &[(&str, &[&str], Value)]) -> BTreeMap<String, Value> {
+/// Results of one seed with a mean at each path.
+fn results_with(numbers: &[(&str, &[&str], Value)]) -> BTreeMap<String, Value> {
     let mut results: BTreeMap<String, Value> = BTreeMap::new();
     for (experiment, path, value) in numbers {
         let file = results.entry((*experiment).to_owned()).or_insert_with(|| json!({ "problems": {} }));
@@ -171,16 +172,15 @@ fn made_up(numbers: &[(&str, &[&str], Value)]) -> BTreeMap<String, Value> {
     results
 }
 
-/// The first rules decide; what was relaxed after the numbers were seen stands beside them.
 #[test]
-fn first_rules_decide_and_relaxed_ones_stand_beside() {
+fn original_rules_decide_and_relaxed_ones_are_reported() {
     let gain = |value: f64| json!({ "mean": value, "sd": null, "values": [value] });
     let list = |values: &[f64]| json!({ "mean": values, "sd": null });
     let mut numbers: Vec<(&str, &[&str], Value)> = vec![
         // Total uncertainty reaches 91 % of the gain but is 0.045 below.
         ("routing", &["three-steps", "recalibrated", "gain", "higher-order"], gain(0.528)),
         ("routing", &["three-steps", "recalibrated", "gain", "total-uncertainty"], gain(0.483)),
-        // The static router is ahead of ours at home and abroad, less so abroad.
+        // The static router is ahead on its own loss and, by less, on foreign losses.
         ("losses", &["johnson", "static"], json!("brier")),
         ("losses", &["johnson", "raw", "brier", "gain", "higher-order"], gain(0.2)),
         ("losses", &["johnson", "raw", "brier", "gain", "supervised-static"], gain(0.9)),
@@ -191,7 +191,7 @@ fn first_rules_decide_and_relaxed_ones_stand_beside() {
         ("losses", &["johnson", "raw", "zero-one", "gain", "supervised-retrained"], gain(0.9)),
         ("losses", &["johnson", "raw", "zero-one", "gain", "cell-optimal"], gain(0.4)),
     ];
-    // Above by less than the cost's standard error but by more than that of the difference.
+    // The difference is below the standard error of the cost but above that of the difference.
     for variant in ["raw", "raw-plugin"] {
         for (key, values) in [
             ("above_better_two_way", [0.002, -0.01]),
@@ -209,7 +209,7 @@ fn first_rules_decide_and_relaxed_ones_stand_beside() {
             numbers.push(("three-way", path, list(&values)));
         }
     }
-    let found = claims(&made_up(&numbers));
+    let found = claims(&results_with(&numbers));
     let verdicts = |number: usize| {
         let claim = found.iter().find(|claim| claim.number == number).unwrap();
         (claim.verdict, claim.other.as_ref().map(|reading| reading.verdict))
@@ -219,9 +219,9 @@ fn first_rules_decide_and_relaxed_ones_stand_beside() {
     assert_eq!(verdicts(6), (Verdict::Partly, Some(Verdict::Holds)));
 }
 
-/// A gap that changes its sign by more than its standard error is reported as turned, whatever its size.
+/// A gap that changes sign by more than its standard error is reported as turned, whatever its size.
 #[test]
-fn a_gap_that_turns_is_said_to_turn() {
+fn gap_that_changes_sign_is_reported() {
     let gain = |values: [f64; 2]| json!({ "mean": (values[0] + values[1]) / 2.0, "sd": 0.0, "values": values });
     let mut numbers: Vec<(&str, Vec<&str>, Value)> = Vec::new();
     for problem in ["cifar10h", "cifar10h-overconfident", "snli", "chaosnli"] {
@@ -233,12 +233,12 @@ fn a_gap_that_turns_is_said_to_turn() {
     }
     let numbers: Vec<(&str, &[&str], Value)> =
         numbers.iter().map(|(experiment, path, value)| (*experiment, path.as_slice(), value.clone())).collect();
-    let claim = claims(&made_up(&numbers)).remove(3);
+    let claim = claims(&results_with(&numbers)).remove(3);
     assert_eq!((claim.verdict, claim.other.unwrap().verdict), (Verdict::Holds, Verdict::Partly));
     assert!(claim.reason.contains("turns on snli (by 0.050)"), "{}", claim.reason);
 }
 
-/// The theorem, the lemma on partitions and the panels' lemma: no bound is exceeded, and one cell attains the lemma's.
+/// No bound of the theorem and the lemmas is exceeded, and one cell attains the partition lemma's bound.
 #[test]
 fn bounds_of_the_theory_hold() {
     let problems = results()["theory"]["problems"].as_object().unwrap();
@@ -264,8 +264,8 @@ fn bounds_of_the_theory_hold() {
     }
 }
 
-/// One split: everybody is between hindsight and always predicting, and routers whose cells are not too thin are level with the best
-/// pair of thresholds, which was tuned for each price anew, within the standard error of one split's difference.
+/// In one split, all costs are between hindsight and always predicting, and routers with well-filled cells match the
+/// best pair of thresholds, tuned per price, within the standard error of one split's difference.
 #[test]
 fn three_tracks_are_between_hindsight_and_always_predicting() {
     if data().is_none() {
@@ -288,7 +288,7 @@ fn three_tracks_are_between_hindsight_and_always_predicting() {
 }
 
 #[test]
-fn the_pages_in_docs_are_what_the_results_say() {
+fn published_pages_match_results() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let published = load_results(&docs.join("results")).unwrap();
     assert_eq!(published.len(), Experiment::ALL.len());
@@ -314,10 +314,10 @@ fn the_pages_in_docs_are_what_the_results_say() {
     assert!(claims(&published).iter().all(|claim| claim.verdict != Verdict::Unknown));
 }
 
-/// A forest that can be certified: with half of the rows and 25 cells for all losses it is between a tree and a forest. The bars are
-/// what cells of a score for each loss reach, less what one set of cells for all losses costs.
+/// With half of the rows and 25 cells for all losses, an honest forest is between a tree and a forest. The bounds are
+/// the gains of cells made for one loss, less the cost of sharing cells among losses.
 #[test]
-fn an_honest_forest_is_between_a_tree_and_a_forest() {
+fn honest_forest_gain_is_between_tree_and_forest() {
     for problem in ["johnson", "piecewise"] {
         for (loss, bar) in [
             ("brier", 0.91 - 0.08),
@@ -334,9 +334,9 @@ fn an_honest_forest_is_between_a_tree_and_a_forest() {
     }
 }
 
-/// Three labels an item, as published: the error of `shrink` beside the plug-in's.
+/// The published errors with three labels per item: `shrink` compared with the plug-in.
 #[test]
-fn published_errors_of_few_labels_are_within_their_bars() {
+fn published_errors_of_few_labels_are_below_their_bounds() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let published = load_results(&docs.join("results")).unwrap();
     for (problem, loss, bar) in [

@@ -1,4 +1,4 @@
-//! The lab from outside: its claims, and its runs when something goes wrong.
+//! Tests of the public interface: the paper's claims, and runs that fail or are interrupted.
 
 mod claims;
 mod runs;

@@ -1,4 +1,4 @@
-//! Runs that are stopped, continued, or cannot be done.
+//! Runs that are interrupted, continued or refused.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pointsman_lab::{Error, Experiment, Monitor, Settings, Silent, Training, load_results, publish, reproduce};
 
-/// As small as it gets.
+/// The smallest usable settings.
 fn tiny(output: &Path) -> Settings {
     Settings {
         seeds: 2,
@@ -20,10 +20,10 @@ fn tiny(output: &Path) -> Settings {
     }
 }
 
-/// Stops after so many steps.
-struct Impatient(AtomicU64);
+/// A monitor that stops after a number of steps.
+struct StopAfter(AtomicU64);
 
-impl Monitor for Impatient {
+impl Monitor for StopAfter {
     fn begin(&self, _: &str, _: u64) {}
     fn step(&self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
@@ -33,13 +33,13 @@ impl Monitor for Impatient {
     }
 }
 
-/// The same with a folder of data sets that the user named.
+/// The same settings with a named data folder.
 fn with_data(settings: Settings, data: &Path) -> Settings {
     Settings { data: Some(data.to_owned()), ..settings }
 }
 
 #[test]
-fn a_stopped_run_continues_and_gives_the_same_numbers() {
+fn interrupted_run_continues_with_the_same_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, stopped) = (tiny(&folder.path().join("whole")), tiny(&folder.path().join("stopped")));
     let correlation = [Experiment::Correlation];
@@ -47,7 +47,7 @@ fn a_stopped_run_continues_and_gives_the_same_numbers() {
     assert!(first.kept == 0 && first.measured >= 6 && first.files.len() == 1);
 
     // Six models are trained, then two parts measured.
-    let error = reproduce(&correlation, &stopped, &Impatient(AtomicU64::new(8))).unwrap_err();
+    let error = reproduce(&correlation, &stopped, &StopAfter(AtomicU64::new(8))).unwrap_err();
     assert!(matches!(error, Error::Interrupted), "{error}");
     assert!(error.to_string().contains("continue"));
     assert!(!stopped.output.join("correlation.json").exists());
@@ -55,14 +55,14 @@ fn a_stopped_run_continues_and_gives_the_same_numbers() {
     assert_eq!((second.kept, second.measured), (2, first.measured - 2));
     assert_eq!(load_results(&whole.output).unwrap(), load_results(&stopped.output).unwrap());
 
-    // Nothing is left to do; another size starts anew.
+    // A second run has nothing to do; a run of another size starts again.
     assert_eq!(reproduce(&correlation, &stopped, &Silent).unwrap().measured, 0);
     let other = Settings { calibration_rows: 400, ..stopped };
     assert!(reproduce(&correlation, &other, &Silent).unwrap().measured >= 6);
 }
 
 #[test]
-fn a_damaged_part_or_model_is_made_again() {
+fn damaged_part_or_model_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings { seeds: 1, ..tiny(folder.path()) };
     reproduce(&[Experiment::ThreeWay], &settings, &Silent).unwrap();
@@ -77,7 +77,7 @@ fn a_damaged_part_or_model_is_made_again() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named() {
+fn unusable_settings_and_data_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let settings = tiny(&folder.path().join("out"));
     let named = with_data(settings.clone(), folder.path());
@@ -94,7 +94,7 @@ fn what_cannot_be_used_is_named() {
 }
 
 #[test]
-fn results_are_read_back_or_refused() {
+fn results_are_loaded_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     assert!(load_results(folder.path()).unwrap().is_empty());
     fs::write(folder.path().join("rows.json"), b"{}").unwrap();

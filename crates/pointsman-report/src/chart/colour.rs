@@ -1,8 +1,8 @@
-//! Colours that the colour-blind can tell apart (Okabe and Ito), the same for the same thing in every figure.
+//! Colours that colour-blind readers can distinguish (Okabe and Ito), used consistently in all figures.
 
 /// Text and axes.
 pub const INK: &str = "#222222";
-/// What is said in passing.
+/// Secondary text and lines.
 pub const GREY: &str = "#777777";
 /// Okabe–Ito blue.
 pub const BLUE: &str = "#0072B2";
@@ -19,13 +19,13 @@ pub const PURPLE: &str = "#CC79A7";
 /// Okabe–Ito yellow.
 pub const YELLOW: &str = "#F0E442";
 
-/// Colours for series without a meaning of their own.
+/// Colours for series without a fixed colour.
 pub const SERIES: [&str; 8] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY, INK];
 
-/// Colours of several routes, in the task's order: shades of what one route has.
+/// Colours of several routes, in the task's order: shades of the colour of a single route.
 pub const ROUTES: [&str; 5] = [ORANGE, "#A65E00", "#F6CF71", "#6B3D00", YELLOW];
 
-/// The colour of a route by its place in a task of so many.
+/// The colour of a route, by its position among the task's routes.
 #[must_use]
 pub fn route(place: usize, routes: usize) -> &'static str {
     if routes > 1 { ROUTES[place % ROUTES.len()] } else { ORANGE }

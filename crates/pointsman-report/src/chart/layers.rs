@@ -1,14 +1,14 @@
-//! What a chart is made of.
+//! The layers of a chart.
 
 use kuva::plot::{BandPlot, BarPlot, LinePlot, LineStyle, ScatterPlot};
 use kuva::render::plots::Plot;
 
 use super::label;
 
-/// Longest name in a legend.
-const NAME: usize = 40;
+/// Largest length of a name in a legend, in characters.
+const MAX_NAME_CHARS: usize = 40;
 
-/// A line, with a band around it if wanted.
+/// A line, optionally with a band.
 #[derive(Debug, Clone)]
 pub struct Line {
     name: String,
@@ -21,42 +21,42 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line through points; points that are not finite are left out.
+    /// Creates a line through points; points that are not finite are skipped.
     #[must_use]
     pub fn new(name: impl Into<String>, colour: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         let (name, colour) = (name.into(), colour.into());
         Self { name, colour, points, band: None, dash: None, width: 2.4, fill: false }
     }
 
-    /// Lower and upper ends at each point: a standard deviation to both sides, say.
+    /// Adds a band: its lower and upper end at each point, such as one standard deviation to both sides.
     #[must_use]
     pub fn band(mut self, ends: Vec<(f64, f64)>) -> Self {
         self.band = Some(ends);
         self
     }
 
-    /// Dashes it.
+    /// Dashes the line.
     #[must_use]
     pub fn dashed(mut self) -> Self {
         self.dash = Some("8 5");
         self
     }
 
-    /// Dots it.
+    /// Dots the line.
     #[must_use]
     pub fn dotted(mut self) -> Self {
         self.dash = Some("2 4");
         self
     }
 
-    /// Its width in pixels.
+    /// Sets the width in pixels.
     #[must_use]
     pub fn width(mut self, width: f64) -> Self {
         self.width = width;
         self
     }
 
-    /// Shades what is below it.
+    /// Shades the area below the line.
     #[must_use]
     pub fn filled(mut self) -> Self {
         self.fill = true;
@@ -64,7 +64,7 @@ impl Line {
     }
 }
 
-/// Points, all alike or each with its radius.
+/// Points, with one radius for all or one per point.
 #[derive(Debug, Clone)]
 pub struct Points {
     name: String,
@@ -74,13 +74,13 @@ pub struct Points {
 }
 
 impl Points {
-    /// Points of one colour.
+    /// Creates points of one colour.
     #[must_use]
     pub fn new(name: impl Into<String>, colour: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), colour: colour.into(), points, radii: None }
     }
 
-    /// The radius of each point in pixels.
+    /// Sets the radius of each point in pixels.
     #[must_use]
     pub fn radii(mut self, radii: Vec<f64>) -> Self {
         self.radii = Some(radii);
@@ -98,13 +98,13 @@ pub struct Area {
 }
 
 impl Area {
-    /// `edges` are (x, lower y, upper y).
+    /// Creates an area from edges (x, lower y, upper y).
     #[must_use]
     pub fn new(name: impl Into<String>, colour: impl Into<String>, edges: Vec<(f64, f64, f64)>) -> Self {
         Self { name: name.into(), colour: colour.into(), edges, opacity: 0.16 }
     }
 
-    /// How dense the shade is, from 0 to 1.
+    /// Sets the opacity, from 0 to 1.
     #[must_use]
     pub fn opacity(mut self, opacity: f64) -> Self {
         self.opacity = opacity;
@@ -122,20 +122,20 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Categories on the horizontal axis.
+    /// Creates bars with these categories on the horizontal axis.
     #[must_use]
     pub fn new(categories: Vec<String>) -> Self {
         Self { categories, series: Vec::new(), errors: None, stacked: false }
     }
 
-    /// A series: one value per category.
+    /// Adds a series: one value per category.
     #[must_use]
     pub fn series(mut self, name: impl Into<String>, colour: impl Into<String>, values: Vec<f64>) -> Self {
         self.series.push((name.into(), colour.into(), values));
         self
     }
 
-    /// Half the length of the error bars: one list per series, one number per category.
+    /// Adds error bars by their half-lengths: one list per series, one number per category.
     #[must_use]
     pub fn errors(mut self, errors: Vec<Vec<f64>>) -> Self {
         self.errors = Some(errors);
@@ -164,7 +164,7 @@ impl Bars {
     }
 }
 
-/// One entry of a legend, drawn as what it stands for.
+/// An entry of a legend, drawn with the mark of its layer.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -172,7 +172,7 @@ pub(super) struct Entry {
     pub(super) mark: Mark,
 }
 
-/// How an entry of a legend is drawn.
+/// The mark of a legend entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Mark {
     Line { dash: Option<&'static str>, width: f64 },
@@ -250,7 +250,7 @@ impl Layer {
 
     pub(super) fn legend(&self) -> Vec<Entry> {
         let entry = |name: &str, colour: &str, mark: Mark| {
-            (!name.is_empty()).then(|| Entry { name: label(name, NAME), colour: colour.to_owned(), mark })
+            (!name.is_empty()).then(|| Entry { name: label(name, MAX_NAME_CHARS), colour: colour.to_owned(), mark })
         };
         match self {
             Self::Line(line) => {
@@ -259,7 +259,7 @@ impl Layer {
             }
             Self::Points(points) => entry(&points.name, &points.colour, Mark::Circle).into_iter().collect(),
             Self::Area(area) => {
-                // A faint shade would not be seen in so small a field.
+                // A faint shade would not be visible in the small field.
                 let mark = Mark::Area { opacity: area.opacity.max(0.3) };
                 entry(&area.name, &area.colour, mark).into_iter().collect()
             }

@@ -1,8 +1,8 @@
-//! Charts as SVG and PNG, drawn the same way everywhere: lines with bands, grouped bars with error bars, points, areas,
-//! and sheets of several.
+//! Charts as SVG and PNG in one style: lines with bands, grouped bars with error bars, points, areas, and sheets of
+//! several charts.
 //!
-//! A [`Chart`] is data: axes with units, a caption that says how to read it, and layers. [`Chart::draw`] makes a
-//! [`Picture`] of it.
+//! A [`Chart`] is data: axes with units, an explanatory caption, and layers. [`Chart::draw`] turns it into a
+//! [`Picture`].
 //!
 //! ```
 //! use pointsman_report::chart::{Chart, Line, colour};
@@ -33,7 +33,7 @@ pub use text::{label, number, wrap};
 
 use layers::{Entry, Layer};
 
-/// A chart: axes, a caption, layers drawn in the order they were added.
+/// A chart: axes, a caption, and layers drawn in the order in which they were added.
 #[derive(Debug, Clone)]
 pub struct Chart {
     title: String,
@@ -52,11 +52,11 @@ struct Axis {
     range: Option<(f64, f64)>,
     percent: bool,
     log: bool,
-    /// No numbers below this: room that is left for circles is no part of the scale.
+    /// The least value with a tick label; below it there is only space for circles.
     from: Option<f64>,
 }
 
-/// Words at a place of the chart.
+/// Text at a position of the chart.
 #[derive(Debug, Clone)]
 struct Note {
     text: String,
@@ -66,7 +66,7 @@ struct Note {
 }
 
 impl Chart {
-    /// An empty chart. Axis labels name their unit.
+    /// Creates an empty chart. Axis labels name their unit.
     #[must_use]
     pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>) -> Self {
         let axis = |label: String| Axis { label, range: None, percent: false, log: false, from: None };
@@ -82,34 +82,33 @@ impl Chart {
         }
     }
 
-    /// How to read it, in a sentence or two below the chart.
+    /// Sets the caption, which says how to read the chart.
     #[must_use]
     pub fn caption(mut self, caption: impl Into<String>) -> Self {
         self.caption = caption.into();
         self
     }
 
-    /// Fixes the horizontal range; otherwise it is chosen from the data.
+    /// Fixes the horizontal range, which otherwise follows from the data.
     #[must_use]
     pub fn x_range(mut self, from: f64, to: f64) -> Self {
         self.x.range = Some((from, to));
         self
     }
 
-    /// Fixes the vertical range; otherwise it is chosen from the data.
+    /// Fixes the vertical range, which otherwise follows from the data.
     #[must_use]
     pub fn y_range(mut self, from: f64, to: f64) -> Self {
         self.y.range = Some((from, to));
         self
     }
 
-    /// Leaves room for circles of this radius, in pixels, below the least values of both ranges, so that they cover no numbers. The
-    /// ranges have to be fixed before.
+    /// Extends both fixed ranges downwards by the radius of circles, in pixels, so that they cover no tick labels.
     #[must_use]
     pub fn room_for(mut self, radius: f64) -> Self {
         for (axis, length) in [(&mut self.x, self.size.0), (&mut self.y, self.size.1)] {
             if let Some((from, to)) = axis.range {
-                // About a hundred pixels are beside the axes.
+                // About a hundred pixels are outside the axes.
                 let room = (to - from) * radius / (length - 100.0 - radius).max(radius);
                 (axis.range, axis.from) = (Some((from - room, to)), Some(from));
             }
@@ -117,45 +116,45 @@ impl Chart {
         self
     }
 
-    /// The ends of the horizontal axis if they are fixed, otherwise those given.
+    /// The ends of the horizontal axis if fixed, otherwise `otherwise`.
     pub(crate) fn x_ends(&self, otherwise: (f64, f64)) -> (f64, f64) {
         self.x.range.unwrap_or(otherwise)
     }
 
-    /// The ends of the vertical axis if they are fixed, otherwise those given.
+    /// The ends of the vertical axis if fixed, otherwise `otherwise`.
     pub(crate) fn y_ends(&self, otherwise: (f64, f64)) -> (f64, f64) {
         self.y.range.unwrap_or(otherwise)
     }
 
-    /// Writes the ticks of the horizontal axis, a share, as per cent.
+    /// Shows the ticks of the horizontal axis, a share, in per cent.
     #[must_use]
     pub fn x_percent(mut self) -> Self {
         self.x.percent = true;
         self
     }
 
-    /// Writes the ticks of the vertical axis, a share, as per cent.
+    /// Shows the ticks of the vertical axis, a share, in per cent.
     #[must_use]
     pub fn y_percent(mut self) -> Self {
         self.y.percent = true;
         self
     }
 
-    /// Draws the horizontal axis logarithmically; all its values must be positive.
+    /// Makes the horizontal axis logarithmic; all its values must be positive.
     #[must_use]
     pub fn x_log(mut self) -> Self {
         self.x.log = true;
         self
     }
 
-    /// Width and height in pixels, without title and caption.
+    /// Sets width and height in pixels, without title and caption.
     #[must_use]
     pub fn size(mut self, width: f64, height: f64) -> Self {
         self.size = (width, height);
         self
     }
 
-    /// Leaves the legend out, as in a sheet whose panels share one.
+    /// Omits the legend, as in a sheet whose panels share one.
     #[must_use]
     pub fn no_legend(mut self) -> Self {
         self.legend = false;
@@ -190,19 +189,19 @@ impl Chart {
         self
     }
 
-    /// Writes words at a place of the chart.
+    /// Adds text at a position of the chart.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>, x: f64, y: f64, colour: impl Into<String>) -> Self {
         self.notes.push(Note { text: text.into(), x, y, colour: colour.into() });
         self
     }
 
-    /// Draws it.
+    /// Draws the chart.
     #[must_use]
     pub fn draw(&self) -> Picture {
         let mut plots: Vec<Plot> = self.layers.iter().flat_map(Layer::plots).collect();
         if plots.is_empty() {
-            // An axis without data still has a range.
+            // An axis without data still needs a range.
             plots = Layer::Line(Line::new("", colour::GREY, vec![(0.0, 0.0), (1.0, 1.0)]).width(0.0)).plots();
         }
         let mut legend: Vec<Entry> = self.layers.iter().flat_map(Layer::legend).collect();
@@ -210,7 +209,7 @@ impl Chart {
             legend.clear();
         }
         let scene = render_multiple(plots, self.layout());
-        Picture::of_chart(scene, &self.title, &legend, &label(&self.y.label, 110), &self.caption)
+        Picture::from_chart(scene, &self.title, &legend, &label(&self.y.label, 110), &self.caption)
     }
 
     fn layout(&self) -> Layout {
@@ -252,7 +251,7 @@ impl Chart {
 }
 
 impl Axis {
-    /// How the numbers of the axis are written.
+    /// The format of the tick labels.
     fn ticks(&self) -> TickFormat {
         let (percent, from) = (self.percent, self.from.unwrap_or(f64::NEG_INFINITY));
         TickFormat::Custom(Arc::new(move |x| match percent {

@@ -10,13 +10,13 @@ use super::script::{UsedFonts, draw_over, take_texts};
 use super::{colour, wrap};
 
 const MARGIN: f64 = 16.0;
-const TITLE: u32 = 19;
-const CAPTION: u32 = 13;
-/// Mean width of a character of the figures' font, as a share of its size.
-const CHARACTER: f64 = 0.57;
-/// Pixels of a PNG for each of the SVG's: sharp on paper and on dense screens.
+const TITLE_SIZE: u32 = 19;
+const CAPTION_SIZE: u32 = 13;
+/// Mean width of a character, as a share of the font size.
+const CHARACTER_WIDTH: f64 = 0.57;
+/// PNG pixels per SVG pixel, for print and dense screens.
 const PNG_SCALE: f32 = 2.0;
-/// [`colour::INK`] as a PNG has it.
+/// [`colour::INK`] as RGB.
 const INK: [u8; 3] = [0x22; 3];
 
 /// A drawn figure.
@@ -26,16 +26,17 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A chart between its title and its caption. The vertical axis is named above it, where nobody has to turn the head.
-    pub(super) fn of_chart(mut scene: Scene, title: &str, legend: &[Entry], vertical: &str, caption: &str) -> Self {
+    /// Creates a figure from a chart with its title and caption. The vertical axis is labelled above the chart, where
+    /// the text is horizontal.
+    pub(super) fn from_chart(mut scene: Scene, title: &str, legend: &[Entry], vertical: &str, caption: &str) -> Self {
         let mut elements = Vec::with_capacity(scene.elements.len());
         for element in std::mem::take(&mut scene.elements) {
             match element {
-                // What a panel clips, the neighbouring panel of a sheet would clip too; charts keep within their axes.
+                // Clipping of one panel would affect its neighbours on a sheet; charts stay within their axes.
                 Primitive::ClipStart { .. } | Primitive::ClipEnd => {}
-                // PNGs would begin the pattern anew at every point of the line.
+                // PNGs would restart the dash pattern at every point of the line.
                 Primitive::PolyLine { points, stroke, stroke_width, stroke_dasharray: Some(pattern) } => {
-                    let strokes = dashes(&points, &pattern).into_iter();
+                    let strokes = cut_into_dashes(&points, &pattern).into_iter();
                     elements.extend(strokes.map(|points| Primitive::PolyLine {
                         points,
                         stroke: stroke.clone(),
@@ -54,12 +55,12 @@ impl Picture {
     #[must_use]
     pub fn svg(&self) -> String {
         let svg = SvgBackend::new().render_scene(&self.scene);
-        // Scales with the page it is put in.
+        // With a view box, the figure scales with the page.
         let view = format!("<svg viewBox=\"0 0 {} {}\" ", self.scene.width, self.scene.height);
         svg.replacen("<svg ", &view, 1)
     }
 
-    /// The figure as PNG, at twice the size.
+    /// The figure as PNG, at twice the size in pixels.
     ///
     /// # Errors
     /// If it cannot be encoded.
@@ -67,7 +68,7 @@ impl Picture {
         Ok(self.png_and_fonts()?.0)
     }
 
-    /// The same, and which fonts of the system it needed.
+    /// The figure as PNG, and the system fonts that it needed.
     ///
     /// # Errors
     /// If it cannot be encoded.
@@ -93,7 +94,7 @@ impl Picture {
     }
 }
 
-/// Several figures on one sheet, row by row, with a title and a caption of their own.
+/// Arranges several figures on one sheet, row by row, with a common title and caption.
 #[must_use]
 pub fn sheet(title: &str, caption: &str, columns: usize, pictures: Vec<Picture>) -> Picture {
     compose(title, &[], "", caption, columns.max(1), pictures, MARGIN)
@@ -119,7 +120,7 @@ fn compose(
     scene.text_color = Some(colour::INK.into());
     let mut y = 0.0;
     let write = |scene: &mut Scene, y: &mut f64, text: &str, size: u32, bold: bool, ink: &str| {
-        let most = ((width - 2.0 * MARGIN) / (CHARACTER * f64::from(size))) as usize;
+        let most = ((width - 2.0 * MARGIN) / (CHARACTER_WIDTH * f64::from(size))) as usize;
         for line in wrap(text, most) {
             *y += f64::from(size) * 1.35;
             scene.add(Primitive::Text {
@@ -136,15 +137,15 @@ fn compose(
     };
     if !title.is_empty() {
         y = MARGIN / 2.0;
-        // In a sheet the panels' titles are smaller than the sheet's.
-        let size = if width < 700.0 { 15 } else { TITLE };
+        // Titles of panels are smaller than the title of the sheet.
+        let size = if width < 700.0 { 15 } else { TITLE_SIZE };
         write(&mut scene, &mut y, title, size, true, colour::INK);
         y += MARGIN / 2.0;
     }
     if !legend.is_empty() {
         write_legend(&mut scene, &mut y, legend, width);
     }
-    write(&mut scene, &mut y, vertical, CAPTION, false, colour::INK);
+    write(&mut scene, &mut y, vertical, CAPTION_SIZE, false, colour::INK);
     y += if vertical.is_empty() { 0.0 } else { 5.0 };
     for row in rows {
         let height = row.iter().map(|p| p.scene.height).fold(0.0, f64::max);
@@ -163,30 +164,32 @@ fn compose(
         y += height + gap;
     }
     if !caption.is_empty() {
-        write(&mut scene, &mut y, caption, CAPTION, false, "#444444");
+        write(&mut scene, &mut y, caption, CAPTION_SIZE, false, "#444444");
         y += MARGIN;
     }
     scene.height = y.ceil();
     Picture { scene }
 }
 
-/// Width of a mark in a legend: two dashes of the longest pattern and more.
-const MARK: f64 = 34.0;
+/// Width of a mark in a legend, in pixels: room for two dashes of the longest pattern.
+const MARK_WIDTH: f64 = 34.0;
 
-/// The legend in as many lines as it needs, each entry drawn as what it stands for.
+/// Writes the legend in as many lines as it needs.
 fn write_legend(scene: &mut Scene, y: &mut f64, legend: &[Entry], width: f64) {
-    let step = f64::from(CAPTION) * 1.5;
+    let step = f64::from(CAPTION_SIZE) * 1.5;
     let mut x = MARGIN;
     *y += step;
     for Entry { name, colour, mark } in legend {
-        let needed = MARK + 6.0 + CHARACTER * f64::from(CAPTION) * name.chars().map(cells_of).sum::<f64>();
+        let needed = MARK_WIDTH
+            + 6.0
+            + CHARACTER_WIDTH * f64::from(CAPTION_SIZE) * name.chars().map(character_width).sum::<f64>();
         if x > MARGIN && x + needed > width - MARGIN {
             (x, *y) = (MARGIN, *y + step);
         }
-        let (middle, stroke) = (*y - 0.35 * f64::from(CAPTION), Color::from(colour.as_str()));
+        let (middle, stroke) = (*y - 0.35 * f64::from(CAPTION_SIZE), Color::from(colour.as_str()));
         match *mark {
             Mark::Line { dash, width } => {
-                let strokes = dashes(&[(x, middle), (x + MARK, middle)], dash.unwrap_or_default());
+                let strokes = cut_into_dashes(&[(x, middle), (x + MARK_WIDTH, middle)], dash.unwrap_or_default());
                 scene.elements.extend(strokes.into_iter().map(|points| Primitive::PolyLine {
                     points,
                     stroke: stroke.clone(),
@@ -195,7 +198,7 @@ fn write_legend(scene: &mut Scene, y: &mut f64, legend: &[Entry], width: f64) {
                 }));
             }
             Mark::Circle => scene.add(Primitive::Circle {
-                cx: x + MARK - 7.0,
+                cx: x + MARK_WIDTH - 7.0,
                 cy: middle,
                 r: 5.5,
                 fill: stroke,
@@ -204,7 +207,7 @@ fn write_legend(scene: &mut Scene, y: &mut f64, legend: &[Entry], width: f64) {
                 stroke_width: None,
             }),
             Mark::Area { opacity } => scene.add(Primitive::Rect {
-                x: x + MARK - 22.0,
+                x: x + MARK_WIDTH - 22.0,
                 y: middle - 5.0,
                 width: 22.0,
                 height: 10.0,
@@ -215,10 +218,10 @@ fn write_legend(scene: &mut Scene, y: &mut f64, legend: &[Entry], width: f64) {
             }),
         }
         scene.add(Primitive::Text {
-            x: x + MARK + 6.0,
+            x: x + MARK_WIDTH + 6.0,
             y: *y,
             content: name.clone(),
-            size: CAPTION,
+            size: CAPTION_SIZE,
             anchor: TextAnchor::Start,
             rotate: None,
             bold: false,
@@ -229,13 +232,13 @@ fn write_legend(scene: &mut Scene, y: &mut f64, legend: &[Entry], width: f64) {
     *y += 6.0;
 }
 
-/// How many mean characters wide a character is: those of East Asia are nearly two.
-fn cells_of(c: char) -> f64 {
+/// The width of a character in mean characters; East Asian characters are wider.
+fn character_width(c: char) -> f64 {
     if ('\u{1100}'..='\u{115f}').contains(&c) || c >= '\u{2e80}' { 1.8 } else { 1.0 }
 }
 
-/// A line cut into the dashes of a pattern such as `8 5`.
-fn dashes(points: &[(f64, f64)], pattern: &str) -> Vec<Vec<(f64, f64)>> {
+/// Cuts a line into the dashes of a pattern such as `8 5`.
+fn cut_into_dashes(points: &[(f64, f64)], pattern: &str) -> Vec<Vec<(f64, f64)>> {
     let lengths: Vec<f64> = pattern.split_whitespace().filter_map(|x| x.parse().ok()).filter(|x| *x > 0.0).collect();
     if lengths.is_empty() {
         return vec![points.to_vec()];
@@ -277,13 +280,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dashes_do_not_depend_on_the_points_between() {
-        let straight = dashes(&[(0.0, 0.0), (20.0, 0.0)], "8 5");
+    fn dash_pattern_continues_across_points() {
+        let straight = cut_into_dashes(&[(0.0, 0.0), (20.0, 0.0)], "8 5");
         assert_eq!(straight, [[(0.0, 0.0), (8.0, 0.0)], [(13.0, 0.0), (20.0, 0.0)]]);
         let dense: Vec<(f64, f64)> = (0..=20).map(|x| (f64::from(x), 0.0)).collect();
         let ends =
             |strokes: Vec<Vec<(f64, f64)>>| -> Vec<_> { strokes.iter().map(|s| (s[0], s[s.len() - 1])).collect() };
-        assert_eq!(ends(dashes(&dense, "8 5")), ends(straight));
-        assert_eq!(dashes(&[(1.0, 1.0)], "8 5").len(), 0);
+        assert_eq!(ends(cut_into_dashes(&dense, "8 5")), ends(straight));
+        assert_eq!(cut_into_dashes(&[(1.0, 1.0)], "8 5").len(), 0);
     }
 }

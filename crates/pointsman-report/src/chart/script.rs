@@ -1,8 +1,8 @@
 //! Text of any script in PNGs.
 //!
-//! The drawing library has a font of its own for PNGs and draws one glyph per character from left to right. That does for Latin, Greek and
-//! Cyrillic names. Whatever else there is (Chinese, Arabic, Devanagari, …) is ordered, shaped and drawn here, with the fonts of the system,
-//! and [`UsedFonts`] says which. SVGs need none of this: whoever opens them shapes their text.
+//! The drawing library's built-in font has one glyph per character, drawn from left to right, which suffices for Latin,
+//! Greek and Cyrillic. Text in other scripts (Chinese, Arabic, Devanagari, …) is ordered, shaped and drawn here with
+//! system fonts; [`UsedFonts`] reports them. SVG viewers shape text themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,32 +14,32 @@ use rustybuzz::ttf_parser::{GlyphId, OutlineBuilder};
 use rustybuzz::{Direction, Face, UnicodeBuffer};
 use unicode_bidi::{BidiInfo, Level};
 
-/// The font that figures are set in; others are looked for where it has no glyph.
-const FIRST: &str = "DejaVu Sans";
+/// The font of the figures; other fonts are used for characters that it lacks.
+const PREFERRED_FAMILY: &str = "DejaVu Sans";
 
-/// The most characters that a remark lists.
-const LISTED: usize = 12;
+/// The largest number of characters listed in a remark.
+const MAX_LISTED_CHARS: usize = 12;
 
-/// The fonts of the system, looked for when the first text needs them.
+/// The system fonts, loaded when a text first needs them.
 static FONTS: OnceLock<Mutex<Fonts>> = OnceLock::new();
 
-/// Which fonts of the system a PNG needed, and which characters no font has.
+/// The system fonts that a PNG needed, and the characters that no font has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsedFonts {
-    /// Families, beside the built-in one.
+    /// Font families other than the built-in one.
     pub families: BTreeSet<String>,
-    /// Characters that are drawn as boxes, since no font of the system has them.
+    /// Characters drawn as boxes, since no system font has them.
     pub missing: BTreeSet<char>,
 }
 
 impl UsedFonts {
-    /// Adds those of another figure.
+    /// Adds the fonts and characters of another figure.
     pub fn extend(&mut self, other: Self) {
         self.families.extend(other.families);
         self.missing.extend(other.missing);
     }
 
-    /// Which fonts were used, in a sentence; nothing if the built-in one did.
+    /// A sentence about the used fonts; `None` if the built-in font sufficed.
     #[must_use]
     pub fn families_in_words(&self) -> Option<String> {
         let names: Vec<&str> = self.families.iter().map(String::as_str).collect();
@@ -48,11 +48,11 @@ impl UsedFonts {
         })
     }
 
-    /// What could not be drawn and what to do about it, in a sentence; nothing if there is none.
+    /// A sentence about the missing characters and what to do; `None` if there are none.
     #[must_use]
     pub fn missing_in_words(&self) -> Option<String> {
-        let listed: String = self.missing.iter().take(LISTED).map(|c| format!(" {c}")).collect();
-        let more = if self.missing.len() > LISTED { " …" } else { "" };
+        let listed: String = self.missing.iter().take(MAX_LISTED_CHARS).map(|c| format!(" {c}")).collect();
+        let more = if self.missing.len() > MAX_LISTED_CHARS { " …" } else { "" };
         (!self.missing.is_empty()).then(|| {
             format!(
                 "PNG figures show boxes for characters that no font of this machine has:{listed}{more}; install one that has them (such as \
@@ -62,20 +62,20 @@ impl UsedFonts {
     }
 }
 
-/// A text to be drawn over the finished picture.
+/// A text to draw over the finished picture.
 pub(super) struct Overlay {
-    glyphs: Vec<Placed>,
+    glyphs: Vec<PositionedGlyph>,
     ink: [u8; 3],
 }
 
-/// A glyph's outline, in pixels of the picture.
-struct Placed {
+/// A positioned glyph outline, in pixels of the picture.
+struct PositionedGlyph {
     outline: Outline,
     x: f32,
     y: f32,
 }
 
-/// Takes the texts that need it out of the elements of a picture.
+/// Removes the texts that the drawing library cannot draw, and shapes them as overlays.
 pub(super) fn take_texts(
     elements: Vec<Primitive>,
     scale: f32,
@@ -92,7 +92,7 @@ pub(super) fn take_texts(
             Primitive::Text { x, y, content, size, anchor, rotate: None, color, .. } if !is_plain(content) => {
                 let (dx, dy) = groups.iter().fold((0.0, 0.0), |sum, group| (sum.0 + group.0, sum.1 + group.1));
                 let size = *size as f32 * scale;
-                let Some((line, fonts)) = shape(content, size) else {
+                let Some((line, fonts)) = shape_text(content, size) else {
                     used.missing.extend(content.chars().filter(|&c| !is_plain_char(c)));
                     kept.push(element);
                     continue;
@@ -104,7 +104,8 @@ pub(super) fn take_texts(
                     TextAnchor::End => line.width,
                 };
                 let (x, y) = ((x + dx) as f32 * scale - start, (y + dy) as f32 * scale);
-                let placed = |(outline, at, rise): (Outline, f32, f32)| Placed { outline, x: x + at, y: y - rise };
+                let placed =
+                    |(outline, at, rise): (Outline, f32, f32)| PositionedGlyph { outline, x: x + at, y: y - rise };
                 let ink = match color {
                     Some(kuva::render::color::Color::Rgb(r, g, b)) => [*r, *g, *b],
                     _ => ink,
@@ -151,52 +152,53 @@ pub(super) fn draw_over(png: &[u8], overlays: &[Overlay]) -> Result<Vec<u8>, Str
     Ok(out)
 }
 
-/// Whether the drawing library writes a text right by itself.
+/// Whether the drawing library draws a text correctly.
 fn is_plain(text: &str) -> bool {
     text.chars().all(is_plain_char)
 }
 
-/// Scripts written from left to right with one glyph per character, which the built-in font has: Latin, Greek, Cyrillic, Armenian, Georgian;
-/// punctuation, arrows and signs.
+/// Whether the built-in font has a character of a left-to-right script with one glyph per character: Latin, Greek,
+/// Cyrillic, Armenian, Georgian, punctuation, arrows and signs.
 fn is_plain_char(c: char) -> bool {
     matches!(c, '\0'..='\u{2ff}' | '\u{370}'..='\u{58f}' | '\u{10a0}'..='\u{10ff}' | '\u{1e00}'..='\u{1fff}' | '\u{2010}'..='\u{22ff}' | '\u{2500}'..='\u{25ff}')
 }
 
-/// Characters that are never seen.
+/// Whether a character has no visible glyph.
 fn is_invisible(c: char) -> bool {
     c.is_whitespace()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
 }
 
-/// `translate(x,y)`, the only transformation of a group that figures have.
+/// Parses `translate(x,y)`, the only transformation of groups in figures.
 fn translation(transform: &str) -> (f64, f64) {
     let inside = transform.trim_start_matches("translate(").trim_end_matches(')');
     let mut parts = inside.split(',').map(|part| part.trim().parse().unwrap_or(0.0));
     (parts.next().unwrap_or(0.0), parts.next().unwrap_or(0.0))
 }
 
-/// A line of glyphs: outline, distance from the start, and how far above the baseline.
-struct Shaped {
+/// A line of glyphs: outline, distance from the start, and height above the baseline.
+struct GlyphLine {
     glyphs: Vec<(Outline, f32, f32)>,
     width: f32,
 }
 
-/// A text in glyphs of the system's fonts, in the order of reading; none if there is no font at all.
-fn shape(text: &str, size: f32) -> Option<(Shaped, UsedFonts)> {
-    // The full-width sign stands for the dollar, which the drawing library would read as mathematics.
+/// Shapes a text with system fonts, in visual order; `None` if there is no system font.
+fn shape_text(text: &str, size: f32) -> Option<(GlyphLine, UsedFonts)> {
+    // The full-width sign stands for the dollar sign, which the drawing library reads as mathematics.
     let text = text.replace('\u{ff04}', "$");
-    let mut fonts = FONTS.get_or_init(|| Mutex::new(Fonts::of_system())).lock().unwrap_or_else(PoisonError::into_inner);
+    let mut fonts =
+        FONTS.get_or_init(|| Mutex::new(Fonts::from_system())).lock().unwrap_or_else(PoisonError::into_inner);
     let first = fonts.first?;
-    let (mut shaped, mut used) = (Shaped { glyphs: Vec::new(), width: 0.0 }, UsedFonts::default());
+    let (mut shaped, mut used) = (GlyphLine { glyphs: Vec::new(), width: 0.0 }, UsedFonts::default());
     let bidi = BidiInfo::new(&text, Some(Level::ltr()));
     for paragraph in &bidi.paragraphs {
         let (levels, runs) = bidi.visual_runs(paragraph, paragraph.range.clone());
         for run in runs {
-            let leftward = levels[run.start].is_rtl();
+            let right_to_left = levels[run.start].is_rtl();
             let mut pieces: Vec<(ID, String)> = Vec::new();
             for c in text[run].chars() {
                 let before = pieces.last().map(|piece| piece.0);
-                let font = match fonts.with(c, before.unwrap_or(first)) {
+                let font = match fonts.font_for(c, before.unwrap_or(first)) {
                     Some(font) => font,
                     None => {
                         used.missing.insert(c);
@@ -208,49 +210,49 @@ fn shape(text: &str, size: f32) -> Option<(Shaped, UsedFonts)> {
                     _ => pieces.push((font, c.to_string())),
                 }
             }
-            if leftward {
+            if right_to_left {
                 pieces.reverse();
             }
             for (font, piece) in pieces {
-                if let Some(family) = fonts.family(font).filter(|family| family != FIRST) {
+                if let Some(family) = fonts.family(font).filter(|family| family != PREFERRED_FAMILY) {
                     used.families.insert(family);
                 }
-                fonts.add(font, &piece, leftward, size, &mut shaped);
+                fonts.append_run(font, &piece, right_to_left, size, &mut shaped);
             }
         }
     }
     Some((shaped, used))
 }
 
-/// The fonts of the system.
+/// The system fonts.
 struct Fonts {
     faces: Database,
-    /// What is tried first, and what is tried otherwise, in order.
+    /// The preferred font, then all fonts in order of preference.
     first: Option<ID>,
     order: Vec<ID>,
-    /// Which font has a character, as far as that was asked for.
-    known: BTreeMap<char, Option<ID>>,
+    /// Fonts found so far, by character.
+    font_of_char: BTreeMap<char, Option<ID>>,
 }
 
 impl Fonts {
-    fn of_system() -> Self {
+    fn from_system() -> Self {
         let mut faces = Database::new();
         faces.load_system_fonts();
-        Self::of(faces)
+        Self::from_database(faces)
     }
 
-    fn of(faces: Database) -> Self {
+    fn from_database(faces: Database) -> Self {
         let mut order: Vec<(bool, bool, String, ID)> = faces
             .faces()
             .filter(|face| face.style == Style::Normal && face.weight == Weight::NORMAL && !face.monospaced)
             .map(|face| {
                 let family = face.families.first().map_or(String::new(), |family| family.0.clone());
-                (family != FIRST, !family.contains("Sans"), family, face.id)
+                (family != PREFERRED_FAMILY, !family.contains("Sans"), family, face.id)
             })
             .collect();
         order.sort_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)));
         let order: Vec<ID> = order.into_iter().map(|(.., id)| id).collect();
-        Self { faces, first: order.first().copied(), order, known: BTreeMap::new() }
+        Self { faces, first: order.first().copied(), order, font_of_char: BTreeMap::new() }
     }
 
     fn has(&self, font: ID, c: char) -> bool {
@@ -260,16 +262,16 @@ impl Fonts {
         found == Some(true)
     }
 
-    /// A font with this character: the one before it, if that has it.
-    fn with(&mut self, c: char, before: ID) -> Option<ID> {
+    /// A font with this character; preferably the font of the previous character.
+    fn font_for(&mut self, c: char, before: ID) -> Option<ID> {
         if is_invisible(c) || self.has(before, c) {
             return Some(before);
         }
-        if let Some(known) = self.known.get(&c) {
+        if let Some(known) = self.font_of_char.get(&c) {
             return *known;
         }
         let found = self.order.iter().copied().find(|&font| self.has(font, c));
-        self.known.insert(c, found);
+        self.font_of_char.insert(c, found);
         found
     }
 
@@ -277,15 +279,15 @@ impl Fonts {
         self.faces.face(font)?.families.first().map(|family| family.0.clone())
     }
 
-    /// Adds a piece of one font and direction to a line.
-    fn add(&self, font: ID, piece: &str, leftward: bool, size: f32, line: &mut Shaped) {
+    /// Shapes a run of one font and direction and appends it to a line.
+    fn append_run(&self, font: ID, piece: &str, right_to_left: bool, size: f32, line: &mut GlyphLine) {
         self.faces.with_face_data(font, |data, index| {
             let Some(face) = Face::from_slice(data, index) else { return };
             let scale = size / face.units_per_em() as f32;
             let mut buffer = UnicodeBuffer::new();
             buffer.push_str(piece);
             buffer.guess_segment_properties();
-            buffer.set_direction(if leftward { Direction::RightToLeft } else { Direction::LeftToRight });
+            buffer.set_direction(if right_to_left { Direction::RightToLeft } else { Direction::LeftToRight });
             let glyphs = rustybuzz::shape(&face, &[], buffer);
             for (info, at) in glyphs.glyph_infos().iter().zip(glyphs.glyph_positions()) {
                 let mut outline = Outline { scale, ..Outline::default() };
@@ -301,7 +303,7 @@ impl Fonts {
     }
 }
 
-/// The outline of a glyph in pixels, its origin on the baseline, upwards.
+/// The outline of a glyph in pixels, with the origin on the baseline and y upwards.
 #[derive(Default)]
 struct Outline {
     scale: f32,
@@ -348,8 +350,8 @@ impl OutlineBuilder for Outline {
     }
 }
 
-impl Placed {
-    /// Calls `paint` with every pixel that the glyph covers, and how much of it.
+impl PositionedGlyph {
+    /// Calls `paint` with every covered pixel and its coverage.
     fn draw(&self, mut paint: impl FnMut(i64, i64, f32)) {
         let all = || {
             self.outline.curves.iter().flat_map(|curve| match curve {
@@ -403,30 +405,30 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_the_built_in_font_are_left_alone() {
+    fn plain_texts_are_not_replaced() {
         let plain = ["Größe & Maß ≥0.36–0.42 …", "зависит", "ελληνικά", "±1 % × 2"].map(text).to_vec();
         let (kept, overlays, used) = take_texts(plain, 2.0, [0; 3]);
         assert_eq!((kept.len(), overlays.len(), used), (4, 0, UsedFonts::default()));
     }
 
-    /// Where a font has the letters, an Arabic word is joined and runs from right to left: its glyphs are not those of the single letters.
     #[test]
-    fn arabic_is_joined() {
-        let Some((word, used)) = shape("شكوى", 26.0) else { return };
+    fn arabic_letters_are_joined_right_to_left() {
+        let Some((word, used)) = shape_text("شكوى", 26.0) else { return };
         if !used.missing.is_empty() {
             return;
         }
-        let letters: f32 = "شكوى".chars().filter_map(|c| shape(&c.to_string(), 26.0)).map(|(line, _)| line.width).sum();
+        let letters: f32 =
+            "شكوى".chars().filter_map(|c| shape_text(&c.to_string(), 26.0)).map(|(line, _)| line.width).sum();
         assert!(word.width < 0.95 * letters, "{} joined, {letters} apart", word.width);
-        // Numbers after a mark stay to the right of the word.
-        let (line, _) = shape("شكوى\u{200e} 0.5", 26.0).unwrap();
+        // Numbers after a left-to-right mark stay to the right of the word.
+        let (line, _) = shape_text("شكوى\u{200e} 0.5", 26.0).unwrap();
         assert!(line.width > word.width && line.glyphs.last().unwrap().1 > word.width);
     }
 
     #[test]
-    fn characters_that_no_font_has_are_named() {
-        // A place of private use: no font should have it.
-        let Some((_, used)) = shape("a\u{10fffd}", 26.0) else { return };
+    fn characters_without_font_are_reported() {
+        // A private-use character, which no font should have.
+        let Some((_, used)) = shape_text("a\u{10fffd}", 26.0) else { return };
         assert_eq!(used.missing.iter().collect::<Vec<_>>(), [&'\u{10fffd}']);
         assert!(used.missing_in_words().unwrap().contains("no font of this machine"));
         assert_eq!(UsedFonts::default().missing_in_words(), None);
@@ -435,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn glyphs_are_drawn_over_a_picture() {
+    fn overlays_are_drawn_over_a_png() {
         let mut white = Vec::new();
         let mut encoder = png::Encoder::new(&mut white, 80, 60);
         encoder.set_color(png::ColorType::Rgba);
@@ -446,7 +448,7 @@ mod tests {
         outline.move_to(square[0].0, square[0].1);
         square[1..].iter().for_each(|&(x, y)| outline.line_to(x, y));
         outline.close();
-        let overlay = Overlay { glyphs: vec![Placed { outline, x: 10.0, y: 40.0 }], ink: [0, 0, 255] };
+        let overlay = Overlay { glyphs: vec![PositionedGlyph { outline, x: 10.0, y: 40.0 }], ink: [0, 0, 255] };
         let drawn = draw_over(&white, &[overlay]).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(&drawn)).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];

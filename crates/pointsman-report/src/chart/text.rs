@@ -1,11 +1,11 @@
-//! Words and numbers in figures.
+//! Text and numbers in figures.
 
-/// Text as a figure can carry it: no control characters, no mathematics by accident, at most `most` characters.
+/// Text for a figure: without control characters and mathematics, at most `most` characters.
 #[must_use]
 pub fn label(text: &str, most: usize) -> String {
     let clean = |c: char| {
         let unprintable = c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}');
-        // The drawing library reads dollars as mathematics; the full-width sign is the nearest thing.
+        // The drawing library reads dollar signs as mathematics; the full-width sign is the closest substitute.
         match c {
             _ if unprintable => ' ',
             '$' => '\u{ff04}',
@@ -42,14 +42,14 @@ pub fn wrap(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// A number with so many significant digits, without trailing zeros.
+/// A number with `digits` significant digits, without trailing zeros.
 #[must_use]
 pub fn number(x: f64, digits: usize) -> String {
     if !x.is_finite() {
         return "–".into();
     }
     let rounded: f64 = format!("{:.*e}", digits.saturating_sub(1), x).parse().unwrap_or(x);
-    // A negative zero would print as one.
+    // Turns −0 into 0.
     let rounded = rounded + 0.0;
     if rounded.abs() < 1e15 { rounded.to_string() } else { format!("{rounded:e}") }
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_printable_and_short() {
+    fn labels_are_printable_and_truncated() {
         assert_eq!(label("a\u{1}b\n$x$", 20), "a b ＄x＄");
         assert_eq!(label("abcdef", 4), "abc…");
         assert_eq!(label("äöü", 3), "äöü");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_have_no_trailing_zeros() {
         assert_eq!((number(0.123_456, 3), number(40.0, 3), number(-0.0, 3)), ("0.123".into(), "40".into(), "0".into()));
         assert_eq!(number(f64::NAN, 3), "–");
     }

@@ -1,13 +1,13 @@
-//! Every figure is drawn, and is well-formed.
+//! Every figure is drawn and well-formed.
 
 use pointsman::{Loss, Task};
 use pointsman_report::FIGURES;
 
-use crate::world::{brier, hostile, juries, report_of};
+use crate::world::{brier, hostile, oracles_of_every_kind, report_of};
 
-/// That tags nest, attributes are quoted and nothing unprintable is in it.
+/// Asserts that tags nest, attributes are quoted and all characters are printable.
 #[track_caller]
-fn well_formed(xml: &str) {
+fn assert_well_formed(xml: &str) {
     let (mut open, mut rest) = (Vec::new(), xml);
     assert!(xml.chars().all(|c| !c.is_control() || c == '\n'), "control characters");
     while let Some(start) = rest.find('<') {
@@ -44,7 +44,7 @@ fn every_figure_is_drawn() {
             let picture = (figure.draw)(&report).unwrap_or_else(|| panic!("{} is not drawn", figure.name));
             let (svg, png) = (picture.svg(), picture.png().unwrap());
             assert!(svg.len() > 2_000 && svg.len() < 400_000, "{}: {} bytes", figure.name, svg.len());
-            well_formed(&svg);
+            assert_well_formed(&svg);
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", figure.name);
             assert!(!svg.contains("<script"), "{}", figure.name);
             assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 5_000, "{}", figure.name);
@@ -53,17 +53,17 @@ fn every_figure_is_drawn() {
 }
 
 #[test]
-fn tasks_without_a_choice_and_single_labels_are_drawn_too() {
+fn tasks_without_routes_and_single_labels_are_drawn() {
     for (k, task) in [
         (5, Task::new(Loss::zero_one())),
         (1, brier()),
         (5, Task::new(Loss::brier()).abstain(0.0).unwrap()),
-        (5, juries()),
+        (5, oracles_of_every_kind()),
     ] {
         let report = report_of(&["no", "yes"], k, &task);
         for figure in FIGURES {
             if let Some(picture) = (figure.draw)(&report) {
-                well_formed(&picture.svg());
+                assert_well_formed(&picture.svg());
                 picture.png().unwrap();
             }
         }
@@ -77,13 +77,13 @@ fn without_detail_there_are_no_figures() {
     assert!(FIGURES.iter().all(|figure| (figure.draw)(&report).is_none()));
 }
 
-/// Whatever script classes are named in: a font of the system writes it, or it is said that none does.
+/// Class names of any script are drawn with a system font or reported as missing.
 #[test]
-fn names_of_every_script_are_drawn_or_named_as_missing() {
+fn names_of_every_script_are_drawn_or_reported_missing() {
     let report = report_of(&["缺货通知", "شكوى", "हिन्दी"], 5, &brier());
     for figure in FIGURES {
         let picture = (figure.draw)(&report).unwrap();
-        well_formed(&picture.svg());
+        assert_well_formed(&picture.svg());
         let (png, used) = picture.png_and_fonts().unwrap();
         assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"), "{}", figure.name);
         if figure.name == "mixtures" {

@@ -1,4 +1,4 @@
-//! The page: self-contained, and safe whatever classes are called.
+//! The page is self-contained, and safe for any class names.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ fn data(page: &str) -> &str {
 }
 
 #[test]
-fn it_needs_nothing_from_elsewhere() {
+fn page_is_self_contained() {
     let page = html(&report_of(&["no", "yes"], 5, &brier())).unwrap();
     let links: Vec<&str> = page.match_indices("http").map(|(i, _)| &page[i..(i + 26).min(page.len())]).collect();
     assert!(links.iter().all(|link| link.starts_with("http://www.w3.org/2000/svg")), "{links:?}");
@@ -36,7 +36,7 @@ fn it_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn the_data_parses_back() {
+fn embedded_data_parses() {
     let report = report_of(&["cat", "dog", "owl"], 5, &brier());
     let parsed: Value = serde_json::from_str(data(&html(&report).unwrap())).unwrap();
     assert_eq!(parsed["classes"], serde_json::json!(["cat", "dog", "owl"]));
@@ -46,7 +46,7 @@ fn the_data_parses_back() {
 }
 
 #[test]
-fn hostile_names_stay_text() {
+fn hostile_names_are_escaped() {
     let names = hostile();
     let report = report_of(&names.iter().map(String::as_str).collect::<Vec<_>>(), 5, &brier());
     let page = html(&report).unwrap();
@@ -59,9 +59,8 @@ fn hostile_names_stay_text() {
     assert_eq!(parsed["classes"][2].as_str().unwrap().len(), HOSTILE[2].len() * 300);
 }
 
-/// A diagnosis has neither scripts nor anything from elsewhere, and whatever classes and commands are called stays text.
 #[test]
-fn the_page_of_a_diagnosis_is_self_contained() {
+fn diagnosis_page_is_self_contained_and_escaped() {
     let names = hostile();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for (classes, k) in [(&["no", "yes"][..], 5), (&["no", "yes"], 1), (&names, 5)] {
@@ -80,9 +79,9 @@ fn the_page_of_a_diagnosis_is_self_contained() {
     }
 }
 
-/// The page and the figures take every name from the core.
+/// The page and the figures take every name from the core crate.
 #[test]
-fn names_are_those_of_the_core() {
+fn names_match_the_core() {
     let report = report_of(&["no", "yes"], 5, &brier());
     let parsed: Value = serde_json::from_str(data(&html(&report).unwrap())).unwrap();
     let names = &parsed["names"];
@@ -102,7 +101,7 @@ fn names_are_those_of_the_core() {
 
 /// A cost matrix is too long a name for a menu.
 #[test]
-fn a_cost_matrix_has_a_short_name() {
+fn cost_matrix_has_a_short_name() {
     let acts = ["refund desk", "second line of support", "nobody at all"];
     let cost = vec![vec![0.0, 3.0], vec![1.0, 0.0], vec![2.0, 2.0]];
     let task = Task::new(Loss::matrix(acts, cost).unwrap()).abstain(0.3).unwrap();
@@ -113,7 +112,7 @@ fn a_cost_matrix_has_a_short_name() {
     assert!(page.contains("second line of support") && report.task_line().starts_with("Loss cost matrix in "));
 }
 
-/// A diagnosis, which takes a while; tests share it.
+/// A diagnosis shared by the tests, since it is slow.
 fn diagnosis() -> Diagnosis {
     static FOUND: OnceLock<Diagnosis> = OnceLock::new();
     let found = || diagnose(&table(&["no", "yes"], 300, 5, 1), &brier(), &Partition::top_class(3), || ()).unwrap();
@@ -124,9 +123,9 @@ fn page_of(diagnosis: Diagnosis) -> String {
     diagnosis_html(&DiagnosisReport { diagnosis, warnings: vec!["a warning".to_owned()], next_step: None })
 }
 
-/// A verdict about another partition than the one asked for names both, and the costs of both are there.
+/// A verdict about another partition than the requested one names both, and the costs of both are shown.
 #[test]
-fn the_recommended_partition_has_a_row() {
+fn recommended_partition_has_a_row() {
     let mut found = diagnosis();
     let page = page_of(found.clone());
     assert!(page.contains("<bdi>Pointsman (top-class:3)</bdi>") && !page.contains("which is recommended"));
@@ -139,12 +138,12 @@ fn the_recommended_partition_has_a_row() {
     assert!(page.contains("Pointsman (top-class:3) saves") && page.contains("which is recommended"));
 }
 
-/// The headline is short; who is to be left out, and why, is said below it in words.
+/// The headline is short; the text below it names the excluded annotators with reasons in words.
 #[test]
-fn flags_of_annotators_are_words() {
+fn annotator_flags_are_shown_in_words() {
     let (table, annotations) = with_names(&table(&["no", "yes"], 300, 4, 1));
     let mut found = diagnose_annotated(&table, Some(&annotations), &brier(), &Partition::top_class(3), || ()).unwrap();
-    // Whether somebody is named in the verdict or in a remark depends on what their labels change.
+    // Whether an annotator is named in the verdict or in a remark depends on the effect of their labels.
     let named = |one: &pointsman::diagnose::Annotator| format!("{} ({})", one.annotator, one.flags.join(", "));
     let flagged = found.annotators.iter().find(|one| one.annotator == "e").map(named).unwrap();
     let sentence =
@@ -165,9 +164,9 @@ fn flags_of_annotators_are_words() {
     }
 }
 
-/// Correlation says that another ranking would do as well only where the gains do not say otherwise.
+/// The correlation supports another ranking only if the gains do not contradict it.
 #[test]
-fn correlation_does_not_contradict_the_gains() {
+fn correlation_is_reported_only_if_gains_agree() {
     let mut found = diagnosis();
     let worth = found.worth.as_mut().unwrap();
     worth.correlation = Some(0.92);
@@ -181,9 +180,9 @@ fn correlation_does_not_contradict_the_gains() {
     assert!(page.contains("0.92") && !page.contains(remark));
 }
 
-/// What raises the loss is not said to lower it by less than nothing.
+/// An increase of the loss is not reported as a negative reduction.
 #[test]
-fn recalibrating_raises_or_lowers() {
+fn recalibration_reports_increase_or_reduction() {
     let mut found = diagnosis();
     let set = |found: &mut Diagnosis, [estimate, low, high]: [f64; 3]| {
         found.weak_model.recalibrating_saves = [Some(pointsman::diagnose::Estimate { estimate, low, high }), None];

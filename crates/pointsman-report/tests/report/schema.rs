@@ -1,18 +1,18 @@
-//! The published schemas, and a validator for the part of JSON Schema they use.
+//! The published schemas, and a validator for the part of JSON Schema that they use.
 
 use pointsman::diagnose::diagnose;
 use pointsman::diagnose::{Advice, diagnose_annotated};
 use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 use serde_json::{Value, json};
 
-use crate::world::{brier, juries, report_of, table, with_names};
+use crate::world::{brier, oracles_of_every_kind, report_of, table, with_names};
 
 fn schema(name: &str) -> Value {
     let path = format!("{}/../../docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn is(kind: &str, value: &Value) -> bool {
+fn has_type(kind: &str, value: &Value) -> bool {
     match kind {
         "object" => value.is_object(),
         "array" => value.is_array(),
@@ -25,19 +25,19 @@ fn is(kind: &str, value: &Value) -> bool {
     }
 }
 
-/// What is wrong with a value.
-fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
+/// Collects the violations of a schema by a value.
+fn collect_violations(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
     for (word, rule) in schema.as_object().unwrap() {
         let mut fail = |why: String| out.push(format!("{at}: {why}"));
         match word.as_str() {
             "$schema" | "$defs" | "title" | "description" => {}
             "$ref" => {
                 let target = root.pointer(rule.as_str().unwrap().strip_prefix('#').unwrap()).unwrap();
-                faults(root, target, value, at, out);
+                collect_violations(root, target, value, at, out);
             }
             "type" => {
                 let kinds = rule.as_array().cloned().unwrap_or(vec![rule.clone()]);
-                if !kinds.iter().any(|kind| is(kind.as_str().unwrap(), value)) {
+                if !kinds.iter().any(|kind| has_type(kind.as_str().unwrap(), value)) {
                     fail(format!("{value} is no {rule}"));
                 }
             }
@@ -67,13 +67,13 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<S
             }
             "items" => {
                 for (i, item) in value.as_array().into_iter().flatten().enumerate() {
-                    faults(root, rule, item, &format!("{at}/{i}"), out);
+                    collect_violations(root, rule, item, &format!("{at}/{i}"), out);
                 }
             }
             "properties" => {
                 for (name, rule) in rule.as_object().unwrap() {
                     if let Some(item) = value.get(name) {
-                        faults(root, rule, item, &format!("{at}/{name}"), out);
+                        collect_violations(root, rule, item, &format!("{at}/{name}"), out);
                     }
                 }
             }
@@ -86,7 +86,7 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<S
                     match rule {
                         Value::Bool(true) => {}
                         Value::Bool(false) => out.push(format!("{at}: {name} is not in the schema")),
-                        rule => faults(root, rule, item, &format!("{at}/{name}"), out),
+                        rule => collect_violations(root, rule, item, &format!("{at}/{name}"), out),
                     }
                 }
             }
@@ -98,7 +98,7 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<S
 
 fn check_against(schema: &Value, value: &Value) -> Vec<String> {
     let mut out = Vec::new();
-    faults(schema, schema, value, "", &mut out);
+    collect_violations(schema, schema, value, "", &mut out);
     out
 }
 
@@ -120,10 +120,10 @@ fn reports_satisfy_the_schema() {
         (&["no", "yes"], 5, never),
         (&["no", "yes"], 5, cheap),
         (&["no", "yes"], 5, matrix),
-        (&["no", "yes"], 5, juries()),
-        (&["no", "yes"], 5, juries().budget(0.2).unwrap()),
+        (&["no", "yes"], 5, oracles_of_every_kind()),
+        (&["no", "yes"], 5, oracles_of_every_kind().budget(0.2).unwrap()),
         (&["no", "yes"], 5, brier().target_loss(0.36).unwrap()),
-        (&["cat", "dog", "owl"], 1, juries()),
+        (&["cat", "dog", "owl"], 1, oracles_of_every_kind()),
     ] {
         let mut report = report_of(classes, k, &task);
         assert_eq!(check(&serde_json::to_value(&report).unwrap()), Vec::<String>::new(), "{task:?}");
@@ -133,7 +133,7 @@ fn reports_satisfy_the_schema() {
     }
 }
 
-/// Policies of the same and of another loss, under a limit, and rows whose one label does not tell all costs.
+/// Policies of the same and of another loss, with a limit, and rows whose single label does not identify all costs.
 #[test]
 fn comparisons_satisfy_their_schema() {
     let schema = schema("comparison");
@@ -142,7 +142,8 @@ fn comparisons_satisfy_their_schema() {
     let free = Task::new(Loss::zero_one()).route("expert", Oracle::bayes(), 0.0).unwrap();
     for k in [1, 5] {
         let held_out = table(two, 200, k, 2);
-        let tasks = [("a", brier()), ("b", juries()), ("c", brier().budget(0.2).unwrap()), ("d", free.clone())];
+        let tasks =
+            [("a", brier()), ("b", oracles_of_every_kind()), ("c", brier().budget(0.2).unwrap()), ("d", free.clone())];
         let replays = tasks.map(|(name, task)| (name, router.policy(&task).unwrap().replay(&held_out).unwrap()));
         let found =
             pointsman::evaluate::compare_policies(replays.iter().map(|(name, replay)| (*name, replay)), Some("b"))
@@ -156,13 +157,13 @@ fn comparisons_satisfy_their_schema() {
     }
 }
 
-/// Every kind of answer: with and without prices, at limits, from one label, from labels that stop on agreement.
+/// Diagnoses with and without prices, at limits, from one label, and from labels that stop on agreement.
 #[test]
 fn diagnoses_satisfy_their_schema() {
     let schema = schema("diagnosis");
     let (two, three) = (&["no", "yes"][..], &["cat", "dog", "owl"][..]);
     let budget = brier().budget(0.2).unwrap();
-    // The least loss there is: some halves reach it, others do not.
+    // The least possible loss: some halves reach it, others do not.
     let free = || Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.0).unwrap();
     let all = Router::calibrate(&table(two, 300, 5, 1), &Partition::top_class(3)).unwrap();
     let least = all.policy(&free().budget(1.0).unwrap()).unwrap().surcharge().unwrap().loss + 1e-6;
@@ -177,7 +178,7 @@ fn diagnoses_satisfy_their_schema() {
     };
     for (table, task, advice) in [
         (table(two, 300, 5, 1), brier(), None),
-        (table(three, 300, 5, 1), juries(), None),
+        (table(three, 300, 5, 1), oracles_of_every_kind(), None),
         (table(two, 300, 5, 1), Task::new(Loss::zero_one()), None),
         (table(two, 300, 5, 1), budget.clone(), None),
         (table(two, 300, 5, 1), free().target_loss(least + 0.03).unwrap(), None),
@@ -190,7 +191,7 @@ fn diagnoses_satisfy_their_schema() {
         assert!(advice.is_none_or(|advice| advice == found.verdict.advice), "{:?}", found.verdict);
         assert_eq!(check_against(&schema, &serde_json::to_value(&found).unwrap()), Vec::<String>::new(), "{task:?}");
     }
-    // Labels with names, and somebody who always says the same; votes of classes that are exchanged.
+    // Labels with annotators, one of whom always gives the same label, and votes for exchanged classes.
     let (named, annotations) = with_names(&table(two, 300, 4, 1));
     let found = diagnose_annotated(&named, Some(&annotations), &brier(), &Partition::top_class(3), || ()).unwrap();
     assert!(found.annotators.len() == 5 && found.flagged_annotators.is_some(), "{:?}", found.annotators);
@@ -210,7 +211,7 @@ fn diagnoses_satisfy_their_schema() {
 }
 
 #[test]
-fn the_validator_finds_faults() {
+fn validator_finds_violations() {
     let mut report = serde_json::to_value(report_of(&["no", "yes"], 5, &brier())).unwrap();
     report["cells"][0]["share"] = json!(1.5);
     report["losses"][0]["grid"]["actions"][0] = json!("xyz");
@@ -220,9 +221,8 @@ fn the_validator_finds_faults() {
     assert_eq!(check(&report).len(), 5, "{:?}", check(&report));
 }
 
-/// The grid at the task's own prices is the evaluation.
 #[test]
-fn the_grid_agrees_with_the_evaluation() {
+fn grid_agrees_with_evaluation() {
     for classes in [&["no", "yes"][..], &["cat", "dog", "owl"]] {
         let report = report_of(classes, 5, &brier());
         let grid = &report.detail.as_ref().unwrap().losses[0].grid;
@@ -254,10 +254,11 @@ fn the_grid_agrees_with_the_evaluation() {
     }
 }
 
-/// With oracles of several kinds as well: the page begins where the evaluation is, and the menu has no loss that cannot judge them.
+/// With several kinds of oracles too, the page starts at the task's prices, and the menu has no loss that cannot be
+/// applied.
 #[test]
-fn the_grid_is_the_task_at_its_own_prices() {
-    let report = report_of(&["no", "yes"], 5, &juries());
+fn grid_starts_at_the_tasks_prices() {
+    let report = report_of(&["no", "yes"], 5, &oracles_of_every_kind());
     let losses = &report.detail.as_ref().unwrap().losses;
     assert!(losses.len() > 4 && losses.iter().all(|loss| loss.loss != "cross-entropy"));
     let (grid, evaluation) = (&losses[0].grid, &report.evaluation);
@@ -273,9 +274,10 @@ fn the_grid_is_the_task_at_its_own_prices() {
     }
 }
 
-/// With one route and several, with a budget and with a target loss: at the task's own prices the page's numbers are the evaluation's.
+/// With one and several routes, with a budget and with a target loss: at the task's prices the page agrees with the
+/// evaluation.
 #[test]
-fn limits_and_every_route_are_in_the_grid() {
+fn grid_covers_limits_and_every_route() {
     let one = || Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap();
     let three = || one().route("gpt", Oracle::measured(), 0.01).unwrap().route("slow", Oracle::bayes(), 0.02).unwrap();
     for task in [one(), three(), one().abstain(0.4).unwrap(), three().abstain(0.4).unwrap()] {
@@ -283,12 +285,12 @@ fn limits_and_every_route_are_in_the_grid() {
         let target = budget.evaluation.surcharge.unwrap().loss;
         let target = report_of(&["no", "yes"], 5, &task.clone().target_loss(target).unwrap());
         for report in [report_of(&["no", "yes"], 5, &task), budget, target] {
-            agrees_with_the_evaluation(&report);
+            assert_agrees_with_evaluation(&report);
         }
     }
 }
 
-fn agrees_with_the_evaluation(report: &pointsman_report::Report) {
+fn assert_agrees_with_evaluation(report: &pointsman_report::Report) {
     let (evaluation, losses) = (&report.evaluation, &report.detail.as_ref().unwrap().losses);
     let grid = &losses[0].grid;
     let own = grid.own[0] * grid.abstain_prices.len() + grid.own[1];
@@ -298,14 +300,14 @@ fn agrees_with_the_evaluation(report: &pointsman_report::Report) {
     close(grid.router[own], evaluation.best_costs().get("router"), "router");
     close(grid.predicted[own], evaluation.shares.get("predict"), "predicted");
     assert_eq!(grid.routes.len(), evaluation.task.routes.len());
-    for (route, asked) in grid.routes.iter().zip(&evaluation.task.routes) {
-        assert_eq!(route.prices[grid.own[0]], Some(asked.cost));
+    for (route, task_route) in grid.routes.iter().zip(&evaluation.task.routes) {
+        assert_eq!(route.prices[grid.own[0]], Some(task_route.cost));
         close(route.shares[own], evaluation.shares.get(&format!("route:{}", route.name)), &route.name);
         let always = evaluation.best_costs().get(&format!("always-route:{}", route.name));
         close(route.always[grid.own[0]], always, &route.name);
     }
     assert_eq!(grid.surcharge[own], evaluation.surcharge.map(|surcharge| surcharge.price));
-    // The price that decides has the surcharge in it; what is paid has not.
+    // The deciding price includes the surcharge; the paid price does not.
     let price = grid.route_prices[grid.own[0]].unwrap();
     let counted = match (evaluation.task.budget, evaluation.surcharge) {
         (Some(_), Some(found)) => price + found.price,
@@ -314,7 +316,7 @@ fn agrees_with_the_evaluation(report: &pointsman_report::Report) {
     };
     close(grid.decision_prices[own], Some(&counted), "decision price");
     assert_eq!(report.limit_line().is_some(), evaluation.task.is_limited());
-    // A budget is a share of the queries under any loss; a target loss is in the unit of one.
+    // A budget is a share of the queries under any loss; a target loss has the unit of one loss.
     let kept = |loss: &pointsman_report::LossReport| loss.grid.surcharge.iter().any(Option::is_some);
     assert!(losses[1..].iter().all(|loss| kept(loss) == evaluation.task.budget.is_some()), "{:?}", evaluation.task);
 }

@@ -6,7 +6,7 @@ use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 use pointsman_report::{Inputs, Report};
 use pointsman_testing::Rng;
 
-/// Rows with `k` labels each, the weak prediction being a blurred truth.
+/// Rows with `k` labels each; the weak prediction is a blurred truth.
 pub(crate) fn table(classes: &[&str], rows: usize, k: u32, seed: u64) -> Table {
     let mut random = Rng::new(seed);
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
@@ -33,8 +33,8 @@ pub(crate) fn table(classes: &[&str], rows: usize, k: u32, seed: u64) -> Table {
     table.with_oracle("gpt", probs).unwrap()
 }
 
-/// Oracles of every kind.
-pub(crate) fn juries() -> Task {
+/// A task with oracles of every kind.
+pub(crate) fn oracles_of_every_kind() -> Task {
     let panel = |m| Oracle::panel(m, Aggregate::Mean).unwrap();
     let task = Task::new(Loss::brier()).route("one", panel(1), 0.02).unwrap().route("nine", panel(9), 0.1).unwrap();
     let task = task.route("gpt", Oracle::measured(), 0.01).unwrap().route("expert", Oracle::bayes(), 0.2).unwrap();
@@ -57,7 +57,7 @@ pub(crate) fn report_of(classes: &[&str], k: u32, task: &Task) -> Report {
     Report::new(&inputs, &[sweep], Some(error)).unwrap().detailed(&inputs, || ()).unwrap()
 }
 
-/// Names that break what is careless.
+/// Class names that break careless quoting.
 pub(crate) const HOSTILE: [&str; 3] =
     ["</script><script>alert(1)//", "\"'&<b>$x^2$\u{2028}{{data}} ünï💥", "an endless name"];
 
@@ -66,7 +66,8 @@ pub(crate) fn hostile() -> Vec<String> {
     HOSTILE.iter().map(|name| if name.starts_with("an") { name.repeat(300) } else { (*name).to_owned() }).collect()
 }
 
-/// The same rows with one label more each: the labels there are of four annotators in turn, that of a fifth is always the first class.
+/// The rows with one more label each: the existing labels are attributed to four annotators in turn, and a fifth always
+/// gives the first class.
 pub(crate) fn with_names(drawn: &Table) -> (Table, Annotations) {
     let (mut rows, mut votes) = (Vec::new(), Vec::new());
     for row in 0..drawn.rows() {
