@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn estimate_needs_k_labels_and_few_classes() {
         let polynomial = Polynomial::fit(&Loss::zero_one(), 2, 3, LARGE_ROW_COUNT).unwrap();
-        assert!(polynomial.estimate(&[2, 2]).is_none() && polynomial.of(&[0, 3]).is_some());
+        assert!(polynomial.estimate(&[2, 2]).is_none() && polynomial.estimate(&[0, 3]).is_some());
         assert!(Polynomial::fit(&Loss::brier(), 10, 10, LARGE_ROW_COUNT).is_none());
     }
 
