@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use super::dirichlet::draw_into;
 use super::moments::Moments;
-use super::piles::Pile;
+use super::vote_groups::VoteGroup;
 use crate::loss::{Loss, Shape};
 use crate::numeric::mix::{class_at, mix, uniform};
 use crate::table::Table;
@@ -243,11 +243,11 @@ fn groups_of_members(table: &Table, ranks: &[u32], members: &[Vec<u32>]) -> Opti
 fn ranked_moments(table: &Table, ranks: &[u32], rows: &[u32]) -> Option<Moments> {
     let classes = table.classes().len();
     let counts: Vec<u32> = rows.iter().flat_map(|&row| ranked_counts(table, ranks, row as usize)).collect();
-    let piles = rows.iter().zip(counts.chunks_exact(classes)).map(|(&row, counts)| {
+    let groups = rows.iter().zip(counts.chunks_exact(classes)).map(|(&row, counts)| {
         let weight = table.weight(row as usize);
-        Pile { votes: Votes::new(counts), weight, squares: weight * weight, rows: 1 }
+        VoteGroup { votes: Votes::new(counts), weight, squares: weight * weight, rows: 1 }
     });
-    Moments::of_piles(classes, piles)
+    Moments::from_groups(classes, groups)
 }
 
 /// A row's votes, those of its most probable class first.

@@ -262,7 +262,7 @@ pub(crate) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::piles::distinct_votes;
+    use crate::estimate::vote_groups::weighted_distinct_votes;
     use crate::{Estimator, Oracle, Partition, Router, Table, Task};
 
     fn router(votes: Vec<u32>) -> Router {
@@ -288,7 +288,7 @@ mod tests {
         };
         let candidates = (0..=STEPS).map(|s| LOWEST * (HIGHEST / LOWEST).powf(f64::from(s) / f64::from(STEPS)));
         let best = candidates.max_by(|x, y| likelihood(*x).total_cmp(&likelihood(*y))).unwrap();
-        assert_eq!(concentration(&distinct_votes(mixture), &mean), best);
+        assert_eq!(concentration(&weighted_distinct_votes(mixture), &mean), best);
     }
 
     /// Found by fuzzing: a count of 2³² took 32 GB.

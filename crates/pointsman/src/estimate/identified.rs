@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use super::by_row::{ranking, treats_classes_alike};
 use super::moments::Moments;
 use super::npmle::{Law, STEPS, Start, entropy_term};
-use super::piles::{Pile, distinct_votes};
+use super::vote_groups::{VoteGroup, weighted_distinct_votes};
 use super::{Enclosure, certain_loss};
 use crate::loss::{Loss, Shape};
 use crate::numeric::linear;
@@ -38,7 +38,7 @@ type Groups<'a> = [(&'a [u32], f64)];
 
 /// Between what the irreducible loss of a mixture lies as far as its labels identify it; `None` if it has no rows.
 pub(crate) fn identified(mixture: Mixture<'_>, loss: &Loss) -> Option<[f64; 2]> {
-    Some(ends(&distinct_votes(mixture), &Moments::of(mixture)?, loss))
+    Some(ends(&weighted_distinct_votes(mixture), &Moments::of(mixture)?, loss))
 }
 
 /// The votes of a table's rows. If the loss treats classes alike they are in the order of the row's prediction: rows are then more alike,
@@ -80,13 +80,13 @@ impl RowVotes {
             *sums = [sums[0] + weight, sums[1] + weight * weight];
         }
         let counts = |place: &u32| self.distinct[*place as usize].as_slice();
-        let pile = |(place, &[weight, squares]): (&u32, &[f64; 2])| Pile {
+        let group = |(place, &[weight, squares]): (&u32, &[f64; 2])| VoteGroup {
             votes: Votes::new(counts(place)),
             weight,
             squares,
             rows: 1,
         };
-        let moments = Moments::of_piles(self.distinct.first()?.len(), sums.iter().map(pile))?;
+        let moments = Moments::from_groups(self.distinct.first()?.len(), sums.iter().map(group))?;
         let groups: Vec<(&[u32], f64)> = sums.iter().map(|(place, sums)| (counts(place), sums[0])).collect();
         Some(ends(&groups, &moments, loss))
     }

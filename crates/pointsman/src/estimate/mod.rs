@@ -15,7 +15,7 @@ mod leaves;
 mod moments;
 mod npmle;
 mod oracles;
-mod piles;
+mod vote_groups;
 mod polynomials;
 mod pool;
 mod row_losses;
@@ -34,9 +34,9 @@ pub(crate) use enclosure::Enclosure;
 pub(crate) use identified::{RowVotes, identified};
 pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
-pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
-pub(crate) use piles::Piles;
-use piles::{Pile, distinct_votes, votes_of_rows};
+pub(crate) use oracles::{OtherOracles, OracleLoss, RowLosses, answers_of};
+pub(crate) use vote_groups::VoteGroups;
+use vote_groups::{VoteGroup, weighted_distinct_votes, weighted_votes_by_row};
 pub(crate) use polynomials::EntropyPolynomial;
 pub(crate) use pool::pool_cells;
 pub(crate) use row_losses::LabelLosses;
@@ -93,15 +93,15 @@ impl Decomposition {
     }
 
     /// Lower and upper end of what an oracle loses.
-    pub(crate) fn at(&self, column: Column) -> [f64; 2] {
+    pub(crate) fn at(&self, column: OracleLoss) -> [f64; 2] {
         match column {
-            Column::Irreducible => [self.irreducible_low, self.irreducible_high],
-            Column::Own(place) => self.oracles[place],
+            OracleLoss::Irreducible => [self.irreducible_low, self.irreducible_high],
+            OracleLoss::Other(place) => self.oracles[place],
         }
     }
 
     /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own; `oracles` are the
-    /// losses of other oracles on the rows of the mixture's table. `piles` may come from other mixtures of that table.
+    /// losses of other oracles on the rows of the mixture's table. `groups` may come from other mixtures of that table.
     ///
     /// `None` if the mixture has no rows: an empty cell is not zero.
     pub(crate) fn of(
@@ -110,11 +110,11 @@ impl Decomposition {
         estimator: Estimator,
         served: Option<&[f64]>,
         oracles: &RowLosses,
-        piles: &mut Piles,
+        groups: &mut VoteGroups,
     ) -> Option<Self> {
         let (table, classes) = (mixture.table(), mixture.table().classes().len());
-        let piles = piles.of(mixture);
-        let moments = Moments::of_piles(classes, piles.clone())?;
+        let groups = groups.of(mixture);
+        let moments = Moments::from_groups(classes, groups.clone())?;
         let stops_early = estimator == Estimator::Auto;
         let estimator = choice::estimator_for_mixture(estimator, loss, &moments);
         let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
@@ -128,7 +128,7 @@ impl Decomposition {
             }
         }
         let mut irreducible = 0.0;
-        for Pile { votes, weight, .. } in piles {
+        for VoteGroup { votes, weight, .. } in groups {
             votes.mean_into(&mut mean);
             if served.is_some() {
                 total += weight * dot(&mean, &losses);
@@ -152,14 +152,14 @@ impl Decomposition {
             Estimator::Plugin => known(irreducible / moments.weight),
             Estimator::Auto | Estimator::Shrink => known((irreducible / moments.weight).min(ceiling)),
             Estimator::Npmle if stops_early => {
-                let groups = distinct_votes(mixture);
+                let groups = weighted_distinct_votes(mixture);
                 known(npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss).min(ceiling))
             }
             Estimator::Npmle => {
-                known(npmle::irreducible(&votes_of_rows(mixture), mixture.len(), &moments.mean, loss).min(ceiling))
+                known(npmle::irreducible(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean, loss).min(ceiling))
             }
             Estimator::Dirichlet => {
-                known(dirichlet::irreducible(&votes_of_rows(mixture), &moments.mean, loss).min(ceiling))
+                known(dirichlet::irreducible(&weighted_votes_by_row(mixture), &moments.mean, loss).min(ceiling))
             }
         };
         let oracles = oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]);

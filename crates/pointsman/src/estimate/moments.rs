@@ -1,6 +1,6 @@
 //! Mean and variance of the true label distributions of a mixture, from pairs of labels.
 
-use super::piles::Pile;
+use super::vote_groups::VoteGroup;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::router::Mixture;
 use crate::table::simplex::dot;
@@ -32,21 +32,21 @@ pub(super) struct Moments {
 impl Moments {
     /// `None` if the mixture has no rows.
     pub(super) fn of(mixture: Mixture<'_>) -> Option<Self> {
-        let piles = mixture.rows().map(|row| {
+        let groups = mixture.rows().map(|row| {
             let weight = mixture.table().weight(row);
-            Pile { votes: mixture.votes(row), weight, squares: weight * weight, rows: 1 }
+            VoteGroup { votes: mixture.votes(row), weight, squares: weight * weight, rows: 1 }
         });
-        Self::of_piles(mixture.table().classes().len(), piles)
+        Self::from_groups(mixture.table().classes().len(), groups)
     }
 
-    /// The same from piles of rows, over so many classes.
-    pub(super) fn of_piles<'a>(classes: usize, piles: impl Iterator<Item = Pile<'a>> + Clone) -> Option<Self> {
+    /// The same from groups of rows, over so many classes.
+    pub(super) fn from_groups<'a>(classes: usize, groups: impl Iterator<Item = VoteGroup<'a>> + Clone) -> Option<Self> {
         let (mut mean, mut weight, mut squares) = (vec![0.0; classes], 0.0, 0.0);
-        for pile in piles.clone() {
-            let scale = pile.weight / pile.votes.k() as f64;
-            mean.iter_mut().zip(pile.votes.counts()).for_each(|(sum, &n)| *sum += scale * f64::from(n));
-            weight += pile.weight;
-            squares += pile.squares;
+        for group in groups.clone() {
+            let scale = group.weight / group.votes.k() as f64;
+            mean.iter_mut().zip(group.votes.counts()).for_each(|(sum, &n)| *sum += scale * f64::from(n));
+            weight += group.weight;
+            squares += group.squares;
         }
         if weight == 0.0 {
             return None;
@@ -55,7 +55,7 @@ impl Moments {
         let (mut pair_weight, mut noise, mut spread) = (0.0, 0.0, 0.0);
         let (mut smallest, mut largest) = (u64::MAX, 0);
         let (mut paired_rows, mut pair_squares) = (0, 0.0);
-        for Pile { votes, weight: w, squares, rows } in piles {
+        for VoteGroup { votes, weight: w, squares, rows } in groups {
             let k = votes.k();
             smallest = smallest.min(k);
             largest = largest.max(k);

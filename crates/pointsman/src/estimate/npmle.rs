@@ -248,7 +248,7 @@ pub(super) fn likelihood(atoms: &[Vec<f64>]) -> impl Fn(&[u32]) -> Vec<f64> + Sy
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::piles::distinct_votes;
+    use crate::estimate::vote_groups::weighted_distinct_votes;
     use crate::router::Mixture;
     use crate::table::Table;
 
@@ -266,7 +266,7 @@ mod tests {
         let weighted = once.with_weights(rows.iter().map(|&i| f64::from(times(i))).collect()).unwrap();
         let [repeated, weighted] = [&repeated, &weighted].map(|table| {
             let mixture = Mixture::all_rows_of(table);
-            drawn(&distinct_votes(mixture), &mixture.centroid().unwrap(), ATOMS).0
+            drawn(&weighted_distinct_votes(mixture), &mixture.centroid().unwrap(), ATOMS).0
         });
         for (a, b) in repeated.iter().zip(&weighted) {
             assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6), "{a:?} {b:?}");

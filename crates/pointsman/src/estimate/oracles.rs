@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::moments::Moments;
-use super::piles::votes_of_rows;
+use super::vote_groups::weighted_votes_by_row;
 use super::{dirichlet, npmle};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -27,32 +27,32 @@ const LEAVES: usize = 1 << 12;
 
 /// The oracles of a task that lose something else than the irreducible loss, each once, in the task's order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Asked(Vec<(Oracle, String)>);
+pub(crate) struct OtherOracles(Vec<(Oracle, String)>);
 
 /// Where the loss of a route's oracle is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Column {
+pub(crate) enum OracleLoss {
     /// It is the irreducible loss.
     Irreducible,
     /// It has a place of its own among the oracles asked.
     Own(usize),
 }
 
-impl Column {
+impl OracleLoss {
     /// The loss that stands here.
     pub(crate) fn of(self, irreducible: f64, own: impl Fn(usize) -> f64) -> f64 {
         match self {
             Self::Irreducible => irreducible,
-            Self::Own(place) => own(place),
+            Self::Other(place) => own(place),
         }
     }
 }
 
-impl Asked {
+impl OtherOracles {
     pub(crate) fn of(task: &Task) -> Self {
         let mut asked = Self::default();
         for route in task.routes() {
-            if asked.column(route).is_none() {
+            if asked.loss_of(route).is_none() {
                 asked.0.push((route.oracle().clone(), route.name().to_owned()));
             }
         }
@@ -73,22 +73,22 @@ impl Asked {
     }
 
     /// Where a route's loss is; `None` if its oracle is not among these.
-    pub(crate) fn column(&self, route: &Route) -> Option<Column> {
+    pub(crate) fn column(&self, route: &Route) -> Option<OracleLoss> {
         if *route.oracle() == Oracle::Bayes {
-            return Some(Column::Irreducible);
+            return Some(OracleLoss::Irreducible);
         }
         // A measured oracle is known by its name, any other by what it is.
         let same = |(oracle, name): &(Oracle, String)| {
             oracle == route.oracle() && (*oracle != Oracle::Measured || name == route.name())
         };
-        self.0.iter().position(same).map(Column::Own)
+        self.0.iter().position(same).map(OracleLoss::Other)
     }
 }
 
 /// What each oracle asked loses on each row of a table: one list per oracle.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowLosses {
-    asked: Asked,
+    other_oracles: OtherOracles,
     /// Not a number where the row's labels are too few to tell.
     values: Vec<Vec<f64>>,
     /// How the panels lose under any law, where rows need that.
@@ -129,7 +129,7 @@ impl RowLosses {
     ///
     /// # Errors
     /// If the table lacks the predictions of a measured oracle.
-    pub(crate) fn of(table: &Table, loss: &Loss, asked: &Asked) -> Result<Self> {
+    pub(crate) fn of(table: &Table, loss: &Loss, asked: &OtherOracles) -> Result<Self> {
         let of = |(oracle, name): &(Oracle, String)| match Panel::of(oracle) {
             Some(panel) => {
                 let unbiased = |votes: Votes<'_>| panel.unbiased(loss, votes).unwrap_or(f64::NAN);
@@ -178,7 +178,7 @@ impl RowLosses {
     ///
     /// # Errors
     /// If the table lacks the predictions of a measured oracle.
-    pub(crate) fn held_out(table: &Table, loss: &Loss, asked: &Asked) -> Result<Self> {
+    pub(crate) fn held_out(table: &Table, loss: &Loss, asked: &OtherOracles) -> Result<Self> {
         let of = |(oracle, name): &(Oracle, String)| match Panel::of(oracle) {
             Some(panel) => {
                 let costing = panel.of_many(loss, table.classes().len(), table.rows());
@@ -200,7 +200,7 @@ impl RowLosses {
 
     /// What a measured oracle loses on each row; `None` if the oracle in this place is a panel.
     pub(super) fn measured(&self, place: usize) -> Option<&[f64]> {
-        let (oracle, _) = self.asked.0.get(place)?;
+        let (oracle, _) = self.other_oracles.0.get(place)?;
         (*oracle == Oracle::Measured).then(|| self.values[place].as_slice())
     }
 
@@ -239,7 +239,7 @@ impl RowLosses {
                 }
             }
         };
-        self.asked.oracles().zip(&self.values).zip(&self.laws).map(of).collect()
+        self.other_oracles.oracles().zip(&self.values).zip(&self.laws).map(of).collect()
     }
 }
 
@@ -300,14 +300,14 @@ fn integrated(
             integrated(needed, cost, mixture, moments, Estimator::Dirichlet)
         }
         Estimator::Dirichlet => {
-            let concentration = dirichlet::concentration(&votes_of_rows(mixture), &moments.mean);
+            let concentration = dirichlet::concentration(&weighted_votes_by_row(mixture), &moments.mean);
             each(&|votes| {
                 let posterior = moments.mean.iter().zip(votes.counts());
                 Urn::dirichlet(&posterior.map(|(p, &n)| concentration * p + f64::from(n)).collect::<Vec<_>>())
             })
         }
         Estimator::Npmle => {
-            let npmle::Law { atoms, weights } = npmle::Law::fit(&votes_of_rows(mixture), mixture.len(), &moments.mean);
+            let npmle::Law { atoms, weights } = npmle::Law::fit(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean);
             let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::law(atom))).collect();
             // Over all rows of a cell what their labels say of each is the law itself; over some of them it is not.
             if mixture.rows().all(|row| mixture.votes(row).k() < needed) {
@@ -393,14 +393,14 @@ fn mean_of(votes: Votes<'_>) -> Vec<f64> {
 
 /// A value per row that only its votes decide: worked out once for all rows of the same votes.
 fn by_votes(mixture: Mixture<'_>, value: impl Fn(Votes<'_>) -> f64 + Sync) -> Vec<f64> {
-    let ballots = mixture.table().ballots();
-    let rows: Vec<u32> = mixture.rows().map(|row| ballots.of_rows()[row]).collect();
+    let distinct = mixture.table().distinct_votes();
+    let rows: Vec<u32> = mixture.rows().map(|row| distinct.index_of_row()[row]).collect();
     let mut distinct = rows.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    let of = |&ballot: &u32| value(ballots.votes(ballot));
+    let of = |&index: &u32| value(distinct.votes(index));
     let values: Vec<f64> = distinct.par_iter().map(of).collect();
-    rows.iter().map(|ballot| distinct.binary_search(ballot).map_or(f64::NAN, |place| values[place])).collect()
+    rows.iter().map(|index| distinct.binary_search(index).map_or(f64::NAN, |place| values[place])).collect()
 }
 
 #[cfg(test)]
@@ -409,7 +409,7 @@ mod tests {
     use rand_pcg::rand_core::{Rng, SeedableRng};
 
     use super::*;
-    use crate::estimate::{Decomposition, Piles};
+    use crate::estimate::{Decomposition, VoteGroups};
     use crate::numeric::mix::{class_at, uniform};
     use crate::oracle::Aggregate;
     use crate::partition::Partition;
@@ -446,7 +446,7 @@ mod tests {
             [(Loss::zero_one(), Aggregate::Plurality), (Loss::spherical(), Aggregate::Laplace(1.0))]
         {
             let oracle = Oracle::panel(9, aggregate).unwrap();
-            let asked = Asked(vec![(oracle.clone(), "jury".into())]);
+            let other_oracles = OtherOracles(vec![(oracle.clone(), "jury".into())]);
             let by_leaf = RowLosses::of(router.rows(), &loss, &asked).unwrap();
             let count = forest.trees().leaves();
             let rows = |leaf: usize| leaves.of(leaf);
@@ -458,7 +458,7 @@ mod tests {
                 let truth = |row: &u32| oracle.cost(&loss, &truth(router.rows().features(*row as usize))).unwrap();
                 let truth = rows(leaf).iter().map(truth).sum::<f64>() / rows(leaf).len() as f64;
                 for (error, losses) in errors.iter_mut().zip([&by_leaf, &by_row]) {
-                    let d = Decomposition::of(mixture, &loss, Estimator::Shrink, None, losses, &mut Piles::default())
+                    let d = Decomposition::of(mixture, &loss, Estimator::Shrink, None, losses, &mut VoteGroups::default())
                         .unwrap();
                     *error += (d.oracles[0][0] - truth).abs() / count as f64;
                 }

@@ -3,7 +3,7 @@
 use super::by_row::RowEstimates;
 use super::leaves::PerRow;
 use super::oracles::RowLosses;
-use super::{Decomposition, Piles};
+use super::{Decomposition, VoteGroups};
 use crate::loss::Loss;
 use crate::router::{Mixture, label_free};
 use crate::table::Table;
@@ -52,7 +52,7 @@ impl LabelLosses {
         for group in 0..groups {
             let rows = &order[group * order.len() / groups..(group + 1) * order.len() / groups];
             let mixture = Mixture::of_rows(table, rows);
-            let found = Decomposition::of(mixture, loss, Estimator::Shrink, None, oracles, &mut Piles::default());
+            let found = Decomposition::of(mixture, loss, Estimator::Shrink, None, oracles, &mut VoteGroups::default());
             let Some(found) = found else { continue };
             for (values, [_, high]) in self.oracles.iter_mut().zip(&found.oracles) {
                 for row in mixture.rows().filter(|&row| values[row].is_nan()).collect::<Vec<_>>() {

@@ -3,14 +3,14 @@
 use rayon::prelude::*;
 
 use super::{By, Replay, sum};
-use crate::policy::{Course, Policy};
+use crate::policy::{MixedAction, Policy};
 
 /// One course per group or, where a forest gives every row costs of its own, one per row.
 pub(super) struct Acts<'a> {
     replay: &'a Replay,
     policy: &'a Policy,
     /// Whether the labels decide, and what is done or, if they do not, counts as done.
-    acts: Vec<(bool, Course)>,
+    acts: Vec<(bool, MixedAction)>,
     by_row: bool,
 }
 
@@ -35,7 +35,7 @@ impl Acts<'_> {
     }
 
     /// What is done with a row.
-    pub(super) fn course(&self, row: usize) -> Course {
+    pub(super) fn course(&self, row: usize) -> MixedAction {
         self.acts[if self.by_row { row } else { self.replay.places[row].group as usize }].1
     }
 

@@ -92,10 +92,10 @@ impl Router {
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {
             held_out[cell.index()].push(row as u32);
         }
-        let oracles = RowLosses::held_out(table, policy.task().loss(), policy.asked())?;
+        let oracles = RowLosses::held_out(table, policy.task().loss(), policy.other_oracles())?;
         let classes = self.classes().len();
         let lipschitz: Vec<f64> =
-            policy.asked().oracles().map(|oracle| oracle.lipschitz(policy.task().loss(), classes)).collect();
+            policy.other_oracles().oracles().map(|oracle| oracle.lipschitz(policy.task().loss(), classes)).collect();
         let compared: Vec<Option<Compared>> = held_out
             .par_iter()
             .enumerate()
@@ -190,7 +190,7 @@ impl Compared {
         let Some((bound, epsilon)) = self.regret_bound.as_mut().zip(self.epsilon) else { return };
         let loss = policy.task().loss();
         let estimated = &policy.estimate(self.error.cell).oracles;
-        let oracles = policy.asked().oracles().zip(lipschitz);
+        let oracles = policy.other_oracles().oracles().zip(lipschitz);
         for (((oracle, lipschitz), losses), ends) in oracles.zip(held_out.columns()).zip(estimated) {
             // Whether both losses are integrals, over the mixture and over the truth.
             let integrated = Panel::of(oracle).is_some_and(|panel| {

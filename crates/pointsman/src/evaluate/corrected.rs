@@ -111,11 +111,11 @@ impl Corrected {
         let irreducible = rows.iter().map(|(_, irreducible, _)| *irreducible).collect();
         let of_draws = |which: usize| rows.iter().flat_map(|(.., drawn)| drawn.map(|losses| losses[which])).collect();
         let drawn = laws.is_some().then(|| Drawn { total: of_draws(0), reducible: of_draws(1) });
-        let (oracles, smooth) = if policy.asked().is_empty() {
+        let (oracles, smooth) = if policy.other_oracles().is_empty() {
             (Vec::new(), RowLosses::default())
         } else {
-            let smooth = RowLosses::held_out(&table.clone().with_truth(points)?, loss, policy.asked())?;
-            let told = RowLosses::of(table, loss, policy.asked())?;
+            let smooth = RowLosses::held_out(&table.clone().with_truth(points)?, loss, policy.other_oracles())?;
+            let told = RowLosses::of(table, loss, policy.other_oracles())?;
             let columns = told.columns().iter().zip(raw.columns()).zip(smooth.columns());
             (columns.map(|((told, raw), smooth)| filled(table, told, raw, smooth)).collect(), smooth)
         };

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{By, Replay, sum};
 use crate::error::{Error, Result};
-use crate::estimate::Column;
+use crate::estimate::OracleLoss;
 use crate::loss::MAX_COST;
 use crate::oracle::Oracle;
 use crate::partition::CellId;
@@ -105,9 +105,9 @@ impl Replay {
     pub fn price_grid(&self, policy: &Policy, cells: &[CellId], steps: usize) -> Result<PriceGrid> {
         self.check(policy)?;
         let (task, by) = (policy.task(), self.best_basis());
-        let cost = |place: usize| self.mean_loss(policy.column(place), by) + task.routes()[place].price();
+        let cost = |place: usize| self.mean_loss(policy.oracle_loss(place), by) + task.routes()[place].price();
         let main = (0..task.routes().len()).min_by(|&a, &b| cost(a).total_cmp(&cost(b)));
-        let column = main.map_or(Column::Irreducible, |place| policy.column(place));
+        let column = main.map_or(OracleLoss::Irreducible, |place| policy.oracle_loss(place));
         self.grid_over(policy, cells, Varied::All(main.map(|place| &task.routes()[place])), column, [steps; 2])
     }
 
@@ -127,10 +127,10 @@ impl Replay {
         let Some(route) = routes.get(place) else {
             return Err(Error::Task(format!("route {place}: the task has {}, counted from 0", routes.len())));
         };
-        self.grid_over(policy, cells, Varied::One(route), policy.column(place), [route_steps, abstain_steps])
+        self.grid_over(policy, cells, Varied::One(route), policy.oracle_loss(place), [route_steps, abstain_steps])
     }
 
-    fn mean_loss(&self, column: Column, by: By) -> f64 {
+    fn mean_loss(&self, column: OracleLoss, by: By) -> f64 {
         sum(self.groups.iter().map(|group| group.share * group.at(column, by)))
     }
 
@@ -139,7 +139,7 @@ impl Replay {
         policy: &Policy,
         cells: &[CellId],
         varied: Varied<'_>,
-        column: Column,
+        column: OracleLoss,
         [route_steps, abstain_steps]: [usize; 2],
     ) -> Result<PriceGrid> {
         let (task, by) = (policy.task(), self.best_basis());
@@ -154,10 +154,10 @@ impl Replay {
         grid.always_route = grid.route_prices.iter().map(|price| price.map(|price| lost + price)).collect();
         grid.always_predict = sum(self.groups.iter().map(|group| group.share * group.total));
         grid.own = [own_route, own_abstain];
-        grid.bayes = policy.asked().is_empty();
+        grid.bayes = policy.other_oracles().is_empty();
         grid.corrected = by == By::Corrected;
         for (place, route) in grid.routes.iter_mut().enumerate() {
-            let lost = self.mean_loss(policy.column(place), by);
+            let lost = self.mean_loss(policy.oracle_loss(place), by);
             route.always = route.prices.iter().map(|price| price.map(|price| lost + price)).collect();
         }
         let rows = self.sample_rows();

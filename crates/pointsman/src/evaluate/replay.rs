@@ -184,7 +184,7 @@ impl Policy {
             weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
             total: Vec::with_capacity(rows.len()),
             irreducible: Vec::with_capacity(rows.len()),
-            oracles: RowLosses::held_out(table, loss, self.asked())?,
+            oracles: RowLosses::held_out(table, loss, self.other_oracles())?,
             corrected: None,
             uncertainty: Vec::with_capacity(rows.len()),
             folds: Vec::new(),
@@ -307,7 +307,7 @@ impl Replay {
         };
         let smoothed = least(smooth.total[row], smooth.irreducible[row]);
         // Draws say nothing about other oracles than the Bayes-optimal one.
-        let drawn = drawn.as_ref().filter(|_| by == By::Corrected && policy.asked().is_empty());
+        let drawn = drawn.as_ref().filter(|_| by == By::Corrected && policy.other_oracles().is_empty());
         let Some(drawn) = drawn else { return smoothed };
         let (sum, draws) =
             drawn.losses(row).fold((0.0, 0.0), |(sum, n), (total, left)| (sum + least(total, left), n + 1.0));

@@ -284,7 +284,7 @@ impl Loss {
     }
 
     /// What a prediction is in for, and the losses of all classes in `room`.
-    pub(crate) fn account_into(&self, q: &[f64], room: &mut [f64]) -> Account {
+    pub(crate) fn self_estimate_into(&self, q: &[f64], room: &mut [f64]) -> SelfEstimate {
         self.losses_into(q, room);
         let top = simplex::top_class(q);
         let (mut mass, mut lost, mut plain) = (0.0, 0.0, 0.0);
@@ -296,12 +296,12 @@ impl Loss {
         let (right, others) = (room[top], (q.len() - 1) as f64);
         // A prediction that is sure has no proportions of the other classes.
         let wrong = if mass > 0.0 { lost / mass } else { plain / others };
-        Account { entropy: q[top] * right + lost, right, wrong }
+        SelfEstimate { entropy: q[top] * right + lost, right, wrong }
     }
 
     /// The same, and the mean of ℓ(y, q) over some labels y.
-    pub(crate) fn of_votes_and_account(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> (f64, Account) {
-        let account = self.account_into(q, room);
+    pub(crate) fn of_votes_with_self_estimate(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> (f64, SelfEstimate) {
+        let account = self.self_estimate_into(q, room);
         let (mut lost, mut k) = (0.0, 0.0);
         for (loss, n) in room.iter().zip(votes.counts().iter().map(|&n| f64::from(n))) {
             lost += n * loss;
@@ -507,7 +507,7 @@ pub(crate) enum Shape {
 
 /// What a prediction is in for.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Account {
+pub(crate) struct SelfEstimate {
     /// What it expects to lose itself.
     pub(crate) entropy: f64,
     /// What it loses if its top class is the true one; if another is, drawn in the prediction's own proportions.
@@ -515,7 +515,7 @@ pub(crate) struct Account {
     pub(crate) wrong: f64,
 }
 
-impl Account {
+impl SelfEstimate {
     /// What it loses if its top class is wrong so often.
     pub(crate) fn at(self, error: f64) -> f64 {
         self.right + error * (self.wrong - self.right)

@@ -103,7 +103,7 @@ impl Policy {
             let start = block * BLOCK;
             grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
             for (i, slot) in out.iter_mut().enumerate() {
-                if slot.0 == UNUSUAL || self.stop.is_some() || self.is_empty(slot.0) {
+                if slot.0 == UNUSUAL || self.cutoff.is_some() || self.is_empty(slot.0) {
                     let row = start + i;
                     *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
                 }

@@ -36,7 +36,7 @@ impl Decision<'_> {
     #[must_use]
     pub fn flips(&self) -> Vec<Flip> {
         let task = &self.policy.task;
-        let known = self.costs() == self.costs_high() && self.policy.stop.is_none();
+        let known = self.costs() == self.costs_high() && self.policy.cutoff.is_none();
         let (Some(taken), true) = (self.code(), known) else { return Vec::new() };
         let (names, costs) = (task.action_names(), self.costs());
         let prices = task.routes().iter().map(|route| route.price()).chain(task.abstain_price());

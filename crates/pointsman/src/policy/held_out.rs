@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::forest::Losses;
 use super::limit::Unit;
 use super::sources::Valuation;
-use super::{Course, Estimates, Policy, UNDETERMINED, cheapest_known, choose};
+use super::{MixedAction, Estimates, Policy, UNDETERMINED, cheapest_known, choose};
 use crate::estimate::{Decomposition, LabelLosses};
 use crate::router::label_free;
 use crate::table::simplex::dot;
@@ -284,13 +284,13 @@ impl Policy {
     }
 
     /// What is done with a part where no limit is set, and whether its costs are known and not only bounded.
-    pub(super) fn course_of(&self, losses: Losses<'_>) -> (bool, Course) {
+    pub(super) fn unlimited_action(&self, losses: Losses<'_>) -> (bool, MixedAction) {
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; self.actions()]);
         self.fill_own(&self.task, losses, &mut low, &mut high);
         let action = match choose(&low, &high, &self.task).0 {
             UNDETERMINED => cheapest_known(&low, &high),
             code => code.into(),
         };
-        (low == high, Course::always(action))
+        (low == high, MixedAction::always(action))
     }
 }

@@ -60,7 +60,7 @@ pub struct Surcharge {
 
 /// Where routing in the order of gaps stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Stop {
+pub(crate) struct Cutoff {
     /// λ.
     pub(crate) price: f64,
     /// Which part of the units at the margin is routed.
@@ -70,7 +70,7 @@ pub(crate) struct Stop {
     pub(crate) loss: f64,
 }
 
-impl Stop {
+impl Cutoff {
     /// Finds the price.
     ///
     /// Units are routed in the order of their gaps until the limit is reached. What is not worth routing at λ = 0 never is: a budget
@@ -142,13 +142,13 @@ impl Policy {
         }
         let largest = self.high.iter().copied().fold(0.0, f64::max);
         self.tie = TIE * self.task.loss().rounding().max(largest);
-        let found = self.find_stop(limit)?;
+        let found = self.find_cutoff(limit)?;
         self.priced = Some(self.task.clone().with_limit_as_price(found.price));
-        self.stop = Some(found);
+        self.cutoff = Some(found);
         self.kept.resize(self.codes.len(), UNDETERMINED);
         for source in 0..self.codes.len() {
             if let Some((low, high)) = self.costs_at(self.priced(), source) {
-                (self.codes[source], self.kept[source], self.margins[source]) = self.settle(&low, &high);
+                (self.codes[source], self.kept[source], self.margins[source]) = self.decide_costs(&low, &high);
             }
         }
         Ok(())
@@ -159,9 +159,9 @@ impl Policy {
     /// Which share of traffic a cell has does not depend on labels, so the cells themselves tell what a budget comes to. What is
     /// lost does: rows left out tell which share must be routed to reach a target. Rows of a forest are always left out, since
     /// what is done with them depends on their own labels otherwise.
-    fn find_stop(&self, limit: Limit) -> Result<Stop> {
+    fn find_cutoff(&self, limit: Limit) -> Result<Cutoff> {
         let task = self.at_no_price();
-        let find = |limit: Limit, units: &[Unit]| Stop::find(limit, units, self.tie);
+        let find = |limit: Limit, units: &[Unit]| Cutoff::find(limit, units, self.tie);
         if self.has_forest() {
             let units = self.all_units(&task, self.held_out()).ok_or_else(|| {
                 Error::Task(
@@ -192,8 +192,8 @@ impl Policy {
                         [Unit { weight: part * unit.weight, ..*unit }, rest]
                     };
                     let units: Vec<Unit> = units.iter().flat_map(divided).filter(|unit| unit.weight > 0.0).collect();
-                    let Stop { share, loss, .. } = find(limit, &units)?;
-                    Ok(Stop { loss, ..find(Limit::Budget(share), &cells)? })
+                    let Cutoff { share, loss, .. } = find(limit, &units)?;
+                    Ok(Cutoff { loss, ..find(Limit::Budget(share), &cells)? })
                 }
             },
         }
@@ -213,7 +213,7 @@ impl Policy {
     }
 
     /// The best action that is no route, and the best route.
-    pub(super) fn courses(&self, costs: &[f64]) -> [usize; 2] {
+    pub(super) fn alternatives(&self, costs: &[f64]) -> [usize; 2] {
         let (routes, last) = (self.task.routes(), costs.len() - 1);
         let paper = self.task.chosen_ties() == Ties::Paper;
         let abstains = last > routes.len() && costs[last] < costs[0] + if paper { self.tie } else { -self.tie };
@@ -229,7 +229,7 @@ impl Policy {
 
     /// Queries that are decided by these costs, at the prices of `task` with λ = 0, and really have those.
     pub(super) fn unit(&self, task: &Task, weight: f64, [low, high]: [&[f64]; 2], real: &[f64]) -> Unit {
-        let actions = self.courses(high);
+        let actions = self.alternatives(high);
         let [kept, route] = actions;
         let gap = high[kept] - high[route];
         let worth = gap > self.tie || gap >= -self.tie && self.is_free_route(choose(low, high, task).0);
@@ -245,16 +245,16 @@ impl Policy {
     /// What is done with queries of these costs, the limit on routing as prices: the action, the one if a lot falls against
     /// it, and by how much the first is better than any other.
     #[inline]
-    pub(super) fn settle(&self, low: &[f64], high: &[f64]) -> (u8, u8, f64) {
+    pub(super) fn decide_costs(&self, low: &[f64], high: &[f64]) -> (u8, u8, f64) {
         let (code, margin) = choose(low, high, self.priced());
-        match &self.stop {
+        match &self.cutoff {
             None => (code, code, margin),
             Some(stop) => self.within(stop, high, code, margin),
         }
     }
 
-    fn within(&self, stop: &Stop, costs: &[f64], code: u8, margin: f64) -> (u8, u8, f64) {
-        let [kept, route] = self.courses(costs);
+    fn within(&self, stop: &Cutoff, costs: &[f64], code: u8, margin: f64) -> (u8, u8, f64) {
+        let [kept, route] = self.alternatives(costs);
         let over = costs[kept] - costs[route];
         let alone = |action: usize| {
             let others = (0..costs.len()).filter(|&other| other != action).map(|other| costs[other] - costs[action]);
@@ -292,7 +292,7 @@ impl Policy {
     /// The price that the task's limit on routing comes to, if it has one.
     #[must_use]
     pub fn surcharge(&self) -> Option<Surcharge> {
-        let Stop { price, marginal, share, loss } = self.stop?;
+        let Cutoff { price, marginal, share, loss } = self.cutoff?;
         let judged = self.judge_rows();
         let told = judged.as_ref().map(|judged| [judged.loss.mean(), self.standard_errors(judged)[1]]);
         let [loss, loss_standard_error] = told.unwrap_or([loss, f64::NAN]);
@@ -307,12 +307,12 @@ impl Policy {
     /// The price of [`surcharge`](Self::surcharge) alone, which needs no rows to be judged.
     #[must_use]
     pub fn surcharge_price(&self) -> Option<f64> {
-        self.stop.map(|stop| stop.price)
+        self.cutoff.map(|stop| stop.price)
     }
 
     /// Whether more would be routed without the limit.
     pub(crate) fn is_limit_binding(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.price > 0.0 || stop.marginal < 1.0)
+        self.cutoff.is_some_and(|stop| stop.price > 0.0 || stop.marginal < 1.0)
     }
 
     /// The task with its limit as prices: every route at what it counts with, and no limit.
@@ -322,38 +322,38 @@ impl Policy {
     }
 
     /// Which part of the queries of a source is routed where a lot decides; `None` where none does.
-    pub(super) fn lots(&self, source: u32) -> Option<f64> {
+    pub(super) fn marginal_share(&self, source: u32) -> Option<f64> {
         let at = source as usize;
-        let marginal = self.stop.as_ref()?.marginal;
+        let marginal = self.cutoff.as_ref()?.marginal;
         (self.kept[at] != self.codes[at]).then_some(marginal)
     }
 
     /// Draws the lot of a query at the margin of a limit by its content.
     #[inline]
     pub(super) fn draw<T: Real>(&self, verdict: Verdict, prediction: &[T], features: &[f64]) -> Verdict {
-        if self.stop.is_none() {
+        if self.cutoff.is_none() {
             return verdict;
         }
-        self.settle_lot(verdict, content(prediction, features))
+        self.draw_by_bits(verdict, content(prediction, features))
     }
 
     /// The verdict with its lot, if it has one, drawn by the query's id instead of its content: queries of the same content
     /// then need not be decided alike.
     #[must_use]
     pub fn draw_by_id(&self, verdict: Verdict, id: &str) -> Verdict {
-        self.settle_lot(Verdict(verdict.0 & !KEPT), id.bytes().map(u64::from))
+        self.draw_by_bits(Verdict(verdict.0 & !KEPT), id.bytes().map(u64::from))
     }
 
-    fn settle_lot(&self, verdict: Verdict, bits: impl Iterator<Item = u64>) -> Verdict {
-        match self.lots(self.unfold(verdict).1) {
+    fn draw_by_bits(&self, verdict: Verdict, bits: impl Iterator<Item = u64>) -> Verdict {
+        match self.marginal_share(self.unfold(verdict).1) {
             Some(part) if lot(bits) >= part => Verdict(verdict.0 | KEPT),
             _ => verdict,
         }
     }
 
     /// Whether the lot of a query with costs of its own falls against routing, if it has one.
-    pub(super) fn own_lot_falls(&self, own: &Own, bits: impl Iterator<Item = u64>) -> bool {
-        own.code != own.kept && self.stop.is_some_and(|stop| lot(bits) >= stop.marginal)
+    pub(super) fn draw_falls_against(&self, own: &Own, bits: impl Iterator<Item = u64>) -> bool {
+        own.code != own.kept && self.cutoff.is_some_and(|stop| lot(bits) >= stop.marginal)
     }
 }
 
@@ -365,19 +365,19 @@ pub(super) fn content<T: Real>(prediction: &[T], features: &[f64]) -> impl Itera
 
 /// What is done with the queries of a source: one action or, at the margin of a limit, either of two by lot.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Course {
+pub(crate) struct MixedAction {
     action: usize,
     otherwise: usize,
     /// Which part of the queries gets the first.
     part: f64,
 }
 
-impl Course {
+impl MixedAction {
     pub(crate) fn always(action: usize) -> Self {
         Self { action, otherwise: action, part: 1.0 }
     }
 
-    pub(crate) fn by_lot(action: usize, otherwise: usize, part: f64) -> Self {
+    pub(crate) fn either(action: usize, otherwise: usize, part: f64) -> Self {
         if action == otherwise { Self::always(action) } else { Self { action, otherwise, part } }
     }
 
@@ -420,15 +420,15 @@ mod tests {
     }
 
     /// What units amount to if those above the price are routed, and of those at it the part.
-    fn replay(found: &Stop, units: &[Unit]) -> [f64; 2] {
+    fn replay(found: &Cutoff, units: &[Unit]) -> [f64; 2] {
         let part = |unit: &Unit| found.part_of(unit, 1e-12);
         let all: f64 = units.iter().map(|unit| unit.weight).sum();
         let mean = |value: &dyn Fn(&Unit) -> f64| units.iter().map(|unit| unit.weight * value(unit)).sum::<f64>() / all;
         [mean(&part), mean(&|unit| part(unit) * unit.routed + (1.0 - part(unit)) * unit.kept)]
     }
 
-    fn check(limit: Limit, units: &[Unit]) -> Stop {
-        let found = Stop::find(limit, units, 1e-12).unwrap();
+    fn check(limit: Limit, units: &[Unit]) -> Cutoff {
+        let found = Cutoff::find(limit, units, 1e-12).unwrap();
         let [share, loss] = replay(&found, units);
         assert!(
             (found.share - share).abs() < 1e-9 && (found.loss - loss).abs() < 1e-9,
@@ -472,7 +472,7 @@ mod tests {
             assert!((found.share - share).abs() < 1e-9, "{target}: {found:?}");
             assert!(found.loss <= target + 1e-9, "{found:?}");
         }
-        let error = Stop::find(Limit::TargetLoss(0.05), &world(0.0), 1e-12).unwrap_err().to_string();
+        let error = Cutoff::find(Limit::TargetLoss(0.05), &world(0.0), 1e-12).unwrap_err().to_string();
         assert!(error.contains("100.0 %") && error.contains("0.100000"), "{error}");
     }
 

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::estimate::{self, Decomposition, Piles, RowLosses};
+use crate::estimate::{self, Decomposition, VoteGroups, RowLosses};
 use crate::loss::Loss;
 use crate::partition::{Axis, CellId};
 use crate::router::{Mixture, Router};
@@ -25,7 +25,7 @@ impl<'a> Valuation<'a> {
 
     /// One estimate per cell from the rows given; `None` for a cell without any.
     pub(super) fn cells(&self, mixtures: &[Mixture<'_>]) -> Vec<Option<Decomposition>> {
-        let each = mixtures.par_iter().map_init(Piles::default, |piles, &mixture| self.estimate(piles, mixture));
+        let each = mixtures.par_iter().map_init(VoteGroups::default, |groups, &mixture| self.estimate(groups, mixture));
         let mut cells: Vec<Option<Decomposition>> = each.collect();
         if let [Axis::Tree { .. }] = self.router.cells().axes() {
             estimate::shrink_leaves(&mut cells, mixtures, self.loss, self.router.is_recalibrated(), self.oracles);
@@ -41,19 +41,19 @@ impl<'a> Valuation<'a> {
         rows_by_confidence: &[Vec<u32>],
         counts: impl Fn(u32) -> bool + Sync,
     ) -> Vec<Option<Decomposition>> {
-        let estimate = |piles: &mut Piles, rows: &[u32]| {
+        let estimate = |groups: &mut VoteGroups, rows: &[u32]| {
             let rows: Vec<u32> = rows.iter().copied().filter(|&row| counts(row)).collect();
-            self.estimate(piles, Mixture::of_rows(self.router.rows(), &rows))
+            self.estimate(groups, Mixture::of_rows(self.router.rows(), &rows))
         };
-        let each = rows_by_confidence.par_iter().map_init(Piles::default, |piles, rows| estimate(piles, rows));
+        let each = rows_by_confidence.par_iter().map_init(VoteGroups::default, |groups, rows| estimate(groups, rows));
         let mut sources: Vec<Option<Decomposition>> = each.collect();
         let all: Vec<u32> = (0..self.router.rows().rows() as u32).collect();
-        sources.push(estimate(&mut Piles::default(), &all));
+        sources.push(estimate(&mut VoteGroups::default(), &all));
         sources
     }
 
-    fn estimate(&self, piles: &mut Piles, mixture: Mixture<'_>) -> Option<Decomposition> {
+    fn estimate(&self, groups: &mut VoteGroups, mixture: Mixture<'_>) -> Option<Decomposition> {
         let served = if self.router.is_recalibrated() { mixture.centroid() } else { None };
-        Decomposition::of(mixture, self.loss, self.estimator, served.as_deref(), self.oracles, piles)
+        Decomposition::of(mixture, self.loss, self.estimator, served.as_deref(), self.oracles, groups)
     }
 }

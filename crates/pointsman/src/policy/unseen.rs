@@ -103,10 +103,10 @@ impl Leaves {
                         others.clear();
                         others.extend(inside.iter().filter(|row| parts[**row as usize] != part));
                         if values.write(&others, &mut scratch, &mut losses) {
-                            let (account, error) = values.mean_account(&others);
+                            let (account, error) = values.mean_self_estimate(&others);
                             let freed = losses[0] - leaves.slopes.of(account, error);
                             for &row in new.iter().skip(part).step_by(PARTS) {
-                                losses[0] = freed + leaves.slopes.of(values.account(row), error);
+                                losses[0] = freed + leaves.slopes.of(values.self_estimate(row), error);
                                 sums.add(row as usize, &losses);
                             }
                         }

@@ -315,7 +315,7 @@ impl Router {
     ///
     /// # Panics
     /// If the table has no such row.
-    pub fn companions(&self, table: &Table, row: usize, most: usize) -> Result<Vec<(usize, f64)>> {
+    pub fn heaviest_rows(&self, table: &Table, row: usize, most: usize) -> Result<Vec<(usize, f64)>> {
         self.check_classes(table.classes())?;
         let columns = self.cells.columns_in(table)?;
         let Some(((forest, _), members)) = self.cells.forest().zip(self.leaves()) else { return Ok(Vec::new()) };

@@ -1,7 +1,7 @@
 //! Rows of weak predictions with what is known about each: votes, truth, features, weight, and other
 //! models' predictions.
 
-pub(crate) mod ballots;
+pub(crate) mod distinct_votes;
 pub(crate) mod peaks;
 pub(crate) mod predictions;
 pub(crate) mod simplex;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
-use crate::table::ballots::Ballots;
+use crate::table::distinct_votes::DistinctVotes;
 use crate::table::predictions::{Given, Predictions, gather, in_its_precision, peaks_of};
 use simplex::Fault;
 pub use votes::Votes;
@@ -39,13 +39,13 @@ pub struct Table {
     probs: Predictions,
     /// Worked out when first asked for, as all that follows from the rest.
     peaks: OnceLock<Vec<Peak>>,
-    votes: Option<Ballots>,
+    votes: Option<DistinctVotes>,
     truth: Option<Vec<f64>>,
     weights: Option<Vec<f64>>,
     feature_names: Vec<String>,
     features: Vec<f64>,
     oracles: Vec<(String, Vec<f64>)>,
-    blank: OnceLock<Ballots>,
+    blank: OnceLock<DistinctVotes>,
 }
 
 /// Tables are equal if all they hold is, in whatever precision; one missing value is like another.
@@ -118,9 +118,9 @@ impl Table {
     /// As there.
     pub fn with_vote_rows(mut self, votes: &[u32]) -> Result<Self> {
         self.same_rows("votes_*", votes.len(), self.classes.len())?;
-        let ballots = Ballots::of(votes, self.classes.len());
+        let ballots = DistinctVotes::from_rows(votes, self.classes.len());
         if let Some(empty) = ballots.iter().position(|votes| votes.k() == 0) {
-            let row = ballots.of_rows().iter().position(|&ballot| ballot as usize == empty).unwrap_or_default();
+            let row = ballots.index_of_row().iter().position(|&ballot| ballot as usize == empty).unwrap_or_default();
             let reason = "no votes: every row needs at least one label; leave the row out if it has none";
             return Err(Error::value(row, "votes_*", reason));
         }
@@ -252,7 +252,7 @@ impl Table {
     /// A row's votes, if the table has any.
     #[must_use]
     pub fn votes(&self, row: usize) -> Option<Votes<'_>> {
-        self.votes.as_ref().map(|ballots| ballots.votes(ballots.of_rows()[row]))
+        self.votes.as_ref().map(|ballots| ballots.votes(ballots.index_of_row()[row]))
     }
 
     /// The share of a row's labels that are not its top class; zero if it has none.
@@ -267,8 +267,8 @@ impl Table {
     }
 
     /// Which rows have the same votes: all, if the table has none.
-    pub(crate) fn ballots(&self) -> &Ballots {
-        self.votes.as_ref().unwrap_or_else(|| self.blank.get_or_init(|| Ballots::blank(self.rows())))
+    pub(crate) fn distinct_votes(&self) -> &DistinctVotes {
+        self.votes.as_ref().unwrap_or_else(|| self.blank.get_or_init(|| DistinctVotes::unlabelled(self.rows())))
     }
 
     /// A row's true label distribution, if the table has it.
@@ -468,7 +468,7 @@ impl Table {
         let mut table =
             in_its_precision!(self.probs.all(), probs => Self::of_rows(classes, &permuted(probs, &places)))?;
         if let Some(ballots) = &self.votes {
-            let counts = ballots.of_rows().iter().flat_map(|&ballot| ballots.votes(ballot).counts());
+            let counts = ballots.index_of_row().iter().flat_map(|&ballot| ballots.votes(ballot).counts());
             table = table.with_votes(permuted(&counts.copied().collect::<Vec<u32>>(), &places))?;
         }
         if let Some(truth) = &self.truth {
@@ -575,12 +575,12 @@ mod tests {
     #[test]
     fn rows_with_the_same_votes_share_a_ballot() {
         let table = Table::new(["a", "b"], [0.5, 0.5].repeat(4)).unwrap();
-        assert_eq!(table.ballots().of_rows(), [0; 4]);
+        assert_eq!(table.distinct_votes().index_of_row(), [0; 4]);
         let mut table = table.with_votes(vec![1, 2, 0, 3, 1, 2, 2, 1]).unwrap();
-        assert_eq!(table.ballots().of_rows(), [0, 1, 0, 2]);
+        assert_eq!(table.distinct_votes().index_of_row(), [0, 1, 0, 2]);
         table.extend(&table.select(&[3, 1], &[])).unwrap();
-        assert_eq!(table.ballots().of_rows(), [0, 1, 0, 2, 2, 1]);
-        assert_eq!(table.ballots().len(), 3);
+        assert_eq!(table.distinct_votes().index_of_row(), [0, 1, 0, 2, 2, 1]);
+        assert_eq!(table.distinct_votes().len(), 3);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::router::Mixture;
-use crate::table::ballots::Ballots;
+use crate::table::distinct_votes::DistinctVotes;
 use crate::table::votes::Votes;
 
-/// Rows of one mixture after the other, in piles of the same votes: what labels tell is worked out once a pile.
+/// Rows of one mixture after the other, in groups of the same votes: what labels tell is worked out once a group.
 #[derive(Debug, Default)]
-pub(crate) struct Piles {
+pub(crate) struct VoteGroups {
     /// Weight, squared weights and rows of each set of votes of the table; zero but for those met.
     sums: Vec<[f64; 3]>,
     /// In the order in which rows have them.
@@ -17,7 +17,7 @@ pub(crate) struct Piles {
 
 /// Some rows with the same votes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pile<'a> {
+pub(super) struct VoteGroup<'a> {
     pub(super) votes: Votes<'a>,
     pub(super) weight: f64,
     /// Sum of the squared weights.
@@ -26,12 +26,12 @@ pub(super) struct Pile<'a> {
 }
 
 /// The votes of each row of a mixture and its weight, in the order of its rows.
-pub(super) fn votes_of_rows(mixture: Mixture<'_>) -> Vec<(&[u32], f64)> {
+pub(super) fn weighted_votes_by_row(mixture: Mixture<'_>) -> Vec<(&[u32], f64)> {
     mixture.rows().map(|row| (mixture.votes(row).counts(), mixture.table().weight(row))).collect()
 }
 
 /// The distinct votes of a mixture in the order of their counts, and what the rows with them weigh together.
-pub(super) fn distinct_votes(mixture: Mixture<'_>) -> Vec<(&[u32], f64)> {
+pub(super) fn weighted_distinct_votes(mixture: Mixture<'_>) -> Vec<(&[u32], f64)> {
     let mut weights = BTreeMap::<&[u32], f64>::new();
     for row in mixture.rows() {
         *weights.entry(mixture.votes(row).counts()).or_default() += mixture.table().weight(row);
@@ -39,10 +39,10 @@ pub(super) fn distinct_votes(mixture: Mixture<'_>) -> Vec<(&[u32], f64)> {
     weights.into_iter().collect()
 }
 
-impl Piles {
-    /// Piles up the rows of a mixture in place of those before.
-    pub(super) fn of<'a>(&'a mut self, mixture: Mixture<'a>) -> impl Iterator<Item = Pile<'a>> + Clone {
-        let (table, ballots): (_, &Ballots) = (mixture.table(), mixture.table().ballots());
+impl VoteGroups {
+    /// VoteGroups up the rows of a mixture in place of those before.
+    pub(super) fn of<'a>(&'a mut self, mixture: Mixture<'a>) -> impl Iterator<Item = VoteGroup<'a>> + Clone {
+        let (table, ballots): (_, &DistinctVotes) = (mixture.table(), mixture.table().distinct_votes());
         self.met.drain(..).for_each(|ballot| self.sums[ballot as usize] = [0.0; 3]);
         self.sums.resize(ballots.len(), [0.0; 3]);
         for row in mixture.rows() {
@@ -56,7 +56,7 @@ impl Piles {
         let (sums, met) = (&self.sums, &self.met);
         met.iter().map(move |&ballot| {
             let [weight, squares, rows] = sums[ballot as usize];
-            Pile { votes: ballots.votes(ballot), weight, squares, rows: rows as usize }
+            VoteGroup { votes: ballots.votes(ballot), weight, squares, rows: rows as usize }
         })
     }
 }

@@ -17,7 +17,7 @@ const BYTES: usize = 16;
 /// Each row's ballot, and the votes on it. Rows that share their votes share all that their labels tell: it is worked out once
 /// for them. Numbers are given as rows come, so those of equal rows are equal.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ballots {
+pub(crate) struct DistinctVotes {
     of_rows: Vec<u32>,
     /// The distinct votes, in the order in which rows have them.
     counts: Vec<u32>,
@@ -60,7 +60,7 @@ fn number_all<'a>(votes: &'a [u32], width: usize, out: &mut [u32]) -> Vec<&'a [u
     }
 }
 
-impl Ballots {
+impl DistinctVotes {
     /// Those of `votes`, row by row, which are so many numbers wide.
     pub(crate) fn of(votes: &[u32], width: usize) -> Self {
         let mut of_rows = vec![0; votes.len() / width];
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn check_numbers(all: &[u32], width: usize) {
-        let ballots = Ballots::of(all, width);
+        let ballots = DistinctVotes::of(all, width);
         let mut seen: Vec<&[u32]> = Vec::new();
         for (row, own) in all.chunks_exact(width).enumerate() {
             let number = seen.iter().position(|other| *other == own).unwrap_or_else(|| {
@@ -176,15 +176,15 @@ mod tests {
     #[test]
     fn what_is_put_together_is_what_was_never_apart() {
         let all = votes(BLOCK + 9);
-        let whole = Ballots::of(&all, 3);
+        let whole = DistinctVotes::of(&all, 3);
         for rows in [0, 1, 5_000, BLOCK + 9] {
             let (first, second) = all.split_at(3 * rows);
-            let mut both = Ballots::of(first, 3);
-            both.append(&Ballots::of(second, 3));
+            let mut both = DistinctVotes::of(first, 3);
+            both.append(&DistinctVotes::of(second, 3));
             assert!(both == whole, "{rows} rows first");
         }
         let back: Vec<u32> = (0..whole.of_rows().len() as u32).rev().collect();
         let turned: Vec<u32> = all.chunks_exact(3).rev().flatten().copied().collect();
-        assert!(whole.select(&back) == Ballots::of(&turned, 3));
+        assert!(whole.select(&back) == DistinctVotes::of(&turned, 3));
     }
 }
