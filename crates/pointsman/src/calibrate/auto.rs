@@ -98,7 +98,7 @@ pub(super) fn choose(
     let work_of_compared = all_rows.min(MAX_ROWS_COMPARED as u64) * (FOLDS as u64 - 1) / FOLDS as u64 * WORK_OF_TREE;
     let comparing = 2 * FOLDS as u64 * steps(TREES_COMPARED) * work_of_compared;
     let progress = Progress::new(comparing + steps(TREES) * all_rows * WORK_OF_FOREST, step);
-    let telling = table.with_telling_features();
+    let telling = table.without_constant_features();
     let step = || progress.advance(work_of_compared);
     let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, &step)?;
     progress.reach(comparing);

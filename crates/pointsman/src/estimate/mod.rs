@@ -123,7 +123,7 @@ impl Decomposition {
             loss.losses_into(served, &mut losses);
         } else {
             for row in mixture.rows() {
-                let own = loss.of_votes_given(mixture.votes(row), table.given(row), &mut point, &mut losses);
+                let own = loss.of_votes_raw(mixture.votes(row), table.raw_prediction(row), &mut point, &mut losses);
                 total += table.weight(row) * own;
             }
         }

@@ -109,9 +109,9 @@ impl UnderLaws {
     /// For so many laws.
     fn of(oracle: &Oracle, loss: &Loss, classes: usize, laws: usize) -> Option<Self> {
         let panel = Panel::of(oracle)?;
-        let costing = panel.of_many(loss, classes, laws);
+        let costing = panel.costing_for(loss, classes, laws);
         let mut under = Self { costing, grid: Vec::new(), slack: 0.0 };
-        if classes == 2 && !panel.by_agreement(loss) {
+        if classes == 2 && !panel.depends_on_agreement_only(loss) {
             let at = |step: u32| f64::from(step) / f64::from(STEPS);
             under.grid = (0..=STEPS).map(|step| (at(step), under.cost(loss, &[1.0 - at(step), at(step)]))).collect();
             under.slack = oracle.lipschitz(loss, 2) / f64::from(STEPS);
@@ -120,7 +120,7 @@ impl UnderLaws {
     }
 
     fn cost(&self, loss: &Loss, law: &[f64]) -> f64 {
-        self.costing.cost(loss, &Urn::law(law))
+        self.costing.cost(loss, &Urn::from_distribution(law))
     }
 }
 
@@ -181,8 +181,8 @@ impl RowLosses {
     pub(crate) fn held_out(table: &Table, loss: &Loss, asked: &OtherOracles) -> Result<Self> {
         let of = |(oracle, name): &(Oracle, String)| match Panel::of(oracle) {
             Some(panel) => {
-                let costing = panel.of_many(loss, table.classes().len(), table.rows());
-                let under = |law: &[f64]| costing.cost(loss, &Urn::law(law));
+                let costing = panel.costing_for(loss, table.classes().len(), table.rows());
+                let under = |law: &[f64]| costing.cost(loss, &Urn::from_distribution(law));
                 Ok(match table.truth(0) {
                     Some(_) => {
                         (0..table.rows()).into_par_iter().map(|row| under(table.truth(row).unwrap_or(&[]))).collect()
@@ -289,11 +289,11 @@ fn integrated(
         by_votes(mixture, |votes| if votes.k() < needed { cost(&urn(votes)) } else { f64::NAN })
     };
     match estimator {
-        Estimator::Plugin => each(&|votes| Urn::law(&mean_of(votes))),
+        Estimator::Plugin => each(&|votes| Urn::from_distribution(&mean_of(votes))),
         Estimator::Auto | Estimator::Shrink => each(&|votes| {
             let mut point = vec![0.0; moments.mean.len()];
             moments.shrink_into(votes, &mean_of(votes), &mut point);
-            Urn::law(&point)
+            Urn::from_distribution(&point)
         }),
         // With many classes `auto` takes the likeliest law class by class, which is no law of label distributions.
         Estimator::Npmle if moments.mean.len() > MAX_NPMLE_CLASSES => {
@@ -303,12 +303,12 @@ fn integrated(
             let concentration = dirichlet::concentration(&weighted_votes_by_row(mixture), &moments.mean);
             each(&|votes| {
                 let posterior = moments.mean.iter().zip(votes.counts());
-                Urn::dirichlet(&posterior.map(|(p, &n)| concentration * p + f64::from(n)).collect::<Vec<_>>())
+                Urn::from_dirichlet(&posterior.map(|(p, &n)| concentration * p + f64::from(n)).collect::<Vec<_>>())
             })
         }
         Estimator::Npmle => {
             let npmle::Law { atoms, weights } = npmle::Law::fit(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean);
-            let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::law(atom))).collect();
+            let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::from_distribution(atom))).collect();
             // Over all rows of a cell what their labels say of each is the law itself; over some of them it is not.
             if mixture.rows().all(|row| mixture.votes(row).k() < needed) {
                 return vec![dot(&weights, &costs); mixture.len()];
@@ -328,7 +328,7 @@ fn integrated(
 /// belong to each other. Otherwise, with two classes, the loss is a function of one number with a known mean: the ends are those of
 /// its convex and of its concave hull, looked up on a grid and widened by what may lie between two points of it.
 fn bounds(panel: Panel, laws: &UnderLaws, loss: &Loss, mean: &[f64], irreducible: [f64; 2]) -> [f64; 2] {
-    if panel.by_agreement(loss) {
+    if panel.depends_on_agreement_only(loss) {
         return irreducible.map(|irreducible| panel.brier(1.0 - irreducible, mean.len()));
     }
     let widest = [irreducible[0], loss.bound()];

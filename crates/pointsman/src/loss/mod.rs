@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::table::predictions::{Given, in_its_precision};
+use crate::table::predictions::{RawPredictions, match_precision};
 use crate::table::simplex::{self, Real, dot};
 use crate::table::votes::Votes;
 pub use matrix::CostMatrix;
@@ -267,14 +267,14 @@ impl Loss {
     }
 
     /// The same of a prediction as it was given, which need not sum to one; `point` and `room` are for whoever needs them.
-    pub(crate) fn of_votes_given(
+    pub(crate) fn of_votes_raw(
         &self,
         votes: Votes<'_>,
-        given: Given<'_>,
+        given: RawPredictions<'_>,
         point: &mut [f64],
         room: &mut [f64],
     ) -> f64 {
-        in_its_precision!(given, row => match self.0 {
+        match_precision!(given, row => match self.0 {
             Kind::Brier => brier_of_votes(votes, row),
             _ => {
                 simplex::normalise_into(row, point);

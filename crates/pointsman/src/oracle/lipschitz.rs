@@ -15,7 +15,7 @@ const STEPS: u32 = 1000;
 /// γ ≤ (m + 1)B/2. Under the Brier loss of shares it is proportional to ‖p‖², whose constant is one. With two classes, and
 /// for the cross-entropy class by class, it is a polynomial of degree m + 1 whose derivative is looked up on a grid.
 pub(super) fn of_panel(panel: Panel, loss: &Loss, classes: usize) -> f64 {
-    if panel.by_agreement(loss) {
+    if panel.depends_on_agreement_only(loss) {
         return (panel.brier(0.0, classes) - panel.brier(1.0, classes)).abs();
     }
     let m = panel.experts;
@@ -30,7 +30,7 @@ pub(super) fn of_panel(panel: Panel, loss: &Loss, classes: usize) -> f64 {
     let always = f64::from(labels) * largest / 2.0;
     let slopes = if classes == 2 {
         // In Bernstein's form the coefficients are the losses given how many of the m + 1 labels are of the second class.
-        let of = |second: u32| panel.cost(loss, &Urn::snapshot(Votes::new(&[labels - second, second])));
+        let of = |second: u32| panel.cost(loss, &Urn::from_votes(Votes::new(&[labels - second, second])));
         let [least, greatest] = derivative(&(0..=labels).map(of).collect::<Vec<_>>());
         least.abs().max(greatest.abs()) / 2.0
     } else if let Some(smoothing) = logarithmic {
@@ -54,7 +54,7 @@ fn derivative(coefficients: &[f64]) -> [f64; 2] {
     let at = |step: u32| -> f64 {
         let p = f64::from(step) / f64::from(STEPS);
         let mut chances = vec![0.0; steps.len()];
-        Urn::law(&[1.0 - p, p])
+        Urn::from_distribution(&[1.0 - p, p])
             .for_each_outcome(n as u32 - 1, &mut |counts, chance| chances[counts[1] as usize] = chance);
         chances.iter().zip(&steps).map(|(chance, step)| chance * step).sum()
     };

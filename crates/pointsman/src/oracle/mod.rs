@@ -118,7 +118,7 @@ impl Oracle {
     pub fn cost(&self, loss: &Loss, truth: &[f64]) -> Option<f64> {
         match self {
             Self::Bayes => Some(loss.entropy(truth)),
-            Self::Panel { .. } => Panel::of(self).map(|panel| panel.cost(loss, &Urn::law(truth))),
+            Self::Panel { .. } => Panel::of(self).map(|panel| panel.cost(loss, &Urn::from_distribution(truth))),
             Self::Measured => None,
         }
     }

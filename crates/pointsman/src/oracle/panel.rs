@@ -51,16 +51,16 @@ impl Panel {
     /// The exactly unbiased estimate of the panel's loss on an item from the item's labels, if they are enough: one more
     /// than experts, or two where the loss depends on how often two labels agree and on nothing else.
     pub(crate) fn unbiased(self, loss: &Loss, votes: Votes<'_>) -> Option<f64> {
-        (votes.k() >= self.labels_needed(loss)).then(|| self.cost(loss, &Urn::snapshot(votes)))
+        (votes.k() >= self.labels_needed(loss)).then(|| self.cost(loss, &Urn::from_votes(votes)))
     }
 
     /// How many labels an item needs for an unbiased estimate.
     pub(crate) fn labels_needed(self, loss: &Loss) -> u64 {
-        if self.by_agreement(loss) { 2 } else { u64::from(self.experts) + 1 }
+        if self.depends_on_agreement_only(loss) { 2 } else { u64::from(self.experts) + 1 }
     }
 
     /// Whether the loss depends only on how often two labels agree.
-    pub(crate) fn by_agreement(self, loss: &Loss) -> bool {
+    pub(crate) fn depends_on_agreement_only(self, loss: &Loss) -> bool {
         matches!(loss.shape(), Shape::Brier) && self.aggregate != Aggregate::Plurality
     }
 
@@ -70,7 +70,7 @@ impl Panel {
     }
 
     fn cost_within(self, loss: &Loss, urn: &Urn, additions: f64, panels: u32) -> f64 {
-        if self.by_agreement(loss) {
+        if self.depends_on_agreement_only(loss) {
             return self.brier(urn.agreement(), urn.classes());
         }
         if let (Shape::Log, Aggregate::Laplace(smoothing)) = (loss.shape(), self.aggregate)
@@ -92,8 +92,8 @@ impl Panel {
     }
 
     /// The same for so many urns of so many classes, in a time that does not grow with each of them.
-    pub(crate) fn of_many(self, loss: &Loss, classes: usize, urns: usize) -> Costing {
-        let closed = self.by_agreement(loss) || matches!(loss.shape(), Shape::Log);
+    pub(crate) fn costing_for(self, loss: &Loss, classes: usize, urns: usize) -> Costing {
+        let closed = self.depends_on_agreement_only(loss) || matches!(loss.shape(), Shape::Log);
         let polynomial = if closed { None } else { Polynomial::new(self, loss, classes, OUTCOMES as usize) };
         let panels = (PANELS_IN_ALL / urns.max(1)).clamp(FEWEST_PANELS, PANELS as usize) as u32;
         let additions = (ADDITIONS_IN_ALL / urns.max(1) as f64).min(ADDITIONS);
@@ -101,8 +101,8 @@ impl Panel {
     }
 
     /// The loss given how m + 1 labels fall: each of them may be the one that judges the others.
-    pub(super) fn given(self, loss: &Loss, counts: &mut [u32]) -> f64 {
-        let urn = Urn::snapshot(Votes::new(counts));
+    pub(super) fn loss_given(self, loss: &Loss, counts: &mut [u32]) -> f64 {
+        let urn = Urn::from_votes(Votes::new(counts));
         let (mut judge, mut sum) = (Judge::new(self, loss, &urn), 0.0);
         for class in urn.support() {
             counts[class] -= 1;
@@ -145,7 +145,7 @@ impl Panel {
     /// How many additions the exact chances take.
     fn additions(self, urn: &Urn) -> f64 {
         let (m, c) = (f64::from(self.experts), urn.support().len() as f64);
-        c * c * m * m * m / 3.0 * if urn.is_law() { 1.0 } else { c }
+        c * c * m * m * m / 3.0 * if urn.is_independent() { 1.0 } else { c }
     }
 
     /// The loss of the class that wins the vote, by the exact chance of each.
@@ -164,7 +164,7 @@ impl Panel {
             chances.iter().enumerate().map(|(winner, chance)| chance * losses[winner * classes + label]).sum()
         };
         // The judging label may be drawn first: labels are exchangeable. It matters to the panel only if it is not put back.
-        let shared = urn.is_law().then(|| winning_chances(urn, &support, self.experts));
+        let shared = urn.is_independent().then(|| winning_chances(urn, &support, self.experts));
         let term = |&label: &usize| {
             let loss = match &shared {
                 Some(chances) => mean(label, chances),
@@ -228,7 +228,7 @@ struct Judge<'a> {
 impl<'a> Judge<'a> {
     fn new(panel: Panel, loss: &'a Loss, urn: &'a Urn) -> Self {
         let classes = urn.classes();
-        let shares = urn.is_law().then(|| (0..classes).map(|class| urn.share(class)).collect());
+        let shares = urn.is_independent().then(|| (0..classes).map(|class| urn.share(class)).collect());
         Self { panel, loss, urn, shares, answer: vec![0.0; classes], losses: vec![0.0; classes] }
     }
 
@@ -321,9 +321,9 @@ mod tests {
 
     /// Every way to know something of an item.
     fn urns() -> Vec<Urn> {
-        let laws = LAWS.iter().map(|p| Urn::law(p));
-        let snapshots = SNAPSHOTS.iter().map(|counts| Urn::snapshot(Votes::new(counts)));
-        let posteriors = LAWS.iter().map(|p| Urn::dirichlet(&p.iter().map(|x| 3.0 * x).collect::<Vec<_>>()));
+        let laws = LAWS.iter().map(|p| Urn::from_distribution(p));
+        let snapshots = SNAPSHOTS.iter().map(|counts| Urn::from_votes(Votes::new(counts)));
+        let posteriors = LAWS.iter().map(|p| Urn::from_dirichlet(&p.iter().map(|x| 3.0 * x).collect::<Vec<_>>()));
         laws.chain(snapshots).chain(posteriors).collect()
     }
 
@@ -357,7 +357,7 @@ mod tests {
                         let (found, wanted) = (panel.cost(&loss, &urn), panel.enumerated(&loss, &urn));
                         let rounding = 1e-12 * loss.bound().max(1.0);
                         assert!((found - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {found}, {wanted}");
-                        let exact = panel.of_many(&loss, urn.classes(), 1).cost(&loss, &urn);
+                        let exact = panel.costing_for(&loss, urn.classes(), 1).cost(&loss, &urn);
                         assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");
                         if aggregate == Aggregate::Plurality {
                             let exact = panel.plurality(&loss, &urn);
@@ -381,7 +381,7 @@ mod tests {
             let p = many.map(|n| f64::from(n) / many.iter().map(|&n| f64::from(n)).sum::<f64>());
             for m in [1, 5, 60, 1000] {
                 let found = panel(m, aggregate).unbiased(&loss, Votes::new(&many)).unwrap();
-                let wanted = panel(m, aggregate).cost(&loss, &Urn::law(&p));
+                let wanted = panel(m, aggregate).cost(&loss, &Urn::from_distribution(&p));
                 assert!((found - wanted).abs() < 0.02, "{aggregate} {m}: {found} {wanted}");
             }
         }
@@ -390,12 +390,12 @@ mod tests {
     /// Hundreds of labels, where the chances of single outcomes leave the range of numbers.
     #[test]
     fn large_panels_are_the_enumeration() {
-        for urn in [Urn::law(&[0.02, 0.98]), Urn::law(&[0.3, 0.3, 0.4]), Urn::snapshot(Votes::new(&[700, 301]))] {
+        for urn in [Urn::from_distribution(&[0.02, 0.98]), Urn::from_distribution(&[0.3, 0.3, 0.4]), Urn::from_votes(Votes::new(&[700, 301]))] {
             for loss in [Loss::zero_one(), Loss::brier()] {
                 for m in [120, 400, 1000].into_iter().filter(|&m| m < 500 || urn.classes() == 2) {
                     let panel = panel(m, Aggregate::Plurality);
                     let (found, wanted) =
-                        (panel.of_many(&loss, urn.classes(), 1).cost(&loss, &urn), panel.enumerated(&loss, &urn));
+                        (panel.costing_for(&loss, urn.classes(), 1).cost(&loss, &urn), panel.enumerated(&loss, &urn));
                     assert!((found - wanted).abs() < 1e-11, "{loss} {m} {urn:?}: {found}, {wanted}");
                 }
             }

@@ -37,7 +37,7 @@ impl Polynomial {
             return None;
         }
         let mut coefficients = Vec::with_capacity(sizes[classes][labels as usize]);
-        let given = |counts: &mut [u32]| panel.given(loss, counts);
+        let given = |counts: &mut [u32]| panel.loss_given(loss, counts);
         fill(&mut vec![0; classes], 0, labels, &mut |counts| coefficients.push(given(counts)));
         Some(Self { labels: labels as usize, classes, coefficients, sizes })
     }

@@ -22,17 +22,17 @@ pub(crate) struct Urn {
 
 impl Urn {
     /// Independent labels of a distribution.
-    pub(crate) fn law(p: &[f64]) -> Self {
+    pub(crate) fn from_distribution(p: &[f64]) -> Self {
         Self::new(p.to_vec(), 0.0)
     }
 
     /// The item's own labels, each drawn once at most: what is estimated from them is unbiased.
-    pub(crate) fn snapshot(votes: Votes<'_>) -> Self {
+    pub(crate) fn from_votes(votes: Votes<'_>) -> Self {
         Self::new(votes.counts().iter().map(|&n| f64::from(n)).collect(), -1.0)
     }
 
     /// Labels of a distribution that follows a Dirichlet law.
-    pub(crate) fn dirichlet(a: &[f64]) -> Self {
+    pub(crate) fn from_dirichlet(a: &[f64]) -> Self {
         Self::new(a.to_vec(), 1.0)
     }
 
@@ -51,7 +51,7 @@ impl Urn {
     }
 
     /// Whether each label is drawn as if it were the first.
-    pub(super) fn is_law(&self) -> bool {
+    pub(super) fn is_independent(&self) -> bool {
         self.change == 0.0
     }
 
@@ -163,7 +163,7 @@ impl Urn {
     /// Draws m labels.
     pub(super) fn draw_into(&self, m: u32, random: &mut Pcg64, counts: &mut [u32]) {
         counts.fill(0);
-        if self.is_law() {
+        if self.is_independent() {
             let (mut left, mut rest) = (u64::from(m), self.total);
             for (count, &weight) in counts.iter_mut().zip(&self.weights).filter(|(_, weight)| **weight > 0.0) {
                 let share = (weight / rest).clamp(0.0, 1.0);

@@ -14,7 +14,7 @@ use crate::partition::forest::{Forest, LeafRows, add_leaf, add_up, inputs};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
 use crate::router::{Mixture, Router};
 use crate::table::Table;
-use crate::table::predictions::in_its_precision;
+use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};
 use crate::task::Estimator;
 use crate::task::Task;
@@ -304,7 +304,7 @@ impl Leaves {
     /// The scores and losses of many rows of a table, row by row.
     fn of_rows(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
         let finish = |row: usize, out: &mut [f64]| {
-            in_its_precision!(table.given(row), prediction => self.finish(prediction, out));
+            match_precision!(table.raw_prediction(row), prediction => self.finish(prediction, out));
         };
         let rows: Vec<u32> = (0..table.rows() as u32).collect();
         add_up(self.forest.trees(), (&self.values, self.width), table, &rows, columns, finish)

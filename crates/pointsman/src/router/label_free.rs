@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use super::compare_content;
 use crate::numeric::mix::{mix, shuffle};
 use crate::table::Table;
-use crate::table::predictions::in_its_precision;
+use crate::table::predictions::match_precision;
 use crate::table::simplex::Real;
 use crate::table::votes::Votes;
 
@@ -75,7 +75,7 @@ fn content_hash(table: &Table, row: usize) -> u64 {
     let add = |hash: u64, x: f64| mix(hash, u64::from((x as f32 + 0.0).to_bits()));
     let classes = table.classes().len();
     let mut hash =
-        in_its_precision!(table.given(row), prediction => prediction.iter().fold(0, |hash, x| add(hash, x.to_f64())));
+        match_precision!(table.raw_prediction(row), prediction => prediction.iter().fold(0, |hash, x| add(hash, x.to_f64())));
     hash = table.features(row).iter().copied().fold(hash, add);
     for (_, answers) in table.oracles() {
         hash = answers[row * classes..][..classes].iter().copied().fold(hash, add);

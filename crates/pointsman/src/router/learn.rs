@@ -16,7 +16,7 @@ impl Router {
         partition.check()?;
         super::check_rows(table)?;
         // What no tree can ever ask for is not asked of queries either.
-        let telling = if partition.factors().iter().any(Factor::learns) { table.with_telling_features() } else { None };
+        let telling = if partition.factors().iter().any(Factor::learns) { table.without_constant_features() } else { None };
         let table = telling.as_ref().unwrap_or(table);
         match partition.factors() {
             [Factor::Tree] => {

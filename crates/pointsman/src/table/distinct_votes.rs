@@ -1,4 +1,4 @@
-//! The votes of a table's rows, each distinct set of them kept once.
+//! The distinct vote vectors of a table, each stored once.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,131 +8,135 @@ use rayon::prelude::*;
 use crate::table::predictions::gather;
 use crate::table::votes::Votes;
 
-/// Rows that are numbered together; few enough that their votes stay in the cache.
-const BLOCK: usize = 1 << 15;
+/// Rows numbered by one task; few enough that their votes stay in the cache.
+const ROWS_PER_BLOCK: usize = 1 << 15;
 
-/// The most classes whose counts, a byte each, fit into one number.
-const BYTES: usize = 16;
+/// The largest number of classes whose counts, one byte each, fit into a `u128`.
+const MAX_PACKED_CLASSES: usize = 16;
 
-/// Each row's ballot, and the votes on it. Rows that share their votes share all that their labels tell: it is worked out once
-/// for them. Numbers are given as rows come, so those of equal rows are equal.
+/// The distinct vote vectors of a table, and which of them each row has.
+///
+/// Whatever depends on a row's labels alone is computed once per distinct vote vector. Vectors are numbered in the order of their
+/// first row, so equal tables have equal numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DistinctVotes {
-    of_rows: Vec<u32>,
-    /// The distinct votes, in the order in which rows have them.
+    index_of_row: Vec<u32>,
+    /// The counts of each distinct vote vector, `width` per vector.
     counts: Vec<u32>,
     width: usize,
 }
 
-/// Numbers for rows of counts, given as they come. `K` stands for a row's counts.
-struct Numbers<'a, K> {
-    of: HashMap<K, u32, foldhash::fast::RandomState>,
+/// Assigns consecutive numbers to vote vectors as they are first seen. `K` is the key by which vectors are compared.
+struct Numbering<'a, K> {
+    number_of: HashMap<K, u32, foldhash::fast::RandomState>,
     distinct: Vec<&'a [u32]>,
 }
 
-impl<'a, K: Eq + Hash> Numbers<'a, K> {
+impl<'a, K: Eq + Hash> Numbering<'a, K> {
     fn new() -> Self {
-        Self { of: HashMap::default(), distinct: Vec::new() }
+        Self { number_of: HashMap::default(), distinct: Vec::new() }
     }
 
     fn number(&mut self, key: K, votes: &'a [u32]) -> u32 {
         let distinct = &mut self.distinct;
-        *self.of.entry(key).or_insert_with(|| {
+        *self.number_of.entry(key).or_insert_with(|| {
             distinct.push(votes);
             distinct.len() as u32 - 1
         })
     }
 }
 
-/// Numbers the rows of a block; the distinct ones of them. Small counts of few classes fit into one number, which is compared at
-/// once.
-fn number_all<'a>(votes: &'a [u32], width: usize, out: &mut [u32]) -> Vec<&'a [u32]> {
+/// Numbers the rows of a block and returns its distinct vote vectors. Small counts of few classes are packed into one `u128`, which
+/// is faster to hash and compare.
+fn number_block<'a>(votes: &'a [u32], width: usize, out: &mut [u32]) -> Vec<&'a [u32]> {
     let rows = votes.chunks_exact(width).zip(out);
-    if width <= BYTES && votes.iter().fold(0, |all, n| all | n) <= u32::from(u8::MAX) {
-        let mut numbers = Numbers::new();
-        let packed = |votes: &[u32]| votes.iter().fold(0_u128, |key, &n| key << u8::BITS | u128::from(n));
-        rows.for_each(|(votes, slot)| *slot = numbers.number(packed(votes), votes));
-        numbers.distinct
+    if width <= MAX_PACKED_CLASSES && votes.iter().fold(0, |all, n| all | n) <= u32::from(u8::MAX) {
+        let mut numbering = Numbering::new();
+        let pack = |votes: &[u32]| votes.iter().fold(0_u128, |key, &n| key << u8::BITS | u128::from(n));
+        rows.for_each(|(votes, slot)| *slot = numbering.number(pack(votes), votes));
+        numbering.distinct
     } else {
-        let mut numbers = Numbers::new();
-        rows.for_each(|(votes, slot)| *slot = numbers.number(votes, votes));
-        numbers.distinct
+        let mut numbering = Numbering::new();
+        rows.for_each(|(votes, slot)| *slot = numbering.number(votes, votes));
+        numbering.distinct
     }
 }
 
 impl DistinctVotes {
-    /// Those of `votes`, row by row, which are so many numbers wide.
-    pub(crate) fn of(votes: &[u32], width: usize) -> Self {
-        let mut of_rows = vec![0; votes.len() / width];
-        let blocks = of_rows.par_chunks_mut(BLOCK).zip(votes.par_chunks(BLOCK * width));
-        let found: Vec<Vec<&[u32]>> = blocks.map(|(of_rows, votes)| number_all(votes, width, of_rows)).collect();
-        // Block by block in order, so that numbers are those of counting all rows as they come.
-        let mut numbers = Numbers::new();
-        let found: Vec<Vec<u32>> =
-            found.into_iter().map(|own| own.into_iter().map(|votes| numbers.number(votes, votes)).collect()).collect();
-        of_rows.par_chunks_mut(BLOCK).zip(found).for_each(|(of_rows, found)| {
-            of_rows.iter_mut().for_each(|ballot| *ballot = found[*ballot as usize]);
+    /// Finds the distinct vectors among `votes`, row by row with `width` counts each.
+    pub(crate) fn from_rows(votes: &[u32], width: usize) -> Self {
+        let mut index_of_row = vec![0; votes.len() / width];
+        let blocks = index_of_row.par_chunks_mut(ROWS_PER_BLOCK).zip(votes.par_chunks(ROWS_PER_BLOCK * width));
+        let found: Vec<Vec<&[u32]>> = blocks.map(|(indices, votes)| number_block(votes, width, indices)).collect();
+        // Blocks are merged in order, so that vectors are numbered by their first row in the table.
+        let mut numbering = Numbering::new();
+        let found: Vec<Vec<u32>> = found
+            .into_iter()
+            .map(|block| block.into_iter().map(|votes| numbering.number(votes, votes)).collect())
+            .collect();
+        index_of_row.par_chunks_mut(ROWS_PER_BLOCK).zip(found).for_each(|(indices, found)| {
+            indices.iter_mut().for_each(|index| *index = found[*index as usize]);
         });
-        Self { of_rows, counts: numbers.distinct.concat(), width }
+        Self { index_of_row, counts: numbering.distinct.concat(), width }
     }
 
-    /// So many rows without votes: one ballot for all.
-    pub(crate) fn blank(rows: usize) -> Self {
-        Self { of_rows: vec![0; rows], counts: vec![0], width: 1 }
+    /// `rows` rows without votes, which all share one empty vector.
+    pub(crate) fn unlabelled(rows: usize) -> Self {
+        Self { index_of_row: vec![0; rows], counts: vec![0], width: 1 }
     }
 
-    /// How many there are.
+    /// The number of distinct vote vectors.
     pub(crate) fn len(&self) -> usize {
         self.counts.len() / self.width
     }
 
-    /// The number of each row's.
-    pub(crate) fn of_rows(&self) -> &[u32] {
-        &self.of_rows
+    /// For each row, the index of its vote vector.
+    pub(crate) fn index_of_row(&self) -> &[u32] {
+        &self.index_of_row
     }
 
-    /// The votes on a ballot.
-    pub(crate) fn votes(&self, ballot: u32) -> Votes<'_> {
-        Votes::new(&self.counts[ballot as usize * self.width..][..self.width])
+    /// The vote vector with an index.
+    pub(crate) fn votes(&self, index: u32) -> Votes<'_> {
+        Votes::new(&self.counts[index as usize * self.width..][..self.width])
     }
 
-    /// The distinct votes.
+    /// The distinct vote vectors, by index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Votes<'_>> {
         self.counts.chunks_exact(self.width).map(Votes::new)
     }
 
-    /// Those of the given rows, numbered anew.
+    /// The vote vectors of the given rows, numbered anew.
     pub(crate) fn select(&self, rows: &[u32]) -> Self {
-        // Rows lie anywhere: all cores fetch. Then their ballots lie side by side, and the rest is quick.
-        let mut of_rows = gather(rows, 1, &self.of_rows);
+        // Fetching scattered rows is parallel; numbering the gathered indices is sequential and fast.
+        let mut index_of_row = gather(rows, 1, &self.index_of_row);
         let (mut numbers, mut counts, mut next) = (vec![u32::MAX; self.len()], Vec::new(), 0);
-        for ballot in &mut of_rows {
-            let number = &mut numbers[*ballot as usize];
+        for index in &mut index_of_row {
+            let number = &mut numbers[*index as usize];
             if *number == u32::MAX {
                 *number = next;
                 next += 1;
-                counts.extend(self.votes(*ballot).counts());
+                counts.extend(self.votes(*index).counts());
             }
-            *ballot = *number;
+            *index = *number;
         }
-        Self { of_rows, counts, width: self.width }
+        Self { index_of_row, counts, width: self.width }
     }
 
-    /// Adds the rows of another table with as many classes; only distinct votes are compared.
+    /// Adds the rows of another table with the same number of classes; only distinct vectors are compared.
     pub(crate) fn append(&mut self, other: &Self) {
         let known: HashMap<&[u32], u32, foldhash::fast::RandomState> =
             self.iter().map(Votes::counts).zip(0..).collect();
-        let (mut next, mut fresh) = (self.len() as u32, Vec::new());
+        let (mut next, mut new_counts) = (self.len() as u32, Vec::new());
         let number = |votes: Votes<'_>| {
             known.get(votes.counts()).copied().unwrap_or_else(|| {
-                fresh.extend_from_slice(votes.counts());
+                new_counts.extend_from_slice(votes.counts());
                 next += 1;
                 next - 1
             })
         };
         let numbers: Vec<u32> = other.iter().map(number).collect();
-        self.counts.extend(fresh);
-        self.of_rows.extend(other.of_rows.iter().map(|&ballot| numbers[ballot as usize]));
+        self.counts.extend(new_counts);
+        self.index_of_row.extend(other.index_of_row.iter().map(|&index| numbers[index as usize]));
     }
 }
 
@@ -140,51 +144,59 @@ impl DistinctVotes {
 mod tests {
     use super::*;
 
-    /// Rows of three counts, some of which repeat near and some far away.
+    /// Rows of three counts, some repeated within a block and some across blocks.
     fn votes(rows: usize) -> Vec<u32> {
-        (0..rows as u32).flat_map(|i| [i % 7, i / 20_000, u32::from(i.is_multiple_of(BLOCK as u32 - 1))]).collect()
+        (0..rows as u32)
+            .flat_map(|i| [i % 7, i / 20_000, u32::from(i.is_multiple_of(ROWS_PER_BLOCK as u32 - 1))])
+            .collect()
     }
 
     #[test]
-    fn votes_are_numbered_as_they_come_in_however_many_blocks() {
-        // As they are; beyond a byte in the second block; of more classes than fit into one number; of as many as just do.
-        let few = votes(2 * BLOCK + 5);
-        let many: Vec<u32> = few.iter().enumerate().map(|(i, n)| if i > 4 * BLOCK { n << 8 | n } else { *n }).collect();
-        let wide =
-            |zeros: usize| few.chunks_exact(3).flat_map(|own| [own, &vec![0; zeros]].concat()).collect::<Vec<_>>();
-        let (wider, just) = (wide(BYTES - 2), wide(BYTES - 3));
-        // If a byte more than full were taken for one, these would be the same.
+    fn vectors_are_numbered_by_first_row_in_any_number_of_blocks() {
+        // Small counts; counts above a byte in the second block; one class too many to pack; as many classes as can be packed.
+        let small = votes(2 * ROWS_PER_BLOCK + 5);
+        let large: Vec<u32> =
+            small.iter().enumerate().map(|(i, n)| if i > 4 * ROWS_PER_BLOCK { n << 8 | n } else { *n }).collect();
+        let widened =
+            |zeros: usize| small.chunks_exact(3).flat_map(|row| [row, &vec![0; zeros]].concat()).collect::<Vec<_>>();
+        let (too_wide, widest) = (widened(MAX_PACKED_CLASSES - 2), widened(MAX_PACKED_CLASSES - 3));
+        // Packing a count above a byte would make two of these rows equal.
         check_numbers(&[1, 0, 0, 0, 256, 0, 0, 255, 0, 0, 0, 255], 3);
-        for (all, width) in [(&few, 3), (&many, 3), (&wider, BYTES + 1), (&just, BYTES)] {
+        let cases =
+            [(&small, 3), (&large, 3), (&too_wide, MAX_PACKED_CLASSES + 1), (&widest, MAX_PACKED_CLASSES)];
+        for (all, width) in cases {
             check_numbers(all, width);
         }
     }
 
     fn check_numbers(all: &[u32], width: usize) {
-        let ballots = DistinctVotes::of(all, width);
+        let distinct = DistinctVotes::from_rows(all, width);
         let mut seen: Vec<&[u32]> = Vec::new();
-        for (row, own) in all.chunks_exact(width).enumerate() {
-            let number = seen.iter().position(|other| *other == own).unwrap_or_else(|| {
-                seen.push(own);
+        for (row, votes) in all.chunks_exact(width).enumerate() {
+            let number = seen.iter().position(|other| *other == votes).unwrap_or_else(|| {
+                seen.push(votes);
                 seen.len() - 1
             });
-            assert_eq!((ballots.of_rows()[row] as usize, ballots.votes(number as u32).counts()), (number, own));
+            assert_eq!(
+                (distinct.index_of_row()[row] as usize, distinct.votes(number as u32).counts()),
+                (number, votes)
+            );
         }
-        assert_eq!(ballots.len(), seen.len());
+        assert_eq!(distinct.len(), seen.len());
     }
 
     #[test]
-    fn what_is_put_together_is_what_was_never_apart() {
-        let all = votes(BLOCK + 9);
-        let whole = DistinctVotes::of(&all, 3);
-        for rows in [0, 1, 5_000, BLOCK + 9] {
+    fn appended_and_selected_rows_equal_a_fresh_numbering() {
+        let all = votes(ROWS_PER_BLOCK + 9);
+        let whole = DistinctVotes::from_rows(&all, 3);
+        for rows in [0, 1, 5_000, ROWS_PER_BLOCK + 9] {
             let (first, second) = all.split_at(3 * rows);
-            let mut both = DistinctVotes::of(first, 3);
-            both.append(&DistinctVotes::of(second, 3));
+            let mut both = DistinctVotes::from_rows(first, 3);
+            both.append(&DistinctVotes::from_rows(second, 3));
             assert!(both == whole, "{rows} rows first");
         }
-        let back: Vec<u32> = (0..whole.of_rows().len() as u32).rev().collect();
-        let turned: Vec<u32> = all.chunks_exact(3).rev().flatten().copied().collect();
-        assert!(whole.select(&back) == DistinctVotes::of(&turned, 3));
+        let backwards: Vec<u32> = (0..whole.index_of_row().len() as u32).rev().collect();
+        let reversed: Vec<u32> = all.chunks_exact(3).rev().flatten().copied().collect();
+        assert!(whole.select(&backwards) == DistinctVotes::from_rows(&reversed, 3));
     }
 }
