@@ -1,4 +1,4 @@
-//! What a task's loss makes of a router's rows: one estimate per cell, and of what empty cells fall back to.
+//! Loss estimates from a router's rows: one per cell, and one per fall-back of empty cells.
 
 use rayon::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::partition::{Axis, CellId};
 use crate::router::{Mixture, Router};
 use crate::task::Estimator;
 
-/// A router's rows under one loss. Estimates can be made from all rows or from some of them: cross-fitting leaves a fold out.
+/// A router's rows under one loss. Estimates use all rows or some of them; cross-fitting leaves a fold out.
 #[derive(Clone, Copy)]
 pub(super) struct Valuation<'a> {
     pub(super) router: &'a Router,
@@ -23,7 +23,7 @@ impl<'a> Valuation<'a> {
         (0..self.router.cells().count() as u32).map(|cell| self.router.mixture(CellId(cell))).collect()
     }
 
-    /// One estimate per cell from the rows given; `None` for a cell without any.
+    /// One estimate per cell from the given rows; `None` for a cell without rows.
     pub(super) fn cells(&self, mixtures: &[Mixture<'_>]) -> Vec<Option<Decomposition>> {
         let each = mixtures.par_iter().map_init(VoteGroups::default, |groups, &mixture| self.estimate(groups, mixture));
         let mut cells: Vec<Option<Decomposition>> = each.collect();
@@ -34,8 +34,8 @@ impl<'a> Valuation<'a> {
         cells
     }
 
-    /// What empty cells fall back to, from the rows that `counts`: one estimate per confidence over all classes, and last that of
-    /// all rows.
+    /// The estimates that empty cells fall back to, from the rows for which `counts` is true: one per confidence bin over all classes,
+    /// and last that of all rows.
     pub(super) fn fall_backs(
         &self,
         rows_by_confidence: &[Vec<u32>],
