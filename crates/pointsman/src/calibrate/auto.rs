@@ -145,7 +145,7 @@ struct Measure {
 impl Measure {
     /// `None` if the labels do not tell noise from error.
     fn of(rows: &Table, loss: Loss) -> Result<Option<Self>> {
-        let losses = LabelLosses::of(rows, &loss, &RowLosses::default());
+        let losses = LabelLosses::from_table(rows, &loss, &RowLosses::default());
         let known = |row: &usize| losses.irreducible[*row].is_finite();
         let (mut weight, mut total, mut irreducible) = (0.0, 0.0, 0.0);
         for row in (0..rows.rows()).filter(known) {

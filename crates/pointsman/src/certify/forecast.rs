@@ -180,7 +180,7 @@ impl<'a> Forecast<'a> {
 
     /// Laws that may be behind the labels; those of one `series` are independent of those of another.
     pub(super) fn laws(&self, series: u64) -> Option<Laws<'_>> {
-        let truths = PossibleTruths::of(self.items.iter().map(|(_, votes)| votes), self.items.weights())?;
+        let truths = PossibleTruths::new(self.items.iter().map(|(_, votes)| votes), self.items.weights())?;
         let draws = (ITEMS_DRAWN / self.items.len()).clamp(FEWEST_DRAWS_OF_LABELS, DRAWS_OF_LABELS);
         let draw = |seed: u64| truths.draw_law(&mut Pcg64::seed_from_u64(mix(series, seed)));
         let laws = (0..draws as u64).map(draw).collect();

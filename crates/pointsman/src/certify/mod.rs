@@ -249,7 +249,7 @@ impl Rules {
     fn new(router: &Router, task: &Task, delta: f64, tasks: usize) -> Result<Self> {
         let classes = router.classes().len();
         let task = &task.for_classes(router.classes())?;
-        let other_oracles = OtherOracles::of(task);
+        let other_oracles = OtherOracles::from_task(task);
         // Each answer's cost, and differences of pairs.
         let answers = 2 + other_oracles.oracles().count();
         let cells = router.cells().count();
@@ -284,7 +284,7 @@ impl Rules {
         let mut answers = vec![(!served).then(|| Answer::predict(items, &self.loss))];
         let bayes = Answer::bayes(items, &self.loss, self.approximation.as_deref());
         let asked = self.other_oracles.oracles().enumerate().map(|(place, oracle)| {
-            Some(match Panel::of(oracle) {
+            Some(match Panel::from_oracle(oracle) {
                 Some(panel) => Answer::panel(panel, items, &self.loss, &bayes),
                 None => Answer::given(items.answers(place), items, &self.loss),
             })

@@ -26,7 +26,7 @@ pub(super) fn correlation(ordered: &Ordered, router: &Router, task: &Task) -> Re
             half.iter().for_each(|&row| members[found[row as usize].index()].push(row));
             let mut groups = VoteGroups::default();
             let estimate = |rows: &Vec<u32>| {
-                Decomposition::of(
+                Decomposition::fit(
                     Mixture::of_rows(&ordered.rows, rows),
                     task.loss(),
                     task.chosen_estimator(),

@@ -90,7 +90,7 @@ struct Item {
 
 impl RowEstimates {
     /// `None` if the table has no votes, or the labels of most rows do not tell noise from error.
-    pub(crate) fn of(table: &Table, loss: &Loss) -> Option<Self> {
+    pub(crate) fn fit(table: &Table, loss: &Loss) -> Option<Self> {
         if !table.has_votes() || table.rows() == 0 {
             return None;
         }
@@ -142,7 +142,7 @@ pub(crate) struct RowLaws {
 impl RowLaws {
     /// `order` are the table's rows in the order of a score that knows nothing of their labels. `None` if labels of most rows do not tell
     /// noise from error.
-    pub(crate) fn of(table: &Table, order: &[u32]) -> Option<Self> {
+    pub(crate) fn fit(table: &Table, order: &[u32]) -> Option<Self> {
         let count = (order.len() / ROWS_PER_GROUP).clamp(1, MAX_LAWS);
         let members: Vec<Vec<u32>> = (0..count)
             .map(|group| order[group * order.len() / count..(group + 1) * order.len() / count].to_vec())
@@ -235,7 +235,7 @@ fn groups_of_members(table: &Table, ranks: &[u32], members: &[Vec<u32>]) -> Opti
     if known < 0.5 * whole.weight {
         return None;
     }
-    let group = |moments: Moments| Group { moments: moments.or_varying_like(&whole) };
+    let group = |moments: Moments| Group { moments: moments.or_concentration_of(&whole) };
     Some(found.into_iter().map(group).collect())
 }
 
@@ -316,7 +316,7 @@ impl Group {
         let draws = (DRAWS / numbers.len().max(1)).max(FEWEST_DRAWS);
         let mut values = vec![[0.0; 2]; items.len()];
         for k in numbers {
-            let scaled = Scaled::of(items.iter().filter(|item| item.k == k));
+            let scaled = ScaledEntropy::fit(items.iter().filter(|item| item.k == k));
             let polynomial = (k <= MANY_LABELS).then(|| self.polynomial(items, k, draws, loss));
             for (item, value) in items.iter().zip(&mut values).filter(|(item, _)| item.k == k) {
                 let by_factor = scaled.value(item);
@@ -383,13 +383,13 @@ fn unbiased_diversities(counts: &[u32], k: u64, degree: usize) -> [f64; MAX_DEGR
 }
 
 /// G(ȳ) times what it lacks in a group; a constant where every snapshot is free of entropy.
-struct Scaled {
+struct ScaledEntropy {
     factor: f64,
     constant: f64,
 }
 
-impl Scaled {
-    fn of<'a>(items: impl Iterator<Item = &'a Item>) -> Self {
+impl ScaledEntropy {
+    fn fit<'a>(items: impl Iterator<Item = &'a Item>) -> Self {
         let (mut weight, mut found, mut wanted) = (0.0, 0.0, 0.0);
         for item in items {
             weight += item.weight;

@@ -343,7 +343,7 @@ mod tests {
                         let found = per_row.losses(&rows, &loss, estimator, &mut scratch);
                         let mixture = Mixture::of_rows(&table, &rows);
                         let (none, groups) = (RowLosses::default(), &mut scratch.groups);
-                        let d = Decomposition::of(mixture, &loss, estimator, None, &none, groups).unwrap();
+                        let d = Decomposition::fit(mixture, &loss, estimator, None, &none, groups).unwrap();
                         let mut expected = [d.total, d.irreducible_low, d.irreducible_high];
                         let ceiling = loss.entropy(&d.centroid);
                         let is_cut_off = (d.irreducible_low - ceiling).abs() < 1e-12 && found[1] > ceiling;

@@ -41,8 +41,8 @@ pub(crate) fn pool_cells(
 ) {
     let Some(groups) = router.cells().pooled_groups() else { return };
     let Some(count) = cells.iter().flatten().next().map(|cell| cell.oracles.len()) else { return };
-    let rows = Rows::of(router, cells, mixtures, loss);
-    let design = Design::of(router, mixtures, groups, rows.expected);
+    let rows = Rows::new(router, cells, mixtures, loss);
+    let design = Design::new(router, mixtures, groups, rows.expected);
     let (totals, _) = design.pool(&rows.total, None);
     let (irreducible, sizes) = design.pool(&rows.irreducible, None);
     let pooled: Vec<[Vec<f64>; 2]> = (0..count)
@@ -88,7 +88,7 @@ struct Rows {
 impl Rows {
     /// The irreducible loss of a cell is not a mean over its rows, except under the Brier loss, where it is that of their
     /// disagreements. Under other losses it is as noisy as these, in proportion to its size.
-    fn of(router: &Router, cells: &[Option<Decomposition>], mixtures: &[Mixture<'_>], loss: &Loss) -> Self {
+    fn new(router: &Router, cells: &[Option<Decomposition>], mixtures: &[Mixture<'_>], loss: &Loss) -> Self {
         let blank = || vec![f64::NAN; router.rows().rows()];
         let mut all = Self { expected: blank(), total: blank(), irreducible: blank() };
         let known: Vec<Option<f64>> =
@@ -124,7 +124,7 @@ impl Rows {
 
 /// The mean disagreement of a cell's rows with two labels or more.
 fn disagreement(mixture: Mixture<'_>) -> Mean {
-    Mean::of(mixture.rows().filter_map(|row| Some((mixture.table().weight(row), mixture.votes(row).disagreement()?))))
+    Mean::from_rows(mixture.rows().filter_map(|row| Some((mixture.table().weight(row), mixture.votes(row).disagreement()?))))
 }
 
 /// A mean, and the rows it rests on.
@@ -138,7 +138,7 @@ struct Mean {
 }
 
 impl Mean {
-    fn of(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+    fn from_rows(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let (mut weight, mut squares, mut sum) = (0.0, 0.0, 0.0);
         for (w, value) in rows.clone() {
             weight += w;
@@ -175,7 +175,7 @@ struct Design<'a> {
 }
 
 impl<'a> Design<'a> {
-    fn of(router: &'a Router, mixtures: &'a [Mixture<'a>], groups: Vec<Range<usize>>, expected: Vec<f64>) -> Self {
+    fn new(router: &'a Router, mixtures: &'a [Mixture<'a>], groups: Vec<Range<usize>>, expected: Vec<f64>) -> Self {
         let bins = router.rows_by_confidence();
         let mut bin_of = vec![0; router.rows().rows()];
         for (bin, rows) in bins.iter().enumerate() {
@@ -206,10 +206,10 @@ impl<'a> Design<'a> {
     /// The least-squares slope of the rows' values over what their predictions expect to lose.
     fn slope(&self, values: &[f64]) -> f64 {
         let rows = || (0..values.len()).filter(|&row| values[row].is_finite());
-        let x = Mean::of(self.known(rows(), |row| self.expected[row]));
-        let y = Mean::of(self.known(rows(), |row| values[row]));
+        let x = Mean::from_rows(self.known(rows(), |row| self.expected[row]));
+        let y = Mean::from_rows(self.known(rows(), |row| values[row]));
         let together = self.known(rows(), |row| (self.expected[row] - x.value) * (values[row] - y.value));
-        if x.variance > 1e-12 * x.value * x.value { Mean::of(together).value / x.variance } else { 0.0 }
+        if x.variance > 1e-12 * x.value * x.value { Mean::from_rows(together).value / x.variance } else { 0.0 }
     }
 
     /// Each cell's pooled value, not a number where no row's value is known, and the sizes it was pooled by: those given, or
@@ -217,10 +217,10 @@ impl<'a> Design<'a> {
     fn pool(&self, values: &[f64], sizes: Option<Sizes>) -> (Vec<f64>, Sizes) {
         let slope = self.slope(values);
         let level = |row: usize| values[row] - slope * self.expected[row];
-        let of_bin = |rows: &Vec<u32>| Mean::of(self.known(rows.iter().map(|&row| row as usize), level));
+        let of_bin = |rows: &Vec<u32>| Mean::from_rows(self.known(rows.iter().map(|&row| row as usize), level));
         let bins: Vec<Mean> = self.bins.iter().map(of_bin).collect();
         let noise = sizes.map_or_else(|| within(&bins), |sizes| sizes.noise);
-        let spread = Mean::of(bins.iter().filter(|bin| bin.rows > 0.0).map(|bin| (bin.rows, bin.value))).variance;
+        let spread = Mean::from_rows(bins.iter().filter(|bin| bin.rows > 0.0).map(|bin| (bin.rows, bin.value))).variance;
         let start = UNKNOWN * (noise + spread);
         let step = sizes.map_or_else(|| likeliest_step(&bins, noise, start), |sizes| sizes.step);
         let curve = Walk { noise, start, step }.smooth(&bins);
@@ -229,8 +229,8 @@ impl<'a> Design<'a> {
             let expected = |row: usize| slope * self.expected[row] + curve[self.bin_of[row] as usize];
             let known = |row: &usize| values[*row].is_finite();
             (
-                Mean::of(self.known(rows.clone(), |row| values[row])),
-                Mean::of(self.known(rows.filter(known), expected)).value,
+                Mean::from_rows(self.known(rows.clone(), |row| values[row])),
+                Mean::from_rows(self.known(rows.filter(known), expected)).value,
             )
         };
         let (own, centres): (Vec<Mean>, Vec<f64>) = self.mixtures.iter().map(of_cell).unzip();

@@ -20,7 +20,7 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
 use super::dirichlet::draw_into;
-use super::npmle::{self, STEPS, climb, likelihood};
+use super::npmle::{self, STEPS, maximise_likelihood, likelihood};
 use crate::numeric::mix::uniform;
 use crate::table::simplex::dot;
 use crate::table::votes::Votes;
@@ -81,7 +81,7 @@ impl Atoms {
 
 impl<'a> PossibleTruths<'a> {
     /// `None` if there are no items.
-    pub(crate) fn of(items: impl Iterator<Item = Votes<'a>>, weights: Option<&'a [f64]>) -> Option<Self> {
+    pub(crate) fn new(items: impl Iterator<Item = Votes<'a>>, weights: Option<&'a [f64]>) -> Option<Self> {
         let items: Vec<Votes<'a>> = items.collect();
         let distinct: BTreeMap<&[u32], u32> = items.iter().map(|votes| (votes.counts(), 0)).collect();
         let distinct: Vec<&[u32]> = distinct.into_keys().collect();
@@ -95,7 +95,7 @@ impl<'a> PossibleTruths<'a> {
             let groups = found.groups(|weight| weight);
             let mean = mean_of(&groups);
             let (points, _) =
-                if classes == 2 { npmle::even_grid(&groups, &mean) } else { npmle::drawn(&groups, &mean, ATOMS) };
+                if classes == 2 { npmle::even_grid(&groups, &mean) } else { npmle::sample_atoms(&groups, &mean, ATOMS) };
             let likelihoods = {
                 let of_counts = likelihood(&points);
                 found.distinct.iter().map(|counts| of_counts(counts)).collect()
@@ -134,7 +134,7 @@ impl<'a> PossibleTruths<'a> {
         let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
         let shares = groups.iter().map(|(_, weight)| weight / all);
         let shares: Vec<(f64, &[f64])> = shares.zip(atoms.likelihoods.iter().map(Vec::as_slice)).collect();
-        climb(&shares, &mut weights, steps);
+        maximise_likelihood(&shares, &mut weights, steps);
         TruthLaw::Atoms(Arc::clone(atoms), weights)
     }
 

@@ -193,7 +193,7 @@ impl Compared {
         let oracles = policy.other_oracles().oracles().zip(lipschitz);
         for (((oracle, lipschitz), losses), ends) in oracles.zip(held_out.columns()).zip(estimated) {
             // Whether both losses are integrals, over the mixture and over the truth.
-            let integrated = Panel::of(oracle).is_some_and(|panel| {
+            let integrated = Panel::from_oracle(oracle).is_some_and(|panel| {
                 let few = |mixture: Mixture<'_>, row| mixture.votes(row).k() < panel.labels_needed(loss);
                 stored.rows().all(|row| few(stored, row))
                     && met.rows().all(|row| met.table().truth(row).is_some() || few(met, row))

@@ -75,7 +75,7 @@ impl Corrected {
         scores: &[f64],
     ) -> Result<Option<Self>> {
         let loss = policy.task().loss();
-        let Some(estimates) = RowEstimates::of(table, loss) else { return Ok(None) };
+        let Some(estimates) = RowEstimates::fit(table, loss) else { return Ok(None) };
         let classes = table.classes().len();
         let mut points = vec![0.0; table.rows() * classes];
         points.chunks_exact_mut(classes).enumerate().for_each(|(row, out)| estimates.point_into(table, row, out));
@@ -83,7 +83,7 @@ impl Corrected {
         let mut numbers = vec![0; order.len()];
         order.iter().zip(SEED..).for_each(|(&row, number)| numbers[row as usize] = number);
         order.sort_by(|&a, &b| scores[a as usize].total_cmp(&scores[b as usize]));
-        let laws = RowLaws::of(table, &order);
+        let laws = RowLaws::fit(table, &order);
         let buffers = || [(); 4].map(|()| vec![0.0; classes]);
         // Total and irreducible loss under the shrunken snapshot, and what routing may save by each draw.
         let measure = |[served, losses, law, draw]: &mut [Vec<f64>; 4], row: usize| {
@@ -115,7 +115,7 @@ impl Corrected {
             (Vec::new(), RowLosses::default())
         } else {
             let smooth = RowLosses::held_out(&table.clone().with_truth(points)?, loss, policy.other_oracles())?;
-            let told = RowLosses::of(table, loss, policy.other_oracles())?;
+            let told = RowLosses::from_labels(table, loss, policy.other_oracles())?;
             let columns = told.columns().iter().zip(raw.columns()).zip(smooth.columns());
             (columns.map(|((told, raw), smooth)| filled(table, told, raw, smooth)).collect(), smooth)
         };
@@ -125,7 +125,7 @@ impl Corrected {
             oracles,
             smooth: Smooth { total, irreducible, oracles: smooth },
             drawn,
-            votes: RowVotes::of(table, loss),
+            votes: RowVotes::from_table(table, loss),
             all_identified: estimates.all_identified,
         }))
     }

@@ -97,7 +97,7 @@ impl Group {
     /// What an oracle loses.
     pub(super) fn at(&self, column: Column, by: By) -> f64 {
         let (irreducible, oracles) = self.losses(by);
-        column.of(irreducible, |place| oracles[place])
+        column.pick(irreducible, |place| oracles[place])
     }
 
     /// What an action costs.

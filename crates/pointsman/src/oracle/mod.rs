@@ -118,7 +118,7 @@ impl Oracle {
     pub fn cost(&self, loss: &Loss, truth: &[f64]) -> Option<f64> {
         match self {
             Self::Bayes => Some(loss.entropy(truth)),
-            Self::Panel { .. } => Panel::of(self).map(|panel| panel.cost(loss, &Urn::from_distribution(truth))),
+            Self::Panel { .. } => Panel::from_oracle(self).map(|panel| panel.cost(loss, &Urn::from_distribution(truth))),
             Self::Measured => None,
         }
     }
@@ -129,7 +129,7 @@ impl Oracle {
     /// cross-entropy.
     #[must_use]
     pub fn lipschitz(&self, loss: &Loss, classes: usize) -> f64 {
-        match Panel::of(self) {
+        match Panel::from_oracle(self) {
             Some(panel) => lipschitz::panel_constant(panel, loss, classes),
             None => loss.lipschitz(),
         }

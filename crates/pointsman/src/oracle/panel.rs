@@ -44,7 +44,7 @@ pub(crate) struct Panel {
 
 impl Panel {
     /// The panel, if the oracle is one.
-    pub(crate) fn of(oracle: &Oracle) -> Option<Self> {
+    pub(crate) fn from_oracle(oracle: &Oracle) -> Option<Self> {
         match *oracle {
             Oracle::Panel { experts, aggregate } => Some(Self { experts, aggregate }),
             _ => None,

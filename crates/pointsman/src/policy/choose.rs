@@ -30,7 +30,7 @@ pub(super) fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
     let route = |action: usize| task.routes().get(action.wrapping_sub(1));
     let known = |action: usize| low[action] == high[action];
     let alike = |action: usize| match route(action).map(Route::oracle) {
-        Some(oracle) => Panel::of(oracle).is_none_or(|panel| panel.depends_on_agreement_only(task.loss())),
+        Some(oracle) => Panel::from_oracle(oracle).is_none_or(|panel| panel.depends_on_agreement_only(task.loss())),
         None => true,
     };
     let least_gap = |action: usize, other: usize| {

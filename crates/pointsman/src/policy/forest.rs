@@ -102,7 +102,7 @@ impl<'a> Values<'a> {
             return;
         }
         let mixture = Mixture::of_rows(self.table, rows);
-        let d = Decomposition::of(mixture, self.loss, self.estimator, None, self.oracles, &mut scratch.groups);
+        let d = Decomposition::fit(mixture, self.loss, self.estimator, None, self.oracles, &mut scratch.groups);
         if let Some(d) = d {
             out.copy_from_slice(d.oracles.as_flattened());
         }

@@ -237,7 +237,7 @@ impl Policy {
 
     fn label_losses(&self) -> LabelLosses {
         let Valuation { router, loss, oracles, .. } = self.valuation();
-        LabelLosses::of(router.rows(), loss, oracles)
+        LabelLosses::from_table(router.rows(), loss, oracles)
     }
 
     /// The held-out rows with each jackknife group deleted in turn, estimated by `shrink` where the estimator is slower. Empty for a

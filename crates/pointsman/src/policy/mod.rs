@@ -126,8 +126,8 @@ impl Router {
         if self.leaves().is_some() {
             estimator = estimate::estimator_for_leaves(estimator);
         }
-        let other_oracles = OtherOracles::of(task);
-        let mut oracles = RowLosses::of(self.rows(), loss, &other_oracles)?;
+        let other_oracles = OtherOracles::from_task(task);
+        let mut oracles = RowLosses::from_labels(self.rows(), loss, &other_oracles)?;
         if let Some(((forest, _), rows)) = self.cells().forest().zip(self.leaves()) {
             oracles = oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| rows.of(leaf), loss, estimator);
         }
@@ -284,7 +284,7 @@ impl Policy {
         if prediction.len() != self.cells.classes() || features.len() != self.cells.features().len() {
             return Err(self.wrong_shape(prediction.len(), features.len()));
         }
-        let peak = Peak::of(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
+        let peak = Peak::find(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
         let missing = self.cells.takes_missing();
         if let Some(slot) = features.iter().position(|x| !(x.is_finite() || missing && x.is_nan())) {
             let reason = format!("{} is not a feature value: give a finite number", features[slot]);
@@ -475,7 +475,7 @@ impl Policy {
         match action {
             0 => total,
             action => match self.task.routes().get(action - 1) {
-                Some(route) => self.oracle_loss(action - 1).of(irreducible, own) + route.price(),
+                Some(route) => self.oracle_loss(action - 1).pick(irreducible, own) + route.price(),
                 None => self.task.abstain_price().unwrap_or(f64::INFINITY),
             },
         }

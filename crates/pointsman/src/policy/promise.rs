@@ -122,7 +122,7 @@ impl Policy {
     /// are routed to who knows the truth, from their source and what is done with them.
     pub(super) fn open_under(&self, parts: &[usize], weigh: &dyn Fn(u32, MixedAction) -> [f64; 2]) -> Option<[f64; 2]> {
         let (held_out, table) = (self.held_out(), self.estimates.router.rows());
-        let votes = self.estimates.votes.get_or_init(|| RowVotes::of(table, &self.estimates.loss)).as_ref()?;
+        let votes = self.estimates.votes.get_or_init(|| RowVotes::from_table(table, &self.estimates.loss)).as_ref()?;
         // Rows of each source with their factors and irreducible loss; they may be decided several times.
         let mut decided = Vec::new();
         for (&part, (_, course)) in parts.iter().zip(self.mixed_actions(held_out, parts)) {

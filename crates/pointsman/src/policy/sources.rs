@@ -54,6 +54,6 @@ impl<'a> Valuation<'a> {
 
     fn estimate(&self, groups: &mut VoteGroups, mixture: Mixture<'_>) -> Option<Decomposition> {
         let served = if self.router.is_recalibrated() { mixture.centroid() } else { None };
-        Decomposition::of(mixture, self.loss, self.estimator, served.as_deref(), self.oracles, groups)
+        Decomposition::fit(mixture, self.loss, self.estimator, served.as_deref(), self.oracles, groups)
     }
 }

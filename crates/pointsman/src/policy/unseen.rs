@@ -66,7 +66,7 @@ impl Leaves {
     pub(super) fn out_of_bag(&self, valuation: Valuation<'_>) -> HeldOut {
         let Valuation { router, loss, estimator, oracles } = valuation;
         let (valued, expected) = self.values_out_of_bag(&Values::of(router.rows(), loss, estimator, oracles));
-        let losses = LabelLosses::of(router.rows(), loss, oracles);
+        let losses = LabelLosses::from_table(router.rows(), loss, oracles);
         let mut held_out = HeldOut::new(router.cells().count(), losses.oracles.len());
         let width = expected.len() / valued.len().max(1);
         let mut cells = (0..router.cells().count() as u32)

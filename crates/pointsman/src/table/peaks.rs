@@ -65,7 +65,7 @@ pub(crate) fn find(rows: &[f32], classes: usize, out: &mut [Peak]) -> Result<(),
         None => unusual.push(4 * group),
     });
     let left = unusual.into_iter().flat_map(|start| start..start + 4).chain(shown..out.len());
-    left.into_iter().try_for_each(|row| Peak::of(&rows[row * classes..][..classes]).map(|peak| out[row] = peak))
+    left.into_iter().try_for_each(|row| Peak::find(&rows[row * classes..][..classes]).map(|peak| out[row] = peak))
 }
 
 /// Transposes four rows, four classes at a time.
@@ -110,7 +110,7 @@ mod tests {
             let width = classes as usize;
             let mut found = vec![Peak::default(); rows.len() / width];
             find(&rows, width, &mut found).unwrap();
-            let wanted: Vec<Peak> = rows.chunks_exact(width).map(|row| Peak::of(row).unwrap()).collect();
+            let wanted: Vec<Peak> = rows.chunks_exact(width).map(|row| Peak::find(row).unwrap()).collect();
             assert_eq!(found, wanted, "{classes} classes");
             for (place, value) in [(5 * width, -0.1), (31 * width + 1, f32::NAN), (202 * width, 2.0)] {
                 let mut bad = rows.clone();

@@ -72,7 +72,7 @@ fn write_peaks<T: Real>(probs: &[T], width: usize, out: &mut [Peak]) -> Result<(
         RawPredictions::Single(probs) => peaks::find(probs, width, out),
         RawPredictions::Double(probs) => {
             let mut rows = probs.chunks_exact(width).zip(out);
-            rows.try_for_each(|(row, slot)| Peak::of(row).map(|peak| *slot = peak))
+            rows.try_for_each(|(row, slot)| Peak::find(row).map(|peak| *slot = peak))
         }
     }
 }
@@ -80,7 +80,7 @@ fn write_peaks<T: Real>(probs: &[T], width: usize, out: &mut [Peak]) -> Result<(
 #[cold]
 fn first_fault<T: Real>(probs: &[T], width: usize) -> Option<(usize, Fault)> {
     let mut rows = probs.chunks_exact(width).enumerate();
-    rows.find_map(|(row, p)| Peak::of(p).err().map(|fault| (row, fault)))
+    rows.find_map(|(row, p)| Peak::find(p).err().map(|fault| (row, fault)))
 }
 
 /// Copies the given rows of `values`, `width` numbers per row.

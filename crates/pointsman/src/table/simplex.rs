@@ -80,7 +80,7 @@ pub struct Peak {
 impl Peak {
     /// Checks a row and finds its peak in one pass.
     #[inline]
-    pub(crate) fn of<T: Real>(row: &[T]) -> std::result::Result<Self, Fault> {
+    pub(crate) fn find<T: Real>(row: &[T]) -> std::result::Result<Self, Fault> {
         let (mut sum, mut singles, mut least) = (0.0, 0.0, 0.0);
         let (mut class, mut top) = (0, f64::NEG_INFINITY);
         for (i, x) in row.iter().enumerate() {
@@ -247,13 +247,13 @@ mod tests {
         let single = [0.9999_f32, 0.0001];
         let exact: Vec<f64> = single.iter().map(|&x| f64::from(x)).collect();
         let text: Vec<f64> = single.iter().map(|x| x.to_string().parse().unwrap()).collect();
-        let keys = [Peak::of(&single).unwrap().key(), Peak::of(&exact).unwrap().key(), Peak::of(&text).unwrap().key()];
+        let keys = [Peak::find(&single).unwrap().key(), Peak::find(&exact).unwrap().key(), Peak::find(&text).unwrap().key()];
         assert_eq!(keys, [keys[0]; 3]);
     }
 
     #[test]
     fn rounded_predictions_are_normalised() {
-        let peak = Peak::of(&[0.333, 0.333, 0.333]).unwrap();
+        let peak = Peak::find(&[0.333, 0.333, 0.333]).unwrap();
         assert_eq!(peak.class, 0);
         assert!((peak.confidence - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(LabelDist::new(vec![0.333; 3]).unwrap()[2], 1.0 / 3.0);
@@ -261,10 +261,10 @@ mod tests {
 
     #[test]
     fn faults_name_the_entry() {
-        assert_eq!(Peak::of(&[0.5, -0.5, 1.0]), Err(Fault::Entry { class: 1, value: -0.5 }));
-        assert!(matches!(Peak::of(&[f64::NAN, 1.0]), Err(Fault::Entry { class: 0, .. })));
-        assert!(matches!(Peak::of(&[f64::INFINITY, 1.0]), Err(Fault::Entry { class: 0, .. })));
-        assert_eq!(Peak::of(&[0.5, 0.25]), Err(Fault::Sum(0.75)));
-        assert_eq!(Peak::of::<f64>(&[]), Err(Fault::Sum(0.0)));
+        assert_eq!(Peak::find(&[0.5, -0.5, 1.0]), Err(Fault::Entry { class: 1, value: -0.5 }));
+        assert!(matches!(Peak::find(&[f64::NAN, 1.0]), Err(Fault::Entry { class: 0, .. })));
+        assert!(matches!(Peak::find(&[f64::INFINITY, 1.0]), Err(Fault::Entry { class: 0, .. })));
+        assert_eq!(Peak::find(&[0.5, 0.25]), Err(Fault::Sum(0.75)));
+        assert_eq!(Peak::find::<f64>(&[]), Err(Fault::Sum(0.0)));
     }
 }
