@@ -29,21 +29,21 @@ const LEAVES_PER_BATCH: usize = 1 << 12;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct OtherOracles(Vec<(Oracle, String)>);
 
-/// Where the loss of a route's oracle is found.
+/// Which loss a route's oracle has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OracleLoss {
-    /// It is the irreducible loss.
+    /// The irreducible loss.
     Irreducible,
-    /// It has a place of its own among the oracles asked.
-    Own(usize),
+    /// The loss of the oracle at this place in [`OtherOracles`].
+    Other(usize),
 }
 
 impl OracleLoss {
-    /// The loss that stands here.
-    pub(crate) fn pick(self, irreducible: f64, own: impl Fn(usize) -> f64) -> f64 {
+    /// Picks this loss from the irreducible loss and those of the other oracles.
+    pub(crate) fn pick(self, irreducible: f64, other: impl Fn(usize) -> f64) -> f64 {
         match self {
             Self::Irreducible => irreducible,
-            Self::Other(place) => own(place),
+            Self::Other(place) => other(place),
         }
     }
 }
