@@ -14,7 +14,7 @@ mod items;
 mod plan;
 mod statistics;
 mod uniform;
-mod usual;
+mod difference_prior;
 
 use std::sync::Arc;
 
@@ -201,7 +201,7 @@ impl Router {
         let cell = |cell: u32| {
             let mixture = self.mixture(CellId(cell));
             let served = self.is_recalibrated().then(|| mixture.centroid());
-            let items = Items::of(self, CellId(cell), heaviest, &answers);
+            let items = Items::from_cell(self, CellId(cell), heaviest, &answers);
             (rules.certify(&items, served.as_ref().map(|served| served.as_deref())), weight(mixture) / all)
         };
         let (cells, shares): (Vec<_>, Vec<_>) = (0..cells as u32).into_par_iter().map(cell).unzip();
@@ -263,7 +263,7 @@ impl Rules {
         let intervals = (answers + pairs) * cells * tasks.max(1);
         let alpha = (1.0 - FOR_SHARES) * delta / intervals as f64 / 2.0;
         let loss = task.loss().certified(classes);
-        let approximation = Approximation::of(&loss, classes).map(Arc::new);
+        let approximation = Approximation::new(&loss, classes).map(Arc::new);
         Ok(Self { loss, approximation, other_oracles, alpha })
     }
 

@@ -165,7 +165,7 @@ impl Split {
                     truth.taking(&truth.total, |place| rule.action(truth.uncertainty[place]))
                 }
                 Some(limit) => {
-                    let rule = Quantiles::of(&other.uncertainty, &other.unlimited, &other.weights, task);
+                    let rule = Quantiles::fit(&other.uncertainty, &other.unlimited, &other.weights, task);
                     let spans = spans(&truth.uncertainty, &truth.weights);
                     truth.rows(&truth.total).keep(limit, |share| rule.parts(share, &spans))
                 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{By, Replay, sum};
+use super::{Basis, Replay, sum};
 use crate::error::{Error, Result};
 use crate::estimate::OracleLoss;
 use crate::loss::MAX_COST;
@@ -130,7 +130,7 @@ impl Replay {
         self.grid_over(policy, cells, Varied::One(route), policy.oracle_loss(place), [route_steps, abstain_steps])
     }
 
-    fn mean_loss(&self, column: OracleLoss, by: By) -> f64 {
+    fn mean_loss(&self, oracle: OracleLoss, by: Basis) -> f64 {
         sum(self.groups.iter().map(|group| group.share * group.at(column, by)))
     }
 
@@ -139,7 +139,7 @@ impl Replay {
         policy: &Policy,
         cells: &[CellId],
         varied: Varied<'_>,
-        column: OracleLoss,
+        oracle: OracleLoss,
         [route_steps, abstain_steps]: [usize; 2],
     ) -> Result<PriceGrid> {
         let (task, by) = (policy.task(), self.best_basis());
@@ -155,7 +155,7 @@ impl Replay {
         grid.always_predict = sum(self.groups.iter().map(|group| group.share * group.total));
         grid.own = [own_route, own_abstain];
         grid.bayes = policy.other_oracles().is_empty();
-        grid.corrected = by == By::Corrected;
+        grid.corrected = by == Basis::Corrected;
         for (place, route) in grid.routes.iter_mut().enumerate() {
             let lost = self.mean_loss(policy.oracle_loss(place), by);
             route.always = route.prices.iter().map(|price| price.map(|price| lost + price)).collect();
@@ -321,17 +321,17 @@ impl PriceGrid {
         let of_row = |&row: &usize| match policy.zip(replay.decisions.losses(row)) {
             None => '-',
             Some((policy, losses)) => match policy.act_on(losses) {
-                (true, course) => letter(course.actions()[0]),
+                (true, action) => letter(action.actions()[0]),
                 (false, _) => '?',
             },
         };
         let (of_cells, of_rows) = (cells.iter().map(of_cell).collect(), rows.iter().map(of_row).collect());
-        let acts = policy.map(|policy| replay.acts(policy));
-        let share = |wanted: &dyn Fn(usize) -> bool| acts.as_ref().map(|acts| acts.share_of(wanted));
+        let taken = policy.map(|policy| replay.taken_actions(policy));
+        let share = |wanted: &dyn Fn(usize) -> bool| taken.as_ref().map(|taken| taken.share_of(wanted));
         let shares: Vec<Option<f64>> =
             (0..self.routes.len()).map(|route| share(&|action| place(action) == Some(route))).collect();
         let routes = asked.len();
-        self.router.push(acts.as_ref().map(|acts| acts.mean_cost(replay.best_basis())));
+        self.router.push(taken.as_ref().map(|taken| taken.mean_cost(replay.best_basis())));
         self.predicted.push(share(&|action| action == 0));
         self.routed.push(share(&|action| (1..=routes).contains(&action)));
         self.abstained.push(share(&|action| action > routes));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::curve::Ranking;
-use super::{By, Replay};
+use super::{Basis, Replay};
 use crate::error::{Error, Result};
 use crate::partition::CellId;
 use crate::policy::Policy;
@@ -89,8 +89,8 @@ impl Replay {
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
-        let acts = self.acts(policy);
-        let (mean, standard_error) = self.mean(&|row| acts.cost(row, By::Table));
+        let taken = self.taken_actions(policy);
+        let (mean, standard_error) = self.mean(&|row| taken.cost(row, Basis::Table));
         Ok(Mean { mean, standard_error })
     }
 
@@ -101,8 +101,8 @@ impl Replay {
     pub fn difference(&self, first: &Policy, second: &Policy) -> Result<Mean> {
         self.check(first)?;
         self.check(second)?;
-        let (one, two) = (self.acts(first), self.acts(second));
-        let (mean, standard_error) = self.mean(&|row| one.cost(row, By::Table) - two.cost(row, By::Table));
+        let (one, two) = (self.taken_actions(first), self.taken_actions(second));
+        let (mean, standard_error) = self.mean(&|row| one.cost(row, Basis::Table) - two.cost(row, Basis::Table));
         Ok(Mean { mean, standard_error })
     }
 

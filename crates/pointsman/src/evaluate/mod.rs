@@ -1,7 +1,7 @@
 //! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
 
 mod actions;
-mod acts;
+mod taken_actions;
 mod calibration;
 mod cells;
 mod comparison;
@@ -32,7 +32,7 @@ pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use mixtures::MixtureHistogram;
 pub use names::{action_name, ranking_name, rule_name};
 pub use replay::Replay;
-use replay::{By, Place, minus, sum};
+use replay::{Basis, Place, minus, sum};
 pub(crate) use rows::RowCosts;
 pub use savings::Saving;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::corrected::Corrected;
 use crate::error::{Error, Result};
-use crate::estimate::{Column, RowLosses};
+use crate::estimate::{OracleLoss, RowLosses};
 use crate::numeric::mix::mix;
 use crate::partition::CellId;
 use crate::policy::{Decisions, Policy};
@@ -76,7 +76,7 @@ pub(super) struct Group {
 
 /// What costs are worked out by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum Basis {
     /// The truth as the table has it.
     Table,
     /// The same with the bias of few labels taken out, as far as it can be.
@@ -87,21 +87,21 @@ pub(super) enum By {
 
 impl Group {
     /// What the oracles lose: the Bayes-optimal one, and the others.
-    pub(super) fn losses(&self, by: By) -> (f64, &[f64]) {
+    pub(super) fn losses(&self, by: Basis) -> (f64, &[f64]) {
         match &self.corrected {
-            Some((irreducible, oracles)) if by != By::Table => (*irreducible, oracles),
+            Some((irreducible, oracles)) if by != Basis::Table => (*irreducible, oracles),
             _ => (self.irreducible, &self.oracles),
         }
     }
 
     /// What an oracle loses.
-    pub(super) fn at(&self, column: Column, by: By) -> f64 {
+    pub(super) fn at(&self, oracle: OracleLoss, by: Basis) -> f64 {
         let (irreducible, oracles) = self.losses(by);
         column.pick(irreducible, |place| oracles[place])
     }
 
     /// What an action costs.
-    pub(super) fn cost(&self, policy: &Policy, action: usize, by: By) -> f64 {
+    pub(super) fn cost(&self, policy: &Policy, action: usize, by: Basis) -> f64 {
         let (irreducible, oracles) = self.losses(by);
         policy.cost_of(action, self.total, irreducible, |place| oracles[place])
     }
@@ -121,7 +121,7 @@ impl Policy {
         let mut replay = self.replay_as_given(table)?;
         if !replay.truth_known {
             replay.corrected =
-                Corrected::of(self, table, &replay.places, &replay.oracles, &replay.estimated_reducible())?;
+                Corrected::fit(self, table, &replay.places, &replay.oracles, &replay.estimated_reducible())?;
         }
         replay.folds = label_free::folds(table, FOLDS, FOLD_SEED);
         replay.form_groups();
@@ -261,43 +261,43 @@ impl Replay {
     }
 
     /// What conclusions are drawn by.
-    pub(super) fn best_basis(&self) -> By {
-        if self.is_correctable() && !self.truth_known { By::Corrected } else { By::Table }
+    pub(super) fn best_basis(&self) -> Basis {
+        if self.is_correctable() && !self.truth_known { Basis::Corrected } else { Basis::Table }
     }
 
     /// The Bayes-optimal oracle's loss on a row.
-    pub(super) fn irreducible_at(&self, row: usize, by: By) -> f64 {
+    pub(super) fn irreducible_at(&self, row: usize, by: Basis) -> f64 {
         match (by, &self.corrected) {
-            (By::Corrected, Some(corrected)) => corrected.irreducible[row],
-            (By::Alternative, Some(corrected)) => corrected.alternative[row],
+            (Basis::Corrected, Some(corrected)) => corrected.irreducible[row],
+            (Basis::Alternative, Some(corrected)) => corrected.alternative[row],
             _ => self.irreducible[row],
         }
     }
 
     /// What an action really costs on a row.
-    pub(super) fn cost(&self, policy: &Policy, row: usize, action: usize, by: By) -> f64 {
+    pub(super) fn cost(&self, policy: &Policy, row: usize, action: usize, by: Basis) -> f64 {
         let oracles = match &self.corrected {
-            Some(corrected) if by != By::Table => &corrected.oracles,
+            Some(corrected) if by != Basis::Table => &corrected.oracles,
             _ => self.oracles.columns(),
         };
         policy.cost_of(action, self.total[row], self.irreducible_at(row, by), |place| oracles[place][row])
     }
 
     /// Mean cost of one action always.
-    pub(super) fn always(&self, policy: &Policy, action: usize, by: By) -> f64 {
+    pub(super) fn always(&self, policy: &Policy, action: usize, by: Basis) -> f64 {
         sum(self.groups.iter().map(|group| group.share * group.cost(policy, action, by)))
     }
 
     pub(super) fn least_cost(&self, policy: &Policy, row: usize, actions: usize) -> f64 {
-        (0..actions).map(|action| self.cost(policy, row, action, By::Table)).fold(f64::INFINITY, f64::min)
+        (0..actions).map(|action| self.cost(policy, row, action, Basis::Table)).fold(f64::INFINITY, f64::min)
     }
 
     /// What the cheapest action on a row costs, known in hindsight. The least of several estimates that carry the noise of a row's few labels
     /// would be too little. Corrected, it is therefore half way between that of the row's shrunken snapshot, which misses how much rows of
     /// one confidence differ, and the mean over draws of what its true distribution may be.
-    pub(super) fn least_cost_by(&self, policy: &Policy, row: usize, by: By) -> f64 {
+    pub(super) fn least_cost_by(&self, policy: &Policy, row: usize, by: Basis) -> f64 {
         let actions = policy.task().actions();
-        let Some(Corrected { smooth, drawn, .. }) = self.corrected.as_ref().filter(|_| by != By::Table) else {
+        let Some(Corrected { smooth, drawn, .. }) = self.corrected.as_ref().filter(|_| by != Basis::Table) else {
             return self.least_cost(policy, row, actions);
         };
         let least = |total: f64, irreducible: f64| {
@@ -307,7 +307,7 @@ impl Replay {
         };
         let smoothed = least(smooth.total[row], smooth.irreducible[row]);
         // Draws say nothing about other oracles than the Bayes-optimal one.
-        let drawn = drawn.as_ref().filter(|_| by == By::Corrected && policy.other_oracles().is_empty());
+        let drawn = drawn.as_ref().filter(|_| by == Basis::Corrected && policy.other_oracles().is_empty());
         let Some(drawn) = drawn else { return smoothed };
         let (sum, draws) =
             drawn.losses(row).fold((0.0, 0.0), |(sum, n), (total, left)| (sum + least(total, left), n + 1.0));
@@ -324,8 +324,8 @@ impl Replay {
     }
 
     /// A value per row, corrected and by the other correction.
-    pub(super) fn each_row(&self, value: &dyn Fn(usize, By) -> f64) -> [Vec<f64>; 2] {
-        [By::Corrected, By::Alternative].map(|by| (0..self.places.len()).map(|row| value(row, by)).collect())
+    pub(super) fn each_row(&self, value: &dyn Fn(usize, Basis) -> f64) -> [Vec<f64>; 2] {
+        [Basis::Corrected, Basis::Alternative].map(|by| (0..self.places.len()).map(|row| value(row, by)).collect())
     }
 
     /// The corrected mean and its standard error: of the rows, and as far as the two corrections differ.

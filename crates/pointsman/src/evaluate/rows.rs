@@ -1,6 +1,6 @@
 //! Held-out rows one by one, for averages over several replays.
 
-use super::{By, Place, Replay};
+use super::{Basis, Place, Replay};
 use crate::policy::{Decisions, Policy};
 
 /// What each row really loses and costs, the bias of few labels taken out.
@@ -40,9 +40,9 @@ impl Replay {
             return None;
         }
         let actions = policy.task().actions();
-        let cost = |row: usize| (0..actions).map(|action| self.cost(policy, row, action, By::Corrected)).collect();
+        let cost = |row: usize| (0..actions).map(|action| self.cost(policy, row, action, Basis::Corrected)).collect();
         Some(RowCosts {
-            irreducible: (0..self.places.len()).map(|row| self.irreducible_at(row, By::Corrected)).collect(),
+            irreducible: (0..self.places.len()).map(|row| self.irreducible_at(row, Basis::Corrected)).collect(),
             actions: (0..self.places.len()).map(cost).collect(),
         })
     }
@@ -71,10 +71,10 @@ impl Replay {
 impl Policy {
     /// Which action is taken on each row of a batch that this policy decided, as a place among the task's.
     pub(crate) fn actions_of(&self, decisions: &Decisions) -> Vec<usize> {
-        let course = |row: usize| match decisions.losses(row) {
+        let action = |row: usize| match decisions.losses(row) {
             Some(losses) => self.act_on(losses).1,
             None => self.taken(self.unfold(decisions.verdict(row)).1),
         };
-        (0..decisions.len()).map(|row| course(row).actions()[0]).collect()
+        (0..decisions.len()).map(|row| action(row).actions()[0]).collect()
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::acts::Acts;
-use super::{By, Parts, Quantiles, Replay, Thresholds, minus, spans};
+use super::taken_actions::TakenActions;
+use super::{Basis, Parts, Quantiles, Replay, Thresholds, minus, spans};
 use crate::error::Result;
 use crate::policy::Policy;
 use crate::task::Limit;
@@ -91,7 +91,7 @@ pub(super) struct BestThreshold {
 impl Replay {
     /// The best thresholds: halfway between those chosen on all rows and those chosen on the other folds. Under a limit they route no more than
     /// [they may](Self::share_to_route). `None` if there is nothing to choose.
-    pub(super) fn best_threshold(&self, policy: &Policy, acts: &Acts<'_>) -> Result<Option<BestThreshold>> {
+    pub(super) fn best_threshold(&self, policy: &Policy, taken: &TakenActions<'_>) -> Result<Option<BestThreshold>> {
         let (task, rows) = (policy.task(), self.places.len());
         if task.actions() < 2 || self.folds.is_empty() {
             return Ok(None);
@@ -99,9 +99,9 @@ impl Replay {
         // Rules for a target loss go by losses alone.
         let chosen_by = policy.reprice(&task.clone().with_limit_as_price(0.0))?;
         let costs: Vec<Vec<f64>> = (0..rows)
-            .map(|row| (0..task.actions()).map(|action| self.cost(&chosen_by, row, action, By::Corrected)).collect())
+            .map(|row| (0..task.actions()).map(|action| self.cost(&chosen_by, row, action, Basis::Corrected)).collect())
             .collect();
-        let (share, spans) = (self.share_to_route(policy, acts), spans(&self.uncertainty, &self.weights));
+        let (share, spans) = (self.share_to_route(policy, taken), spans(&self.uncertainty, &self.weights));
         let fit = |among: &[usize]| {
             let pick = |values: &[f64]| among.iter().map(|&row| values[row]).collect::<Vec<f64>>();
             let (scores, weights) = (pick(&self.uncertainty), pick(&self.weights));
@@ -111,7 +111,7 @@ impl Replay {
                     let rule = Thresholds::fit(&scores, &costs, &weights);
                     Parts::of_actions(task.actions(), self.uncertainty.iter().map(|&score| rule.action(score)))
                 }
-                Some(share) => Quantiles::of(&scores, &costs, &weights, task).parts(share, &spans),
+                Some(share) => Quantiles::fit(&scores, &costs, &weights, task).parts(share, &spans),
             }
         };
         let folds = self.folds.iter().max().map_or(0, |last| last + 1);
@@ -125,8 +125,8 @@ impl Replay {
         };
         let of = |rule: &Parts, row: usize, by| mean(rule, row, &|action| self.cost(policy, row, action, by));
         let other = |row: usize| &others[self.folds[row] as usize];
-        let open = self.mean(&|row| of(other(row), row, By::Corrected) - of(&own, row, By::Corrected)).0.abs() / 2.0;
-        let asks = |rule: &Parts, row: usize| mean(rule, row, &|action| policy.asked_part(action));
+        let open = self.mean(&|row| of(other(row), row, Basis::Corrected) - of(&own, row, Basis::Corrected)).0.abs() / 2.0;
+        let asks = |rule: &Parts, row: usize| mean(rule, row, &|action| policy.bayes_part(action));
         Ok(Some(BestThreshold {
             rows: self.each_row(&|row, by| f64::midpoint(of(&own, row, by), of(other(row), row, by))),
             asked: (0..rows).map(|row| asks(&own, row).midpoint(asks(other(row), row))).collect(),
@@ -136,10 +136,10 @@ impl Replay {
 
     /// The share of the rows that another rule may route under the task's limit: as much as the router does, or all of a budget that the
     /// router does not use up. `None` without a limit.
-    fn share_to_route(&self, policy: &Policy, acts: &Acts<'_>) -> Option<f64> {
+    fn share_to_route(&self, policy: &Policy, taken: &TakenActions<'_>) -> Option<f64> {
         let limit = policy.task().limit()?;
         let routes = 1..=policy.task().routes().len();
-        let routed = acts.share_of(|action| routes.contains(&action));
+        let routed = taken.share_of(|action| routes.contains(&action));
         Some(match limit {
             Limit::Budget(most) if !policy.is_limit_binding() => most.max(routed),
             _ => routed,

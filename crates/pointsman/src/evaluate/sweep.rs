@@ -5,7 +5,7 @@ use std::str::FromStr;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{By, Replay, sum};
+use super::{Basis, Replay, sum};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::task::Named;
@@ -81,10 +81,10 @@ impl Replay {
             Err(Error::OutOfReach { least, .. }) => least_loss = Some(least),
             Err(error) => return Err(error),
         }
-        let costs = |by: By| {
+        let costs = |by: Basis| {
             let mut costs = Named::new();
             if let Some(router) = &router {
-                costs.push("router", self.acts(router).mean_cost(by));
+                costs.push("router", self.taken_actions(router).mean_cost(by));
             }
             for (name, &cost) in self.two_way(&policy, &task, by)?.iter() {
                 costs.push(name, cost);
@@ -92,8 +92,8 @@ impl Replay {
             self.compare(&policy, &names, by, &mut costs);
             Ok(costs)
         };
-        let corrected_cost = (self.best_basis() == By::Corrected).then(|| costs(By::Corrected)).transpose()?;
-        let mut mean_cost = costs(By::Table)?;
+        let corrected_cost = (self.best_basis() == Basis::Corrected).then(|| costs(Basis::Corrected)).transpose()?;
+        let mut mean_cost = costs(Basis::Table)?;
         let least = (0..self.places.len()).map(|row| self.weights[row] * self.least_cost(&policy, row, names.len()));
         mean_cost.push("pointwise-optimal", sum(least) / sum(self.weights.iter().copied()));
         Ok(SweepPoint { price, mean_cost, corrected_cost, shares, least_loss })

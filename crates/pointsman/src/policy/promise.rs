@@ -115,7 +115,7 @@ impl Policy {
     /// How far below and above its estimate the expected cost may lie because labels do not identify the irreducible loss of the
     /// rows that are routed. `None` if nothing is left open.
     pub(super) fn open(&self) -> Option<[f64; 2]> {
-        self.open_under(&self.held_out().parts(), &|_, course| [1.0, course.mean(|action| self.asked_part(action))])
+        self.open_under(&self.held_out().parts(), &|_, course| [1.0, course.mean(|action| self.bayes_part(action))])
     }
 
     /// The same where the rows of each source count differently. `weigh` tells by what factor they count, and by what factor those count that
@@ -170,7 +170,7 @@ impl Policy {
     }
 
     /// One if an action asks an oracle who knows the truth, else zero.
-    pub(crate) fn asked_part(&self, action: usize) -> f64 {
+    pub(crate) fn bayes_part(&self, action: usize) -> f64 {
         let routes = 1..=self.task.routes().len();
         f64::from(u8::from(routes.contains(&action) && self.oracle_loss(action - 1) == OracleLoss::Irreducible))
     }

@@ -219,7 +219,7 @@ impl Tally {
         expected.open = policy.open_under(&parts, &|source, course| {
             factors[source as usize].iter().fold([0.0; 2], |[all, asked], (moved, factor)| {
                 let taken = moved.map_or(course, |code| MixedAction::always(code.into()));
-                [all + factor, asked + factor * taken.mean(|action| policy.asked_part(action))]
+                [all + factor, asked + factor * taken.mean(|action| policy.bayes_part(action))]
             })
         });
         Some(expected)
