@@ -13,9 +13,9 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 use statrs::function::erf::erfc;
 
+use super::difference_prior::DifferencePrior;
 use super::items::Items;
 use super::statistics::{self, Answer};
-use super::difference_prior::DifferencePrior;
 use super::{BAYES, CellCertificate, Rules};
 use crate::estimate::{PossibleTruths, Posteriors, TruthLaw};
 use crate::numeric::mix::mix;

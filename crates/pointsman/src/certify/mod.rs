@@ -8,13 +8,13 @@
 mod approximation;
 mod betting;
 mod coarser;
+mod difference_prior;
 mod e_process;
 mod forecast;
 mod items;
 mod plan;
 mod statistics;
 mod uniform;
-mod difference_prior;
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use statistics::Answer;
 pub use uniform::AllLosses;
 
 use crate::error::{Error, Result};
-use crate::estimate::{OtherOracles, OracleLoss, answers_of};
+use crate::estimate::{OracleLoss, OtherOracles, answers_of};
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells};

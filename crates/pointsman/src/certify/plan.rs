@@ -9,9 +9,9 @@
 
 use rayon::prelude::*;
 
+use super::difference_prior::DifferencePrior;
 use super::forecast::{Forecast, Later, Laws};
 use super::items::Items;
-use super::difference_prior::DifferencePrior;
 use super::{CellCertificate, Certificate, Judgement, Rules};
 use crate::error::Result;
 use crate::partition::CellId;

@@ -441,7 +441,8 @@ mod tests {
                 let (votes, chances): (Vec<_>, Vec<_>) = all_votes(k, p).into_iter().unzip();
                 let items = Items::from_votes(3, f.repeat(votes.len()), votes.concat());
                 let enclosing = Approximation::new(&loss, 3);
-                let (predict, bayes) = (Answer::predict(&items, &loss), Answer::bayes(&items, &loss, enclosing.as_ref()));
+                let (predict, bayes) =
+                    (Answer::predict(&items, &loss), Answer::bayes(&items, &loss, enclosing.as_ref()));
                 let mean = |values: &Values| dot(&values.values, &chances);
                 let case = format!("{loss}, k = {k}, p = {p:?}, f = {f:?}");
                 let (truth, below, above) = (loss.entropy(&p), mean(&bayes.below), mean(bayes.above()));

@@ -3,7 +3,7 @@
 use super::crossfit::SPLITS;
 use super::halves::Ordered;
 use crate::error::Result;
-use crate::estimate::{Decomposition, VoteGroups, RowLosses};
+use crate::estimate::{Decomposition, RowLosses, VoteGroups};
 use crate::router::{Mixture, Router};
 use crate::task::Task;
 

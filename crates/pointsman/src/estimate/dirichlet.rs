@@ -83,14 +83,17 @@ impl Likelihood {
     fn rising(&self, class: usize, start: f64) -> f64 {
         let above = self.above[class].iter().enumerate();
         let counted: f64 = above.map(|(j, weight)| weight * (start + j as f64).ln()).sum();
-        let rest = |(n, weight): &(f64, f64)| weight * (ln_gamma(start + n) - ln_gamma(start + MAX_SUMMED_COUNT as f64));
+        let rest =
+            |(n, weight): &(f64, f64)| weight * (ln_gamma(start + n) - ln_gamma(start + MAX_SUMMED_COUNT as f64));
         counted + self.beyond[class].iter().map(rest).sum::<f64>()
     }
 }
 
 /// The concentration of the grid with the largest value.
 pub(super) fn best_concentration(value: impl Fn(f64) -> f64) -> f64 {
-    let candidate = |step: u32| MIN_CONCENTRATION * (MAX_CONCENTRATION / MIN_CONCENTRATION).powf(f64::from(step) / f64::from(GRID_STEPS));
+    let candidate = |step: u32| {
+        MIN_CONCENTRATION * (MAX_CONCENTRATION / MIN_CONCENTRATION).powf(f64::from(step) / f64::from(GRID_STEPS))
+    };
     let best = (0..=GRID_STEPS).map(candidate).map(|a| (value(a), a)).max_by(|x, y| x.0.total_cmp(&y.0));
     best.map_or(1.0, |(_, a)| a)
 }
@@ -216,10 +219,9 @@ impl Integrals {
         }
         let mut below = vec![1.0; INTERVALS as usize + 1];
         for &x in a.iter().filter(|x| **x > 0.0) {
-            let integrand = self
-                .0
-                .entry([end.to_bits(), x.to_bits()])
-                .or_insert_with(|| (0..=INTERVALS).map(|i| if at(i) > 0.0 { gamma_lr(x, at(i)) } else { 0.0 }).collect());
+            let integrand = self.0.entry([end.to_bits(), x.to_bits()]).or_insert_with(|| {
+                (0..=INTERVALS).map(|i| if at(i) > 0.0 { gamma_lr(x, at(i)) } else { 0.0 }).collect()
+            });
             below.iter_mut().zip(integrand.iter()).for_each(|(product, factor)| *product *= factor);
         }
         let weight = |i: usize| {
@@ -290,7 +292,9 @@ mod tests {
             };
             mixture.rows().map(row).sum()
         };
-        let candidates = (0..=GRID_STEPS).map(|s| MIN_CONCENTRATION * (MAX_CONCENTRATION / MIN_CONCENTRATION).powf(f64::from(s) / f64::from(GRID_STEPS)));
+        let candidates = (0..=GRID_STEPS).map(|s| {
+            MIN_CONCENTRATION * (MAX_CONCENTRATION / MIN_CONCENTRATION).powf(f64::from(s) / f64::from(GRID_STEPS))
+        });
         let best = candidates.max_by(|x, y| likelihood(*x).total_cmp(&likelihood(*y))).unwrap();
         assert_eq!(concentration(&weighted_distinct_votes(mixture), &mean), best);
     }

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use super::by_row::{ranking, is_symmetric};
+use super::by_row::{is_symmetric, ranking};
 use super::moments::Moments;
 use super::npmle::{Law, STEPS, Start, entropy_term};
 use super::vote_groups::{VoteGroup, weighted_distinct_votes};

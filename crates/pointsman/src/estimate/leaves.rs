@@ -11,8 +11,8 @@
 use rayon::prelude::*;
 use wide::f64x4;
 
-use super::{VoteGroups, Slopes, certain_loss};
-use crate::loss::{SelfEstimate, Loss};
+use super::{Slopes, VoteGroups, certain_loss};
+use crate::loss::{Loss, SelfEstimate};
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::{LeafRows, PerBallot, Run, Shrunk, Sums, Trees, unweighted};
 use crate::table::Table;
@@ -62,7 +62,8 @@ impl<'a> PerRow<'a> {
         let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
             table.dist_into(row, point);
             table.votes(row).map_or([0.0; 4], |votes| {
-                let (total, SelfEstimate { entropy, right, wrong }) = loss.of_votes_with_self_estimate(votes, point, room);
+                let (total, SelfEstimate { entropy, right, wrong }) =
+                    loss.of_votes_with_self_estimate(votes, point, room);
                 [total, entropy, right, wrong]
             })
         };

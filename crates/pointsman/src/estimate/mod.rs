@@ -15,11 +15,11 @@ mod leaves;
 mod moments;
 mod npmle;
 mod oracles;
-mod vote_groups;
 mod polynomials;
 mod pool;
 mod row_losses;
 mod truths;
+mod vote_groups;
 mod within;
 
 use crate::loss::Loss;
@@ -34,13 +34,13 @@ pub(crate) use enclosure::Enclosure;
 pub(crate) use identified::{RowVotes, identified};
 pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
-pub(crate) use oracles::{OtherOracles, OracleLoss, RowLosses, answers_of};
-pub(crate) use vote_groups::VoteGroups;
-use vote_groups::{VoteGroup, weighted_distinct_votes, weighted_votes_by_row};
+pub(crate) use oracles::{OracleLoss, OtherOracles, RowLosses, answers_of};
 pub(crate) use polynomials::EntropyPolynomial;
 pub(crate) use pool::pool_cells;
 pub(crate) use row_losses::LabelLosses;
 pub(crate) use truths::{PossibleTruths, Posteriors, TruthLaw};
+pub(crate) use vote_groups::VoteGroups;
+use vote_groups::{VoteGroup, weighted_distinct_votes, weighted_votes_by_row};
 pub(crate) use within::{Slopes, slopes_within};
 
 /// The expected loss of a mixture's rows, split into its irreducible and its reducible part.
@@ -155,9 +155,9 @@ impl Decomposition {
                 let groups = weighted_distinct_votes(mixture);
                 known(npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss).min(ceiling))
             }
-            Estimator::Npmle => {
-                known(npmle::irreducible(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean, loss).min(ceiling))
-            }
+            Estimator::Npmle => known(
+                npmle::irreducible(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean, loss).min(ceiling),
+            ),
             Estimator::Dirichlet => {
                 known(dirichlet::irreducible(&weighted_votes_by_row(mixture), &moments.mean, loss).min(ceiling))
             }

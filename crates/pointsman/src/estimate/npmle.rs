@@ -168,7 +168,12 @@ fn grid(a: f64, mean: &[f64], place: impl Fn(f64) -> f64, uniform_share: f64) ->
         let high = if j == GRID_INTERVALS { 1.0 } else { below(place(even(j) + half)) };
         high - low
     };
-    (atoms, (0..=GRID_INTERVALS).map(|j| (1.0 - uniform_share) * mass(j) + uniform_share / (GRID_INTERVALS + 1) as f64).collect())
+    (
+        atoms,
+        (0..=GRID_INTERVALS)
+            .map(|j| (1.0 - uniform_share) * mass(j) + uniform_share / (GRID_INTERVALS + 1) as f64)
+            .collect(),
+    )
 }
 
 /// `many` atoms sampled from the items' posteriors, the vertices and the mean, with equal starting weights.

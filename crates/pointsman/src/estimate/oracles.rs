@@ -113,7 +113,8 @@ impl UnderLaws {
         let mut under = Self { costing, grid: Vec::new(), slack: 0.0 };
         if classes == 2 && !panel.depends_on_agreement_only(loss) {
             let at = |step: u32| f64::from(step) / f64::from(GRID_STEPS);
-            under.grid = (0..=GRID_STEPS).map(|step| (at(step), under.cost(loss, &[1.0 - at(step), at(step)]))).collect();
+            under.grid =
+                (0..=GRID_STEPS).map(|step| (at(step), under.cost(loss, &[1.0 - at(step), at(step)]))).collect();
             under.slack = oracle.lipschitz(loss, 2) / f64::from(GRID_STEPS);
         }
         Some(under)
@@ -255,8 +256,9 @@ fn points_in_leaves<'a>(
     let (mut mean, mut point) = (vec![0.0; classes], vec![0.0; classes]);
     for first in (0..leaves).step_by(LEAVES_PER_BATCH) {
         let some = first..leaves.min(first + LEAVES_PER_BATCH);
-        let moments =
-            |leaf: usize| Moments::from_mixture(Mixture::of_rows(table, rows(leaf))).filter(|moments| moments.identified);
+        let moments = |leaf: usize| {
+            Moments::from_mixture(Mixture::of_rows(table, rows(leaf))).filter(|moments| moments.identified)
+        };
         let known: Vec<Option<Moments>> = some.clone().into_par_iter().map(moments).collect();
         for (leaf, moments) in some.zip(known) {
             let Some(moments) = moments else { continue };
@@ -307,7 +309,8 @@ fn integrated(
             })
         }
         Estimator::Npmle => {
-            let npmle::Law { atoms, weights } = npmle::Law::fit(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean);
+            let npmle::Law { atoms, weights } =
+                npmle::Law::fit(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean);
             let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::from_distribution(atom))).collect();
             // Over all rows of a cell the posteriors average to the law itself; over some of them they do not.
             if mixture.rows().all(|row| mixture.votes(row).k() < needed) {
@@ -456,8 +459,9 @@ mod tests {
                 let truth = |row: &u32| oracle.cost(&loss, &truth(router.rows().features(*row as usize))).unwrap();
                 let truth = rows(leaf).iter().map(truth).sum::<f64>() / rows(leaf).len() as f64;
                 for (error, losses) in errors.iter_mut().zip([&by_leaf, &by_row]) {
-                    let d = Decomposition::fit(mixture, &loss, Estimator::Shrink, None, losses, &mut VoteGroups::default())
-                        .unwrap();
+                    let d =
+                        Decomposition::fit(mixture, &loss, Estimator::Shrink, None, losses, &mut VoteGroups::default())
+                            .unwrap();
                     *error += (d.oracles[0][0] - truth).abs() / count as f64;
                 }
             }

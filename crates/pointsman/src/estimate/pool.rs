@@ -124,7 +124,9 @@ impl Rows {
 
 /// The mean disagreement of a cell's rows with two labels or more.
 fn disagreement(mixture: Mixture<'_>) -> Mean {
-    Mean::from_rows(mixture.rows().filter_map(|row| Some((mixture.table().weight(row), mixture.votes(row).disagreement()?))))
+    Mean::from_rows(
+        mixture.rows().filter_map(|row| Some((mixture.table().weight(row), mixture.votes(row).disagreement()?))),
+    )
 }
 
 /// A weighted mean over rows.
@@ -220,7 +222,8 @@ impl<'a> Design<'a> {
         let of_bin = |rows: &Vec<u32>| Mean::from_rows(self.known(rows.iter().map(|&row| row as usize), level));
         let bins: Vec<Mean> = self.bins.iter().map(of_bin).collect();
         let noise = variances.map_or_else(|| pooled_variance(&bins), |variances| variances.noise);
-        let spread = Mean::from_rows(bins.iter().filter(|bin| bin.rows > 0.0).map(|bin| (bin.rows, bin.value))).variance;
+        let spread =
+            Mean::from_rows(bins.iter().filter(|bin| bin.rows > 0.0).map(|bin| (bin.rows, bin.value))).variance;
         let start = DIFFUSE_VARIANCE * (noise + spread);
         let step = variances.map_or_else(|| fit_step(&bins, noise, start), |variances| variances.step);
         let curve = Walk { noise, start, step }.smooth(&bins);

@@ -20,7 +20,7 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
 use super::dirichlet::draw_into;
-use super::npmle::{self, STEPS, maximise_likelihood, likelihood};
+use super::npmle::{self, STEPS, likelihood, maximise_likelihood};
 use crate::numeric::mix::uniform;
 use crate::table::simplex::dot;
 use crate::table::votes::Votes;
@@ -96,8 +96,11 @@ impl<'a> PossibleTruths<'a> {
         if identified && classes <= MAX_NPMLE_CLASSES {
             let groups = found.groups(|weight| weight);
             let mean = mean_of(&groups);
-            let (points, _) =
-                if classes == 2 { npmle::even_grid(&groups, &mean) } else { npmle::sample_atoms(&groups, &mean, ATOMS) };
+            let (points, _) = if classes == 2 {
+                npmle::even_grid(&groups, &mean)
+            } else {
+                npmle::sample_atoms(&groups, &mean, ATOMS)
+            };
             let likelihoods = {
                 let of_counts = likelihood(&points);
                 found.distinct.iter().map(|counts| of_counts(counts)).collect()
@@ -170,7 +173,11 @@ fn concentration(groups: &[(&[u32], f64)], mean: &[f64]) -> f64 {
     let paired = groups.iter().filter_map(|&(counts, weight)| Some((weight, Votes::new(counts).disagreement()?)));
     let (sum, all) = paired.fold((0.0, 0.0), |(sum, all), (weight, noise)| (sum + weight * noise, all + weight));
     let (noise, largest) = (sum / all, 1.0 - dot(mean, mean));
-    if noise < largest { (noise / (largest - noise)).clamp(MIN_CONCENTRATION, MAX_CONCENTRATION) } else { MAX_CONCENTRATION }
+    if noise < largest {
+        (noise / (largest - noise)).clamp(MIN_CONCENTRATION, MAX_CONCENTRATION)
+    } else {
+        MAX_CONCENTRATION
+    }
 }
 
 /// The mean of the snapshot means.

@@ -1,8 +1,8 @@
 //! Costs of a policy and of simple rules, regrets and savings.
 
-use super::taken_actions::TakenActions;
 use super::corrected::Corrected;
 use super::replay::{Basis, Group, Replay, best, minus, sum};
+use super::taken_actions::TakenActions;
 use super::{Evaluation, Saving, Truth};
 use crate::error::{Error, Result};
 use crate::oracle::Oracle;
@@ -132,7 +132,7 @@ impl Replay {
             savings.push(name, Saving::new(self, rows, &router, 0.0, [&|_| asks(action), &router_asks]));
         }
         if let Some(threshold) = self.best_threshold(policy, taken)? {
-            let asked: [&dyn Fn(usize) -> f64; 2] = [&|row| threshold.asked[row], &router_asks];
+            let asked: [&dyn Fn(usize) -> f64; 2] = [&|row| threshold.bayes_parts[row], &router_asks];
             savings.push("best-threshold", Saving::new(self, &threshold.rows, &router, threshold.open, asked));
         }
         let mut identified = Named::new();

@@ -1,7 +1,6 @@
-//! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
+//! Evaluation on held-out rows: the cost of a policy, of alternative rules and of the best possible decisions.
 
 mod actions;
-mod taken_actions;
 mod calibration;
 mod cells;
 mod comparison;
@@ -20,6 +19,7 @@ mod replay;
 mod rows;
 mod savings;
 mod sweep;
+mod taken_actions;
 mod threshold;
 
 pub use calibration::{CalibrationError, CellError};

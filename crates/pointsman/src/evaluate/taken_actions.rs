@@ -1,15 +1,15 @@
-//! What a policy does with held-out rows, and what that costs.
+//! The actions of a policy on held-out rows, and their costs.
 
 use rayon::prelude::*;
 
 use super::{Basis, Replay, sum};
 use crate::policy::{MixedAction, Policy};
 
-/// One action per group or, where a forest gives every row costs of its own, one per row.
+/// One action per group or, for a forest, which gives every row its own costs, one per row.
 pub(super) struct TakenActions<'a> {
     replay: &'a Replay,
     policy: &'a Policy,
-    /// Whether the labels decide, and what is done or, if they do not, counts as done.
+    /// Whether the action is determined, and the action that is taken or, if undetermined, assumed.
     taken: Vec<(bool, MixedAction)>,
     by_row: bool,
 }
@@ -29,17 +29,17 @@ impl Replay {
 }
 
 impl TakenActions<'_> {
-    /// What is done with a row really costs.
+    /// The actual cost of the action on a row.
     pub(super) fn cost(&self, row: usize, by: Basis) -> f64 {
         self.action(row).mean(|action| self.replay.cost(self.policy, row, action, by))
     }
 
-    /// What is done with a row.
+    /// The action on a row.
     pub(super) fn action(&self, row: usize) -> MixedAction {
         self.taken[if self.by_row { row } else { self.replay.places[row].group as usize }].1
     }
 
-    /// Mean cost per query.
+    /// The mean cost per query.
     pub(super) fn mean_cost(&self, by: Basis) -> f64 {
         let cost = |unit: usize, action: usize| {
             if self.by_row {
@@ -51,22 +51,22 @@ impl TakenActions<'_> {
         self.mean(|unit| self.taken[unit].1.mean(|action| cost(unit, action)))
     }
 
-    /// The share of the rows whose action, done or counted, is one of those.
+    /// The share of the rows whose action, taken or assumed, is wanted.
     pub(super) fn share_of(&self, wanted: impl Fn(usize) -> bool) -> f64 {
         self.mean(|unit| self.taken[unit].1.mean(|action| f64::from(u8::from(wanted(action))))).min(1.0)
     }
 
-    /// The share of the rows that certainly get an action.
+    /// The share of the rows with a determined action that is `action`.
     pub(super) fn decided_share_of(&self, action: usize) -> f64 {
         self.mean(|unit| if self.taken[unit].0 { self.taken[unit].1.part_of(action) } else { 0.0 }).min(1.0)
     }
 
-    /// The share of the rows of which the labels do not decide.
+    /// The share of the rows whose action is undetermined.
     pub(super) fn undecided_share(&self) -> f64 {
         self.mean(|unit| f64::from(u8::from(!self.taken[unit].0))).min(1.0)
     }
 
-    /// The mean over rows of what holds for the groups, or for each of them.
+    /// The mean over rows of a value per group, or per row for a forest.
     fn mean(&self, value: impl Fn(usize) -> f64) -> f64 {
         if self.by_row {
             let weights = &self.replay.weights;

@@ -299,7 +299,12 @@ impl Loss {
     }
 
     /// The mean of ℓ(y, q) over the labels y of an item, and the self-estimate of q.
-    pub(crate) fn of_votes_with_self_estimate(&self, votes: Votes<'_>, q: &[f64], buffer: &mut [f64]) -> (f64, SelfEstimate) {
+    pub(crate) fn of_votes_with_self_estimate(
+        &self,
+        votes: Votes<'_>,
+        q: &[f64],
+        buffer: &mut [f64],
+    ) -> (f64, SelfEstimate) {
         let self_estimate = self.self_estimate_into(q, buffer);
         let (mut lost, mut k) = (0.0, 0.0);
         for (loss, n) in buffer.iter().zip(votes.counts().iter().map(|&n| f64::from(n))) {

@@ -118,7 +118,9 @@ impl Oracle {
     pub fn cost(&self, loss: &Loss, truth: &[f64]) -> Option<f64> {
         match self {
             Self::Bayes => Some(loss.entropy(truth)),
-            Self::Panel { .. } => Panel::from_oracle(self).map(|panel| panel.cost(loss, &Urn::from_distribution(truth))),
+            Self::Panel { .. } => {
+                Panel::from_oracle(self).map(|panel| panel.cost(loss, &Urn::from_distribution(truth)))
+            }
             Self::Measured => None,
         }
     }

@@ -395,7 +395,11 @@ mod tests {
     /// Hundreds of labels, where the probabilities of single outcomes underflow.
     #[test]
     fn large_panels_equal_the_enumeration() {
-        for urn in [Urn::from_distribution(&[0.02, 0.98]), Urn::from_distribution(&[0.3, 0.3, 0.4]), Urn::from_votes(Votes::new(&[700, 301]))] {
+        for urn in [
+            Urn::from_distribution(&[0.02, 0.98]),
+            Urn::from_distribution(&[0.3, 0.3, 0.4]),
+            Urn::from_votes(Votes::new(&[700, 301])),
+        ] {
             for loss in [Loss::zero_one(), Loss::brier()] {
                 for m in [120, 400, 1000].into_iter().filter(|&m| m < 500 || urn.classes() == 2) {
                     let panel = panel(m, Aggregate::Plurality);

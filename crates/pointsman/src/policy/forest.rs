@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use super::cap::STAYS;
 use super::limit::content;
-use super::{MixedAction, Decision, KEPT, Policy, UNDETERMINED, Verdict};
+use super::{Decision, KEPT, MixedAction, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
-use crate::estimate::{OracleLoss, Decomposition, PerRow, RowLosses, Scratch, Slopes, slopes_within};
-use crate::loss::{SelfEstimate, Loss};
+use crate::estimate::{Decomposition, OracleLoss, PerRow, RowLosses, Scratch, Slopes, slopes_within};
+use crate::loss::{Loss, SelfEstimate};
 use crate::partition::forest::{Forest, LeafRows, add_leaf, add_up, inputs};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
 use crate::router::{Mixture, Router};

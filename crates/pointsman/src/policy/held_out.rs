@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::forest::Losses;
 use super::limit::Unit;
 use super::sources::Valuation;
-use super::{MixedAction, Estimates, Policy, UNDETERMINED, cheapest_known, choose};
+use super::{Estimates, MixedAction, Policy, UNDETERMINED, cheapest_known, choose};
 use crate::estimate::{Decomposition, LabelLosses};
 use crate::router::label_free;
 use crate::table::simplex::dot;
@@ -256,7 +256,8 @@ impl Policy {
         let found = if few {
             let (order, losses) =
                 (label_free::order_of_table(valuation.router.rows(), JACKKNIFE_SEED), self.label_losses());
-            let group = |first: usize| order.iter().copied().skip(first).step_by(JACKKNIFE_GROUPS).collect::<Vec<u32>>();
+            let group =
+                |first: usize| order.iter().copied().skip(first).step_by(JACKKNIFE_GROUPS).collect::<Vec<u32>>();
             (0..JACKKNIFE_GROUPS).map(|first| HeldOut::in_folds(valuation, false, &losses, &group(first))).collect()
         } else {
             Vec::new()

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{self, OtherOracles, OracleLoss, Decomposition, RowLosses, RowVotes};
+use crate::estimate::{self, Decomposition, OracleLoss, OtherOracles, RowLosses, RowVotes};
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
@@ -37,8 +37,8 @@ pub use flips::Flip;
 pub use forest::Decisions;
 use forest::Leaves;
 use held_out::HeldOut;
-pub(crate) use limit::MixedAction;
 use limit::Cutoff;
+pub(crate) use limit::MixedAction;
 pub use limit::Surcharge;
 pub use promise::Promise;
 pub use reason::Reason;

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::estimate::{self, Decomposition, VoteGroups, RowLosses};
+use crate::estimate::{self, Decomposition, RowLosses, VoteGroups};
 use crate::loss::Loss;
 use crate::partition::{Axis, CellId};
 use crate::router::{Mixture, Router};

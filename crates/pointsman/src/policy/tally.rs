@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::held_out::Sums;
 use super::promise::{Judged, with_jackknife};
-use super::{MixedAction, Decision, Decisions, Policy, Reason, Verdict};
+use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict};
 use crate::router::Support;
 use crate::task::Named;
 

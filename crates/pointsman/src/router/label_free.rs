@@ -72,8 +72,7 @@ fn content_hash(table: &Table, row: usize) -> u64 {
     // Adding zero turns −0 into +0.
     let add = |hash: u64, x: f64| mix(hash, u64::from((x as f32 + 0.0).to_bits()));
     let classes = table.classes().len();
-    let mut hash =
-        match_precision!(table.raw_prediction(row), prediction => prediction.iter().fold(0, |hash, x| add(hash, x.to_f64())));
+    let mut hash = match_precision!(table.raw_prediction(row), prediction => prediction.iter().fold(0, |hash, x| add(hash, x.to_f64())));
     hash = table.features(row).iter().copied().fold(hash, add);
     for (_, answers) in table.oracles() {
         hash = answers[row * classes..][..classes].iter().copied().fold(hash, add);

@@ -16,7 +16,8 @@ impl Router {
         partition.check()?;
         super::check_rows(table)?;
         // Trees cannot split on constant features, so queries need not provide them.
-        let reduced = if partition.factors().iter().any(Factor::learns) { table.without_constant_features() } else { None };
+        let reduced =
+            if partition.factors().iter().any(Factor::learns) { table.without_constant_features() } else { None };
         let table = reduced.as_ref().unwrap_or(table);
         match partition.factors() {
             [Factor::Tree] => {

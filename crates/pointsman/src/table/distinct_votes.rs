@@ -162,8 +162,7 @@ mod tests {
         let (too_wide, widest) = (widened(MAX_PACKED_CLASSES - 2), widened(MAX_PACKED_CLASSES - 3));
         // Packing a count above a byte would make two of these rows equal.
         check_numbers(&[1, 0, 0, 0, 256, 0, 0, 255, 0, 0, 0, 255], 3);
-        let cases =
-            [(&small, 3), (&large, 3), (&too_wide, MAX_PACKED_CLASSES + 1), (&widest, MAX_PACKED_CLASSES)];
+        let cases = [(&small, 3), (&large, 3), (&too_wide, MAX_PACKED_CLASSES + 1), (&widest, MAX_PACKED_CLASSES)];
         for (all, width) in cases {
             check_numbers(all, width);
         }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 use crate::table::distinct_votes::DistinctVotes;
-use crate::table::predictions::{RawPredictions, Predictions, gather, match_precision, peaks_of};
+use crate::table::predictions::{Predictions, RawPredictions, gather, match_precision, peaks_of};
 use simplex::Fault;
 pub use votes::Votes;
 
@@ -51,7 +51,8 @@ pub struct Table {
 /// Tables are equal if their values are, whatever the precision; two missing values are equal.
 impl PartialEq for Table {
     fn eq(&self, other: &Self) -> bool {
-        let Self { classes, probs, peaks: _, votes, truth, weights, feature_names, features, oracles, unlabelled: _ } = self;
+        let Self { classes, probs, peaks: _, votes, truth, weights, feature_names, features, oracles, unlabelled: _ } =
+            self;
         (classes, probs, votes, truth, weights)
             == (&other.classes, &other.probs, &other.votes, &other.truth, &other.weights)
             && (feature_names, oracles) == (&other.feature_names, &other.oracles)

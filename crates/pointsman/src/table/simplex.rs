@@ -247,7 +247,8 @@ mod tests {
         let single = [0.9999_f32, 0.0001];
         let exact: Vec<f64> = single.iter().map(|&x| f64::from(x)).collect();
         let text: Vec<f64> = single.iter().map(|x| x.to_string().parse().unwrap()).collect();
-        let keys = [Peak::find(&single).unwrap().key(), Peak::find(&exact).unwrap().key(), Peak::find(&text).unwrap().key()];
+        let keys =
+            [Peak::find(&single).unwrap().key(), Peak::find(&exact).unwrap().key(), Peak::find(&text).unwrap().key()];
         assert_eq!(keys, [keys[0]; 3]);
     }
 
