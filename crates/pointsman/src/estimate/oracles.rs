@@ -73,7 +73,7 @@ impl OtherOracles {
     }
 
     /// The loss of a route's oracle; `None` if the oracle is not among these.
-    pub(crate) fn column(&self, route: &Route) -> Option<OracleLoss> {
+    pub(crate) fn loss_of(&self, route: &Route) -> Option<OracleLoss> {
         if *route.oracle() == Oracle::Bayes {
             return Some(OracleLoss::Irreducible);
         }
