@@ -162,7 +162,7 @@ pub(crate) fn queries(router: &Router, policy: &Policy, args: &DecideArgs, mut b
             let features = Some(features.map(feature).collect()).filter(|_| !router.cells().features().is_empty());
             let query = Query { asked_by, row: frame.rows[place], id, prediction, label, act, features };
             let examples = if decision.trees().is_some() {
-                let heaviest = router.companions(&frame.table, place, EXAMPLES)?;
+                let heaviest = router.heaviest_rows(&frame.table, place, EXAMPLES)?;
                 heaviest.into_iter().map(|(row, weight)| example(router, row, Some(weight))).collect()
             } else {
                 examples(router, decision.cell(), Some(&query))
@@ -313,7 +313,7 @@ fn explain(
         reason: decision.reason().name(),
         runner_up: decision.runner_up().map(|(name, _)| name),
         margin: json::known(decision.margin()).filter(|_| decided),
-        lots: decision.lots(),
+        lots: decision.marginal_share(),
         flips: decision.flips().into_iter().map(change).collect(),
         confidence: certified.map(|certified| certified.certificate.confidence()),
         certain: certified.map(|certified| certified.judgement.is_certain(decision)),

@@ -377,7 +377,7 @@ fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyl
     ];
     let costs = decision.costs().iter().zip(decision.costs_high());
     cells.extend(costs.map(|(&low, &high)| (range(low, high), PLAIN)));
-    let lots = decision.lots().map_or(String::new(), |part| format!(" ({})", percent(part)));
+    let lots = decision.marginal_share().map_or(String::new(), |part| format!(" ({})", percent(part)));
     cells.push((format!("{action}{lots}"), style::action(&action)));
     let margin = if action == Action::Undetermined { f64::NAN } else { decision.margin() };
     cells.push((fixed(margin, digits), DIM));

@@ -40,8 +40,8 @@ impl Table {
         let oracles = oracles.collect::<PyResult<Vec<_>>>()?;
         let build = || {
             let mut table = match probs {
-                Numbers::Single(probs) => pointsman::Table::of_rows(classes, probs)?,
-                Numbers::Double(probs) => pointsman::Table::of_rows(classes, probs)?,
+                Numbers::Single(probs) => pointsman::Table::from_rows(classes, probs)?,
+                Numbers::Double(probs) => pointsman::Table::from_rows(classes, probs)?,
             };
             if let Some(votes) = votes {
                 table = table.with_vote_rows(&votes)?;

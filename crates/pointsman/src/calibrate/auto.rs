@@ -98,7 +98,7 @@ pub(super) fn choose(
     let work_of_compared = all_rows.min(MAX_ROWS_COMPARED as u64) * (FOLDS as u64 - 1) / FOLDS as u64 * WORK_OF_TREE;
     let comparing = 2 * FOLDS as u64 * growth_steps(TREES_COMPARED) * work_of_compared;
     let progress = Progress::new(comparing + growth_steps(TREES) * all_rows * WORK_OF_FOREST, step);
-    let telling = table.with_telling_features();
+    let telling = table.without_constant_features();
     let step = || progress.advance(work_of_compared);
     let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, &step)?;
     progress.reach(comparing);
@@ -145,7 +145,7 @@ struct Measure {
 impl Measure {
     /// `None` if the labels do not tell noise from error.
     fn of(rows: &Table, loss: Loss) -> Result<Option<Self>> {
-        let losses = LabelLosses::of(rows, &loss, &RowLosses::default());
+        let losses = LabelLosses::from_table(rows, &loss, &RowLosses::default());
         let known = |row: &usize| losses.irreducible[*row].is_finite();
         let (mut weight, mut total, mut irreducible) = (0.0, 0.0, 0.0);
         for row in (0..rows.rows()).filter(known) {

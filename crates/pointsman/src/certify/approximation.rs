@@ -1,15 +1,15 @@
-//! A number per item whose expectation is within known errors of its irreducible loss.
+//! A statistic per item whose expectation is within known errors of its irreducible loss.
 //!
-//! k labels estimate every polynomial of p* of degree up to k without bias. What is near the entropy G(p*):
+//! k labels estimate every polynomial of p* of degree up to k without bias. The entropy G(p*) is approximated by:
 //!
-//! * two classes: the polynomial of least largest error ([`EntropyPolynomial`]);
-//! * the cross-entropy of more classes: a sum of polynomials of single classes ([`Enclosure`]), or a line in v = 1 − ‖p‖², which Û estimates,
-//!   whichever is nearer. For a given v Shannon's entropy is largest if all classes but one are alike, and above the polygon through the
-//!   uniform distributions over 1, 2, … classes (Harremoës and Topsøe, 2001);
-//! * the zero-one and the spherical loss of more classes: a line in v. 1 − ‖p‖ is a convex function of v; so is
-//!   the least 1 − max p for a given v, that of all other classes alike, while v itself is above 1 − max p.
+//! * two classes: a nearly minimax polynomial ([`EntropyPolynomial`]);
+//! * the cross-entropy of more classes: a sum of polynomials of single classes ([`Enclosure`]), or a line in v = 1 − ‖p‖², which Û
+//!   estimates, whichever has smaller errors. For a given v, Shannon's entropy is largest if all classes but one are equally likely, and it
+//!   is above the polygon through the uniform distributions over 1, 2, … classes (Harremoës and Topsøe, 2001);
+//! * the zero-one and the spherical loss of more classes: a line in v. 1 − ‖p‖ is convex in v; so is the least 1 − max p for a given v,
+//!   attained if all other classes are equally likely, while v itself is an upper bound of 1 − max p.
 //!
-//! Other cost matrices of three classes or more have none.
+//! Other cost matrices of three or more classes have no approximation.
 
 use std::sync::OnceLock;
 
@@ -17,14 +17,16 @@ use crate::estimate::{Enclosure, EntropyPolynomial};
 use crate::loss::{Loss, Shape};
 use crate::table::votes::Votes;
 
-/// From so many labels on, ranges are taken from so many: averaging over subsets of labels only narrows them.
+/// Items with more labels use the ranges for this many; averaging over subsets of labels only narrows a range.
 const MAX_LABELS_FOR_RANGE: u64 = 32;
 
-/// Slopes of lines that are tried, in steps of a twentieth, and points at which their errors are bounded.
+/// Candidate slopes of lines, in steps of 0.05.
 const SLOPES: usize = 70;
+
+/// Points at which the error of a line is bounded.
 const POINTS: usize = 200;
 
-/// What is near the entropy of a loss.
+/// An approximation of the entropy of a loss.
 #[derive(Debug)]
 pub(super) struct Approximation {
     loss: Loss,
@@ -34,7 +36,7 @@ pub(super) struct Approximation {
 
 #[derive(Debug)]
 enum Kind {
-    /// One polynomial per degree, fitted when it is first needed.
+    /// One polynomial per degree, fitted on first use.
     TwoClasses(Vec<OnceLock<EntropyPolynomial>>),
     CrossEntropy {
         floor: f64,
@@ -43,16 +45,16 @@ enum Kind {
     Line(Line),
 }
 
-/// A line in v through the origin, and how far the entropy may be below and above it.
+/// A line in v through the origin, and how far the entropy can be below and above it.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     slope: f64,
     errors: [f64; 2],
 }
 
-/// The same for items with so many labels.
+/// The approximation for items with a given number of labels.
 #[derive(Debug)]
-pub(super) struct Nearby<'a> {
+pub(super) struct EnclosingStatistic<'a> {
     of: &'a Approximation,
     labels: u64,
     form: Form<'a>,
@@ -66,7 +68,7 @@ enum Form<'a> {
 }
 
 impl Line {
-    /// The line nearest to Shannon's entropy over so many classes. Predictions above a floor add to that entropy.
+    /// The line with the smallest errors for Shannon's entropy. The floor of predictions adds to that entropy.
     fn near_shannon(classes: usize, floor: f64) -> Self {
         let added = -(1.0 - (classes as f64 - 1.0) * floor).ln();
         let of_slope = |place: usize| {
@@ -79,22 +81,23 @@ impl Line {
     }
 }
 
-/// The least that Shannon's entropy can be above the line through the origin with a slope: at the uniform distribution over some classes.
+/// The minimum of Shannon's entropy minus slope·v, which is attained at a uniform distribution over some classes.
 fn least_shannon_above(slope: f64, classes: usize) -> f64 {
     let above = |m: usize| (m as f64).ln() - slope * (1.0 - 1.0 / m as f64);
     (1..=classes).map(above).fold(0.0, f64::min)
 }
 
-/// The most that it can be above it: where all classes but one, of share x, are alike.
+/// An upper bound on Shannon's entropy minus slope·v, whose maximum has all classes but one equally likely, with a total share x.
 ///
-/// Between two points of a grid the difference is above its chord by h²/8 of its second derivative, 1/x + 1/(1 − x) + 2·slope·C/(C − 1) at most.
+/// Between two grid points of distance h the difference exceeds its chord by at most h²/8 times its second derivative, which is at most
+/// 1/x + 1/(1 − x) + 2·slope·C/(C − 1).
 fn most_shannon_above(slope: f64, classes: usize) -> f64 {
     let c = classes as f64;
     let rest = |i: usize| (1.0 - 1.0 / c) * (std::f64::consts::FRAC_PI_2 * i as f64 / POINTS as f64).sin().powi(2);
     let term = |x: f64| if x > 0.0 { -x * x.ln() } else { 0.0 };
     let shannon = |rest: f64| term(1.0 - rest) + term(rest) + rest * (c - 1.0).ln();
     let above = |rest: f64| shannon(rest) - slope * (1.0 - (1.0 - rest).powi(2) - rest * rest / (c - 1.0));
-    // Next to the vertex v is not negative, and the entropy grows with the rest.
+    // Next to the vertex: v is not negative, and the entropy increases with the rest.
     let mut most = shannon(rest(1));
     for i in 1..POINTS {
         let (low, high) = (rest(i), rest(i + 1));
@@ -104,7 +107,7 @@ fn most_shannon_above(slope: f64, classes: usize) -> f64 {
     most
 }
 
-/// The largest Û of so many labels: they are spread evenly.
+/// The largest Û for a number of labels, attained if they are spread evenly over the classes.
 pub(super) fn largest_disagreement(labels: u64, classes: usize) -> f64 {
     if labels < 2 {
         return 0.0;
@@ -116,8 +119,9 @@ pub(super) fn largest_disagreement(labels: u64, classes: usize) -> f64 {
 }
 
 impl Approximation {
-    /// `None` for the Brier loss, which Û estimates itself, and for cost matrices of more than two classes.
-    pub(super) fn of(loss: &Loss, classes: usize) -> Option<Self> {
+    /// The approximation for a loss; `None` for the Brier loss, whose entropy Û estimates without bias, and for cost matrices of more than
+    /// two classes.
+    pub(super) fn new(loss: &Loss, classes: usize) -> Option<Self> {
         let c = classes as f64;
         let kind = match loss.shape() {
             Shape::Brier => return None,
@@ -126,9 +130,9 @@ impl Approximation {
                 let floor = loss.floor()?;
                 Kind::CrossEntropy { floor, line: Line::near_shannon(classes, floor) }
             }
-            // v minus the least entropy, t/C − t²/(C(C − 1)) with t² = (C − 1)(C(1 − v) − 1), is largest at t = (C − 1)/2.
+            // v minus the least entropy is t/C − t²/(C(C − 1)) with t² = (C − 1)(C(1 − v) − 1), which is largest at t = (C − 1)/2.
             Shape::Largest => Kind::Line(Line { slope: 1.0, errors: [(c - 1.0) / (4.0 * c), 0.0] }),
-            // The chord from v = 0 to the uniform distribution; farthest from it is where the slopes are equal.
+            // The chord from v = 0 to the uniform distribution; the error is largest where the slopes are equal.
             Shape::Other => {
                 let (root, middle) = (c.sqrt().recip(), f64::midpoint(1.0, c.sqrt().recip()));
                 let slope = 1.0 / (1.0 + root);
@@ -139,10 +143,10 @@ impl Approximation {
         Some(Self { loss: loss.clone(), classes, kind })
     }
 
-    /// The largest entropy there is.
+    /// The largest entropy.
     pub(super) fn largest_entropy(&self) -> f64 {
         match self.kind {
-            // The projection onto predictions above the floor adds to Shannon's.
+            // The projection onto predictions above the floor adds to Shannon's entropy.
             Kind::CrossEntropy { floor, .. } => {
                 (self.classes as f64).ln() - (1.0 - (self.classes as f64 - 1.0) * floor).ln()
             }
@@ -150,8 +154,8 @@ impl Approximation {
         }
     }
 
-    /// `None` below two labels.
-    pub(super) fn for_labels(&self, labels: u64) -> Option<Nearby<'_>> {
+    /// The statistic for items with this many labels; `None` below two.
+    pub(super) fn for_labels(&self, labels: u64) -> Option<EnclosingStatistic<'_>> {
         let degree = EntropyPolynomial::degree(labels)?;
         let form = match &self.kind {
             Kind::TwoClasses(fitted) => {
@@ -161,18 +165,18 @@ impl Approximation {
             Kind::CrossEntropy { floor, line } => {
                 let enclosure = Enclosure::for_labels(labels)?;
                 let [down, up] = enclosure.errors(self.classes, *floor);
-                let nearer = line.errors[0] + line.errors[1] < down + up;
-                if nearer { Form::Line(*line) } else { Form::CrossEntropy(enclosure, *floor) }
+                let is_tighter = line.errors[0] + line.errors[1] < down + up;
+                if is_tighter { Form::Line(*line) } else { Form::CrossEntropy(enclosure, *floor) }
             }
             Kind::Line(line) => Form::Line(*line),
         };
-        Some(Nearby { of: self, labels, form })
+        Some(EnclosingStatistic { of: self, labels, form })
     }
 }
 
-impl Nearby<'_> {
-    /// The number of an item.
-    pub(super) fn statistic(&self, votes: Votes<'_>) -> f64 {
+impl EnclosingStatistic<'_> {
+    /// The value for an item.
+    pub(super) fn value(&self, votes: Votes<'_>) -> f64 {
         match &self.form {
             Form::Polynomial(polynomial) => {
                 polynomial.statistic(self.labels, votes.counts().get(1).map_or(0, |&n| u64::from(n)))
@@ -182,7 +186,7 @@ impl Nearby<'_> {
         }
     }
 
-    /// By how much the irreducible loss may lie below and above its expectation.
+    /// How far the irreducible loss can be below and above the expectation of the statistic.
     pub(super) fn errors(&self) -> [f64; 2] {
         match &self.form {
             Form::Polynomial(polynomial) => polynomial.errors(),
@@ -191,7 +195,7 @@ impl Nearby<'_> {
         }
     }
 
-    /// Between what the number lies, whatever the votes.
+    /// The range of the statistic over all votes.
     pub(super) fn range(&self) -> [f64; 2] {
         match &self.form {
             Form::Polynomial(polynomial) => {
@@ -203,11 +207,11 @@ impl Nearby<'_> {
         }
     }
 
-    /// The least that the entropy of the votes' shares can be above the number, whatever the votes.
+    /// The minimum over all votes of the entropy of the votes' shares minus the statistic.
     pub(super) fn least_entropy_above(&self) -> f64 {
         let c = self.of.classes as f64;
         match &self.form {
-            // With more labels than the range is taken from, that entropy is above its mean over subsets of labels.
+            // With more labels than `MAX_LABELS_FOR_RANGE` the entropy is above its mean over subsets of labels.
             Form::Polynomial(polynomial) => {
                 let above = |(k, count): (u64, u64)| {
                     let share = count as f64 / k as f64;
@@ -217,7 +221,7 @@ impl Nearby<'_> {
             }
             Form::CrossEntropy(enclosure, _) => enclosure.least_entropy_above(self.of.classes),
             Form::Line(line) => {
-                // Û is so many times 1 − ‖ȳ‖².
+                // Û = k/(k − 1)·(1 − ‖ȳ‖²).
                 let steep = line.slope * self.labels as f64 / (self.labels as f64 - 1.0);
                 match self.of.loss.shape() {
                     Shape::Log => least_shannon_above(steep, self.of.classes),
@@ -234,7 +238,7 @@ impl Nearby<'_> {
         }
     }
 
-    /// Numbers of labels and of those of the second class among them.
+    /// The number of labels with each possible count of the second class.
     fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let most = self.labels.min(MAX_LABELS_FOR_RANGE);
         (0..=most).map(move |count| (most, count))
@@ -245,21 +249,21 @@ impl Nearby<'_> {
 mod tests {
     use super::*;
 
-    /// By enumeration over two classes and the points of a grid: the expectation is within the errors, and ranges hold.
+    /// By enumeration over the votes of two classes and a grid of p.
     #[test]
     fn expectations_are_within_their_errors_of_the_entropy() {
         for loss in ["cross-entropy", "spherical", "zero-one", "fn-fp:fp=1,fn=4", "three-part", "asymmetric:4"] {
             let loss = loss.parse::<Loss>().unwrap().certified(2);
-            let approximation = Approximation::of(&loss, 2).unwrap();
+            let approximation = Approximation::new(&loss, 2).unwrap();
             for k in [2_u64, 3, 5, 9, 40] {
-                let nearby = approximation.for_labels(k).unwrap();
-                let ([low, high], [down, up]) = (nearby.range(), nearby.errors());
-                let number = |count: u64| nearby.statistic(Votes::new(&[(k - count) as u32, count as u32]));
+                let enclosing = approximation.for_labels(k).unwrap();
+                let ([low, high], [down, up]) = (enclosing.range(), enclosing.errors());
+                let number = |count: u64| enclosing.value(Votes::new(&[(k - count) as u32, count as u32]));
                 for count in 0..=k {
                     let (share, x) = (count as f64 / k as f64, number(count));
                     let above = loss.entropy(&[1.0 - share, share]) - x;
                     assert!((low - 1e-9..=high + 1e-9).contains(&x), "{loss}, k = {k}, {count}");
-                    assert!(above >= nearby.least_entropy_above() - 1e-9, "{loss}, k = {k}, {count}: {above}");
+                    assert!(above >= enclosing.least_entropy_above() - 1e-9, "{loss}, k = {k}, {count}: {above}");
                 }
                 for p in (0..=50).map(|i| f64::from(i) / 50.0) {
                     let mut law = vec![1.0];
@@ -276,11 +280,11 @@ mod tests {
                 }
             }
         }
-        assert!(Approximation::of(&Loss::brier(), 2).is_none());
+        assert!(Approximation::new(&Loss::brier(), 2).is_none());
     }
 
-    /// Random points of the simplex, some near vertices and edges, and those where one class differs and the others are alike, which are farthest
-    /// from the line: the errors hold there, and are no looser than they need be.
+    /// At random points of the simplex, some near vertices and edges, and where all classes but one are equally likely, which is farthest
+    /// from the line. The errors are also tight.
     #[test]
     fn entropies_of_more_classes_are_within_the_errors_of_their_lines() {
         let mut random = 1_u64;
@@ -292,7 +296,7 @@ mod tests {
             for loss in [Loss::cross_entropy(), Loss::spherical(), Loss::zero_one()] {
                 let loss = loss.certified(classes);
                 let (Kind::Line(line) | Kind::CrossEntropy { line, .. }) =
-                    Approximation::of(&loss, classes).unwrap().kind
+                    Approximation::new(&loss, classes).unwrap().kind
                 else {
                     panic!("{loss} has a line")
                 };
@@ -322,7 +326,7 @@ mod tests {
                     check(&p);
                 }
                 println!("{loss}, {classes} classes: errors {:.4?}, seen {farthest:.4?}", line.errors);
-                // A floor adds to the entropy, at most so much.
+                // The largest amount that the floor adds to the entropy.
                 let slack = 1e-3 + classes as f64 * loss.floor().unwrap_or(0.0);
                 for side in 0..2 {
                     assert!(
@@ -336,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn disagreement_is_largest_if_labels_are_spread_evenly() {
+    fn largest_disagreement_is_that_of_evenly_spread_labels() {
         for (k, classes, largest) in
             [(2, 2, 1.0), (3, 2, 2.0 / 3.0), (5, 2, 0.6), (3, 3, 1.0), (4, 3, 5.0 / 6.0), (1, 3, 0.0)]
         {

@@ -1,22 +1,22 @@
-//! Confidence bounds for the mean of bounded values, by betting (the hedged capital of Waudby-Smith and Ramdas).
+//! Confidence bounds for the mean of bounded values by betting (the hedged capital process of Waudby-Smith and Ramdas).
 //!
-//! Somebody who doubts that the mean is m bets on every value in turn, a part of the capital that depends on earlier
-//! values only. If m is the mean, the capital is not expected to grow, so it exceeds 1/α with probability α at most. The values
-//! of m against which no fortune was made are the confidence set. It adapts to the variance, unlike Hoeffding's, and
-//! stays sound if the conditional means are not the mean but on the safe side of it.
+//! To test that the mean is m, a bettor stakes on every value in turn a part of the capital that depends on earlier values only. If m is
+//! the mean, the capital is a nonnegative martingale, so it exceeds 1/α with probability at most α. The values m that are not rejected
+//! form the confidence set. Unlike Hoeffding's interval it adapts to the variance, and a one-sided bound stays valid if conditional means
+//! differ from the mean on the conservative side.
 
 use serde::Serialize;
 
-/// The part of the capital that may be lost on one value.
-const MOST_AT_RISK: f64 = 0.75;
+/// The largest part of the capital that can be lost on one value.
+const MAX_LOSS: f64 = 0.75;
 
-/// Halvings of the search for the bound: its error is a 10⁻¹² of the range, on the safe side.
-const HALVINGS: usize = 40;
+/// Bisection steps for the bound; its error is 10⁻¹² of the range, on the conservative side.
+const BISECTIONS: usize = 40;
 
-/// Factors multiplied before a logarithm is taken: each is between ¼ and about 10, so nothing overflows.
-const BLOCK: usize = 16;
+/// Factors multiplied before taking a logarithm; each is between ¼ and about 10, so the product does not overflow.
+const FACTORS_PER_LOGARITHM: usize = 16;
 
-/// Between what a number lies.
+/// A closed interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(into = "[f64; 2]")]
 pub struct Interval {
@@ -43,19 +43,19 @@ impl Interval {
         (self.low..=self.high).contains(&value)
     }
 
-    /// The distance of its ends.
+    /// The distance between its ends.
     #[must_use]
     pub fn width(self) -> f64 {
         self.high - self.low
     }
 
-    /// Half way between its ends.
+    /// The midpoint.
     #[must_use]
     pub fn middle(self) -> f64 {
         f64::midpoint(self.low, self.high)
     }
 
-    /// What lies in both. If nothing does, one of them has missed, as is allowed now and then: the first is kept.
+    /// The intersection of both. If it is empty, one of them does not cover, which happens with small probability; the first is kept.
     pub(super) fn and(self, other: Self) -> Self {
         let both = Self::new(self.low.max(other.low), self.high.min(other.high));
         if both.low <= both.high { both } else { self }
@@ -65,14 +65,14 @@ impl Interval {
         Self::new(self.low + by, self.high + by)
     }
 
-    /// All differences of values of this one and of the other.
+    /// The interval of differences between values of this interval and of the other.
     pub(super) fn minus(self, other: Self) -> Self {
         Self::new(self.low - other.high, self.high - other.low)
     }
 }
 
-/// Values within a range known beforehand, in an order that tells nothing about them, and weights relative to the
-/// largest one possible. Without weights all are one.
+/// Values within a known range, in an order independent of the values, with weights relative to the largest possible weight. Without
+/// weights all are one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample<'a> {
     pub(super) values: &'a [f64],
@@ -81,18 +81,18 @@ pub(super) struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    /// A number that the mean is below with probability `alpha` at most; with weights, E wx / E w.
+    /// A lower confidence bound for the mean, or E wx / E w with weights: it exceeds the mean with probability at most `alpha`.
     pub(super) fn lower(self, alpha: f64) -> f64 {
         let [low, high] = self.range;
         if self.values.is_empty() || low >= high {
             return low;
         }
-        // Rounding may push a value over its bound.
+        // Rounding may push a value out of its range.
         let unit = |x: &f64| ((x - low) / (high - low)).clamp(0.0, 1.0);
         low + (high - low) * lower(self.values.iter().map(unit).collect(), self.weights, alpha)
     }
 
-    /// A number that the mean is above with probability `alpha` at most.
+    /// An upper confidence bound for the mean: it is below the mean with probability at most `alpha`.
     pub(super) fn upper(self, alpha: f64) -> f64 {
         let [low, high] = self.range;
         if self.values.is_empty() || low >= high {
@@ -102,24 +102,24 @@ impl Sample<'_> {
         high - (high - low) * lower(self.values.iter().map(unit).collect(), self.weights, alpha)
     }
 
-    /// Both at once, each with its own `alpha`.
+    /// Both bounds, each with error probability `alpha`.
     pub(super) fn interval(self, alpha: f64) -> Interval {
         let (low, high) = (self.lower(alpha), self.upper(alpha));
-        // Fortunes made against everything: no mean explains these values. Nothing is claimed then.
+        // Every mean was rejected; return the whole range.
         if low <= high { Interval::new(low, high) } else { Interval::new(self.range[0], self.range[1]) }
     }
 }
 
-/// The least mean that values within [0, 1] do not speak against.
+/// The lower confidence bound for the mean of values within [0, 1].
 fn lower(values: Vec<f64>, weights: Option<&[f64]>, alpha: f64) -> f64 {
     let goal = -alpha.ln();
     let bets = bets(values, weights, goal);
     if log_capital(&bets, 0.0) < goal {
         return 0.0;
     }
-    // The capital falls as m rises: every factor does.
+    // The capital is decreasing in m, because every factor is.
     let (mut refuted, mut possible) = (0.0, 1.0);
-    for _ in 0..HALVINGS {
+    for _ in 0..BISECTIONS {
         let middle = f64::midpoint(refuted, possible);
         if log_capital(&bets, middle) < goal {
             possible = middle;
@@ -130,14 +130,14 @@ fn lower(values: Vec<f64>, weights: Option<&[f64]>, alpha: f64) -> f64 {
     refuted
 }
 
-/// A value, its weight, and the stake: how much of the capital to bet on the mean being larger.
+/// A value, its weight, and the stake on the mean being larger.
 struct Bet {
     value: f64,
     weight: f64,
     stake: f64,
 }
 
-/// Stakes that are best, for values of this variance, if the game ends after these.
+/// The bets, with stakes that are optimal for the running variance and this number of values.
 fn bets(values: Vec<f64>, weights: Option<&[f64]>, goal: f64) -> Vec<Bet> {
     let n = values.len() as f64;
     let (mut sum, mut mass, mut squares) = (0.5, 1.0, 0.25);
@@ -152,11 +152,11 @@ fn bets(values: Vec<f64>, weights: Option<&[f64]>, goal: f64) -> Vec<Bet> {
     values.into_iter().enumerate().map(bet).collect()
 }
 
-/// The logarithm of the capital of who bets that the mean is above `m`.
+/// The logarithm of the capital of the bets against a mean of `m` or less.
 fn log_capital(bets: &[Bet], m: f64) -> f64 {
-    let most = MOST_AT_RISK / m;
+    let most = MAX_LOSS / m;
     let factor = |bet: &Bet| 1.0 + bet.stake.min(most) * bet.weight * (bet.value - m);
-    bets.chunks(BLOCK).map(|block| block.iter().map(factor).product::<f64>().ln()).sum()
+    bets.chunks(FACTORS_PER_LOGARITHM).map(|block| block.iter().map(factor).product::<f64>().ln()).sum()
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_cover() {
+    fn intervals_have_nominal_coverage() {
         let mut random = Pcg64::seed_from_u64(5);
         for p in [0.02, 0.3, 0.5, 0.97] {
             for n in [10, 100, 400] {
@@ -202,9 +202,9 @@ mod tests {
         }
     }
 
-    /// With weights the interval is one for E wx / E w, which the unweighted mean is far from.
+    /// The weighted mean E wx / E w is far from the unweighted mean.
     #[test]
-    fn weighted_intervals_cover() {
+    fn weighted_intervals_have_nominal_coverage() {
         let mut random = Pcg64::seed_from_u64(6);
         let uniform = rand_distr::Uniform::new(0.0, 1.0).unwrap();
         let mut missed = 0;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn capital_falls_as_the_mean_rises() {
+    fn capital_is_decreasing_in_the_mean() {
         let mut random = Pcg64::seed_from_u64(7);
         let beta = Beta::new(0.5, 1.5).unwrap();
         let bets = bets((0..60).map(|_| beta.sample(&mut random)).collect(), None, 5.0);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_samples_have_bounds() {
+    fn degenerate_samples_have_bounds() {
         let interval = |values: &[f64], range| Sample { values, range, weights: None }.interval(0.01);
         assert_eq!(interval(&[], [0.0, 2.0]), Interval::new(0.0, 2.0));
         assert_eq!(interval(&[3.0; 9], [3.0, 3.0]), Interval::new(3.0, 3.0));

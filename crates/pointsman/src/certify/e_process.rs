@@ -1,9 +1,9 @@
-//! Evidence against a hypothesis about a mean, by bets of fixed stakes.
+//! E-processes: evidence against a hypothesis about a mean, by bets with fixed stakes.
 //!
-//! For values z in [0, 1] and the hypothesis "their mean is at most m", a stake κ multiplies its capital by
-//! F = 1 + κw(z/m − 1) at every value, w ≤ 1 being the value's weight. If the hypothesis holds, F is at most one in expectation given
-//! the past, so that the mean capital of all stakes exceeds 1/δ with probability δ at most, whenever one looks.
-//! Stakes are fixed: F depends on its own value alone, and the final capital does not depend on the order of the values.
+//! For values z in [0, 1] and the hypothesis "their mean is at most m", a stake κ multiplies its capital at every value by
+//! F = 1 + κw(z/m − 1), where w ≤ 1 is the value's weight. Under the hypothesis the conditional expectation of F is at most one, so the
+//! mean capital over all stakes ever exceeds 1/δ with probability at most δ. Stakes are fixed, so the final capital does not depend on the
+//! order of the values.
 
 /// The stakes κ = 0.75·2⁻ʰ.
 const STAKES: [f64; 8] = [0.75, 0.375, 0.1875, 0.093_75, 0.046_875, 0.023_437_5, 0.011_718_75, 0.005_859_375];

@@ -13,9 +13,9 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 use statrs::function::erf::erfc;
 
+use super::difference_prior::DifferencePrior;
 use super::items::Items;
 use super::statistics::{self, Answer};
-use super::usual::Usual;
 use super::{BAYES, CellCertificate, Rules};
 use crate::estimate::{PossibleTruths, Posteriors, TruthLaw};
 use crate::numeric::mix::mix;
@@ -180,7 +180,7 @@ impl<'a> Forecast<'a> {
 
     /// Laws that may be behind the labels; those of one `series` are independent of those of another.
     pub(super) fn laws(&self, series: u64) -> Option<Laws<'_>> {
-        let truths = PossibleTruths::of(self.items.iter().map(|(_, votes)| votes), self.items.weights())?;
+        let truths = PossibleTruths::new(self.items.iter().map(|(_, votes)| votes), self.items.weights())?;
         let draws = (ITEMS_DRAWN / self.items.len()).clamp(FEWEST_DRAWS_OF_LABELS, DRAWS_OF_LABELS);
         let draw = |seed: u64| truths.draw_law(&mut Pcg64::seed_from_u64(mix(series, seed)));
         let laws = (0..draws as u64).map(draw).collect();
@@ -278,7 +278,7 @@ impl Later {
     }
 
     /// The same with differences drawn towards what is usual in other cells: those that look large are overestimated.
-    pub(super) fn shrunk(mut self, usual: &Usual) -> Self {
+    pub(super) fn shrunk(mut self, usual: &DifferencePrior) -> Self {
         for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
             let (there, back) = (a * self.actions + b, b * self.actions + a);
             let (mean, step) = self.moments(there);
@@ -313,7 +313,7 @@ impl Later {
     ///
     /// Where the later estimate x of how far another action is ahead is positive, that action is taken; what it then saves is
     /// expected to be x, drawn towards what is usual. Of several actions the one that promises most counts.
-    pub(super) fn gain(&self, taken: usize, ahead: &[f64], usual: &Usual) -> f64 {
+    pub(super) fn gain(&self, taken: usize, ahead: &[f64], usual: &DifferencePrior) -> f64 {
         let gain = |other: usize| {
             let pair = taken * self.actions + other;
             let ([expected, variance], error) = (usual.of_pair(taken, other), self.errors[pair]);

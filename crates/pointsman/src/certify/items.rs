@@ -1,11 +1,10 @@
-//! A cell's rows in the order in which they are bet on.
+//! A cell's rows in betting order.
 //!
-//! Bets are fair only if the order tells nothing about the labels, and results must not depend on the order of the table:
-//! [`label_free::order`] gives such an order. Given which rows there are, independent draws come in every order equally
-//! often, so the rows in a random order drawn without their labels are independent draws again.
+//! Bets are valid only if the order does not depend on the labels, and results must not depend on the order of the table:
+//! [`label_free::order`] gives such an order. Independent draws are exchangeable, so rows in a random order that ignores their labels are
+//! again independent draws.
 //!
-//! Sorting by a hash of each row would not do: rows of equal predictions would come together, and then one row says what to
-//! expect of the next.
+//! Sorting by a hash of each row would not be enough: rows with equal predictions would be adjacent, and one would predict the next.
 
 use crate::partition::CellId;
 use crate::router::{Router, label_free};
@@ -13,27 +12,27 @@ use crate::table::votes::Votes;
 
 const BETTING_SEED: u64 = 0x5EED;
 
-/// Rows in betting order: what statistics are made of.
+/// Rows in betting order, from which statistics are computed.
 #[derive(Debug, Clone)]
 pub(super) struct Items {
     pub(super) classes: usize,
     /// The predictions, divided by their sums, row by row.
     probs: Vec<f64>,
     votes: Vec<u32>,
-    /// Relative to the largest weight of the router, or all one if they are equal: a weight that all rows of a cell share is a constant of
-    /// the cell and does not change its means. `None` if the router has no weights.
+    /// Weights relative to the largest weight of the router, or one if all rows of the cell have the same weight. `None` if the router has
+    /// no weights.
     weights: Option<Vec<f64>>,
-    /// The answers of each oracle asked, row by row; none of those that are not measured.
+    /// The answers of each other oracle, row by row; empty for oracles that are not measured.
     answers: Vec<Vec<f64>>,
-    /// Between what the confidence of the cell's predictions lies, whatever the rows.
+    /// The range of confidences that the cell allows.
     pub(super) confidence: [f64; 2],
-    /// Rows left out because an edge of the cell was taken from them.
+    /// Rows left out because they define an edge of the cell.
     pub(super) dropped: usize,
 }
 
 impl Items {
-    /// The rows of a cell. `heaviest` is the largest weight of all rows, `answers` those of the oracles asked, to all rows.
-    pub(super) fn of(router: &Router, cell: CellId, heaviest: f64, answers: &[&[f64]]) -> Self {
+    /// The rows of a cell. `heaviest` is the largest weight of all rows, `answers` are those of the other oracles on all rows.
+    pub(super) fn from_cell(router: &Router, cell: CellId, heaviest: f64, answers: &[&[f64]]) -> Self {
         let (table, classes) = (router.rows(), router.classes().len());
         let (rows, dropped) = order(router, cell);
         let mut probs = vec![0.0; rows.len() * classes];
@@ -55,9 +54,9 @@ impl Items {
         Self { classes, probs, votes, weights, answers: answers.collect(), confidence, dropped }
     }
 
-    /// Items made by hand.
+    /// Items for tests.
     #[cfg(test)]
-    pub(super) fn with(classes: usize, probs: Vec<f64>, votes: Vec<u32>) -> Self {
+    pub(super) fn from_votes(classes: usize, probs: Vec<f64>, votes: Vec<u32>) -> Self {
         Self { classes, probs, votes, weights: None, answers: Vec::new(), confidence: [0.0, 1.0], dropped: 0 }
     }
 
@@ -66,7 +65,7 @@ impl Items {
         Self { votes, ..self.clone() }
     }
 
-    /// The same items so many times over.
+    /// The same items repeated `times` times.
     pub(super) fn repeated(&self, times: usize) -> Self {
         Self {
             probs: self.probs.repeat(times),
@@ -101,10 +100,10 @@ impl Items {
     }
 }
 
-/// A cell's rows in betting order, and how many were left out.
+/// A cell's rows in betting order, and the number of rows left out.
 ///
-/// Quantile edges are values of rows. Given the edges, the other rows are as good as new; the rows that gave the edges
-/// are not. One row for each edge is left out, the first in betting order where several have its value.
+/// Quantile edges are values of rows. Given the edges, the other rows are still independent draws; the rows that define the edges are not.
+/// One row per edge is left out, the first in betting order if several have its value.
 fn order(router: &Router, cell: CellId) -> (Vec<u32>, usize) {
     let (table, cells) = (router.rows(), router.cells());
     let rows = router.mixture(cell).rows().map(|row| row as u32);
@@ -113,12 +112,12 @@ fn order(router: &Router, cell: CellId) -> (Vec<u32>, usize) {
     let before = rows.len();
     rows.retain(|&row| {
         let row = row as usize;
-        let mut gave_an_edge = false;
+        let mut defines_edge = false;
         for (left_out, hit) in left_out.iter_mut().zip(cells.on_edge(table.peak(row), table.features(row))) {
-            gave_an_edge |= hit && !*left_out;
+            defines_edge |= hit && !*left_out;
             *left_out |= hit;
         }
-        !gave_an_edge
+        !defines_edge
     });
     let dropped = before - rows.len();
     (rows, dropped)

@@ -8,13 +8,13 @@
 mod approximation;
 mod betting;
 mod coarser;
+mod difference_prior;
 mod e_process;
 mod forecast;
 mod items;
 mod plan;
 mod statistics;
 mod uniform;
-mod usual;
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use statistics::Answer;
 pub use uniform::AllLosses;
 
 use crate::error::{Error, Result};
-use crate::estimate::{Asked, Column, answers_of};
+use crate::estimate::{OracleLoss, OtherOracles, answers_of};
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells};
@@ -135,7 +135,7 @@ struct Rules {
     /// Polynomials near its entropy, if there are any.
     approximation: Option<Arc<Approximation>>,
     /// The oracles that do not know the truth: their answers come after predicting and who does.
-    asked: Asked,
+    other_oracles: OtherOracles,
     /// How often one end of one interval may fail.
     alpha: f64,
 }
@@ -201,7 +201,7 @@ impl Router {
         let cell = |cell: u32| {
             let mixture = self.mixture(CellId(cell));
             let served = self.is_recalibrated().then(|| mixture.centroid());
-            let items = Items::of(self, CellId(cell), heaviest, &answers);
+            let items = Items::from_cell(self, CellId(cell), heaviest, &answers);
             (rules.certify(&items, served.as_ref().map(|served| served.as_deref())), weight(mixture) / all)
         };
         let (cells, shares): (Vec<_>, Vec<_>) = (0..cells as u32).into_par_iter().map(cell).unzip();
@@ -249,9 +249,9 @@ impl Rules {
     fn new(router: &Router, task: &Task, delta: f64, tasks: usize) -> Result<Self> {
         let classes = router.classes().len();
         let task = &task.for_classes(router.classes())?;
-        let asked = Asked::of(task);
+        let other_oracles = OtherOracles::from_task(task);
         // Each answer's cost, and differences of pairs.
-        let answers = 2 + asked.oracles().count();
+        let answers = 2 + other_oracles.oracles().count();
         let cells = router.cells().count();
         if cells.saturating_mul(answers * answers) > MAX_INTERVALS {
             return Err(Error::Task(format!(
@@ -263,8 +263,8 @@ impl Rules {
         let intervals = (answers + pairs) * cells * tasks.max(1);
         let alpha = (1.0 - FOR_SHARES) * delta / intervals as f64 / 2.0;
         let loss = task.loss().certified(classes);
-        let approximation = Approximation::of(&loss, classes).map(Arc::new);
-        Ok(Self { loss, approximation, asked, alpha })
+        let approximation = Approximation::new(&loss, classes).map(Arc::new);
+        Ok(Self { loss, approximation, other_oracles, alpha })
     }
 
     /// The answers of each oracle asked to all of a router's rows; none of those that are not measured.
@@ -276,15 +276,15 @@ impl Rules {
             Oracle::Measured => answers_of(router.rows(), name),
             _ => Ok(&[][..]),
         };
-        self.asked.iter().map(answers).collect()
+        self.other_oracles.iter().map(answers).collect()
     }
 
     /// What the items say about each answer; nothing about predicting if that is a centroid made from them.
     fn answers(&self, items: &Items, served: bool) -> Vec<Option<Answer>> {
         let mut answers = vec![(!served).then(|| Answer::predict(items, &self.loss))];
         let bayes = Answer::bayes(items, &self.loss, self.approximation.as_deref());
-        let asked = self.asked.oracles().enumerate().map(|(place, oracle)| {
-            Some(match Panel::of(oracle) {
+        let asked = self.other_oracles.oracles().enumerate().map(|(place, oracle)| {
+            Some(match Panel::from_oracle(oracle) {
                 Some(panel) => Answer::panel(panel, items, &self.loss, &bayes),
                 None => Answer::given(items.answers(place), items, &self.loss),
             })
@@ -337,8 +337,8 @@ impl Rules {
 
     /// Where a route's answer is among all.
     fn place(&self, route: &Route) -> usize {
-        match self.asked.column(route) {
-            Some(Column::Own(place)) => BAYES + 1 + place,
+        match self.other_oracles.loss_of(route) {
+            Some(OracleLoss::Other(place)) => BAYES + 1 + place,
             _ => BAYES,
         }
     }
@@ -418,7 +418,7 @@ impl Certificate {
     }
 
     fn check(&self, task: &Task) -> Result<()> {
-        let known = task.routes().iter().all(|route| self.rules.asked.column(route).is_some());
+        let known = task.routes().iter().all(|route| self.rules.other_oracles.loss_of(route).is_some());
         if known && task.loss().certified_like(&self.rules.loss) {
             Ok(())
         } else {

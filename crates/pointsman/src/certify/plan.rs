@@ -4,14 +4,14 @@
 //!
 //! How far an action is from another is an estimate, and with more labels it will move. What it may become is drawn many times
 //! ([`forecast`](super::forecast)). Differences that look large are overestimated on average, so the draws go towards what is usual
-//! in the router's cells ([`usual`](super::usual)). The chance of settling a cell is the share of the draws that do; what labels are worth is
+//! in the router's cells ([`difference_prior`](super::difference_prior)). The chance of settling a cell is the share of the draws that do; what labels are worth is
 //! the mean over the draws of what another action then saves.
 
 use rayon::prelude::*;
 
+use super::difference_prior::DifferencePrior;
 use super::forecast::{Forecast, Later, Laws};
 use super::items::Items;
-use super::usual::Usual;
 use super::{CellCertificate, Certificate, Judgement, Rules};
 use crate::error::Result;
 use crate::partition::CellId;
@@ -260,14 +260,14 @@ impl Router {
         let study = |&cell: &u32| {
             let (rules, cell) = (&certificate.rules, CellId(cell));
             let found = &certificate.cells[cell.index()];
-            let items = Items::of(self, cell, heaviest, &answers);
+            let items = Items::from_cell(self, cell, heaviest, &answers);
             let served = self.is_recalibrated().then(|| self.mixture(cell).centroid()).flatten();
             let forecast = Forecast::of(rules, task, items, served, found);
             Study { rows: self.mixture(cell).len(), rules, task, cell, found, forecast }
         };
         let studies: Vec<Study<'_>> = filled.par_iter().map(study).collect();
         let known: Vec<&Forecast<'_>> = studies.iter().filter_map(|study| study.forecast.as_ref()).collect();
-        let usual = Usual::of(&known, task.actions());
+        let usual = DifferencePrior::fit(&known, task.actions());
         let open = |study: &&Study<'_>| !judgement.cells[study.cell.index()].certain;
         let plan = |study: &Study<'_>| {
             let share = certificate.shares[study.cell.index()];
@@ -294,7 +294,7 @@ struct Study<'a> {
 }
 
 impl Study<'_> {
-    fn plan(&self, policy: &Policy, decision: &Decision<'_>, share: f64, usual: &Usual) -> CellPlan {
+    fn plan(&self, policy: &Policy, decision: &Decision<'_>, share: f64, usual: &DifferencePrior) -> CellPlan {
         let regret = |action: usize| self.rules.regret(self.found, self.task, action);
         // Where a lot decides between two actions, the one that may be worse.
         let [first, second] = policy.taken(self.cell.0).actions();
@@ -328,7 +328,7 @@ impl Study<'_> {
     }
 
     /// The ways to settle the cell; `ahead` is by how much each action seems better than the one taken.
-    fn ways(&self, taken: usize, ahead: &[f64], usual: &Usual) -> Ways {
+    fn ways(&self, taken: usize, ahead: &[f64], usual: &DifferencePrior) -> Ways {
         let Some(forecast) = &self.forecast else {
             let gaps = (0..self.task.actions()).map(|other| self.rules.gap(self.found, self.task, taken, other).high);
             return Ways { by_items: None, by_labels: None, gain_of_knowing: gaps.fold(0.0, f64::max) / 2.0 };

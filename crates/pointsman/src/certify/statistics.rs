@@ -1,25 +1,24 @@
-//! What each item says about the loss of each answer: a number not larger in expectation, and one not smaller.
+//! Statistics per item that bound the loss of each answer in expectation, from below and from above.
 //!
-//! Predicting is judged by u = Σ_c ȳ_c ℓ(c, f), whose expectation is its loss. The irreducible loss has no such number from
-//! few labels, but two that enclose it:
+//! Predicting has the unbiased statistic u = Σ_c ȳ_c ℓ(c, f). The irreducible loss has no unbiased statistic from few labels, but two that
+//! enclose it:
 //!
 //! * T⁻ = G(ȳ), since G is concave;
-//! * T⁺ = Σ_c ȳ_c ℓ(c, q₋c), where q₋c predicts one label from the item's others (and, as two labels more, from the weak
-//!   prediction): nobody predicts better than who knows p*. An item with one label has no others; it is predicted from
-//!   the items bet on before it.
+//! * T⁺ = Σ_c ȳ_c ℓ(c, q₋c), where q₋c predicts one label from the item's others and from the weak prediction, which counts for two
+//!   labels: no prediction is better than p*. An item with one label is predicted from the items before it in betting order.
 //!
-//! Polynomials of the label shares give a second pair ([`Approximation`]), but for matrices of three classes or more. Which pair is tighter
-//! depends on the labels, so both are used, each with half of what may fail: that widens an interval by a few per cent, where the
-//! better pair narrows it by up to a half.
+//! Polynomials of the label shares give a second pair ([`Approximation`]), except for matrices of three or more classes. Which pair is
+//! tighter depends on the labels, so both are used, each with half of the error probability. That widens an interval by a few per cent,
+//! while the better pair narrows it by up to a half.
 //!
-//! For the Brier loss and two labels or more both are replaced by Û = k/(k−1)·(1 − ‖ȳ‖²), whose expectation it is.
+//! For the Brier loss with at least two labels, both are replaced by the unbiased statistic Û = k/(k−1)·(1 − ‖ȳ‖²).
 //!
-//! A measured oracle is judged as predicting is. A panel's loss has an unbiased number on items with labels enough; of other
-//! items it is known only that nobody does better than who knows the truth.
+//! A measured oracle is treated like predicting. A panel's loss has an unbiased statistic on items with enough labels; on other items it is
+//! only known to be at least the irreducible loss.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::approximation::{self, Approximation, Nearby};
+use super::approximation::{self, Approximation, EnclosingStatistic};
 use super::betting::{Interval, Sample};
 use super::items::Items;
 use crate::loss::{Loss, Shape};
@@ -27,13 +26,13 @@ use crate::oracle::Panel;
 use crate::table::simplex::dot;
 use crate::table::votes::Votes;
 
-/// A range without values.
-const NOTHING: [f64; 2] = [f64::INFINITY, f64::NEG_INFINITY];
+/// An empty range.
+const EMPTY_RANGE: [f64; 2] = [f64::INFINITY, f64::NEG_INFINITY];
 
-/// How many labels the weak prediction counts for.
-const PRIOR: f64 = 2.0;
+/// The weight of the weak prediction in q₋c, in labels.
+const PRIOR_LABELS: f64 = 2.0;
 
-/// Numbers item by item, and the range they cannot leave.
+/// Values of a statistic, item by item, and its range.
 #[derive(Debug, Clone)]
 pub(super) struct Values {
     values: Vec<f64>,
@@ -45,7 +44,7 @@ impl Values {
         Sample { values: &self.values, range: self.range, weights: items.weights() }
     }
 
-    /// The mean, by weight.
+    /// The weighted mean.
     fn mean(&self, items: &Items) -> f64 {
         let weight = |i: usize| items.weights().map_or(1.0, |weights| weights[i]);
         let (sum, all) = self
@@ -56,7 +55,7 @@ impl Values {
         sum / all
     }
 
-    /// By how much the mean moves if the weights of items get such factors; their own mean is taken for zero.
+    /// The change of the mean if weights are multiplied by 1 + these factors, which are assumed to have mean zero.
     fn step(&self, items: &Items, factors: &[f64]) -> f64 {
         let weight = |i: usize| items.weights().map_or(1.0, |weights| weights[i]);
         let (mean, all) = (self.mean(items), (0..factors.len()).map(weight).sum::<f64>());
@@ -69,52 +68,52 @@ impl Values {
     }
 }
 
-/// What the items say about one answer's loss.
+/// The statistics of one answer's loss.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
-    /// Not larger than the loss, in expectation.
+    /// A statistic whose expectation is at most the loss.
     below: Values,
-    /// Not smaller; `None` if `below` is the loss itself in expectation.
+    /// A statistic whose expectation is at least the loss; `None` if `below` is unbiased.
     above: Option<Values>,
-    /// A second pair of such numbers.
+    /// A second pair of such statistics.
     polynomial: Option<Polynomial>,
 }
 
-/// Numbers that enclose the entropy by polynomials of the label shares.
+/// A pair of statistics that enclose the entropy by polynomials of the label shares.
 #[derive(Debug, Clone)]
 struct Polynomial {
     below: Values,
     above: Values,
-    /// The least that u − `below` and u − `above` can be.
+    /// The minima of u − `below` and u − `above`.
     least_apart: [f64; 2],
 }
 
 impl Polynomial {
-    /// `None` if there is no polynomial, or it is so far off that it would tell next to nothing. Labels do not matter, but for their
-    /// number.
-    fn of(items: &Items, approximation: &Approximation) -> Option<Self> {
+    /// The pair for some items; `None` if there is no polynomial, or its errors are too large to be informative. This depends on the number
+    /// of labels, not on their values.
+    fn new(items: &Items, approximation: &Approximation) -> Option<Self> {
         let most_entropy = approximation.largest_entropy();
         let labels: BTreeSet<u64> = items.iter().map(|(_, votes)| votes.k()).collect();
-        let known: BTreeMap<u64, Nearby<'_>> =
+        let known: BTreeMap<u64, EnclosingStatistic<'_>> =
             labels.iter().filter_map(|&k| Some((k, approximation.for_labels(k)?))).collect();
         let [down, up] = known.last_key_value()?.1.errors();
         if down + up > most_entropy {
             return None;
         }
-        // Of one label it is known only that its entropy lies between nothing and the largest.
+        // With one label the entropy is only known to be between zero and the largest.
         let single = labels.contains(&1);
-        let (mut below, mut above) = if single { ([0.0; 2], [most_entropy; 2]) } else { (NOTHING, NOTHING) };
+        let (mut below, mut above) = if single { ([0.0; 2], [most_entropy; 2]) } else { (EMPTY_RANGE, EMPTY_RANGE) };
         let mut least_apart = if single { [0.0, -most_entropy] } else { [f64::INFINITY; 2] };
-        for nearby in known.values() {
-            let ([low, high], [down, up]) = (nearby.range(), nearby.errors());
+        for enclosing in known.values() {
+            let ([low, high], [down, up]) = (enclosing.range(), enclosing.errors());
             below = [below[0].min(low - down), below[1].max(high - down)];
             above = [above[0].min(low + up), above[1].max(high + up)];
-            let least = nearby.least_entropy_above();
+            let least = enclosing.least_entropy_above();
             least_apart = [least_apart[0].min(least + down), least_apart[1].min(least - up)];
         }
         let of_item = |votes: Votes<'_>| match known.get(&votes.k()) {
-            Some(nearby) => {
-                let (q, [down, up]) = (nearby.statistic(votes), nearby.errors());
+            Some(enclosing) => {
+                let (q, [down, up]) = (enclosing.value(votes), enclosing.errors());
                 (q - down, q + up)
             }
             None => (0.0, most_entropy),
@@ -130,29 +129,29 @@ impl Answer {
         self.above.as_ref().unwrap_or(&self.below)
     }
 
-    /// The pairs of numbers that enclose the loss.
+    /// The pairs of statistics that enclose the loss.
     fn pairs(&self) -> impl Iterator<Item = (&Values, &Values)> + Clone {
         let polynomial = self.polynomial.as_ref().map(|pair| (&pair.below, &pair.above));
         std::iter::once((&self.below, self.above())).chain(polynomial)
     }
 
-    /// The interval of the loss; either end fails with probability `alpha` at most.
+    /// The confidence interval of the loss; each end fails with probability at most `alpha`.
     pub(super) fn interval(&self, items: &Items, alpha: f64) -> Interval {
         let alpha = alpha / self.pairs().count() as f64;
         tightest(self.pairs().map(|(below, above)| enclosed(below, above, items, alpha)))
     }
 
-    /// The means of each pair of enclosing numbers: what the interval would shrink to with ever more such items.
+    /// The means of each pair of statistics, to which the interval shrinks with ever more such items.
     pub(super) fn ends(&self, items: &Items) -> Vec<[f64; 2]> {
         self.pairs().map(|(below, above)| [below.mean(items), above.mean(items)]).collect()
     }
 
-    /// By how much those means move if items get random factors of mean zero.
+    /// The changes of those means under random factors of mean zero.
     pub(super) fn end_steps(&self, items: &Items, factors: &[f64]) -> Vec<[f64; 2]> {
         self.pairs().map(|(below, above)| [below.step(items, factors), above.step(items, factors)]).collect()
     }
 
-    /// Half way between the numbers of the pair that is tightest on average, item by item.
+    /// The midpoints of the pair that is tightest on average, item by item.
     pub(super) fn middles(&self, items: &Items) -> impl Iterator<Item = f64> {
         let gap = |(below, above): &(&Values, &Values)| above.mean(items) - below.mean(items);
         let tightest = self.pairs().min_by(|one, two| gap(one).total_cmp(&gap(two)));
@@ -160,26 +159,26 @@ impl Answer {
         below.values.iter().zip(&above.values).map(|(low, high)| f64::midpoint(*low, *high))
     }
 
-    /// The weak prediction: u.
+    /// The weak prediction, with the statistic u.
     pub(super) fn predict(items: &Items, loss: &Loss) -> Self {
         let mut answer = Self::given(items.iter().map(|(prediction, _)| prediction), items, loss);
         answer.below.range = losses_of_confidence(items.confidence, items.classes, loss);
         answer
     }
 
-    /// Answers that are known, item by item.
+    /// An oracle whose answers are known, item by item.
     pub(super) fn given<'a>(answers: impl Iterator<Item = &'a [f64]>, items: &Items, loss: &Loss) -> Self {
         let (mut mean, mut losses) = (vec![0.0; items.classes], vec![0.0; items.classes]);
-        let judge = |(answer, (_, votes)): (&[f64], (&[f64], Votes<'_>))| {
+        let loss_of_item = |(answer, (_, votes)): (&[f64], (&[f64], Votes<'_>))| {
             votes.mean_into(&mut mean);
             loss.losses_into(answer, &mut losses);
             dot(&mean, &losses)
         };
-        let values = answers.zip(items.iter()).map(judge).collect();
+        let values = answers.zip(items.iter()).map(loss_of_item).collect();
         Self { below: Values { values, range: [0.0, loss.bound()] }, above: None, polynomial: None }
     }
 
-    /// A panel; `bayes` is who knows the truth.
+    /// A panel; `bayes` is the Bayes-optimal answer.
     pub(super) fn panel(panel: Panel, items: &Items, loss: &Loss, bayes: &Self) -> Self {
         let mut seen: HashMap<&[u32], Option<f64>> = HashMap::new();
         let mut unbiased = |votes| *seen.entry(Votes::counts(votes)).or_insert_with(|| panel.unbiased(loss, votes));
@@ -194,7 +193,7 @@ impl Answer {
         Self { below, above: (!known).then(|| either(&|_| range[1])), polynomial: None }
     }
 
-    /// Who knows the truth: T⁻ and T⁺, or Û; and what polynomials tell.
+    /// The Bayes-optimal answer: T⁻ and T⁺, or Û; and the polynomial pair.
     pub(super) fn bayes(items: &Items, loss: &Loss, approximation: Option<&Approximation>) -> Self {
         let brier = matches!(loss.shape(), Shape::Brier);
         let single = items.iter().any(|(_, votes)| votes.k() == 1);
@@ -203,7 +202,7 @@ impl Answer {
             .iter()
             .map(|(_, votes)| {
                 if brier {
-                    // Of one label nothing is known but that it is not negative.
+                    // With one label the loss is only known to be non-negative.
                     return votes.disagreement().unwrap_or(0.0);
                 }
                 votes.mean_into(&mut mean);
@@ -212,7 +211,7 @@ impl Answer {
             .collect();
         let most = if brier {
             let labels: BTreeSet<u64> = items.iter().map(|(_, votes)| votes.k()).collect();
-            // Of a cell without rows nothing is known.
+            // A cell without rows has the trivial bound.
             let most = labels.into_iter().map(|k| approximation::largest_disagreement(k, items.classes));
             most.reduce(f64::max).unwrap_or(1.0)
         } else {
@@ -222,7 +221,7 @@ impl Answer {
         if brier && !single {
             return Self { below, above: None, polynomial: None };
         }
-        let mut others = Others::new(items.classes);
+        let mut others = LeaveOneOut::new(items.classes);
         let above = items
             .iter()
             .zip(&below.values)
@@ -232,16 +231,16 @@ impl Answer {
             })
             .collect();
         let above = Some(Values { values: above, range: [0.0, loss.bound()] });
-        Self { below, above, polynomial: approximation.and_then(|approximation| Polynomial::of(items, approximation)) }
+        Self { below, above, polynomial: approximation.and_then(|approximation| Polynomial::new(items, approximation)) }
     }
 }
 
-/// Between what the loss of predictions of some confidences lies: bets may be the higher, the less can happen.
+/// The range of losses of predictions with some confidences. A narrower range allows larger stakes.
 ///
-/// With two classes the loss of a wrong label grows with the confidence and that of the right one falls. With more, the Brier
-/// loss is at most 1 + ‖f‖², and the largest square is that of as few classes as the confidence allows.
+/// With two classes the loss of a wrong label increases with the confidence and that of the right label decreases. With more classes the
+/// Brier loss is at most 1 + ‖f‖², which is largest if the mass is on as few classes as the confidence allows.
 fn losses_of_confidence([_, high]: [f64; 2], classes: usize, loss: &Loss) -> [f64; 2] {
-    // Cells compare confidences in single precision, and before they are divided by their sum.
+    // Cells use confidences in single precision and before normalisation.
     let high = (high + 1e-4).min(1.0);
     let smooth = matches!(loss.shape(), Shape::Brier | Shape::Log | Shape::Other);
     match loss.shape() {
@@ -258,34 +257,33 @@ fn losses_of_confidence([_, high]: [f64; 2], classes: usize, loss: &Loss) -> [f6
     }
 }
 
-/// The interval of a number from what is not larger and what is not smaller in expectation.
+/// The confidence interval from a statistic below and a statistic above in expectation.
 fn enclosed(below: &Values, above: &Values, items: &Items, alpha: f64) -> Interval {
     let (low, high) = (below.sample(items).lower(alpha), above.sample(items).upper(alpha));
     if low <= high { Interval::new(low, high) } else { Interval::new(below.range[0], above.range[1]) }
 }
 
-/// What lies in all of several intervals for one number. If nothing does, one of them has missed: the first is kept.
+/// The intersection of several intervals for one number. If it is empty, one of them does not cover; the first is kept.
 fn tightest(mut intervals: impl Iterator<Item = Interval>) -> Interval {
     let first = intervals.next().unwrap_or(Interval::new(f64::NEG_INFINITY, f64::INFINITY));
     intervals.fold(first, Interval::and)
 }
 
-/// The standard error of the difference of two answers' losses, each half way between its ends; an answer that is not given costs
-/// nothing.
+/// The standard error of the difference of two answers' losses, by the midpoints of their statistics; `None` stands for a loss of zero.
 pub(super) fn error_of_difference(a: Option<&Answer>, b: Option<&Answer>, items: &Items) -> f64 {
     let middles = |answer: Option<&Answer>| match answer {
         Some(answer) => answer.middles(items).collect(),
         None => vec![0.0; items.len()],
     };
     let values = middles(a).iter().zip(middles(b)).map(|(x, y)| x - y).collect();
-    let difference = Values { values, range: NOTHING };
+    let difference = Values { values, range: EMPTY_RANGE };
     let (mean, weight) = (difference.mean(items), |i: usize| items.weights().map_or(1.0, |weights| weights[i]));
     let all: f64 = (0..items.len()).map(weight).sum();
     let squares = difference.values.iter().enumerate().map(|(i, x)| (weight(i) * (x - mean)).powi(2));
     squares.sum::<f64>().sqrt() / all
 }
 
-/// The interval of the difference of two answers' losses, item by item: what is common to both cancels.
+/// The confidence interval of the difference of two answers' losses, from paired differences per item.
 pub(super) fn difference(a: &Answer, b: &Answer, items: &Items, alpha: f64) -> Interval {
     let apart = |x: &Values, y: &Values| [x.range[0] - y.range[1], x.range[1] - y.range[0]];
     let alpha = alpha / (a.pairs().count() * b.pairs().count()) as f64;
@@ -297,9 +295,9 @@ pub(super) fn difference(a: &Answer, b: &Answer, items: &Items, alpha: f64) -> I
     }))
 }
 
-/// The same of predicting and knowing the truth, within a tighter range.
+/// The confidence interval of the reducible loss, predicting minus the Bayes-optimal answer, with a tighter range.
 ///
-/// A prediction never beats the snapshot mean on the snapshot itself, so u − T⁻ ≥ 0. With Û,
+/// A prediction is never better than the snapshot mean on the snapshot itself, so u − T⁻ ≥ 0. With Û,
 /// u − Û = ‖ȳ − f‖² − (1 − ‖ȳ‖²)/(k − 1) ≥ −1/k.
 pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, loss: &Loss, alpha: f64) -> Interval {
     let most = predict.below.range[1];
@@ -307,7 +305,7 @@ pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, loss: &
     let by_agreement = -1.0 / fewest.max(2) as f64;
     let (least, least_below) = match &bayes.above {
         None => (by_agreement, by_agreement),
-        // Û of some items and nothing of those with one label, or T⁻.
+        // Û on some items and zero on those with one label, or T⁻.
         Some(above) => {
             let brier = matches!(loss.shape(), Shape::Brier);
             (if brier { by_agreement } else { 0.0 }, least_above_one_left_out(items, loss).unwrap_or(-above.range[1]))
@@ -324,27 +322,28 @@ pub(super) fn reducible(predict: &Answer, bayes: &Answer, items: &Items, loss: &
     by_entropies.and(enclosed(&low, &high, items, alpha))
 }
 
-/// The least that u − T⁺ of the cross-entropy can be, if no item has one label only.
+/// The minimum of u − T⁺ for the cross-entropy if no item has a single label.
 ///
-/// q₋c counts the weak prediction for as many labels as [`PRIOR`], so that q₋c ≥ PRIOR/(k − 1 + PRIOR)·f_c, and with that ln q₋c − ln f_c is at
-/// least the logarithm of that factor. The projection onto predictions above the floor ε scales down by 1 − (C − 1)ε at most.
+/// With m = [`PRIOR_LABELS`], q₋c ≥ m/(k − 1 + m)·f_c, so ln q₋c − ln f_c is at least the logarithm of that factor. The projection onto
+/// predictions above the floor ε scales down by at most 1 − (C − 1)ε.
 fn least_above_one_left_out(items: &Items, loss: &Loss) -> Option<f64> {
     let floor = loss.floor()?;
     let labels = || items.iter().map(|(_, votes)| votes.k());
     let most = labels().max().filter(|_| labels().all(|k| k > 1))? as f64;
-    Some((PRIOR / (most - 1.0 + PRIOR)).ln() + (1.0 - (items.classes as f64 - 1.0) * floor).ln())
+    Some((PRIOR_LABELS / (most - 1.0 + PRIOR_LABELS)).ln() + (1.0 - (items.classes as f64 - 1.0) * floor).ln())
 }
 
-/// Predicts each label of an item from what is known without it.
-struct Others {
-    /// Sum of the snapshot means of the items before, and their number.
+/// Predicts each label of an item from its other labels or, if it has none, from the items before.
+struct LeaveOneOut {
+    /// The sum of the snapshot means of the items before.
     sum: Vec<f64>,
+    /// The number of items before.
     items: f64,
     guess: Vec<f64>,
     losses: Vec<f64>,
 }
 
-impl Others {
+impl LeaveOneOut {
     fn new(classes: usize) -> Self {
         Self { sum: vec![0.0; classes], items: 0.0, guess: vec![0.0; classes], losses: vec![0.0; classes] }
     }
@@ -359,7 +358,7 @@ impl Others {
                 } else {
                     (f64::from(counts[other] - u32::from(other == class)), (k - 1) as f64)
                 };
-                *guess = (known + PRIOR * prediction[other]) / (labels + PRIOR);
+                *guess = (known + PRIOR_LABELS * prediction[other]) / (labels + PRIOR_LABELS);
             }
             loss.losses_into(&self.guess, &mut self.losses);
             sum += f64::from(count) / k as f64 * self.losses[class];
@@ -372,10 +371,10 @@ impl Others {
     }
 }
 
-/// The interval of the loss of one prediction served to a whole cell, whatever it was made from.
+/// The confidence interval of the loss of one prediction q served to a whole cell, which may depend on the cell's labels.
 ///
-/// A centroid is made from the very labels that judge it, so its losses item by item are too small. But its loss is Σ_c p̄_c
-/// ℓ(c, q), and what p̄ may be does not depend on q: the least and the largest such sum over all p̄ within their intervals.
+/// A centroid is computed from the labels that evaluate it, so its losses item by item are too small. But its loss is Σ_c p̄_c ℓ(c, q), and
+/// the confidence intervals of p̄ do not depend on q: the result is the least and the largest such sum over all p̄ within their intervals.
 pub(super) fn served(served: &[f64], items: &Items, loss: &Loss, alpha: f64) -> Interval {
     let mut losses = vec![0.0; items.classes];
     loss.losses_into(served, &mut losses);
@@ -398,7 +397,7 @@ pub(super) fn served(served: &[f64], items: &Items, loss: &Loss, alpha: f64) -> 
             left -= more;
             first = first.or(Some(losses[class]));
         }
-        // If the upper ends do not add up to one they have missed; the rest makes the interval wider.
+        // If the upper bounds sum to less than one, some do not cover; the rest widens the interval.
         sum + left.max(0.0) * first.unwrap_or(0.0)
     };
     Interval::new(extreme(&mut order.iter().copied()), extreme(&mut order.iter().rev().copied()))
@@ -434,15 +433,16 @@ mod tests {
     const POINTS: [[f64; 3]; 6] =
         [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.8, 0.1], [0.4, 0.35, 0.25], [0.0, 0.5, 0.5], [0.02, 0.01, 0.97]];
 
-    /// By enumeration: E T⁻ ≤ G(p*) ≤ E T⁺, equality for the Brier loss, E u the loss of predicting, and all ranges kept.
+    /// By enumeration: E T⁻ ≤ G(p*) ≤ E T⁺ with equality for the Brier loss, E u is the loss of predicting, and all ranges hold.
     #[test]
     fn statistics_enclose_the_irreducible_loss() {
         for (loss, k) in losses().into_iter().flat_map(|loss| [2, 3, 5].map(|k| (loss.clone(), k))) {
             for (p, f) in POINTS.into_iter().flat_map(|p| POINTS.map(|f| (p, f))) {
                 let (votes, chances): (Vec<_>, Vec<_>) = all_votes(k, p).into_iter().unzip();
-                let items = Items::with(3, f.repeat(votes.len()), votes.concat());
-                let nearby = Approximation::of(&loss, 3);
-                let (predict, bayes) = (Answer::predict(&items, &loss), Answer::bayes(&items, &loss, nearby.as_ref()));
+                let items = Items::from_votes(3, f.repeat(votes.len()), votes.concat());
+                let enclosing = Approximation::new(&loss, 3);
+                let (predict, bayes) =
+                    (Answer::predict(&items, &loss), Answer::bayes(&items, &loss, enclosing.as_ref()));
                 let mean = |values: &Values| dot(&values.values, &chances);
                 let case = format!("{loss}, k = {k}, p = {p:?}, f = {f:?}");
                 let (truth, below, above) = (loss.entropy(&p), mean(&bayes.below), mean(bayes.above()));
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_stay_in_the_range_of_their_confidence() {
+    fn losses_are_within_the_range_of_their_confidence() {
         for loss in losses() {
             for steps in 1..=60 {
                 for f in (0..=60).flat_map(|a| (0..=60 - a).map(move |b| [a, b, 60 - a - b])) {
@@ -503,14 +503,13 @@ mod tests {
         }
     }
 
-    /// One label per item: nothing below but what a matrix charges for certainty, above at least G(p*) from other items.
     #[test]
-    fn one_label_an_item_is_predicted_from_the_items_before() {
+    fn single_labels_are_predicted_from_the_items_before() {
         for loss in losses() {
             for p in POINTS {
-                // Every label in proportion, in turn: what comes next is as likely as ever, whatever came before.
+                // Each possible label once, weighted by its probability.
                 let (votes, chances): (Vec<_>, Vec<_>) = all_votes(1, p).into_iter().unzip();
-                let items = Items::with(3, [0.3, 0.3, 0.4].repeat(3), votes.concat());
+                let items = Items::from_votes(3, [0.3, 0.3, 0.4].repeat(3), votes.concat());
                 let bayes = Answer::bayes(&items, &loss, None);
                 let certain: f64 = votes.iter().zip(&chances).map(|(n, c)| c * loss.entropy(&n.map(f64::from))).sum();
                 let below = dot(&bayes.below.values, &chances);
@@ -524,9 +523,9 @@ mod tests {
     }
 
     #[test]
-    fn served_predictions_are_judged_by_what_the_shares_may_be() {
+    fn intervals_of_served_predictions_cover_their_loss() {
         let votes: Vec<u32> = (0..600).flat_map(|i| if i % 3 == 0 { [3, 1, 1] } else { [0, 4, 1] }).collect();
-        let items = Items::with(3, [0.3, 0.3, 0.4].repeat(600), votes);
+        let items = Items::from_votes(3, [0.3, 0.3, 0.4].repeat(600), votes);
         let mean = [0.2, 0.6, 0.2];
         for loss in losses() {
             for q in POINTS {

@@ -3,7 +3,7 @@
 use super::crossfit::SPLITS;
 use super::halves::Ordered;
 use crate::error::Result;
-use crate::estimate::{Decomposition, Piles, RowLosses};
+use crate::estimate::{Decomposition, RowLosses, VoteGroups};
 use crate::router::{Mixture, Router};
 use crate::task::Task;
 
@@ -24,15 +24,15 @@ pub(super) fn correlation(ordered: &Ordered, router: &Router, task: &Task) -> Re
         let [first, second] = ordered.halves(split).map(|(half, _)| {
             let mut members = vec![Vec::new(); router.cells().count()];
             half.iter().for_each(|&row| members[found[row as usize].index()].push(row));
-            let mut piles = Piles::default();
+            let mut groups = VoteGroups::default();
             let estimate = |rows: &Vec<u32>| {
-                Decomposition::of(
+                Decomposition::fit(
                     Mixture::of_rows(&ordered.rows, rows),
                     task.loss(),
                     task.chosen_estimator(),
                     None,
                     &none,
-                    &mut piles,
+                    &mut groups,
                 )
             };
             members.iter().map(estimate).collect::<Vec<_>>()

@@ -165,7 +165,7 @@ impl Split {
                     truth.taking(&truth.total, |place| rule.action(truth.uncertainty[place]))
                 }
                 Some(limit) => {
-                    let rule = Quantiles::of(&other.uncertainty, &other.unlimited, &other.weights, task);
+                    let rule = Quantiles::fit(&other.uncertainty, &other.unlimited, &other.weights, task);
                     let spans = spans(&truth.uncertainty, &truth.weights);
                     truth.rows(&truth.total).keep(limit, |share| rule.parts(share, &spans))
                 }
@@ -191,7 +191,7 @@ impl Split {
             let mut judged = blank();
             for half in [0, 1] {
                 let policy = &policies[1 - half];
-                let replay = policy.replay_as_given(&halves[half].1)?;
+                let replay = policy.replay_uncorrected(&halves[half].1)?;
                 let (truth, rows, loss) = (&truths[half], &halves[half].0, replay.total_losses());
                 let held = match task.limit() {
                     None => {

@@ -379,7 +379,7 @@ impl Diagnosis {
 
 /// The area that the best order of all wins over a random one: from snapshot means shrunk until they vary as the truth does.
 fn best_area(rows: &Table, loss: &Loss) -> f64 {
-    let Some(estimates) = RowEstimates::of(rows, loss) else { return 0.0 };
+    let Some(estimates) = RowEstimates::fit(rows, loss) else { return 0.0 };
     let classes = rows.classes().len();
     let (mut point, mut served, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
     let reducible: Vec<f64> = (0..rows.rows())

@@ -1,4 +1,4 @@
-//! Empirical Bayes over the leaves of a tree: what few rows say is drawn towards what all rows say.
+//! Empirical Bayes shrinkage of the leaves of a tree towards the mean of all rows.
 
 use super::moments::Moments;
 use super::{Decomposition, RowLosses};
@@ -6,12 +6,12 @@ use crate::loss::Loss;
 use crate::router::Mixture;
 use crate::table::simplex::dot;
 
-/// Draws each leaf's mean m towards the mean of all: (n m + κ m̄)/(n + κ) with κ = σ²/τ², the variance within leaves over that
-/// between them; of the total loss, the irreducible loss and that of each measured oracle separately. Panels follow the irreducible
-/// loss, so that they stay above it.
+/// Shrinks each leaf's mean m towards the overall mean m̄: (n m + κ m̄)/(n + κ) with κ = σ²/τ², the variance within leaves over the
+/// variance between them. κ is fitted separately to the total loss, the irreducible loss and the loss of each measured oracle. Panels
+/// use the κ of the irreducible loss, so that they stay above it.
 ///
-/// Leaves whose split is known learn of the irreducible loss from each other alone: what is only bounded elsewhere would leave
-/// bounds here. The others' ends are drawn as strongly as each other, so that they cannot cross.
+/// Leaves with a known irreducible loss are shrunk towards each other only; shrinking towards bounds would turn their values into
+/// bounds. The lower and upper bounds of the other leaves are shrunk equally strongly, so that they cannot cross.
 pub(crate) fn shrink_leaves(
     leaves: &mut [Option<Decomposition>],
     mixtures: &[Mixture<'_>],
@@ -22,50 +22,50 @@ pub(crate) fn shrink_leaves(
     let Some(first) = leaves.iter().flatten().next() else { return };
     let count = first.oracles.len();
     let spreads: Vec<[f64; 2]> = mixtures.iter().map(|&mixture| spread(mixture, loss, recalibrated)).collect();
-    let total = Pull::of(leaves, |_| true, |leaf| spreads[leaf][0], |leaf| leaf.total);
+    let total = Shrinkage::fit(leaves, |_| true, |leaf| spreads[leaf][0], |leaf| leaf.total);
     let measured = |place: usize| {
         let values = oracles.measured(place)?;
         let spread = |leaf: usize| variance(mixtures[leaf], |row| values[row]);
-        Some(Pull::of(leaves, |_| true, spread, |leaf| leaf.oracles[place][0]))
+        Some(Shrinkage::fit(leaves, |_| true, spread, |leaf| leaf.oracles[place][0]))
     };
-    let measured: Vec<Option<Pull>> = (0..count).map(measured).collect();
-    // The ends of the irreducible loss, then those of each oracle.
-    let pulls = |counts: fn(&Decomposition) -> bool| {
-        let low = Pull::of(leaves, counts, |leaf| spreads[leaf][1], |leaf| leaf.irreducible_low);
-        let high = Pull::of(leaves, counts, |leaf| spreads[leaf][1], |leaf| leaf.irreducible_high);
+    let measured: Vec<Option<Shrinkage>> = (0..count).map(measured).collect();
+    // The bounds of the irreducible loss, then those of each oracle.
+    let shrinkages = |counts: fn(&Decomposition) -> bool| {
+        let low = Shrinkage::fit(leaves, counts, |leaf| spreads[leaf][1], |leaf| leaf.irreducible_low);
+        let high = Shrinkage::fit(leaves, counts, |leaf| spreads[leaf][1], |leaf| leaf.irreducible_high);
         let strength = low.strength.min(high.strength);
-        let towards = |centre: f64| Pull { centre, strength };
-        let of_oracle = |(place, measured): (usize, &Option<Pull>)| match measured {
-            Some(pull) => [*pull; 2],
+        let towards = |target: f64| Shrinkage { target, strength };
+        let of_oracle = |(place, measured): (usize, &Option<Shrinkage>)| match measured {
+            Some(shrinkage) => [*shrinkage; 2],
             None => [0, 1].map(|end| towards(centre(leaves, counts, |leaf| leaf.oracles[place][end]))),
         };
-        let own: Vec<[Pull; 2]> = measured.iter().enumerate().map(of_oracle).collect();
-        ([low, high].map(|pull| towards(pull.centre)), own)
+        let own: Vec<[Shrinkage; 2]> = measured.iter().enumerate().map(of_oracle).collect();
+        ([low, high].map(|shrinkage| towards(shrinkage.target)), own)
     };
-    let (known, bounded) = (pulls(Decomposition::is_known), pulls(|_| true));
+    let (known, bounded) = (shrinkages(Decomposition::is_known), shrinkages(|_| true));
     for leaf in leaves.iter_mut().flatten() {
         let n = leaf.effective_rows;
         let ([low, high], own) = if leaf.is_known() { &known } else { &bounded };
-        leaf.total = total.pulled(n, leaf.total);
-        leaf.irreducible_low = low.pulled(n, leaf.irreducible_low);
-        leaf.irreducible_high = high.pulled(n, leaf.irreducible_high);
-        for (ends, pulls) in leaf.oracles.iter_mut().zip(own) {
-            ends.iter_mut().zip(pulls).for_each(|(end, pull)| *end = pull.pulled(n, *end));
+        leaf.total = total.shrink(n, leaf.total);
+        leaf.irreducible_low = low.shrink(n, leaf.irreducible_low);
+        leaf.irreducible_high = high.shrink(n, leaf.irreducible_high);
+        for (ends, shrinkages) in leaf.oracles.iter_mut().zip(own) {
+            ends.iter_mut().zip(shrinkages).for_each(|(end, shrinkage)| *end = shrinkage.shrink(n, *end));
         }
     }
 }
 
-/// Towards what, and how strongly.
+/// Shrinkage towards a target.
 #[derive(Debug, Clone, Copy)]
-struct Pull {
-    centre: f64,
+struct Shrinkage {
+    target: f64,
     /// κ; infinite if the leaves do not differ by more than chance.
     strength: f64,
 }
 
-impl Pull {
-    /// By the leaves that count.
-    fn of(
+impl Shrinkage {
+    /// Fits the target and the strength to the leaves for which `counts` is true.
+    fn fit(
         leaves: &[Option<Decomposition>],
         counts: fn(&Decomposition) -> bool,
         spread: impl Fn(usize) -> f64,
@@ -91,19 +91,19 @@ impl Pull {
         } else {
             f64::INFINITY
         };
-        Self { centre, strength }
+        Self { target: centre, strength }
     }
 
-    fn pulled(&self, n: f64, value: f64) -> f64 {
+    fn shrink(&self, n: f64, value: f64) -> f64 {
         if self.strength.is_infinite() {
-            self.centre
+            self.target
         } else {
-            (n * value + self.strength * self.centre) / (n + self.strength)
+            (n * value + self.strength * self.target) / (n + self.strength)
         }
     }
 }
 
-/// The mean over all rows of the leaves that count.
+/// The mean over all rows of the leaves for which `counts` is true.
 fn centre(
     leaves: &[Option<Decomposition>],
     counts: fn(&Decomposition) -> bool,
@@ -117,7 +117,7 @@ fn centre(
     sum / weight
 }
 
-/// The variance of a number per row, by weight.
+/// Sums for a weighted variance over rows.
 #[derive(Default)]
 struct Spread {
     weight: f64,
@@ -145,7 +145,7 @@ fn variance(mixture: Mixture<'_>, value: impl Fn(usize) -> f64) -> f64 {
 
 /// The variance of the rows' total and irreducible losses within a leaf.
 fn spread(mixture: Mixture<'_>, loss: &Loss, recalibrated: bool) -> [f64; 2] {
-    let Some(moments) = Moments::of(mixture) else { return [0.0; 2] };
+    let Some(moments) = Moments::from_mixture(mixture) else { return [0.0; 2] };
     let classes = moments.mean.len();
     let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
     let mut spreads = [Spread::default(), Spread::default()];

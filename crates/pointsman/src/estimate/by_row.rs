@@ -1,20 +1,20 @@
-//! The irreducible loss of each row, from its own labels: right on average over any rows chosen without their labels.
+//! The irreducible loss of each row from its own labels, nearly unbiased on average over any rows chosen without their labels.
 //!
-//! A correction of a group's mean is right for the group and wrong for the part of it that a router routes. So every row gets
-//! a value of its own. Under the Brier loss it is Û = k/(k − 1)·(1 − ‖ȳ‖²), unbiased whatever p* is. No other loss has an unbiased
+//! A correction of a group's mean is valid for the group but not for the part of it that a router routes, so every row gets its own
+//! value. Under the Brier loss it is Û = k/(k − 1)·(1 − ‖ȳ‖²), which is unbiased for every p*. No other loss has an unbiased
 //! estimate. There the entropy of the snapshot mean is too small by b(p*) = G(p*) − E G(ȳ), and b is approximated by a polynomial
 //! Σ_j β_j (1 − Σ_c p_c^j), j ≤ min(k, 4), which has an unbiased estimate from k labels:
 //!
 //! v = G(ȳ) + β_0 + Σ_j β_j (1 − Σ_c N_c(N_c − 1)…(N_c − j + 1) / (k(k − 1)…(k − j + 1))).
 //!
-//! The β are those of least squares under the law of p* among rows of like confidence: Dirichlet around their mean votes, classes taken
-//! in the order of each row's prediction, updated by each row's votes. Whatever rows are chosen, what the polynomial explains is right
-//! for each of them; only what is left of b can be wrong, and over the group its mean is zero.
+//! The β are fitted by least squares under the law of p* among rows of similar confidence: Dirichlet around their mean votes, with classes
+//! in the order of each row's prediction, updated by each row's votes. The correction is unbiased for the polynomial part of b on any rows;
+//! only the residual of b can bias it, and the residual has mean zero over the group.
 //!
-//! Powers of shares are nearly alike, so the β minimise the squared error plus the variance that labels add to the estimate of a group's mean.
+//! Powers of shares are nearly collinear, so the β minimise the squared error plus the variance that labels add to a group's mean.
 //!
-//! Another correction is kept beside it, G(ȳ) times what it lacks in the group (the entropy of the shrunken snapshots over that of the
-//! snapshots): how far the two differ shows how much the labels leave open.
+//! A second correction multiplies G(ȳ) by a factor of the group, the entropy of the shrunk snapshot means over that of the snapshot means.
+//! The difference between the two shows how much the labels leave open.
 
 use std::collections::BTreeMap;
 
@@ -24,78 +24,84 @@ use rayon::prelude::*;
 
 use super::dirichlet::draw_into;
 use super::moments::Moments;
-use super::piles::Pile;
+use super::vote_groups::VoteGroup;
 use crate::loss::{Loss, Shape};
 use crate::numeric::mix::{class_at, mix, uniform};
 use crate::table::Table;
 use crate::table::votes::Votes;
 
-/// Rows of like confidence that make up a group.
+/// Rows of similar confidence per group.
 const ROWS_PER_GROUP: usize = 60;
 
-/// The most groups, of all rows or of those that share their top class.
+/// The largest number of groups, over all rows or per top class.
 const MAX_GROUPS: usize = 10;
 
-/// The most laws of rows of like score.
+/// The largest number of laws in [`RowLaws`].
 const MAX_LAWS: usize = 40;
 
-/// The highest degree of the polynomial: higher ones add variance and little else.
+/// The largest degree of the polynomial; higher degrees mostly add variance.
 const MAX_DEGREE: usize = 4;
 
-/// Draws from the law of a group, and the fewest for each number of labels where that varies.
+/// Draws from the law of a group.
 const DRAWS: usize = 4000;
-const FEWEST_DRAWS: usize = 500;
 
-/// Labels drawn for one draw from the law, in all repetitions together; never more repetitions than the second.
-const LABELS_DRAWN: u64 = 20;
+/// The smallest number of draws per number of labels, if that varies.
+const MIN_DRAWS: usize = 500;
+
+/// Simulated labels per draw of p*, over all repetitions.
+const LABELS_PER_DRAW: u64 = 20;
+
+/// The largest number of repetitions per draw of p*.
 const MAX_REPETITIONS: u64 = 4;
 
-/// With more labels than this the bias is too small for a polynomial to matter.
-const MANY_LABELS: u64 = 100;
+/// With more labels than this the bias is too small for the polynomial to matter.
+const MAX_LABELS_FOR_POLYNOMIAL: u64 = 100;
 
-/// Below this part of its own size a column is a combination of those before it.
+/// A column whose residual is below this part of its size is collinear with those before it.
 const COLLINEAR: f64 = 1e-8;
 
-/// What each row of a table loses to noise.
+/// Estimates of each row's irreducible loss.
 #[derive(Debug, Clone)]
 pub(crate) struct RowEstimates {
-    /// The irreducible loss: of one row mostly noise, of a mean of rows chosen without their labels right.
+    /// The irreducible loss by the polynomial correction: noisy for one row, accurate in the mean of rows chosen without their labels.
     pub(crate) irreducible: Vec<f64>,
-    /// The same by the other correction. Means by both differ by what the labels leave open.
+    /// The irreducible loss by the second correction. The means differ by what the labels leave open.
     pub(crate) alternative: Vec<f64>,
-    /// Whether the labels of every group tell noise from error; otherwise some groups have borrowed what the others tell.
+    /// Whether the labels of every group separate noise from error; otherwise some groups use the concentration of all rows.
     pub(crate) all_identified: bool,
     groups: Vec<Group>,
     group_of_row: Vec<u32>,
 }
 
-/// Rows of like confidence.
+/// Rows of similar confidence.
 #[derive(Debug, Clone)]
 struct Group {
-    /// Classes in the order of each row's prediction.
+    /// The moments, with classes in the order of each row's prediction.
     moments: Moments,
 }
 
 /// Rows of a group with the same votes and the same ranking of classes.
 struct Item {
     counts: Vec<u32>,
-    /// Mean votes of the group, in the item's order of classes.
+    /// The mean votes of the group, in the item's order of classes.
     centre: Vec<f64>,
     k: u64,
     weight: f64,
-    /// G of the snapshot mean, and of the shrunken one.
+    /// The entropy of the snapshot mean.
     entropy: f64,
-    shrunken: f64,
+    /// The entropy of the shrunk snapshot mean.
+    shrunk: f64,
 }
 
 impl RowEstimates {
-    /// `None` if the table has no votes, or the labels of most rows do not tell noise from error.
-    pub(crate) fn of(table: &Table, loss: &Loss) -> Option<Self> {
+    /// Estimates the irreducible loss of each row; `None` if the table has no votes, or the labels of most rows do not separate noise from
+    /// error.
+    pub(crate) fn fit(table: &Table, loss: &Loss) -> Option<Self> {
         if !table.has_votes() || table.rows() == 0 {
             return None;
         }
         let ranks = ranks_of_classes(table);
-        let (group_of_row, count) = groups_of_rows(table, !treats_classes_alike(loss));
+        let (group_of_row, count) = groups_of_rows(table, !is_symmetric(loss));
         let mut members = vec![Vec::new(); count];
         for (row, &group) in group_of_row.iter().enumerate() {
             members[group as usize].push(row as u32);
@@ -119,7 +125,8 @@ impl RowEstimates {
         Some(estimates)
     }
 
-    /// Writes a row's snapshot mean, shrunk until those of its group vary as the true distributions do. The table must be the same.
+    /// Writes a row's snapshot mean, shrunk so that those of its group vary as the true distributions do. The table must be the one that was
+    /// fitted.
     pub(crate) fn point_into(&self, table: &Table, row: usize, out: &mut [f64]) {
         let moments = &self.groups[self.group_of_row[row] as usize].moments;
         let (Some(votes), mut prediction) = (table.votes(row), vec![0.0; out.len()]) else { return };
@@ -132,7 +139,7 @@ impl RowEstimates {
     }
 }
 
-/// Laws of p* among rows of like score: Dirichlet around their mean votes, classes in the order of each row's prediction.
+/// Dirichlet laws of p* among rows of similar score, around their mean votes, with classes in the order of each row's prediction.
 #[derive(Debug, Clone)]
 pub(crate) struct RowLaws {
     groups: Vec<Group>,
@@ -140,9 +147,9 @@ pub(crate) struct RowLaws {
 }
 
 impl RowLaws {
-    /// `order` are the table's rows in the order of a score that knows nothing of their labels. `None` if labels of most rows do not tell
-    /// noise from error.
-    pub(crate) fn of(table: &Table, order: &[u32]) -> Option<Self> {
+    /// Fits one law per group of consecutive rows of `order`, the table's rows sorted by a score that does not depend on their labels.
+    /// `None` if the labels of most rows do not separate noise from error.
+    pub(crate) fn fit(table: &Table, order: &[u32]) -> Option<Self> {
         let count = (order.len() / ROWS_PER_GROUP).clamp(1, MAX_LAWS);
         let members: Vec<Vec<u32>> = (0..count)
             .map(|group| order[group * order.len() / count..(group + 1) * order.len() / count].to_vec())
@@ -155,7 +162,7 @@ impl RowLaws {
         Some(Self { groups, group_of_row })
     }
 
-    /// Writes the parameters of the Dirichlet law of a row's true distribution, given its votes.
+    /// Writes the parameters of a row's Dirichlet posterior of p*, given its votes.
     pub(crate) fn parameters_into(&self, table: &Table, row: usize, out: &mut [f64]) {
         let moments = &self.groups[self.group_of_row[row] as usize].moments;
         let Some(votes) = table.votes(row) else { return };
@@ -168,19 +175,19 @@ impl RowLaws {
     }
 }
 
-/// Whether exchanging classes leaves the entropy as it is.
-pub(super) fn treats_classes_alike(loss: &Loss) -> bool {
+/// Whether the entropy is symmetric in the classes.
+pub(super) fn is_symmetric(loss: &Loss) -> bool {
     !matches!(loss.shape(), Shape::Lines(_))
 }
 
-/// The classes from the most to the least probable, the first of equals first.
+/// The classes by decreasing probability; equal ones stay in order.
 pub(super) fn ranking(prediction: &[f64]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..prediction.len() as u32).collect();
     order.sort_by(|&a, &b| prediction[b as usize].total_cmp(&prediction[a as usize]));
     order
 }
 
-/// Each row's ranking, side by side.
+/// The ranking of each row, row by row.
 fn ranks_of_classes(table: &Table) -> Vec<u32> {
     let classes = table.classes().len();
     let mut ranks = vec![0; table.rows() * classes];
@@ -194,12 +201,12 @@ fn ranks_of_classes(table: &Table) -> Vec<u32> {
     ranks
 }
 
-/// The group of each row, and how many there are: rows of like confidence, of one top class each if asked for and there are enough.
+/// The group of each row and the number of groups. Groups have similar confidence and, with `by_class` and enough rows, one top class.
 fn groups_of_rows(table: &Table, by_class: bool) -> (Vec<u32>, usize) {
     let classes = table.classes().len();
     let mut rows_of_class = vec![0_usize; classes];
     table.peaks().iter().for_each(|peak| rows_of_class[peak.class as usize] += 1);
-    // Classes with few rows share the last set.
+    // Classes with few rows share the last list.
     let set = |class: u32| {
         let own = by_class && rows_of_class[class as usize] >= ROWS_PER_GROUP;
         if own { class as usize } else { classes }
@@ -225,7 +232,8 @@ fn groups_of_rows(table: &Table, by_class: bool) -> (Vec<u32>, usize) {
     (table.peaks().iter().map(group).collect(), count)
 }
 
-/// The groups' moments; those whose labels do not tell noise from error borrow how items vary from all rows. `None` if most do.
+/// The moments of each group. Groups whose labels do not separate noise from error use the concentration of all rows. `None` if most groups
+/// do.
 fn groups_of_members(table: &Table, ranks: &[u32], members: &[Vec<u32>]) -> Option<Vec<Group>> {
     let all: Vec<u32> = (0..table.rows() as u32).collect();
     let whole = ranked_moments(table, ranks, &all)?;
@@ -235,22 +243,22 @@ fn groups_of_members(table: &Table, ranks: &[u32], members: &[Vec<u32>]) -> Opti
     if known < 0.5 * whole.weight {
         return None;
     }
-    let group = |moments: Moments| Group { moments: moments.or_varying_like(&whole) };
+    let group = |moments: Moments| Group { moments: moments.or_concentration_of(&whole) };
     Some(found.into_iter().map(group).collect())
 }
 
-/// Moments of rows, classes in the order of each row's prediction. `None` if the rows weigh nothing.
+/// The moments of rows, with classes in the order of each row's prediction. `None` if the rows have no weight.
 fn ranked_moments(table: &Table, ranks: &[u32], rows: &[u32]) -> Option<Moments> {
     let classes = table.classes().len();
     let counts: Vec<u32> = rows.iter().flat_map(|&row| ranked_counts(table, ranks, row as usize)).collect();
-    let piles = rows.iter().zip(counts.chunks_exact(classes)).map(|(&row, counts)| {
+    let groups = rows.iter().zip(counts.chunks_exact(classes)).map(|(&row, counts)| {
         let weight = table.weight(row as usize);
-        Pile { votes: Votes::new(counts), weight, squares: weight * weight, rows: 1 }
+        VoteGroup { votes: Votes::new(counts), weight, squares: weight * weight, rows: 1 }
     });
-    Moments::of_piles(classes, piles)
+    Moments::from_groups(classes, groups)
 }
 
-/// A row's votes, those of its most probable class first.
+/// A row's votes in the order of its ranking.
 fn ranked_counts<'a>(table: &'a Table, ranks: &'a [u32], row: usize) -> impl Iterator<Item = u32> + 'a {
     let classes = table.classes().len();
     let counts = table.votes(row).map_or(&[][..], Votes::counts);
@@ -258,7 +266,7 @@ fn ranked_counts<'a>(table: &'a Table, ranks: &'a [u32], row: usize) -> impl Ite
 }
 
 impl Group {
-    /// The value of each row, and the other correction's.
+    /// Both estimates of each row's irreducible loss.
     fn values(&self, table: &Table, ranks: &[u32], rows: &[u32], loss: &Loss) -> Vec<[f64; 2]> {
         let (items, item_of_row) = self.items(table, ranks, rows, loss);
         let values = if matches!(loss.shape(), Shape::Brier) {
@@ -271,10 +279,10 @@ impl Group {
         item_of_row.into_iter().map(|item| values[item]).collect()
     }
 
-    /// The distinct items of rows, in the order of their content, and which one each row is. If the loss treats classes alike they are
-    /// taken in the order of the prediction, so that fewer differ.
+    /// The distinct items of rows, sorted by content, and the item of each row. If the loss is symmetric in the classes, they are in the
+    /// order of the prediction, so that fewer items differ.
     fn items(&self, table: &Table, ranks: &[u32], rows: &[u32], loss: &Loss) -> (Vec<Item>, Vec<usize>) {
-        let (alike, classes) = (treats_classes_alike(loss), table.classes().len());
+        let (alike, classes) = (is_symmetric(loss), table.classes().len());
         let key = |row: usize| -> Vec<u32> {
             if alike {
                 ranked_counts(table, ranks, row).collect()
@@ -305,19 +313,19 @@ impl Group {
         votes.mean_into(&mut mean);
         let (entropy, factor) = (loss.entropy(&mean), self.moments.factor(votes));
         mean.iter_mut().zip(&centre).for_each(|(y, centre)| *y = centre + factor * (*y - centre));
-        Item { k: votes.k(), entropy, shrunken: loss.entropy(&mean), counts, centre, weight }
+        Item { k: votes.k(), entropy, shrunk: loss.entropy(&mean), counts, centre, weight }
     }
 
-    /// Both corrections of each item, the better one first.
+    /// Both corrections of each item, the polynomial one first.
     fn corrected(&self, items: &[Item], loss: &Loss) -> Vec<[f64; 2]> {
         let mut numbers: Vec<u64> = items.iter().map(|item| item.k).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let draws = (DRAWS / numbers.len().max(1)).max(FEWEST_DRAWS);
+        let draws = (DRAWS / numbers.len().max(1)).max(MIN_DRAWS);
         let mut values = vec![[0.0; 2]; items.len()];
         for k in numbers {
-            let scaled = Scaled::of(items.iter().filter(|item| item.k == k));
-            let polynomial = (k <= MANY_LABELS).then(|| self.polynomial(items, k, draws, loss));
+            let scaled = ScaledEntropy::fit(items.iter().filter(|item| item.k == k));
+            let polynomial = (k <= MAX_LABELS_FOR_POLYNOMIAL).then(|| self.polynomial(items, k, draws, loss));
             for (item, value) in items.iter().zip(&mut values).filter(|(item, _)| item.k == k) {
                 let by_factor = scaled.value(item);
                 let by_polynomial = polynomial.as_ref().map_or(by_factor, |it| item.entropy + it.estimate(item));
@@ -327,13 +335,13 @@ impl Group {
         values
     }
 
-    /// The polynomial that is nearest to the bias of G(ȳ) from k labels, under the law of the group.
+    /// The least-squares polynomial of the bias of G(ȳ) from k labels, under the law of the group.
     fn polynomial(&self, items: &[Item], k: u64, draws: usize, loss: &Loss) -> Polynomial {
         let concentration = self.moments.concentration();
         let classes = self.moments.mean.len();
         let degree = MAX_DEGREE.min(k as usize);
         let all: f64 = items.iter().map(|item| item.weight).sum();
-        let repetitions = (LABELS_DRAWN / k).clamp(1, MAX_REPETITIONS);
+        let repetitions = (LABELS_PER_DRAW / k).clamp(1, MAX_REPETITIONS);
         let mut fit = LeastSquares::new(degree);
         let (mut posterior, mut p) = (vec![0.0; classes], vec![0.0; classes]);
         let (mut counts, mut snapshot) = (vec![0; classes], vec![0.0; classes]);
@@ -363,7 +371,7 @@ impl Group {
     }
 }
 
-/// 1 − Σ_c p_c^j for j from 2 to a degree, the others zero.
+/// 1 − Σ_c p_c^j for j = 2…degree, followed by zeros.
 fn diversities(p: &[f64], degree: usize) -> [f64; MAX_DEGREE - 1] {
     let mut found = [0.0; MAX_DEGREE - 1];
     for (j, slot) in (2..=degree as i32).zip(&mut found) {
@@ -372,7 +380,7 @@ fn diversities(p: &[f64], degree: usize) -> [f64; MAX_DEGREE - 1] {
     found
 }
 
-/// The same from counts, without bias: j labels drawn from the item's own are not all alike.
+/// Unbiased estimates of the diversities: the share of j-subsets of the item's labels that are not all equal.
 fn unbiased_diversities(counts: &[u32], k: u64, degree: usize) -> [f64; MAX_DEGREE - 1] {
     let mut found = [0.0; MAX_DEGREE - 1];
     for (j, slot) in (2..=degree).zip(&mut found) {
@@ -382,19 +390,19 @@ fn unbiased_diversities(counts: &[u32], k: u64, degree: usize) -> [f64; MAX_DEGR
     found
 }
 
-/// G(ȳ) times what it lacks in a group; a constant where every snapshot is free of entropy.
-struct Scaled {
+/// G(ȳ) times the factor by which it is too small in a group; a constant if every snapshot has entropy zero.
+struct ScaledEntropy {
     factor: f64,
     constant: f64,
 }
 
-impl Scaled {
-    fn of<'a>(items: impl Iterator<Item = &'a Item>) -> Self {
+impl ScaledEntropy {
+    fn fit<'a>(items: impl Iterator<Item = &'a Item>) -> Self {
         let (mut weight, mut found, mut wanted) = (0.0, 0.0, 0.0);
         for item in items {
             weight += item.weight;
             found += item.weight * item.entropy;
-            wanted += item.weight * item.shrunken;
+            wanted += item.weight * item.shrunk;
         }
         if found > 1e-9 * wanted {
             Self { factor: wanted / found, constant: 0.0 }
@@ -416,15 +424,15 @@ struct Polynomial {
 }
 
 impl Polynomial {
-    /// Unbiased for the polynomial at the item's p*.
+    /// An unbiased estimate of the polynomial at the item's p*.
     fn estimate(&self, item: &Item) -> f64 {
         let found = unbiased_diversities(&item.counts, item.k, self.degree);
         self.constant + found.iter().zip(&self.slopes).map(|(x, slope)| slope * x).sum::<f64>()
     }
 }
 
-/// Weighted sums of products of up to [`MAX_DEGREE`] − 1 columns and a target. What is least is the squared error of the polynomial and the variance that
-/// labels add to its estimate, of a mean over a group: without that, columns that are nearly alike get huge slopes of either sign.
+/// Regularised least squares with up to [`MAX_DEGREE`] − 1 columns. It minimises the squared error of the polynomial plus the variance that
+/// labels add to its mean over a group; without that, nearly collinear columns get huge slopes of opposite signs.
 struct LeastSquares {
     degree: usize,
     weight: f64,
@@ -450,7 +458,7 @@ impl LeastSquares {
         }
     }
 
-    /// Adds by how much labels err about the columns.
+    /// Adds the error of the columns as estimated from labels.
     fn add_noise(&mut self, weight: f64, columns: &[f64; MAX_DEGREE - 1], estimated: &[f64; MAX_DEGREE - 1]) {
         let errors: [f64; MAX_DEGREE - 1] = std::array::from_fn(|i| columns[i] - estimated[i]);
         for (row, x) in self.noise.iter_mut().zip(&errors) {
@@ -458,7 +466,7 @@ impl LeastSquares {
         }
     }
 
-    /// Elimination around the means; a column that others make up gets no part.
+    /// Solves by elimination after centring; a collinear column gets slope zero.
     fn solve(mut self) -> Polynomial {
         const TARGET: usize = MAX_DEGREE - 1;
         let mut found = Polynomial { degree: self.degree, constant: 0.0, slopes: [0.0; MAX_DEGREE - 1] };

@@ -1,4 +1,4 @@
-//! Which estimator `auto` stands for.
+//! The choice of the estimator `auto`.
 //!
 //! | loss | classes | estimator |
 //! |---|---|---|
@@ -7,15 +7,15 @@
 //! | any other | 2, 3 | `npmle` stopped early |
 //! | any other | 4 or more | `shrink` |
 //!
-//! By simulation over eleven laws of p* (`pointsman reproduce numbers:estimators`), with 2 to 50 labels per item and 50 to 2,000 rows per
-//! cell. Labels and rows do not enter here because they say when `npmle` stops: the fewer there are, the nearer it stays to the
-//! fitted Dirichlet law that it starts from.
+//! Chosen by simulation over eleven laws of p* (`pointsman reproduce numbers:estimators`), with 2 to 50 labels per item and 50 to 2,000
+//! rows per cell. The numbers of labels and rows do not enter here because they determine when `npmle` stops: with few of them it stays
+//! near the fitted Dirichlet law from which it starts.
 
 use super::moments::Moments;
 use crate::loss::{Loss, Shape};
 use crate::task::{Estimator, MAX_NPMLE_CLASSES};
 
-/// The single estimator used for a mixture with these moments.
+/// The estimator for a mixture with these moments.
 pub(super) fn estimator_for_mixture(estimator: Estimator, loss: &Loss, moments: &Moments) -> Estimator {
     if estimator != Estimator::Auto {
         return estimator;
@@ -28,7 +28,7 @@ pub(super) fn estimator_for_mixture(estimator: Estimator, loss: &Loss, moments: 
     }
 }
 
-/// The single estimator used in the leaves of a forest: they are too small, and too many, for any other than `shrink`.
+/// The estimator for the leaves of a forest. They are too small and too many for `auto` to use any other than `shrink`.
 pub(crate) fn estimator_for_leaves(estimator: Estimator) -> Estimator {
     if estimator == Estimator::Auto { Estimator::Shrink } else { estimator }
 }

@@ -1,8 +1,7 @@
-//! The law of p* in a cell as a Dirichlet distribution, fitted to the counts, and what it says of each item.
+//! A Dirichlet law of p* in a cell, fitted to the label counts, and the posterior of each item.
 //!
-//! The counts of an item with p* ∼ Dirichlet(A p̄) are Dirichlet-multinomial. The mean p̄ is the cell's; the
-//! concentration A is the likeliest on a logarithmic grid. An item's p* then follows Dirichlet(A p̄ + N), and
-//! its irreducible loss is E G(p*).
+//! The counts N of an item with p* ∼ Dirichlet(A p̄) are Dirichlet-multinomial. The mean p̄ is the cell's; the concentration A maximises
+//! the likelihood on a logarithmic grid. The posterior of an item's p* is Dirichlet(A p̄ + N), and its irreducible loss is E G(p*).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,35 +14,41 @@ use statrs::function::gamma::{digamma, gamma_lr, ln_gamma};
 use crate::loss::{Loss, Shape};
 use crate::table::votes::Votes;
 
-/// Concentrations tried: from labels that nearly agree within each item to items that are all alike.
-const LOWEST: f64 = 0.02;
-const HIGHEST: f64 = 3000.0;
-const STEPS: u32 = 120;
+/// The smallest concentration of the grid: labels nearly agree within each item.
+const MIN_CONCENTRATION: f64 = 0.02;
 
-/// Draws per row where G has no closed expectation.
+/// The largest concentration of the grid: all items have nearly the same p*.
+const MAX_CONCENTRATION: f64 = 3000.0;
+
+/// Steps of the grid of concentrations.
+const GRID_STEPS: u32 = 120;
+
+/// Draws per row if E G(p*) has no closed form.
 const DRAWS: u32 = 200;
 
-/// Labels of an item that are counted one by one; what is beyond has a closed form, as good for so many.
+/// The largest count whose likelihood is summed term by term; above it, the difference of two log-gamma values is accurate enough.
 ///
-/// A count is a number in a file, up to 2³²: neither memory nor time may follow it.
-const COUNTED: usize = 1000;
+/// Counts come from files and go up to 2³², so memory and time must not grow with them.
+const MAX_SUMMED_COUNT: usize = 1000;
 
-/// Steps of the integral of the largest share, and the most parameters whose integrands are kept.
-const STRIPS: u32 = 128;
+/// Intervals of the integral of the largest share.
+const INTERVALS: u32 = 128;
+
+/// The largest number of cached integrands.
 const MAX_INTEGRANDS: usize = 20_000;
 
-/// How far the concentration of one class is expected to lie from that of all classes, as a standard deviation of its logarithm.
-/// Wide, so that it matters only for classes with a handful of labels.
-const SPREAD_OF_CONCENTRATIONS: f64 = 4.0;
+/// The prior standard deviation of the log-concentration of one class around that of all classes. It is wide, so that it matters only for
+/// classes with few labels.
+const LOG_CONCENTRATION_SD: f64 = 4.0;
 
-/// How likely the labels of items are if p* ∼ Dirichlet(A p̄).
+/// The likelihood of items' labels if p* ∼ Dirichlet(A p̄).
 ///
-/// Σ_c Σ_{j<N_c} ln(A p̄_c + j) − Σ_{j<k} ln(A + j), summed over items, depends on the items only through how many have
-/// more than j labels, so that a concentration costs as much as one item.
+/// Σ_c Σ_{j<N_c} ln(A p̄_c + j) − Σ_{j<k} ln(A + j), summed over items, depends only on the weight of items with more than j labels, so
+/// one evaluation costs as much as one item.
 pub(super) struct Likelihood {
-    /// The weight of items with more than j labels, per class and of all classes.
+    /// The weight of items with more than j labels: one list per class, and one for all classes.
     above: Vec<Vec<f64>>,
-    /// Counts beyond those, and their weights.
+    /// Counts above [`MAX_SUMMED_COUNT`], and their weights.
     beyond: Vec<Vec<(f64, f64)>>,
 }
 
@@ -55,7 +60,7 @@ impl Likelihood {
             let labels = Votes::new(counts).k();
             let counts = counts.iter().map(|&n| u64::from(n)).chain([labels]);
             for ((above, beyond), count) in above.iter_mut().zip(&mut beyond).zip(counts) {
-                let n = count.min(COUNTED as u64) as usize;
+                let n = count.min(MAX_SUMMED_COUNT as u64) as usize;
                 if count > n as u64 {
                     beyond.push((count as f64, weight));
                 }
@@ -68,7 +73,7 @@ impl Likelihood {
         Self { above, beyond }
     }
 
-    /// The logarithm, up to what does not depend on the concentration.
+    /// The log-likelihood, up to a constant that does not depend on the concentration.
     pub(super) fn log(&self, mean: &[f64], concentration: f64) -> f64 {
         let classes: f64 =
             mean.iter().enumerate().map(|(class, share)| self.rising(class, concentration * share)).sum();
@@ -78,35 +83,38 @@ impl Likelihood {
     fn rising(&self, class: usize, start: f64) -> f64 {
         let above = self.above[class].iter().enumerate();
         let counted: f64 = above.map(|(j, weight)| weight * (start + j as f64).ln()).sum();
-        let rest = |(n, weight): &(f64, f64)| weight * (ln_gamma(start + n) - ln_gamma(start + COUNTED as f64));
+        let rest =
+            |(n, weight): &(f64, f64)| weight * (ln_gamma(start + n) - ln_gamma(start + MAX_SUMMED_COUNT as f64));
         counted + self.beyond[class].iter().map(rest).sum::<f64>()
     }
 }
 
-/// The concentration tried with the largest value.
+/// The concentration of the grid with the largest value.
 pub(super) fn best_concentration(value: impl Fn(f64) -> f64) -> f64 {
-    let candidate = |step: u32| LOWEST * (HIGHEST / LOWEST).powf(f64::from(step) / f64::from(STEPS));
-    let best = (0..=STEPS).map(candidate).map(|a| (value(a), a)).max_by(|x, y| x.0.total_cmp(&y.0));
+    let candidate = |step: u32| {
+        MIN_CONCENTRATION * (MAX_CONCENTRATION / MIN_CONCENTRATION).powf(f64::from(step) / f64::from(GRID_STEPS))
+    };
+    let best = (0..=GRID_STEPS).map(candidate).map(|a| (value(a), a)).max_by(|x, y| x.0.total_cmp(&y.0));
     best.map_or(1.0, |(_, a)| a)
 }
 
-/// The likeliest concentration A of Dirichlet(A p̄).
+/// The maximum-likelihood concentration A of Dirichlet(A p̄).
 pub(super) fn concentration(groups: &[(&[u32], f64)], mean: &[f64]) -> f64 {
     let likelihood = Likelihood::new(groups, mean.len());
     best_concentration(|a| likelihood.log(mean, a))
 }
 
-/// The concentration of one class if that of all classes together is known: the likeliest by so many rows if its logarithm is
-/// normally distributed around the other's.
+/// The concentration of one class given that of all classes: the maximum a posteriori from `rows` rows, with a normal prior on its
+/// logarithm around that of `near`.
 pub(super) fn concentration_near(groups: &[(&[u32], f64)], rows: f64, mean: &[f64], near: f64) -> f64 {
     let likelihood = Likelihood::new(groups, mean.len());
     let rows_per_weight = rows / groups.iter().map(|(_, weight)| weight).sum::<f64>();
     best_concentration(|a| rows_per_weight * likelihood.log(mean, a) + log_prior(a, near))
 }
 
-/// How likely a concentration is beside a near one, as a logarithm.
+/// The log prior density of a concentration around `near`.
 pub(super) fn log_prior(concentration: f64, near: f64) -> f64 {
-    -0.5 * ((concentration / near).ln() / SPREAD_OF_CONCENTRATIONS).powi(2)
+    -0.5 * ((concentration / near).ln() / LOG_CONCENTRATION_SD).powi(2)
 }
 
 /// The mean over the rows of E G(p*) under their posteriors.
@@ -131,7 +139,7 @@ pub(super) fn irreducible(rows: &[(&[u32], f64)], mean: &[f64], loss: &Loss) -> 
     sum / weights
 }
 
-/// E G(p) for p ∼ Dirichlet(a), if it can be had without sampling; a class of parameter zero never occurs.
+/// E G(p) for p ∼ Dirichlet(a), if it can be computed without sampling; a class with parameter zero has probability zero.
 fn closed_form(a: &[f64], loss: &Loss, integrals: &mut Integrals) -> Option<f64> {
     let sum: f64 = a.iter().sum();
     Some(match loss.shape() {
@@ -153,7 +161,7 @@ fn expected_envelope(lines: &[[f64; 2]], a: f64, b: f64) -> f64 {
         let p = if a == 0.0 { 1.0 } else { 0.0 };
         return lines.iter().map(|line| value(line, p)).fold(f64::INFINITY, f64::min);
     }
-    // Where two lines cross the least one may change.
+    // The lowest line can change where two lines cross.
     let mut cuts = vec![0.0, 1.0];
     for (i, one) in lines.iter().enumerate() {
         for two in &lines[..i] {
@@ -164,7 +172,7 @@ fn expected_envelope(lines: &[[f64; 2]], a: f64, b: f64) -> f64 {
         }
     }
     cuts.sort_by(f64::total_cmp);
-    // Mass and mean of p₁ below a cut.
+    // The mass and the partial mean of p₁ below a cut.
     let mass = |p: f64| {
         if p <= 0.0 {
             0.0
@@ -195,30 +203,29 @@ fn expected_envelope(lines: &[[f64; 2]], a: f64, b: f64) -> f64 {
     cuts.windows(2).map(part).sum()
 }
 
-/// Integrands of the largest share by the end of the integral and by parameter: rows differ in a few of them only.
+/// Cached integrands of E max p, by upper limit and parameter; rows share most of them.
 #[derive(Default)]
 struct Integrals(HashMap<[u64; 2], Vec<f64>>);
 
 impl Integrals {
-    /// E max_c p_c = ∫ (1 − Π_c P(a_c, t)) dt / Σa, by Simpson's rule up to where nothing is left.
+    /// E max_c p_c = ∫ (1 − Π_c P(a_c, t)) dt / Σa, by Simpson's rule up to a limit beyond which the integrand is negligible.
     fn expected_largest(&mut self, a: &[f64], sum: f64) -> f64 {
         let largest = a.iter().copied().fold(0.0, f64::max);
         let end = largest + 12.0 * largest.sqrt() + 30.0;
-        let step = end / f64::from(STRIPS);
+        let step = end / f64::from(INTERVALS);
         let at = |i: u32| f64::from(i) * step;
         if self.0.len() > MAX_INTEGRANDS {
             self.0.clear();
         }
-        let mut below = vec![1.0; STRIPS as usize + 1];
+        let mut below = vec![1.0; INTERVALS as usize + 1];
         for &x in a.iter().filter(|x| **x > 0.0) {
-            let integrand = self
-                .0
-                .entry([end.to_bits(), x.to_bits()])
-                .or_insert_with(|| (0..=STRIPS).map(|i| if at(i) > 0.0 { gamma_lr(x, at(i)) } else { 0.0 }).collect());
+            let integrand = self.0.entry([end.to_bits(), x.to_bits()]).or_insert_with(|| {
+                (0..=INTERVALS).map(|i| if at(i) > 0.0 { gamma_lr(x, at(i)) } else { 0.0 }).collect()
+            });
             below.iter_mut().zip(integrand.iter()).for_each(|(product, factor)| *product *= factor);
         }
         let weight = |i: usize| {
-            if i == 0 || i == STRIPS as usize {
+            if i == 0 || i == INTERVALS as usize {
                 1.0
             } else if i % 2 == 1 {
                 4.0
@@ -232,7 +239,7 @@ impl Integrals {
     }
 }
 
-/// E G(p) by seeded draws.
+/// E G(p) by Monte Carlo with a seeded generator.
 fn sampled(a: &[f64], loss: &Loss, random: &mut Pcg64) -> f64 {
     let mut point = vec![0.0; a.len()];
     let total: f64 = (0..DRAWS)
@@ -253,7 +260,7 @@ pub(crate) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
     if sum > 0.0 {
         out.iter_mut().for_each(|x| *x /= sum);
     } else {
-        // Parameters so small that every draw underflowed: then one class takes all, most likely the largest.
+        // With very small parameters all gamma draws can underflow; the mass then goes to the class with the largest parameter.
         out.fill(0.0);
         out[crate::table::simplex::top_class(a)] = 1.0;
     }
@@ -262,7 +269,7 @@ pub(crate) fn draw_into(a: &[f64], random: &mut Pcg64, out: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::piles::distinct_votes;
+    use crate::estimate::vote_groups::weighted_distinct_votes;
     use crate::{Estimator, Oracle, Partition, Router, Table, Task};
 
     fn router(votes: Vec<u32>) -> Router {
@@ -271,9 +278,8 @@ mod tests {
         Router::calibrate(&table, &Partition::top_class(1)).unwrap()
     }
 
-    /// The closed form and the sum one by one find the same concentration.
     #[test]
-    fn many_labels_are_counted_like_few() {
+    fn large_counts_give_the_same_concentration_as_summing_all_terms() {
         let router = router(vec![900, 600, 2000, 3000, 700, 100, 1500, 1400]);
         let mixture = router.all_rows();
         let mean = mixture.centroid().unwrap();
@@ -286,14 +292,16 @@ mod tests {
             };
             mixture.rows().map(row).sum()
         };
-        let candidates = (0..=STEPS).map(|s| LOWEST * (HIGHEST / LOWEST).powf(f64::from(s) / f64::from(STEPS)));
+        let candidates = (0..=GRID_STEPS).map(|s| {
+            MIN_CONCENTRATION * (MAX_CONCENTRATION / MIN_CONCENTRATION).powf(f64::from(s) / f64::from(GRID_STEPS))
+        });
         let best = candidates.max_by(|x, y| likelihood(*x).total_cmp(&likelihood(*y))).unwrap();
-        assert_eq!(concentration(&distinct_votes(mixture), &mean), best);
+        assert_eq!(concentration(&weighted_distinct_votes(mixture), &mean), best);
     }
 
     /// Found by fuzzing: a count of 2³² took 32 GB.
     #[test]
-    fn a_count_is_not_a_size() {
+    fn memory_does_not_grow_with_counts() {
         let router = router(vec![u32::MAX, 1, 3, u32::MAX - 3]);
         for loss in ["brier", "cross-entropy", "zero-one", "spherical"] {
             for estimator in [Estimator::Npmle, Estimator::Dirichlet] {
@@ -305,9 +313,8 @@ mod tests {
         }
     }
 
-    /// Closed forms against the mean of many draws.
     #[test]
-    fn expectations_agree_with_sampling() {
+    fn closed_forms_agree_with_sampling() {
         let mut random = Pcg64::seed_from_u64(1);
         let cases: [(&[f64], &[&str]); 4] = [
             (&[0.7, 2.5], &["brier", "cross-entropy", "zero-one", "fn-fp:fp=1,fn=4", "three-part", "asymmetric:2"]),

@@ -1,8 +1,8 @@
 //! Two-sided bounds on the mean Shannon entropy of p* from few labels per item.
 //!
-//! No function of k labels has the expectation −x ln x, but polynomials of degree d ≤ k come within e_d of it everywhere on [0, 1], and k
-//! labels estimate any such polynomial without bias. With the coefficients T in Bernstein form, Q = Σ_c T_{N_c} has an expectation within
-//! C·e_d of the entropy of p*, whatever p* is:
+//! No function of k labels has the expectation −x ln x, but a polynomial of degree d ≤ k is within e_d of it everywhere on [0, 1], and k
+//! labels estimate it without bias. With Bernstein coefficients T, the expectation of Q = Σ_c T_{N_c} is within C·e_d of the entropy of
+//! any p*:
 //!
 //! E Q − C·e_d ≤ E H(p*) ≤ E Q + C·e_d.
 //!
@@ -18,7 +18,7 @@ const POLYNOMIALS: [(&[f64], f64); 4] = [
     (&[0.008_956, 0.660_458, 0.117_999, 0.591_495, 0.111_065, 0.008_956], 0.008_958),
 ];
 
-/// From so many labels on, the range of the statistic is taken from so many: averaging over subsets of labels only narrows it.
+/// Items with more labels use the range of the statistic for this many; averaging over subsets of labels only narrows the range.
 const MAX_LABELS_FOR_RANGE: u64 = 32;
 
 /// The polynomial enclosure of the entropy for items with a given number of labels.
@@ -30,27 +30,27 @@ pub(crate) struct Enclosure {
 }
 
 impl Enclosure {
-    /// For items with so many labels; `None` below two.
+    /// The enclosure for items with this many labels; `None` below two.
     pub(crate) fn for_labels(labels: u64) -> Option<Self> {
         let degree = labels.min(5) as usize;
         let &(coefficients, error) = POLYNOMIALS.get(degree.checked_sub(2)?)?;
         Some(Self { labels, coefficients, error })
     }
 
-    /// Q of an item: its expectation is within [`Self::errors`] of the item's entropy.
+    /// The statistic Q of an item, whose expectation is within [`Self::errors`] of the item's entropy.
     ///
-    /// The votes must be as many as the enclosure is for.
+    /// The item must have the number of labels that the enclosure is for.
     pub(crate) fn statistic(&self, votes: Votes<'_>) -> f64 {
         votes.counts().iter().map(|&count| self.term(u64::from(count))).sum()
     }
 
-    /// By how much the entropy may lie below and above the expectation of Q, for so many classes and predictions of at least `floor`.
+    /// How far the entropy can be below and above the expectation of Q, if predictions are at least `floor`.
     pub(crate) fn errors(&self, classes: usize, floor: f64) -> [f64; 2] {
         let polynomial = classes as f64 * self.error;
         [polynomial, polynomial - (1.0 - (classes as f64 - 1.0) * floor).ln()]
     }
 
-    /// Between what Q lies, whatever the votes.
+    /// The range of Q over all votes.
     pub(crate) fn range(&self, classes: usize) -> [f64; 2] {
         let most = self.labels.min(MAX_LABELS_FOR_RANGE);
         let few = Self { labels: most, ..*self };
@@ -58,8 +58,8 @@ impl Enclosure {
         [f64::min as fn(f64, f64) -> f64, f64::max].map(|better| extreme_sum(&terms, classes, better))
     }
 
-    /// The least that the entropy of the votes' shares can be above Q, whatever the votes. With more labels than the range is
-    /// taken from, that entropy is above its mean over subsets of labels, of which Q is the mean.
+    /// The minimum over all votes of the entropy of the votes' shares minus Q. For items with more than [`MAX_LABELS_FOR_RANGE`] labels it
+    /// is a lower bound, because the entropy is above its mean over subsets of labels, and Q equals its mean over them.
     pub(crate) fn least_entropy_above(&self, classes: usize) -> f64 {
         let most = self.labels.min(MAX_LABELS_FOR_RANGE);
         let few = Self { labels: most, ..*self };
@@ -76,8 +76,8 @@ impl Enclosure {
     }
 }
 
-/// T^{(k)}_s = Σ_j T_j·binom(s, j)·binom(k − s, d − j)/binom(k, d): the mean of the coefficients T over all subsets of d of k labels, s of
-/// which are of the class in question.
+/// T^{(k)}_s = Σ_j T_j·binom(s, j)·binom(k − s, d − j)/binom(k, d): the mean of the coefficients T over all subsets of d of k labels, if s
+/// of the k labels are of the class.
 pub(super) fn mean_over_subsets(coefficients: &[f64], labels: u64, count: u64) -> f64 {
     let degree = coefficients.len() - 1;
     let others = labels - count.min(labels);
@@ -86,12 +86,12 @@ pub(super) fn mean_over_subsets(coefficients: &[f64], labels: u64, count: u64) -
     sum / binomial(labels, degree)
 }
 
-/// n choose r, for a small r.
+/// The binomial coefficient n over r, for a small r.
 fn binomial(n: u64, r: usize) -> f64 {
     (0..r).map(|i| (n as f64 - i as f64).max(0.0) / (i + 1) as f64).product()
 }
 
-/// The least or largest Σ_c `terms`[N_c] over all counts N of as many labels as `terms` has steps.
+/// The least or largest Σ_c `terms`[N_c] over all counts N with `terms.len() − 1` labels.
 fn extreme_sum(terms: &[f64], classes: usize, better: fn(f64, f64) -> f64) -> f64 {
     let mut best = terms.to_vec();
     for _ in 1..classes {
@@ -135,9 +135,9 @@ mod tests {
         assert_eq!(seen, 4);
     }
 
-    /// On a fine grid: every polynomial stays within its error of −x ln x, also with more labels than its degree.
+    /// On a fine grid, also with more labels than the degree.
     #[test]
-    fn polynomials_stay_within_their_error() {
+    fn polynomials_stay_within_their_error_of_the_entropy() {
         for labels in [2_u64, 3, 4, 5, 9] {
             let enclosure = Enclosure::for_labels(labels).unwrap();
             for x in (0..=10_000).map(|i| f64::from(i) / 10_000.0) {
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(Enclosure::for_labels(0), None);
     }
 
-    /// By enumeration, and for more labels than the range is worked out for.
+    /// By enumeration, and for more labels than [`MAX_LABELS_FOR_RANGE`].
     #[test]
     fn statistic_stays_in_its_range() {
         for labels in [2_u32, 3, 5, 8] {

@@ -1,22 +1,22 @@
-//! What finitely many labels per item identify of the irreducible loss.
+//! Partial identification of the irreducible loss from few labels per item.
 //!
-//! k labels per item show the law of the votes and with it the moments of p* up to order k, however many items there are. Laws of p* that
-//! agree in these may differ in E G(p*): the irreducible loss is identified up to an interval. For the Brier loss that is a point from
-//! two labels on. Otherwise it is enclosed, by whichever of these applies and is tighter:
+//! With k labels per item, any number of items identifies only the law of the votes, and so the moments of p* up to order k. Laws of p*
+//! with the same moments can differ in E G(p*), so the irreducible loss is identified up to an interval. For the Brier loss it is a point
+//! from two labels on. For other losses the interval is the tightest of the following bounds that apply:
 //!
 //! * T⁻ ≤ IL ≤ T⁺: the entropy of the votes' mean, and the loss of predicting one label from the item's others (MATHS §3);
 //! * for the cross-entropy, the polynomial [`Enclosure`], and the sum over classes of the linear programs below;
 //! * for two classes, the least and largest E G(p*) among all laws with the same law of votes, by a linear program;
-//! * for the zero-one and the spherical loss, what the mean of ‖p*‖² leaves open.
+//! * for the zero-one and the spherical loss, the range given the mean of ‖p*‖².
 //!
-//! The interval is that of ever more items like these: it says nothing about the error that comes of few of them.
+//! The interval is the limit for infinitely many items; it does not include sampling error.
 
 use std::collections::BTreeMap;
 
-use super::by_row::{ranking, treats_classes_alike};
+use super::by_row::{is_symmetric, ranking};
 use super::moments::Moments;
 use super::npmle::{Law, STEPS, Start, entropy_term};
-use super::piles::{Pile, distinct_votes};
+use super::vote_groups::{VoteGroup, weighted_distinct_votes};
 use super::{Enclosure, certain_loss};
 use crate::loss::{Loss, Shape};
 use crate::numeric::linear;
@@ -24,25 +24,25 @@ use crate::router::Mixture;
 use crate::table::Table;
 use crate::table::votes::Votes;
 
-/// The most labels whose law enters a linear program: with more, its interval is hardly narrower.
+/// The largest number of labels in a linear program; more labels hardly narrow its interval.
 const MAX_LABELS: usize = 20;
 
-/// Intervals of the grid of shares that a linear program puts mass on.
-const GRID: usize = 100;
+/// Intervals of the grid of shares on which a linear program puts mass.
+const GRID_INTERVALS: usize = 100;
 
-/// With fewer labels per class the laws of single classes are hardly their own, but near that of all together.
-const LABELS_PER_CLASS: f64 = 20.0;
+/// The smallest number of labels per class for bounds class by class; with fewer, the law of a class is dominated by its prior.
+const MIN_LABELS_PER_CLASS: f64 = 20.0;
 
-/// Distinct votes and the weight of the rows with them.
+/// Distinct vote vectors with the weight of their rows.
 type Groups<'a> = [(&'a [u32], f64)];
 
-/// Between what the irreducible loss of a mixture lies as far as its labels identify it; `None` if it has no rows.
+/// The bounds on the irreducible loss of a mixture that its labels identify; `None` if it has no rows.
 pub(crate) fn identified(mixture: Mixture<'_>, loss: &Loss) -> Option<[f64; 2]> {
-    Some(ends(&distinct_votes(mixture), &Moments::of(mixture)?, loss))
+    Some(ends(&weighted_distinct_votes(mixture), &Moments::from_mixture(mixture)?, loss))
 }
 
-/// The votes of a table's rows. If the loss treats classes alike they are in the order of the row's prediction: rows are then more alike,
-/// and their labels tell more.
+/// The votes of a table's rows. If the loss is symmetric in the classes, they are ordered by the row's prediction, which makes rows more
+/// similar and the bounds tighter.
 #[derive(Debug, Clone)]
 pub(crate) struct RowVotes {
     distinct: Vec<Vec<u32>>,
@@ -50,15 +50,15 @@ pub(crate) struct RowVotes {
 }
 
 impl RowVotes {
-    /// `None` if the table has no votes, or two labels per item identify the loss.
-    pub(crate) fn of(table: &Table, loss: &Loss) -> Option<Self> {
+    /// The votes of a table; `None` if it has none, or if two labels per item identify the loss.
+    pub(crate) fn from_table(table: &Table, loss: &Loss) -> Option<Self> {
         if !table.has_votes() || matches!(loss.shape(), Shape::Brier) {
             return None;
         }
         let mut prediction = vec![0.0; table.classes().len()];
         let mut votes_of_row = |row: usize| -> Vec<u32> {
             let counts = table.votes(row).map_or(&[][..], Votes::counts);
-            if !treats_classes_alike(loss) {
+            if !is_symmetric(loss) {
                 return counts.to_vec();
             }
             table.dist_into(row, &mut prediction);
@@ -72,7 +72,7 @@ impl RowVotes {
         Some(Self { distinct, of_row })
     }
 
-    /// Between what the mean irreducible loss of rows of these weights lies as far as their labels identify it; `None` if they weigh nothing.
+    /// The bounds on the weighted mean irreducible loss of some rows that their labels identify; `None` if their weight is zero.
     pub(crate) fn identified(&self, weights: impl Iterator<Item = (usize, f64)>, loss: &Loss) -> Option<[f64; 2]> {
         let mut sums = BTreeMap::<u32, [f64; 2]>::new();
         for (row, weight) in weights.filter(|(_, weight)| *weight > 0.0) {
@@ -80,19 +80,19 @@ impl RowVotes {
             *sums = [sums[0] + weight, sums[1] + weight * weight];
         }
         let counts = |place: &u32| self.distinct[*place as usize].as_slice();
-        let pile = |(place, &[weight, squares]): (&u32, &[f64; 2])| Pile {
+        let group = |(place, &[weight, squares]): (&u32, &[f64; 2])| VoteGroup {
             votes: Votes::new(counts(place)),
             weight,
             squares,
             rows: 1,
         };
-        let moments = Moments::of_piles(self.distinct.first()?.len(), sums.iter().map(pile))?;
+        let moments = Moments::from_groups(self.distinct.first()?.len(), sums.iter().map(group))?;
         let groups: Vec<(&[u32], f64)> = sums.iter().map(|(place, sums)| (counts(place), sums[0])).collect();
         Some(ends(&groups, &moments, loss))
     }
 
-    /// How far below and above its estimate a mean over rows of so much weight may lie because labels do not identify the irreducible loss
-    /// of some: the rows, their weights and the estimates of their loss. `None` if nothing is left open.
+    /// How far below and above its estimate a mean over rows of total weight `all` can be because labels do not identify the irreducible
+    /// loss of some rows. `rows` are those rows, their weights and the estimates of their loss. `None` if the loss is identified.
     pub(crate) fn open(&self, rows: &[(usize, f64, f64)], all: f64, loss: &Loss) -> Option<[f64; 2]> {
         let [low, high] = self.identified(rows.iter().map(|&(row, weight, _)| (row, weight)), loss)?;
         let (weight, sum) = rows.iter().fold((0.0, 0.0), |(all, sum), (_, w, value)| (all + w, sum + w * value));
@@ -102,7 +102,7 @@ impl RowVotes {
     }
 }
 
-/// The same from distinct votes and their moments.
+/// The bounds from distinct votes and their moments.
 fn ends(groups: &Groups<'_>, moments: &Moments, loss: &Loss) -> [f64; 2] {
     let ceiling = loss.entropy(&moments.mean);
     if !moments.identified {
@@ -113,13 +113,13 @@ fn ends(groups: &Groups<'_>, moments: &Moments, loss: &Loss) -> [f64; 2] {
     match loss.shape() {
         Shape::Brier => return [moments.noise.min(ceiling); 2],
         _ if classes == 2 => {
-            let law = Law::of_two_classes(groups, &moments.mean, STEPS);
+            let law = Law::fit_two_classes(groups, &moments.mean, STEPS);
             found.extend(by_law_of_votes(&law, common_labels(groups), &loss_kinks(loss), |p| loss.entropy(p)));
         }
         Shape::Log => {
             found.extend(by_polynomial(groups, classes, loss.floor().unwrap_or(0.0)));
             let labels = moments.effective_rows * common_labels(groups) as f64;
-            if labels >= LABELS_PER_CLASS * classes as f64 {
+            if labels >= MIN_LABELS_PER_CLASS * classes as f64 {
                 found.extend(class_by_class(groups, moments, loss.floor().unwrap_or(0.0)));
             }
         }
@@ -130,7 +130,7 @@ fn ends(groups: &Groups<'_>, moments: &Moments, loss: &Loss) -> [f64; 2] {
     found.push([f64::NEG_INFINITY, loss_of_one_left_out(groups, moments, loss)]);
     let low = found.iter().map(|ends| ends[0]).fold(f64::NEG_INFINITY, f64::max);
     let high = found.iter().map(|ends| ends[1]).fold(f64::INFINITY, f64::min);
-    // Each is estimated: with few rows the ends may cross.
+    // The bounds are estimates; with few rows they can cross.
     if low <= high { [low, high] } else { [low.midpoint(high); 2] }
 }
 
@@ -145,7 +145,7 @@ fn entropy_of_votes(groups: &Groups<'_>, loss: &Loss) -> f64 {
 
 /// T⁺: the mean loss of the best linear prediction of one label from the others of its item.
 fn loss_of_one_left_out(groups: &Groups<'_>, moments: &Moments, loss: &Loss) -> f64 {
-    // How many labels the mean of all items counts for: infinitely many if items are alike.
+    // The weight of the overall mean in labels; unbounded if all items have the same p*.
     let prior = if moments.variance > 0.0 { (moments.noise / moments.variance).clamp(1e-9, 1e9) } else { 1e9 };
     let (mut guess, mut losses) = (moments.mean.clone(), moments.mean.clone());
     weighted_mean(groups, |counts| {
@@ -180,24 +180,24 @@ fn class_by_class(groups: &Groups<'_>, moments: &Moments, floor: f64) -> Option<
     let start = Start::new(groups, moments.effective_rows, mean, STEPS);
     let mut ends = [0.0, -(1.0 - (mean.len() as f64 - 1.0) * floor).ln()];
     for (class, &share) in mean.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-        let law = Law::of_class(groups, class, share, start);
+        let law = Law::fit_class(groups, class, share, start);
         let [low, high] = by_law_of_votes(&law, common_labels(groups), &[], |p| entropy_term(p[1]))?;
         ends = [ends[0] + low, ends[1] + high];
     }
     Some(ends)
 }
 
-/// The least and largest E g(p*) among the laws of a share p₁ that give so many labels the law they have under this one.
+/// The least and largest E g(p*) among all laws of a share p₁ under which `labels` labels have the same law as under `law`.
 ///
-/// `None` if the linear programs were not solved.
+/// `None` if the linear programs could not be solved.
 fn by_law_of_votes(law: &Law, labels: usize, kinks: &[f64], value: impl Fn(&[f64]) -> f64) -> Option<[f64; 2]> {
     let mut sums = vec![0.0; labels + 1];
     for (atom, weight) in law.atoms.iter().zip(&law.weights) {
         sums.iter_mut().zip(binomial_law(labels, atom[1])).for_each(|(sum, chance)| *sum += weight * chance);
     }
-    // The law's own atoms make the programs feasible; near 0 and 1 the cross-entropy is steep.
+    // The law's own atoms make the programs feasible; the fine shares are for the cross-entropy, which is steep near 0 and 1.
     let own = law.atoms.iter().map(|atom| atom[1]);
-    let even = (0..=GRID).map(|i| i as f64 / GRID as f64);
+    let even = (0..=GRID_INTERVALS).map(|i| i as f64 / GRID_INTERVALS as f64);
     let fine = [1e-4, 5e-4, 1e-3, 2e-3].into_iter().flat_map(|share| [share, 1.0 - share]);
     let shares: Vec<f64> = own.chain(even).chain(fine).chain(kinks.iter().copied()).collect();
     let columns: Vec<Vec<f64>> = shares.iter().map(|&share| binomial_law(labels, share)).collect();
@@ -236,7 +236,7 @@ pub(super) fn binomial_law(labels: usize, share: f64) -> Vec<f64> {
     law
 }
 
-/// Where the entropy of a cost matrix over two classes may have kinks: where two of its lines cross.
+/// The shares at which the entropy of a cost matrix over two classes can have kinks: where two of its lines cross.
 pub(super) fn loss_kinks(loss: &Loss) -> Vec<f64> {
     let Shape::Lines(lines) = loss.shape() else { return Vec::new() };
     let crossing = |one: &[f64; 2], two: &[f64; 2]| (two[0] - one[0]) / ((one[1] - one[0]) - (two[1] - two[0]));
@@ -244,14 +244,14 @@ pub(super) fn loss_kinks(loss: &Loss) -> Vec<f64> {
     pairs.filter(|share| *share > 0.0 && *share < 1.0).collect()
 }
 
-/// 1 − max p lies between ψ(u) and u for u = 1 − ‖p‖², where ψ, the case of all other classes alike, is convex.
+/// The bounds ψ(u) ≤ 1 − max p ≤ u for u = 1 − ‖p‖². ψ is convex and attained if all other classes are equally likely.
 fn zero_one_of_brier(brier: f64, classes: usize) -> [f64; 2] {
     let c = classes as f64;
     let largest = (1.0 + ((c - 1.0) * (c * (1.0 - brier) - 1.0)).max(0.0).sqrt()) / c;
     [1.0 - largest, brier]
 }
 
-/// 1 − ‖p‖ is convex in u = 1 − ‖p‖²: between its value at the mean and the chord to the uniform distribution.
+/// The bounds on 1 − ‖p‖, which is convex in u = 1 − ‖p‖²: its value at the mean, and the chord to the uniform distribution.
 fn spherical_of_brier(brier: f64, classes: usize) -> [f64; 2] {
     let most = 1.0 - 1.0 / classes as f64;
     [1.0 - (1.0 - brier).max(0.0).sqrt(), brier * (1.0 - (1.0 - most).sqrt()) / most]

@@ -11,8 +11,8 @@
 use rayon::prelude::*;
 use wide::f64x4;
 
-use super::{Piles, Slopes, certain_loss};
-use crate::loss::{Account, Loss};
+use super::{Slopes, VoteGroups, certain_loss};
+use crate::loss::{Loss, SelfEstimate};
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::{LeafRows, PerBallot, Run, Shrunk, Sums, Trees, unweighted};
 use crate::table::Table;
@@ -36,14 +36,14 @@ const MOST_SLOTS: f64 = 4096.0;
 /// The loss of weak predictions and what they are in for: entropy, loss if they are right, if they are wrong.
 type Totals = [f64; 4];
 
-fn account_of(&[_, entropy, right, wrong]: &Totals) -> Account {
-    Account { entropy, right, wrong }
+fn self_estimate_of(&[_, entropy, right, wrong]: &Totals) -> SelfEstimate {
+    SelfEstimate { entropy, right, wrong }
 }
 
 /// Room that one leaf leaves to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    pub(crate) piles: Piles,
+    pub(crate) groups: VoteGroups,
     runs: Vec<Run>,
     added: Vec<f64>,
     room: Room,
@@ -58,11 +58,12 @@ struct Room {
 
 impl<'a> PerRow<'a> {
     pub(crate) fn of(table: &'a Table, loss: &Loss) -> Self {
-        let (told, ballots, classes) = (PerBallot::of(table), table.ballots(), table.classes().len());
+        let (told, ballots, classes) = (PerBallot::of(table), table.distinct_votes(), table.classes().len());
         let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
             table.dist_into(row, point);
             table.votes(row).map_or([0.0; 4], |votes| {
-                let (total, Account { entropy, right, wrong }) = loss.of_votes_and_account(votes, point, room);
+                let (total, SelfEstimate { entropy, right, wrong }) =
+                    loss.of_votes_with_self_estimate(votes, point, room);
                 [total, entropy, right, wrong]
             })
         };
@@ -99,7 +100,7 @@ impl<'a> PerRow<'a> {
     pub(crate) fn freed(&self, slopes: Slopes, trees: &Trees, leaves: &LeafRows) -> Vec<f64> {
         // What they have is linear in the share of errors, which all rows of a leaf have in common.
         let of_row = |row: usize| {
-            let [if_right, more] = slopes.parts(self.account(row));
+            let [if_right, more] = slopes.parts(self.self_estimate(row));
             [self.totals[row][0] - if_right, more].map(|x| self.weight(row) * x)
         };
         let of_rows: Vec<[f64; 2]> = (0..self.table.rows()).into_par_iter().with_min_len(1 << 12).map(of_row).collect();
@@ -109,24 +110,24 @@ impl<'a> PerRow<'a> {
     }
 
     /// A row's loss, the entropy of its labels and what its prediction is in for.
-    pub(super) fn own(&self, row: usize) -> (f64, f64, Account) {
-        (self.totals[row][0], self.entropies[self.told.ballots[row] as usize], self.account(row))
+    pub(super) fn own(&self, row: usize) -> (f64, f64, SelfEstimate) {
+        (self.totals[row][0], self.entropies[self.told.ballots[row] as usize], self.self_estimate(row))
     }
 
     /// What a row's prediction is in for.
-    pub(crate) fn account(&self, row: usize) -> Account {
-        account_of(&self.totals[row])
+    pub(crate) fn self_estimate(&self, row: usize) -> SelfEstimate {
+        self_estimate_of(&self.totals[row])
     }
 
     /// What some rows' predictions are in for on average, and the share of labels that are not their top class.
-    pub(crate) fn mean_account(&self, rows: &[u32]) -> (Account, f64) {
+    pub(crate) fn mean_self_estimate(&self, rows: &[u32]) -> (SelfEstimate, f64) {
         let (mut weight, mut wrong, mut sums) = (0.0, 0.0, Totals::default());
         for row in rows.iter().map(|&row| row as usize) {
             weight += self.weight(row);
             wrong += self.weight(row) * self.table.top_error(row);
             sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += self.weight(row) * own);
         }
-        (account_of(&sums.map(|sum| sum / weight)), wrong / weight)
+        (self_estimate_of(&sums.map(|sum| sum / weight)), wrong / weight)
     }
 
     /// The total loss of some rows and both ends of their irreducible loss.
@@ -342,8 +343,8 @@ mod tests {
                     for rows in [vec![7], vec![1, 2, 3, 5, 8, 13, 21, 34, 55], (0..n).collect::<Vec<_>>()] {
                         let found = per_row.losses(&rows, &loss, estimator, &mut scratch);
                         let mixture = Mixture::of_rows(&table, &rows);
-                        let (none, piles) = (RowLosses::default(), &mut scratch.piles);
-                        let d = Decomposition::of(mixture, &loss, estimator, None, &none, piles).unwrap();
+                        let (none, groups) = (RowLosses::default(), &mut scratch.groups);
+                        let d = Decomposition::fit(mixture, &loss, estimator, None, &none, groups).unwrap();
                         let mut expected = [d.total, d.irreducible_low, d.irreducible_high];
                         let ceiling = loss.entropy(&d.centroid);
                         let is_cut_off = (d.irreducible_low - ceiling).abs() < 1e-12 && found[1] > ceiling;
@@ -427,7 +428,7 @@ mod tests {
                         let [low, high] = per_row.irreducible(leaves, leaf, &loss, estimator, &mut scratch);
                         let rows = leaves.of(leaf);
                         let expected = per_row.losses(rows, &loss, estimator, &mut scratch);
-                        let (account, error) = per_row.mean_account(rows);
+                        let (account, error) = per_row.mean_self_estimate(rows);
                         let expected = expected.into_iter().chain([expected[0] - some.of(account, error)]);
                         for (found, expected) in [totals[leaf], low, high, freed[leaf]].into_iter().zip(expected) {
                             assert!(

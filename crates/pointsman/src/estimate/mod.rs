@@ -1,9 +1,9 @@
-//! Total and irreducible loss of a mixture, from finitely many labels per item.
+//! Estimates of the total and irreducible loss of a mixture from few labels per item.
 //!
-//! The total loss is always the mean of Σ_c ȳ_c ℓ(c, f): unbiased for every number of labels. The
-//! irreducible loss E G(p*) is not: G is concave, so the mean of G(ȳ) is too small and a router built on it
-//! routes too much. [`Estimator::Shrink`] and others correct that; [`Estimator::Plugin`] is the paper's mean. Where
-//! too few items carry two labels nothing separates noise from error, and only bounds are given.
+//! The total loss is the mean of Σ_c ȳ_c ℓ(c, f), which is unbiased for any number of labels. The irreducible loss is E G(p*). Because
+//! G is concave, the mean of G(ȳ) is biased downwards, and a router based on it routes too much. [`Estimator::Shrink`] and others correct
+//! the bias; [`Estimator::Plugin`] is the paper's uncorrected mean. If too few items have two labels, noise and error cannot be
+//! separated, and only bounds are given.
 
 mod between;
 mod by_row;
@@ -15,11 +15,11 @@ mod leaves;
 mod moments;
 mod npmle;
 mod oracles;
-mod piles;
 mod polynomials;
 mod pool;
 mod row_losses;
 mod truths;
+mod vote_groups;
 mod within;
 
 use crate::loss::Loss;
@@ -34,41 +34,41 @@ pub(crate) use enclosure::Enclosure;
 pub(crate) use identified::{RowVotes, identified};
 pub(crate) use leaves::{PerRow, Scratch};
 use moments::Moments;
-pub(crate) use oracles::{Asked, Column, RowLosses, answers_of};
-pub(crate) use piles::Piles;
-use piles::{Pile, distinct_votes, votes_of_rows};
+pub(crate) use oracles::{OracleLoss, OtherOracles, RowLosses, answers_of};
 pub(crate) use polynomials::EntropyPolynomial;
 pub(crate) use pool::pool_cells;
 pub(crate) use row_losses::LabelLosses;
 pub(crate) use truths::{PossibleTruths, Posteriors, TruthLaw};
+pub(crate) use vote_groups::VoteGroups;
+use vote_groups::{VoteGroup, weighted_distinct_votes, weighted_votes_by_row};
 pub(crate) use within::{Slopes, slopes_within};
 
-/// The expected loss of a mixture's rows, split into what nobody can know and what an oracle would save.
+/// The expected loss of a mixture's rows, split into its irreducible and its reducible part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decomposition {
-    /// Rows behind the estimate.
+    /// The number of rows.
     pub rows: usize,
-    /// What they amount to with their weights: (Σw)²/Σw².
+    /// The effective number of rows, (Σw)²/Σw².
     pub effective_rows: f64,
-    /// Their total weight.
+    /// The total weight of the rows.
     pub weight: f64,
-    /// Rows with two labels or more: they alone tell noise from error.
+    /// Rows with two labels or more; only they separate noise from error.
     pub paired_rows: usize,
-    /// Mean of the snapshot means.
+    /// The mean of the snapshot means.
     pub centroid: Vec<f64>,
-    /// Total loss of the served prediction.
+    /// The total loss of the served prediction.
     pub total: f64,
-    /// Lower end of the irreducible loss; equal to the upper end unless items carry one label each.
+    /// The lower bound of the irreducible loss; equal to the upper bound unless too few items have two labels.
     pub irreducible_low: f64,
-    /// Upper end of the irreducible loss.
+    /// The upper bound of the irreducible loss.
     pub irreducible_high: f64,
-    /// Lower and upper end of what each oracle of the task loses that is not Bayes-optimal: each once, in the task's order.
-    /// It can be more than the total loss of predicting.
+    /// The lower and upper bound of the loss of each distinct oracle of the task that is not Bayes-optimal, in the task's order. It can
+    /// exceed the total loss of predicting.
     pub oracles: Vec<[f64; 2]>,
 }
 
 impl Decomposition {
-    /// Whether the split is known, not only bounded.
+    /// Whether the irreducible loss is known, not only bounded.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.irreducible_low == self.irreducible_high
@@ -80,41 +80,41 @@ impl Decomposition {
         self.is_known().then_some(self.irreducible_low)
     }
 
-    /// The reducible loss, if the split is known. Noise in the estimates can make it negative.
+    /// The reducible loss, if known. Estimation error can make it negative.
     #[must_use]
     pub fn reducible(&self) -> Option<f64> {
         self.irreducible().map(|irreducible| self.total - irreducible)
     }
 
-    /// Between what the reducible loss lies, an end below zero shown as zero; equal ends if the split is known.
+    /// The bounds of the reducible loss, clamped to zero; equal if it is known.
     #[must_use]
     pub fn reducible_bounds(&self) -> [f64; 2] {
         [self.irreducible_high, self.irreducible_low].map(|irreducible| (self.total - irreducible).max(0.0))
     }
 
-    /// Lower and upper end of what an oracle loses.
-    pub(crate) fn at(&self, column: Column) -> [f64; 2] {
-        match column {
-            Column::Irreducible => [self.irreducible_low, self.irreducible_high],
-            Column::Own(place) => self.oracles[place],
+    /// The bounds of an oracle's loss.
+    pub(crate) fn at(&self, oracle: OracleLoss) -> [f64; 2] {
+        match oracle {
+            OracleLoss::Irreducible => [self.irreducible_low, self.irreducible_high],
+            OracleLoss::Other(place) => self.oracles[place],
         }
     }
 
-    /// Estimates a mixture's losses. With `served`, that prediction is judged instead of each row's own; `oracles` are the
-    /// losses of other oracles on the rows of the mixture's table. `piles` may come from other mixtures of that table.
+    /// Estimates a mixture's losses. With `served`, that prediction is evaluated instead of each row's own. `oracles` are the losses of
+    /// other oracles on the rows of the mixture's table; `groups` are buffers that may have served other mixtures of that table.
     ///
-    /// `None` if the mixture has no rows: an empty cell is not zero.
-    pub(crate) fn of(
+    /// `None` if the mixture has no rows.
+    pub(crate) fn fit(
         mixture: Mixture<'_>,
         loss: &Loss,
         estimator: Estimator,
         served: Option<&[f64]>,
         oracles: &RowLosses,
-        piles: &mut Piles,
+        groups: &mut VoteGroups,
     ) -> Option<Self> {
         let (table, classes) = (mixture.table(), mixture.table().classes().len());
-        let piles = piles.of(mixture);
-        let moments = Moments::of_piles(classes, piles.clone())?;
+        let groups = groups.group(mixture);
+        let moments = Moments::from_groups(classes, groups.clone())?;
         let stops_early = estimator == Estimator::Auto;
         let estimator = choice::estimator_for_mixture(estimator, loss, &moments);
         let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
@@ -123,12 +123,12 @@ impl Decomposition {
             loss.losses_into(served, &mut losses);
         } else {
             for row in mixture.rows() {
-                let own = loss.of_votes_given(mixture.votes(row), table.given(row), &mut point, &mut losses);
+                let own = loss.of_votes_raw(mixture.votes(row), table.raw_prediction(row), &mut point, &mut losses);
                 total += table.weight(row) * own;
             }
         }
         let mut irreducible = 0.0;
-        for Pile { votes, weight, .. } in piles {
+        for VoteGroup { votes, weight, .. } in groups {
             votes.mean_into(&mut mean);
             if served.is_some() {
                 total += weight * dot(&mean, &losses);
@@ -140,7 +140,7 @@ impl Decomposition {
                         moments.shrink_into(votes, &mean, &mut point);
                         loss.entropy(&point)
                     }
-                    // These look at all rows at once, below.
+                    // These use all rows at once, below.
                     Estimator::Auto | Estimator::Npmle | Estimator::Dirichlet => 0.0,
                 };
         }
@@ -152,14 +152,14 @@ impl Decomposition {
             Estimator::Plugin => known(irreducible / moments.weight),
             Estimator::Auto | Estimator::Shrink => known((irreducible / moments.weight).min(ceiling)),
             Estimator::Npmle if stops_early => {
-                let groups = distinct_votes(mixture);
+                let groups = weighted_distinct_votes(mixture);
                 known(npmle::stopped_early(&groups, moments.effective_rows, &moments.mean, loss).min(ceiling))
             }
-            Estimator::Npmle => {
-                known(npmle::irreducible(&votes_of_rows(mixture), mixture.len(), &moments.mean, loss).min(ceiling))
-            }
+            Estimator::Npmle => known(
+                npmle::irreducible(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean, loss).min(ceiling),
+            ),
             Estimator::Dirichlet => {
-                known(dirichlet::irreducible(&votes_of_rows(mixture), &moments.mean, loss).min(ceiling))
+                known(dirichlet::irreducible(&weighted_votes_by_row(mixture), &moments.mean, loss).min(ceiling))
             }
         };
         let oracles = oracles.in_mixture(mixture, &moments, estimator, loss, [low, high]);
@@ -178,10 +178,10 @@ impl Decomposition {
     }
 }
 
-/// The points whose mean entropy is the irreducible loss and whose mean is the centroid, row by row; `None` if the estimator
-/// does not decide by such a mixture: with `shrink` and labels varying by row the mean moves.
+/// One point per row, such that the mean entropy is the irreducible loss and the mean point is the centroid. `None` if the estimator has
+/// no such points; with `shrink` and numbers of labels that vary by row the mean is not the centroid.
 pub(crate) fn points(mixture: Mixture<'_>, loss: &Loss, estimator: Estimator) -> Option<Vec<f64>> {
-    let moments = Moments::of(mixture)?;
+    let moments = Moments::from_mixture(mixture)?;
     match choice::estimator_for_mixture(estimator, loss, &moments) {
         Estimator::Plugin => points_of(mixture, &moments, false),
         Estimator::Shrink if moments.is_common() => points_of(mixture, &moments, true),
@@ -206,7 +206,7 @@ fn points_of(mixture: Mixture<'_>, moments: &Moments, shrinks: bool) -> Option<V
     Some(points)
 }
 
-/// Σ_c p̄_c G(e_c): the irreducible loss if every item had but one possible label. A cost matrix may charge for it.
+/// Σ_c p̄_c G(e_c): the irreducible loss if every item had a single possible label. It can be positive under a cost matrix.
 fn certain_loss(loss: &Loss, mean: &[f64]) -> f64 {
     let mut vertex = vec![0.0; mean.len()];
     let mut sum = 0.0;

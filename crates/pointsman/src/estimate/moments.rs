@@ -1,52 +1,54 @@
-//! Mean and variance of the true label distributions of a mixture, from pairs of labels.
+//! The mean and variance of the true label distributions p* of a mixture, from pairs of labels.
 
-use super::piles::Pile;
+use super::vote_groups::VoteGroup;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::router::Mixture;
 use crate::table::simplex::dot;
 use crate::table::votes::Votes;
 
-/// The range of concentrations: from labels that nearly agree within each item to items that are all alike.
-const LEAST_CONCENTRATION: f64 = 0.02;
-const MOST_CONCENTRATION: f64 = 3000.0;
+/// The smallest concentration: labels nearly agree within each item.
+const MIN_CONCENTRATION: f64 = 0.02;
 
-/// What two labels per item tell about the law of p*: its mean p̄ and its total variance τ².
+/// The largest concentration: all items have nearly the same p*.
+const MAX_CONCENTRATION: f64 = 3000.0;
+
+/// The moments of p* that two labels per item identify: the mean p̄ and the total variance τ².
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Moments {
     pub(super) weight: f64,
     pub(super) effective_rows: f64,
     pub(super) mean: Vec<f64>,
-    /// Items with two labels or more.
+    /// Rows with two labels or more.
     pub(super) paired_rows: usize,
-    /// Whether these are enough to tell noise from error: half of all by weight, or as many as are not sparse. Otherwise a
-    /// single pair would speak for a whole cell.
+    /// Whether paired rows are enough to separate noise from error: half of all rows by weight, or as many as a cell that is not sparse.
+    /// Otherwise a single pair could determine a whole cell.
     pub(super) identified: bool,
-    /// S: the mean of 1 − ‖p*‖², unbiased from pairs of labels.
+    /// S, the mean of 1 − ‖p*‖², estimated without bias from pairs of labels.
     pub(super) noise: f64,
     /// τ² = 1 − ‖p̄‖² − S, at least zero.
     pub(super) variance: f64,
-    /// The common factor λ when every item has the same number of labels.
+    /// The shrinkage factor λ if every item has the same number of labels.
     common: Option<f64>,
 }
 
 impl Moments {
-    /// `None` if the mixture has no rows.
-    pub(super) fn of(mixture: Mixture<'_>) -> Option<Self> {
-        let piles = mixture.rows().map(|row| {
+    /// The moments of a mixture; `None` if it has no rows.
+    pub(super) fn from_mixture(mixture: Mixture<'_>) -> Option<Self> {
+        let groups = mixture.rows().map(|row| {
             let weight = mixture.table().weight(row);
-            Pile { votes: mixture.votes(row), weight, squares: weight * weight, rows: 1 }
+            VoteGroup { votes: mixture.votes(row), weight, squares: weight * weight, rows: 1 }
         });
-        Self::of_piles(mixture.table().classes().len(), piles)
+        Self::from_groups(mixture.table().classes().len(), groups)
     }
 
-    /// The same from piles of rows, over so many classes.
-    pub(super) fn of_piles<'a>(classes: usize, piles: impl Iterator<Item = Pile<'a>> + Clone) -> Option<Self> {
+    /// The moments of grouped rows; `None` if there are none.
+    pub(super) fn from_groups<'a>(classes: usize, groups: impl Iterator<Item = VoteGroup<'a>> + Clone) -> Option<Self> {
         let (mut mean, mut weight, mut squares) = (vec![0.0; classes], 0.0, 0.0);
-        for pile in piles.clone() {
-            let scale = pile.weight / pile.votes.k() as f64;
-            mean.iter_mut().zip(pile.votes.counts()).for_each(|(sum, &n)| *sum += scale * f64::from(n));
-            weight += pile.weight;
-            squares += pile.squares;
+        for group in groups.clone() {
+            let scale = group.weight / group.votes.k() as f64;
+            mean.iter_mut().zip(group.votes.counts()).for_each(|(sum, &n)| *sum += scale * f64::from(n));
+            weight += group.weight;
+            squares += group.squares;
         }
         if weight == 0.0 {
             return None;
@@ -55,7 +57,7 @@ impl Moments {
         let (mut pair_weight, mut noise, mut spread) = (0.0, 0.0, 0.0);
         let (mut smallest, mut largest) = (u64::MAX, 0);
         let (mut paired_rows, mut pair_squares) = (0, 0.0);
-        for Pile { votes, weight: w, squares, rows } in piles {
+        for VoteGroup { votes, weight: w, squares, rows } in groups {
             let k = votes.k();
             smallest = smallest.min(k);
             largest = largest.max(k);
@@ -93,14 +95,14 @@ impl Moments {
     pub(super) fn concentration(&self) -> f64 {
         let largest = 1.0 - dot(&self.mean, &self.mean);
         if self.variance > 0.0 {
-            (largest / self.variance - 1.0).clamp(LEAST_CONCENTRATION, MOST_CONCENTRATION)
+            (largest / self.variance - 1.0).clamp(MIN_CONCENTRATION, MAX_CONCENTRATION)
         } else {
-            MOST_CONCENTRATION
+            MAX_CONCENTRATION
         }
     }
 
-    /// The same if noise is told from error; otherwise with the other's concentration around this mean.
-    pub(super) fn or_varying_like(mut self, other: &Self) -> Self {
+    /// The same moments if they are identified; otherwise with the concentration of `other` around this mean.
+    pub(super) fn or_concentration_of(mut self, other: &Self) -> Self {
         if !self.identified {
             let largest = 1.0 - dot(&self.mean, &self.mean);
             self.variance = largest / (other.concentration() + 1.0);
@@ -110,7 +112,7 @@ impl Moments {
         self
     }
 
-    /// λ for an item with these votes.
+    /// The shrinkage factor λ of an item with these votes.
     pub(super) fn factor(&self, votes: Votes<'_>) -> f64 {
         self.common.unwrap_or_else(|| {
             let within = self.noise / votes.k() as f64;
@@ -118,7 +120,7 @@ impl Moments {
         })
     }
 
-    /// Writes p̃ = p̄ + λ(ȳ − p̄), whose mean and total variance over the mixture are those of p*.
+    /// Writes the shrunk snapshot mean p̃ = p̄ + λ(ȳ − p̄), whose mean and total variance over the mixture are those of p*.
     pub(super) fn shrink_into(&self, votes: Votes<'_>, snapshot: &[f64], out: &mut [f64]) {
         let factor = self.factor(votes);
         for ((o, y), centre) in out.iter_mut().zip(snapshot).zip(&self.mean) {

@@ -1,13 +1,13 @@
-//! What a task's oracles lose on the rows of a mixture.
+//! The losses of a task's oracles on the rows of a mixture.
 //!
-//! A measured oracle's loss is the mean of Σ_c ȳ_c ℓ(c, o): unbiased for every number of labels. A panel's is unbiased on
-//! items with more labels than the panel has experts, by dividing the labels in all ways into a panel and a judge. On other
-//! items it is the panel's loss under what the estimator says of the item. Both kinds of items may be in one mixture.
+//! The loss of a measured oracle is the mean of Σ_c ȳ_c ℓ(c, o), which is unbiased for any number of labels. The loss of a panel is
+//! unbiased on items with more labels than the panel has experts: the average over all divisions of the labels into a panel and one
+//! label that judges it. On other items it is the panel's loss under the estimator's law of p*. A mixture may contain both kinds.
 
 use rayon::prelude::*;
 
 use super::moments::Moments;
-use super::piles::votes_of_rows;
+use super::vote_groups::weighted_votes_by_row;
 use super::{dirichlet, npmle};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -20,43 +20,43 @@ use crate::task::{Estimator, MAX_NPMLE_CLASSES};
 use crate::task::{Route, Task};
 
 /// Steps of the grid for the bounds of a panel's loss with two classes.
-const STEPS: u32 = 200;
+const GRID_STEPS: u32 = 200;
 
-/// Leaves looked at together.
-const LEAVES: usize = 1 << 12;
+/// Leaves per parallel batch.
+const LEAVES_PER_BATCH: usize = 1 << 12;
 
-/// The oracles of a task that lose something else than the irreducible loss, each once, in the task's order.
+/// The distinct oracles of a task that are not Bayes-optimal, in the task's order, with the name of their first route.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Asked(Vec<(Oracle, String)>);
+pub(crate) struct OtherOracles(Vec<(Oracle, String)>);
 
-/// Where the loss of a route's oracle is found.
+/// Which loss a route's oracle has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Column {
-    /// It is the irreducible loss.
+pub(crate) enum OracleLoss {
+    /// The irreducible loss.
     Irreducible,
-    /// It has a place of its own among the oracles asked.
-    Own(usize),
+    /// The loss of the oracle at this place in [`OtherOracles`].
+    Other(usize),
 }
 
-impl Column {
-    /// The loss that stands here.
-    pub(crate) fn of(self, irreducible: f64, own: impl Fn(usize) -> f64) -> f64 {
+impl OracleLoss {
+    /// Picks this loss from the irreducible loss and those of the other oracles.
+    pub(crate) fn pick(self, irreducible: f64, other: impl Fn(usize) -> f64) -> f64 {
         match self {
             Self::Irreducible => irreducible,
-            Self::Own(place) => own(place),
+            Self::Other(place) => other(place),
         }
     }
 }
 
-impl Asked {
-    pub(crate) fn of(task: &Task) -> Self {
-        let mut asked = Self::default();
+impl OtherOracles {
+    pub(crate) fn from_task(task: &Task) -> Self {
+        let mut others = Self::default();
         for route in task.routes() {
-            if asked.column(route).is_none() {
-                asked.0.push((route.oracle().clone(), route.name().to_owned()));
+            if others.loss_of(route).is_none() {
+                others.0.push((route.oracle().clone(), route.name().to_owned()));
             }
         }
-        asked
+        others
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -72,82 +72,83 @@ impl Asked {
         self.0.iter().map(|(oracle, name)| (oracle, name.as_str()))
     }
 
-    /// Where a route's loss is; `None` if its oracle is not among these.
-    pub(crate) fn column(&self, route: &Route) -> Option<Column> {
+    /// The loss of a route's oracle; `None` if the oracle is not among these.
+    pub(crate) fn loss_of(&self, route: &Route) -> Option<OracleLoss> {
         if *route.oracle() == Oracle::Bayes {
-            return Some(Column::Irreducible);
+            return Some(OracleLoss::Irreducible);
         }
-        // A measured oracle is known by its name, any other by what it is.
+        // Measured oracles are identified by their names, panels by their definition.
         let same = |(oracle, name): &(Oracle, String)| {
             oracle == route.oracle() && (*oracle != Oracle::Measured || name == route.name())
         };
-        self.0.iter().position(same).map(Column::Own)
+        self.0.iter().position(same).map(OracleLoss::Other)
     }
 }
 
-/// What each oracle asked loses on each row of a table: one list per oracle.
+/// The loss of each other oracle on each row of a table: one list per oracle.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowLosses {
-    asked: Asked,
-    /// Not a number where the row's labels are too few to tell.
+    other_oracles: OtherOracles,
+    /// NaN if the row has too few labels.
     values: Vec<Vec<f64>>,
-    /// How the panels lose under any law, where rows need that.
+    /// For panels with such rows, the loss under any label distribution.
     laws: Vec<Option<UnderLaws>>,
 }
 
-/// What a panel loses if labels follow some law.
+/// The loss of a panel under given label distributions.
 #[derive(Debug, Clone)]
 struct UnderLaws {
     costing: Costing,
-    /// With two classes: the chance of the second, and the loss.
+    /// With two classes, pairs of the second class's probability and the loss.
     grid: Vec<(f64, f64)>,
-    /// By how much the loss may differ between two points of the grid.
+    /// The largest change of the loss between two points of the grid.
     slack: f64,
 }
 
 impl UnderLaws {
-    /// For so many laws.
-    fn of(oracle: &Oracle, loss: &Loss, classes: usize, laws: usize) -> Option<Self> {
-        let panel = Panel::of(oracle)?;
-        let costing = panel.of_many(loss, classes, laws);
+    /// The losses of an oracle that is a panel, to be evaluated under `laws` distributions; `None` for other oracles.
+    fn new(oracle: &Oracle, loss: &Loss, classes: usize, laws: usize) -> Option<Self> {
+        let panel = Panel::from_oracle(oracle)?;
+        let costing = panel.costing_for(loss, classes, laws);
         let mut under = Self { costing, grid: Vec::new(), slack: 0.0 };
-        if classes == 2 && !panel.by_agreement(loss) {
-            let at = |step: u32| f64::from(step) / f64::from(STEPS);
-            under.grid = (0..=STEPS).map(|step| (at(step), under.cost(loss, &[1.0 - at(step), at(step)]))).collect();
-            under.slack = oracle.lipschitz(loss, 2) / f64::from(STEPS);
+        if classes == 2 && !panel.depends_on_agreement_only(loss) {
+            let at = |step: u32| f64::from(step) / f64::from(GRID_STEPS);
+            under.grid =
+                (0..=GRID_STEPS).map(|step| (at(step), under.cost(loss, &[1.0 - at(step), at(step)]))).collect();
+            under.slack = oracle.lipschitz(loss, 2) / f64::from(GRID_STEPS);
         }
         Some(under)
     }
 
     fn cost(&self, loss: &Loss, law: &[f64]) -> f64 {
-        self.costing.cost(loss, &Urn::law(law))
+        self.costing.cost(loss, &Urn::from_distribution(law))
     }
 }
 
 impl RowLosses {
-    /// As far as each row's own labels tell without bias.
+    /// The losses on rows whose own labels give an unbiased estimate.
     ///
     /// # Errors
     /// If the table lacks the predictions of a measured oracle.
-    pub(crate) fn of(table: &Table, loss: &Loss, asked: &Asked) -> Result<Self> {
-        let of = |(oracle, name): &(Oracle, String)| match Panel::of(oracle) {
+    pub(crate) fn from_labels(table: &Table, loss: &Loss, other_oracles: &OtherOracles) -> Result<Self> {
+        let of = |(oracle, name): &(Oracle, String)| match Panel::from_oracle(oracle) {
             Some(panel) => {
                 let unbiased = |votes: Votes<'_>| panel.unbiased(loss, votes).unwrap_or(f64::NAN);
                 Ok(by_votes(Mixture::all_rows_of(table), unbiased))
             }
             None => measured(table, loss, name),
         };
-        let values: Vec<Vec<f64>> = asked.0.iter().map(of).collect::<Result<_>>()?;
+        let values: Vec<Vec<f64>> = other_oracles.0.iter().map(of).collect::<Result<_>>()?;
         let laws = |(oracle, values): (&Oracle, &Vec<f64>)| {
             let unknown = values.iter().filter(|value| value.is_nan()).count();
-            if unknown > 0 { UnderLaws::of(oracle, loss, table.classes().len(), unknown) } else { None }
+            if unknown > 0 { UnderLaws::new(oracle, loss, table.classes().len(), unknown) } else { None }
         };
-        let laws = asked.oracles().zip(&values).map(laws).collect();
-        Ok(Self { asked: asked.clone(), values, laws })
+        let laws = other_oracles.oracles().zip(&values).map(laws).collect();
+        Ok(Self { other_oracles: other_oracles.clone(), values, laws })
     }
 
-    /// The same for a forest, given the rows of its leaves: rows with too few labels for a panel get their loss here, once,
-    /// under the mean of what the leaves they are in make of their labels. Leaf by leaf it would take as many times as there are trees.
+    /// Fills in the losses of a forest's rows with too few labels for a panel, under the mean of the shrunk snapshot means from the leaves
+    /// that contain the row. Once per row instead of once per leaf saves a factor of the number of trees.
     pub(crate) fn in_forest<'a>(
         mut self,
         table: &Table,
@@ -164,7 +165,7 @@ impl RowLosses {
         for (values, laws) in self.values.iter_mut().zip(&self.laws) {
             let Some(laws) = laws else { continue };
             values.par_iter_mut().zip(points.par_chunks_exact(classes)).for_each(|(value, point)| {
-                // A row whose leaves do not tell noise from error has no point.
+                // A row whose leaves do not separate noise from error has no point.
                 if value.is_nan() && point[0].is_finite() {
                     *value = laws.cost(loss, point);
                 }
@@ -173,16 +174,16 @@ impl RowLosses {
         self
     }
 
-    /// The same with every row's loss filled in, for evaluation: a panel's is that under the row's true distribution or,
-    /// where the labels are too few, under their mean.
+    /// The losses on all rows, for evaluation. A panel's loss is that under the row's true distribution if known; else the unbiased
+    /// estimate, or with too few labels the loss under their mean.
     ///
     /// # Errors
     /// If the table lacks the predictions of a measured oracle.
-    pub(crate) fn held_out(table: &Table, loss: &Loss, asked: &Asked) -> Result<Self> {
-        let of = |(oracle, name): &(Oracle, String)| match Panel::of(oracle) {
+    pub(crate) fn held_out(table: &Table, loss: &Loss, other_oracles: &OtherOracles) -> Result<Self> {
+        let of = |(oracle, name): &(Oracle, String)| match Panel::from_oracle(oracle) {
             Some(panel) => {
-                let costing = panel.of_many(loss, table.classes().len(), table.rows());
-                let under = |law: &[f64]| costing.cost(loss, &Urn::law(law));
+                let costing = panel.costing_for(loss, table.classes().len(), table.rows());
+                let under = |law: &[f64]| costing.cost(loss, &Urn::from_distribution(law));
                 Ok(match table.truth(0) {
                     Some(_) => {
                         (0..table.rows()).into_par_iter().map(|row| under(table.truth(row).unwrap_or(&[]))).collect()
@@ -194,13 +195,13 @@ impl RowLosses {
             }
             None => measured(table, loss, name),
         };
-        let values = asked.0.iter().map(of).collect::<Result<_>>()?;
-        Ok(Self { asked: asked.clone(), values, laws: Vec::new() })
+        let values = other_oracles.0.iter().map(of).collect::<Result<_>>()?;
+        Ok(Self { other_oracles: other_oracles.clone(), values, laws: Vec::new() })
     }
 
-    /// What a measured oracle loses on each row; `None` if the oracle in this place is a panel.
+    /// The loss of a measured oracle on each row; `None` if the oracle at this place is a panel.
     pub(super) fn measured(&self, place: usize) -> Option<&[f64]> {
-        let (oracle, _) = self.asked.0.get(place)?;
+        let (oracle, _) = self.other_oracles.0.get(place)?;
         (*oracle == Oracle::Measured).then(|| self.values[place].as_slice())
     }
 
@@ -209,8 +210,8 @@ impl RowLosses {
         &self.values
     }
 
-    /// The mean loss of each oracle over a mixture of the table's rows: lower and upper end, equal unless labels give only
-    /// bounds. `irreducible` are those of the irreducible loss.
+    /// The lower and upper bound of each oracle's mean loss over a mixture of the table's rows, equal if it is known. `irreducible` are
+    /// the bounds of the irreducible loss.
     pub(super) fn in_mixture(
         &self,
         mixture: Mixture<'_>,
@@ -225,8 +226,8 @@ impl RowLosses {
         };
         let of = |((oracle, values), laws): ((&Oracle, &Vec<f64>), &Option<UnderLaws>)| {
             let own: Vec<f64> = mixture.rows().map(|row| values[row]).collect();
-            match Panel::of(oracle).zip(laws.as_ref()) {
-                // Known of every row of the table.
+            match Panel::from_oracle(oracle).zip(laws.as_ref()) {
+                // Known for every row of the table.
                 None => mean(&own),
                 Some((panel, laws)) if !moments.identified => bounds(panel, laws, loss, &moments.mean, irreducible),
                 Some(_) if own.iter().all(|loss| loss.is_finite()) => mean(&own),
@@ -239,11 +240,11 @@ impl RowLosses {
                 }
             }
         };
-        self.asked.oracles().zip(&self.values).zip(&self.laws).map(of).collect()
+        self.other_oracles.oracles().zip(&self.values).zip(&self.laws).map(of).collect()
     }
 }
 
-/// What the leaves that each row is in make of its labels, on average: one point per row, not a number where no leaf can tell.
+/// For each row, the mean of its shrunk snapshot means over the leaves that contain it; NaN if no leaf separates noise from error.
 fn points_in_leaves<'a>(
     table: &Table,
     leaves: usize,
@@ -253,10 +254,11 @@ fn points_in_leaves<'a>(
     let classes = table.classes().len();
     let (mut points, mut times) = (vec![0.0; table.rows() * classes], vec![0.0; table.rows()]);
     let (mut mean, mut point) = (vec![0.0; classes], vec![0.0; classes]);
-    for first in (0..leaves).step_by(LEAVES) {
-        let some = first..leaves.min(first + LEAVES);
-        let moments =
-            |leaf: usize| Moments::of(Mixture::of_rows(table, rows(leaf))).filter(|moments| moments.identified);
+    for first in (0..leaves).step_by(LEAVES_PER_BATCH) {
+        let some = first..leaves.min(first + LEAVES_PER_BATCH);
+        let moments = |leaf: usize| {
+            Moments::from_mixture(Mixture::of_rows(table, rows(leaf))).filter(|moments| moments.identified)
+        };
         let known: Vec<Option<Moments>> = some.clone().into_par_iter().map(moments).collect();
         for (leaf, moments) in some.zip(known) {
             let Some(moments) = moments else { continue };
@@ -276,8 +278,8 @@ fn points_in_leaves<'a>(
     points
 }
 
-/// A panel's loss on each row under what the estimator says of the row's true distribution. Rows with as many labels as are
-/// needed have an estimate of their own.
+/// A panel's loss on each row under the estimator's law of the row's p*; not computed for rows with `needed` labels, which have an unbiased
+/// estimate.
 fn integrated(
     needed: u64,
     cost: &(dyn Fn(&Urn) -> f64 + Sync),
@@ -289,27 +291,28 @@ fn integrated(
         by_votes(mixture, |votes| if votes.k() < needed { cost(&urn(votes)) } else { f64::NAN })
     };
     match estimator {
-        Estimator::Plugin => each(&|votes| Urn::law(&mean_of(votes))),
+        Estimator::Plugin => each(&|votes| Urn::from_distribution(&mean_of(votes))),
         Estimator::Auto | Estimator::Shrink => each(&|votes| {
             let mut point = vec![0.0; moments.mean.len()];
             moments.shrink_into(votes, &mean_of(votes), &mut point);
-            Urn::law(&point)
+            Urn::from_distribution(&point)
         }),
-        // With many classes `auto` takes the likeliest law class by class, which is no law of label distributions.
+        // With many classes `auto` fits class by class, which gives no joint law of p*.
         Estimator::Npmle if moments.mean.len() > MAX_NPMLE_CLASSES => {
             integrated(needed, cost, mixture, moments, Estimator::Dirichlet)
         }
         Estimator::Dirichlet => {
-            let concentration = dirichlet::concentration(&votes_of_rows(mixture), &moments.mean);
+            let concentration = dirichlet::concentration(&weighted_votes_by_row(mixture), &moments.mean);
             each(&|votes| {
                 let posterior = moments.mean.iter().zip(votes.counts());
-                Urn::dirichlet(&posterior.map(|(p, &n)| concentration * p + f64::from(n)).collect::<Vec<_>>())
+                Urn::from_dirichlet(&posterior.map(|(p, &n)| concentration * p + f64::from(n)).collect::<Vec<_>>())
             })
         }
         Estimator::Npmle => {
-            let npmle::Law { atoms, weights } = npmle::Law::fit(&votes_of_rows(mixture), mixture.len(), &moments.mean);
-            let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::law(atom))).collect();
-            // Over all rows of a cell what their labels say of each is the law itself; over some of them it is not.
+            let npmle::Law { atoms, weights } =
+                npmle::Law::fit(&weighted_votes_by_row(mixture), mixture.len(), &moments.mean);
+            let costs: Vec<f64> = atoms.par_iter().map(|atom| cost(&Urn::from_distribution(atom))).collect();
+            // Over all rows of a cell the posteriors average to the law itself; over some of them they do not.
             if mixture.rows().all(|row| mixture.votes(row).k() < needed) {
                 return vec![dot(&weights, &costs); mixture.len()];
             }
@@ -322,13 +325,13 @@ fn integrated(
     }
 }
 
-/// Between what a panel's mean loss lies if all that is known of the true distributions is their mean.
+/// The bounds of a panel's mean loss if only the mean of the true distributions is known.
 ///
-/// A panel never loses less than the irreducible loss. Under the Brier loss of shares it grows with that loss, so that its ends
-/// belong to each other. Otherwise, with two classes, the loss is a function of one number with a known mean: the ends are those of
-/// its convex and of its concave hull, looked up on a grid and widened by what may lie between two points of it.
+/// A panel never loses less than the irreducible loss. Under the Brier loss of shares it increases with that loss, so the bounds
+/// correspond. Otherwise, with two classes, the loss is a function of one number with a known mean: the bounds are its convex and its
+/// concave envelope, evaluated on a grid and widened by the change between two points of the grid.
 fn bounds(panel: Panel, laws: &UnderLaws, loss: &Loss, mean: &[f64], irreducible: [f64; 2]) -> [f64; 2] {
-    if panel.by_agreement(loss) {
+    if panel.depends_on_agreement_only(loss) {
         return irreducible.map(|irreducible| panel.brier(1.0 - irreducible, mean.len()));
     }
     let widest = [irreducible[0], loss.bound()];
@@ -346,7 +349,7 @@ fn bounds(panel: Panel, laws: &UnderLaws, loss: &Loss, mean: &[f64], irreducible
     [(ends[0] - laws.slack).max(widest[0]), (ends[1] + laws.slack).min(widest[1])]
 }
 
-/// Σ_c y_c ℓ(c, o) of each row, y its true distribution or the mean of its labels.
+/// Σ_c y_c ℓ(c, o) for each row, where y is its true distribution if known, else the mean of its labels.
 fn measured(table: &Table, loss: &Loss, name: &str) -> Result<Vec<f64>> {
     let classes = table.classes().len();
     let answers = answers_of(table, name)?;
@@ -391,16 +394,15 @@ fn mean_of(votes: Votes<'_>) -> Vec<f64> {
     mean
 }
 
-/// A value per row that only its votes decide: worked out once for all rows of the same votes.
+/// A value per row that depends on its votes alone, computed once per distinct vote vector.
 fn by_votes(mixture: Mixture<'_>, value: impl Fn(Votes<'_>) -> f64 + Sync) -> Vec<f64> {
-    let ballots = mixture.table().ballots();
-    let rows: Vec<u32> = mixture.rows().map(|row| ballots.of_rows()[row]).collect();
-    let mut distinct = rows.clone();
-    distinct.sort_unstable();
-    distinct.dedup();
-    let of = |&ballot: &u32| value(ballots.votes(ballot));
-    let values: Vec<f64> = distinct.par_iter().map(of).collect();
-    rows.iter().map(|ballot| distinct.binary_search(ballot).map_or(f64::NAN, |place| values[place])).collect()
+    let distinct = mixture.table().distinct_votes();
+    let rows: Vec<u32> = mixture.rows().map(|row| distinct.index_of_row()[row]).collect();
+    let mut present = rows.clone();
+    present.sort_unstable();
+    present.dedup();
+    let values: Vec<f64> = present.par_iter().map(|&index| value(distinct.votes(index))).collect();
+    rows.iter().map(|index| present.binary_search(index).map_or(f64::NAN, |place| values[place])).collect()
 }
 
 #[cfg(test)]
@@ -409,19 +411,19 @@ mod tests {
     use rand_pcg::rand_core::{Rng, SeedableRng};
 
     use super::*;
-    use crate::estimate::{Decomposition, Piles};
+    use crate::estimate::{Decomposition, VoteGroups};
     use crate::numeric::mix::{class_at, uniform};
     use crate::oracle::Aggregate;
     use crate::partition::Partition;
     use crate::router::Router;
 
-    /// What two features say of three classes.
+    /// The true distribution over three classes, given two features.
     fn truth(features: &[f64]) -> [f64; 3] {
         let (first, second) = (0.1 + 0.8 * features[0] * features[1], 0.05 + 0.05 * features[0]);
         [first, second, 1.0 - first - second]
     }
 
-    fn world(rows: usize, k: usize) -> Table {
+    fn labelled_table(rows: usize, k: usize) -> Table {
         let mut random = Pcg64::seed_from_u64(11);
         let mut unit = move || uniform(random.next_u64());
         let (mut votes, mut features) = (vec![], vec![]);
@@ -436,18 +438,17 @@ mod tests {
         table.with_features(["x", "y"], features).unwrap()
     }
 
-    /// Working a panel's loss out once per row is as good as leaf by leaf.
     #[test]
-    fn in_a_forest_a_panel_is_as_well_known_row_by_row() {
-        let table = world(600, 3);
+    fn panel_loss_per_row_is_as_accurate_as_per_leaf() {
+        let table = labelled_table(600, 3);
         let router = Router::calibrate(&table, &Partition::forest(10)).unwrap();
         let ((forest, _), leaves) = router.cells().forest().zip(router.leaves()).unwrap();
         for (loss, aggregate) in
             [(Loss::zero_one(), Aggregate::Plurality), (Loss::spherical(), Aggregate::Laplace(1.0))]
         {
             let oracle = Oracle::panel(9, aggregate).unwrap();
-            let asked = Asked(vec![(oracle.clone(), "jury".into())]);
-            let by_leaf = RowLosses::of(router.rows(), &loss, &asked).unwrap();
+            let other_oracles = OtherOracles(vec![(oracle.clone(), "jury".into())]);
+            let by_leaf = RowLosses::from_labels(router.rows(), &loss, &other_oracles).unwrap();
             let count = forest.trees().leaves();
             let rows = |leaf: usize| leaves.of(leaf);
             let by_row = by_leaf.clone().in_forest(router.rows(), count, rows, &loss, Estimator::Shrink);
@@ -458,8 +459,9 @@ mod tests {
                 let truth = |row: &u32| oracle.cost(&loss, &truth(router.rows().features(*row as usize))).unwrap();
                 let truth = rows(leaf).iter().map(truth).sum::<f64>() / rows(leaf).len() as f64;
                 for (error, losses) in errors.iter_mut().zip([&by_leaf, &by_row]) {
-                    let d = Decomposition::of(mixture, &loss, Estimator::Shrink, None, losses, &mut Piles::default())
-                        .unwrap();
+                    let d =
+                        Decomposition::fit(mixture, &loss, Estimator::Shrink, None, losses, &mut VoteGroups::default())
+                            .unwrap();
                     *error += (d.oracles[0][0] - truth).abs() / count as f64;
                 }
             }

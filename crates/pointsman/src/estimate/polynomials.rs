@@ -1,20 +1,22 @@
-//! Polynomials of p* that are near an entropy of two classes: k labels estimate those of degree k without bias.
+//! Polynomial approximations of an entropy of two classes; k labels estimate a polynomial of degree k without bias.
 
 use super::enclosure::mean_over_subsets;
 use super::identified::{binomial_law, loss_kinks};
 use crate::loss::{Loss, Shape};
 
-/// Labels beyond these are not used for a higher degree: coefficients and with them the variance grow with it.
+/// The largest degree. Coefficients, and with them the variance, grow with the degree.
 const MAX_DEGREE: usize = 5;
 
-/// Points that a polynomial is fitted to, and points that its error is bounded by.
+/// Points to which a polynomial is fitted.
 const FITTED_POINTS: usize = 64;
+
+/// Points from which its error is bounded.
 const CHECKED_POINTS: usize = 1000;
 
-/// Steps of the fit: each comes nearer to the least largest error.
-const STEPS: usize = 40;
+/// Steps of the fit, each closer to the minimax polynomial.
+const FIT_STEPS: usize = 40;
 
-/// A polynomial of the share of the second class, by its Bernstein coefficients, and how far the entropy may lie below and above it.
+/// A polynomial in the share of the second class, by its Bernstein coefficients, and how far the entropy can be below and above it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct EntropyPolynomial {
     coefficients: Vec<f64>,
@@ -22,28 +24,28 @@ pub(crate) struct EntropyPolynomial {
 }
 
 impl EntropyPolynomial {
-    /// The degree that so many labels allow; `None` below two.
+    /// The degree for items with this many labels; `None` below two.
     pub(crate) fn degree(labels: u64) -> Option<usize> {
         (labels >= 2).then_some(labels.min(MAX_DEGREE as u64) as usize)
     }
 
-    /// The degrees there are.
+    /// All degrees.
     pub(crate) const DEGREES: std::ops::RangeInclusive<usize> = 2..=MAX_DEGREE;
 
-    /// Fits a polynomial to the entropy of a loss of two classes, nearly with the least largest error.
+    /// Fits a nearly minimax polynomial to the entropy of a loss of two classes.
     ///
-    /// The errors hold everywhere, not only at the points of a grid: between two of them a polynomial differs from its chord by h²/8 of its second
-    /// derivative at most, and a concave function is above its chord and below the chords beside it, extended.
+    /// The errors hold everywhere, not only on a grid: between two grid points of distance h a polynomial differs from its chord by at most
+    /// h²/8 times its second derivative, and a concave function is above its chord and below the extensions of the neighbouring chords.
     pub(crate) fn fit(loss: &Loss, degree: usize) -> Self {
         let entropy = |x: f64| loss.entropy(&[1.0 - x, x]);
         let kinks = if matches!(loss.shape(), Shape::Largest) { vec![0.5] } else { loss_kinks(loss) };
         let points = points(FITTED_POINTS, &kinks);
         let basis: Vec<Vec<f64>> = points.iter().map(|&x| binomial_law(degree, x)).collect();
         let values: Vec<f64> = points.iter().map(|&x| entropy(x)).collect();
-        // Lawson's iteration: least squares, with weights that grow where the error is large.
+        // Lawson's iteration: weighted least squares, with weights multiplied by the errors.
         let mut weights = vec![1.0 / points.len() as f64; points.len()];
         let mut coefficients = vec![0.0; degree + 1];
-        for _ in 0..STEPS {
+        for _ in 0..FIT_STEPS {
             coefficients = least_squares(&basis, &values, &weights);
             let errors = basis.iter().zip(&values).map(|(row, value)| (value - dot(row, &coefficients)).abs());
             weights.iter_mut().zip(errors).for_each(|(weight, error)| *weight *= error);
@@ -57,18 +59,18 @@ impl EntropyPolynomial {
         Self { coefficients, errors }
     }
 
-    /// By how much the entropy may lie below and above what [`Self::statistic`] expects.
+    /// How far the entropy can be below and above the expectation of [`Self::statistic`].
     pub(crate) fn errors(&self) -> [f64; 2] {
         self.errors
     }
 
-    /// A number with the polynomial for its expectation, if `count` of so many labels are of the second class.
+    /// The unbiased estimate of the polynomial if `count` of `labels` labels are of the second class.
     pub(crate) fn statistic(&self, labels: u64, count: u64) -> f64 {
         mean_over_subsets(&self.coefficients, labels, count)
     }
 }
 
-/// Points of [0, 1], the closer the nearer to its ends, and the kinks.
+/// Points of [0, 1] that are denser near its ends, and the kinks.
 fn points(many: usize, kinks: &[f64]) -> Vec<f64> {
     let place = |i: usize| (std::f64::consts::FRAC_PI_2 * i as f64 / many as f64).sin().powi(2);
     let mut points: Vec<f64> = (0..=many).map(place).chain(kinks.iter().copied()).collect();
@@ -77,7 +79,7 @@ fn points(many: usize, kinks: &[f64]) -> Vec<f64> {
     points
 }
 
-/// How far the entropy is below and above the polynomial at most.
+/// The largest distance of the entropy below and above the polynomial.
 fn largest_errors(coefficients: &[f64], entropy: impl Fn(f64) -> f64, points: &[f64]) -> [f64; 2] {
     let degree = coefficients.len() - 1;
     let second = coefficients.windows(3).map(|c| (c[0] - 2.0 * c[1] + c[2]).abs()).fold(0.0, f64::max);
@@ -103,10 +105,10 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The coefficients c that make Σ weight·(value − row·c)² least.
+/// The coefficients c that minimise Σ weight·(value − row·c)².
 fn least_squares(rows: &[Vec<f64>], values: &[f64], weights: &[f64]) -> Vec<f64> {
     let n = rows.first().map_or(0, Vec::len);
-    // The normal equations, their right-hand side last.
+    // The normal equations, with the right-hand side as last column.
     let mut equations = vec![vec![0.0; n + 1]; n];
     for ((row, value), weight) in rows.iter().zip(values).zip(weights) {
         for (equation, x) in equations.iter_mut().zip(row) {
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn entropies_are_within_the_errors_of_their_polynomials() {
+    fn entropies_are_within_the_error_bounds() {
         for loss in losses() {
             for degree in EntropyPolynomial::DEGREES {
                 let found = EntropyPolynomial::fit(&loss, degree);
@@ -155,16 +157,16 @@ mod tests {
                     seen[0] <= found.errors[0] && seen[1] <= found.errors[1],
                     "{loss}, {degree}: {seen:?} {found:?}"
                 );
-                // The bounds are no looser than they need be.
+                // The bounds are tight.
                 assert!(found.errors[0] < seen[0] + 1e-3 && found.errors[1] < seen[1] + 1e-3, "{loss}, {degree}");
                 println!("{loss}, degree {degree}: {:.4?}", found.errors);
             }
         }
     }
 
-    /// The nearest parabola to min(x, 1 − x) is off by a sixteenth either way; that of the Brier entropy is the entropy itself.
+    /// The minimax parabola of min(x, 1 − x) has an error of 1/16; the Brier entropy is itself a parabola.
     #[test]
-    fn errors_are_nearly_the_least_possible() {
+    fn errors_are_nearly_minimax() {
         let errors = |loss: &Loss, degree: usize| EntropyPolynomial::fit(loss, degree).errors();
         assert!(errors(&Loss::zero_one(), 2).iter().all(|error| (error - 0.0625).abs() < 1e-3));
         assert!(errors(&Loss::brier(), 2).iter().all(|error| *error < 1e-4));

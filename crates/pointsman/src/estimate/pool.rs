@@ -1,13 +1,13 @@
-//! Pooled cells: what few rows say is drawn towards their neighbours in confidence, then towards all rows.
+//! Pooled cells: estimates from few rows are smoothed along the confidence and across classes.
 //!
-//! Each loss is a number per row whose mean over a cell is the cell's estimate. Over all classes together it is modelled as
+//! Each loss is a number per row whose mean over a cell is the cell's estimate. Over all classes it is modelled as
 //!
-//!   slope · (what the prediction expects to lose) + θ(confidence) + noise,
+//!   slope · (entropy of the prediction) + θ(confidence) + noise,
 //!
-//! with one θ per bin of the confidence, a random walk from bin to bin. The size of its steps is the likeliest one (empirical Bayes); steps of zero make
-//! θ the mean of all rows, large ones leave each bin to itself. What a class differs by from all classes at the same confidence is
-//! another such walk, which starts near zero; again the likeliest sizes are taken, so that classes are told apart as far as
-//! their rows do so. Since all bins share one variance of the noise, the mean over all rows stays what it was.
+//! with one θ per confidence bin that follows a random walk from bin to bin. The variance of its steps is fitted by maximum likelihood
+//! (empirical Bayes): with steps of zero θ is the mean of all rows, with large steps each bin keeps its own mean. The deviation of a class
+//! from all classes at the same confidence is another random walk that starts near zero; its variances are fitted in the same way. All bins
+//! share one noise variance, so the mean over all rows is preserved.
 
 use std::ops::Range;
 
@@ -17,21 +17,21 @@ use crate::loss::Loss;
 use crate::router::{Mixture, Router};
 use crate::table::simplex::dot;
 
-/// Sizes of steps that are tried, as powers of two of the variance of a bin's mean.
-const STEPS: Range<i32> = -14..7;
+/// Candidate variances of steps: powers of two, times the variance of a bin's mean.
+const STEP_EXPONENTS: Range<i32> = -14..7;
 
-/// Sizes of what classes differ by that are tried, as powers of four of the variance of a cell's mean.
-const OFFSETS: Range<i32> = -4..6;
+/// Candidate variances of class deviations: powers of four, times the variance of a cell's mean.
+const OFFSET_EXPONENTS: Range<i32> = -4..6;
 
-/// The variance of a start that is not known, in those of the values.
-const UNKNOWN: f64 = 1e6;
+/// The variance of a diffuse start, relative to that of the values.
+const DIFFUSE_VARIANCE: f64 = 1e6;
 
-/// A gain in log-likelihood below this is rounding: the smaller size is taken.
-const ROUNDING: f64 = 1e-9;
+/// A gain in log-likelihood below this counts as rounding: the smaller variance is taken.
+const LIKELIHOOD_TOLERANCE: f64 = 1e-9;
 
-/// Draws the losses of a router's pooled cells together: the total loss, the irreducible loss where it is known, and that of each
-/// measured oracle, each by how much it varies itself. Panels are drawn as the irreducible loss is, so that they stay above it.
-/// `mixtures` are the rows of the cells, or some of them: the others do not count.
+/// Smooths the losses of a router's pooled cells: the total loss, the irreducible loss where it is known, and that of each measured
+/// oracle, each with its own variances. Panels use the variances of the irreducible loss, so that they stay above it. `mixtures` are the
+/// rows of the cells, or a subset of them.
 pub(crate) fn pool_cells(
     router: &Router,
     cells: &mut [Option<Decomposition>],
@@ -41,10 +41,10 @@ pub(crate) fn pool_cells(
 ) {
     let Some(groups) = router.cells().pooled_groups() else { return };
     let Some(count) = cells.iter().flatten().next().map(|cell| cell.oracles.len()) else { return };
-    let rows = Rows::of(router, cells, mixtures, loss);
-    let design = Design::of(router, mixtures, groups, rows.expected);
+    let rows = Rows::new(router, cells, mixtures, loss);
+    let design = Design::new(router, mixtures, groups, rows.expected);
     let (totals, _) = design.pool(&rows.total, None);
-    let (irreducible, sizes) = design.pool(&rows.irreducible, None);
+    let (irreducible, variances) = design.pool(&rows.irreducible, None);
     let pooled: Vec<[Vec<f64>; 2]> = (0..count)
         .map(|place| match oracles.measured(place) {
             Some(losses) => {
@@ -55,7 +55,7 @@ pub(crate) fn pool_cells(
             }
             None => [0, 1].map(|end| {
                 let of_cell = |cell: &Option<Decomposition>| cell.as_ref().map_or(f64::NAN, |d| d.oracles[place][end]);
-                design.pool(&design.spread(&cells.iter().map(of_cell).collect::<Vec<_>>()), Some(sizes)).0
+                design.pool(&design.spread(&cells.iter().map(of_cell).collect::<Vec<_>>()), Some(variances)).0
             }),
         })
         .collect();
@@ -68,7 +68,7 @@ pub(crate) fn pool_cells(
             estimate.irreducible_high = estimate.irreducible_low;
         }
         for (ends, pooled) in estimate.oracles.iter_mut().zip(&pooled) {
-            // What is only bounded is not drawn towards what is known elsewhere, nor the other way round.
+            // Known values are not pooled with bounds.
             if ends[0] == ends[1] {
                 ends.iter_mut().zip(pooled).for_each(|(end, pooled)| *end = pooled[cell]);
             }
@@ -76,19 +76,19 @@ pub(crate) fn pool_cells(
     }
 }
 
-/// Numbers per row of the router, in its order; not numbers for rows that do not count.
+/// Values per row of the router, in its order; NaN for rows outside the mixtures.
 struct Rows {
-    /// What the prediction itself expects to lose.
+    /// The entropy of the prediction, which is the loss it expects itself.
     expected: Vec<f64>,
     total: Vec<f64>,
-    /// Numbers whose mean over a cell is the cell's irreducible loss and whose variance is about that of the estimate times the rows.
+    /// Values whose mean over a cell is the cell's irreducible loss, with about the variance of that estimate times the number of rows.
     irreducible: Vec<f64>,
 }
 
 impl Rows {
-    /// The irreducible loss of a cell is not a mean over its rows, except under the Brier loss, where it is that of their
-    /// disagreements. Under other losses it is as noisy as these, in proportion to its size.
-    fn of(router: &Router, cells: &[Option<Decomposition>], mixtures: &[Mixture<'_>], loss: &Loss) -> Self {
+    /// Only under the Brier loss is the irreducible loss of a cell a mean over its rows, namely of their disagreements. Under other losses
+    /// its noise is taken as proportional to that of the disagreements.
+    fn new(router: &Router, cells: &[Option<Decomposition>], mixtures: &[Mixture<'_>], loss: &Loss) -> Self {
         let blank = || vec![f64::NAN; router.rows().rows()];
         let mut all = Self { expected: blank(), total: blank(), irreducible: blank() };
         let known: Vec<Option<f64>> =
@@ -124,21 +124,23 @@ impl Rows {
 
 /// The mean disagreement of a cell's rows with two labels or more.
 fn disagreement(mixture: Mixture<'_>) -> Mean {
-    Mean::of(mixture.rows().filter_map(|row| Some((mixture.table().weight(row), mixture.votes(row).disagreement()?))))
+    Mean::from_rows(
+        mixture.rows().filter_map(|row| Some((mixture.table().weight(row), mixture.votes(row).disagreement()?))),
+    )
 }
 
-/// A mean, and the rows it rests on.
+/// A weighted mean over rows.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
     value: f64,
-    /// (Σw)²/Σw²; zero if there are none.
+    /// The effective number of rows, (Σw)²/Σw²; zero if there are none.
     rows: f64,
-    /// The variance of the rows around it.
+    /// The variance of the rows around the mean.
     variance: f64,
 }
 
 impl Mean {
-    fn of(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+    fn from_rows(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let (mut weight, mut squares, mut sum) = (0.0, 0.0, 0.0);
         for (w, value) in rows.clone() {
             weight += w;
@@ -154,28 +156,29 @@ impl Mean {
     }
 }
 
-/// The variances of a model: of a row's noise, of a step from bin to bin, of where a class starts and of its steps.
+/// The variances of the model: of a row's noise, of a step from bin to bin, of a class's start and of its steps.
 #[derive(Debug, Clone, Copy)]
-struct Sizes {
+struct Variances {
     noise: f64,
     step: f64,
     offset: f64,
     drift: f64,
 }
 
-/// Where the rows of a router lie.
+/// The assignment of a router's rows to cells, classes and confidence bins.
 struct Design<'a> {
     router: &'a Router,
     mixtures: &'a [Mixture<'a>],
     groups: Vec<Range<usize>>,
-    /// The rows of each bin of the confidence over all classes, and the bin of each row.
+    /// The rows of each confidence bin over all classes.
     bins: Vec<Vec<u32>>,
+    /// The bin of each row.
     bin_of: Vec<u32>,
     expected: Vec<f64>,
 }
 
 impl<'a> Design<'a> {
-    fn of(router: &'a Router, mixtures: &'a [Mixture<'a>], groups: Vec<Range<usize>>, expected: Vec<f64>) -> Self {
+    fn new(router: &'a Router, mixtures: &'a [Mixture<'a>], groups: Vec<Range<usize>>, expected: Vec<f64>) -> Self {
         let bins = router.rows_by_confidence();
         let mut bin_of = vec![0; router.rows().rows()];
         for (bin, rows) in bins.iter().enumerate() {
@@ -184,7 +187,7 @@ impl<'a> Design<'a> {
         Self { router, mixtures, groups, bins, bin_of, expected }
     }
 
-    /// Each row's cell's number.
+    /// Copies each cell's value to its rows.
     fn spread(&self, by_cell: &[f64]) -> Vec<f64> {
         let mut values = vec![f64::NAN; self.router.rows().rows()];
         for (mixture, value) in self.mixtures.iter().zip(by_cell) {
@@ -193,7 +196,7 @@ impl<'a> Design<'a> {
         values
     }
 
-    /// The weights and values of those rows whose value is known.
+    /// The weights and values of the rows whose value is known.
     fn known<'v>(
         &'v self,
         rows: impl Iterator<Item = usize> + Clone + 'v,
@@ -203,45 +206,45 @@ impl<'a> Design<'a> {
         rows.map(move |row| (table.weight(row), value(row))).filter(|(_, value)| value.is_finite())
     }
 
-    /// The least-squares slope of the rows' values over what their predictions expect to lose.
+    /// The least-squares slope of the rows' values on the entropies of their predictions.
     fn slope(&self, values: &[f64]) -> f64 {
         let rows = || (0..values.len()).filter(|&row| values[row].is_finite());
-        let x = Mean::of(self.known(rows(), |row| self.expected[row]));
-        let y = Mean::of(self.known(rows(), |row| values[row]));
+        let x = Mean::from_rows(self.known(rows(), |row| self.expected[row]));
+        let y = Mean::from_rows(self.known(rows(), |row| values[row]));
         let together = self.known(rows(), |row| (self.expected[row] - x.value) * (values[row] - y.value));
-        if x.variance > 1e-12 * x.value * x.value { Mean::of(together).value / x.variance } else { 0.0 }
+        if x.variance > 1e-12 * x.value * x.value { Mean::from_rows(together).value / x.variance } else { 0.0 }
     }
 
-    /// Each cell's pooled value, not a number where no row's value is known, and the sizes it was pooled by: those given, or
-    /// the likeliest.
-    fn pool(&self, values: &[f64], sizes: Option<Sizes>) -> (Vec<f64>, Sizes) {
+    /// Each cell's pooled value, NaN if no row's value is known, and the variances used: those given, or the maximum-likelihood ones.
+    fn pool(&self, values: &[f64], variances: Option<Variances>) -> (Vec<f64>, Variances) {
         let slope = self.slope(values);
         let level = |row: usize| values[row] - slope * self.expected[row];
-        let of_bin = |rows: &Vec<u32>| Mean::of(self.known(rows.iter().map(|&row| row as usize), level));
+        let of_bin = |rows: &Vec<u32>| Mean::from_rows(self.known(rows.iter().map(|&row| row as usize), level));
         let bins: Vec<Mean> = self.bins.iter().map(of_bin).collect();
-        let noise = sizes.map_or_else(|| within(&bins), |sizes| sizes.noise);
-        let spread = Mean::of(bins.iter().filter(|bin| bin.rows > 0.0).map(|bin| (bin.rows, bin.value))).variance;
-        let start = UNKNOWN * (noise + spread);
-        let step = sizes.map_or_else(|| likeliest_step(&bins, noise, start), |sizes| sizes.step);
+        let noise = variances.map_or_else(|| pooled_variance(&bins), |variances| variances.noise);
+        let spread =
+            Mean::from_rows(bins.iter().filter(|bin| bin.rows > 0.0).map(|bin| (bin.rows, bin.value))).variance;
+        let start = DIFFUSE_VARIANCE * (noise + spread);
+        let step = variances.map_or_else(|| fit_step(&bins, noise, start), |variances| variances.step);
         let curve = Walk { noise, start, step }.smooth(&bins);
         let of_cell = |mixture: &Mixture<'_>| {
             let rows = mixture.rows();
             let expected = |row: usize| slope * self.expected[row] + curve[self.bin_of[row] as usize];
             let known = |row: &usize| values[*row].is_finite();
             (
-                Mean::of(self.known(rows.clone(), |row| values[row])),
-                Mean::of(self.known(rows.filter(known), expected)).value,
+                Mean::from_rows(self.known(rows.clone(), |row| values[row])),
+                Mean::from_rows(self.known(rows.filter(known), expected)).value,
             )
         };
         let (own, centres): (Vec<Mean>, Vec<f64>) = self.mixtures.iter().map(of_cell).unzip();
         let mut pooled: Vec<f64> =
             centres.iter().zip(&own).map(|(&c, own)| if own.rows > 0.0 { c } else { f64::NAN }).collect();
-        let mut found = Sizes { noise, step, offset: 0.0, drift: 0.0 };
+        let mut found = Variances { noise, step, offset: 0.0, drift: 0.0 };
         if self.groups.len() > 1 {
             let beyond = |cell: usize| Mean { value: own[cell].value - centres[cell], ..own[cell] };
             let groups: Vec<Vec<Mean>> = self.groups.iter().map(|cells| cells.clone().map(beyond).collect()).collect();
             [found.offset, found.drift] =
-                sizes.map_or_else(|| likeliest_offsets(&groups, noise), |sizes| [sizes.offset, sizes.drift]);
+                variances.map_or_else(|| fit_offsets(&groups, noise), |variances| [variances.offset, variances.drift]);
             let walk = Walk { noise, start: found.offset, step: found.drift };
             let differences = groups.iter().flat_map(|group| walk.smooth(group));
             pooled.iter_mut().zip(differences).for_each(|(value, difference)| *value += difference);
@@ -250,8 +253,8 @@ impl<'a> Design<'a> {
     }
 }
 
-/// The variance of a row's value within bins.
-fn within(bins: &[Mean]) -> f64 {
+/// The pooled variance of row values within bins.
+fn pooled_variance(bins: &[Mean]) -> f64 {
     let (mut rows, mut count, mut squares) = (0.0, 0.0, 0.0);
     for bin in bins.iter().filter(|bin| bin.rows > 0.0) {
         rows += bin.rows;
@@ -261,7 +264,7 @@ fn within(bins: &[Mean]) -> f64 {
     if rows > count { squares / (rows - count) } else { 0.0 }
 }
 
-/// The mean number of rows of the bins that have any.
+/// The mean number of rows of the non-empty bins.
 fn usual_rows<'a>(bins: impl Iterator<Item = &'a Mean>) -> f64 {
     let (mut rows, mut count) = (0.0, 0.0);
     for bin in bins.filter(|bin| bin.rows > 0.0) {
@@ -271,16 +274,16 @@ fn usual_rows<'a>(bins: impl Iterator<Item = &'a Mean>) -> f64 {
     if count > 0.0 { rows / count } else { 1.0 }
 }
 
-fn likeliest_step(bins: &[Mean], noise: f64, start: f64) -> f64 {
+fn fit_step(bins: &[Mean], noise: f64, start: f64) -> f64 {
     let unit = noise / usual_rows(bins.iter());
-    let tried = [0.0].into_iter().chain(STEPS.map(|power| unit * 2_f64.powi(power)));
+    let tried = [0.0].into_iter().chain(STEP_EXPONENTS.map(|power| unit * 2_f64.powi(power)));
     likeliest(tried.map(|step| (step, Walk { noise, start, step }.likelihood(bins)))).unwrap_or(0.0)
 }
 
-/// The variances of where classes start and of their steps.
-fn likeliest_offsets(groups: &[Vec<Mean>], noise: f64) -> [f64; 2] {
+/// The maximum-likelihood variances of the classes' starts and of their steps.
+fn fit_offsets(groups: &[Vec<Mean>], noise: f64) -> [f64; 2] {
     let unit = noise / usual_rows(groups.iter().flatten());
-    let tried = || [0.0].into_iter().chain(OFFSETS.map(move |power| unit * 4_f64.powi(power)));
+    let tried = || [0.0].into_iter().chain(OFFSET_EXPONENTS.map(move |power| unit * 4_f64.powi(power)));
     let both = tried().flat_map(|start| tried().map(move |step| [start, step]));
     let likelihood = |[start, step]: [f64; 2]| {
         let walk = Walk { noise, start, step };
@@ -289,23 +292,25 @@ fn likeliest_offsets(groups: &[Vec<Mean>], noise: f64) -> [f64; 2] {
     likeliest(both.map(likelihood)).unwrap_or([0.0; 2])
 }
 
-/// The first of the likeliest.
+/// The first candidate with the largest likelihood.
 fn likeliest<T>(tried: impl Iterator<Item = (T, f64)>) -> Option<T> {
     let mut best: Option<(T, f64)> = None;
     for (size, likelihood) in tried {
-        if best.as_ref().is_none_or(|(_, most)| likelihood > most + ROUNDING) {
+        if best.as_ref().is_none_or(|(_, most)| likelihood > most + LIKELIHOOD_TOLERANCE) {
             best = Some((size, likelihood));
         }
     }
     best.map(|(size, _)| size)
 }
 
-/// A random walk around zero, seen through the means of rows with noise.
+/// A random walk observed through noisy means of rows.
 #[derive(Debug, Clone, Copy)]
 struct Walk {
-    /// The variances of a row, of the first state and of a step.
+    /// The variance of a row.
     noise: f64,
+    /// The variance of the first state.
     start: f64,
+    /// The variance of a step.
     step: f64,
 }
 
@@ -313,7 +318,7 @@ struct Walk {
 type State = (f64, f64);
 
 impl Walk {
-    /// The Kalman filter: each state before and after its bin is seen, and the log-likelihood of all bins up to a constant.
+    /// The Kalman filter: each state before and after its bin's observation, and the log-likelihood of all bins up to a constant.
     fn filter(&self, bins: &[Mean]) -> (Vec<[State; 2]>, f64) {
         let (mut states, mut likelihood) = (Vec::with_capacity(bins.len()), 0.0);
         let mut before = (0.0, self.start);
@@ -337,7 +342,7 @@ impl Walk {
         self.filter(bins).1
     }
 
-    /// The expected state of each bin given all bins.
+    /// The Kalman smoother: the expected state of each bin given all bins.
     fn smooth(&self, bins: &[Mean]) -> Vec<f64> {
         if self.noise == 0.0 && self.start > 0.0 {
             return bins.iter().map(|bin| bin.value).collect();

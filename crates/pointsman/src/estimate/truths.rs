@@ -1,17 +1,17 @@
-//! Draws of the true label distributions that may be behind the votes of some items.
+//! Posterior draws of the true label distributions p* of some items, given their votes.
 //!
-//! First a law of p* is drawn: the law fitted to the items reweighted at random (the Bayesian bootstrap), which makes laws differ as far as
-//! the items leave them open. Then each item has a p* drawn from its posterior under that law. The mean of such draws over the items varies as
-//! the mean of their p* does, given what is known.
+//! First a law of p* is drawn: the law fitted to randomly reweighted items (the Bayesian bootstrap), which varies as far as the items leave
+//! it uncertain. Then each item's p* is drawn from its posterior under that law. The mean of such draws over the items has the posterior
+//! variance of the mean p*.
 //!
-//! Two and three classes have the law of the estimator `npmle`, more have a Dirichlet law of the same mean and variance. What k labels cannot
-//! identify is left as the maximisation starts; so that this is not taken for knowledge, every draw stops after another number of steps, and
-//! draws of three classes start from different laws.
+//! Two and three classes use the law of the estimator `npmle`, more classes a Dirichlet law with the same mean and variance. The fit leaves
+//! what k labels cannot identify as it starts. So that this is not taken for knowledge, every draw stops after a random number of steps,
+//! and draws of three classes have random starts.
 //!
-//! What two labels per item leave open matters most where it says how far items differ in ‖p*‖², that is, in how often two labels agree: the
-//! width of later intervals rests on it, and it is a fourth moment of p*. Started from atoms of equal weight, draws have too few clear and too few
-//! ambiguous items where there are only these two kinds, and intervals after more labels are 15 to 25 % wider than forecast. So each draw starts
-//! with more weight on clear and on ambiguous atoms, by a random amount from none to [`MAX_TILT`].
+//! Two labels per item do not identify the variance of ‖p*‖² between items, a fourth moment of p*, on which the width of later intervals
+//! depends. Started from atoms of equal weight, draws contain too few clear and too few ambiguous items if there are only these two kinds,
+//! and intervals after more labels are 15 to 25 % wider than forecast. So each draw starts with more weight on clear and on ambiguous
+//! atoms, by a random tilt up to [`MAX_TILT`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
 use super::dirichlet::draw_into;
-use super::npmle::{self, STEPS, climb, likelihood};
+use super::npmle::{self, STEPS, likelihood, maximise_likelihood};
 use crate::numeric::mix::uniform;
 use crate::table::simplex::dot;
 use crate::table::votes::Votes;
 use crate::task::MAX_NPMLE_CLASSES;
 
-/// The fewest steps of a maximisation, as a power of two.
-const FEWEST_STEPS_LOG: f64 = 2.0;
+/// The base-2 logarithm of the smallest number of steps.
+const MIN_STEPS_LOG2: f64 = 2.0;
 
 /// Atoms of three classes.
 const ATOMS: usize = 200;
@@ -35,29 +35,31 @@ const ATOMS: usize = 200;
 /// The start of a draw weighs atoms by exp(t z²), where z is the standardised ‖p‖² of an atom and t is uniform up to this tilt.
 const MAX_TILT: f64 = 2.0;
 
-/// Larger z² count as this, so that no single atom gets all of the weight.
+/// The largest z² in the tilt, so that no single atom gets all of the weight.
 const MAX_SQUARED_DISTANCE: f64 = 9.0;
 
-/// Concentrations of the Dirichlet law where items carry one label each, which says nothing about them.
+/// The range of concentrations if items have one label each, which does not identify the concentration.
 const CONCENTRATIONS_OF_SINGLE_LABELS: [f64; 2] = [0.25, 4.0];
 
-/// The range of concentrations otherwise: from labels that nearly agree within each item to items that are all alike.
-const LOWEST: f64 = 0.02;
-const HIGHEST: f64 = 3000.0;
+/// The smallest concentration otherwise: labels nearly agree within each item.
+const MIN_CONCENTRATION: f64 = 0.02;
 
-/// The votes of some items.
+/// The largest concentration otherwise: all items have nearly the same p*.
+const MAX_CONCENTRATION: f64 = 3000.0;
+
+/// The votes of some items, from which laws of p* are drawn.
 #[derive(Debug)]
 pub(crate) struct PossibleTruths<'a> {
     distinct: Vec<&'a [u32]>,
-    /// Which of the distinct votes each item has.
+    /// The index of each item's vote vector.
     votes_of_item: Vec<u32>,
     weights: Option<&'a [f64]>,
-    /// Whether half of the items or more carry two labels.
+    /// Whether at least half of the items have two labels.
     identified: bool,
     atoms: Option<Arc<Atoms>>,
 }
 
-/// Points that p* may be, with the likelihood of each of the distinct votes under each of them.
+/// Candidate values of p*, with the likelihood of each distinct vote vector under each of them.
 #[derive(Debug)]
 pub(crate) struct Atoms {
     points: Vec<Vec<f64>>,
@@ -65,7 +67,7 @@ pub(crate) struct Atoms {
 }
 
 impl Atoms {
-    /// Weights that grow with the distance of ‖p‖² from its mean over the atoms; equal weights if there is no tilt.
+    /// Weights that increase with the distance of ‖p‖² from its mean over the atoms; equal weights with zero tilt.
     fn tilted_weights(&self, tilt: f64) -> Vec<f64> {
         let agreements: Vec<f64> = self.points.iter().map(|point| dot(point, point)).collect();
         let n = agreements.len() as f64;
@@ -80,8 +82,8 @@ impl Atoms {
 }
 
 impl<'a> PossibleTruths<'a> {
-    /// `None` if there are no items.
-    pub(crate) fn of(items: impl Iterator<Item = Votes<'a>>, weights: Option<&'a [f64]>) -> Option<Self> {
+    /// The votes of some items; `None` if there are none.
+    pub(crate) fn new(items: impl Iterator<Item = Votes<'a>>, weights: Option<&'a [f64]>) -> Option<Self> {
         let items: Vec<Votes<'a>> = items.collect();
         let distinct: BTreeMap<&[u32], u32> = items.iter().map(|votes| (votes.counts(), 0)).collect();
         let distinct: Vec<&[u32]> = distinct.into_keys().collect();
@@ -94,8 +96,11 @@ impl<'a> PossibleTruths<'a> {
         if identified && classes <= MAX_NPMLE_CLASSES {
             let groups = found.groups(|weight| weight);
             let mean = mean_of(&groups);
-            let (points, _) =
-                if classes == 2 { npmle::even_grid(&groups, &mean) } else { npmle::drawn(&groups, &mean, ATOMS) };
+            let (points, _) = if classes == 2 {
+                npmle::even_grid(&groups, &mean)
+            } else {
+                npmle::sample_atoms(&groups, &mean, ATOMS)
+            };
             let likelihoods = {
                 let of_counts = likelihood(&points);
                 found.distinct.iter().map(|counts| of_counts(counts)).collect()
@@ -105,7 +110,7 @@ impl<'a> PossibleTruths<'a> {
         Some(found)
     }
 
-    /// The distinct votes with the weight of the items that have them, each item's passed through `reweight`.
+    /// The distinct vote vectors with the total of their items' weights, each transformed by `reweight`.
     fn groups(&self, mut reweight: impl FnMut(f64) -> f64) -> Vec<(&'a [u32], f64)> {
         let mut groups: Vec<(&'a [u32], f64)> = self.distinct.iter().map(|counts| (*counts, 0.0)).collect();
         for (item, &votes) in self.votes_of_item.iter().enumerate() {
@@ -114,9 +119,9 @@ impl<'a> PossibleTruths<'a> {
         groups
     }
 
-    /// A law that may be behind the votes.
+    /// Draws a law of p*.
     pub(crate) fn draw_law(&self, random: &mut Pcg64) -> TruthLaw {
-        // Exponential weights make the Bayesian bootstrap.
+        // Exponential weights: the Bayesian bootstrap.
         let groups = self.groups(|weight| -weight * (1.0 - uniform(random.next_u64())).ln());
         let mean = mean_of(&groups);
         let place = uniform(random.next_u64());
@@ -126,7 +131,7 @@ impl<'a> PossibleTruths<'a> {
             return TruthLaw::Dirichlet(mean.into_iter().map(|share| a * share).collect());
         };
         let most = (STEPS as f64).log2();
-        let steps = (FEWEST_STEPS_LOG + (most - FEWEST_STEPS_LOG) * place).exp2() as usize;
+        let steps = (MIN_STEPS_LOG2 + (most - MIN_STEPS_LOG2) * place).exp2() as usize;
         let mut weights = match mean.len() {
             2 => npmle::even_grid(&groups, &mean).1,
             _ => atoms.tilted_weights(MAX_TILT * uniform(random.next_u64())),
@@ -134,11 +139,11 @@ impl<'a> PossibleTruths<'a> {
         let all: f64 = groups.iter().map(|(_, weight)| weight).sum();
         let shares = groups.iter().map(|(_, weight)| weight / all);
         let shares: Vec<(f64, &[f64])> = shares.zip(atoms.likelihoods.iter().map(Vec::as_slice)).collect();
-        climb(&shares, &mut weights, steps);
+        maximise_likelihood(&shares, &mut weights, steps);
         TruthLaw::Atoms(Arc::clone(atoms), weights)
     }
 
-    /// The posteriors of p* under a law, given each item's votes.
+    /// The posterior of each item's p* under a law.
     pub(crate) fn posteriors<'b>(&'b self, law: &'b TruthLaw) -> Posteriors<'b> {
         let forms = match law {
             TruthLaw::Atoms(atoms, weights) => {
@@ -162,13 +167,17 @@ impl<'a> PossibleTruths<'a> {
     }
 }
 
-/// The concentration of the Dirichlet law with this mean whose labels differ within an item as often as those of the items do: that
-/// is what pairs of labels tell without bias.
+/// The concentration of the Dirichlet law with this mean that matches the share of label pairs that differ, which is estimated without
+/// bias.
 fn concentration(groups: &[(&[u32], f64)], mean: &[f64]) -> f64 {
     let paired = groups.iter().filter_map(|&(counts, weight)| Some((weight, Votes::new(counts).disagreement()?)));
     let (sum, all) = paired.fold((0.0, 0.0), |(sum, all), (weight, noise)| (sum + weight * noise, all + weight));
     let (noise, largest) = (sum / all, 1.0 - dot(mean, mean));
-    if noise < largest { (noise / (largest - noise)).clamp(LOWEST, HIGHEST) } else { HIGHEST }
+    if noise < largest {
+        (noise / (largest - noise)).clamp(MIN_CONCENTRATION, MAX_CONCENTRATION)
+    } else {
+        MAX_CONCENTRATION
+    }
 }
 
 /// The mean of the snapshot means.
@@ -191,17 +200,17 @@ pub(crate) enum TruthLaw {
     Dirichlet(Vec<f64>),
 }
 
-/// What p* of each item may be.
+/// The posterior of each item's p*.
 #[derive(Debug)]
 pub(crate) struct Posteriors<'a> {
     votes_of_item: &'a [u32],
     forms: Forms<'a>,
 }
 
-/// The posterior of p* for each of the distinct votes.
+/// The posterior of p* for each distinct vote vector.
 #[derive(Debug)]
 enum Forms<'a> {
-    /// Points, and for each of the distinct votes the sums of their weights up to each one.
+    /// Points, and for each distinct vote vector the cumulative weights of the points.
     Atoms {
         points: &'a [Vec<f64>],
         sums: Vec<Vec<f64>>,
@@ -210,7 +219,7 @@ enum Forms<'a> {
 }
 
 impl Posteriors<'_> {
-    /// Writes what p* of an item may be.
+    /// Draws an item's p*.
     pub(crate) fn draw_into(&self, item: usize, random: &mut Pcg64, out: &mut [f64]) {
         let votes = self.votes_of_item[item] as usize;
         match &self.forms {

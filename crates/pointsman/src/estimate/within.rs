@@ -8,7 +8,7 @@
 //! reducible loss of rows judged by some of the trees that were not grown on them; the irreducible loss stays that of the leaves.
 
 use super::leaves::PerRow;
-use crate::loss::Account;
+use crate::loss::SelfEstimate;
 use crate::partition::forest::{LeafRows, Trees};
 
 /// So many rows with two labels, each counted once per tree, tell the slopes well enough, in so many trees at least: another loss is to
@@ -24,13 +24,13 @@ pub(crate) struct Slopes(pub(super) [f64; 2]);
 impl Slopes {
     /// What a prediction of this account has for its own part where this share of the labels is not the top class. As it is added
     /// to a query, it is taken from a leaf whose predictions have this account on average.
-    pub(crate) fn of(self, account: Account, error: f64) -> f64 {
+    pub(crate) fn of(self, account: SelfEstimate, error: f64) -> f64 {
         let [if_right, more] = self.parts(account);
         if_right + error * more
     }
 
     /// The same where all labels are the top class, and how much more it is where none is.
-    pub(super) fn parts(self, Account { entropy, right, wrong }: Account) -> [f64; 2] {
+    pub(super) fn parts(self, SelfEstimate { entropy, right, wrong }: SelfEstimate) -> [f64; 2] {
         [self.0[0] * entropy + self.0[1] * right, self.0[1] * (wrong - right)]
     }
 
@@ -51,7 +51,7 @@ struct Means {
 impl Means {
     fn of(&[weight, ref sums @ ..]: &[f64; 6], error: f64) -> Self {
         let [labels, total, entropy, right, wrong] = sums.map(|sum| if weight > 0.0 { sum / weight } else { 0.0 });
-        let account = Account { entropy, right, wrong };
+        let account = SelfEstimate { entropy, right, wrong };
         Self { weight, told: [1.0, total, labels, entropy, account.at(error), error] }
     }
 }
@@ -233,8 +233,8 @@ mod tests {
                 let mean = parts.iter().sum::<f64>() / f64::from(n);
                 (parts.iter().map(|part| (part - mean).powi(2)).sum::<f64>() / f64::from(n)).sqrt()
             };
-            of_all += spread(&|row| all.of(per_row.account(row), 0.3));
-            apart += spread(&|row| all.of(per_row.account(row), 0.3) - few.of(per_row.account(row), 0.3));
+            of_all += spread(&|row| all.of(per_row.self_estimate(row), 0.3));
+            apart += spread(&|row| all.of(per_row.self_estimate(row), 0.3) - few.of(per_row.self_estimate(row), 0.3));
         }
         assert!(of_all > 0.15 && apart < 0.2 * of_all, "{of_all} by all trees, {apart} less by few");
     }

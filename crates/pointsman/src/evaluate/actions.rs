@@ -1,6 +1,6 @@
 //! Held-out rows decided by someone else: what an action costs on each row.
 
-use super::{By, Mean, Replay};
+use super::{Basis, Mean, Replay};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 
@@ -13,7 +13,7 @@ impl Replay {
         self.check(policy)?;
         let actions = policy.task().actions();
         Ok((0..self.places.len())
-            .map(|row| (0..actions).map(|action| self.cost(policy, row, action, By::Table)).collect())
+            .map(|row| (0..actions).map(|action| self.cost(policy, row, action, Basis::Table)).collect())
             .collect())
     }
 
@@ -33,7 +33,7 @@ impl Replay {
             let reason = format!("action {}: the task has {known}, counted from 0", actions[row]);
             return Err(Error::value(row, "action", reason));
         }
-        let (mean, standard_error) = self.mean(&|row| self.cost(policy, row, actions[row], By::Table));
+        let (mean, standard_error) = self.mean(&|row| self.cost(policy, row, actions[row], Basis::Table));
         Ok(Mean { mean, standard_error })
     }
 }

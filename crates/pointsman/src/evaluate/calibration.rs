@@ -1,4 +1,4 @@
-//! Higher-order calibration error: how far each cell's stored mixture is from the held-out one.
+//! Higher-order calibration error: the distance between each cell's stored and held-out mixture.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -13,32 +13,32 @@ use crate::router::{Mixture, Router};
 use crate::table::Table;
 use crate::wasserstein::{Cloud, Distance, distance, w1};
 
-/// How far a router's mixtures are from those of held-out rows: W1 in the ℓ1 norm between snapshot means.
+/// The distance between a router's mixtures and those of held-out rows: W1 in the ℓ1 norm between snapshot means.
 ///
-/// Means over cells are weighted by held-out traffic; cells without rows on one side have no distance.
+/// Means over cells are weighted by held-out traffic; cells without stored or held-out rows are left out.
 #[derive(Debug, Clone, Serialize)]
 pub struct CalibrationError {
     /// Mean W1.
     pub raw: f64,
-    /// Mean of what chance alone would give.
+    /// Mean of the W1 expected by chance alone.
     pub floor: f64,
-    /// √max(mean of raw² − floor² over cells, 0): zero where the distances are on the whole no larger than chance alone would give. Not the mean
-    /// of the cells' own debiased distances, which is above zero by chance.
+    /// √max(mean of raw² − floor² over cells, 0): zero if the distances are on average no larger than by chance. The mean of the cells' own
+    /// debiased distances would be positive by chance.
     pub debiased: f64,
-    /// Share of the held-out rows that fell into the cells compared.
+    /// Share of the held-out rows in the compared cells.
     pub covered: f64,
-    /// The mean over cells of max{Bε, 2γε}, with ε the W1 between the mixture that the policy decides by and the truth of
-    /// the held-out rows, B the loss's bound and γ the largest of the oracles' Lipschitz constants: whatever the prices, these
-    /// rows' regret against the best action per cell is not above it. For an oracle that is not estimated from that mixture, a
-    /// measured one or a panel with fewer experts than labels, the difference to the held-out rows stands for γε. Unknown
-    /// where the theorem does not apply: if predictions vary within cells (calibrate with centroids), if held-out rows fell
-    /// into cells without calibration rows, or if the estimator decides by more than a mixture of points.
+    /// The mean over cells of max{Bε, 2γε}, where ε is the W1 between the mixture that the policy decides by and the truth of the held-out
+    /// rows, B the loss's bound and γ the largest Lipschitz constant of the oracles. At any prices, the regret of these rows against the
+    /// best action per cell is at most this. For an oracle that is not estimated from that mixture, a measured one or a panel with fewer
+    /// experts than labels, the difference to the held-out rows replaces γε. Unknown where the theorem does not apply: if predictions vary
+    /// within cells (calibrate with centroids), if held-out rows fall into cells without calibration rows, or if the estimator uses more
+    /// than a mixture of points.
     pub regret_bound: Option<f64>,
-    /// Largest difference of a cell's mean snapshot entropy between stored and held-out rows: what routing uses.
+    /// Largest difference of a cell's mean snapshot entropy between stored and held-out rows.
     pub irreducible_gap: f64,
-    /// Mean labels per item, stored and held out. W1 compares like with like only if they agree.
+    /// Mean labels per item, stored and held out. W1 is comparable only if they agree.
     pub labels: [f64; 2],
-    /// The cells compared.
+    /// The compared cells.
     pub cells: Vec<CellError>,
 }
 
@@ -51,24 +51,24 @@ pub struct CellError {
     pub rows: usize,
     /// Held-out rows.
     pub rows_held_out: usize,
-    /// W1 as measured.
+    /// The measured W1.
     pub raw: f64,
-    /// What chance alone would give.
+    /// The W1 expected by chance alone.
     pub floor: f64,
     /// sqrt(max(raw² − floor², 0)).
     pub debiased: f64,
-    /// How often chance alone would give as much.
+    /// The permutation p-value.
     pub p_value: f64,
-    /// Whether the transport was solved on all points.
+    /// Whether W1 is exact, not a mean over subsamples.
     pub exact: bool,
     /// Mean snapshot entropy of the held-out rows minus that of the stored ones.
     pub irreducible_gap: f64,
 }
 
 impl Router {
-    /// Compares the stored mixtures with held-out rows that carry votes, and with what `policy` makes of them.
+    /// Compares the stored mixtures with held-out rows that have votes, and bounds the regret of `policy`.
     ///
-    /// `splits` random re-splits per cell, drawn from `seed`, give floor and p-value. `done` is called once per cell.
+    /// Floor and p-value come from `splits` random re-splits per cell, drawn from `seed`. `done` is called once per cell.
     ///
     /// # Errors
     /// If the table has no votes, other classes, or lacks a feature or a measured oracle, or if the policy is another router's.
@@ -92,10 +92,10 @@ impl Router {
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {
             held_out[cell.index()].push(row as u32);
         }
-        let oracles = RowLosses::held_out(table, policy.task().loss(), policy.asked())?;
+        let oracles = RowLosses::held_out(table, policy.task().loss(), policy.other_oracles())?;
         let classes = self.classes().len();
         let lipschitz: Vec<f64> =
-            policy.asked().oracles().map(|oracle| oracle.lipschitz(policy.task().loss(), classes)).collect();
+            policy.other_oracles().oracles().map(|oracle| oracle.lipschitz(policy.task().loss(), classes)).collect();
         let compared: Vec<Option<Compared>> = held_out
             .par_iter()
             .enumerate()
@@ -156,7 +156,7 @@ impl Router {
             exact,
             irreducible_gap: entropy_met - entropy,
         };
-        // The leaves of a tree, and pooled cells, are decided by more than their own mixtures.
+        // The estimates of a tree's leaves and of pooled cells depend on other cells as well.
         let by_mixture = !matches!(self.cells().axes(), [Axis::Tree { .. } | Axis::Pooled { .. }]);
         let epsilon = if self.is_recalibrated() && exact && by_mixture {
             let points = estimate::points(stored, loss, policy.task().chosen_estimator());
@@ -169,16 +169,18 @@ impl Router {
     }
 }
 
-/// A cell's error, its held-out weight, W1 between what it is decided by and the truth, and what it can regret.
+/// A compared cell.
 struct Compared {
     error: CellError,
+    /// The weight of the held-out rows.
     weight: f64,
+    /// W1 between the mixture that decides the cell and the truth.
     epsilon: Option<f64>,
     regret_bound: Option<f64>,
 }
 
 impl Compared {
-    /// Raises the regret bound to what oracles that are not Bayes-optimal add to it.
+    /// Raises the regret bound by the oracles that are not Bayes-optimal.
     fn bound_regret(
         &mut self,
         stored: Mixture<'_>,
@@ -190,10 +192,10 @@ impl Compared {
         let Some((bound, epsilon)) = self.regret_bound.as_mut().zip(self.epsilon) else { return };
         let loss = policy.task().loss();
         let estimated = &policy.estimate(self.error.cell).oracles;
-        let oracles = policy.asked().oracles().zip(lipschitz);
+        let oracles = policy.other_oracles().oracles().zip(lipschitz);
         for (((oracle, lipschitz), losses), ends) in oracles.zip(held_out.columns()).zip(estimated) {
-            // Whether both losses are integrals, over the mixture and over the truth.
-            let integrated = Panel::of(oracle).is_some_and(|panel| {
+            // Whether both losses are integrals over the mixture and over the truth, not unbiased estimates from labels.
+            let integrated = Panel::from_oracle(oracle).is_some_and(|panel| {
                 let few = |mixture: Mixture<'_>, row| mixture.votes(row).k() < panel.labels_needed(loss);
                 stored.rows().all(|row| few(stored, row))
                     && met.rows().all(|row| met.table().truth(row).is_some() || few(met, row))
@@ -223,7 +225,7 @@ fn snapshots(mixture: Mixture<'_>, loss: &Loss) -> Result<(Cloud, f64, f64)> {
     Ok((cloud(mixture, &points)?, entropy / weight, weight))
 }
 
-/// The rows' truth, as evaluation takes it: known, or the snapshot mean.
+/// The rows' truth for evaluation: the true distribution if known, else the snapshot mean.
 fn truths(mixture: Mixture<'_>) -> Result<Cloud> {
     let classes = mixture.table().classes().len();
     let mut points = vec![0.0; mixture.len() * classes];

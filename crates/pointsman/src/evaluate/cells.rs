@@ -1,4 +1,4 @@
-//! What a policy does in each cell, beside what held-out rows say of the cell.
+//! Summaries of cells: estimates, actions and held-out losses.
 
 use serde::Serialize;
 
@@ -8,48 +8,48 @@ use crate::partition::CellId;
 use crate::policy::{Action, Policy};
 use crate::task::Named;
 
-/// One cell: its estimates, its action, and its held-out rows. What is not known is left out.
+/// One cell: its estimates, its action, and its held-out rows. Unknown values are `None`.
 #[derive(Debug, Clone, Serialize)]
 pub struct CellSummary {
     /// The cell.
     pub cell: u32,
     /// Its name.
     pub name: String,
-    /// Calibration rows in it.
+    /// Its calibration rows.
     pub rows: usize,
     /// `enough`, `sparse` or `empty`.
     pub support: &'static str,
-    /// Share of the held-out traffic that falls into it.
+    /// Its share of the held-out traffic.
     pub share: f64,
     /// Estimated irreducible loss.
     pub irreducible: Option<f64>,
-    /// Estimated reducible loss; an estimate below zero is shown as zero.
+    /// Estimated reducible loss; a negative estimate is clamped to zero.
     pub reducible: Option<f64>,
     /// Estimated total loss.
     pub total: Option<f64>,
-    /// Estimated cost of each action; unknown for an empty cell, and for routes where labels only give bounds.
+    /// Estimated cost of each action; unknown for an empty cell, and for routes whose cost is only bounded.
     pub costs: Named<Option<f64>>,
     /// The action; none for an empty cell, whose queries fall back.
     pub action: Option<String>,
-    /// By how much the action beats the runner-up.
+    /// The cost difference to the next-best action.
     pub margin: Option<f64>,
-    /// What held-out rows say.
+    /// The held-out rows.
     pub held_out: HeldOutCell,
 }
 
 /// The held-out rows of a cell.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct HeldOutCell {
-    /// How many there are.
+    /// The number of rows.
     pub rows: usize,
     /// Their mean irreducible loss.
     pub irreducible: Option<f64>,
-    /// Their mean loss when predicted.
+    /// Their mean loss of predicting.
     pub total: Option<f64>,
 }
 
 impl Replay {
-    /// Every cell under the policy the rows were replayed with, or one repriced from it.
+    /// Summarises every cell under the policy of this replay, or one repriced from it.
     ///
     /// # Errors
     /// If the policy is another one.

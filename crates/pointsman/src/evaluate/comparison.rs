@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use super::acts::Acts;
-use super::{By, Replay, Truth, minus};
+use super::taken_actions::TakenActions;
+use super::{Basis, Replay, Truth, minus};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::policy::Policy;
@@ -130,9 +130,9 @@ pub fn compare_policies<'a, S: Into<String>>(
     let same_loss: Vec<bool> = replays.iter().map(|(_, it)| have_same_loss(&first.policy, &it.policy)).collect();
     // Costs that are subtracted are worked out alike.
     let mut comparable = replays.iter().zip(&same_loss).filter(|(_, same)| **same);
-    let all_corrected = comparable.all(|((_, replay), _)| replay.best_basis() == By::Corrected);
+    let all_corrected = comparable.all(|((_, replay), _)| replay.best_basis() == Basis::Corrected);
     let basis = |(_, replay): &(String, &Replay), same: bool| match replay.best_basis() {
-        By::Corrected if same && !all_corrected => By::Table,
+        Basis::Corrected if same && !all_corrected => Basis::Table,
         basis => basis,
     };
     let costs: Vec<CostsByRow<'_>> =
@@ -144,8 +144,8 @@ pub fn compare_policies<'a, S: Into<String>>(
                 name: name.clone(),
                 task: policy.task_summary(),
                 unit: policy.task().loss().unit(),
-                corrected: own.by == By::Corrected,
-                cost: own.rows.as_ref().map(|_| own.acts.mean_cost(own.by)),
+                corrected: own.by == Basis::Corrected,
+                cost: own.rows.as_ref().map(|_| own.taken.mean_cost(own.by)),
                 standard_error: own.rows.as_ref().and_then(|rows| replay.mean_and_error(rows).1),
                 same_loss: same,
                 difference: if same && other != place { own.less(&costs[place]) } else { None },
@@ -163,20 +163,20 @@ pub fn compare_policies<'a, S: Into<String>>(
 /// What a policy costs on each row.
 struct CostsByRow<'a> {
     replay: &'a Replay,
-    acts: Acts<'a>,
-    by: By,
+    taken: TakenActions<'a>,
+    by: Basis,
     /// By the basis and by the other correction; unknown where the labels do not tell.
     rows: Option<[Vec<f64>; 2]>,
 }
 
 impl<'a> CostsByRow<'a> {
-    fn new(replay: &'a Replay, by: By) -> Self {
+    fn new(replay: &'a Replay, by: Basis) -> Self {
         let policy = &replay.policy;
-        let acts = replay.acts(policy);
+        let taken = replay.taken_actions(policy);
         let is_told = replay.is_told(policy, "router");
-        let other = |corrected: By| if by == By::Corrected { corrected } else { by };
-        let rows = is_told.then(|| replay.each_row(&|row, corrected| acts.cost(row, other(corrected))));
-        Self { replay, acts, by, rows }
+        let other = |corrected: Basis| if by == Basis::Corrected { corrected } else { by };
+        let rows = is_told.then(|| replay.each_row(&|row, corrected| taken.cost(row, other(corrected))));
+        Self { replay, taken, by, rows }
     }
 
     /// These costs less others on the same basis; unknown where one of them is.
@@ -184,7 +184,7 @@ impl<'a> CostsByRow<'a> {
         let rows = minus(self.rows.as_ref()?, other.rows.as_ref()?);
         let (estimate, standard_error) = self.replay.mean_and_error(&rows);
         let asked = |row: usize| self.asked(row) - other.asked(row);
-        let is_corrected = self.by == By::Corrected;
+        let is_corrected = self.by == Basis::Corrected;
         let interval = standard_error.map(|error| [estimate - NORMAL_95 * error, estimate + NORMAL_95 * error]);
         let identified = if is_corrected { self.replay.identify_difference(estimate, &asked) } else { None };
         Some(Difference { estimate, standard_error, interval, identified })
@@ -192,7 +192,7 @@ impl<'a> CostsByRow<'a> {
 
     /// Which part of a row is routed to who knows the truth.
     fn asked(&self, row: usize) -> f64 {
-        self.acts.course(row).mean(|action| self.replay.policy.asked_part(action))
+        self.taken.action(row).mean(|action| self.replay.policy.bayes_part(action))
     }
 }
 

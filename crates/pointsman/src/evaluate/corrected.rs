@@ -1,4 +1,4 @@
-//! What held-out rows lose, the bias of few labels taken out row by row.
+//! Losses of held-out rows, corrected row by row for the bias of few labels.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
@@ -15,29 +15,28 @@ use crate::table::simplex::dot;
 /// Draws of each row's true distribution.
 const DRAWS: usize = 8;
 
-const SEED: u64 = 0xD4A3;
+const DRAW_SEED: u64 = 0xD4A3;
 
-/// Losses of each row whose means are right over any rows chosen without looking at their labels.
+/// Losses of each row whose means are nearly unbiased over any rows chosen independently of their labels.
 #[derive(Debug, Clone)]
 pub(super) struct Corrected {
-    /// Of the Bayes-optimal oracle.
+    /// The loss of the Bayes-optimal oracle.
     pub(super) irreducible: Vec<f64>,
-    /// The same by another correction: means of the two differ by what the labels leave open.
+    /// The loss of the Bayes-optimal oracle by a second correction; means of the two differ by what the labels leave open.
     pub(super) alternative: Vec<f64>,
-    /// Of the other oracles: one list per oracle.
+    /// The losses of the other oracles: one list per oracle.
     pub(super) oracles: Vec<Vec<f64>>,
-    /// What rows lose under their shrunken snapshots.
+    /// Losses under the rows' shrunk snapshot means.
     pub(super) smooth: Smooth,
-    /// What rows may lose. `None` if too few of them have two labels.
+    /// Losses under posterior draws of p*. `None` if too few rows have two labels.
     pub(super) drawn: Option<Drawn>,
     /// The rows' votes; none if two labels per item identify the loss.
     pub(super) votes: Option<RowVotes>,
-    /// Whether the labels tell noise from error at every confidence.
+    /// Whether the labels separate noise from error at every confidence.
     pub(super) all_identified: bool,
 }
 
-/// Losses under snapshot means shrunk until they vary as the true distributions do. They vary as the truth does, so that the best
-/// action per row can be judged by them; a row's own is drawn towards the others'.
+/// Losses under snapshot means that are shrunk so that they vary as the true distributions do; they evaluate the best action per row.
 #[derive(Debug, Clone)]
 pub(super) struct Smooth {
     pub(super) total: Vec<f64>,
@@ -45,18 +44,17 @@ pub(super) struct Smooth {
     pub(super) oracles: RowLosses,
 }
 
-/// Losses under draws of what each row's true distribution may be, from the law of rows of which the router expects the same: [`DRAWS`]
-/// per row, side by side.
+/// Losses under posterior draws of each row's p*, under the law of rows with similar expected reducible loss: [`DRAWS`] per row, row by row.
 #[derive(Debug, Clone)]
 pub(super) struct Drawn {
-    /// Of predicting.
+    /// The loss of predicting.
     pub(super) total: Vec<f64>,
-    /// What the Bayes-optimal oracle saves of that.
+    /// The saving of the Bayes-optimal oracle.
     pub(super) reducible: Vec<f64>,
 }
 
 impl Drawn {
-    /// Total and irreducible loss by each draw of a row.
+    /// The total and irreducible loss of each draw of a row.
     pub(super) fn losses(&self, row: usize) -> impl Iterator<Item = (f64, f64)> {
         let draws = row * DRAWS..(row + 1) * DRAWS;
         let (total, reducible) = (&self.total[draws.clone()], &self.reducible[draws]);
@@ -65,9 +63,9 @@ impl Drawn {
 }
 
 impl Corrected {
-    /// `None` if the labels of most rows do not tell noise from error. `raw` are the oracles' losses by the labels as they are, `scores` the
-    /// reducible loss that the router expects of each row.
-    pub(super) fn of(
+    /// Corrects the losses of a table's rows; `None` if the labels of most rows do not separate noise from error. `raw` are the oracles'
+    /// uncorrected losses, `scores` the reducible loss that the router expects of each row.
+    pub(super) fn fit(
         policy: &Policy,
         table: &Table,
         places: &[Place],
@@ -75,17 +73,17 @@ impl Corrected {
         scores: &[f64],
     ) -> Result<Option<Self>> {
         let loss = policy.task().loss();
-        let Some(estimates) = RowEstimates::of(table, loss) else { return Ok(None) };
+        let Some(estimates) = RowEstimates::fit(table, loss) else { return Ok(None) };
         let classes = table.classes().len();
         let mut points = vec![0.0; table.rows() * classes];
         points.chunks_exact_mut(classes).enumerate().for_each(|(row, out)| estimates.point_into(table, row, out));
-        let mut order = label_free::order_of_table(table, SEED);
+        let mut order = label_free::order_of_table(table, DRAW_SEED);
         let mut numbers = vec![0; order.len()];
-        order.iter().zip(SEED..).for_each(|(&row, number)| numbers[row as usize] = number);
+        order.iter().zip(DRAW_SEED..).for_each(|(&row, number)| numbers[row as usize] = number);
         order.sort_by(|&a, &b| scores[a as usize].total_cmp(&scores[b as usize]));
-        let laws = RowLaws::of(table, &order);
+        let laws = RowLaws::fit(table, &order);
         let buffers = || [(); 4].map(|()| vec![0.0; classes]);
-        // Total and irreducible loss under the shrunken snapshot, and what routing may save by each draw.
+        // Total and irreducible loss under the shrunk snapshot mean, and total and reducible loss of each draw.
         let measure = |[served, losses, law, draw]: &mut [Vec<f64>; 4], row: usize| {
             match policy.served(places[row].source) {
                 Some(centroid) => served.copy_from_slice(centroid),
@@ -111,13 +109,13 @@ impl Corrected {
         let irreducible = rows.iter().map(|(_, irreducible, _)| *irreducible).collect();
         let of_draws = |which: usize| rows.iter().flat_map(|(.., drawn)| drawn.map(|losses| losses[which])).collect();
         let drawn = laws.is_some().then(|| Drawn { total: of_draws(0), reducible: of_draws(1) });
-        let (oracles, smooth) = if policy.asked().is_empty() {
+        let (oracles, smooth) = if policy.other_oracles().is_empty() {
             (Vec::new(), RowLosses::default())
         } else {
-            let smooth = RowLosses::held_out(&table.clone().with_truth(points)?, loss, policy.asked())?;
-            let told = RowLosses::of(table, loss, policy.asked())?;
-            let columns = told.columns().iter().zip(raw.columns()).zip(smooth.columns());
-            (columns.map(|((told, raw), smooth)| filled(table, told, raw, smooth)).collect(), smooth)
+            let smooth = RowLosses::held_out(&table.clone().with_truth(points)?, loss, policy.other_oracles())?;
+            let unbiased = RowLosses::from_labels(table, loss, policy.other_oracles())?;
+            let columns = unbiased.columns().iter().zip(raw.columns()).zip(smooth.columns());
+            (columns.map(|((unbiased, raw), smooth)| fill_missing(table, unbiased, raw, smooth)).collect(), smooth)
         };
         Ok(Some(Self {
             irreducible: estimates.irreducible,
@@ -125,19 +123,19 @@ impl Corrected {
             oracles,
             smooth: Smooth { total, irreducible, oracles: smooth },
             drawn,
-            votes: RowVotes::of(table, loss),
+            votes: RowVotes::from_table(table, loss),
             all_identified: estimates.all_identified,
         }))
     }
 }
 
-/// What an oracle loses on each row: as its labels tell without bias or, where they are too few, by the labels as they are times what
-/// that lacks on average.
-fn filled(table: &Table, told: &[f64], raw: &[f64], smooth: &[f64]) -> Vec<f64> {
-    let lacking = |losses: &[f64]| {
-        sum((0..told.len()).filter(|&row| told[row].is_nan()).map(|row| table.weight(row) * losses[row]))
+/// An oracle's loss on each row: the unbiased estimate or, if the row has too few labels, the raw loss times the factor by which it is too
+/// small on average.
+fn fill_missing(table: &Table, unbiased: &[f64], raw: &[f64], smooth: &[f64]) -> Vec<f64> {
+    let total_of_missing = |losses: &[f64]| {
+        sum((0..unbiased.len()).filter(|&row| unbiased[row].is_nan()).map(|row| table.weight(row) * losses[row]))
     };
-    let (found, wanted) = (lacking(raw), lacking(smooth));
+    let (found, wanted) = (total_of_missing(raw), total_of_missing(smooth));
     let factor = if found > 0.0 { wanted / found } else { 1.0 };
-    told.iter().zip(raw).map(|(told, raw)| if told.is_nan() { factor * raw } else { *told }).collect()
+    unbiased.iter().zip(raw).map(|(value, raw)| if value.is_nan() { factor * raw } else { *value }).collect()
 }

@@ -1,8 +1,8 @@
 //! Costs of a policy and of simple rules, regrets and savings.
 
-use super::acts::Acts;
 use super::corrected::Corrected;
-use super::replay::{By, Group, Replay, best, minus, sum};
+use super::replay::{Basis, Group, Replay, best, minus, sum};
+use super::taken_actions::TakenActions;
 use super::{Evaluation, Saving, Truth};
 use crate::error::{Error, Result};
 use crate::oracle::Oracle;
@@ -43,7 +43,7 @@ impl Replay {
             corrected_regret: None,
             corrected_regret_standard_error: None,
             shares: Named::new(),
-            two_way: self.two_way(policy, task, By::Table)?,
+            two_way: self.two_way(policy, task, Basis::Table)?,
             corrected_two_way: None,
             gain: Named::new(),
             corrected_gain: None,
@@ -53,23 +53,23 @@ impl Replay {
             correlation: self.correlation().filter(|_| self.tells_noise()),
             support: Named::new(),
         };
-        let acts = self.acts(policy);
+        let taken = self.taken_actions(policy);
         let mut add = |name: String, mean: f64, cost: &dyn Fn(usize) -> f64| {
             evaluation.mean_cost.push(name.clone(), mean);
             evaluation.standard_error.push(name, self.mean(cost).1);
         };
         // Means by groups where there is one action per group, as everywhere; rows are needed for the standard errors only.
-        let router = acts.mean_cost(By::Table);
-        add("router".into(), router, &|row| acts.cost(row, By::Table));
+        let router = taken.mean_cost(Basis::Table);
+        add("router".into(), router, &|row| taken.cost(row, Basis::Table));
         for (action, name) in names.iter().enumerate() {
-            let mean = self.always(policy, action, By::Table);
-            add(format!("always-{name}"), mean, &|row| self.cost(policy, row, action, By::Table));
+            let mean = self.always(policy, action, Basis::Table);
+            add(format!("always-{name}"), mean, &|row| self.cost(policy, row, action, Basis::Table));
         }
-        let by_cell = self.cell_optimal(policy, By::Table);
-        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, By::Table));
+        let by_cell = self.cell_optimal(policy, Basis::Table);
+        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, Basis::Table));
         let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
         let group_of = |row: usize| self.places[row].group as usize;
-        add("cell-optimal".into(), by_cell, &|row| self.cost(policy, row, actions[group_of(row)], By::Table));
+        add("cell-optimal".into(), by_cell, &|row| self.cost(policy, row, actions[group_of(row)], Basis::Table));
         let (pointwise, error) = self.mean(&|row| self.least_cost(policy, row, names.len()));
         evaluation.mean_cost.push("pointwise-optimal", pointwise);
         evaluation.standard_error.push("pointwise-optimal", error);
@@ -77,7 +77,7 @@ impl Replay {
         evaluation.regret.push("pointwise-optimal", router - pointwise);
 
         if self.is_correctable() {
-            self.add_corrected_costs(policy, &names, &acts, &mut evaluation)?;
+            self.add_corrected_costs(policy, &names, &taken, &mut evaluation)?;
         }
         evaluation.shares = self.shares(policy, &names);
         self.rank(policy, &mut evaluation);
@@ -93,12 +93,12 @@ impl Replay {
         &self,
         policy: &Policy,
         names: &[String],
-        acts: &Acts<'_>,
+        taken: &TakenActions<'_>,
         evaluation: &mut Evaluation,
     ) -> Result<()> {
-        let rows = |cost: &dyn Fn(usize, By) -> f64| self.each_row(cost);
-        let router = rows(&|row, by| acts.cost(row, by));
-        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, By::Corrected));
+        let rows = |cost: &dyn Fn(usize, Basis) -> f64| self.each_row(cost);
+        let router = rows(&|row, by| taken.cost(row, by));
+        let in_hindsight = |group: &Group| best(names.len(), |action| group.cost(policy, action, Basis::Corrected));
         let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
         let by_cell = rows(&|row, by| self.cost(policy, row, actions[self.places[row].group as usize], by));
         let by_row = rows(&|row, by| self.least_cost_by(policy, row, by));
@@ -108,8 +108,8 @@ impl Replay {
         let optima = [("cell-optimal", &by_cell), ("pointwise-optimal", &by_row)];
         // Means by groups where there is one action per group, as everywhere; rows are needed for the standard errors only.
         let mut costs = Named::new();
-        costs.push("router", acts.mean_cost(By::Corrected));
-        self.compare(policy, names, By::Corrected, &mut costs);
+        costs.push("router", taken.mean_cost(Basis::Corrected));
+        self.compare(policy, names, Basis::Corrected, &mut costs);
         // Nothing costs less than the best possible: an estimate above another rule's cost is lowered to that.
         let least = costs.iter().map(|(_, &cost)| cost).fold(f64::INFINITY, f64::min);
         costs.push("pointwise-optimal", self.mean(&|row| by_row[0][row]).0.min(least));
@@ -126,13 +126,13 @@ impl Replay {
             regret_errors.push(name, error);
         }
         let mut savings = Named::new();
-        let asks = |action: usize| policy.asked_part(action);
-        let router_asks = |row: usize| acts.course(row).mean(asks);
+        let asks = |action: usize| policy.bayes_part(action);
+        let router_asks = |row: usize| taken.action(row).mean(asks);
         for (action, (name, rows)) in always.iter().enumerate() {
             savings.push(name, Saving::new(self, rows, &router, 0.0, [&|_| asks(action), &router_asks]));
         }
-        if let Some(threshold) = self.best_threshold(policy, acts)? {
-            let asked: [&dyn Fn(usize) -> f64; 2] = [&|row| threshold.asked[row], &router_asks];
+        if let Some(threshold) = self.best_threshold(policy, taken)? {
+            let asked: [&dyn Fn(usize) -> f64; 2] = [&|row| threshold.bayes_parts[row], &router_asks];
             savings.push("best-threshold", Saving::new(self, &threshold.rows, &router, threshold.open, asked));
         }
         let mut identified = Named::new();
@@ -150,7 +150,7 @@ impl Replay {
         evaluation.corrected_regret = Some(regret);
         evaluation.corrected_regret_standard_error = Some(regret_errors);
         evaluation.savings = Some(savings);
-        evaluation.corrected_two_way = Some(self.two_way(policy, policy.task(), By::Corrected)?);
+        evaluation.corrected_two_way = Some(self.two_way(policy, policy.task(), Basis::Corrected)?);
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl Replay {
         let always =
             (0..names.len()).filter(|&action| unknown(action)).map(|action| format!("always-{}", names[action]));
         let always: Vec<String> = always.collect();
-        let router = self.acts(policy).share_of(unknown) > 0.0;
+        let router = self.taken_actions(policy).share_of(unknown) > 0.0;
         let by_cell = !always.is_empty();
         let named = |name: &str, unknown: bool| unknown.then(|| name.to_owned());
         let optima = named("cell-optimal", by_cell).into_iter().chain(named("pointwise-optimal", true));
@@ -193,14 +193,14 @@ impl Replay {
     }
 
     /// Mean cost of the best action per group, known in hindsight.
-    pub(super) fn cell_optimal(&self, policy: &Policy, by: By) -> f64 {
+    pub(super) fn cell_optimal(&self, policy: &Policy, by: Basis) -> f64 {
         let actions = policy.task().actions();
         let least = |group: &Group| group.cost(policy, best(actions, |action| group.cost(policy, action, by)), by);
         sum(self.groups.iter().map(|group| group.share * least(group)))
     }
 
     /// Adds the costs of always doing the same and of the best action per cell.
-    pub(super) fn compare(&self, policy: &Policy, names: &[String], by: By, costs: &mut Named<f64>) {
+    pub(super) fn compare(&self, policy: &Policy, names: &[String], by: Basis, costs: &mut Named<f64>) {
         for (action, name) in names.iter().enumerate() {
             costs.push(format!("always-{name}"), self.always(policy, action, by));
         }
@@ -208,14 +208,14 @@ impl Replay {
     }
 
     /// Mean costs of the same router allowed two actions only, as far as they reach a target loss.
-    pub(super) fn two_way(&self, policy: &Policy, task: &Task, by: By) -> Result<Named<f64>> {
+    pub(super) fn two_way(&self, policy: &Policy, task: &Task, by: Basis) -> Result<Named<f64>> {
         let mut costs = Named::new();
         for (name, task) in
             [("predict/route", task.clone().without_abstaining()), ("predict/abstain", task.clone().without_routes())]
         {
             match policy.reprice(&task) {
                 Err(Error::OutOfReach { .. }) => {}
-                allowed => costs.push(name, self.acts(&allowed?).mean_cost(by)),
+                allowed => costs.push(name, self.taken_actions(&allowed?).mean_cost(by)),
             }
         }
         Ok(costs)
@@ -223,11 +223,11 @@ impl Replay {
 
     /// The share of the rows that each action gets; `undetermined` only if there are any.
     pub(super) fn shares(&self, policy: &Policy, names: &[String]) -> Named<f64> {
-        let (mut shares, acts) = (Named::new(), self.acts(policy));
+        let (mut shares, taken) = (Named::new(), self.taken_actions(policy));
         for (action, name) in names.iter().enumerate() {
-            shares.push(name.clone(), acts.decided_share_of(action));
+            shares.push(name.clone(), taken.decided_share_of(action));
         }
-        let undetermined = acts.undecided_share();
+        let undetermined = taken.undecided_share();
         if undetermined > 0.0 {
             shares.push("undetermined", undetermined);
         }

@@ -1,16 +1,16 @@
-//! Routing curves: mean loss against the share routed, highest score first.
+//! Routing curves: the mean loss as a function of the share routed, highest score first.
 
-/// Rows in order of a score, ties averaged: the mean loss after each of the n + 1 shares routed.
+/// The routing curve of a score: the mean loss at each of n + 1 shares routed. Gains are averaged over ties.
 #[derive(Debug, Clone)]
 pub(super) struct Ranking {
     /// Share routed, from 0 to 1.
     shares: Vec<f64>,
-    /// Mean loss there.
+    /// Mean loss at each share.
     losses: Vec<f64>,
 }
 
 impl Ranking {
-    /// `gains` are what routing each row saves, `base` the mean loss when none is routed.
+    /// The curve for routing rows by decreasing score. `gains` are the savings of routing each row, `base` is the mean loss without routing.
     pub(super) fn new(scores: &[f64], gains: &[f64], weights: &[f64], base: f64) -> Self {
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
@@ -32,7 +32,7 @@ impl Ranking {
         Self { shares, losses }
     }
 
-    /// Area under the curve, by trapezoids.
+    /// The area under the curve, by the trapezoidal rule.
     pub(super) fn area(&self) -> f64 {
         let strip = |i: usize| (self.shares[i] - self.shares[i - 1]) * (self.losses[i] + self.losses[i - 1]) / 2.0;
         (1..self.shares.len()).map(strip).sum()
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_perfect_ranking_falls_first() {
+    fn perfect_ranking_has_the_least_area() {
         let gains = [0.0, 1.0, 0.0, 1.0];
         let best = Ranking::new(&gains, &gains, &[1.0; 4], 0.5);
         assert_eq!(best.losses, [0.5, 0.25, 0.0, 0.0, 0.0]);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_of_two_is_a_row_given_twice() {
+    fn weighted_rows_equal_repeated_rows() {
         let twice = Ranking::new(&[2.0, 2.0, 1.0], &[0.3, 0.3, 0.1], &[1.0; 3], 0.6);
         let heavy = Ranking::new(&[2.0, 1.0], &[0.3, 0.1], &[2.0, 1.0], 0.6);
         assert!((twice.area() - heavy.area()).abs() < 1e-15);

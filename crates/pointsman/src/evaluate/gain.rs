@@ -1,15 +1,15 @@
-//! Normalised gains of rankings, with standard errors.
+//! Normalised gains of rankings and their standard errors.
 
-/// What a ranking saves beyond a random one, over all shares routed: Σ w r (½ − rank), the area between their routing curves.
+/// The saving of a ranking over a random one, over all shares routed: Σ w r (½ − rank), the area between their routing curves.
 #[derive(Debug, Clone)]
-pub(super) struct Won {
+pub(super) struct GainArea {
     pub(super) area: f64,
-    /// How much each row moves the area: its influence function, with mean zero.
+    /// The influence function of the area at each row, with mean zero.
     influence: Vec<f64>,
 }
 
-impl Won {
-    /// Of routing rows in the order of `scores`, highest first, where routing a row saves its entry of `gains`. Tied rows share their rank.
+impl GainArea {
+    /// The gain of routing rows by decreasing score, if routing a row saves its entry of `gains`. Tied rows share their rank.
     pub(super) fn new(scores: &[f64], gains: &[f64], weights: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
@@ -25,7 +25,7 @@ impl Won {
             area += own * (0.5 - rank);
             ranked += own * rank;
             for &row in tied {
-                // Its own part, and what it pushes down the ranks of all below it.
+                // The row's own term, and its effect on the ranks of all rows below it.
                 influence[row] = gains[row] * (0.5 - rank) - (below - own / 2.0);
             }
             before += weight;
@@ -36,7 +36,7 @@ impl Won {
         Self { area, influence }
     }
 
-    /// The same with as many influences as there are rows, each the mean of so many side by side.
+    /// The same area with one influence per row, averaged over its draws, which are adjacent.
     pub(super) fn mean_of_draws(self, draws: usize) -> Self {
         let mean = |own: &[f64]| own.iter().sum::<f64>() / draws as f64;
         Self { area: self.area, influence: self.influence.chunks_exact(draws.max(1)).map(mean).collect() }
@@ -66,12 +66,12 @@ mod tests {
     fn influence_is_the_derivative_of_the_area() {
         let (scores, gains) = ([3.0, 1.0, 2.0, 2.0], [0.4, -0.1, 0.3, 0.2]);
         let weights = [1.0, 2.0, 0.5, 1.5];
-        let found = Won::new(&scores, &gains, &weights);
+        let found = GainArea::new(&scores, &gains, &weights);
         let all: f64 = weights.iter().sum();
         for row in 0..4 {
             let mut heavier = weights;
             heavier[row] += 1e-6 * all;
-            let slope = (Won::new(&scores, &gains, &heavier).area - found.area) / 1e-6;
+            let slope = (GainArea::new(&scores, &gains, &heavier).area - found.area) / 1e-6;
             assert!((slope - found.influence[row]).abs() < 1e-5, "{row}: {slope} {}", found.influence[row]);
         }
         let total: f64 = found.influence.iter().zip(&weights).map(|(x, w)| w * x).sum();
@@ -79,11 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn a_ranking_is_the_whole_of_itself() {
+    fn best_ranking_has_normalised_gain_one() {
         let (scores, weights) = ([0.3, 0.1, 0.2], [1.0; 3]);
-        let best = Won::new(&scores, &scores, &weights);
+        let best = GainArea::new(&scores, &scores, &weights);
         let (part, error) = best.part_of(&best, &weights);
         assert!((part - 1.0).abs() < 1e-15 && error < 1e-15);
-        assert_eq!(Won::new(&[0.0; 3], &scores, &weights).area, 0.0);
+        assert_eq!(GainArea::new(&[0.0; 3], &scores, &weights).area, 0.0);
     }
 }

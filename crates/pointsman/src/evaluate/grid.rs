@@ -1,10 +1,10 @@
-//! Every pair of prices at once: what a page with sliders looks up.
+//! Grids of actions and costs over all pairs of prices, for report pages with sliders.
 
 use serde::Serialize;
 
-use super::{By, Replay, sum};
+use super::{Basis, Replay, sum};
 use crate::error::{Error, Result};
-use crate::estimate::Column;
+use crate::estimate::OracleLoss;
 use crate::loss::MAX_COST;
 use crate::oracle::Oracle;
 use crate::partition::CellId;
@@ -13,50 +13,46 @@ use crate::task::{Limit, Route, Task};
 
 /// Actions and held-out costs for a grid of route prices × abstention prices; `None` is "never".
 ///
-/// The grid of [`Replay::price_grid`] is about the route of the task that costs the least on the held-out rows, loss and price together,
-/// and the prices of all others change in proportion; that of [`Replay::route_price_grid`] is about one route, and all others keep their
-/// prices. At the task's own price either is the task. Lists over the grid run through the abstention prices first: entry
-/// `r · abstain_prices.len() + a`. A limit of the task is kept wherever there is a route: its surcharge is found anew at each price,
-/// decides, and is not paid.
+/// [`Replay::price_grid`] varies the price of the main route, the one with the least cost (loss plus price) on the held-out rows, and the
+/// prices of all others in proportion; [`Replay::route_price_grid`] varies the price of one route, and all others keep theirs. At the
+/// task's own prices both equal the task. Lists over the grid run through the abstention prices first: entry
+/// `r · abstain_prices.len() + a`. A limit of the task applies wherever there is a route: its surcharge is found anew at each price and
+/// affects decisions, but is not part of the costs.
 #[derive(Debug, Clone, Serialize)]
 pub struct PriceGrid {
-    /// The name of the route.
+    /// The name of the varied route.
     pub route: String,
-    /// Whether every route's oracle loses the irreducible loss, so that the actions are regions of the plane of irreducible
-    /// and reducible loss.
+    /// Whether every route's oracle is Bayes-optimal, so that actions are regions of the plane of irreducible and reducible loss.
     pub bayes: bool,
-    /// Whether the bias of few labels is taken out of all costs: it is where it can be.
+    /// Whether costs are corrected for the bias of few labels, which is done where possible.
     pub corrected: bool,
     /// Prices of the route, ascending, "never" last.
     pub route_prices: Vec<Option<f64>>,
     /// Prices of abstaining, ascending, "never" last.
     pub abstain_prices: Vec<Option<f64>>,
-    /// Where the task's own prices are: places in the two lists.
+    /// The places of the task's own prices in the two lists.
     pub own: [usize; 2],
-    /// Each route of the task: its prices, and who gets how much.
+    /// The prices and shares of each route of the task.
     pub routes: Vec<GridRoute>,
-    /// What the task's limit adds to every route's price or, with a target loss, puts in its place; none without a limit, and where a
-    /// target loss cannot be reached.
+    /// The amount that the task's limit adds to every route's price or, with a target loss, the price that replaces it; none without a
+    /// limit, and where a target loss cannot be reached.
     pub surcharge: Vec<Option<f64>>,
-    /// What the route that the grid is about counts with in decisions: its price with the limit's surcharge. If all is `bayes`, that of
-    /// the route which is then the cheapest everywhere.
+    /// The price of the varied route in decisions, with the limit's surcharge. If `bayes`, that of the cheapest route.
     pub decision_prices: Vec<Option<f64>>,
     /// One character per cell: `p`, `r` or, of several routes, the place of the route (`0` to `9`), `a`, `?` undetermined, `-` empty or
     /// out of reach.
     pub actions: Vec<String>,
-    /// The same, one character per row of [`Replay::sample_rows`]; empty unless every row has costs of its own.
+    /// The actions on the rows of [`Replay::sample_rows`], one character per row; empty unless every row has its own costs.
     pub row_actions: Vec<String>,
-    /// Estimated cost of routing each cell to the oracle that is the cheapest there, for each route price; unknown where labels
-    /// give only bounds.
+    /// Estimated cost of the cheapest route of each cell, for each route price; unknown where costs are only bounded.
     pub route_costs: Vec<Vec<Option<f64>>>,
-    /// The irreducible loss beyond which routing costs more than abstaining; none if one of the two is never done, or if not
-    /// all is `bayes`.
+    /// The irreducible loss beyond which routing costs more than abstaining; none if one of the two is never taken, or if not `bayes`.
     pub corners: Vec<Option<f64>>,
     /// Mean held-out cost of the router; none where the task's target loss cannot be reached.
     pub router: Vec<Option<f64>>,
-    /// Mean held-out cost of the best action per cell, known in hindsight.
+    /// Mean held-out cost of the best action per cell in hindsight.
     pub cell_optimal: Vec<f64>,
-    /// Share of the held-out rows predicted; undetermined ones count as the cheapest action of known cost. None, as the other shares,
+    /// Share of the held-out rows predicted; undetermined rows count as the cheapest action of known cost. None, like the other shares,
     /// where the task's target loss cannot be reached.
     pub predicted: Vec<Option<f64>>,
     /// Share routed.
@@ -65,7 +61,7 @@ pub struct PriceGrid {
     pub abstained: Vec<Option<f64>>,
     /// Mean held-out cost of always predicting.
     pub always_predict: f64,
-    /// Mean held-out cost of always asking the route that the grid is about, for each of its prices.
+    /// Mean held-out cost of always using the varied route, for each of its prices.
     pub always_route: Vec<Option<f64>>,
     /// Cost of always abstaining, for each abstention price.
     pub always_abstain: Vec<Option<f64>>,
@@ -76,42 +72,42 @@ pub struct PriceGrid {
 pub struct GridRoute {
     /// Its name.
     pub name: String,
-    /// Its price at each price of the route that the grid is about.
+    /// Its price at each price of the varied route.
     pub prices: Vec<Option<f64>>,
-    /// Mean held-out cost of always asking it, at each of these prices.
+    /// Mean held-out cost of always using it, at each of these prices.
     pub always: Vec<Option<f64>>,
-    /// Share of the held-out rows it gets, over the grid; none where the task's target loss cannot be reached.
+    /// Its share of the held-out rows, over the grid; none where the task's target loss cannot be reached.
     pub shares: Vec<Option<f64>>,
 }
 
-/// The most rows of a forest that a landscape shows.
-const SAMPLED_ROWS: usize = 400;
+/// The largest number of rows in [`Replay::sample_rows`].
+const MAX_SAMPLED_ROWS: usize = 400;
 
-/// Which prices change along the grid's first axis.
+/// The prices that vary along the grid's first axis.
 #[derive(Debug, Clone, Copy)]
 enum Varied<'a> {
-    /// Those of all routes, in proportion to this one's. A task without routes may ask an oracle that knows the truth.
+    /// Those of all routes, in proportion to this one's. A task without routes gets a Bayes-optimal oracle.
     All(Option<&'a Route>),
     /// That of one route.
     One(&'a Route),
 }
 
 impl Replay {
-    /// A grid of about `steps` × `steps` prices from nothing to where nobody would pay, the task's own and "never"
-    /// included. `cells` are those whose actions are wanted.
+    /// A grid of about `steps` × `steps` prices from zero to where no query pays off, including the task's own and "never". Actions are
+    /// listed for `cells`.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn price_grid(&self, policy: &Policy, cells: &[CellId], steps: usize) -> Result<PriceGrid> {
         self.check(policy)?;
         let (task, by) = (policy.task(), self.best_basis());
-        let cost = |place: usize| self.mean_loss(policy.column(place), by) + task.routes()[place].price();
+        let cost = |place: usize| self.mean_loss(policy.oracle_loss(place), by) + task.routes()[place].price();
         let main = (0..task.routes().len()).min_by(|&a, &b| cost(a).total_cmp(&cost(b)));
-        let column = main.map_or(Column::Irreducible, |place| policy.column(place));
-        self.grid_over(policy, cells, Varied::All(main.map(|place| &task.routes()[place])), column, [steps; 2])
+        let oracle = main.map_or(OracleLoss::Irreducible, |place| policy.oracle_loss(place));
+        self.grid_over(policy, cells, Varied::All(main.map(|place| &task.routes()[place])), oracle, [steps; 2])
     }
 
-    /// The same for the price of one route, by its place in the task, in about `route_steps` prices; the other routes keep theirs.
+    /// A grid over the price of one route, by its place in the task, in about `route_steps` prices; the other routes keep theirs.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it, or the task has no such route.
@@ -127,11 +123,11 @@ impl Replay {
         let Some(route) = routes.get(place) else {
             return Err(Error::Task(format!("route {place}: the task has {}, counted from 0", routes.len())));
         };
-        self.grid_over(policy, cells, Varied::One(route), policy.column(place), [route_steps, abstain_steps])
+        self.grid_over(policy, cells, Varied::One(route), policy.oracle_loss(place), [route_steps, abstain_steps])
     }
 
-    fn mean_loss(&self, column: Column, by: By) -> f64 {
-        sum(self.groups.iter().map(|group| group.share * group.at(column, by)))
+    fn mean_loss(&self, oracle: OracleLoss, by: Basis) -> f64 {
+        sum(self.groups.iter().map(|group| group.share * group.at(oracle, by)))
     }
 
     fn grid_over(
@@ -139,13 +135,13 @@ impl Replay {
         policy: &Policy,
         cells: &[CellId],
         varied: Varied<'_>,
-        column: Column,
+        oracle: OracleLoss,
         [route_steps, abstain_steps]: [usize; 2],
     ) -> Result<PriceGrid> {
         let (task, by) = (policy.task(), self.best_basis());
-        let (main, lost) = (varied.route(), self.mean_loss(column, by));
+        let (main, lost) = (varied.route(), self.mean_loss(oracle, by));
         let estimates = || self.groups.iter().map(|group| policy.estimate(group.source));
-        let most_saved = estimates().map(|e| e.total - e.at(column)[0]).fold(0.0, f64::max);
+        let most_saved = estimates().map(|e| e.total - e.at(oracle)[0]).fold(0.0, f64::max);
         let dearest = estimates().map(|e| e.total).fold(0.0, f64::max);
         let (route_prices, own_route) = axis(most_saved, main.map(Route::price), route_steps);
         let (abstain_prices, own_abstain) = axis(dearest, task.abstain_price(), abstain_steps);
@@ -154,10 +150,10 @@ impl Replay {
         grid.always_route = grid.route_prices.iter().map(|price| price.map(|price| lost + price)).collect();
         grid.always_predict = sum(self.groups.iter().map(|group| group.share * group.total));
         grid.own = [own_route, own_abstain];
-        grid.bayes = policy.asked().is_empty();
-        grid.corrected = by == By::Corrected;
+        grid.bayes = policy.other_oracles().is_empty();
+        grid.corrected = by == Basis::Corrected;
         for (place, route) in grid.routes.iter_mut().enumerate() {
-            let lost = self.mean_loss(policy.column(place), by);
+            let lost = self.mean_loss(policy.oracle_loss(place), by);
             route.always = route.prices.iter().map(|price| price.map(|price| lost + price)).collect();
         }
         let rows = self.sample_rows();
@@ -185,20 +181,19 @@ impl Replay {
         Ok(grid)
     }
 
-    /// Rows to show beside the cells of a router that gives every row costs of its own: evenly spaced in the order of their expected
-    /// losses, so that the shares of what is done with them are those of all rows. None for any other router.
+    /// A sample of rows for a router that gives every row its own costs: evenly spaced in the order of their expected losses, so that the
+    /// shares of actions are those of all rows. Empty for any other router.
     #[must_use]
     pub fn sample_rows(&self) -> Vec<usize> {
         let expected = |row: usize| self.decisions.losses(row).map(|losses| (losses.total(), losses.irreducible()[0]));
         let mut rows: Vec<(usize, (f64, f64))> =
             (0..self.places.len()).filter_map(|row| Some((row, expected(row)?))).collect();
         rows.sort_by(|(_, a), (_, b)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let taken = rows.len().min(SAMPLED_ROWS);
+        let taken = rows.len().min(MAX_SAMPLED_ROWS);
         (0..taken).map(|i| rows[(2 * i + 1) * rows.len() / (2 * taken)].0).collect()
     }
 
-    /// The irreducible and reducible loss expected of these rows; unknown where labels give only bounds, and where rows have no losses of
-    /// their own.
+    /// The expected irreducible and reducible loss of these rows; unknown if it is only bounded, or if rows do not have their own losses.
     #[must_use]
     pub fn expected_losses(&self, rows: &[usize]) -> Vec<Option<[f64; 2]>> {
         let expected = |&row: &usize| {
@@ -211,7 +206,7 @@ impl Replay {
 }
 
 impl<'a> Varied<'a> {
-    /// The route that the grid is about.
+    /// The varied route.
     fn route(self) -> Option<&'a Route> {
         match self {
             Self::All(route) => route,
@@ -219,7 +214,7 @@ impl<'a> Varied<'a> {
         }
     }
 
-    /// What a route costs at a price of the one that the grid is about; none if nobody may be asked.
+    /// The price of a route at a price of the varied route; none if it is never used.
     fn price_of(self, route: &Route, price: Option<f64>) -> Option<f64> {
         match self {
             Self::All(main) => Some(price_beside(main?, price?, route)),
@@ -228,7 +223,7 @@ impl<'a> Varied<'a> {
         }
     }
 
-    /// The task without abstention at a price of the route that the grid is about.
+    /// The task without abstention at a price of the varied route.
     fn at(self, task: &Task, price: Option<f64>) -> Result<Task> {
         let bare = task.clone().without_routes().without_abstaining();
         match (self, price) {
@@ -249,7 +244,7 @@ fn limited_by(task: Task, limit: Limit) -> Result<Task> {
     }
 }
 
-/// What a route costs where the main one costs so much: the prices of others change in proportion.
+/// The price of a route if the main route has this price: other prices change in proportion.
 fn price_beside(main: &Route, price: f64, route: &Route) -> f64 {
     if route == main {
         return price;
@@ -258,7 +253,7 @@ fn price_beside(main: &Route, price: f64, route: &Route) -> f64 {
     if main.price() > 0.0 { own * (price / main.price()) } else { own + price }.min(MAX_COST)
 }
 
-/// What routing a cell costs at the least, if that is known.
+/// The cost of the cheapest route of a cell, if known.
 fn least_route(policy: &Policy, cell: CellId) -> Option<f64> {
     let decision = policy.cell(cell)?;
     let routes = 1..=policy.task().routes().len();
@@ -268,7 +263,7 @@ fn least_route(policy: &Policy, cell: CellId) -> Option<f64> {
 }
 
 impl PriceGrid {
-    /// A grid over prices, nothing worked out yet.
+    /// A grid over prices without results.
     fn new(task: &Task, varied: Varied<'_>, route_prices: Vec<Option<f64>>, abstain_prices: Vec<Option<f64>>) -> Self {
         let of = |route: &Route| GridRoute {
             name: route.name().to_owned(),
@@ -301,12 +296,12 @@ impl PriceGrid {
         }
     }
 
-    /// Adds what a policy does and costs; none if the task's target loss is out of reach.
+    /// Adds the actions and costs of a policy; `None` if the task's target loss is out of reach.
     fn add(&mut self, replay: &Replay, policy: Option<&Policy>, cells: &[CellId], rows: &[usize]) {
-        let asked: &[Route] = policy.map_or(&[], |policy| policy.task().routes());
-        // Of which route of the whole task an action is.
+        let routes: &[Route] = policy.map_or(&[], |policy| policy.task().routes());
+        // The place of an action's route in the whole task.
         let place = |action: usize| {
-            let name = asked.get(action.wrapping_sub(1))?.name();
+            let name = routes.get(action.wrapping_sub(1))?.name();
             Some(self.routes.iter().position(|route| route.name == name).unwrap_or(0))
         };
         let letter = |action: usize| match (action, place(action)) {
@@ -321,17 +316,17 @@ impl PriceGrid {
         let of_row = |&row: &usize| match policy.zip(replay.decisions.losses(row)) {
             None => '-',
             Some((policy, losses)) => match policy.act_on(losses) {
-                (true, course) => letter(course.actions()[0]),
+                (true, action) => letter(action.actions()[0]),
                 (false, _) => '?',
             },
         };
         let (of_cells, of_rows) = (cells.iter().map(of_cell).collect(), rows.iter().map(of_row).collect());
-        let acts = policy.map(|policy| replay.acts(policy));
-        let share = |wanted: &dyn Fn(usize) -> bool| acts.as_ref().map(|acts| acts.share_of(wanted));
+        let taken = policy.map(|policy| replay.taken_actions(policy));
+        let share = |wanted: &dyn Fn(usize) -> bool| taken.as_ref().map(|taken| taken.share_of(wanted));
         let shares: Vec<Option<f64>> =
             (0..self.routes.len()).map(|route| share(&|action| place(action) == Some(route))).collect();
-        let routes = asked.len();
-        self.router.push(acts.as_ref().map(|acts| acts.mean_cost(replay.best_basis())));
+        let routes = routes.len();
+        self.router.push(taken.as_ref().map(|taken| taken.mean_cost(replay.best_basis())));
         self.predicted.push(share(&|action| action == 0));
         self.routed.push(share(&|action| (1..=routes).contains(&action)));
         self.abstained.push(share(&|action| action > routes));
@@ -349,7 +344,7 @@ impl PriceGrid {
     }
 }
 
-/// How a route is written in [`PriceGrid::actions`].
+/// The character of a route in [`PriceGrid::actions`].
 fn route_letter(place: usize, routes: usize) -> char {
     let digit = u32::try_from(place).ok().and_then(|place| char::from_digit(place, 10));
     digit.filter(|_| routes > 1).unwrap_or('r')
@@ -377,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_are_round_and_hold_the_task_s_price() {
+    fn axes_have_round_steps_and_include_the_own_price() {
         let (prices, own) = axis(0.47, Some(0.08), 24);
         assert_eq!((prices[0], prices[1], prices[own]), (Some(0.0), Some(0.02), Some(0.08)));
         assert_eq!(prices[prices.len() - 2..], [Some(0.48), None]);

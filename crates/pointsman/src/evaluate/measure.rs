@@ -1,21 +1,21 @@
-//! Held-out rows measured from outside: any ranking, any repriced policy, cell by cell.
+//! Measurements on held-out rows: routing curves of any score, costs of repriced policies, losses by cell.
 
 use serde::Serialize;
 
 use super::curve::Ranking;
-use super::{By, Replay};
+use super::{Basis, Replay};
 use crate::error::{Error, Result};
 use crate::partition::CellId;
 use crate::policy::Policy;
 
-/// What routing in order of a score is worth, prices left out.
+/// The routing curve of a score, without prices.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RoutingCurve {
     /// Area under the curve: the mean loss over all shares routed.
     pub area: f64,
     /// (random − area) / (random − point-wise optimal); unknown if routing gains nothing.
     pub gain: Option<f64>,
-    /// Mean loss when the first 0 %, 1 %, … 100 % are routed.
+    /// Mean loss if the first 0 %, 1 %, … 100 % are routed.
     pub curve: Vec<f64>,
 }
 
@@ -24,7 +24,7 @@ pub struct RoutingCurve {
 pub struct Mean {
     /// The weighted mean.
     pub mean: f64,
-    /// Its standard error; one row has none.
+    /// Its standard error; none for one row.
     pub standard_error: Option<f64>,
 }
 
@@ -41,8 +41,8 @@ pub struct CellLosses {
     pub irreducible: f64,
 }
 
-/// Correlations of losses over held-out rows and over cells weighted by their share. Near 1, a ranking by total loss
-/// is as good as one by reducible loss, and decomposition does not matter.
+/// Correlations of losses over held-out rows, and over cells weighted by their share. Near 1, a ranking by total loss is as good as one by
+/// reducible loss, and the decomposition does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Correlations {
     /// Reducible with total loss, row by row.
@@ -54,16 +54,16 @@ pub struct Correlations {
 }
 
 impl Replay {
-    /// The loss an oracle would save on each row: that of the served prediction less that of the Bayes-optimal one.
+    /// The reducible loss of each row: the loss of the served prediction minus that of the Bayes-optimal oracle.
     #[must_use]
     pub fn reducible(&self) -> Vec<f64> {
         self.total.iter().zip(&self.irreducible).map(|(total, irreducible)| total - irreducible).collect()
     }
 
-    /// Routes the rows in order of `scores`, one per row, highest first; ties share their gains.
+    /// Routes the rows by decreasing score, one score per row; ties share their gains.
     ///
     /// # Errors
-    /// If there are not as many scores as rows, or one is not a number.
+    /// If there are not as many scores as rows, or one is NaN.
     pub fn routing_curve(&self, scores: &[f64]) -> Result<RoutingCurve> {
         if scores.len() != self.places.len() {
             let (scores, rows) = (scores.len(), self.places.len());
@@ -76,37 +76,37 @@ impl Replay {
         let base = self.mean(&|row| self.total[row]).0;
         let rank = |scores: &[f64]| Ranking::new(scores, &reducible, &self.weights, base);
         let (ranking, best) = (rank(scores), rank(&reducible).area());
-        // All tied, the curve is the straight line from the weak model to the oracle.
+        // With all scores tied, the curve is the straight line from the weak model to the oracle.
         let random = base - self.mean(&|row| reducible[row]).0 / 2.0;
         let area = ranking.area();
         let gain = (random - best > self.negligible()).then(|| (random - area) / (random - best));
         Ok(RoutingCurve { area, gain, curve: ranking.percentiles() })
     }
 
-    /// What a policy costs per query.
+    /// The mean cost of a policy per query.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
-        let acts = self.acts(policy);
-        let (mean, standard_error) = self.mean(&|row| acts.cost(row, By::Table));
+        let taken = self.taken_actions(policy);
+        let (mean, standard_error) = self.mean(&|row| taken.cost(row, Basis::Table));
         Ok(Mean { mean, standard_error })
     }
 
-    /// What the first policy costs per query above the second, row by row: the standard error is that of the difference.
+    /// The mean cost of the first policy minus that of the second, with the standard error of the paired difference.
     ///
     /// # Errors
     /// If a policy is neither the one the rows were replayed with nor one repriced from it.
     pub fn difference(&self, first: &Policy, second: &Policy) -> Result<Mean> {
         self.check(first)?;
         self.check(second)?;
-        let (one, two) = (self.acts(first), self.acts(second));
-        let (mean, standard_error) = self.mean(&|row| one.cost(row, By::Table) - two.cost(row, By::Table));
+        let (one, two) = (self.taken_actions(first), self.taken_actions(second));
+        let (mean, standard_error) = self.mean(&|row| one.cost(row, Basis::Table) - two.cost(row, Basis::Table));
         Ok(Mean { mean, standard_error })
     }
 
-    /// Held-out losses cell by cell, cells without rows left out.
+    /// The held-out losses of each cell with rows.
     #[must_use]
     pub fn cell_losses(&self) -> Vec<CellLosses> {
         let cells = self.places.iter().map(|place| place.cell as usize + 1).max().unwrap_or(0);
@@ -129,7 +129,7 @@ impl Replay {
         .collect()
     }
 
-    /// Whether reducible, irreducible and total loss go together.
+    /// The correlations of reducible and irreducible loss with total loss.
     #[must_use]
     pub fn correlations(&self) -> Correlations {
         let cells = self.cell_losses();

@@ -1,4 +1,4 @@
-//! A cell's stored mixture beside the held-out one, as histograms one can look at.
+//! Histograms of a cell's stored and held-out mixture.
 
 use serde::Serialize;
 
@@ -8,21 +8,21 @@ use crate::router::{Mixture, Router};
 use crate::table::Table;
 use crate::table::simplex::top_class;
 
-/// How one class's share among an item's labels is distributed over the items of a cell, stored and held out.
+/// The distribution of one class's share of an item's labels over the items of a cell, stored and held out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MixtureHistogram {
     /// The cell.
     pub cell: u32,
-    /// The class: the second of two, otherwise the most frequent one of the stored rows.
+    /// The class: the second of two, otherwise the most frequent class of the stored rows.
     pub class: String,
-    /// Share of the stored rows in each bin of [0, 1]; none if the cell is empty.
+    /// The share of the stored rows in each bin of [0, 1]; none if the cell is empty.
     pub stored: Option<Vec<f64>>,
-    /// The same of the held-out rows; none if there are none.
+    /// The share of the held-out rows in each bin; none if there are no rows.
     pub held_out: Option<Vec<f64>>,
 }
 
 impl Router {
-    /// Histograms of the given cells, stored and held out. Held-out rows without votes give their known truth.
+    /// Histograms of the given cells, stored and held out. Held-out rows without votes use their known truth.
     ///
     /// # Errors
     /// If the table has neither votes nor truth, other classes, or lacks a feature.
@@ -60,7 +60,7 @@ fn shares(mixture: Mixture<'_>, class: usize, bins: usize) -> Option<Vec<f64>> {
             (None, Some(truth)) => mean.copy_from_slice(truth),
             (None, None) => {}
         }
-        // A share on an edge belongs above it, whatever its last bit.
+        // A share on an edge belongs to the bin above, also after rounding.
         let bin = (mean[class] * counts.len() as f64 + 1e-9) as usize;
         let last = counts.len() - 1;
         let weight = mixture.table().weight(row);

@@ -1,7 +1,6 @@
-//! Proof on held-out rows: what a policy costs, beside the alternatives and the best possible.
+//! Evaluation on held-out rows: the cost of a policy, of alternative rules and of the best possible decisions.
 
 mod actions;
-mod acts;
 mod calibration;
 mod cells;
 mod comparison;
@@ -20,6 +19,7 @@ mod replay;
 mod rows;
 mod savings;
 mod sweep;
+mod taken_actions;
 mod threshold;
 
 pub use calibration::{CalibrationError, CellError};
@@ -32,7 +32,7 @@ pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
 pub use mixtures::MixtureHistogram;
 pub use names::{action_name, ranking_name, rule_name};
 pub use replay::Replay;
-use replay::{By, Place, minus, sum};
+use replay::{Basis, Place, minus, sum};
 pub(crate) use rows::RowCosts;
 pub use savings::Saving;
 pub use sweep::{Sweep, SweepAxis, SweepPoint};

@@ -1,14 +1,13 @@
-//! What rules, rankings and actions are called in front of people: terminal, page and figures take the names from here. Programs read the
-//! keys, which are a contract.
+//! Display names of rules, rankings and actions for terminal, report page and figures. Programs read the keys, which are stable.
 
-/// The name of a rule whose cost is compared, by its key: `router` is Pointsman, `always-route:expert` is "always route to expert".
+/// The display name of a rule by its key: `router` is Pointsman, `always-route:expert` is "always route to expert".
 #[must_use]
 pub fn rule_name(key: &str) -> String {
     match key {
         "router" => "Pointsman".into(),
         "cell-optimal" => "best action per cell".into(),
         "pointwise-optimal" => "best possible per query".into(),
-        // A diagnosis names the rule by the score that it puts its threshold on.
+        // A diagnosis names the rule by the score that the threshold applies to.
         "total-uncertainty" | "best-threshold" => "best confidence threshold".into(),
         other => match other.strip_prefix("always-") {
             Some(action) => format!("always {}", action_name(action)),
@@ -17,14 +16,13 @@ pub fn rule_name(key: &str) -> String {
     }
 }
 
-/// The name of an action within a sentence, by its key: `route:expert` is "route to expert".
+/// The display name of an action by its key: `route:expert` is "route to expert".
 #[must_use]
 pub fn action_name(key: &str) -> String {
     key.strip_prefix("route:").map_or_else(|| key.to_owned(), |oracle| format!("route to {oracle}"))
 }
 
-/// The name of an order in which queries may be routed, by its key. A ranking has no threshold of its own, so `total-uncertainty` is not
-/// called the best one here.
+/// The display name of a ranking of queries by its key. A ranking has no threshold, so `total-uncertainty` is not called the best one here.
 #[must_use]
 pub fn ranking_name(key: &str) -> String {
     match key {
@@ -41,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_one_name_each() {
+    fn each_key_has_one_name() {
         assert_eq!(rule_name("router"), "Pointsman");
         assert_eq!(rule_name("always-route:large model"), "always route to large model");
         assert_eq!([rule_name("always-abstain"), rule_name("predict/abstain")], ["always abstain", "predict/abstain"]);
@@ -52,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_with_a_threshold_and_rankings_differ() {
+    fn threshold_rules_and_rankings_have_different_names() {
         assert_eq!(rule_name("best-threshold"), rule_name("total-uncertainty"));
         assert_eq!(rule_name("best-threshold"), "best confidence threshold");
         assert_eq!(ranking_name("total-uncertainty"), "confidence threshold");

@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use super::Evaluation;
 use super::corrected::Corrected;
 use super::curve::Ranking;
-use super::gain::Won;
-use super::replay::{By, Place, Replay};
+use super::gain::GainArea;
+use super::replay::{Basis, Place, Replay};
 use crate::policy::Policy;
 use crate::task::Named;
 
@@ -68,12 +68,12 @@ impl Replay {
     pub(super) fn rank_corrected(&self, mut rankings: [(&str, Vec<f64>); 5], step: f64, evaluation: &mut Evaluation) {
         let weights = &self.weights;
         let saved: Vec<f64> =
-            (0..weights.len()).map(|row| self.total[row] - self.irreducible_at(row, By::Corrected)).collect();
+            (0..weights.len()).map(|row| self.total[row] - self.irreducible_at(row, Basis::Corrected)).collect();
         let base = self.mean(&|row| self.total[row]).0;
         let best_of = |values: &[f64]| {
             let draws = values.len() / weights.len().max(1);
             let spread: Vec<f64> = weights.iter().flat_map(|weight| vec![*weight; draws]).collect();
-            let won = Won::new(values, values, &spread).mean_of_draws(draws);
+            let won = GainArea::new(values, values, &spread).mean_of_draws(draws);
             (won, Ranking::new(values, values, &spread, base).percentiles())
         };
         let bests = match &self.corrected {
@@ -84,7 +84,7 @@ impl Replay {
             }
             Some(Corrected { smooth, drawn, .. }) => {
                 let of_cells: Vec<f64> =
-                    self.groups.iter().map(|group| group.total - group.losses(By::Corrected).0).collect();
+                    self.groups.iter().map(|group| group.total - group.losses(Basis::Corrected).0).collect();
                 rankings[BY_CELL].1 = self.places.iter().map(|place| of_cells[place.group as usize]).collect();
                 let shrunken: Vec<f64> = smooth.total.iter().zip(&smooth.irreducible).map(|(a, b)| a - b).collect();
                 let by_snapshots = best_of(&shrunken);
@@ -94,7 +94,7 @@ impl Replay {
         };
         let [(low, low_curve), (high, high_curve)] = &bests;
         let (optimal, open) = (low.midpoint(high), (high.area - low.area) / 2.0);
-        let won = rankings.each_ref().map(|(_, scores)| Won::new(scores, &saved, weights));
+        let won = rankings.each_ref().map(|(_, scores)| GainArea::new(scores, &saved, weights));
         // Whichever order saves most counts as the best possible.
         let others = won.iter().enumerate().filter(|(place, _)| *place != OPTIMAL).map(|(_, won)| won);
         let best = others.fold(&optimal, |a, b| if b.area > a.area { b } else { a });

@@ -1,10 +1,10 @@
-//! Held-out rows, decided, with what they really lose.
+//! Decided held-out rows with their actual losses.
 
 use rayon::prelude::*;
 
 use super::corrected::Corrected;
 use crate::error::{Error, Result};
-use crate::estimate::{Column, RowLosses};
+use crate::estimate::{OracleLoss, RowLosses};
 use crate::numeric::mix::mix;
 use crate::partition::CellId;
 use crate::policy::{Decisions, Policy};
@@ -12,24 +12,24 @@ use crate::router::label_free;
 use crate::table::Table;
 use crate::table::simplex::dot;
 
-/// Differences below this share of what a loss is rounded on are rounding.
+/// Differences below this, relative to the rounding scale of a loss, are rounding.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Folds of the held-out rows: thresholds that the router is compared with are chosen on all folds but the one they are judged on.
+/// Folds of the held-out rows, for cross-fitting the thresholds that the router is compared with.
 const FOLDS: usize = 5;
 
 const FOLD_SEED: u64 = 0x7E57_F01D;
 
-/// Held-out rows as a router sees them, with the losses they really have; prices do not enter.
+/// Decided held-out rows with their actual losses, independent of prices.
 ///
-/// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean. What a panel loses on a row is
-/// estimated from its labels without bias if they are enough, otherwise it is the loss under that truth. A measured oracle
-/// is judged by its predictions in the held-out table.
+/// A row's truth is its true label distribution if the table has it, otherwise its snapshot mean. A panel's loss on a row is the unbiased
+/// estimate from its labels if there are enough, otherwise the loss under that truth. A measured oracle's loss is that of its predictions in
+/// the held-out table.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    /// The estimates the rows were located with.
+    /// The policy that decided the rows.
     pub(super) policy: Policy,
-    /// How they were decided; with a forest, the losses expected of each row.
+    /// Its decisions; for a forest with the expected losses of each row.
     pub(super) decisions: Decisions,
     pub(super) places: Vec<Place>,
     pub(super) groups: Vec<Group>,
@@ -40,19 +40,19 @@ pub struct Replay {
     pub(super) irreducible: Vec<f64>,
     /// Losses of the other oracles.
     pub(super) oracles: RowLosses,
-    /// The same with the bias of few labels taken out; none if the truth is known or labels do not tell.
+    /// The losses corrected for the bias of few labels; none if the truth is known or labels do not separate noise from error.
     pub(super) corrected: Option<Corrected>,
     /// Entropy of the served prediction.
     pub(super) uncertainty: Vec<f64>,
-    /// The fold of each row; none where nothing is compared.
+    /// The fold of each row; empty if no thresholds are compared.
     pub(super) folds: Vec<u32>,
     pub(super) truth_known: bool,
-    /// A hash of what the rows are judged by, their votes or truth, whatever the order of classes.
+    /// A hash of the rows' votes or truth, independent of the order of classes.
     pub(super) labels: u64,
 }
 
-/// Where a row falls. Rows of one cell and one source are treated alike: they are a group. Only an empty cell, whose rows
-/// fall back, has more than one.
+/// The cell, source and group of a row. Rows with the same cell and source are decided alike and form a group. Only an empty cell, whose
+/// rows fall back, has several sources.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) cell: u32,
@@ -60,7 +60,7 @@ pub(super) struct Place {
     pub(super) group: u32,
 }
 
-/// What the rows of one group amount to: prices enter only afterwards.
+/// The mean losses of a group of rows.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) cell: u32,
@@ -70,66 +70,66 @@ pub(super) struct Group {
     pub(super) total: f64,
     pub(super) irreducible: f64,
     pub(super) oracles: Vec<f64>,
-    /// The losses of the oracles with the bias of few labels taken out, if they differ from those above.
+    /// The losses of the Bayes-optimal and the other oracles, corrected for the bias of few labels, if they differ from those above.
     pub(super) corrected: Option<(f64, Vec<f64>)>,
 }
 
-/// What costs are worked out by.
+/// The losses from which costs are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
-    /// The truth as the table has it.
+pub(super) enum Basis {
+    /// Losses under the truth of the table.
     Table,
-    /// The same with the bias of few labels taken out, as far as it can be.
+    /// Losses corrected for the bias of few labels, as far as possible.
     Corrected,
-    /// The same by another correction: as far as the two differ, labels leave open what is right.
+    /// Losses by a second correction; the difference of the two shows what the labels leave open.
     Alternative,
 }
 
 impl Group {
-    /// What the oracles lose: the Bayes-optimal one, and the others.
-    pub(super) fn losses(&self, by: By) -> (f64, &[f64]) {
+    /// The losses of the Bayes-optimal oracle and of the others.
+    pub(super) fn losses(&self, by: Basis) -> (f64, &[f64]) {
         match &self.corrected {
-            Some((irreducible, oracles)) if by != By::Table => (*irreducible, oracles),
+            Some((irreducible, oracles)) if by != Basis::Table => (*irreducible, oracles),
             _ => (self.irreducible, &self.oracles),
         }
     }
 
-    /// What an oracle loses.
-    pub(super) fn at(&self, column: Column, by: By) -> f64 {
+    /// The loss of an oracle.
+    pub(super) fn at(&self, oracle: OracleLoss, by: Basis) -> f64 {
         let (irreducible, oracles) = self.losses(by);
-        column.of(irreducible, |place| oracles[place])
+        oracle.pick(irreducible, |place| oracles[place])
     }
 
-    /// What an action costs.
-    pub(super) fn cost(&self, policy: &Policy, action: usize, by: By) -> f64 {
+    /// The cost of an action.
+    pub(super) fn cost(&self, policy: &Policy, action: usize, by: Basis) -> f64 {
         let (irreducible, oracles) = self.losses(by);
         policy.cost_of(action, self.total, irreducible, |place| oracles[place])
     }
 }
 
-/// The first of so many actions that costs the least.
+/// The first action with the least cost.
 pub(super) fn best(actions: usize, cost: impl Fn(usize) -> f64) -> usize {
     (0..actions).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(0)
 }
 
 impl Policy {
-    /// Decides held-out rows and works out what they really cost.
+    /// Decides held-out rows and computes their actual losses.
     ///
     /// # Errors
     /// If the table has no rows, neither votes nor truth, other classes, or lacks a feature or a measured oracle.
     pub fn replay(&self, table: &Table) -> Result<Replay> {
-        let mut replay = self.replay_as_given(table)?;
+        let mut replay = self.replay_uncorrected(table)?;
         if !replay.truth_known {
             replay.corrected =
-                Corrected::of(self, table, &replay.places, &replay.oracles, &replay.estimated_reducible())?;
+                Corrected::fit(self, table, &replay.places, &replay.oracles, &replay.estimated_reducible())?;
         }
         replay.folds = label_free::folds(table, FOLDS, FOLD_SEED);
         replay.form_groups();
         Ok(replay)
     }
 
-    /// The same without a correction of few labels, for rows whose losses are measured elsewhere.
-    pub(crate) fn replay_as_given(&self, table: &Table) -> Result<Replay> {
+    /// As [`Self::replay`] without the correction for few labels, for rows whose losses are measured elsewhere.
+    pub(crate) fn replay_uncorrected(&self, table: &Table) -> Result<Replay> {
         if table.rows() == 0 {
             return Err(Error::Table("there are no rows to evaluate on".into()));
         }
@@ -159,7 +159,7 @@ impl Policy {
                 None => table.dist_into(row, served),
             }
             loss.losses_into(served, losses);
-            // In single precision: dividing by sums in another order changes the last bits of a truth.
+            // In single precision, because dividing by sums in another order changes the last bits of a truth.
             let label = |class: usize| match table.votes(row) {
                 Some(votes) if !truth_known => u64::from(votes.counts()[class]),
                 _ => u64::from((truth[class] as f32).to_bits()),
@@ -184,7 +184,7 @@ impl Policy {
             weights: (0..rows.len()).map(|row| table.weight(row)).collect(),
             total: Vec::with_capacity(rows.len()),
             irreducible: Vec::with_capacity(rows.len()),
-            oracles: RowLosses::held_out(table, loss, self.asked())?,
+            oracles: RowLosses::held_out(table, loss, self.other_oracles())?,
             corrected: None,
             uncertainty: Vec::with_capacity(rows.len()),
             folds: Vec::new(),
@@ -214,7 +214,7 @@ impl Replay {
         ))
     }
 
-    /// Numbers the groups of rows that are treated alike.
+    /// Numbers the groups consecutively.
     pub(super) fn number_groups(&mut self) {
         let mut codes: Vec<u32> = self.places.iter().map(|place| place.group).collect();
         codes.sort_unstable();
@@ -224,7 +224,7 @@ impl Replay {
         }
     }
 
-    /// Means over the rows that are treated alike.
+    /// Computes the means of each group.
     pub(super) fn form_groups(&mut self) {
         let count = self.places.iter().map(|place| place.group as usize + 1).max().unwrap_or(0);
         let mut members = vec![Vec::new(); count];
@@ -250,54 +250,54 @@ impl Replay {
         self.groups = members.par_iter().map(form).collect();
     }
 
-    /// Whether the bias of few labels can be taken out at every confidence.
+    /// Whether the bias of few labels can be corrected at every confidence.
     pub(super) fn is_correctable(&self) -> bool {
         self.truth_known || self.corrected.as_ref().is_some_and(|corrected| corrected.all_identified)
     }
 
-    /// Whether the labels of at least half of the rows tell noise from error.
+    /// Whether the labels of at least half of the rows separate noise from error.
     pub(super) fn tells_noise(&self) -> bool {
         self.truth_known || self.corrected.is_some()
     }
 
-    /// What conclusions are drawn by.
-    pub(super) fn best_basis(&self) -> By {
-        if self.is_correctable() && !self.truth_known { By::Corrected } else { By::Table }
+    /// The basis for conclusions.
+    pub(super) fn best_basis(&self) -> Basis {
+        if self.is_correctable() && !self.truth_known { Basis::Corrected } else { Basis::Table }
     }
 
     /// The Bayes-optimal oracle's loss on a row.
-    pub(super) fn irreducible_at(&self, row: usize, by: By) -> f64 {
+    pub(super) fn irreducible_at(&self, row: usize, by: Basis) -> f64 {
         match (by, &self.corrected) {
-            (By::Corrected, Some(corrected)) => corrected.irreducible[row],
-            (By::Alternative, Some(corrected)) => corrected.alternative[row],
+            (Basis::Corrected, Some(corrected)) => corrected.irreducible[row],
+            (Basis::Alternative, Some(corrected)) => corrected.alternative[row],
             _ => self.irreducible[row],
         }
     }
 
-    /// What an action really costs on a row.
-    pub(super) fn cost(&self, policy: &Policy, row: usize, action: usize, by: By) -> f64 {
+    /// The actual cost of an action on a row.
+    pub(super) fn cost(&self, policy: &Policy, row: usize, action: usize, by: Basis) -> f64 {
         let oracles = match &self.corrected {
-            Some(corrected) if by != By::Table => &corrected.oracles,
+            Some(corrected) if by != Basis::Table => &corrected.oracles,
             _ => self.oracles.columns(),
         };
         policy.cost_of(action, self.total[row], self.irreducible_at(row, by), |place| oracles[place][row])
     }
 
-    /// Mean cost of one action always.
-    pub(super) fn always(&self, policy: &Policy, action: usize, by: By) -> f64 {
+    /// The mean cost of always taking one action.
+    pub(super) fn always(&self, policy: &Policy, action: usize, by: Basis) -> f64 {
         sum(self.groups.iter().map(|group| group.share * group.cost(policy, action, by)))
     }
 
     pub(super) fn least_cost(&self, policy: &Policy, row: usize, actions: usize) -> f64 {
-        (0..actions).map(|action| self.cost(policy, row, action, By::Table)).fold(f64::INFINITY, f64::min)
+        (0..actions).map(|action| self.cost(policy, row, action, Basis::Table)).fold(f64::INFINITY, f64::min)
     }
 
-    /// What the cheapest action on a row costs, known in hindsight. The least of several estimates that carry the noise of a row's few labels
-    /// would be too little. Corrected, it is therefore half way between that of the row's shrunken snapshot, which misses how much rows of
-    /// one confidence differ, and the mean over draws of what its true distribution may be.
-    pub(super) fn least_cost_by(&self, policy: &Policy, row: usize, by: By) -> f64 {
+    /// The cost of the cheapest action on a row in hindsight. The minimum of noisy estimates from few labels is biased downwards. The
+    /// corrected value is therefore the midpoint of the minimum under the row's shrunk snapshot mean, which understates how much rows of
+    /// one confidence differ, and the mean of the minimum over posterior draws of p*.
+    pub(super) fn least_cost_by(&self, policy: &Policy, row: usize, by: Basis) -> f64 {
         let actions = policy.task().actions();
-        let Some(Corrected { smooth, drawn, .. }) = self.corrected.as_ref().filter(|_| by != By::Table) else {
+        let Some(Corrected { smooth, drawn, .. }) = self.corrected.as_ref().filter(|_| by != Basis::Table) else {
             return self.least_cost(policy, row, actions);
         };
         let least = |total: f64, irreducible: f64| {
@@ -306,15 +306,15 @@ impl Replay {
             (0..actions).map(cost).fold(f64::INFINITY, f64::min)
         };
         let smoothed = least(smooth.total[row], smooth.irreducible[row]);
-        // Draws say nothing about other oracles than the Bayes-optimal one.
-        let drawn = drawn.as_ref().filter(|_| by == By::Corrected && policy.asked().is_empty());
+        // Draws give the loss of the Bayes-optimal oracle only.
+        let drawn = drawn.as_ref().filter(|_| by == Basis::Corrected && policy.other_oracles().is_empty());
         let Some(drawn) = drawn else { return smoothed };
         let (sum, draws) =
             drawn.losses(row).fold((0.0, 0.0), |(sum, n), (total, left)| (sum + least(total, left), n + 1.0));
         f64::midpoint(smoothed, sum / draws)
     }
 
-    /// Weighted mean and its standard error, which one row does not tell.
+    /// The weighted mean and its standard error; none for one row.
     pub(super) fn mean(&self, value: &dyn Fn(usize) -> f64) -> (f64, Option<f64>) {
         let weight = sum(self.weights.iter().copied());
         let mean = sum(self.weights.iter().enumerate().map(|(row, w)| w * value(row))) / weight;
@@ -323,35 +323,35 @@ impl Replay {
         (mean, several.then(|| squares.sqrt() / weight))
     }
 
-    /// A value per row, corrected and by the other correction.
-    pub(super) fn each_row(&self, value: &dyn Fn(usize, By) -> f64) -> [Vec<f64>; 2] {
-        [By::Corrected, By::Alternative].map(|by| (0..self.places.len()).map(|row| value(row, by)).collect())
+    /// A value per row by both corrections.
+    pub(super) fn each_row(&self, value: &dyn Fn(usize, Basis) -> f64) -> [Vec<f64>; 2] {
+        [Basis::Corrected, Basis::Alternative].map(|by| (0..self.places.len()).map(|row| value(row, by)).collect())
     }
 
-    /// The corrected mean and its standard error: of the rows, and as far as the two corrections differ.
+    /// The corrected mean and its standard error, which includes the difference of the two corrections.
     pub(super) fn mean_and_error(&self, [rows, alternative]: &[Vec<f64>; 2]) -> (f64, Option<f64>) {
         let (mean, error) = self.mean(&|row| rows[row]);
         let open = self.mean(&|row| alternative[row]).0 - mean;
         (mean, error.map(|error| error.hypot(open)))
     }
 
-    /// The share of the rows in groups of which something holds.
+    /// The share of the rows in groups for which `holds` is true.
     pub(super) fn share(&self, holds: impl Fn(&Group) -> bool) -> f64 {
         sum(self.groups.iter().filter(|group| holds(group)).map(|group| group.share)).min(1.0)
     }
 
-    /// Below this, differences of losses are rounding.
+    /// The size below which differences of losses are rounding.
     pub(super) fn negligible(&self) -> f64 {
         NEGLIGIBLE * self.policy.task().loss().rounding().max(self.mean(&|row| self.total[row]).0)
     }
 }
 
-/// The differences of two rules, row by row.
+/// The differences between two rules, row by row.
 pub(super) fn minus(one: &[Vec<f64>; 2], two: &[Vec<f64>; 2]) -> [Vec<f64>; 2] {
     [0, 1].map(|by| one[by].iter().zip(&two[by]).map(|(a, b)| a - b).collect())
 }
 
-/// A sum that loses nothing to rounding but the last digit (Neumaier).
+/// Neumaier's compensated sum, accurate to the last digit.
 pub(super) fn sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
     for value in values {

@@ -1,58 +1,57 @@
-//! Held-out rows one by one, for averages over several replays.
+//! Values of single held-out rows, for averages over several replays.
 
-use super::{By, Place, Replay};
+use super::{Basis, Place, Replay};
 use crate::policy::{Decisions, Policy};
 
-/// What each row really loses and costs, the bias of few labels taken out.
+/// The actual losses and costs of each row, corrected for the bias of few labels.
 #[derive(Debug)]
 pub(crate) struct RowCosts {
     /// The Bayes-optimal oracle's loss.
     pub(crate) irreducible: Vec<f64>,
-    /// One list per row, one cost per action.
+    /// The cost of each action, one list per row.
     pub(crate) actions: Vec<Vec<f64>>,
 }
 
 impl Replay {
-    /// What predicting loses on each row.
+    /// The loss of predicting each row.
     pub(crate) fn total_losses(&self) -> &[f64] {
         &self.total
     }
 
-    /// The policy the rows were located with.
+    /// The policy that decided the rows.
     pub(crate) fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// What the policy has decided on each row.
+    /// The policy's decisions.
     pub(crate) fn decisions(&self) -> &Decisions {
         &self.decisions
     }
 
-    /// Entropy of the prediction served to each row.
+    /// The entropy of the served prediction of each row.
     pub(crate) fn uncertainties(&self) -> &[f64] {
         &self.uncertainty
     }
 
-    /// The rows' losses with the bias of few labels taken out row by row. `None` if the labels of most rows do not tell noise from
-    /// error.
+    /// The rows' corrected losses; `None` if the labels of most rows do not separate noise from error.
     pub(crate) fn corrected_rows(&self, policy: &Policy) -> Option<RowCosts> {
         if !self.tells_noise() {
             return None;
         }
         let actions = policy.task().actions();
-        let cost = |row: usize| (0..actions).map(|action| self.cost(policy, row, action, By::Corrected)).collect();
+        let cost = |row: usize| (0..actions).map(|action| self.cost(policy, row, action, Basis::Corrected)).collect();
         Some(RowCosts {
-            irreducible: (0..self.places.len()).map(|row| self.irreducible_at(row, By::Corrected)).collect(),
+            irreducible: (0..self.places.len()).map(|row| self.irreducible_at(row, Basis::Corrected)).collect(),
             actions: (0..self.places.len()).map(cost).collect(),
         })
     }
 
-    /// Which action the policy takes on each row, as a place among the task's; at the margin of a limit, the route.
+    /// The action of a policy on each row, as a place among the task's; at the margin of a limit, the route.
     pub(crate) fn actions_of(&self, policy: &Policy) -> Vec<usize> {
         policy.actions_of(&self.decisions)
     }
 
-    /// The reducible loss estimated for each row; where labels give only bounds, their middle.
+    /// The estimated reducible loss of each row; the midpoint if it is only bounded.
     pub(crate) fn estimated_reducible(&self) -> Vec<f64> {
         let estimated = |(row, place): (usize, &Place)| {
             let (total, [low, high]) = match self.decisions.losses(row) {
@@ -69,12 +68,12 @@ impl Replay {
 }
 
 impl Policy {
-    /// Which action is taken on each row of a batch that this policy decided, as a place among the task's.
+    /// The action on each row of a batch that this policy decided, as a place among the task's.
     pub(crate) fn actions_of(&self, decisions: &Decisions) -> Vec<usize> {
-        let course = |row: usize| match decisions.losses(row) {
+        let action = |row: usize| match decisions.losses(row) {
             Some(losses) => self.act_on(losses).1,
             None => self.taken(self.unfold(decisions.verdict(row)).1),
         };
-        (0..decisions.len()).map(|row| course(row).actions()[0]).collect()
+        (0..decisions.len()).map(|row| action(row).actions()[0]).collect()
     }
 }

@@ -1,44 +1,44 @@
-//! What a router saves against simple rules, on held-out rows.
+//! Savings of a router over simple rules, on held-out rows.
 
 use serde::Serialize;
 
-use super::acts::Acts;
-use super::{By, Parts, Quantiles, Replay, Thresholds, minus, spans};
+use super::taken_actions::TakenActions;
+use super::{Basis, Parts, Quantiles, Replay, Thresholds, minus, spans};
 use crate::error::Result;
 use crate::policy::Policy;
 use crate::task::Limit;
 
-/// What the router saves per query against another rule. Standard errors are those of the paired differences; one row has none.
+/// The saving of the router over another rule, per query. Standard errors are those of paired differences; none for one row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Saving {
-    /// What the other rule costs per query, in the loss's unit.
+    /// The other rule's cost per query, in the loss's unit.
     pub cost: f64,
-    /// Its standard error.
+    /// The standard error of that cost.
     pub cost_standard_error: Option<f64>,
-    /// That cost less the router's.
+    /// The saving: the other rule's cost minus the router's.
     pub estimate: f64,
-    /// Its standard error.
+    /// The standard error of the saving.
     pub standard_error: Option<f64>,
-    /// The same as a part of the other rule's cost; unknown if that is nothing.
+    /// The saving as a share of the other rule's cost; unknown if that is zero.
     pub share: Option<f64>,
-    /// The standard error of that part.
+    /// The standard error of the share.
     pub share_standard_error: Option<f64>,
-    /// Between what the estimate lies as far as the labels identify it, however many rows there are; standard errors come on top. `None`
-    /// where nothing is left open.
+    /// The bounds on the saving that labels identify with infinitely many rows; standard errors come on top. `None` if it is identified
+    /// exactly.
     pub identified: Option<[f64; 2]>,
-    /// The same as a part of the other rule's cost.
+    /// The bounds on the share.
     pub share_identified: Option<[f64; 2]>,
 }
 
 impl Saving {
-    /// From the costs of each row, corrected and by the other correction. `open` is how far the other rule's mean cost may be off beyond
-    /// what the rows explain; `asked` which part of each row the other rule and the router route to who knows the truth.
+    /// The saving from the costs of each row by both corrections. `open` is a further uncertainty of the other rule's mean cost; the last
+    /// argument gives the part of each row that the other rule and the router route to a Bayes-optimal oracle.
     pub(super) fn new(
         replay: &Replay,
         other: &[Vec<f64>; 2],
         router: &[Vec<f64>; 2],
         open: f64,
-        [other_asks, router_asks]: [&dyn Fn(usize) -> f64; 2],
+        [other_part, router_part]: [&dyn Fn(usize) -> f64; 2],
     ) -> Self {
         let saved = minus(other, router);
         let (estimate, of_rows) = replay.mean_and_error(&saved);
@@ -47,18 +47,18 @@ impl Saving {
         let cost_standard_error = of_rows.map(|error| error.hypot(open));
         let share = (cost > replay.negligible()).then(|| estimate / cost);
         let share_standard_error = share.and_then(|share| {
-            // The part that rows save beyond their share of the cost.
+            // The linearised ratio: each row's saving minus the share of its cost.
             let beyond =
                 |by: usize| saved[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
             replay.mean_and_error(&[beyond(0), beyond(1)]).1.map(|error| error.hypot((1.0 - share) * open) / cost)
         });
-        let identified = replay.identify_difference(estimate, &|row| other_asks(row) - router_asks(row));
+        let identified = replay.identify_difference(estimate, &|row| other_part(row) - router_part(row));
         let share_identified = identified.filter(|_| share.is_some()).map(|_| {
-            // Of rows that both route, that only the other rule routes, and that only the router does. The share is monotone in each.
-            let open = |asked: &dyn Fn(usize) -> f64| replay.open(asked).unwrap_or([0.0; 2]);
-            let both = open(&|row| other_asks(row).min(router_asks(row)));
-            let more = open(&|row| (other_asks(row) - router_asks(row)).max(0.0));
-            let less = open(&|row| (router_asks(row) - other_asks(row)).max(0.0));
+            // Rows that both route, that only the other rule routes, and that only the router routes. The share is monotone in each.
+            let open = |bayes_part: &dyn Fn(usize) -> f64| replay.open(bayes_part).unwrap_or([0.0; 2]);
+            let both = open(&|row| other_part(row).min(router_part(row)));
+            let more = open(&|row| (other_part(row) - router_part(row)).max(0.0));
+            let less = open(&|row| (router_part(row) - other_part(row)).max(0.0));
             let ends = |corner: usize| [both[corner & 1], more[corner >> 1 & 1], less[corner >> 2]];
             let shares = (0..8).map(ends).filter(|[both, more, _]| cost + both + more > replay.negligible());
             let shares = shares.map(|[both, more, less]| (estimate + more - less) / (cost + both + more));
@@ -77,31 +77,31 @@ impl Saving {
     }
 }
 
-/// What the best thresholds on the uncertainty of the prediction cost.
+/// The costs of the best thresholds on the uncertainty of the prediction.
 pub(super) struct BestThreshold {
-    /// On each row, corrected and by the other correction.
+    /// The cost of each row by both corrections.
     pub(super) rows: [Vec<f64>; 2],
-    /// Which part of each row is routed to who knows the truth.
-    pub(super) asked: Vec<f64>,
-    /// How far the mean may be off because the best thresholds are not known: half the difference between those chosen on the rows they
-    /// are judged on and those chosen on others.
+    /// The part of each row that is routed to a Bayes-optimal oracle.
+    pub(super) bayes_parts: Vec<f64>,
+    /// The uncertainty of the mean because the best thresholds are unknown: half the difference between those chosen on the rows they are
+    /// evaluated on and those chosen on other rows.
     pub(super) open: f64,
 }
 
 impl Replay {
-    /// The best thresholds: halfway between those chosen on all rows and those chosen on the other folds. Under a limit they route no more than
-    /// [they may](Self::share_to_route). `None` if there is nothing to choose.
-    pub(super) fn best_threshold(&self, policy: &Policy, acts: &Acts<'_>) -> Result<Option<BestThreshold>> {
+    /// The best thresholds: the midpoint of the costs of those chosen on all rows and those chosen on the other folds. Under a limit they
+    /// route at most [`share_to_route`](Self::share_to_route). `None` if there is only one action, or no folds.
+    pub(super) fn best_threshold(&self, policy: &Policy, taken: &TakenActions<'_>) -> Result<Option<BestThreshold>> {
         let (task, rows) = (policy.task(), self.places.len());
         if task.actions() < 2 || self.folds.is_empty() {
             return Ok(None);
         }
-        // Rules for a target loss go by losses alone.
+        // Under a target loss, rules are chosen by losses without prices.
         let chosen_by = policy.reprice(&task.clone().with_limit_as_price(0.0))?;
         let costs: Vec<Vec<f64>> = (0..rows)
-            .map(|row| (0..task.actions()).map(|action| self.cost(&chosen_by, row, action, By::Corrected)).collect())
+            .map(|row| (0..task.actions()).map(|action| self.cost(&chosen_by, row, action, Basis::Corrected)).collect())
             .collect();
-        let (share, spans) = (self.share_to_route(policy, acts), spans(&self.uncertainty, &self.weights));
+        let (share, spans) = (self.share_to_route(policy, taken), spans(&self.uncertainty, &self.weights));
         let fit = |among: &[usize]| {
             let pick = |values: &[f64]| among.iter().map(|&row| values[row]).collect::<Vec<f64>>();
             let (scores, weights) = (pick(&self.uncertainty), pick(&self.weights));
@@ -109,37 +109,38 @@ impl Replay {
             match share {
                 None => {
                     let rule = Thresholds::fit(&scores, &costs, &weights);
-                    Parts::of_actions(task.actions(), self.uncertainty.iter().map(|&score| rule.action(score)))
+                    Parts::from_actions(task.actions(), self.uncertainty.iter().map(|&score| rule.action(score)))
                 }
-                Some(share) => Quantiles::of(&scores, &costs, &weights, task).parts(share, &spans),
+                Some(share) => Quantiles::fit(&scores, &costs, &weights, task).parts(share, &spans),
             }
         };
         let folds = self.folds.iter().max().map_or(0, |last| last + 1);
         let without = |fold: u32| (0..rows).filter(|&row| self.folds[row] != fold).collect::<Vec<usize>>();
         let others: Vec<Parts> = (0..folds).map(|fold| fit(&without(fold))).collect();
         let own = fit(&(0..rows).collect::<Vec<usize>>());
-        // Chosen on the rows it is judged on, a threshold looks cheaper than the best there is, and chosen on other rows it is dearer, each
-        // by about as much.
+        // A threshold chosen on the rows it is evaluated on appears cheaper than the best one, and a threshold chosen on other rows is more
+        // expensive, by about the same amount.
         let mean = |rule: &Parts, row: usize, value: &dyn Fn(usize) -> f64| -> f64 {
             rule.of_row(row).map(|(action, part)| part * value(action)).sum()
         };
         let of = |rule: &Parts, row: usize, by| mean(rule, row, &|action| self.cost(policy, row, action, by));
         let other = |row: usize| &others[self.folds[row] as usize];
-        let open = self.mean(&|row| of(other(row), row, By::Corrected) - of(&own, row, By::Corrected)).0.abs() / 2.0;
-        let asks = |rule: &Parts, row: usize| mean(rule, row, &|action| policy.asked_part(action));
+        let open =
+            self.mean(&|row| of(other(row), row, Basis::Corrected) - of(&own, row, Basis::Corrected)).0.abs() / 2.0;
+        let bayes_part = |rule: &Parts, row: usize| mean(rule, row, &|action| policy.bayes_part(action));
         Ok(Some(BestThreshold {
             rows: self.each_row(&|row, by| f64::midpoint(of(&own, row, by), of(other(row), row, by))),
-            asked: (0..rows).map(|row| asks(&own, row).midpoint(asks(other(row), row))).collect(),
+            bayes_parts: (0..rows).map(|row| bayes_part(&own, row).midpoint(bayes_part(other(row), row))).collect(),
             open,
         }))
     }
 
-    /// The share of the rows that another rule may route under the task's limit: as much as the router does, or all of a budget that the
-    /// router does not use up. `None` without a limit.
-    fn share_to_route(&self, policy: &Policy, acts: &Acts<'_>) -> Option<f64> {
+    /// The share of the rows that another rule may route under the task's limit: as much as the router, or a whole budget that does not bind
+    /// for the router. `None` without a limit.
+    fn share_to_route(&self, policy: &Policy, taken: &TakenActions<'_>) -> Option<f64> {
         let limit = policy.task().limit()?;
         let routes = 1..=policy.task().routes().len();
-        let routed = acts.share_of(|action| routes.contains(&action));
+        let routed = taken.share_of(|action| routes.contains(&action));
         Some(match limit {
             Limit::Budget(most) if !policy.is_limit_binding() => most.max(routed),
             _ => routed,

@@ -1,20 +1,20 @@
-//! What changes when a price does.
+//! Price sweeps: held-out costs as a function of one price.
 
 use std::str::FromStr;
 
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{By, Replay, sum};
+use super::{Basis, Replay, sum};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::task::Named;
 use crate::task::Task;
 
-/// The most prices a sweep may have.
+/// The largest number of prices of a sweep.
 const MAX_POINTS: usize = 10_000;
 
-/// A price and the values to try, written `abstain=0.1:0.8:0.05`, `route=…` or `route:expert=…`.
+/// A price and its values, written `abstain=0.1:0.8:0.05`, `route=…` or `route:expert=…`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
     /// Which price.
@@ -23,7 +23,7 @@ pub struct Sweep {
     pub prices: Vec<f64>,
 }
 
-/// Which price a sweep changes.
+/// The price that a sweep varies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SweepAxis {
     /// The price of abstaining.
@@ -40,10 +40,10 @@ pub struct SweepPoint {
     /// Mean cost of `router`, its two-way restrictions, the constant actions and the two optima. Routers that cannot reach the
     /// task's target loss at this price are left out.
     pub mean_cost: Named<f64>,
-    /// The same, but for the best action per row, with the bias of few labels taken out; none where that cannot be or the truth
-    /// is known.
+    /// The mean costs, except of the best action per row, corrected for the bias of few labels; none if that is not possible or the truth is
+    /// known.
     pub corrected_cost: Option<Named<f64>>,
-    /// Share of the rows that each action gets; none if the router is left out.
+    /// The share of the rows that gets each action; empty if the router is left out.
     pub shares: Named<f64>,
     /// The least loss that the router can reach at this price, if it cannot reach the task's target.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct SweepPoint {
 }
 
 impl SweepPoint {
-    /// The costs to conclude from.
+    /// The corrected costs if there are any, otherwise the mean costs.
     #[must_use]
     pub fn best_costs(&self) -> &Named<f64> {
         self.corrected_cost.as_ref().unwrap_or(&self.mean_cost)
@@ -62,7 +62,7 @@ impl Replay {
     /// Evaluates the policy at each price of a sweep.
     ///
     /// # Errors
-    /// If the sweep names a route the task does not have, or a price that is none.
+    /// If the sweep names a route that the task does not have, or a price is invalid.
     pub fn sweep(&self, policy: &Policy, sweep: &Sweep) -> Result<Vec<SweepPoint>> {
         self.check(policy)?;
         sweep.prices.par_iter().map(|&price| self.sweep_point(policy, &sweep.axis, price)).collect()
@@ -81,10 +81,10 @@ impl Replay {
             Err(Error::OutOfReach { least, .. }) => least_loss = Some(least),
             Err(error) => return Err(error),
         }
-        let costs = |by: By| {
+        let costs = |by: Basis| {
             let mut costs = Named::new();
             if let Some(router) = &router {
-                costs.push("router", self.acts(router).mean_cost(by));
+                costs.push("router", self.taken_actions(router).mean_cost(by));
             }
             for (name, &cost) in self.two_way(&policy, &task, by)?.iter() {
                 costs.push(name, cost);
@@ -92,8 +92,8 @@ impl Replay {
             self.compare(&policy, &names, by, &mut costs);
             Ok(costs)
         };
-        let corrected_cost = (self.best_basis() == By::Corrected).then(|| costs(By::Corrected)).transpose()?;
-        let mut mean_cost = costs(By::Table)?;
+        let corrected_cost = (self.best_basis() == Basis::Corrected).then(|| costs(Basis::Corrected)).transpose()?;
+        let mut mean_cost = costs(Basis::Table)?;
         let least = (0..self.places.len()).map(|row| self.weights[row] * self.least_cost(&policy, row, names.len()));
         mean_cost.push("pointwise-optimal", sum(least) / sum(self.weights.iter().copied()));
         Ok(SweepPoint { price, mean_cost, corrected_cost, shares, least_loss })
@@ -143,7 +143,7 @@ impl FromStr for Sweep {
         if steps >= MAX_POINTS as f64 {
             return Err(refuse("more than 10,000 prices"));
         }
-        // Steps are counted, not added up, and rounded to what the user would write.
+        // Multiples of the step, not running sums, rounded to the digits that a user would write.
         let round = |x: f64| format!("{x:.12e}").parse().unwrap_or(x);
         let prices = (0..=steps as usize).map(|i| round(from + i as f64 * step)).collect();
         Ok(Self { axis, prices })

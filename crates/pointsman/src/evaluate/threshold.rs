@@ -1,9 +1,9 @@
-//! The usual rule: predict what is certain, ask or decline above a threshold of total uncertainty.
+//! The threshold rule: predict certain queries, route or abstain above a threshold of total uncertainty.
 
-/// Places where a threshold may be.
+/// The number of candidate thresholds.
 const CUTS: usize = 100;
 
-/// An action below each of two thresholds and one above both.
+/// Two thresholds, with an action below the first, between them and above the second.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Thresholds {
     cuts: [f64; 2],
@@ -11,13 +11,13 @@ pub(crate) struct Thresholds {
 }
 
 impl Thresholds {
-    /// The rule of least cost on the rows given: `costs` has one list per row, one cost per action. Below the first threshold
-    /// is predicted, above it never: the others share what is less certain among them, in whichever order is cheaper.
+    /// The rule of least cost on the given rows: `costs` has one list per row, one cost per action. Below the first threshold the rule
+    /// predicts; above it the other actions are used, in the cheaper order.
     pub(crate) fn fit(scores: &[f64], costs: &[Vec<f64>], weights: &[f64]) -> Self {
         let actions = costs.first().map_or(1, Vec::len);
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
-        // Sums of each action's cost up to each cut; a cut never divides equal scores.
+        // Sums of each action's cost up to each cut; a cut never separates equal scores.
         let mut sums = vec![vec![0.0; actions]];
         let mut cuts = vec![f64::NEG_INFINITY];
         let mut running = vec![0.0; actions];
@@ -38,7 +38,7 @@ impl Thresholds {
             }
         }
         let last = cuts.len() - 1;
-        // All predicted unless something is cheaper.
+        // Predict everything unless another rule is cheaper.
         let mut best = (sums[last][0], Self { cuts: [f64::INFINITY; 2], actions: [0; 3] });
         let least = |from: usize, to: usize| {
             let cost = |action: usize| (sums[to][action] - sums[from][action], action);
@@ -68,16 +68,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_thresholds_are_found() {
+    fn fit_finds_the_cheapest_thresholds() {
         let scores: Vec<f64> = (0..300).map(f64::from).collect();
-        // Predict up to 99, the second action up to 199, then the third.
+        // Predicting is best up to 99, the second action up to 199, then the third.
         let costs: Vec<Vec<f64>> =
             (0..300).map(|i| vec![if i < 100 { 0.0 } else { 1.0 }, if i < 200 { 0.3 } else { 2.0 }, 0.5]).collect();
         let rule = Thresholds::fit(&scores, &costs, &[1.0; 300]);
         for (score, action) in [(0.0, 0), (95.0, 0), (105.0, 1), (195.0, 1), (205.0, 2), (1e9, 2)] {
             assert_eq!(rule.action(score), action, "{score} {rule:?}");
         }
-        // Equal scores cannot be told apart, and nothing is paid for nothing.
+        // Equal scores get one action, and ties are predicted.
         let flat = Thresholds::fit(&[0.5; 300], &costs, &[1.0; 300]);
         assert_eq!(flat.action(0.5), 2);
         let same = Thresholds::fit(&scores, &vec![vec![0.2, 0.2]; 300], &[1.0; 300]);

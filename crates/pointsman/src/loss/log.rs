@@ -1,12 +1,12 @@
-//! The cross-entropy made bounded without losing properness.
+//! The bounded cross-entropy, which is still proper.
 //!
-//! Clipping small probabilities is not proper; taking the Bayes act within {a : a_c ≥ ε} is. The act is the
-//! projection: classes below ε are raised to ε, the others scaled down, until none falls below.
+//! Clipping small probabilities is not proper; the Bayes act within {a : a_c ≥ ε} is. It is a projection: classes below ε are
+//! raised to ε and the others are scaled down, until no class is below ε.
 
 /// Writes argmin over {a on the simplex, a_c ≥ floor} of −Σ q_c ln a_c into `out`.
 ///
-/// The clipped classes are those with q_c below floor/scale; raising the clipped ones lowers the scale, which
-/// can clip more. The clipped set only grows, so there are at most as many rounds as classes.
+/// Classes with q_c < floor/scale are clipped. Clipping lowers the scale, which can clip more classes. The clipped set only
+/// grows, so there are at most as many rounds as classes.
 pub(crate) fn project_into(q: &[f64], floor: f64, out: &mut [f64]) {
     let (mut scale, mut clipped) = (1.0, 0);
     loop {
@@ -19,7 +19,7 @@ pub(crate) fn project_into(q: &[f64], floor: f64, out: &mut [f64]) {
                 free += x;
             }
         }
-        // Rounding could let the count fall back by one for ever; the set itself only grows.
+        // In exact arithmetic the set only grows; with rounding the count could alternate forever.
         if below <= clipped {
             out.iter_mut().zip(q).for_each(|(o, &x)| *o = if x < threshold { floor } else { x * scale });
             return;
@@ -31,7 +31,7 @@ pub(crate) fn project_into(q: &[f64], floor: f64, out: &mut [f64]) {
 
 /// −Σ p_c ln a_c with a the projection of p.
 pub(crate) fn entropy(p: &[f64], floor: f64) -> f64 {
-    // Without clipped classes but zeros: a = p·(1 − zeros·floor), and zeros contribute nothing.
+    // If only zeros are clipped, a = p·(1 − zeros·floor), and zeros contribute nothing.
     let (mut zeros, mut smallest) = (0_usize, f64::INFINITY);
     for &x in p {
         if x == 0.0 {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn short_cut_agrees_with_the_projection() {
+    fn entropy_shortcut_agrees_with_the_projection() {
         for p in [vec![1.0, 0.0, 0.0], vec![0.5, 0.5, 0.0], vec![0.2, 0.3, 0.5], vec![1.0 - 1e-7, 1e-7, 0.0]] {
             let mut a = vec![0.0; 3];
             project_into(&p, 1e-6, &mut a);

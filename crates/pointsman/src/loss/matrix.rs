@@ -1,4 +1,4 @@
-//! Decisions with costs: one row per act, one column per class; the cheapest act is taken.
+//! Cost matrices: one row per act, one column per class; the act with the least expected cost is taken.
 
 use serde::Serialize;
 
@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::loss::MAX_COST;
 use crate::table::simplex::dot;
 
-/// Costs closer than this, relative to their scale, are a tie: the first listed act wins.
-const TIE: f64 = 1e-12;
+/// Costs closer than this, relative to their scale, are equal; the first of several equal acts is taken.
+const RELATIVE_TIE: f64 = 1e-12;
 
 /// A checked cost matrix with named acts.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,16 +20,16 @@ pub(super) struct Matrix {
     names: Option<Vec<String>>,
 }
 
-/// A cost matrix as a reader needs it: `cost[act][class]` with the names of both.
+/// A cost matrix for reports: `cost[act][class]` with the names of both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostMatrix {
     /// The acts, one per row.
     pub acts: Vec<String>,
     /// The classes, one per column.
     pub classes: Vec<String>,
-    /// What each act costs under each class.
+    /// The cost of each act under each class.
     pub cost: Vec<Vec<f64>>,
-    /// Whether the matrix itself names its classes. If not, its columns were taken to be in the order of `classes`.
+    /// Whether the matrix names its classes. If not, its columns are assumed to be in the order of `classes`.
     pub classes_named: bool,
 }
 
@@ -79,7 +79,7 @@ impl Matrix {
         Ok(Self { names: Some(names), ..self })
     }
 
-    /// The names of the columns, if they were given.
+    /// The names of the columns, if they have names.
     pub(super) fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
     }
@@ -111,7 +111,7 @@ impl Matrix {
         }
     }
 
-    /// The paper's loss of three acts.
+    /// The paper's loss with three acts.
     pub(super) fn three_part() -> Self {
         Self {
             acts: vec!["positive".into(), "hedge".into(), "negative".into()],
@@ -138,7 +138,7 @@ impl Matrix {
         &self.cost[act * self.classes..(act + 1) * self.classes]
     }
 
-    /// Half the largest range of an act's costs.
+    /// Half of the largest difference between two costs of one act.
     pub(super) fn lipschitz(&self) -> f64 {
         let range = |row: &[f64]| {
             let (low, high) = row.iter().fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), &x| (l.min(x), h.max(x)));
@@ -151,9 +151,9 @@ impl Matrix {
         self.cost.chunks_exact(self.classes).map(move |row| dot(row, q))
     }
 
-    /// The cheapest act for a prediction.
+    /// The act with the least expected cost under a prediction.
     pub(super) fn best(&self, q: &[f64]) -> usize {
-        // Terms are not negative, so a cost is rounded relative to itself: one forbidding entry must not widen ties.
+        // No term is negative, so a cost is rounded relative to itself: one very large entry must not widen ties.
         let least = self.entropy(q);
         first_best(self.costs(q), least)
     }
@@ -163,8 +163,8 @@ impl Matrix {
     }
 }
 
-/// The first index whose cost is within rounding of the least.
+/// The first index whose cost equals the least up to rounding.
 pub(super) fn first_best(costs: impl Iterator<Item = f64> + Clone, scale: f64) -> usize {
     let least = costs.clone().fold(f64::INFINITY, f64::min);
-    costs.into_iter().position(|cost| cost <= least + TIE * scale).unwrap_or(0)
+    costs.into_iter().position(|cost| cost <= least + RELATIVE_TIE * scale).unwrap_or(0)
 }

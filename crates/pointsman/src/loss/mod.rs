@@ -1,8 +1,8 @@
-//! Proper losses: what a prediction costs when the label comes.
+//! Proper losses ℓ(y, q) of a prediction q under a label y.
 //!
-//! Every loss here is *proper*: the true distribution is the prediction of least expected loss. Decisions
-//! with costs become proper by taking the cheapest act for the prediction, so one [cost matrix](Loss::matrix)
-//! covers classification error, asymmetric errors, hedging, and any business decision with named acts.
+//! Every loss here is *proper*: the true distribution is a prediction of least expected loss. Decisions with costs become
+//! proper by taking the cheapest act under the prediction, so a [cost matrix](Loss::matrix) covers classification error,
+//! asymmetric errors, hedging, and any business decision with named acts.
 
 mod log;
 mod matrix;
@@ -13,20 +13,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::table::predictions::{Given, in_its_precision};
+use crate::table::predictions::{RawPredictions, match_precision};
 use crate::table::simplex::{self, Real, dot};
 use crate::table::votes::Votes;
 pub use matrix::CostMatrix;
 use matrix::Matrix;
 pub use never_chosen::NeverChosen;
 
-/// The smallest probability the cross-entropy lets a prediction give to a class.
+/// The smallest probability of a class under the cross-entropy.
 pub const LOG_FLOOR: f64 = 1e-6;
 
 /// The floor of the cross-entropy in certificates, with up to 100 classes.
 const CERTIFIED_LOG_FLOOR: f64 = 1e-3;
 
-/// The largest cost and the largest price: sums of such numbers stay finite.
+/// The largest cost and the largest price; sums of such numbers stay finite.
 pub const MAX_COST: f64 = 1e100;
 
 /// A proper loss ℓ(y, q), bounded by `bound()`.
@@ -54,12 +54,12 @@ pub struct Loss(Kind);
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     Brier,
-    /// With the least probability a prediction may give to a class.
+    /// With the smallest probability of a class.
     CrossEntropy(f64),
     Spherical,
     ZeroOne,
     Asymmetric(f64),
-    /// A matrix, and the text it came from if it has a short name.
+    /// A matrix, and its text form if it has one.
     Matrix(Arc<Matrix>, Option<Arc<str>>),
 }
 
@@ -99,7 +99,7 @@ impl Loss {
         Ok(Self(Kind::Matrix(Arc::new(matrix), Some(name.into()))))
     }
 
-    /// The paper's binary loss with a hedge: positive (4 if wrong), hedge (¼), negative (1 if wrong).
+    /// The paper's binary loss with three acts: positive (4 if wrong), hedge (always ¼), negative (1 if wrong).
     #[must_use]
     pub fn three_part() -> Self {
         let matrix = Matrix::three_part();
@@ -117,18 +117,18 @@ impl Loss {
         Ok(Self(Kind::Asymmetric(penalty.abs())))
     }
 
-    /// `cost[act][class]` of named acts; the cheapest act is taken, the first listed on a tie.
+    /// `cost[act][class]` of named acts; the cheapest act is taken, the first of several equal ones.
     ///
     /// # Errors
-    /// If the matrix is not rectangular, has fewer than two classes, an entry is negative or not finite, or an act has no name of
-    /// its own.
+    /// If the matrix is not rectangular or has fewer than two classes, an entry is negative or not finite, or an act's name is
+    /// empty or repeated.
     pub fn matrix<S: Into<String>>(acts: impl IntoIterator<Item = S>, cost: Vec<Vec<f64>>) -> Result<Self> {
         let matrix = Matrix::new(acts.into_iter().map(Into::into).collect(), cost)?;
         Ok(Self(Kind::Matrix(Arc::new(matrix), None)))
     }
 
-    /// Names the classes of a matrix's columns. A router then finds each column by its class, whatever the order, and refuses a
-    /// matrix for other classes than its own.
+    /// Names the classes of a matrix's columns. A router then finds columns by class name in any order, and refuses a matrix for
+    /// other classes.
     ///
     /// ```
     /// use pointsman::Loss;
@@ -139,7 +139,7 @@ impl Loss {
     /// ```
     ///
     /// # Errors
-    /// If the loss is no cost matrix, or there is not one name of its own for each column.
+    /// If the loss is not a cost matrix, or there is not one distinct name per column.
     pub fn with_classes<S: Into<String>>(self, classes: impl IntoIterator<Item = S>) -> Result<Self> {
         match self.0 {
             Kind::Matrix(matrix, None) => {
@@ -150,7 +150,7 @@ impl Loss {
         }
     }
 
-    /// The names of a matrix's columns, if they were given.
+    /// The names of a matrix's columns, if they have names.
     #[must_use]
     pub fn class_names(&self) -> Option<&[String]> {
         match &self.0 {
@@ -159,7 +159,7 @@ impl Loss {
         }
     }
 
-    /// The same loss for predictions over these classes, in this order: the named columns of a matrix are put in their order.
+    /// The same loss for predictions over these classes: the named columns of a matrix are put in their order.
     ///
     /// # Errors
     /// If it is a matrix for other classes, or for another number of them.
@@ -172,8 +172,7 @@ impl Loss {
         }
     }
 
-    /// The costs of a loss that has acts of its own, with the names of acts and classes; `classes` are those of the predictions,
-    /// in order.
+    /// The cost matrix with the names of its acts and classes, if the loss is one; `classes` are those of the predictions, in order.
     #[must_use]
     pub fn cost_matrix(&self, classes: &[String]) -> Option<CostMatrix> {
         match &self.0 {
@@ -182,7 +181,7 @@ impl Loss {
         }
     }
 
-    /// The class, by number, whose wrong naming costs another amount than one, and that amount: of `asymmetric:γ` only.
+    /// The class whose wrong prediction costs γ instead of one, and γ; only `asymmetric:γ` has such a class.
     #[must_use]
     pub fn penalised_class(&self) -> Option<(usize, f64)> {
         match &self.0 {
@@ -191,7 +190,7 @@ impl Loss {
         }
     }
 
-    /// Checks that the loss can judge predictions over so many classes.
+    /// Checks that the loss is defined for this number of classes.
     ///
     /// # Errors
     /// If it is a matrix for another number of classes.
@@ -247,70 +246,75 @@ impl Loss {
         dot(truth, &losses)
     }
 
-    /// The mean of ℓ(y, q) over some labels y, for a `q` that sums to one; `room` is as long.
-    pub(crate) fn of_votes(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> f64 {
+    /// The mean of ℓ(y, q) over the labels y of an item. `q` sums to one; `buffer` has the same length.
+    pub(crate) fn of_votes(&self, votes: Votes<'_>, q: &[f64], buffer: &mut [f64]) -> f64 {
         let counts = || votes.counts().iter().map(|&n| f64::from(n));
         let k = || counts().sum::<f64>();
         match &self.0 {
             Kind::Brier => brier_of_votes(votes, q),
             Kind::CrossEntropy(floor) => {
-                log::project_into(q, *floor, room);
-                // Few classes have labels: the others need no logarithm.
-                let named = counts().zip(room.iter()).filter(|(n, _)| *n > 0.0);
-                -named.map(|(n, a)| n * a.ln()).sum::<f64>() / k()
+                log::project_into(q, *floor, buffer);
+                // Classes without labels need no logarithm.
+                let labelled = counts().zip(buffer.iter()).filter(|(n, _)| *n > 0.0);
+                -labelled.map(|(n, a)| n * a.ln()).sum::<f64>() / k()
             }
             _ => {
-                self.losses_into(q, room);
-                counts().zip(room.iter()).map(|(n, loss)| n * loss).sum::<f64>() / k()
+                self.losses_into(q, buffer);
+                counts().zip(buffer.iter()).map(|(n, loss)| n * loss).sum::<f64>() / k()
             }
         }
     }
 
-    /// The same of a prediction as it was given, which need not sum to one; `point` and `room` are for whoever needs them.
-    pub(crate) fn of_votes_given(
+    /// As [`Self::of_votes`] for a prediction that need not sum to one. `point` and `buffer` are scratch space of its length.
+    pub(crate) fn of_votes_raw(
         &self,
         votes: Votes<'_>,
-        given: Given<'_>,
+        prediction: RawPredictions<'_>,
         point: &mut [f64],
-        room: &mut [f64],
+        buffer: &mut [f64],
     ) -> f64 {
-        in_its_precision!(given, row => match self.0 {
+        match_precision!(prediction, row => match self.0 {
             Kind::Brier => brier_of_votes(votes, row),
             _ => {
                 simplex::normalise_into(row, point);
-                self.of_votes(votes, point, room)
+                self.of_votes(votes, point, buffer)
             }
         })
     }
 
-    /// What a prediction is in for, and the losses of all classes in `room`.
-    pub(crate) fn account_into(&self, q: &[f64], room: &mut [f64]) -> Account {
-        self.losses_into(q, room);
+    /// The self-estimate of a prediction; writes the loss under each class into `buffer`.
+    pub(crate) fn self_estimate_into(&self, q: &[f64], buffer: &mut [f64]) -> SelfEstimate {
+        self.losses_into(q, buffer);
         let top = simplex::top_class(q);
         let (mut mass, mut lost, mut plain) = (0.0, 0.0, 0.0);
-        for (_, (x, loss)) in q.iter().zip(room.iter()).enumerate().filter(|(class, _)| *class != top) {
+        for (_, (x, loss)) in q.iter().zip(buffer.iter()).enumerate().filter(|(class, _)| *class != top) {
             mass += x;
             lost += x * loss;
             plain += loss;
         }
-        let (right, others) = (room[top], (q.len() - 1) as f64);
-        // A prediction that is sure has no proportions of the other classes.
+        let (right, others) = (buffer[top], (q.len() - 1) as f64);
+        // A prediction with no mass outside its top class gives the other classes equal weight.
         let wrong = if mass > 0.0 { lost / mass } else { plain / others };
-        Account { entropy: q[top] * right + lost, right, wrong }
+        SelfEstimate { entropy: q[top] * right + lost, right, wrong }
     }
 
-    /// The same, and the mean of ℓ(y, q) over some labels y.
-    pub(crate) fn of_votes_and_account(&self, votes: Votes<'_>, q: &[f64], room: &mut [f64]) -> (f64, Account) {
-        let account = self.account_into(q, room);
+    /// The mean of ℓ(y, q) over the labels y of an item, and the self-estimate of q.
+    pub(crate) fn of_votes_with_self_estimate(
+        &self,
+        votes: Votes<'_>,
+        q: &[f64],
+        buffer: &mut [f64],
+    ) -> (f64, SelfEstimate) {
+        let self_estimate = self.self_estimate_into(q, buffer);
         let (mut lost, mut k) = (0.0, 0.0);
-        for (loss, n) in room.iter().zip(votes.counts().iter().map(|&n| f64::from(n))) {
+        for (loss, n) in buffer.iter().zip(votes.counts().iter().map(|&n| f64::from(n))) {
             lost += n * loss;
             k += n;
         }
-        (lost / k, account)
+        (lost / k, self_estimate)
     }
 
-    /// The generalised entropy: the expected loss of predicting the truth.
+    /// The generalised entropy G(p): the expected loss of predicting the true distribution p.
     #[must_use]
     pub fn entropy(&self, p: &[f64]) -> f64 {
         match &self.0 {
@@ -323,7 +327,7 @@ impl Loss {
         }
     }
 
-    /// The largest loss B: ℓ lies in [0, B].
+    /// The largest loss B; ℓ lies in [0, B].
     #[must_use]
     pub fn bound(&self) -> f64 {
         match &self.0 {
@@ -335,10 +339,10 @@ impl Loss {
         }
     }
 
-    /// A bound on the entropy over so many classes: no other p* has more. The least possible bound, but for matrices of three classes and more.
+    /// An upper bound on the entropy for this number of classes; it is the maximum except for matrices of three or more classes.
     ///
-    /// Whoever acts at random, with any probabilities, loses at least the entropy in expectation; the largest such loss over classes
-    /// is therefore above it.
+    /// Any random choice of acts loses at least the entropy in expectation, so its largest expected loss over the classes is an upper
+    /// bound. Single acts and the uniform choice are tried.
     pub(crate) fn largest_entropy(&self, classes: usize) -> f64 {
         let uniform = || self.entropy(&vec![1.0 / classes as f64; classes]);
         let (rows, own): (Vec<Vec<f64>>, _) = match &self.0 {
@@ -353,7 +357,7 @@ impl Loss {
             Kind::Matrix(matrix, _) => {
                 ((0..matrix.acts().len()).map(|act| matrix.row(act).to_vec()).collect(), matrix.bound())
             }
-            // Concave, and the same for all orders of the classes.
+            // The entropy is concave and symmetric in the classes.
             _ => return uniform(),
         };
         if classes == 2 {
@@ -366,8 +370,8 @@ impl Loss {
         single.min(mixed)
     }
 
-    /// The size of the numbers that are subtracted from each other when this loss is computed: its values are rounded on this
-    /// scale at least. A matrix only adds what is not negative, so its costs are rounded relative to themselves.
+    /// The magnitude of the numbers that are subtracted when this loss is computed: its values are rounded on this scale. A matrix
+    /// only adds non-negative terms, so its costs are rounded relative to themselves.
     pub(crate) fn rounding(&self) -> f64 {
         match &self.0 {
             Kind::Matrix(..) => 0.0,
@@ -375,7 +379,8 @@ impl Loss {
         }
     }
 
-    /// The Lipschitz constant in the truth, in the ℓ1 norm: at most B/2, less for matrices whose acts vary less.
+    /// The Lipschitz constant of the expected loss in the true distribution, in the ℓ1 norm: at most B/2, less for matrices whose
+    /// acts vary less.
     #[must_use]
     pub fn lipschitz(&self) -> f64 {
         match &self.0 {
@@ -384,7 +389,7 @@ impl Loss {
         }
     }
 
-    /// The acts of a loss that has acts of its own instead of classes.
+    /// The acts of a cost matrix.
     #[must_use]
     pub fn acts(&self) -> Option<&[String]> {
         match &self.0 {
@@ -393,7 +398,7 @@ impl Loss {
         }
     }
 
-    /// `cost[act][class]` of a loss that has acts of its own.
+    /// `cost[act][class]` of a cost matrix.
     #[must_use]
     pub fn costs(&self) -> Option<Vec<&[f64]>> {
         match &self.0 {
@@ -402,7 +407,7 @@ impl Loss {
         }
     }
 
-    /// The index of what this loss would have done on a prediction: an act, or the class named.
+    /// The best act under a prediction: the index of a matrix's act, or of a class.
     #[must_use]
     pub fn act(&self, q: &[f64]) -> usize {
         match &self.0 {
@@ -413,18 +418,18 @@ impl Loss {
         }
     }
 
-    /// The class that predicting names: the one the act stands for, or the top class where acts stand for none.
+    /// The class that is predicted: the one that the best act stands for, or the top class where acts do not stand for classes.
     ///
     /// ```
     /// use pointsman::Loss;
     /// let loss = Loss::fn_fp(1.0, 3.0)?;
-    /// assert_eq!(loss.label(&[0.6, 0.4]), 1); // missing the second class is dear
+    /// assert_eq!(loss.label(&[0.6, 0.4]), 1); // missing the second class is expensive
     /// # Ok::<(), pointsman::Error>(())
     /// ```
     #[must_use]
     pub fn label(&self, q: &[f64]) -> usize {
         match &self.0 {
-            // The named matrices: positive is the second class, negative the first, a hedge neither.
+            // In the built-in matrices `positive` is the second class and `negative` the first.
             Kind::Matrix(matrix, Some(_)) => match matrix.acts()[matrix.best(q)].as_str() {
                 "positive" => 1,
                 "negative" => 0,
@@ -435,8 +440,8 @@ impl Loss {
         }
     }
 
-    /// The loss that certificates are about: this one, but for the cross-entropy, whose largest value is too rare to be
-    /// learned from a few hundred rows, with a higher floor for the probabilities. Still proper.
+    /// The loss that is certified: this one, but the cross-entropy with a higher floor, because its largest values are too rare to
+    /// be bounded from a few hundred rows. It is still proper.
     pub(crate) fn certified(&self, classes: usize) -> Self {
         match &self.0 {
             Kind::CrossEntropy(floor) => {
@@ -446,7 +451,7 @@ impl Loss {
         }
     }
 
-    /// Whether `other` is what certificates of this loss are about.
+    /// Whether certificates for `other` hold for this loss.
     pub(crate) fn certified_like(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Kind::CrossEntropy(_), Kind::CrossEntropy(_)) => true,
@@ -454,7 +459,7 @@ impl Loss {
         }
     }
 
-    /// The smallest probability that a prediction may give to a class, if the loss has one.
+    /// The smallest probability of a class, if the loss has a floor.
     #[must_use]
     pub fn floor(&self) -> Option<f64> {
         match &self.0 {
@@ -463,7 +468,7 @@ impl Loss {
         }
     }
 
-    /// What the entropy looks like, for estimators that can use it.
+    /// The functional form of the entropy, for estimators that use it.
     pub(crate) fn shape(&self) -> Shape {
         match &self.0 {
             Kind::Brier => Shape::Brier,
@@ -478,7 +483,7 @@ impl Loss {
         }
     }
 
-    /// The unit prices are in, in words.
+    /// The unit of losses and prices, in words.
     #[must_use]
     pub fn unit(&self) -> &'static str {
         match &self.0 {
@@ -491,38 +496,39 @@ impl Loss {
     }
 }
 
-/// What an entropy looks like.
+/// The functional form of an entropy.
 pub(crate) enum Shape {
     /// 1 − ‖p‖².
     Brier,
-    /// Shannon's, but for the floor of the smallest probabilities.
+    /// −Σ p ln p, except for the floor of the smallest probabilities.
     Log,
     /// 1 − max p.
     Largest,
-    /// With two classes, the least of lines given by their values at the first and at the second class.
+    /// With two classes, the minimum of lines, each given by its values at the first and at the second class.
     Lines(Vec<[f64; 2]>),
     /// None of these.
     Other,
 }
 
-/// What a prediction is in for.
+/// The loss of a prediction q as q itself expects it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Account {
-    /// What it expects to lose itself.
+pub(crate) struct SelfEstimate {
+    /// G(q), the expected loss if labels follow q.
     pub(crate) entropy: f64,
-    /// What it loses if its top class is the true one; if another is, drawn in the prediction's own proportions.
+    /// The loss if the label is the top class.
     pub(crate) right: f64,
+    /// The expected loss if the label is another class, drawn in proportion to q.
     pub(crate) wrong: f64,
 }
 
-impl Account {
-    /// What it loses if its top class is wrong so often.
+impl SelfEstimate {
+    /// The expected loss if the top class is wrong with probability `error`.
     pub(crate) fn at(self, error: f64) -> f64 {
         self.right + error * (self.wrong - self.right)
     }
 }
 
-/// The mean Brier loss of a prediction, divided by its sum, over votes. Two classes at a time: their sums do not wait for each other.
+/// The mean Brier loss of a prediction, divided by its sum, over votes. Two accumulators let the processor overlap the additions.
 fn brier_of_votes<T: Real>(votes: Votes<'_>, row: &[T]) -> f64 {
     let (mut k, mut sum, mut hit, mut square) = (0, [0.0; 2], [0.0; 2], [0.0; 2]);
     let mut add = |lane: usize, n: u32, x: T| {
@@ -542,7 +548,7 @@ fn brier_of_votes<T: Real>(votes: Votes<'_>, row: &[T]) -> f64 {
     1.0 - 2.0 * hit / (k as f64 * sum) + square / (sum * sum)
 }
 
-/// The expected cost of naming each class when naming the first one wrongly costs `penalty`.
+/// The expected cost of predicting each class if wrongly predicting the first one costs `penalty`.
 fn asymmetric_costs(q: &[f64], penalty: f64) -> impl Iterator<Item = f64> + Clone {
     q.iter().enumerate().map(move |(class, x)| if class == 0 { penalty * (1.0 - x) } else { 1.0 - x })
 }
@@ -561,12 +567,12 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Where the least of some lines over two classes is largest: at a vertex, or where two of them cross. Each line has its values under the
-/// first and under the second class alone.
+/// The distribution over two classes at which the minimum of some lines is largest: a vertex, or where two lines cross. Each line is
+/// given by its values at the first and at the second class.
 fn top_of_lines(lines: &[Vec<f64>]) -> [f64; 2] {
     let slope = |line: usize| lines[line][1] - lines[line][0];
     let value = |line: usize, share: f64| (1.0 - share) * lines[line][0] + share * lines[line][1];
-    // The lowest line just beside a place: of several that meet there, the one that falls away from it fastest.
+    // The lowest line just beside a share: of several that meet there, the one that decreases fastest on that side.
     let lowest = |share: f64, side: f64| {
         let order = |&a: &usize, &b: &usize| {
             value(a, share).total_cmp(&value(b, share)).then((side * slope(a)).total_cmp(&(side * slope(b))))
@@ -580,7 +586,7 @@ fn top_of_lines(lines: &[Vec<f64>]) -> [f64; 2] {
     if slope(falling) >= 0.0 {
         return [0.0, 1.0];
     }
-    // The top lies between the lines; each step replaces one of them by a flatter one.
+    // The maximum lies between the two lines; each step replaces one of them by a flatter one.
     loop {
         let share = (lines[falling][0] - lines[rising][0]) / (slope(rising) - slope(falling));
         let next = lowest(share, 1.0);

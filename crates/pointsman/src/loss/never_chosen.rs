@@ -1,14 +1,14 @@
-//! Acts of a cost matrix that no prediction makes the cheapest.
+//! Acts of a cost matrix that are the cheapest under no prediction.
 
 use serde::Serialize;
 
 use super::{Kind, Loss};
 use crate::numeric::linear;
 
-/// Costs this close, relative to the largest, are not told apart.
+/// Differences of costs up to this, relative to the largest cost, count as zero.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// The most work for which mixtures of acts are looked at, in acts² × (classes + 1)²: about a second.
+/// The largest problem, in acts² × (classes + 1)², for which mixtures of acts are tried: about a second.
 const MAX_WORK: usize = 100_000_000;
 
 /// An act that is never taken, whatever the prediction.
@@ -17,12 +17,12 @@ const MAX_WORK: usize = 100_000_000;
 pub struct NeverChosen {
     /// The act.
     pub act: String,
-    /// An act that costs no more under any class; `None` if no single one does, but for every prediction some act costs less.
+    /// One act that costs no more under every class; `None` if only several acts together are cheaper under every prediction.
     pub dominated_by: Option<String>,
 }
 
 impl Loss {
-    /// The acts of a cost matrix that are never taken, in order. None of a matrix so large that it takes long to tell.
+    /// The acts of a cost matrix that are never taken, in order. In a very large matrix only acts dominated by a single act are found.
     ///
     /// ```
     /// use pointsman::Loss;
@@ -38,7 +38,7 @@ impl Loss {
         let costs: Vec<&[f64]> = (0..matrix.acts().len()).map(|act| matrix.row(act)).collect();
         let name = |act: usize| matrix.acts()[act].clone();
         let dominating: Vec<Option<usize>> = (0..costs.len()).map(|act| dominating(&costs, act)).collect();
-        // What a dominated act does in a mixture, the one that dominates it does better.
+        // In a mixture, a dominated act can be replaced by the act that dominates it.
         let left: Vec<usize> = (0..costs.len()).filter(|&act| dominating[act].is_none()).collect();
         let is_small = (left.len() * (matrix.classes() + 1)).saturating_pow(2) <= MAX_WORK;
         (0..costs.len())
@@ -53,7 +53,7 @@ impl Loss {
     }
 }
 
-/// An act that is taken wherever this one costs as little: one listed before that costs no more, or one that always costs less.
+/// An act that is always preferred to this one: an earlier one that costs no more under any class, or a later one that always costs less.
 fn dominating(costs: &[&[f64]], act: usize) -> Option<usize> {
     let is_dominated = |other: usize| {
         let mut pairs = costs[other].iter().zip(costs[act]);
@@ -62,8 +62,8 @@ fn dominating(costs: &[&[f64]], act: usize) -> Option<usize> {
     (0..costs.len()).find(|&other| other != act && is_dominated(other))
 }
 
-/// Whether a mixture of other acts costs less under every class: min_m max_y Σ_b m_b (cost_b(y) − cost_act(y)) < 0, which is max_q min_b
-/// ⟨cost_b − cost_act, q⟩. A linear program over m and the maximum t = t⁺ − t⁻, with a slack per class.
+/// Whether a mixture m of other acts costs less under every class: min_m max_y Σ_b m_b (cost_b(y) − cost_act(y)) < 0. By duality this
+/// is max_q min_b ⟨cost_b − cost_act, q⟩ < 0. Solved as a linear program over m and the maximum t = t⁺ − t⁻, with a slack per class.
 fn is_beaten_everywhere(costs: &[&[f64]], left: &[usize], act: usize, largest: f64) -> bool {
     let others: Vec<usize> = left.iter().copied().filter(|&other| other != act).collect();
     if others.is_empty() || largest <= 0.0 {
@@ -89,37 +89,39 @@ mod tests {
 
     use super::*;
 
-    fn idle(costs: &[&[f64]]) -> Vec<String> {
+    fn never_chosen(costs: &[&[f64]]) -> Vec<String> {
         let names = (0..costs.len()).map(|act| act.to_string());
         let loss = Loss::matrix(names, costs.iter().map(|row| row.to_vec()).collect()).unwrap();
         loss.never_chosen().into_iter().map(|it| it.act).collect()
     }
 
     #[test]
-    fn acts_that_win_only_ties_count_by_their_place() {
-        assert_eq!(idle(&[&[0.0, 1.0], &[0.0, 1.0]]), ["1"], "the first of two equal acts is taken");
+    fn ties_are_won_by_the_first_act() {
+        assert_eq!(never_chosen(&[&[0.0, 1.0], &[0.0, 1.0]]), ["1"], "the first of two equal acts is taken");
         assert_eq!(
-            idle(&[&[0.0, 1.0], &[0.0, 0.5]]),
+            never_chosen(&[&[0.0, 1.0], &[0.0, 0.5]]),
             Vec::<String>::new(),
             "under the first class alone the first act is taken"
         );
-        assert_eq!(idle(&[&[0.0, 0.5], &[0.0, 1.0]]), ["1"]);
-        assert_eq!(idle(&[&[2.0, 1.0]]), Vec::<String>::new());
-        assert_eq!(idle(&[&[0.0, 0.0], &[0.0, 0.0]]), ["1"]);
+        assert_eq!(never_chosen(&[&[0.0, 0.5], &[0.0, 1.0]]), ["1"]);
+        assert_eq!(never_chosen(&[&[2.0, 1.0]]), Vec::<String>::new());
+        assert_eq!(never_chosen(&[&[0.0, 0.0], &[0.0, 0.0]]), ["1"]);
     }
 
     #[test]
     fn a_hedge_is_taken_if_it_is_cheap_enough() {
-        assert_eq!(idle(&[&[0.0, 1.0], &[1.0, 0.0], &[0.49, 0.49]]), Vec::<String>::new());
-        assert_eq!(idle(&[&[0.0, 1.0], &[1.0, 0.0], &[0.51, 0.51]]), ["2"]);
+        assert_eq!(never_chosen(&[&[0.0, 1.0], &[1.0, 0.0], &[0.49, 0.49]]), Vec::<String>::new());
+        assert_eq!(never_chosen(&[&[0.0, 1.0], &[1.0, 0.0], &[0.51, 0.51]]), ["2"]);
         let hedge = [0.67; 3];
-        assert_eq!(idle(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0], &hedge]), ["3"]);
-        assert_eq!(idle(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0], &[0.66; 3]]), Vec::<String>::new());
+        assert_eq!(never_chosen(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0], &hedge]), ["3"]);
+        assert_eq!(
+            never_chosen(&[&[0.0, 1.0, 1.0], &[1.0, 0.0, 1.0], &[1.0, 1.0, 0.0], &[0.66; 3]]),
+            Vec::<String>::new()
+        );
     }
 
-    /// An act is called idle only if no prediction of a fine grid takes it.
     #[test]
-    fn no_prediction_takes_an_act_that_is_never_chosen() {
+    fn no_prediction_of_a_grid_takes_a_never_chosen_act() {
         let mut rng = Rng::new(1);
         let mut next = || rng.below(6) as f64;
         let mut found = 0;
@@ -139,9 +141,9 @@ mod tests {
         assert!(found > 100, "{found}");
     }
 
-    /// All of these hedges are taken somewhere, and none dominates another.
+    /// Each of these acts is the cheapest under some prediction.
     #[test]
-    fn many_acts_are_checked() {
+    fn thousands_of_undominated_acts_are_all_kept() {
         let acts = 5_000;
         let curve = |act: usize| {
             let slope = act as f64 / acts as f64;
@@ -153,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_entropy_of_two_classes_is_that_of_a_fine_grid() {
+    fn largest_entropy_of_two_classes_matches_a_grid_search() {
         let mut rng = Rng::new(9);
         let mut next = || rng.below(7) as f64;
         for acts in [1, 2, 3, 6, 12] {
             for _ in 0..200 {
                 let cost: Vec<Vec<f64>> = (0..acts).map(|_| vec![next(), next()]).collect();
                 let loss = Loss::matrix((0..acts).map(|act| act.to_string()), cost.clone()).unwrap();
-                // Costs are whole numbers below 7: lines cross at fractions of at most 12.
+                // Costs are integers below 7, so lines cross at fractions with denominators up to 12.
                 let grid = (0..=27_720).map(|i| f64::from(i) / 27_720.0).map(|x| loss.entropy(&[1.0 - x, x]));
                 let (found, most) = (loss.largest_entropy(2), grid.fold(0.0, f64::max));
                 assert!((found - most).abs() < 1e-9, "{cost:?}: {found} instead of {most}");

@@ -1,11 +1,11 @@
-//! Losses from text.
+//! Parsing losses from text.
 
 use std::str::FromStr;
 
 use super::Loss;
 use crate::error::{Error, Result};
 
-/// What a user may write.
+/// The accepted forms, for error messages.
 const KNOWN: &str = "brier, cross-entropy, spherical, zero-one, fn-fp:fp=1,fn=3, three-part, asymmetric:2, or a cost \
                      matrix in a task file";
 

@@ -1,27 +1,27 @@
 //! Small linear programs by the simplex method.
 
-/// Ratios as close as this are equal.
-const TIE: f64 = 1e-11;
+/// Ratios closer than this are equal.
+const RATIO_TOLERANCE: f64 = 1e-11;
 
-/// Reduced costs above minus this do not lower the objective.
-const OPTIMAL: f64 = 1e-9;
+/// Reduced costs above minus this count as non-negative.
+const REDUCED_COST_TOLERANCE: f64 = 1e-9;
 
 /// The smallest pivot.
-const SMALLEST_PIVOT: f64 = 1e-9;
+const MIN_PIVOT: f64 = 1e-9;
 
-/// How far from feasible a solution may be.
-const INFEASIBLE: f64 = 1e-8;
+/// The largest sum of artificial variables of a feasible solution.
+const FEASIBILITY_TOLERANCE: f64 = 1e-8;
 
-/// Pivots tried before giving up.
+/// The largest number of pivots.
 const MAX_PIVOTS: usize = 4000;
 
-/// The least Σ_j cost_j x_j over x ≥ 0 with Σ_j x_j·column_j = `sums`, which must not be negative.
+/// The minimum of Σ_j cost_j x_j over x ≥ 0 with Σ_j x_j·column_j = `sums`, which must not be negative.
 ///
-/// `None` if there is no such x, or if it was not found.
+/// `None` if there is no such x, or if it was not found within [`MAX_PIVOTS`].
 pub(crate) fn minimum(columns: &[Vec<f64>], sums: &[f64], cost: &[f64]) -> Option<f64> {
     let mut tableau = Tableau::new(columns, sums);
     tableau.solve()?;
-    if tableau.objective() > INFEASIBLE {
+    if tableau.objective() > FEASIBILITY_TOLERANCE {
         return None;
     }
     tableau.drop_artificial_variables();
@@ -40,7 +40,7 @@ struct Tableau {
 }
 
 impl Tableau {
-    /// With artificial variables for a basis, and their sum for the objective.
+    /// The tableau of the first phase: artificial variables are the basis, and their sum is the objective.
     fn new(columns: &[Vec<f64>], sums: &[f64]) -> Self {
         let row = |i: usize| columns.iter().map(|column| column[i]).chain([sums[i]]).collect::<Vec<f64>>();
         let mut rows: Vec<Vec<f64>> = (0..sums.len()).map(row).collect();
@@ -60,7 +60,7 @@ impl Tableau {
         for _ in 0..MAX_PIVOTS {
             let reduced = &self.rows[self.basis.len()][..self.columns];
             let (entering, least) = reduced.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;
-            if least >= -OPTIMAL {
+            if least >= -REDUCED_COST_TOLERANCE {
                 return Some(());
             }
             let leaving = self.leaving(entering)?;
@@ -69,13 +69,13 @@ impl Tableau {
         None
     }
 
-    /// The row whose variable reaches zero first; of several, the one with the largest pivot.
+    /// The row whose variable reaches zero first; of several, the row with the largest pivot.
     fn leaving(&self, entering: usize) -> Option<usize> {
-        let candidates = (0..self.basis.len()).filter(|&i| self.rows[i][entering] > SMALLEST_PIVOT);
+        let candidates = (0..self.basis.len()).filter(|&i| self.rows[i][entering] > MIN_PIVOT);
         let ratio = |i: usize| self.rows[i][self.columns].max(0.0) / self.rows[i][entering];
         let least = candidates.clone().map(ratio).fold(f64::INFINITY, f64::min);
         candidates
-            .filter(|&i| ratio(i) <= least + TIE)
+            .filter(|&i| ratio(i) <= least + RATIO_TOLERANCE)
             .max_by(|&a, &b| self.rows[a][entering].total_cmp(&self.rows[b][entering]))
     }
 
@@ -93,14 +93,14 @@ impl Tableau {
         self.basis[row] = column;
     }
 
-    /// Replaces artificial variables left at zero, or drops their rows where the constraint follows from the others.
+    /// Pivots out artificial variables that are zero, or drops their rows if the constraint follows from the others.
     fn drop_artificial_variables(&mut self) {
         let mut row = 0;
         while row < self.basis.len() {
             if self.basis[row] >= self.columns {
                 let size = |&j: &usize| self.rows[row][j].abs();
                 let largest = (0..self.columns).max_by(|a, b| size(a).total_cmp(&size(b)));
-                match largest.filter(|j| size(j) > SMALLEST_PIVOT) {
+                match largest.filter(|j| size(j) > MIN_PIVOT) {
                     Some(column) => self.pivot(row, column),
                     None => {
                         self.rows.remove(row);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_constraints_that_follow_from_others() {
+    fn redundant_constraints_are_accepted() {
         let columns = [vec![1.0, 0.0, 1.0], vec![1.0, 1.0, 2.0], vec![1.0, 2.0, 3.0]];
         let least = minimum(&columns, &[1.0, 1.0, 2.0], &[0.0, 1.0, 0.0]).unwrap();
         assert!(least.abs() < 1e-12, "{least}");

@@ -1,4 +1,4 @@
-//! Oracles: whom a query may be routed to, and what their answers cost.
+//! Oracles: the experts and models that queries can be routed to, and the expected loss of their answers.
 
 mod lipschitz;
 mod panel;
@@ -11,54 +11,54 @@ use crate::loss::{Loss, Shape};
 pub(crate) use panel::{Costing, Panel};
 pub(crate) use urn::Urn;
 
-/// The largest panel: more experts than anyone asks about one query.
+/// The largest number of experts on a panel.
 pub const MAX_EXPERTS: u32 = 1000;
 
 /// The least and the greatest smoothing of a panel's counts.
 const SMOOTHING: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
-/// Someone who answers queries at a price, and what is known of the answers.
+/// An expert, panel or model that answers queries at a price.
 ///
-/// | text | what it loses |
+/// | text | expected loss |
 /// |---|---|
 /// | `bayes` | the irreducible loss: it knows the true label distribution |
-/// | `panel:m=3,aggregate=mean` | what the aggregated labels of m experts lose, each drawn from the true distribution |
-/// | `measured` | what the oracle of the route's name lost on the calibration rows |
+/// | `panel:m=3,aggregate=mean` | the loss of the aggregated labels of m experts, each drawn from the true distribution |
+/// | `measured` | the loss on the calibration rows of the oracle with the route's name |
 ///
 /// ```
 /// use pointsman::{Loss, Oracle};
 /// use pointsman::oracle::Aggregate;
 /// let jury: Oracle = "panel:m=3,aggregate=mean".parse()?;
 /// assert_eq!(jury, Oracle::panel(3, Aggregate::Mean)?);
-/// // Three experts lose a third more Brier points than someone who knows the distribution.
+/// // Three experts lose a third more Brier points than an oracle that knows the distribution.
 /// assert!((jury.cost(&Loss::brier(), &[0.5, 0.5]).unwrap() - 0.5 * (1.0 + 1.0 / 3.0)).abs() < 1e-15);
 /// # Ok::<(), pointsman::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Oracle {
-    /// Knows the true label distribution: its loss is the irreducible one.
+    /// Knows the true label distribution: its loss is the irreducible loss.
     Bayes,
-    /// Experts who label independently, each as the true distribution says; made by [`Oracle::panel`].
+    /// Experts who label independently, each drawing from the true distribution; made by [`Oracle::panel`].
     #[non_exhaustive]
     Panel {
-        /// How many there are.
+        /// The number of experts.
         experts: u32,
-        /// What their labels become.
+        /// How their labels become one prediction.
         aggregate: Aggregate,
     },
-    /// An oracle whose own predictions are in the calibration table, under the route's name. Nothing is assumed of it.
+    /// An oracle whose predictions are in the calibration table under the route's name. Nothing is assumed about it.
     Measured,
 }
 
-/// How a panel's labels become the distribution that is used as its prediction.
+/// How a panel's labels become one prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aggregate {
     /// The shares of the labels.
     Mean,
-    /// All on the class named most often, one of them at random if several are.
+    /// Probability one on the most frequent class; of several, one at random.
     Plurality,
-    /// The shares after so many labels of every class are added.
+    /// The shares after adding this many labels of every class.
     Laplace(f64),
 }
 
@@ -69,7 +69,7 @@ impl Oracle {
         Self::Bayes
     }
 
-    /// A panel of so many experts.
+    /// A panel of `experts` experts.
     ///
     /// # Errors
     /// If there are none or more than [`MAX_EXPERTS`], or the smoothing is not from 10⁻⁶ to 10⁶.
@@ -91,10 +91,10 @@ impl Oracle {
         Self::Measured
     }
 
-    /// Checks that the oracle's answers can be judged by a loss.
+    /// Checks that a loss is defined for the oracle's answers.
     ///
     /// # Errors
-    /// If some of them would be certain of a wrong label and the loss is logarithmic.
+    /// If some answers give probability zero to a label and the loss is logarithmic.
     pub fn check_loss(&self, loss: &Loss) -> Result<()> {
         match self {
             Self::Panel { aggregate: Aggregate::Mean | Aggregate::Plurality, .. }
@@ -109,8 +109,8 @@ impl Oracle {
         }
     }
 
-    /// The expected loss c(L, p) where labels follow `truth`; `None` for a measured oracle, whose answers the truth
-    /// does not tell.
+    /// The expected loss c(L, p) if labels follow `truth`; `None` for a measured oracle, whose answers do not depend on the truth
+    /// alone.
     ///
     /// # Panics
     /// If the loss is a matrix for another number of classes.
@@ -118,19 +118,21 @@ impl Oracle {
     pub fn cost(&self, loss: &Loss, truth: &[f64]) -> Option<f64> {
         match self {
             Self::Bayes => Some(loss.entropy(truth)),
-            Self::Panel { .. } => Panel::of(self).map(|panel| panel.cost(loss, &Urn::law(truth))),
+            Self::Panel { .. } => {
+                Panel::from_oracle(self).map(|panel| panel.cost(loss, &Urn::from_distribution(truth)))
+            }
             Self::Measured => None,
         }
     }
 
-    /// How fast the expected loss can change with the truth, in the ℓ1 norm: |c(p) − c(p′)| ≤ γ‖p − p′‖₁.
+    /// The Lipschitz constant γ of the expected loss in the truth, in the ℓ1 norm: |c(p) − c(p′)| ≤ γ‖p − p′‖₁.
     ///
-    /// A panel of m is never above (m + 1)B/2; with two classes, with the Brier loss and with the cross-entropy it is
-    /// known better.
+    /// For a panel of m experts it is at most (m + 1)B/2; the bound is tighter with two classes, with the Brier loss and with the
+    /// cross-entropy.
     #[must_use]
     pub fn lipschitz(&self, loss: &Loss, classes: usize) -> f64 {
-        match Panel::of(self) {
-            Some(panel) => lipschitz::of_panel(panel, loss, classes),
+        match Panel::from_oracle(self) {
+            Some(panel) => lipschitz::panel_constant(panel, loss, classes),
             None => loss.lipschitz(),
         }
     }

@@ -1,8 +1,8 @@
-//! What a panel's aggregated labels lose.
+//! The expected loss of a panel's aggregated labels.
 //!
-//! The loss is an expectation over the panel's labels and the one they are judged by, all from one [`Urn`]. Where that has a
-//! closed form it is used; otherwise outcomes are enumerated or, if there are too many, drawn with a seed that depends on
-//! the urn alone.
+//! It is an expectation over the panel's labels and one more label, by which they are judged, all drawn from one [`Urn`]. A closed
+//! form is used if there is one; otherwise outcomes are enumerated or, if there are too many, sampled with a seed that depends on the
+//! urn alone.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
@@ -14,25 +14,28 @@ use crate::loss::{LOG_FLOOR, Loss, Shape};
 use crate::table::simplex::dot;
 use crate::table::votes::Votes;
 
-/// Outcomes enumerated at most.
-const OUTCOMES: f64 = 1e5;
+/// The largest number of outcomes that are enumerated.
+const MAX_OUTCOMES: f64 = 1e5;
 
-/// Panels drawn where there are more outcomes.
-const PANELS: u32 = 1000;
+/// Panels sampled if there are more outcomes.
+const SAMPLED_PANELS: u32 = 1000;
 
-/// Additions that the exact chances of winning a vote may take.
-const ADDITIONS: f64 = 2e6;
+/// The largest number of additions spent on exact winning probabilities.
+const MAX_ADDITIONS: f64 = 2e6;
 
-/// What an outcome takes to enumerate, in additions.
-const OUTCOME: f64 = 50.0;
+/// The cost of enumerating one outcome, in additions.
+const ADDITIONS_PER_OUTCOME: f64 = 50.0;
 
-/// Panels and additions for all items of a table together, and the least for one of them: what is averaged over many items need
-/// not be known as well of each.
-const PANELS_IN_ALL: usize = 1_000_000;
-const FEWEST_PANELS: usize = 100;
-const ADDITIONS_IN_ALL: f64 = 4e9;
+/// Panels sampled for all items of a table together. Averages over many items need less precision per item.
+const SAMPLED_PANELS_PER_TABLE: usize = 1_000_000;
 
-/// So many experts, and what their labels become.
+/// The smallest number of panels sampled per item.
+const MIN_SAMPLED_PANELS: usize = 100;
+
+/// Additions spent on all items of a table together.
+const MAX_ADDITIONS_PER_TABLE: f64 = 4e9;
+
+/// A number of experts and the aggregation of their labels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Panel {
     pub(super) experts: u32,
@@ -41,36 +44,37 @@ pub(crate) struct Panel {
 
 impl Panel {
     /// The panel, if the oracle is one.
-    pub(crate) fn of(oracle: &Oracle) -> Option<Self> {
+    pub(crate) fn from_oracle(oracle: &Oracle) -> Option<Self> {
         match *oracle {
             Oracle::Panel { experts, aggregate } => Some(Self { experts, aggregate }),
             _ => None,
         }
     }
 
-    /// The exactly unbiased estimate of the panel's loss on an item from the item's labels, if they are enough: one more
-    /// than experts, or two where the loss depends on how often two labels agree and on nothing else.
+    /// The unbiased estimate of the panel's loss on an item from the item's labels; `None` if there are fewer than
+    /// [`Self::labels_needed`].
     pub(crate) fn unbiased(self, loss: &Loss, votes: Votes<'_>) -> Option<f64> {
-        (votes.k() >= self.labels_needed(loss)).then(|| self.cost(loss, &Urn::snapshot(votes)))
+        (votes.k() >= self.labels_needed(loss)).then(|| self.cost(loss, &Urn::from_votes(votes)))
     }
 
-    /// How many labels an item needs for an unbiased estimate.
+    /// The number of labels that an unbiased estimate needs: one more than experts, or two if the loss depends on the probability that
+    /// two labels agree alone.
     pub(crate) fn labels_needed(self, loss: &Loss) -> u64 {
-        if self.by_agreement(loss) { 2 } else { u64::from(self.experts) + 1 }
+        if self.depends_on_agreement_only(loss) { 2 } else { u64::from(self.experts) + 1 }
     }
 
-    /// Whether the loss depends only on how often two labels agree.
-    pub(crate) fn by_agreement(self, loss: &Loss) -> bool {
+    /// Whether the loss depends only on the probability that two labels agree.
+    pub(crate) fn depends_on_agreement_only(self, loss: &Loss) -> bool {
         matches!(loss.shape(), Shape::Brier) && self.aggregate != Aggregate::Plurality
     }
 
     /// The expected loss of the panel's answer, judged by the label that is drawn next.
     pub(crate) fn cost(self, loss: &Loss, urn: &Urn) -> f64 {
-        self.cost_within(loss, urn, ADDITIONS, PANELS)
+        self.cost_within(loss, urn, MAX_ADDITIONS, SAMPLED_PANELS)
     }
 
     fn cost_within(self, loss: &Loss, urn: &Urn, additions: f64, panels: u32) -> f64 {
-        if self.by_agreement(loss) {
+        if self.depends_on_agreement_only(loss) {
             return self.brier(urn.agreement(), urn.classes());
         }
         if let (Shape::Log, Aggregate::Laplace(smoothing)) = (loss.shape(), self.aggregate)
@@ -78,31 +82,31 @@ impl Panel {
         {
             return self.log(smoothing, urn);
         }
-        let outcomes = urn.outcomes(self.experts, OUTCOMES);
+        let outcomes = urn.outcomes(self.experts, MAX_OUTCOMES);
         let exact = if self.aggregate == Aggregate::Plurality { self.additions(urn) } else { f64::INFINITY };
-        if exact <= additions && exact <= OUTCOME * outcomes {
+        if exact <= additions && exact <= ADDITIONS_PER_OUTCOME * outcomes {
             self.plurality(loss, urn)
-        } else if outcomes <= OUTCOMES {
+        } else if outcomes <= MAX_OUTCOMES {
             self.enumerated(loss, urn)
         } else if exact <= additions {
             self.plurality(loss, urn)
         } else {
-            self.drawn(loss, urn, panels)
+            self.sampled(loss, urn, panels)
         }
     }
 
-    /// The same for so many urns of so many classes, in a time that does not grow with each of them.
-    pub(crate) fn of_many(self, loss: &Loss, classes: usize, urns: usize) -> Costing {
-        let closed = self.by_agreement(loss) || matches!(loss.shape(), Shape::Log);
-        let polynomial = if closed { None } else { Polynomial::new(self, loss, classes, OUTCOMES as usize) };
-        let panels = (PANELS_IN_ALL / urns.max(1)).clamp(FEWEST_PANELS, PANELS as usize) as u32;
-        let additions = (ADDITIONS_IN_ALL / urns.max(1) as f64).min(ADDITIONS);
+    /// A method to compute the losses under `urns` urns within a total time limit.
+    pub(crate) fn costing_for(self, loss: &Loss, classes: usize, urns: usize) -> Costing {
+        let closed = self.depends_on_agreement_only(loss) || matches!(loss.shape(), Shape::Log);
+        let polynomial = if closed { None } else { Polynomial::new(self, loss, classes, MAX_OUTCOMES as usize) };
+        let panels = (SAMPLED_PANELS_PER_TABLE / urns.max(1)).clamp(MIN_SAMPLED_PANELS, SAMPLED_PANELS as usize) as u32;
+        let additions = (MAX_ADDITIONS_PER_TABLE / urns.max(1) as f64).min(MAX_ADDITIONS);
         Costing { panel: self, polynomial, panels, additions }
     }
 
-    /// The loss given how m + 1 labels fall: each of them may be the one that judges the others.
-    pub(super) fn given(self, loss: &Loss, counts: &mut [u32]) -> f64 {
-        let urn = Urn::snapshot(Votes::new(counts));
+    /// The loss given the counts of m + 1 labels, each of which is equally likely to be the one that judges the others.
+    pub(super) fn loss_given(self, loss: &Loss, counts: &mut [u32]) -> f64 {
+        let urn = Urn::from_votes(Votes::new(counts));
         let (mut judge, mut sum) = (Judge::new(self, loss, &urn), 0.0);
         for class in urn.support() {
             counts[class] -= 1;
@@ -112,7 +116,7 @@ impl Panel {
         sum
     }
 
-    /// The Brier loss if two labels agree with this chance: `1 − 2 E q_y + E‖q‖²` by counting pairs among m + 1 labels.
+    /// The Brier loss if two labels agree with this probability: 1 − 2 E q_y + E‖q‖², by counting pairs among m + 1 labels.
     pub(crate) fn brier(self, agreement: f64, classes: usize) -> f64 {
         let (m, c) = (f64::from(self.experts), classes as f64);
         let smoothing = if let Aggregate::Laplace(smoothing) = self.aggregate { smoothing } else { 0.0 };
@@ -121,12 +125,12 @@ impl Panel {
         1.0 - 2.0 * (m * agreement + smoothing) / sum + squares / (sum * sum)
     }
 
-    /// The least probability a smoothed panel gives to any class.
+    /// The smallest probability that a smoothed panel gives to a class.
     pub(super) fn least_share(self, smoothing: f64, classes: usize) -> f64 {
         smoothing / (f64::from(self.experts) + classes as f64 * smoothing)
     }
 
-    /// The cross-entropy of smoothed counts: each class is by itself.
+    /// The cross-entropy of smoothed counts, as a sum over classes.
     fn log(self, smoothing: f64, urn: &Urn) -> f64 {
         let (m, scale) = (self.experts, urn.log_scale(self.experts));
         let sum = f64::from(m) + urn.classes() as f64 * smoothing;
@@ -142,13 +146,13 @@ impl Panel {
         urn.support().into_iter().map(class).sum()
     }
 
-    /// How many additions the exact chances take.
+    /// The number of additions that exact winning probabilities take.
     fn additions(self, urn: &Urn) -> f64 {
         let (m, c) = (f64::from(self.experts), urn.support().len() as f64);
-        c * c * m * m * m / 3.0 * if urn.is_law() { 1.0 } else { c }
+        c * c * m * m * m / 3.0 * if urn.is_independent() { 1.0 } else { c }
     }
 
-    /// The loss of the class that wins the vote, by the exact chance of each.
+    /// The loss of the winning class, by the exact probability of each class to win.
     pub(super) fn plurality(self, loss: &Loss, urn: &Urn) -> f64 {
         let (support, classes) = (urn.support(), urn.classes());
         let mut losses = Vec::with_capacity(support.len() * classes);
@@ -163,27 +167,28 @@ impl Panel {
         let mean = |label: usize, chances: &[f64]| -> f64 {
             chances.iter().enumerate().map(|(winner, chance)| chance * losses[winner * classes + label]).sum()
         };
-        // The judging label may be drawn first: labels are exchangeable. It matters to the panel only if it is not put back.
-        let shared = urn.is_law().then(|| winning_chances(urn, &support, self.experts));
+        // Labels are exchangeable, so the judging label may be drawn first. It changes the panel's labels only if draws depend on each
+        // other.
+        let shared = urn.is_independent().then(|| winning_probabilities(urn, &support, self.experts));
         let term = |&label: &usize| {
             let loss = match &shared {
                 Some(chances) => mean(label, chances),
-                None => mean(label, &winning_chances(&urn.after(label), &support, self.experts)),
+                None => mean(label, &winning_probabilities(&urn.after(label), &support, self.experts)),
             };
             urn.share(label) * loss
         };
         support.iter().map(term).sum()
     }
 
-    /// The loss over all outcomes.
+    /// The loss by enumeration of all outcomes.
     pub(super) fn enumerated(self, loss: &Loss, urn: &Urn) -> f64 {
         let (mut judge, mut sum) = (Judge::new(self, loss, urn), 0.0);
         urn.for_each_outcome(self.experts, &mut |counts, chance| sum += chance * judge.loss(counts));
         sum
     }
 
-    /// The loss over outcomes drawn.
-    pub(super) fn drawn(self, loss: &Loss, urn: &Urn, panels: u32) -> f64 {
+    /// The loss by sampling.
+    pub(super) fn sampled(self, loss: &Loss, urn: &Urn, panels: u32) -> f64 {
         let mut random = Pcg64::seed_from_u64(urn.seed() ^ u64::from(self.experts));
         let mut counts = vec![0; urn.classes()];
         let mut judge = Judge::new(self, loss, urn);
@@ -195,7 +200,7 @@ impl Panel {
     }
 }
 
-/// How the losses of a panel under many urns are worked out.
+/// The method to compute a panel's loss under many urns.
 #[derive(Debug, Clone)]
 pub(crate) struct Costing {
     panel: Panel,
@@ -205,7 +210,7 @@ pub(crate) struct Costing {
 }
 
 impl Costing {
-    /// The expected loss under one of them.
+    /// The expected loss under one urn.
     pub(crate) fn cost(&self, loss: &Loss, urn: &Urn) -> f64 {
         match &self.polynomial {
             Some(polynomial) => polynomial.at(urn),
@@ -214,12 +219,12 @@ impl Costing {
     }
 }
 
-/// What an outcome loses on average over the label that comes next.
+/// Computes the mean loss of an outcome over the next label.
 struct Judge<'a> {
     panel: Panel,
     loss: &'a Loss,
     urn: &'a Urn,
-    /// The chance of each class to be drawn next, if what was drawn does not matter.
+    /// The probability of each class to be drawn next, if draws are independent.
     shares: Option<Vec<f64>>,
     answer: Vec<f64>,
     losses: Vec<f64>,
@@ -228,7 +233,7 @@ struct Judge<'a> {
 impl<'a> Judge<'a> {
     fn new(panel: Panel, loss: &'a Loss, urn: &'a Urn) -> Self {
         let classes = urn.classes();
-        let shares = urn.is_law().then(|| (0..classes).map(|class| urn.share(class)).collect());
+        let shares = urn.is_independent().then(|| (0..classes).map(|class| urn.share(class)).collect());
         Self { panel, loss, urn, shares, answer: vec![0.0; classes], losses: vec![0.0; classes] }
     }
 
@@ -237,27 +242,27 @@ impl<'a> Judge<'a> {
         let smoothing = match self.panel.aggregate {
             Aggregate::Mean => 0.0,
             Aggregate::Laplace(smoothing) => smoothing,
-            Aggregate::Plurality => return self.winners(counts),
+            Aggregate::Plurality => return self.loss_of_winners(counts),
         };
         let unit = 1.0 / (m + counts.len() as f64 * smoothing);
         self.answer.iter_mut().zip(counts).for_each(|(q, &n)| *q = (f64::from(n) + smoothing) * unit);
-        self.answered(counts)
+        self.loss_of_answer(counts)
     }
 
-    /// The mean loss over the classes named most often.
-    fn winners(&mut self, counts: &[u32]) -> f64 {
+    /// The mean loss over the most frequent classes.
+    fn loss_of_winners(&mut self, counts: &[u32]) -> f64 {
         let most = counts.iter().copied().max().unwrap_or(0);
         let (mut sum, mut tied) = (0.0, 0.0);
         for winner in (0..counts.len()).filter(|&class| counts[class] == most) {
             self.answer.fill(0.0);
             self.answer[winner] = 1.0;
-            sum += self.answered(counts);
+            sum += self.loss_of_answer(counts);
             tied += 1.0;
         }
         sum / tied
     }
 
-    fn answered(&mut self, counts: &[u32]) -> f64 {
+    fn loss_of_answer(&mut self, counts: &[u32]) -> f64 {
         self.loss.losses_into(&self.answer, &mut self.losses);
         if let Some(shares) = &self.shares {
             return dot(shares, &self.losses);
@@ -267,12 +272,12 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The chance of each class of the support to win the vote of m labels, ties drawn by lot.
+/// The probability of each class of the support to win the vote of m labels, ties broken at random.
 ///
-/// Class c wins with t labels if no other has more; r others may have as many. The others' outcomes are the coefficients of
-/// Π_j (Σ_{s<t} w_j(s) zˢ + u w_j(t) zᵗ): z counts their labels and u those tied with c.
-fn winning_chances(urn: &Urn, support: &[usize], m: u32) -> Vec<f64> {
-    let (weights, scale) = urn.chances(support, m);
+/// Class c wins with t labels if no other class has more; with r classes tied, it wins with probability 1/(r + 1). The others'
+/// outcomes are the coefficients of Π_j (Σ_{s<t} w_j(s) zˢ + u w_j(t) zᵗ), where z counts their labels and u the classes tied with c.
+fn winning_probabilities(urn: &Urn, support: &[usize], m: u32) -> Vec<f64> {
+    let (weights, scale) = urn.probabilities(support, m);
     let m = m as usize;
     let wins = |class: usize, t: usize| -> f64 {
         let own = weights[class][t];
@@ -284,7 +289,7 @@ fn winning_chances(urn: &Urn, support: &[usize], m: u32) -> Vec<f64> {
         let mut ways = vec![vec![0.0; left + 1]; most_tied + 1];
         ways[0][0] = 1.0;
         for (_, other) in weights.iter().enumerate().filter(|(other, _)| *other != class) {
-            // From the most labels down, each entry is read before it is overwritten.
+            // In descending order each entry is read before it is overwritten.
             for tied in (0..=most_tied).rev() {
                 for labels in (0..=left).rev() {
                     let below: f64 = (0..t.min(labels + 1)).map(|s| other[s] * ways[tied][labels - s]).sum();
@@ -319,11 +324,11 @@ mod tests {
         losses.filter(|loss| loss.check_classes(classes).is_ok()).collect()
     }
 
-    /// Every way to know something of an item.
+    /// Urns of all three kinds.
     fn urns() -> Vec<Urn> {
-        let laws = LAWS.iter().map(|p| Urn::law(p));
-        let snapshots = SNAPSHOTS.iter().map(|counts| Urn::snapshot(Votes::new(counts)));
-        let posteriors = LAWS.iter().map(|p| Urn::dirichlet(&p.iter().map(|x| 3.0 * x).collect::<Vec<_>>()));
+        let laws = LAWS.iter().map(|p| Urn::from_distribution(p));
+        let snapshots = SNAPSHOTS.iter().map(|counts| Urn::from_votes(Votes::new(counts)));
+        let posteriors = LAWS.iter().map(|p| Urn::from_dirichlet(&p.iter().map(|x| 3.0 * x).collect::<Vec<_>>()));
         laws.chain(snapshots).chain(posteriors).collect()
     }
 
@@ -332,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_counted_and_exhaust_the_chances() {
+    fn outcome_probabilities_sum_to_one() {
         for urn in urns() {
             for m in 1..=9 {
                 let (mut sum, mut seen) = (0.0, 0.0);
@@ -341,13 +346,13 @@ mod tests {
                     (sum, seen) = (sum + chance, seen + 1.0);
                 });
                 assert!((sum - 1.0).abs() < 1e-12, "{urn:?} {m}: {sum}");
-                assert_eq!(urn.outcomes(m, OUTCOMES), seen, "{urn:?} {m}");
+                assert_eq!(urn.outcomes(m, MAX_OUTCOMES), seen, "{urn:?} {m}");
             }
         }
     }
 
     #[test]
-    fn closed_forms_are_the_enumeration() {
+    fn closed_forms_equal_the_enumeration() {
         let aggregates = [Aggregate::Mean, Aggregate::Plurality, Aggregate::Laplace(1.0), Aggregate::Laplace(0.3)];
         for urn in urns() {
             for loss in losses(urn.classes()) {
@@ -357,7 +362,7 @@ mod tests {
                         let (found, wanted) = (panel.cost(&loss, &urn), panel.enumerated(&loss, &urn));
                         let rounding = 1e-12 * loss.bound().max(1.0);
                         assert!((found - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {found}, {wanted}");
-                        let exact = panel.of_many(&loss, urn.classes(), 1).cost(&loss, &urn);
+                        let exact = panel.costing_for(&loss, urn.classes(), 1).cost(&loss, &urn);
                         assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");
                         if aggregate == Aggregate::Plurality {
                             let exact = panel.plurality(&loss, &urn);
@@ -369,9 +374,9 @@ mod tests {
         }
     }
 
-    /// A label more than experts, and counts as large as a file can hold.
+    /// One label more than experts, and the largest counts that a table can hold.
     #[test]
-    fn few_and_very_many_labels_are_enough() {
+    fn unbiased_loss_needs_one_label_more_than_experts() {
         let loss = Loss::zero_one();
         for aggregate in [Aggregate::Mean, Aggregate::Plurality, Aggregate::Laplace(1.0)] {
             let least = panel(3, aggregate).unbiased(&loss, Votes::new(&[2, 1, 1])).unwrap();
@@ -381,21 +386,25 @@ mod tests {
             let p = many.map(|n| f64::from(n) / many.iter().map(|&n| f64::from(n)).sum::<f64>());
             for m in [1, 5, 60, 1000] {
                 let found = panel(m, aggregate).unbiased(&loss, Votes::new(&many)).unwrap();
-                let wanted = panel(m, aggregate).cost(&loss, &Urn::law(&p));
+                let wanted = panel(m, aggregate).cost(&loss, &Urn::from_distribution(&p));
                 assert!((found - wanted).abs() < 0.02, "{aggregate} {m}: {found} {wanted}");
             }
         }
     }
 
-    /// Hundreds of labels, where the chances of single outcomes leave the range of numbers.
+    /// Hundreds of labels, where the probabilities of single outcomes underflow.
     #[test]
-    fn large_panels_are_the_enumeration() {
-        for urn in [Urn::law(&[0.02, 0.98]), Urn::law(&[0.3, 0.3, 0.4]), Urn::snapshot(Votes::new(&[700, 301]))] {
+    fn large_panels_equal_the_enumeration() {
+        for urn in [
+            Urn::from_distribution(&[0.02, 0.98]),
+            Urn::from_distribution(&[0.3, 0.3, 0.4]),
+            Urn::from_votes(Votes::new(&[700, 301])),
+        ] {
             for loss in [Loss::zero_one(), Loss::brier()] {
                 for m in [120, 400, 1000].into_iter().filter(|&m| m < 500 || urn.classes() == 2) {
                     let panel = panel(m, Aggregate::Plurality);
                     let (found, wanted) =
-                        (panel.of_many(&loss, urn.classes(), 1).cost(&loss, &urn), panel.enumerated(&loss, &urn));
+                        (panel.costing_for(&loss, urn.classes(), 1).cost(&loss, &urn), panel.enumerated(&loss, &urn));
                     assert!((found - wanted).abs() < 1e-11, "{loss} {m} {urn:?}: {found}, {wanted}");
                 }
             }
@@ -403,16 +412,16 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_near_the_enumeration_and_the_same_every_time() {
+    fn sampled_loss_is_reproducible_and_near_the_enumeration() {
         for urn in urns() {
             for loss in losses(urn.classes()) {
                 for aggregate in [Aggregate::Mean, Aggregate::Plurality, Aggregate::Laplace(0.5)] {
                     let panel = panel(4, aggregate);
-                    let (found, wanted) = (panel.drawn(&loss, &urn, 4000), panel.enumerated(&loss, &urn));
+                    let (found, wanted) = (panel.sampled(&loss, &urn, 4000), panel.enumerated(&loss, &urn));
                     // Four standard errors of the mean of losses in [0, B].
                     let error = 2.0 * loss.bound() / 4000_f64.sqrt();
                     assert!((found - wanted).abs() < error, "{loss} {panel:?} {urn:?}: {found}, {wanted}");
-                    assert_eq!(found.to_bits(), panel.drawn(&loss, &urn, 4000).to_bits());
+                    assert_eq!(found.to_bits(), panel.sampled(&loss, &urn, 4000).to_bits());
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Oracles from text, and back.
+//! Parsing oracles from text and printing them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::{Aggregate, Oracle};
 use crate::error::{Error, Result};
 
-/// What a user may write.
+/// The accepted forms, for error messages.
 const KNOWN: &str = "bayes, panel:m=3,aggregate=mean (or plurality, or laplace), or measured";
 
 impl FromStr for Oracle {
@@ -46,7 +46,7 @@ impl FromStr for Oracle {
 }
 
 impl Aggregate {
-    /// An aggregate by name, with a smoothing if it is `laplace`: 1 unless given.
+    /// An aggregate by name. `laplace` takes a smoothing, 1 by default.
     ///
     /// # Errors
     /// If the name is unknown, or another aggregate is given a smoothing.
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_is_read_back() {
+    fn printed_oracles_parse_back() {
         let panel = |m, aggregate| Oracle::panel(m, aggregate).unwrap();
         for oracle in [
             Oracle::Bayes,
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_advice() {
+    fn invalid_oracles_are_refused_with_advice() {
         for (text, advice) in [
             ("seer", "bayes, panel"),
             ("panel", "m=3"),

@@ -1,7 +1,7 @@
-//! A panel's loss as a polynomial, for many items at once.
+//! A panel's loss as a polynomial in the label probabilities, for many items.
 //!
-//! The loss depends on m + 1 labels, so c(L, p) = Σ_T P(T) β_T over how m + 1 labels may fall. The coefficients β_T depend on
-//! the panel and the loss alone: worked out once, an item then costs one multiplication per coefficient.
+//! The loss depends on m + 1 labels, so c(L, p) = Σ_T P(T) β_T over the outcomes T of m + 1 labels. The coefficients β_T depend on
+//! the panel and the loss alone and are computed once; an item then costs one multiplication per coefficient.
 
 use super::panel::Panel;
 use super::urn::Urn;
@@ -13,18 +13,18 @@ pub(crate) struct Polynomial {
     labels: usize,
     classes: usize,
     coefficients: Vec<f64>,
-    /// In how many ways so many labels fall on so many classes: entry `[classes][labels]`.
+    /// The number of outcomes: entry `[classes][labels]`.
     sizes: Vec<Vec<usize>>,
 }
 
 impl Polynomial {
-    /// The polynomial of a panel, if there are not more than so many coefficients.
+    /// The polynomial of a panel; `None` if it has more than `most` coefficients.
     pub(super) fn new(panel: Panel, loss: &Loss, classes: usize, most: usize) -> Option<Self> {
         let labels = panel.experts + 1;
         if classes > most {
             return None;
         }
-        // Pascal's triangle: the last class takes none, or one and all the rest again.
+        // Pascal's rule: the last class has no label, or one label and an outcome of the rest.
         let mut sizes = vec![vec![0; labels as usize + 1]; classes + 1];
         sizes[0][0] = 1_usize;
         for class in 1..=classes {
@@ -37,19 +37,19 @@ impl Polynomial {
             return None;
         }
         let mut coefficients = Vec::with_capacity(sizes[classes][labels as usize]);
-        let given = |counts: &mut [u32]| panel.given(loss, counts);
+        let given = |counts: &mut [u32]| panel.loss_given(loss, counts);
         fill(&mut vec![0; classes], 0, labels, &mut |counts| coefficients.push(given(counts)));
         Some(Self { labels: labels as usize, classes, coefficients, sizes })
     }
 
-    /// The loss if labels are drawn from this urn.
+    /// The loss if labels are drawn from an urn.
     pub(crate) fn at(&self, urn: &Urn) -> f64 {
         let classes: Vec<usize> = (0..self.classes).collect();
-        let (weights, scale) = urn.chances(&classes, self.labels as u32);
+        let (weights, scale) = urn.probabilities(&classes, self.labels as u32);
         scale * self.sum(&weights, self.labels, &self.coefficients)
     }
 
-    /// The sum over the ways in which `left` labels fall on the classes that `weights` are of.
+    /// The sum over the outcomes of `left` labels among the classes of `weights`.
     fn sum(&self, weights: &[Vec<f64>], left: usize, coefficients: &[f64]) -> f64 {
         match weights {
             [] => 0.0,
@@ -69,7 +69,7 @@ impl Polynomial {
     }
 }
 
-/// Visits every way in which `left` labels fall on the classes from `class` on.
+/// Visits every outcome of `left` labels among the classes from `class` on.
 fn fill(counts: &mut [u32], class: usize, left: u32, visit: &mut dyn FnMut(&mut [u32])) {
     if class + 1 == counts.len() {
         counts[class] = left;

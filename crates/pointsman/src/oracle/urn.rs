@@ -1,9 +1,9 @@
-//! Where a panel's labels and the label they are judged by come from.
+//! Pólya's urn, from which a panel's labels and the label that judges them are drawn.
 //!
-//! A panel of m is judged by one more label, so that its expected loss is a question about m + 1 labels. What is known of
-//! an item says how they are drawn: from a distribution; from the item's own labels, without putting any back; or from a
-//! Dirichlet law, which is the same as putting each back with another of its kind. All three are Pólya's urn, where the
-//! weight x_c of a class changes by d = 0, −1 or +1 with every label drawn of it.
+//! A panel of m experts is judged by one more label, so its expected loss depends on m + 1 labels. They are drawn independently from
+//! a distribution, from the item's own labels without replacement, or from a distribution with a Dirichlet law, which is the same as
+//! returning each drawn label with one more of its class. In Pólya's urn the weight x_c of a class changes by d = 0, −1 or +1 with
+//! every label of that class.
 
 use rand_distr::{Binomial, Distribution};
 use rand_pcg::Pcg64;
@@ -12,7 +12,7 @@ use rand_pcg::rand_core::Rng;
 use crate::numeric::mix::{mix, uniform};
 use crate::table::votes::Votes;
 
-/// Labels to draw from.
+/// An urn of labels.
 #[derive(Debug, Clone)]
 pub(crate) struct Urn {
     weights: Vec<f64>,
@@ -21,18 +21,18 @@ pub(crate) struct Urn {
 }
 
 impl Urn {
-    /// Independent labels of a distribution.
-    pub(crate) fn law(p: &[f64]) -> Self {
+    /// Independent labels from a distribution.
+    pub(crate) fn from_distribution(p: &[f64]) -> Self {
         Self::new(p.to_vec(), 0.0)
     }
 
-    /// The item's own labels, each drawn once at most: what is estimated from them is unbiased.
-    pub(crate) fn snapshot(votes: Votes<'_>) -> Self {
+    /// The item's own labels without replacement, which makes estimates unbiased.
+    pub(crate) fn from_votes(votes: Votes<'_>) -> Self {
         Self::new(votes.counts().iter().map(|&n| f64::from(n)).collect(), -1.0)
     }
 
-    /// Labels of a distribution that follows a Dirichlet law.
-    pub(crate) fn dirichlet(a: &[f64]) -> Self {
+    /// Labels from a distribution with a Dirichlet law.
+    pub(crate) fn from_dirichlet(a: &[f64]) -> Self {
         Self::new(a.to_vec(), 1.0)
     }
 
@@ -40,7 +40,7 @@ impl Urn {
         Self { total: weights.iter().sum(), weights, change }
     }
 
-    /// How many classes there are.
+    /// The number of classes.
     pub(super) fn classes(&self) -> usize {
         self.weights.len()
     }
@@ -50,17 +50,17 @@ impl Urn {
         (0..self.weights.len()).filter(|&class| self.weights[class] > 0.0).collect()
     }
 
-    /// Whether each label is drawn as if it were the first.
-    pub(super) fn is_law(&self) -> bool {
+    /// Whether draws are independent.
+    pub(super) fn is_independent(&self) -> bool {
         self.change == 0.0
     }
 
-    /// The chance that the first label is of this class.
+    /// The probability that the first label is of this class.
     pub(super) fn share(&self, class: usize) -> f64 {
         self.weights[class] / self.total
     }
 
-    /// The chance that a label drawn after `drawn` of all classes, `own` of them of this class, is of it again.
+    /// The probability of this class after `drawn` labels, `own` of them of this class.
     pub(super) fn next(&self, class: usize, own: u32, drawn: u32) -> f64 {
         let weight = self.weights[class] + self.change * f64::from(own);
         weight.max(0.0) / (self.total + self.change * f64::from(drawn))
@@ -74,49 +74,50 @@ impl Urn {
         urn
     }
 
-    /// The chance that two labels agree.
+    /// The probability that two labels agree.
     pub(super) fn agreement(&self) -> f64 {
         let same: f64 = self.weights.iter().map(|x| x * (x + self.change)).sum();
         same / (self.total * (self.total + self.change))
     }
 
-    /// The most labels of a class that can be drawn.
+    /// The largest number of labels of a class among m.
     fn most(&self, class: usize, m: u32) -> u32 {
         if self.change < 0.0 { self.weights[class].min(f64::from(m)) as u32 } else { m }
     }
 
-    /// ln of Π_{i<s} (x + d i) / s! for s = 0…m: the chance of s labels of a class, up to what all classes share.
+    /// ln of Π_{i<s} (x + d i) / s! for s = 0…m: the log-weight of s labels of a class. [`Self::log_scale`] normalises the product over
+    /// classes.
     pub(super) fn log_weights(&self, class: usize, m: u32) -> Vec<f64> {
         self.rising(self.weights[class], m)
     }
 
-    /// The same of all other classes together.
+    /// The log-weights of all other classes together.
     pub(super) fn log_weights_of_others(&self, class: usize, m: u32) -> Vec<f64> {
         let others: f64 = self.weights.iter().enumerate().filter(|(c, _)| *c != class).map(|(_, x)| x).sum();
         self.rising(others, m)
     }
 
-    /// What all classes share: ln of m! / Π_{i<m} (T + d i).
+    /// The log of the normalising factor m! / Π_{i<m} (T + d i).
     pub(super) fn log_scale(&self, m: u32) -> f64 {
         -self.rising(self.total, m)[m as usize]
     }
 
-    /// For each of these classes the chances of 0…m of its labels up to a factor, and that factor.
+    /// For each of these classes, probabilities of 0…m labels up to a common factor, and that factor.
     ///
-    /// Counts may be large and labels many: weights are tilted so that the likely numbers of labels weigh most, and divided by the
-    /// greatest, so that only what is next to impossible leaves the range of numbers.
-    pub(super) fn chances(&self, classes: &[usize], m: u32) -> (Vec<Vec<f64>>, f64) {
+    /// To avoid overflow with large counts, weights are tilted so that likely numbers of labels weigh most, and divided by the largest:
+    /// only outcomes of negligible probability underflow.
+    pub(super) fn probabilities(&self, classes: &[usize], m: u32) -> (Vec<Vec<f64>>, f64) {
         let labels = f64::from(m);
         let tilt = (labels / (self.total + self.change * labels).max(1.0)).ln();
         let mut scale = self.log_scale(m) - labels * tilt;
-        let mut of = |&class: &usize| {
+        let mut weights_of = |&class: &usize| {
             let mut logs = self.log_weights(class, m);
             logs.iter_mut().zip(0_u32..).for_each(|(log, n)| *log += f64::from(n) * tilt);
             let greatest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             scale += greatest;
             logs.into_iter().map(|log| (log - greatest).exp()).collect()
         };
-        let weights = classes.iter().map(&mut of).collect();
+        let weights = classes.iter().map(&mut weights_of).collect();
         (weights, scale.exp())
     }
 
@@ -132,7 +133,7 @@ impl Urn {
         logs
     }
 
-    /// How many different outcomes m labels have, at most `limit` + 1.
+    /// The number of distinct outcomes of m labels, at most `limit` + 1.
     pub(super) fn outcomes(&self, m: u32, limit: f64) -> f64 {
         let m = m as usize;
         let mut ways = vec![0.0_f64; m + 1];
@@ -150,7 +151,7 @@ impl Urn {
         ways[m]
     }
 
-    /// Calls `visit` with every outcome of m labels and its chance.
+    /// Calls `visit` with every outcome of m labels and its probability.
     pub(super) fn for_each_outcome(&self, m: u32, visit: &mut dyn FnMut(&[u32], f64)) {
         let support = self.support();
         let logs: Vec<Vec<f64>> = support.iter().map(|&class| self.log_weights(class, m)).collect();
@@ -163,7 +164,7 @@ impl Urn {
     /// Draws m labels.
     pub(super) fn draw_into(&self, m: u32, random: &mut Pcg64, counts: &mut [u32]) {
         counts.fill(0);
-        if self.is_law() {
+        if self.is_independent() {
             let (mut left, mut rest) = (u64::from(m), self.total);
             for (count, &weight) in counts.iter_mut().zip(&self.weights).filter(|(_, weight)| **weight > 0.0) {
                 let share = (weight / rest).clamp(0.0, 1.0);
@@ -172,7 +173,7 @@ impl Urn {
                 left -= n;
                 rest -= weight;
             }
-            // Rounding of the rest may leave a label over: it is of the last class.
+            // If rounding leaves labels over, they go to the last class.
             if let (true, Some(&last)) = (left > 0, self.support().last()) {
                 counts[last] += left as u32;
             }
@@ -195,13 +196,13 @@ impl Urn {
         }
     }
 
-    /// A seed that depends on what is in the urn, and on nothing else.
+    /// A seed that depends on the urn's content alone.
     pub(super) fn seed(&self) -> u64 {
         self.weights.iter().map(|x| x.to_bits()).fold(self.change.to_bits(), mix)
     }
 }
 
-/// The way through all outcomes, class by class.
+/// A depth-first enumeration of outcomes, class by class.
 struct Search<'a> {
     support: &'a [usize],
     logs: &'a [Vec<f64>],

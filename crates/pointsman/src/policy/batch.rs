@@ -6,7 +6,7 @@ use super::{Decision, Decisions, KEPT, Policy, Verdict};
 use crate::error::{Error, Result};
 use crate::partition::UNUSUAL;
 use crate::table::Table;
-use crate::table::predictions::{Given, in_its_precision};
+use crate::table::predictions::{RawPredictions, match_precision};
 use crate::table::simplex::{self, Real};
 
 /// Rows decided together: what is written for them stays in the fastest cache until it is checked.
@@ -42,7 +42,7 @@ impl Policy {
             )));
         }
         if self.cells.has_trees() {
-            let table = Table::of_rows(self.classes().iter().map(String::as_str), predictions)?;
+            let table = Table::from_rows(self.classes().iter().map(String::as_str), predictions)?;
             return self.decide_batch(&table.with_features(self.cells.features().to_vec(), features.to_vec())?);
         }
         let mut verdicts = vec![Verdict::default(); rows];
@@ -96,14 +96,14 @@ impl Policy {
                 out.len()
             )));
         }
-        let (Some(grid), Given::Single(singles)) = (self.cells.grid(), T::given(predictions)) else {
+        let (Some(grid), RawPredictions::Single(singles)) = (self.cells.grid(), T::raw(predictions)) else {
             return self.decide_carefully(predictions, features, out);
         };
         for (block, out) in out.chunks_mut(BLOCK).enumerate() {
             let start = block * BLOCK;
             grid.find(&singles[start * c..(start + out.len()) * c], out, Verdict);
             for (i, slot) in out.iter_mut().enumerate() {
-                if slot.0 == UNUSUAL || self.stop.is_some() || self.is_empty(slot.0) {
+                if slot.0 == UNUSUAL || self.cutoff.is_some() || self.is_empty(slot.0) {
                     let row = start + i;
                     *slot = self.verdict(row, &predictions[row * c..(row + 1) * c], &[])?;
                 }
@@ -129,7 +129,7 @@ impl Policy {
                 features.clear();
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
                 let peak = table.peak(row);
-                *slot = in_its_precision!(table.given(row), prediction => {
+                *slot = match_precision!(table.raw_prediction(row), prediction => {
                     let found = match &together {
                         Some(cells) => self.locate_in(cells[row], prediction, peak),
                         None => self.locate(prediction, peak, &features),

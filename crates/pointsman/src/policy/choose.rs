@@ -1,25 +1,25 @@
-//! Which of several costs is the least, where ties and bounds leave that open.
+//! The choice of the cheapest action from costs or bounds on costs.
 
 use crate::oracle::{Oracle, Panel};
 use crate::task::{Route, Task, Ties};
 
-/// Costs closer than this, relative to themselves or to what their loss is rounded on, are a tie.
+/// Costs closer than this, relative to themselves or to the rounding of their loss, are equal.
 pub(super) const TIE: f64 = 1e-12;
 
-/// The code of no action: the labels do not decide.
+/// The code of no action: the labels do not determine one.
 pub(super) const UNDETERMINED: u8 = u8::MAX;
 
-/// The action whose cost is certainly the least, and by how much; ties go by the tie rule.
+/// The action whose cost is certainly the least, and its margin; ties are broken by the tie rule.
 ///
-/// With known costs this is the argmin. With bounds an action must be no dearer than every other whatever the truth. Costs
-/// that grow with one unknown irreducible loss are compared at both ends of it; so is any cost with one that is known,
-/// such as those of predicting and abstaining. Of other pairs the nearest ends are compared, but that a panel never
-/// loses less than an oracle who knows the truth.
+/// With known costs this is the argmin. With bounds, an action must cost no more than every other action for every value within the
+/// bounds. Two costs that increase with the same unknown irreducible loss are compared at both ends of it, as are two costs of which one
+/// is known, such as predicting or abstaining. For other pairs the upper bound of one is compared with the lower bound of the other;
+/// in addition a panel never loses less than an oracle that knows the truth.
 pub(super) fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
     let n = low.len();
     let order = |i: usize| match task.chosen_ties() {
         Ties::Frugal => i,
-        // Abstain, the routes in order, predict.
+        // Abstain, then the routes in order, then predict.
         Ties::Paper => match (i, task.abstain_price().is_some()) {
             (0, true) => n - 1,
             (i, true) if i < n - 1 => i,
@@ -30,7 +30,7 @@ pub(super) fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
     let route = |action: usize| task.routes().get(action.wrapping_sub(1));
     let known = |action: usize| low[action] == high[action];
     let alike = |action: usize| match route(action).map(Route::oracle) {
-        Some(oracle) => Panel::of(oracle).is_none_or(|panel| panel.by_agreement(task.loss())),
+        Some(oracle) => Panel::from_oracle(oracle).is_none_or(|panel| panel.depends_on_agreement_only(task.loss())),
         None => true,
     };
     let least_gap = |action: usize, other: usize| {
@@ -56,7 +56,7 @@ pub(super) fn choose(low: &[f64], high: &[f64], task: &Task) -> (u8, f64) {
     (UNDETERMINED, 0.0)
 }
 
-/// The cheapest action whose cost is known; predicting is one.
+/// The cheapest action whose cost is known; the cost of predicting always is.
 pub(super) fn cheapest_known(low: &[f64], high: &[f64]) -> usize {
     let known = (1..low.len()).filter(|&action| low[action] == high[action]);
     known.fold(0, |best, action| if low[action] < low[best] { action } else { best })

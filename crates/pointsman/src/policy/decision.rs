@@ -93,10 +93,10 @@ impl<'p> Decision<'p> {
 
     /// At the margin of a limit, the part of such queries that is routed: a lot decides, the same for the same query.
     #[must_use]
-    pub fn lots(&self) -> Option<f64> {
+    pub fn marginal_share(&self) -> Option<f64> {
         match &self.own {
-            Some(own) => self.policy.stop.filter(|_| own.code != own.kept).map(|stop| stop.marginal),
-            None => self.policy.lots(self.source),
+            Some(own) => self.policy.cutoff.filter(|_| own.code != own.kept).map(|stop| stop.marginal),
+            None => self.policy.marginal_share(self.source),
         }
     }
 
@@ -104,7 +104,7 @@ impl<'p> Decision<'p> {
     #[must_use]
     pub fn otherwise(&self) -> Option<Action<'p>> {
         let kept = || self.own.as_ref().map_or_else(|| self.policy.kept[self.source as usize], |own| own.kept);
-        self.lots().map(|_| self.policy.action(kept()))
+        self.marginal_share().map(|_| self.policy.action(kept()))
     }
 
     /// The costs of predict, the routes in the task's order, and abstain if allowed. With one label per item, the

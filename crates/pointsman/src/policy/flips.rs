@@ -1,22 +1,22 @@
-//! What would have to change for another action to be taken.
+//! Price changes that would change a decision.
 
 use super::Decision;
 
-/// A price at which a decision changes, all other prices staying as they are.
+/// A price at which a decision changes if all other prices stay the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flip {
-    /// The action whose price it is, as it is called in [`Task::action_names`](crate::Task::action_names).
+    /// The action with this price, as in [`Task::action_names`](crate::Task::action_names).
     pub price_of: String,
-    /// What it is now.
+    /// The current price.
     pub now: f64,
-    /// Beyond this the decision is another.
+    /// The price beyond which the decision changes.
     pub at: f64,
-    /// The action taken then.
+    /// The action taken beyond that price.
     pub to: String,
 }
 
 impl Flip {
-    /// Whether the price would have to rise; else it would have to fall.
+    /// Whether the price would have to rise; otherwise it would have to fall.
     #[must_use]
     pub fn rises(&self) -> bool {
         self.at >= self.now
@@ -24,19 +24,19 @@ impl Flip {
 }
 
 impl Decision<'_> {
-    /// The next best action and by how much it is dearer; `None` if there is none, or nothing was decided.
+    /// The next-best action and its extra cost; `None` if there is no other action or the decision is undetermined.
     #[must_use]
     pub fn runner_up(&self) -> Option<(String, f64)> {
         let next = self.next_best_code()?;
         Some((self.policy.task.action_names()[next].clone(), self.margin()))
     }
 
-    /// Which price would have to rise or fall, and how far, for another action to be taken. Prices that would have to be
-    /// negative are left out. Nothing is said where costs are only bounded, nor under a limit, which finds its own price.
+    /// The price changes that would change the action, one per price. Changes to negative prices are left out. Empty if costs are only
+    /// bounded, or under a limit, which sets its own price.
     #[must_use]
     pub fn flips(&self) -> Vec<Flip> {
         let task = &self.policy.task;
-        let known = self.costs() == self.costs_high() && self.policy.stop.is_none();
+        let known = self.costs() == self.costs_high() && self.policy.cutoff.is_none();
         let (Some(taken), true) = (self.code(), known) else { return Vec::new() };
         let (names, costs) = (task.action_names(), self.costs());
         let prices = task.routes().iter().map(|route| route.price()).chain(task.abstain_price());

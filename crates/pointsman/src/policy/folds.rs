@@ -1,8 +1,8 @@
-//! Calibration rows in folds, each valued by the rows outside its own.
+//! Cross-fitting: each fold of the calibration rows is decided by estimates from the other folds.
 //!
-//! A cell's estimates rest on the labels of its rows. The action that looks cheapest by them is the one they flatter most, so the
-//! same rows cannot say what it costs (the winner's curse). Every fold is therefore decided by estimates of the other folds, made
-//! and drawn together exactly as a policy's own, and judged by its own labels. Cells do not depend on labels and stay as they are.
+//! A cell's estimates depend on the labels of its rows. The action that appears cheapest is the one whose cost they underestimate most,
+//! so the same rows cannot estimate its cost (the winner's curse). Every fold is therefore decided by estimates from the other folds,
+//! made and pooled as in the policy itself, and evaluated on its own labels. Cells do not depend on labels and stay fixed.
 
 use rayon::prelude::*;
 
@@ -12,17 +12,17 @@ use crate::estimate::{Decomposition, LabelLosses};
 use crate::partition::CellId;
 use crate::router::{Mixture, Router, label_free};
 
-/// The seed by which rows are put into folds.
-const SEED: u64 = 0xF01D;
+/// The seed of the assignment to folds.
+const FOLD_SEED: u64 = 0xF01D;
 
-/// Folds per round. Decisions made without a fifth of the rows are a little worse than a policy's own: at 300 rows and two labels
-/// that adds 0.002 to the promised cost. Smaller folds add less and vary more, since a single row then tips many decisions.
+/// Folds per round. Decisions without a fifth of the rows are slightly worse than the policy's: at 300 rows and two labels that adds
+/// 0.002 to the promised cost. Smaller folds add less but vary more, because single rows change many decisions.
 const FOLDS: usize = 5;
 
-/// The fold of rows that are left out altogether.
+/// The fold of rows that are excluded.
 const NO_FOLD: u32 = u32::MAX;
 
-/// How often the rows are put into folds anew: averaging makes the promise steadier, and with many rows it is steady already.
+/// The number of rounds, each with a new assignment to folds. Averaging over rounds reduces the variance, which is small with many rows.
 fn round_count(rows: usize) -> usize {
     match rows {
         0..2_000 => 4,
@@ -31,18 +31,18 @@ fn round_count(rows: usize) -> usize {
     }
 }
 
-/// The fold of each row, as many rows of each cell in each fold as can be; labels have no say in it.
+/// The fold of each row, stratified by cell and independent of labels.
 fn folds_within_cells(router: &Router, round: u64) -> Vec<u32> {
     let mut next = Vec::with_capacity(router.rows().rows());
     let mut cell_of_row = vec![0; router.rows().rows()];
     for cell in 0..router.cells().count() {
         let rows = router.mixture(CellId(cell as u32)).rows();
-        // Cells begin where the one before ended, so that folds are equally large.
+        // Each cell continues where the previous one ended, so that folds have equal sizes.
         next.push(rows.clone().next().unwrap_or(0) % FOLDS);
         rows.for_each(|row| cell_of_row[row] = cell);
     }
     let mut fold_of_row = vec![0; cell_of_row.len()];
-    for row in label_free::order_of_table(router.rows(), SEED + round) {
+    for row in label_free::order_of_table(router.rows(), FOLD_SEED + round) {
         let next = &mut next[cell_of_row[row as usize]];
         fold_of_row[row as usize] = *next as u32;
         *next = (*next + 1) % FOLDS;
@@ -51,8 +51,8 @@ fn folds_within_cells(router: &Router, round: u64) -> Vec<u32> {
 }
 
 impl HeldOut {
-    /// The rows of a router with cells, but for those left out. `fall_backs` says whether queries may fall back, so that this is judged as
-    /// well; `losses` are those of all rows.
+    /// Cross-fits the rows of a router with cells, except those in `left_out`. `fall_backs` says whether queries may fall back, so that
+    /// fall-backs are evaluated as well; `losses` are those of all rows.
     pub(super) fn in_folds(valuation: Valuation<'_>, fall_backs: bool, losses: &LabelLosses, left_out: &[u32]) -> Self {
         let router = valuation.router;
         let rounds = round_count(router.rows().rows());
@@ -75,6 +75,7 @@ impl HeldOut {
     }
 }
 
+/// One assignment of rows to folds.
 struct Split<'a> {
     valuation: Valuation<'a>,
     fold_of_row: Vec<u32>,
@@ -122,7 +123,7 @@ impl Split<'_> {
         parts
     }
 
-    /// Rows whose cell has no others: decided as queries of an empty cell are, by rows of the same confidence, else by all.
+    /// Rows whose cell has no rows outside the fold: decided like queries of an empty cell, by rows of the same confidence, else by all.
     fn fall_back(&self, source: u32, rows: &[u32], others: &[Option<Decomposition>]) -> Vec<Part> {
         let bin = |row: u32| self.by_confidence.iter().position(|rows| rows.binary_search(&row).is_ok());
         let found = |&row: &u32| {

@@ -6,15 +6,15 @@ use rayon::prelude::*;
 
 use super::cap::STAYS;
 use super::limit::content;
-use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
+use super::{Decision, KEPT, MixedAction, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
-use crate::estimate::{Column, Decomposition, PerRow, RowLosses, Scratch, Slopes, slopes_within};
-use crate::loss::{Account, Loss};
+use crate::estimate::{Decomposition, OracleLoss, PerRow, RowLosses, Scratch, Slopes, slopes_within};
+use crate::loss::{Loss, SelfEstimate};
 use crate::partition::forest::{Forest, LeafRows, add_leaf_values, inputs};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
 use crate::router::{Mixture, Router};
 use crate::table::Table;
-use crate::table::predictions::in_its_precision;
+use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};
 use crate::task::Estimator;
 use crate::task::Task;
@@ -66,13 +66,13 @@ impl<'a> Values<'a> {
     }
 
     /// What a row's prediction is in for.
-    pub(super) fn account(&self, row: u32) -> Account {
-        self.per_row.account(row as usize)
+    pub(super) fn self_estimate(&self, row: u32) -> SelfEstimate {
+        self.per_row.self_estimate(row as usize)
     }
 
     /// What those of some rows are in for on average, and the share of labels that are not their top class.
-    pub(super) fn mean_account(&self, rows: &[u32]) -> (Account, f64) {
-        self.per_row.mean_account(rows)
+    pub(super) fn mean_self_estimate(&self, rows: &[u32]) -> (SelfEstimate, f64) {
+        self.per_row.mean_self_estimate(rows)
     }
 
     /// How many numbers [`Losses`] are.
@@ -102,7 +102,7 @@ impl<'a> Values<'a> {
             return;
         }
         let mixture = Mixture::of_rows(self.table, rows);
-        let d = Decomposition::of(mixture, self.loss, self.estimator, None, self.oracles, &mut scratch.piles);
+        let d = Decomposition::fit(mixture, self.loss, self.estimator, None, self.oracles, &mut scratch.groups);
         if let Some(d) = d {
             out.copy_from_slice(d.oracles.as_flattened());
         }
@@ -127,10 +127,10 @@ impl<'a> Losses<'a> {
         [self.0[1], self.0[2]]
     }
 
-    fn at(self, column: Column) -> [f64; 2] {
+    fn at(self, column: OracleLoss) -> [f64; 2] {
         match column {
-            Column::Irreducible => self.irreducible(),
-            Column::Own(place) => [self.0[3 + 2 * place], self.0[4 + 2 * place]],
+            OracleLoss::Irreducible => self.irreducible(),
+            OracleLoss::Other(place) => [self.0[3 + 2 * place], self.0[4 + 2 * place]],
         }
     }
 }
@@ -197,13 +197,13 @@ impl Decisions {
 
     /// Draws the lots at the margin of a limit by the rows' ids instead of their content.
     pub fn draw_by_ids(&mut self, policy: &Policy, ids: &[String]) {
-        if policy.stop.is_none() {
+        if policy.cutoff.is_none() {
             return;
         }
         for (row, id) in ids.iter().enumerate().take(self.len()) {
             let own = self.losses(row).map(|losses| policy.own(losses));
             self.verdicts[row] = match own {
-                Some(own) => self.verdict(row).unless(policy.own_lot_falls(&own, id.bytes().map(u64::from))),
+                Some(own) => self.verdict(row).unless(policy.draw_falls_against(&own, id.bytes().map(u64::from))),
                 None => policy.draw_by_id(self.verdicts[row], id),
             };
         }
@@ -278,9 +278,9 @@ impl Leaves {
         if !self.slopes.are_none() {
             // Most have few classes, and clearing room for many takes its time.
             let account = if prediction.len() <= FEW_CLASSES {
-                self.account::<FEW_CLASSES>(prediction)
+                self.self_estimate::<FEW_CLASSES>(prediction)
             } else {
-                self.account::<MAX_OWN_CLASSES>(prediction)
+                self.self_estimate::<MAX_OWN_CLASSES>(prediction)
             };
             out[1] = (out[1] + self.slopes.of(account, out[self.error_at])).max(0.0);
             if self.error_at == HIGH {
@@ -290,11 +290,11 @@ impl Leaves {
     }
 
     /// What a prediction of at most so many classes is in for.
-    fn account<const MOST: usize>(&self, prediction: &[impl Real]) -> Account {
+    fn self_estimate<const MOST: usize>(&self, prediction: &[impl Real]) -> SelfEstimate {
         let (mut buffer, mut room) = ([0.0; MOST], [0.0; MOST]);
         let served = &mut buffer[..prediction.len()];
         simplex::normalise_into(prediction, served);
-        self.loss.account_into(served, &mut room[..prediction.len()])
+        self.loss.self_estimate_into(served, &mut room[..prediction.len()])
     }
 
     fn cell(&self, score: f64) -> CellId {
@@ -305,7 +305,7 @@ impl Leaves {
     fn of_rows(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
         let finish = |row: usize, sums: &[f64], out: &mut [f64]| {
             out.copy_from_slice(sums);
-            in_its_precision!(table.given(row), prediction => self.finish(prediction, out));
+            match_precision!(table.raw_prediction(row), prediction => self.finish(prediction, out));
         };
         let rows: Vec<u32> = (0..table.rows() as u32).collect();
         inputs::sum_leaf_values(self.forest.trees(), &self.values, table, &rows, columns, self.width, finish)
@@ -328,7 +328,7 @@ impl Policy {
         let rows = verdicts.par_iter_mut().zip(losses.par_chunks_exact(leaves.width)).with_min_len(1 << 12);
         rows.for_each(|(slot, row)| *slot = Verdict(leaves.cell(row[0]).0));
         let mut decisions = Decisions { verdicts, losses, width: leaves.width, moved: Vec::new() };
-        if self.stop.is_some() {
+        if self.cutoff.is_some() {
             let columns = self.cells.columns_in(table)?;
             let mut features = Vec::with_capacity(columns.len());
             for row in 0..table.rows() {
@@ -336,7 +336,7 @@ impl Policy {
                 features.extend(columns.iter().map(|&column| table.features(row)[column]));
                 let own = decisions.losses(row).map(|losses| self.own(losses));
                 let prediction = table.prediction(row);
-                let falls = own.is_some_and(|own| self.own_lot_falls(&own, content(&prediction, &features)));
+                let falls = own.is_some_and(|own| self.draw_falls_against(&own, content(&prediction, &features)));
                 decisions.verdicts[row] = decisions.verdicts[row].unless(falls);
             }
         }
@@ -373,7 +373,7 @@ impl Policy {
         leaves.average(prediction, peak, features, found);
         let CellId(cell) = leaves.cell(found[0]);
         let own = self.own(Losses::of(found));
-        let kept = self.own_lot_falls(&own, content(prediction, features));
+        let kept = self.draw_falls_against(&own, content(prediction, features));
         Ok(Decision { own: Some(own), kept, ..self.decision(Verdict(cell)) })
     }
 
@@ -382,7 +382,7 @@ impl Policy {
         let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
         let actions = self.actions();
         let (code, kept, margin) = self.price_into(losses, &mut low[..actions], &mut high[..actions]);
-        if self.stop.is_some() {
+        if self.cutoff.is_some() {
             // Decided with the limit as prices, shown at the task's own.
             self.fill_own(&self.task, losses, &mut low[..actions], &mut high[..actions]);
         }
@@ -391,7 +391,7 @@ impl Policy {
 
     fn price_into(&self, losses: Losses<'_>, low: &mut [f64], high: &mut [f64]) -> (u8, u8, f64) {
         self.fill_own(self.priced(), losses, low, high);
-        self.settle(low, high)
+        self.decide_costs(low, high)
     }
 
     /// The costs of a query's losses at a task's prices.
@@ -400,15 +400,15 @@ impl Policy {
     }
 
     /// What is done with a row that has losses of its own; where the labels do not decide, what counts as done.
-    pub(crate) fn act_on(&self, losses: Losses<'_>) -> (bool, Course) {
+    pub(crate) fn act_on(&self, losses: Losses<'_>) -> (bool, MixedAction) {
         let (mut low, mut high) = ([0.0; MAX_ACTIONS], [0.0; MAX_ACTIONS]);
         let actions = self.actions();
         let (low, high) = (&mut low[..actions], &mut high[..actions]);
         match self.price_into(losses, low, high) {
-            (UNDETERMINED, ..) => (false, Course::always(super::cheapest_known(low, high))),
+            (UNDETERMINED, ..) => (false, MixedAction::always(super::cheapest_known(low, high))),
             (code, kept, _) => {
-                let part = self.stop.map_or(1.0, |stop| stop.marginal);
-                (true, Course::by_lot(code.into(), kept.into(), part))
+                let part = self.cutoff.map_or(1.0, |stop| stop.marginal);
+                (true, MixedAction::either(code.into(), kept.into(), part))
             }
         }
     }

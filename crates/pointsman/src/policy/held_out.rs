@@ -1,55 +1,55 @@
-//! Calibration rows as if they were new: decided by estimates that have not seen their labels, judged by these labels.
+//! Held-out calibration rows: decided by estimates that do not use their labels, evaluated on their labels.
 //!
-//! For cells the estimates are those of the other folds (`folds`), for a forest those of the trees not grown on the row
-//! (`unseen`). No price enters, so all policies that differ in prices share them.
+//! For cells the estimates come from the other folds (`folds`), for a forest from the trees for which the row is out-of-bag
+//! (`unseen`). They do not depend on prices, so all policies that differ only in prices share them.
 
 use std::ops::Range;
 
 use super::forest::Losses;
 use super::limit::Unit;
 use super::sources::Valuation;
-use super::{Course, Estimates, Policy, UNDETERMINED, cheapest_known, choose};
+use super::{Estimates, MixedAction, Policy, UNDETERMINED, cheapest_known, choose};
 use crate::estimate::{Decomposition, LabelLosses};
 use crate::router::label_free;
 use crate::table::simplex::dot;
 use crate::task::Estimator;
 use crate::task::Task;
 
-/// Groups of rows that are left out in turn to tell how much a promise varies.
-const GROUPS: usize = 20;
-const GROUP_SEED: u64 = 0x7AC4;
+/// Groups of rows that are deleted in turn to estimate the variance of a promise (delete-a-group jackknife).
+const JACKKNIFE_GROUPS: usize = 20;
+const JACKKNIFE_SEED: u64 = 0x7AC4;
 
-/// With more rows than this no groups are left out: it would take seconds.
-const MOST_ROWS_IN_GROUPS: usize = 50_000;
+/// The largest number of rows for the jackknife; with more it would take seconds.
+const MAX_JACKKNIFE_ROWS: usize = 50_000;
 
 /// Rows of one source that are decided alike.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) source: u32,
-    /// What they are decided by.
+    /// The estimates by which they are decided.
     pub(super) expected: Decomposition,
     pub(super) rows: Vec<u32>,
 }
 
-/// All parts: what they are decided by, and what each of their rows loses.
+/// All parts: the estimates that decide them, and the losses of their rows.
 #[derive(Debug)]
 pub(super) struct HeldOut {
-    /// The parts of sources from here on are those of fall-backs, whose rows are in cells as well.
+    /// The number of cells. Sources from this number on are fall-backs, whose rows are in cells as well.
     cells: usize,
     oracles: usize,
     sources: Vec<u32>,
-    /// Losses of each part, side by side as in [`Losses`].
+    /// The expected losses of each part, in the layout of [`Losses`].
     expected: Vec<f64>,
     /// Where the rows of each part end.
     ends: Vec<usize>,
-    /// Which row of the router each row is; it may be decided several times, by estimates of different rows.
+    /// The router's row of each entry. A row may occur several times, decided by estimates from different rows.
     rows: Vec<u32>,
     weights: Vec<f64>,
-    /// What each row loses, side by side: in total, to noise, by each other oracle.
+    /// The losses of each row: total, irreducible, and of each other oracle.
     losses: Vec<f64>,
 }
 
-/// The mean of what rows say, and its standard error.
+/// Sums for a weighted mean and its standard error.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sums {
     pub(super) weight: f64,
@@ -81,16 +81,16 @@ impl Sums {
         self.sum / self.weight
     }
 
-    /// What the rows amount to with their weights: (Σw)²/Σw².
+    /// The effective number of rows, (Σw)²/Σw².
     pub(super) fn effective_rows(&self) -> f64 {
         self.weight * self.weight / self.squared_weights
     }
 
-    /// √(Σ w² (x − x̄)²) / Σw, with the factor n/(n − 1) for n = (Σw)²/Σw² rows; not a number for one row.
+    /// √(Σ w² (x − x̄)²) / Σw, corrected by n/(n − 1) for n = (Σw)²/Σw² rows; NaN for one row.
     pub(super) fn standard_error(&self) -> f64 {
         let mean = self.mean();
         let spread = self.squares - 2.0 * mean * self.crossed + mean * mean * self.squared_weights;
-        // What is left of equal values is rounding.
+        // A tiny spread is the rounding of equal values.
         let spread = if spread > 1e-12 * self.squares { spread } else { 0.0 };
         let rows = self.effective_rows();
         if rows < 1.5 { f64::NAN } else { (spread * rows / (rows - 1.0)).sqrt() / self.weight }
@@ -103,7 +103,7 @@ impl HeldOut {
         Self { cells, oracles, sources, expected, ends, rows, weights, losses }
     }
 
-    /// Adds rows that estimates have not seen.
+    /// Adds rows that are decided by one estimate.
     pub(super) fn add(&mut self, part: &Part, valuation: Valuation<'_>, losses: &LabelLosses) {
         let Part { source, expected, rows } = part;
         let (table, classes) = (valuation.router.rows(), valuation.router.classes().len());
@@ -136,7 +136,7 @@ impl HeldOut {
         self.ends.push(self.weights.len());
     }
 
-    /// Adds a row that is decided by losses of its own, side by side as in [`Losses`].
+    /// Adds a row that is decided by its own expected losses, in the layout of [`Losses`].
     pub(super) fn add_alone(&mut self, source: u32, weight: f64, row: usize, expected: &[f64], losses: &LabelLosses) {
         let oracles: Vec<[f64; 2]> = expected[3..].as_chunks::<2>().0.to_vec();
         self.add_row(weight, losses.total[row], row, losses, [expected[1], expected[2]], &oracles);
@@ -145,7 +145,7 @@ impl HeldOut {
         self.ends.push(self.weights.len());
     }
 
-    /// Adds what a row loses. Where labels do not tell, the dearer end of the estimates counts.
+    /// Adds the losses of a row. Where its labels do not identify a loss, the upper bound of the estimate counts.
     fn add_row(
         &mut self,
         weight: f64,
@@ -155,11 +155,11 @@ impl HeldOut {
         irreducible: [f64; 2],
         oracles: &[[f64; 2]],
     ) {
-        let told = |own: f64, [low, high]: [f64; 2]| if low == high && own.is_finite() { own } else { high };
+        let observed = |own: f64, [low, high]: [f64; 2]| if low == high && own.is_finite() { own } else { high };
         self.rows.push(row as u32);
         self.weights.push(weight);
-        self.losses.extend([total, told(losses.irreducible[row], irreducible)]);
-        self.losses.extend(losses.oracles.iter().zip(oracles).map(|(own, &ends)| told(own[row], ends)));
+        self.losses.extend([total, observed(losses.irreducible[row], irreducible)]);
+        self.losses.extend(losses.oracles.iter().zip(oracles).map(|(own, &ends)| observed(own[row], ends)));
     }
 
     fn width(&self) -> usize {
@@ -179,19 +179,19 @@ impl HeldOut {
         self.sources[part]
     }
 
-    /// What a part is decided by.
+    /// The expected losses by which a part is decided.
     pub(super) fn expected(&self, part: usize) -> Losses<'_> {
         Losses(&self.expected[part * self.width()..][..self.width()])
     }
 
-    /// Weight and losses of each row of a part: in total, to noise, by other oracles.
+    /// The weight and losses of each row of a part: total, irreducible, and of the other oracles.
     pub(super) fn rows(&self, part: usize) -> impl Iterator<Item = (f64, &[f64])> {
         let (rows, width) = (self.range(part), 2 + self.oracles);
         let losses = self.losses[rows.start * width..rows.end * width].chunks_exact(width);
         self.weights[rows].iter().copied().zip(losses)
     }
 
-    /// Which rows of the router a part has, in the same order.
+    /// The router's rows of a part, in the same order.
     pub(super) fn numbers(&self, part: usize) -> &[u32] {
         &self.rows[self.range(part)]
     }
@@ -201,7 +201,7 @@ impl HeldOut {
         start..self.ends[part]
     }
 
-    /// The weight of a part and the mean losses of its rows, side by side as in [`Losses`].
+    /// The weight of a part and the mean losses of its rows, in the layout of [`Losses`].
     fn mean(&self, part: usize) -> (f64, Vec<f64>) {
         let (mut weight, mut sums) = (0.0, vec![0.0; 2 + self.oracles]);
         for (own, losses) in self.rows(part) {
@@ -215,14 +215,14 @@ impl HeldOut {
 }
 
 impl Policy {
-    /// The calibration rows as if they were new.
+    /// The held-out calibration rows; computed on first use.
     pub(super) fn held_out(&self) -> &HeldOut {
         let estimates = &*self.estimates;
         if let Some(found) = estimates.held_out.get() {
             return found;
         }
         let valuation = self.valuation();
-        // Not under the lock: all cores work on it, and one that waits could take on work that waits for the lock.
+        // Computed outside the lock: a rayon thread that waits may steal a task that waits for the same lock.
         let found = match &estimates.leaves {
             Some(leaves) => leaves.out_of_bag(valuation),
             None => HeldOut::in_folds(valuation, !estimates.empty.is_empty(), &self.label_losses(), &[]),
@@ -237,11 +237,11 @@ impl Policy {
 
     fn label_losses(&self) -> LabelLosses {
         let Valuation { router, loss, oracles, .. } = self.valuation();
-        LabelLosses::of(router.rows(), loss, oracles)
+        LabelLosses::from_table(router.rows(), loss, oracles)
     }
 
-    /// The same without each of some groups of rows in turn, decided by `shrink` where the estimator takes longer. Empty for a forest,
-    /// whose trees are not grown again, and for very many rows.
+    /// The held-out rows with each jackknife group deleted in turn, estimated by `shrink` where the estimator is slower. Empty for a
+    /// forest, whose trees are not grown again, and for very many rows.
     pub(super) fn held_out_without_groups(&self) -> &[HeldOut] {
         let estimates = &*self.estimates;
         if let Some(found) = estimates.without_groups.get() {
@@ -252,19 +252,20 @@ impl Policy {
             valuation.estimator = Estimator::Shrink;
         }
         let rows = valuation.router.rows().rows();
-        let few = estimates.leaves.is_none() && (GROUPS..=MOST_ROWS_IN_GROUPS).contains(&rows);
+        let few = estimates.leaves.is_none() && (JACKKNIFE_GROUPS..=MAX_JACKKNIFE_ROWS).contains(&rows);
         let found = if few {
             let (order, losses) =
-                (label_free::order_of_table(valuation.router.rows(), GROUP_SEED), self.label_losses());
-            let group = |first: usize| order.iter().copied().skip(first).step_by(GROUPS).collect::<Vec<u32>>();
-            (0..GROUPS).map(|first| HeldOut::in_folds(valuation, false, &losses, &group(first))).collect()
+                (label_free::order_of_table(valuation.router.rows(), JACKKNIFE_SEED), self.label_losses());
+            let group =
+                |first: usize| order.iter().copied().skip(first).step_by(JACKKNIFE_GROUPS).collect::<Vec<u32>>();
+            (0..JACKKNIFE_GROUPS).map(|first| HeldOut::in_folds(valuation, false, &losses, &group(first))).collect()
         } else {
             Vec::new()
         };
         estimates.without_groups.get_or_init(|| found)
     }
 
-    /// All rows left out as units of traffic at a task's prices; `None` if there are none.
+    /// All held-out rows as units of traffic at a task's prices; `None` if there are none.
     pub(super) fn all_units(&self, task: &Task, held_out: &HeldOut) -> Option<Vec<Unit>> {
         let parts = held_out.parts();
         (!parts.is_empty()).then(|| self.units(task, held_out, &parts))
@@ -283,14 +284,14 @@ impl Policy {
         parts.iter().map(unit).collect()
     }
 
-    /// What is done with a part where no limit is set, and whether its costs are known and not only bounded.
-    pub(super) fn course_of(&self, losses: Losses<'_>) -> (bool, Course) {
+    /// The action on a part without a limit, and whether its costs are known and not only bounded.
+    pub(super) fn unlimited_action(&self, losses: Losses<'_>) -> (bool, MixedAction) {
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; self.actions()]);
         self.fill_own(&self.task, losses, &mut low, &mut high);
         let action = match choose(&low, &high, &self.task).0 {
             UNDETERMINED => cheapest_known(&low, &high),
             code => code.into(),
         };
-        (low == high, Course::always(action))
+        (low == high, MixedAction::always(action))
     }
 }

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{self, Asked, Column, Decomposition, RowLosses, RowVotes};
+use crate::estimate::{self, Decomposition, OracleLoss, OtherOracles, RowLosses, RowVotes};
 use crate::loss::Loss;
 use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
@@ -37,8 +37,8 @@ pub use flips::Flip;
 pub use forest::Decisions;
 use forest::Leaves;
 use held_out::HeldOut;
-pub(crate) use limit::Course;
-use limit::Stop;
+use limit::Cutoff;
+pub(crate) use limit::MixedAction;
 pub use limit::Surcharge;
 pub use promise::Promise;
 pub use reason::Reason;
@@ -65,7 +65,7 @@ const MAX_COSTS: usize = 1 << 26;
 pub struct Policy {
     task: Task,
     /// Where the loss of each route's oracle is found.
-    columns: Vec<Column>,
+    columns: Vec<OracleLoss>,
     cells: Arc<Cells>,
     backoff: Arc<Cells>,
     estimates: Arc<Estimates>,
@@ -77,7 +77,7 @@ pub struct Policy {
     /// Predicting at this loss is good enough: see [`Reason`].
     good_enough: f64,
     /// The price that a limit on routing comes to, if there is one, and the task with it.
-    stop: Option<Stop>,
+    cutoff: Option<Cutoff>,
     priced: Option<Task>,
     /// With a limit, what is done with a query whose lot falls against routing: another action than above for the sources at the
     /// margin, the same for all others.
@@ -95,7 +95,7 @@ struct Estimates {
     recalibrated: bool,
     loss: Loss,
     estimator: Estimator,
-    asked: Asked,
+    other_oracles: OtherOracles,
     sources: Vec<Option<Decomposition>>,
     /// The cells without rows, ascending.
     empty: Vec<u32>,
@@ -126,8 +126,8 @@ impl Router {
         if self.leaves().is_some() {
             estimator = estimate::estimator_for_leaves(estimator);
         }
-        let asked = Asked::of(task);
-        let mut oracles = RowLosses::of(self.rows(), loss, &asked)?;
+        let other_oracles = OtherOracles::from_task(task);
+        let mut oracles = RowLosses::from_labels(self.rows(), loss, &other_oracles)?;
         if let Some(((forest, _), rows)) = self.cells().forest().zip(self.leaves()) {
             oracles = oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| rows.of(leaf), loss, estimator);
         }
@@ -144,7 +144,7 @@ impl Router {
             recalibrated: self.is_recalibrated(),
             loss: loss.clone(),
             estimator,
-            asked,
+            other_oracles,
             sources,
             empty,
             leaves,
@@ -161,7 +161,7 @@ impl Router {
 impl Policy {
     fn price(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Result<Self> {
         let asked = |route: &Route| {
-            estimates.asked.column(route).ok_or_else(|| {
+            estimates.other_oracles.loss_of(route).ok_or_else(|| {
                 let (name, oracle) = (route.name(), route.oracle());
                 Error::Task(format!(
                     "the oracle {oracle} of the route {name:?} needs a policy of its own: Router::policy"
@@ -181,7 +181,7 @@ impl Policy {
             codes: Vec::with_capacity(sources),
             margins: Vec::with_capacity(sources),
             good_enough: f64::NAN,
-            stop: None,
+            cutoff: None,
             priced: None,
             kept: Vec::new(),
             tie: 0.0,
@@ -284,7 +284,7 @@ impl Policy {
         if prediction.len() != self.cells.classes() || features.len() != self.cells.features().len() {
             return Err(self.wrong_shape(prediction.len(), features.len()));
         }
-        let peak = Peak::of(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
+        let peak = Peak::find(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
         let missing = self.cells.takes_missing();
         if let Some(slot) = features.iter().position(|x| !(x.is_finite() || missing && x.is_nan())) {
             let reason = format!("{} is not a feature value: give a finite number", features[slot]);
@@ -423,16 +423,16 @@ impl Policy {
     /// predicting, abstaining and what was measured.
     ///
     /// At the margin of a limit, either of two by lot.
-    pub(crate) fn taken(&self, source: u32) -> Course {
-        if let Some(part) = self.lots(source) {
+    pub(crate) fn taken(&self, source: u32) -> MixedAction {
+        if let Some(part) = self.marginal_share(source) {
             let at = source as usize;
-            return Course::by_lot(self.codes[at].into(), self.kept[at].into(), part);
+            return MixedAction::either(self.codes[at].into(), self.kept[at].into(), part);
         }
-        Course::always(self.code(source).unwrap_or_else(|| {
+        MixedAction::always(self.code(source).unwrap_or_else(|| {
             let actions = self.actions();
             let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
             // A limit is not used up by what is not known to be worth it.
-            if self.stop.is_some() { self.courses(high)[0] } else { cheapest_known(low, high) }
+            if self.cutoff.is_some() { self.alternatives(high)[0] } else { cheapest_known(low, high) }
         }))
     }
 
@@ -445,7 +445,7 @@ impl Policy {
 
     /// Writes the costs of all actions at a task's prices, lower and upper ends, where predicting loses `total` and an oracle
     /// what stands in its column.
-    fn fill(&self, task: &Task, total: f64, at: impl Fn(Column) -> [f64; 2], low: &mut [f64], high: &mut [f64]) {
+    fn fill(&self, task: &Task, total: f64, at: impl Fn(OracleLoss) -> [f64; 2], low: &mut [f64], high: &mut [f64]) {
         for (end, costs) in [low, high].into_iter().enumerate() {
             let routes = task.routes().iter().zip(&self.columns);
             let routes = routes.map(|(route, &column)| at(column)[end] + route.price());
@@ -465,8 +465,8 @@ impl Policy {
     }
 
     /// The oracles whose losses are estimated beside the irreducible one.
-    pub(crate) fn asked(&self) -> &Asked {
-        &self.estimates.asked
+    pub(crate) fn other_oracles(&self) -> &OtherOracles {
+        &self.estimates.other_oracles
     }
 
     /// What an action costs where predicting loses `total`, the Bayes-optimal oracle `irreducible` and any other as `own`
@@ -475,14 +475,14 @@ impl Policy {
         match action {
             0 => total,
             action => match self.task.routes().get(action - 1) {
-                Some(route) => self.column(action - 1).of(irreducible, own) + route.price(),
+                Some(route) => self.oracle_loss(action - 1).pick(irreducible, own) + route.price(),
                 None => self.task.abstain_price().unwrap_or(f64::INFINITY),
             },
         }
     }
 
     /// Where the loss of a route's oracle is found.
-    pub(crate) fn column(&self, route: usize) -> Column {
+    pub(crate) fn oracle_loss(&self, route: usize) -> OracleLoss {
         self.columns[route]
     }
 

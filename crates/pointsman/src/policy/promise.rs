@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::held_out::{HeldOut, Sums};
-use super::limit::{Stop, Unit};
-use super::{Course, Policy};
-use crate::estimate::{Column, RowVotes};
+use super::limit::{Cutoff, Unit};
+use super::{MixedAction, Policy};
+use crate::estimate::{OracleLoss, RowVotes};
 use crate::task::Limit;
 use crate::task::Named;
 
@@ -115,17 +115,17 @@ impl Policy {
     /// How far below and above its estimate the expected cost may lie because labels do not identify the irreducible loss of the
     /// rows that are routed. `None` if nothing is left open.
     pub(super) fn open(&self) -> Option<[f64; 2]> {
-        self.open_under(&self.held_out().parts(), &|_, course| [1.0, course.mean(|action| self.asked_part(action))])
+        self.open_under(&self.held_out().parts(), &|_, course| [1.0, course.mean(|action| self.bayes_part(action))])
     }
 
     /// The same where the rows of each source count differently. `weigh` tells by what factor they count, and by what factor those count that
     /// are routed to who knows the truth, from their source and what is done with them.
-    pub(super) fn open_under(&self, parts: &[usize], weigh: &dyn Fn(u32, Course) -> [f64; 2]) -> Option<[f64; 2]> {
+    pub(super) fn open_under(&self, parts: &[usize], weigh: &dyn Fn(u32, MixedAction) -> [f64; 2]) -> Option<[f64; 2]> {
         let (held_out, table) = (self.held_out(), self.estimates.router.rows());
-        let votes = self.estimates.votes.get_or_init(|| RowVotes::of(table, &self.estimates.loss)).as_ref()?;
+        let votes = self.estimates.votes.get_or_init(|| RowVotes::from_table(table, &self.estimates.loss)).as_ref()?;
         // Rows of each source with their factors and irreducible loss; they may be decided several times.
         let mut decided = Vec::new();
-        for (&part, (_, course)) in parts.iter().zip(self.courses_of(held_out, parts)) {
+        for (&part, (_, course)) in parts.iter().zip(self.mixed_actions(held_out, parts)) {
             let source = held_out.source(part);
             let [all, asked] = weigh(source, course);
             let rows = held_out.numbers(part).iter().zip(held_out.rows(part));
@@ -170,9 +170,9 @@ impl Policy {
     }
 
     /// One if an action asks an oracle who knows the truth, else zero.
-    pub(crate) fn asked_part(&self, action: usize) -> f64 {
+    pub(crate) fn bayes_part(&self, action: usize) -> f64 {
         let routes = 1..=self.task.routes().len();
-        f64::from(u8::from(routes.contains(&action) && self.column(action - 1) == Column::Irreducible))
+        f64::from(u8::from(routes.contains(&action) && self.oracle_loss(action - 1) == OracleLoss::Irreducible))
     }
 
     /// What the calibration rows cost and lose as if they were new; `None` if estimates have seen all of them.
@@ -195,7 +195,7 @@ impl Policy {
     /// Decides parts as new queries and judges them by their labels, group by group.
     fn judge(&self, held_out: &HeldOut, parts: &[usize], group: impl Fn(usize) -> usize) -> Vec<Judged> {
         let actions = self.actions();
-        let courses = self.courses_of(held_out, parts);
+        let courses = self.mixed_actions(held_out, parts);
         let mut judged: Vec<Judged> = Vec::new();
         // What a row costs and loses, then what each action does, then the same of estimates.
         let width = 3 + 2 * actions;
@@ -233,17 +233,17 @@ impl Policy {
     }
 
     /// What is done with each part, and whether its costs are known. With a limit as much is routed as the policy does.
-    fn courses_of(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<(bool, Course)> {
-        let free = |&part: &usize| self.course_of(held_out.expected(part));
-        let Some(found) = self.stop else { return parts.iter().map(free).collect() };
+    fn mixed_actions(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<(bool, MixedAction)> {
+        let free = |&part: &usize| self.unlimited_action(held_out.expected(part));
+        let Some(found) = self.cutoff else { return parts.iter().map(free).collect() };
         let task = self.at_no_price();
         let all = self.all_units(&task, held_out);
         // A budget is always within reach.
-        let at = all.and_then(|all| Stop::find(Limit::Budget(found.share), &all, self.tie).ok()).unwrap_or(found);
+        let at = all.and_then(|all| Cutoff::find(Limit::Budget(found.share), &all, self.tie).ok()).unwrap_or(found);
         let units = self.units(&task, held_out, parts);
         let routed = |(part, unit): (&usize, &Unit)| {
             let [kept, route] = unit.actions;
-            (free(part).0, Course::by_lot(route, kept, at.part_of(unit, self.tie)))
+            (free(part).0, MixedAction::either(route, kept, at.part_of(unit, self.tie)))
         };
         parts.iter().zip(&units).map(routed).collect()
     }

@@ -66,7 +66,7 @@ impl Policy {
                 Some(Some(route)) => {
                     let answer = &answers[row * c..][..c];
                     let prefix = format!("oracle_{}_", route.name());
-                    Peak::of(answer).map_err(|fault| fault.at(row, &prefix, self.classes()))?;
+                    Peak::find(answer).map_err(|fault| fault.at(row, &prefix, self.classes()))?;
                     simplex::normalise_into(answer, &mut served);
                     self.task.loss().losses_into(&served, &mut losses);
                     losses[label] + route.price()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::held_out::Sums;
 use super::promise::{Judged, with_jackknife};
-use super::{Course, Decision, Decisions, Policy, Reason, Verdict};
+use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict};
 use crate::router::Support;
 use crate::task::Named;
 
@@ -190,7 +190,7 @@ impl Tally {
                 // No row is new to it.
                 None => {
                     let costs = policy.costs_of(source)?;
-                    let taken = moved.map_or_else(|| policy.taken(source), |code| Course::always(code.into()));
+                    let taken = moved.map_or_else(|| policy.taken(source), |code| MixedAction::always(code.into()));
                     expected.router += share * taken.mean(|action| costs[action]);
                     expected.always.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += share * cost);
                 }
@@ -218,8 +218,8 @@ impl Tally {
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
         expected.open = policy.open_under(&parts, &|source, course| {
             factors[source as usize].iter().fold([0.0; 2], |[all, asked], (moved, factor)| {
-                let taken = moved.map_or(course, |code| Course::always(code.into()));
-                [all + factor, asked + factor * taken.mean(|action| policy.asked_part(action))]
+                let taken = moved.map_or(course, |code| MixedAction::always(code.into()));
+                [all + factor, asked + factor * taken.mean(|action| policy.bayes_part(action))]
             })
         });
         Some(expected)

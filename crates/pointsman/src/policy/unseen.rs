@@ -66,7 +66,7 @@ impl Leaves {
     pub(super) fn out_of_bag(&self, valuation: Valuation<'_>) -> HeldOut {
         let Valuation { router, loss, estimator, oracles } = valuation;
         let (valued, expected) = self.values_out_of_bag(&Values::of(router.rows(), loss, estimator, oracles));
-        let losses = LabelLosses::of(router.rows(), loss, oracles);
+        let losses = LabelLosses::from_table(router.rows(), loss, oracles);
         let mut held_out = HeldOut::new(router.cells().count(), losses.oracles.len());
         let width = expected.len() / valued.len().max(1);
         let mut cells = (0..router.cells().count() as u32)
@@ -103,10 +103,10 @@ impl Leaves {
                         others.clear();
                         others.extend(inside.iter().filter(|row| parts[**row as usize] != part));
                         if values.write(&others, &mut scratch, &mut losses) {
-                            let (account, error) = values.mean_account(&others);
+                            let (account, error) = values.mean_self_estimate(&others);
                             let freed = losses[0] - leaves.slopes.of(account, error);
                             for &row in new.iter().skip(part).step_by(PARTS) {
-                                losses[0] = freed + leaves.slopes.of(values.account(row), error);
+                                losses[0] = freed + leaves.slopes.of(values.self_estimate(row), error);
                                 sums.add(row as usize, &losses);
                             }
                         }

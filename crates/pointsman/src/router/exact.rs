@@ -1,20 +1,20 @@
-//! Sums of weights without rounding.
+//! Exact sums of weights.
 
-/// The words of a sum; the last holds the highest bits.
+/// The 64-bit words of a sum; the last word holds the highest bits.
 pub(super) const WORDS: usize = 13;
 
-/// The bits behind the point: those of the smallest weight, 10⁻¹⁰⁰, fit.
-const POINT: i32 = 7 * 64;
+/// The number of fractional bits: enough for the smallest weight, 10⁻¹⁰⁰.
+const FRACTION_BITS: i32 = 7 * 64;
 
-/// A sum of weights as one long fixed-point number. Adding is exact, so that it comes out the same in any order and
-/// however the weights were divided among machines.
+/// A sum of weights as a long fixed-point number. Addition is exact, so the sum does not depend on the order of the weights or on
+/// how they were divided among machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Sum([u64; WORDS]);
 
 impl Sum {
-    /// A sum from its words; `None` if so many weights cannot be.
+    /// A sum from its words; `None` if it is larger than any sum of weights.
     pub(super) fn from_words(words: [u64; WORDS]) -> Option<Self> {
-        // The room above is for adding such sums.
+        // The bits above are reserved for adding sums.
         (words[WORDS - 1] < 1 << 40).then_some(Self(words))
     }
 
@@ -27,7 +27,7 @@ impl Sum {
         let bits = weight.to_bits();
         let exponent = (bits >> 52 & 0x7FF) as i32 - 1075;
         let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
-        let place = (exponent + POINT) as usize;
+        let place = (exponent + FRACTION_BITS) as usize;
         let shifted = u128::from(mantissa) << (place % 64);
         let mut words = [0; WORDS];
         words[place / 64] = shifted as u64;
@@ -45,10 +45,11 @@ impl Sum {
         }
     }
 
-    /// The sum as a number, correct to the last digits and the same for the same sum; whole numbers exactly.
+    /// The sum as a floating-point number. Integers are exact; other values may differ in the last digits, but equal sums give equal
+    /// values.
     pub(super) fn value(&self) -> f64 {
         let whole = self.0.iter().rev().fold(0.0, |high, &word| high * 2_f64.powi(64) + word as f64);
-        whole * 2_f64.powi(-POINT)
+        whole * 2_f64.powi(-FRACTION_BITS)
     }
 }
 
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_do_not_depend_on_order_or_halves() {
+    fn sum_does_not_depend_on_order_or_grouping() {
         let weights: Vec<f64> = (0..1000).map(|i| 10_f64.powf(200.0 * uniform(nth(3, i)) - 100.0)).collect();
         let all = sum(weights.iter().copied());
         assert_eq!(all, sum(weights.iter().rev().copied()));
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_right() {
+    fn values_match_floating_point_sums() {
         assert_eq!(sum([]).value(), 0.0);
         assert_eq!(sum(vec![1.0; 12_345]).value(), 12_345.0);
         assert_eq!(sum([0.1, 0.2]).value(), 0.1 + 0.2);

@@ -1,17 +1,16 @@
-//! An order of rows that tells nothing about their labels: halves, bags, folds and bets are drawn by it.
+//! A random order of rows that does not depend on their labels. Halves, bootstrap samples, folds and betting sequences use it.
 //!
-//! Results must not depend on the order of the table, so the order has to come from the rows themselves. Sorting them by
-//! content, votes included, and drawing by rank is not independent of the votes: where predictions tie, the row with
-//! more votes for one class always has the higher rank, and whatever is drawn by rank favours it in the same way in every
-//! table.
+//! Results must not depend on the order of the table, so the order is derived from the rows themselves. Sorting by content, votes
+//! included, and sampling by rank would depend on the votes: among equal predictions the row with more votes for one class always
+//! has the higher rank, which biases every sample by rank in the same direction.
 //!
-//! Here rows are sorted by a hash of everything but their votes, and then shuffled, with a seed made of the same hashes. A
-//! row that has no equal is therefore placed without a look at any vote. Rows that are equal up to votes and weight
-//! trade places by a shuffle of their own. Its seed also holds the set of their votes: a seed without it would repeat one
-//! permutation of the sorted votes whenever the same items are labelled again, and with it the same error. Given the
-//! set, every assignment of votes to places is equally likely, which is all that independence from the votes asks.
+//! Here rows are sorted by a hash of everything except their votes and then shuffled with a seed derived from the same hashes. The
+//! place of a row with unique content therefore depends on no vote. Rows that are equal up to votes and weight are shuffled among
+//! themselves. The seed of that shuffle includes the multiset of their votes: without it, the same items labelled again would get the
+//! same permutation of the sorted votes, and the same error. Given the multiset, every assignment of votes to places is equally likely,
+//! which is what independence from the votes requires.
 //!
-//! Content is hashed in single precision: the same table as `f32`, `f64` or decimal text is divided alike.
+//! Content is hashed in single precision, so the same table as `f32`, `f64` or decimal text has the same order.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
@@ -20,12 +19,11 @@ use rayon::prelude::*;
 use super::compare_content;
 use crate::numeric::mix::{mix, shuffle};
 use crate::table::Table;
-use crate::table::predictions::in_its_precision;
+use crate::table::predictions::match_precision;
 use crate::table::simplex::Real;
 use crate::table::votes::Votes;
 
-/// The given rows of a table in a random order that depends on neither their votes nor their order. Another seed gives
-/// another order.
+/// The given rows of a table in a random order that depends on neither their votes nor their original order.
 pub(crate) fn order(table: &Table, rows: impl IntoIterator<Item = u32>, seed: u64) -> Vec<u32> {
     let mut keyed: Vec<(u64, u32)> = rows.into_iter().map(|row| (0, row)).collect();
     keyed.par_iter_mut().with_min_len(1 << 10).for_each(|(key, row)| *key = content_hash(table, *row as usize));
@@ -48,12 +46,12 @@ pub(crate) fn order(table: &Table, rows: impl IntoIterator<Item = u32>, seed: u6
     order
 }
 
-/// All rows of a table in such an order.
+/// All rows of a table in the order of [`order`].
 pub(crate) fn order_of_table(table: &Table, seed: u64) -> Vec<u32> {
     order(table, 0..table.rows() as u32, seed)
 }
 
-/// The fold of each row of a table, from 0 to `folds` − 1: folds differ in size by one row at most.
+/// The fold of each row of a table, from 0 to `folds` − 1. Fold sizes differ by at most one row.
 pub(crate) fn folds(table: &Table, folds: usize, seed: u64) -> Vec<u32> {
     let mut fold_of_row = vec![0; table.rows()];
     for (place, row) in order_of_table(table, seed).into_iter().enumerate() {
@@ -62,20 +60,19 @@ pub(crate) fn folds(table: &Table, folds: usize, seed: u64) -> Vec<u32> {
     fold_of_row
 }
 
-/// Lets rows that are equal up to their votes, sorted by these, trade places.
+/// Shuffles rows that are equal up to their votes and sorted by them.
 fn shuffle_tied(table: &Table, tied: &mut [u32], seed: u64) {
     let votes = tied.iter().filter_map(|&row| table.votes(row as usize)).flat_map(Votes::counts);
     let seed = votes.fold(seed, |hash, &count| mix(hash, u64::from(count)));
     shuffle(tied, &mut Pcg64::seed_from_u64(seed));
 }
 
-/// A hash of all that is known of a row but its votes, its truth and its weight: twice the weight of all rows changes nothing.
+/// A hash of a row's prediction, features and oracle answers. Votes, truth and weight do not enter, so rescaled weights change nothing.
 fn content_hash(table: &Table, row: usize) -> u64 {
-    // Adding zero makes the two zeros one.
+    // Adding zero turns −0 into +0.
     let add = |hash: u64, x: f64| mix(hash, u64::from((x as f32 + 0.0).to_bits()));
     let classes = table.classes().len();
-    let mut hash =
-        in_its_precision!(table.given(row), prediction => prediction.iter().fold(0, |hash, x| add(hash, x.to_f64())));
+    let mut hash = match_precision!(table.raw_prediction(row), prediction => prediction.iter().fold(0, |hash, x| add(hash, x.to_f64())));
     hash = table.features(row).iter().copied().fold(hash, add);
     for (_, answers) in table.oracles() {
         hash = answers[row * classes..][..classes].iter().copied().fold(hash, add);
@@ -89,7 +86,7 @@ mod tests {
     use crate::numeric::mix::{nth, uniform};
     use crate::partition::forest::{BootstrapSample, Halves};
 
-    /// Nine predictions, a thousand items, three labels each; the same items in every world if `design` is the same.
+    /// A thousand items with nine distinct predictions and three labels each. `design` seeds the items and `world` their labels.
     fn tied(design: u64, world: u64) -> Table {
         let (mut probs, mut votes) = (Vec::new(), Vec::new());
         for row in 0..1000 {
@@ -102,8 +99,8 @@ mod tests {
         Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap()
     }
 
-    /// How far the mean share of yes among the rows drawn is above that of all rows of the same predictions, in standard
-    /// deviations of a random draw of as many rows of each prediction.
+    /// By how many standard deviations of a random sample, stratified by prediction, the mean share of yes among the sampled rows
+    /// exceeds that of all rows.
     fn deviation(table: &Table, drawn: &[bool]) -> f64 {
         let (mut above, mut variance) = (0.0, 0.0);
         for value in 1..=9 {
@@ -120,9 +117,9 @@ mod tests {
         above / variance.sqrt()
     }
 
-    /// Mean and standard deviation of deviations over worlds are those of chance: 0 and 1, each within four standard errors.
+    /// Checks that deviations have mean 0 and standard deviation 1, each within four standard errors.
     #[track_caller]
-    fn is_chance(deviations: &[f64]) {
+    fn assert_standard_normal(deviations: &[f64]) {
         let n = deviations.len() as f64;
         let mean = deviations.iter().sum::<f64>() / n;
         let sd = (deviations.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
@@ -137,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_bags_and_folds_do_not_depend_on_votes() {
+    fn halves_bootstrap_samples_and_folds_do_not_depend_on_votes() {
         const WORLDS: u64 = 200;
         for same_items in [false, true] {
             let (mut halves, mut bags, mut parts) = (Vec::new(), Vec::new(), Vec::new());
@@ -151,14 +148,14 @@ mod tests {
                 let fold = folds(&table, 5, 7);
                 parts.push(deviation(&table, &fold.iter().map(|&fold| fold == 2).collect::<Vec<_>>()));
             }
-            is_chance(&halves);
-            is_chance(&bags);
-            is_chance(&parts);
+            assert_standard_normal(&halves);
+            assert_standard_normal(&bags);
+            assert_standard_normal(&parts);
         }
     }
 
     #[test]
-    fn rows_without_equals_are_placed_without_their_votes() {
+    fn order_of_unique_rows_ignores_votes() {
         let table = |flip: bool| {
             let yes = |row: u64| 0.001 * (row as f64 + 0.5);
             let probs = (0..1000).flat_map(|row| [1.0 - yes(row), yes(row)]).collect();
@@ -172,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn folds_are_even_and_of_the_row_not_of_its_place() {
+    fn folds_are_balanced_and_independent_of_row_order() {
         let table = tied(1, 2);
         let fold = folds(&table, 7, 0);
         for wanted in 0..7 {

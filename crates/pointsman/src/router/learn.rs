@@ -1,4 +1,4 @@
-//! From a table to a router, also by partitions that learn.
+//! Fitting a router to a table, including partitions that are learned from labels.
 
 use super::{BACKOFF_BINS, Router, label_free};
 use crate::error::{Error, Result};
@@ -8,16 +8,17 @@ use crate::partition::{Axis, Cells, Factor, Partition};
 use crate::table::Table;
 
 impl Router {
-    /// Fits a partition that is named, not chosen. `step` is called as trees are grown.
+    /// Fits a given partition. `step` is called as trees are grown.
     pub(crate) fn fit(table: &Table, partition: &Partition, seed: u64, step: &(dyn Fn() + Sync)) -> Result<Self> {
         if !table.has_votes() {
             return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
         }
         partition.check()?;
         super::check_rows(table)?;
-        // What no tree can ever ask for is not asked of queries either.
-        let telling = if partition.factors().iter().any(Factor::learns) { table.with_telling_features() } else { None };
-        let table = telling.as_ref().unwrap_or(table);
+        // Trees cannot split on constant features, so queries need not provide them.
+        let reduced =
+            if partition.factors().iter().any(Factor::learns) { table.without_constant_features() } else { None };
+        let table = reduced.as_ref().unwrap_or(table);
         match partition.factors() {
             [Factor::Tree] => {
                 let divide = |divide: &[u32], columns: &[usize]| {
@@ -52,7 +53,7 @@ impl Router {
         }
     }
 
-    /// One half of the rows divides, the other is kept.
+    /// Learns the cells from one half of the rows and keeps the other half as calibration rows.
     fn learn_honestly(
         table: &Table,
         partition: &Partition,

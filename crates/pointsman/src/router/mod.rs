@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::partition::forest::{BootstrapSample, Forest, LeafRows, Node, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
 use crate::table::Table;
-use crate::table::predictions::{Given, in_its_precision};
+use crate::table::predictions::{RawPredictions, match_precision};
 use crate::table::simplex::{Peak, Real};
 use crate::table::votes::Votes;
 pub use partial::{Cap, Partial};
@@ -315,7 +315,7 @@ impl Router {
     ///
     /// # Panics
     /// If the table has no such row.
-    pub fn companions(&self, table: &Table, row: usize, most: usize) -> Result<Vec<(usize, f64)>> {
+    pub fn heaviest_rows(&self, table: &Table, row: usize, most: usize) -> Result<Vec<(usize, f64)>> {
         self.check_classes(table.classes())?;
         let columns = self.cells.columns_in(table)?;
         let Some(((forest, _), members)) = self.cells.forest().zip(self.leaves()) else { return Ok(Vec::new()) };
@@ -449,7 +449,7 @@ fn cells_of(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<CellId> {
         .map_init(Vec::new, |features: &mut Vec<f64>, row| {
             features.clear();
             features.extend(columns.iter().map(|&column| table.features(row)[column]));
-            in_its_precision!(table.given(row), prediction => cells.find(prediction, table.peak(row), features))
+            match_precision!(table.raw_prediction(row), prediction => cells.find(prediction, table.peak(row), features))
         })
         .collect()
 }
@@ -569,8 +569,8 @@ pub(crate) fn compare_content(table: &Table, columns: &[usize], a: usize, b: usi
         let orders = a.iter().zip(b).map(|(x, y)| x.to_f64().total_cmp(&y.to_f64()));
         orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
-    let predictions = match (table.given(a), table.given(b)) {
-        (Given::Single(a), Given::Single(b)) => reals(a, b),
+    let predictions = match (table.raw_prediction(a), table.raw_prediction(b)) {
+        (RawPredictions::Single(a), RawPredictions::Single(b)) => reals(a, b),
         (a, b) => reals(&a.doubles(), &b.doubles()),
     };
     let mut order = predictions

@@ -1,14 +1,14 @@
-//! Which rows of a table a router has already.
+//! Rows that a table shares with a router's calibration rows.
 
 use std::collections::{HashMap, HashSet};
 
 use super::Router;
 use crate::table::Table;
 
-/// Fewer calibration rows that no other equals say nothing about a table.
-const FEWEST_UNIQUE_ROWS: usize = 20;
+/// The smallest number of unique calibration rows from which overlap is inferred.
+const MIN_UNIQUE_ROWS: usize = 20;
 
-/// A prediction in single precision, as cells compare it.
+/// The bits of a prediction in single precision, by which cells are found.
 type Prediction = Vec<u32>;
 
 fn prediction(table: &Table, row: usize) -> Prediction {
@@ -20,15 +20,15 @@ fn with_votes(table: &Table, row: usize) -> (Prediction, Option<Vec<u32>>) {
 }
 
 impl Router {
-    /// Which rows of a table have the prediction and the votes of a calibration row. Where predictions are few, some have by chance.
+    /// Which rows of a table have the same prediction and votes as a calibration row. With few distinct predictions some agree by chance.
     #[must_use]
     pub fn rows_in_common(&self, table: &Table) -> Vec<bool> {
         let own: HashSet<_> = (0..self.rows().rows()).map(|row| with_votes(self.rows(), row)).collect();
         (0..table.rows()).map(|row| own.contains(&with_votes(table, row))).collect()
     }
 
-    /// How many rows of a table have the prediction of exactly one calibration row, whatever their votes: the same items, unless predictions
-    /// repeat by chance.
+    /// The number of rows of a table whose prediction is that of exactly one calibration row, whatever their votes: the same items, unless
+    /// predictions repeat by chance.
     #[must_use]
     pub fn items_in_common(&self, table: &Table) -> usize {
         let mut own: HashMap<Prediction, usize> = HashMap::new();
@@ -36,8 +36,8 @@ impl Router {
         (0..table.rows()).filter(|&row| own.get(&prediction(table, row)) == Some(&1)).count()
     }
 
-    /// Whether a table seems to hold the rows that the router keeps. Only calibration rows that no other equals are looked for, since
-    /// others repeat by chance; nine tenths of them must be there.
+    /// Whether a table appears to contain the calibration rows: at least nine tenths of the unique ones. Repeated rows do not count,
+    /// because they agree by chance.
     #[must_use]
     pub fn has_seen(&self, table: &Table) -> bool {
         let mut own: HashMap<_, usize> = HashMap::new();
@@ -47,6 +47,6 @@ impl Router {
         for row in 0..table.rows() {
             own.remove(&with_votes(table, row));
         }
-        unique >= FEWEST_UNIQUE_ROWS && 10 * own.len() <= unique
+        unique >= MIN_UNIQUE_ROWS && 10 * own.len() <= unique
     }
 }

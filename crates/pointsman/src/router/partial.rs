@@ -1,12 +1,12 @@
-//! Calibration in parts: each machine sorts the rows it has into given cells, and what they found is put together.
+//! Distributed calibration: each machine assigns its rows to given cells, and the parts are merged.
 //!
 //! Cells are fitted once, on a sample; every part is [like](Partial::like) that router. A router is a set of rows, so without a
-//! cap the parts together are what calibrating in one place would be, byte by byte.
+//! cap the merged parts equal a calibration on one machine, byte for byte.
 //!
-//! With a cap a cell keeps the rows whose ids have the smallest hashes. The smallest of all are among the smallest of each part, so
-//! this, too, comes out the same however rows were divided. Each cell remembers the weight of all rows it has seen, without
-//! rounding; in the end the rows kept stand for it. Rows are told apart by ids because content cannot do it: equal rows
-//! would be kept or dropped together, and numbering them needs a count of rows that were dropped elsewhere.
+//! With a cap, a cell keeps the rows whose ids have the smallest hashes. The smallest hashes overall are among the smallest of each
+//! part, so the result does not depend on how rows were divided. Each cell stores the exact weight of all rows it has seen, and the
+//! kept rows are reweighted to it. Rows are identified by ids because content is not enough: equal rows would be kept or dropped
+//! together, and numbering them would need a count of rows dropped elsewhere.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::numeric::mix::{mix, nth};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells, Factor, Partition};
 use crate::table::Table;
 
-/// The most rows that a cell of a [`Partial`] keeps, and the seed of the sample.
+/// The largest number of rows per cell of a [`Partial`], and the seed of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cap {
-    /// How many rows, at least one.
+    /// The number of rows, at least one.
     pub rows: usize,
-    /// Another seed draws another sample; parts that are to be merged share it.
+    /// The seed of the sample; merged parts must share it.
     pub seed: u64,
 }
 
@@ -42,7 +42,7 @@ pub struct Cap {
 /// let mut capped = Partial::like(&like)?.capped(Cap { rows: 1, seed: 7 })?;
 /// capped.add_with_ids(&table(0.8)?, &[0, 1])?;
 /// capped.add_with_ids(&table(0.7)?, &[2, 3])?;
-/// let router = capped.finish()?; // two cells of one row, which stands for two
+/// let router = capped.finish()?; // two cells with one row each, of weight two
 /// assert_eq!((router.rows().rows(), router.rows().weight(0)), (2, 2.0));
 /// # Ok::<(), pointsman::Error>(())
 /// ```
@@ -53,11 +53,11 @@ pub struct Partial {
     backoff: Arc<Cells>,
     recalibrated: bool,
     cap: Option<Cap>,
-    /// What is kept, in no order, with all features, weighted as given.
+    /// The kept rows in no particular order, with all features and their original weights.
     rows: Table,
-    /// A hash of each row's id; none without a cap.
+    /// A hash of each row's id; empty without a cap.
     keys: Vec<u64>,
-    /// The weight of the rows that each cell has seen; none without a cap.
+    /// The weight of all rows that each cell has seen; empty without a cap.
     seen: Vec<Sum>,
 }
 
@@ -65,7 +65,7 @@ impl Partial {
     /// A part without rows, in the cells of a router.
     ///
     /// # Errors
-    /// If the router is a forest: its cells are made of its own rows.
+    /// If the router is a forest, whose leaves depend on its own rows.
     pub fn like(router: &Router) -> Result<Self> {
         refuse_forest(router.partition())?;
         let rows = Table::new(router.classes().to_vec(), Vec::new())?.with_votes(Vec::new())?;
@@ -81,7 +81,7 @@ impl Partial {
         })
     }
 
-    /// The same part with at most so many rows per cell.
+    /// The same part with a cap on the rows per cell.
     ///
     /// # Errors
     /// If the cap is zero, or there are rows already.
@@ -95,11 +95,10 @@ impl Partial {
         Ok(Self { seen: vec![Sum::default(); self.cells.count()], cap: Some(cap), ..self })
     }
 
-    /// Puts a part together from what [`Partial::kept`], [`Partial::keys`] and [`Partial::seen`] gave, and the cells of the router
-    /// that it is like.
+    /// Restores a part from [`Partial::kept`], [`Partial::keys`], [`Partial::seen`] and the cells of its router.
     ///
     /// # Errors
-    /// If these contradict each other.
+    /// If these are inconsistent.
     pub fn from_parts(
         partition: Partition,
         cells: Cells,
@@ -152,8 +151,8 @@ impl Partial {
         self.extend(table, &[])
     }
 
-    /// Adds the rows of a table, known by ids that tell them apart from all others of any part. Rows of one id are kept
-    /// or dropped together as far as the cap allows.
+    /// Adds the rows of a table with ids that are unique over all parts. Rows that share an id are kept or dropped together as far
+    /// as the cap allows.
     ///
     /// # Errors
     /// If there are not as many ids as rows, or the table does not fit the router or the rows before. Nothing is added then.
@@ -167,13 +166,13 @@ impl Partial {
         self.extend(table, &keys)
     }
 
-    /// A number for an id that is text.
+    /// Hashes a text id to a number.
     #[must_use]
     pub fn id_of(text: &str) -> u64 {
         text.bytes().fold(nth(text.len() as u64, 0), |hash, byte| mix(hash, byte.into()))
     }
 
-    /// Adds what another part has.
+    /// Adds the rows of another part.
     ///
     /// # Errors
     /// If the two are not like the same router, or differ in their caps or columns. Nothing is added then.
@@ -206,8 +205,7 @@ impl Partial {
         Ok(())
     }
 
-    /// The router of all rows added. With a cap the rows of a cell that dropped some weigh more, so that together they weigh what
-    /// the cell has seen.
+    /// The router of all rows added. In a cell that dropped rows, the kept rows are reweighted to the weight of all rows seen.
     ///
     /// # Errors
     /// If there are no rows.
@@ -216,10 +214,10 @@ impl Partial {
         Router::assemble(self.partition.clone(), cells, backoff, self.recalibrated, &self.table()?)
     }
 
-    /// The rows kept with the weights they stand for and all their features, for calibrating by any other partition.
+    /// The kept rows with all features and adjusted weights, for calibrating with any other partition.
     ///
     /// # Errors
-    /// If a weight grows beyond what is allowed.
+    /// If a weight grows beyond the allowed range.
     pub fn table(&self) -> Result<Table> {
         let mut scales: Vec<(Vec<u32>, f64)> = Vec::new();
         if self.cap.is_some() && self.rows.rows() > 0 {
@@ -241,7 +239,7 @@ impl Partial {
         self.rows.clone().with_weights(weights)
     }
 
-    /// The partition of the router this is like.
+    /// The partition of the part's router.
     #[must_use]
     pub fn partition(&self) -> &Partition {
         &self.partition
@@ -253,13 +251,13 @@ impl Partial {
         &self.cells
     }
 
-    /// Its confidences over all classes.
+    /// The confidence bins that empty cells fall back to.
     #[must_use]
     pub fn backoff(&self) -> &Arc<Cells> {
         &self.backoff
     }
 
-    /// Whether it serves centroids.
+    /// Whether the router serves centroids instead of predictions.
     #[must_use]
     pub fn is_recalibrated(&self) -> bool {
         self.recalibrated
@@ -271,25 +269,25 @@ impl Partial {
         self.cap
     }
 
-    /// The rows kept, weighted as they were given.
+    /// The kept rows with their original weights.
     #[must_use]
     pub fn kept(&self) -> &Table {
         &self.rows
     }
 
-    /// The hashes of their ids; empty without a cap.
+    /// The hashes of the kept rows' ids; empty without a cap.
     #[must_use]
     pub fn keys(&self) -> &[u64] {
         &self.keys
     }
 
-    /// The weight that each cell has seen, as thirteen words of a fixed-point number; empty without a cap.
+    /// The weight of all rows that each cell has seen, as a fixed-point number of thirteen words; empty without a cap.
     #[must_use]
     pub fn seen(&self) -> Vec<u64> {
         self.seen.iter().flat_map(|sum| sum.words()).copied().collect()
     }
 
-    /// Adds rows that count.
+    /// Adds rows and their weights.
     fn extend(&mut self, table: &Table, keys: &[u64]) -> Result<()> {
         if table.rows() == 0 {
             return Ok(());
@@ -307,7 +305,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Takes rows in, then drops those above the cap.
+    /// Adds rows, then drops those above the cap.
     fn keep(&mut self, table: &Table, keys: &[u64]) -> Result<()> {
         if table.rows() == 0 {
             return Ok(());
@@ -317,7 +315,7 @@ impl Partial {
         if u32::try_from(self.rows.rows() + table.rows()).is_err() {
             return Err(Error::Table("more than 4294967295 rows are too many: give a cap".into()));
         }
-        // What is written can be read: no more rows than a reader takes.
+        // A router file must not hold more rows than the reader accepts.
         let most = self.cap.map_or(usize::MAX, |cap| cap.rows.saturating_mul(self.cells.count()));
         super::check_walks(&self.partition, most.min(self.rows.rows() + table.rows()))?;
         self.rows.extend(table)?;
@@ -344,12 +342,11 @@ impl Partial {
 }
 
 impl Router {
-    /// Groups a table's rows by the cells of another router instead of fitting new ones. Where these learned from labels (a tree,
-    /// an honest forest), certificates hold only if the rows they learned from are not among the table's.
+    /// Calibrates on a table in the cells of another router instead of fitting new cells. If those cells were learned from labels (a
+    /// tree, an honest forest), certificates hold only if the table shares no rows with the ones they were learned from.
     ///
     /// # Errors
-    /// If the table has no rows or no votes or does not fit the router, or the router is a forest, whose cells are made of its
-    /// own rows.
+    /// If the table has no rows or no votes or does not fit the router, or the router is a forest, whose leaves depend on its own rows.
     pub fn calibrate_like(table: &Table, like: &Self) -> Result<Self> {
         refuse_forest(like.partition())?;
         like.check_classes(table.classes())?;
@@ -357,13 +354,13 @@ impl Router {
         Self::assemble(like.partition.clone(), cells, backoff, like.recalibrated, table)
     }
 
-    /// The router with the rows of a table added to its own, in the same cells. Each cell keeps its share of the traffic: its rows,
-    /// old and new, are weighted so that together they weigh what the old ones did. That is for items chosen cell by cell, as a plan
-    /// chooses them, whose number says nothing about traffic.
+    /// Adds the rows of a table to the router's own, in the same cells. Each cell keeps its share of the traffic: its rows, old and
+    /// new, are reweighted to the total weight of the old ones. This is for items chosen cell by cell, as a plan does, whose number
+    /// does not reflect traffic.
     ///
     /// # Errors
     /// If the table has no votes or other features or oracles than the router's rows, a cell with new rows had none before (its share
-    /// is not known), or the router is a forest, whose cells are made of its own rows.
+    /// is unknown), or the router is a forest, whose leaves depend on its own rows.
     pub fn with_more_rows(&self, table: &Table) -> Result<Self> {
         refuse_forest(self.partition())?;
         self.check_classes(table.classes())?;
@@ -404,7 +401,7 @@ fn group(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<Vec<u32>> {
     groups
 }
 
-/// The weight of some rows.
+/// The exact total weight of some rows.
 fn weigh(table: &Table, rows: &[u32]) -> Sum {
     let mut sum = Sum::default();
     rows.iter().for_each(|&row| sum.add(table.weight(row as usize)));

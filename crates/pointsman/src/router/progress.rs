@@ -1,40 +1,40 @@
-//! How far learning has come.
+//! Progress reports while trees are grown.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Steps that any learning takes.
+/// The number of progress steps of a whole fit.
 pub(crate) const STEPS: u64 = 1000;
 
-/// Calls a function [`STEPS`] times while work is done, after equal parts of it.
+/// Calls a function [`STEPS`] times during some work, after equal parts of it.
 pub(crate) struct Progress<'a> {
     step: &'a (dyn Fn() + Sync),
-    /// All the work, in a unit of the caller's.
+    /// The total work, in a unit chosen by the caller.
     work: u64,
     done: AtomicU64,
-    told: AtomicU64,
+    reported: AtomicU64,
 }
 
 impl<'a> Progress<'a> {
     pub(crate) fn new(work: u64, step: &'a (dyn Fn() + Sync)) -> Self {
-        Self { step, work: work.max(1), done: AtomicU64::new(0), told: AtomicU64::new(0) }
+        Self { step, work: work.max(1), done: AtomicU64::new(0), reported: AtomicU64::new(0) }
     }
 
-    /// So much more is done.
+    /// Adds finished work.
     pub(crate) fn advance(&self, work: u64) {
-        self.tell(self.done.fetch_add(work, Ordering::Relaxed) + work);
+        self.report(self.done.fetch_add(work, Ordering::Relaxed) + work);
     }
 
-    /// So much is done in all: what was left out of it need not be.
+    /// Raises the finished work to `work`, for work that turned out to be unnecessary.
     pub(crate) fn reach(&self, work: u64) {
         self.done.fetch_max(work, Ordering::Relaxed);
-        self.tell(work);
+        self.report(work);
     }
 
-    fn tell(&self, done: u64) {
-        let wanted = (u128::from(done.min(self.work)) * u128::from(STEPS) / u128::from(self.work)) as u64;
-        let more = |told: u64| (told < wanted).then_some(told + 1);
-        while self.told.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok() {
+    fn report(&self, done: u64) {
+        let due = (u128::from(done.min(self.work)) * u128::from(STEPS) / u128::from(self.work)) as u64;
+        let more = |reported: u64| (reported < due).then_some(reported + 1);
+        while self.reported.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok() {
             (self.step)();
         }
     }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_follow_the_work_and_are_complete_at_its_end() {
+    fn steps_are_proportional_to_work_and_complete_at_the_end() {
         let calls = AtomicU64::new(0);
         let step = || {
             calls.fetch_add(1, Ordering::Relaxed);
@@ -64,7 +64,7 @@ mod tests {
         }
         progress.reach(6);
         seen.push(calls.load(Ordering::Relaxed));
-        // Less than is done already, and more than there is.
+        // Less than is done already, and more than the total.
         progress.reach(2);
         progress.advance(9);
         seen.push(calls.load(Ordering::Relaxed));

@@ -1,7 +1,6 @@
-//! Rows of weak predictions with what is known about each: votes, truth, features, weight, and other
-//! models' predictions.
+//! Tables: one row per item, with the weak prediction and the item's votes, truth, features, weight and other models' predictions.
 
-pub(crate) mod ballots;
+pub(crate) mod distinct_votes;
 pub(crate) mod peaks;
 pub(crate) mod predictions;
 pub(crate) mod simplex;
@@ -11,20 +10,20 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
-use crate::table::ballots::Ballots;
-use crate::table::predictions::{Given, Predictions, gather, in_its_precision, peaks_of};
+use crate::table::distinct_votes::DistinctVotes;
+use crate::table::predictions::{Predictions, RawPredictions, gather, match_precision, peaks_of};
 use simplex::Fault;
 pub use votes::Votes;
 
 pub use simplex::{LabelDist, Peak, Real, SUM_TOLERANCE, top_class};
 
-/// The largest number of classes: the cross-entropy's floor must leave room for all of them.
+/// The largest number of classes. The cross-entropy's floor, times this number, must stay below one.
 pub const MAX_CLASSES: usize = 1 << 16;
 
 /// Rows of (weak prediction, votes, features, other models' predictions, weight).
 ///
-/// Predictions are kept as the model gave them, in its precision, since cells are found from the original prediction;
-/// [`Table::dist_into`] gives them divided by their sum, as arithmetic wants them.
+/// Predictions are stored as the model gave them, in the model's precision, because cells are found from the original
+/// prediction; [`Table::dist_into`] gives them divided by their sum, for arithmetic.
 ///
 /// ```
 /// use pointsman::Table;
@@ -37,21 +36,23 @@ pub const MAX_CLASSES: usize = 1 << 16;
 pub struct Table {
     classes: Vec<String>,
     probs: Predictions,
-    /// Worked out when first asked for, as all that follows from the rest.
+    /// Computed on first use.
     peaks: OnceLock<Vec<Peak>>,
-    votes: Option<Ballots>,
+    votes: Option<DistinctVotes>,
     truth: Option<Vec<f64>>,
     weights: Option<Vec<f64>>,
     feature_names: Vec<String>,
     features: Vec<f64>,
     oracles: Vec<(String, Vec<f64>)>,
-    blank: OnceLock<Ballots>,
+    /// What stands for `votes` in a table without votes; computed on first use.
+    unlabelled: OnceLock<DistinctVotes>,
 }
 
-/// Tables are equal if all they hold is, in whatever precision; one missing value is like another.
+/// Tables are equal if their values are, whatever the precision; two missing values are equal.
 impl PartialEq for Table {
     fn eq(&self, other: &Self) -> bool {
-        let Self { classes, probs, peaks: _, votes, truth, weights, feature_names, features, oracles, blank: _ } = self;
+        let Self { classes, probs, peaks: _, votes, truth, weights, feature_names, features, oracles, unlabelled: _ } =
+            self;
         (classes, probs, votes, truth, weights)
             == (&other.classes, &other.probs, &other.votes, &other.truth, &other.weights)
             && (feature_names, oracles) == (&other.feature_names, &other.oracles)
@@ -61,11 +62,11 @@ impl PartialEq for Table {
 }
 
 impl Table {
-    /// A table of predictions, `probs` row by row.
+    /// Creates a table of predictions, given row by row.
     ///
     /// # Errors
-    /// If there are fewer than two classes, two of one name or one without a name; if `probs` is not a whole number of
-    /// rows; if a row is not a prediction (see [`simplex`](crate::table::SUM_TOLERANCE)).
+    /// If there are fewer than two classes, a class name is empty or repeated, `probs` is not a whole number of rows, or a row is
+    /// not a prediction (see [`SUM_TOLERANCE`]).
     pub fn new<S: Into<String>>(classes: impl IntoIterator<Item = S>, probs: Vec<f64>) -> Result<Self> {
         Self::checked(classes, probs.len(), |width| {
             let peaks = peaks_of(&probs, width)?;
@@ -73,12 +74,12 @@ impl Table {
         })
     }
 
-    /// A table of predictions copied from where they lie, `f32` or `f64`, row by row. They stay in their precision.
+    /// Creates a table from a slice of `f32` or `f64` predictions, row by row. They are copied and keep their precision.
     ///
     /// # Errors
     /// As [`Table::new`].
-    pub fn of_rows<S: Into<String>, T: Real>(classes: impl IntoIterator<Item = S>, probs: &[T]) -> Result<Self> {
-        Self::checked(classes, probs.len(), |width| Predictions::copied(T::given(probs), width))
+    pub fn from_rows<S: Into<String>, T: Real>(classes: impl IntoIterator<Item = S>, probs: &[T]) -> Result<Self> {
+        Self::checked(classes, probs.len(), |width| Predictions::copied(T::raw(probs), width))
     }
 
     fn checked<S: Into<String>>(
@@ -100,7 +101,7 @@ impl Table {
             feature_names: Vec::new(),
             features: Vec::new(),
             oracles: Vec::new(),
-            blank: OnceLock::new(),
+            unlabelled: OnceLock::new(),
         })
     }
 
@@ -112,23 +113,23 @@ impl Table {
         self.with_vote_rows(&votes)
     }
 
-    /// As [`Table::with_votes`], from where they lie.
+    /// As [`Table::with_votes`], from a slice.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Table::with_votes`].
     pub fn with_vote_rows(mut self, votes: &[u32]) -> Result<Self> {
         self.same_rows("votes_*", votes.len(), self.classes.len())?;
-        let ballots = Ballots::of(votes, self.classes.len());
-        if let Some(empty) = ballots.iter().position(|votes| votes.k() == 0) {
-            let row = ballots.of_rows().iter().position(|&ballot| ballot as usize == empty).unwrap_or_default();
+        let distinct = DistinctVotes::from_rows(votes, self.classes.len());
+        if let Some(empty) = distinct.iter().position(|votes| votes.k() == 0) {
+            let row = distinct.index_of_row().iter().position(|&index| index as usize == empty).unwrap_or_default();
             let reason = "no votes: every row needs at least one label; leave the row out if it has none";
             return Err(Error::value(row, "votes_*", reason));
         }
-        self.votes = Some(ballots);
+        self.votes = Some(distinct);
         Ok(self)
     }
 
-    /// Adds each row's true label distribution, known in synthetic worlds.
+    /// Adds each row's true label distribution, which is known for synthetic data.
     ///
     /// # Errors
     /// If there are not as many rows as predictions, or a row is not a distribution.
@@ -157,7 +158,7 @@ impl Table {
     /// Adds named features, `values` row by row.
     ///
     /// # Errors
-    /// If the shape does not fit, a name is empty or repeated, or a value is infinite. Not a number means missing.
+    /// If the shape does not fit, a name is empty or repeated, or a value is infinite. NaN means missing.
     pub fn with_features<S: Into<String>>(
         mut self,
         names: impl IntoIterator<Item = S>,
@@ -177,7 +178,7 @@ impl Table {
                 format!("{} is not a feature value: give a finite number", values[i]),
             ));
         }
-        // One missing value is like another, bit by bit.
+        // One bit pattern for all missing values.
         values.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = f64::NAN);
         self.feature_names = names;
         self.features = values;
@@ -196,13 +197,13 @@ impl Table {
         let prefix = format!("oracle_{name}_");
         self.same_rows(&format!("{prefix}*"), probs.len(), self.classes.len())?;
         let probs = self.normalised(&prefix, probs)?;
-        // In the order of their names, so that what is kept does not depend on the order of columns.
+        // Sorted by name, so that the stored table does not depend on the order of the columns.
         let place = self.oracles.partition_point(|(other, _)| *other < name);
         self.oracles.insert(place, (name, probs));
         Ok(self)
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.probs.len() / self.classes.len()
@@ -217,7 +218,7 @@ impl Table {
     /// A row's prediction as the model gave it, in double precision.
     #[must_use]
     pub fn prediction(&self, row: usize) -> Cow<'_, [f64]> {
-        self.given(row).doubles()
+        self.raw_prediction(row).doubles()
     }
 
     /// All predictions as the model gave them, row by row, in double precision.
@@ -226,9 +227,9 @@ impl Table {
         self.probs.all().doubles()
     }
 
-    /// A row's prediction as the model gave it, in the precision it came in.
+    /// A row's prediction as the model gave it, in its own precision.
     #[inline]
-    pub(crate) fn given(&self, row: usize) -> Given<'_> {
+    pub(crate) fn raw_prediction(&self, row: usize) -> RawPredictions<'_> {
         let c = self.classes.len();
         self.probs.range(row * c..(row + 1) * c)
     }
@@ -246,29 +247,29 @@ impl Table {
 
     /// Writes a row's prediction, divided by its sum, into `out`.
     pub fn dist_into(&self, row: usize, out: &mut [f64]) {
-        in_its_precision!(self.given(row), prediction => simplex::normalise_into(prediction, out));
+        match_precision!(self.raw_prediction(row), prediction => simplex::normalise_into(prediction, out));
     }
 
     /// A row's votes, if the table has any.
     #[must_use]
     pub fn votes(&self, row: usize) -> Option<Votes<'_>> {
-        self.votes.as_ref().map(|ballots| ballots.votes(ballots.of_rows()[row]))
+        self.votes.as_ref().map(|distinct| distinct.votes(distinct.index_of_row()[row]))
     }
 
-    /// The share of a row's labels that are not its top class; zero if it has none.
+    /// The share of a row's labels that differ from its top class; zero if it has no labels.
     pub(crate) fn top_error(&self, row: usize) -> f64 {
         self.votes(row).map_or(0.0, |votes| 1.0 - votes.mean(self.peak(row).class as usize))
     }
 
-    /// Whether rows carry votes.
+    /// Whether the table has votes.
     #[must_use]
     pub fn has_votes(&self) -> bool {
         self.votes.is_some()
     }
 
-    /// Which rows have the same votes: all, if the table has none.
-    pub(crate) fn ballots(&self) -> &Ballots {
-        self.votes.as_ref().unwrap_or_else(|| self.blank.get_or_init(|| Ballots::blank(self.rows())))
+    /// The distinct vote vectors. In a table without votes all rows share one empty vector.
+    pub(crate) fn distinct_votes(&self) -> &DistinctVotes {
+        self.votes.as_ref().unwrap_or_else(|| self.unlabelled.get_or_init(|| DistinctVotes::unlabelled(self.rows())))
     }
 
     /// A row's true label distribution, if the table has it.
@@ -278,19 +279,19 @@ impl Table {
         self.truth.as_ref().map(|t| &t[row * c..(row + 1) * c])
     }
 
-    /// A row's weight: one unless given.
+    /// A row's weight; 1 if the table has no weights.
     #[must_use]
     pub fn weight(&self, row: usize) -> f64 {
         self.weights.as_ref().map_or(1.0, |w| w[row])
     }
 
-    /// Whether rows carry weights of their own.
+    /// Whether the table has weights.
     #[must_use]
     pub fn has_weights(&self) -> bool {
         self.weights.is_some()
     }
 
-    /// The names of the features, without the `x_` of the wide format.
+    /// The names of the features, without the prefix `x_` of the wide format.
     #[must_use]
     pub fn feature_names(&self) -> &[String] {
         &self.feature_names
@@ -303,12 +304,12 @@ impl Table {
         &self.features[row * d..(row + 1) * d]
     }
 
-    /// Other models' predictions: name, and one distribution per row, divided by its sum.
+    /// Other models' predictions: the name, and one normalised distribution per row.
     pub fn oracles(&self) -> impl Iterator<Item = (&str, &[f64])> {
         self.oracles.iter().map(|(name, probs)| (name.as_str(), probs.as_slice()))
     }
 
-    /// The columns of the named features, in the order asked for.
+    /// The columns of the named features, in the order of `names`.
     ///
     /// # Errors
     /// If the table lacks one of them.
@@ -331,7 +332,7 @@ impl Table {
             .collect()
     }
 
-    /// Checks that every row has a value of a feature.
+    /// Checks that no row lacks a feature's value.
     pub(crate) fn check_present(&self, column: usize) -> Result<()> {
         match (0..self.rows()).find(|&row| self.features(row)[column].is_nan()) {
             None => Ok(()),
@@ -343,7 +344,7 @@ impl Table {
         }
     }
 
-    /// The given rows in the given order, with only the given feature columns and without truth: what a router keeps.
+    /// The given rows and feature columns, in the given order and without truth: what a router stores.
     ///
     /// # Panics
     /// If a row or column does not exist.
@@ -352,8 +353,8 @@ impl Table {
         let c = self.classes.len();
         let mut features = Vec::with_capacity(rows.len() * feature_columns.len());
         if !feature_columns.is_empty() {
-            for own in rows.iter().map(|&row| self.features(row as usize)) {
-                features.extend(feature_columns.iter().map(|&column| own[column]));
+            for values in rows.iter().map(|&row| self.features(row as usize)) {
+                features.extend(feature_columns.iter().map(|&column| values[column]));
             }
         }
         let (probs, votes) =
@@ -368,25 +369,25 @@ impl Table {
             feature_names: feature_columns.iter().map(|&column| self.feature_names[column].clone()).collect(),
             features,
             oracles: self.oracles.iter().map(|(name, probs)| (name.clone(), gather(rows, c, probs))).collect(),
-            blank: OnceLock::new(),
+            unlabelled: OnceLock::new(),
         }
     }
 
-    /// The table without features that are the same in all rows, or missing in all; `None` if there are none such. A feature that is
-    /// missing in some rows tells these from the others.
-    pub(crate) fn with_telling_features(&self) -> Option<Self> {
-        let tells = |&column: &usize| {
+    /// The table without features that are equal in all rows or missing in all; `None` if there are none. A feature that is missing in
+    /// some rows only is not constant.
+    pub(crate) fn without_constant_features(&self) -> Option<Self> {
+        let varies = |&column: &usize| {
             let mut values = (0..self.rows()).map(|row| self.features(row)[column]);
             let first = values.next().unwrap_or(f64::NAN);
             values.any(|value| value != first && !(value.is_nan() && first.is_nan()))
         };
-        let columns: Vec<usize> = (0..self.feature_names.len()).filter(tells).collect();
+        let columns: Vec<usize> = (0..self.feature_names.len()).filter(varies).collect();
         let rows = || (0..self.rows() as u32).collect::<Vec<u32>>();
         (columns.len() < self.feature_names.len()).then(|| self.select(&rows(), &columns))
     }
 
-    /// Adds the rows of another table of the same classes, features and oracles, in whatever order these are. Rows without a weight
-    /// weigh one; truth is forgotten. A table without rows takes the other's columns.
+    /// Adds the rows of another table with the same classes, features and oracles; features and oracles may be in another order.
+    /// Missing weights become 1, and truth is dropped. A table without rows takes the other's columns.
     ///
     /// # Errors
     /// If the columns differ; nothing is added then.
@@ -411,7 +412,7 @@ impl Table {
             weights.extend((0..other.rows()).map(|row| other.weight(row)));
         }
         self.truth = None;
-        (self.peaks, self.blank) = Default::default();
+        (self.peaks, self.unlabelled) = Default::default();
         self.probs.append(other.probs);
         self.features.append(&mut other.features);
         if let (Some(votes), Some(more)) = (&mut self.votes, &other.votes) {
@@ -423,7 +424,7 @@ impl Table {
         Ok(())
     }
 
-    /// Adds the rows of another table with the same columns; its features and oracles may stand in another order.
+    /// Adds the rows of another table with the same columns; its features and oracles may be in another order.
     ///
     /// ```
     /// use pointsman::Table;
@@ -466,9 +467,9 @@ impl Table {
             return Err(Error::Table(format!("the classes are {own}, not {other}")));
         };
         let mut table =
-            in_its_precision!(self.probs.all(), probs => Self::of_rows(classes, &permuted(probs, &places)))?;
-        if let Some(ballots) = &self.votes {
-            let counts = ballots.of_rows().iter().flat_map(|&ballot| ballots.votes(ballot).counts());
+            match_precision!(self.probs.all(), probs => Self::from_rows(classes, &permuted(probs, &places)))?;
+        if let Some(distinct) = &self.votes {
+            let counts = distinct.index_of_row().iter().flat_map(|&index| distinct.votes(index).counts());
             table = table.with_votes(permuted(&counts.copied().collect::<Vec<u32>>(), &places))?;
         }
         if let Some(truth) = &self.truth {
@@ -496,7 +497,7 @@ impl Table {
     fn normalised(&self, prefix: &str, mut values: Vec<f64>) -> Result<Vec<f64>> {
         for (row, p) in values.chunks_exact_mut(self.classes.len()).enumerate() {
             let sum = simplex::checked_sum(p).map_err(|fault| fault.at(row, prefix, &self.classes))?;
-            // What was divided once is not divided again: reading back what was written changes nothing.
+            // Rows that were normalised before stay as they are, so that a table that is written and read back is unchanged.
             if (sum - 1.0).abs() > 1e-9 {
                 p.iter_mut().for_each(|x| *x /= sum);
             }
@@ -505,12 +506,12 @@ impl Table {
     }
 }
 
-/// Rows whose columns are put in the order of `places`.
+/// The rows with their columns in the order of `places`.
 fn permuted<T: Copy>(rows: &[T], places: &[usize]) -> Vec<T> {
     rows.chunks_exact(places.len()).flat_map(|row| places.iter().map(|&place| row[place])).collect()
 }
 
-/// Checks that there are at least two classes, each with a name of its own.
+/// Checks that there are at least two classes with distinct names.
 pub(crate) fn check_classes(classes: &[String]) -> Result<()> {
     if classes.len() < 2 {
         return Err(Error::Table(format!(
@@ -573,18 +574,18 @@ mod tests {
     }
 
     #[test]
-    fn rows_with_the_same_votes_share_a_ballot() {
+    fn rows_with_equal_votes_share_an_index() {
         let table = Table::new(["a", "b"], [0.5, 0.5].repeat(4)).unwrap();
-        assert_eq!(table.ballots().of_rows(), [0; 4]);
+        assert_eq!(table.distinct_votes().index_of_row(), [0; 4]);
         let mut table = table.with_votes(vec![1, 2, 0, 3, 1, 2, 2, 1]).unwrap();
-        assert_eq!(table.ballots().of_rows(), [0, 1, 0, 2]);
+        assert_eq!(table.distinct_votes().index_of_row(), [0, 1, 0, 2]);
         table.extend(&table.select(&[3, 1], &[])).unwrap();
-        assert_eq!(table.ballots().of_rows(), [0, 1, 0, 2, 2, 1]);
-        assert_eq!(table.ballots().len(), 3);
+        assert_eq!(table.distinct_votes().index_of_row(), [0, 1, 0, 2, 2, 1]);
+        assert_eq!(table.distinct_votes().len(), 3);
     }
 
     #[test]
-    fn classes_may_be_put_in_another_order() {
+    fn reordering_classes_permutes_all_columns() {
         let table = Table::new(["a", "b", "c"], vec![0.5, 0.3, 0.2, 0.1, 0.2, 0.7]).unwrap();
         let table = table.with_votes(vec![3, 2, 1, 0, 1, 4]).unwrap().with_weights(vec![1.0, 2.0]).unwrap();
         let table = table.with_features(["x"], vec![7.0, 8.0]).unwrap();
@@ -600,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_two_or_more_with_names_of_their_own() {
+    fn too_few_or_repeated_classes_are_refused() {
         assert!(Table::new(["a"], vec![1.0]).is_err());
         assert!(Table::new(["a", "a"], vec![]).is_err());
         assert!(Table::new(["a", ""], vec![]).is_err());

@@ -1,26 +1,25 @@
-//! Points of the simplex, and the one rule by which a row of numbers becomes one.
+//! Points of the probability simplex, and the rule by which a row of numbers is accepted as one.
 //!
-//! A row is a prediction if its entries are finite, none is negative and their sum is within
-//! [`SUM_TOLERANCE`] of one. Arithmetic then sees the row divided by its sum. Cells see its *confidence*:
-//! the largest entry, divided by the sum only if the sum is off by more than floating-point noise, all
-//! in single precision. So a table in `f32`, the same table in `f64` and the same table written
-//! as decimal text fall into the same cells, although their sums differ in the eighth digit.
+//! A row is a prediction if its entries are finite, none is negative and their sum is within [`SUM_TOLERANCE`] of one.
+//! Arithmetic uses the row divided by its sum. Cells use its *confidence*: the largest entry, divided by the sum only if the sum
+//! is off by more than floating-point noise, all in single precision. So a table in `f32`, in `f64` and written as decimal text
+//! falls into the same cells, although the sums differ in the eighth digit.
 
 use std::ops::Deref;
 
 use crate::error::{Error, Result};
-use crate::table::predictions::Given;
+use crate::table::predictions::RawPredictions;
 
 /// How far from one a prediction's sum may be before the row is refused.
 pub const SUM_TOLERANCE: f64 = 1e-3;
 
-/// The tolerance with room for rounding, so that three-digit predictions that sum to 0.999 are not a matter of luck.
-const LIMIT: f64 = SUM_TOLERANCE + 1e-6;
+/// The tolerance plus rounding, so that three-digit predictions with a sum of 0.999 are always accepted.
+const SUM_LIMIT: f64 = SUM_TOLERANCE + 1e-6;
 
-/// Sums this close to one are exact up to the rounding of `f32` softmax outputs.
+/// Sums this close to one differ from it only by the rounding of `f32` softmax outputs.
 const FLOAT_NOISE: f64 = 1e-5;
 
-/// A number type predictions come in: `f32` or `f64`.
+/// A number type of predictions: `f32` or `f64`.
 pub trait Real: Copy + PartialOrd + Send + Sync + sealed::Sealed + 'static {
     /// The value in double precision, exactly.
     fn to_f64(self) -> f64;
@@ -28,7 +27,7 @@ pub trait Real: Copy + PartialOrd + Send + Sync + sealed::Sealed + 'static {
     fn to_f32(self) -> f32;
     /// The values with their precision.
     #[doc(hidden)]
-    fn given(values: &[Self]) -> Given<'_>
+    fn raw(values: &[Self]) -> RawPredictions<'_>
     where
         Self: Sized;
 }
@@ -49,8 +48,8 @@ impl Real for f32 {
         self
     }
     #[inline]
-    fn given(values: &[Self]) -> Given<'_> {
-        Given::Single(values)
+    fn raw(values: &[Self]) -> RawPredictions<'_> {
+        RawPredictions::Single(values)
     }
 }
 
@@ -64,12 +63,12 @@ impl Real for f64 {
         self as f32
     }
     #[inline]
-    fn given(values: &[Self]) -> Given<'_> {
-        Given::Double(values)
+    fn raw(values: &[Self]) -> RawPredictions<'_> {
+        RawPredictions::Double(values)
     }
 }
 
-/// The largest entry of a prediction: which class, and how confident.
+/// The largest entry of a prediction: its class and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Peak {
     /// First index of the maximum.
@@ -79,9 +78,9 @@ pub struct Peak {
 }
 
 impl Peak {
-    /// Checks a row and finds its peak, in one pass.
+    /// Checks a row and finds its peak in one pass.
     #[inline]
-    pub(crate) fn of<T: Real>(row: &[T]) -> std::result::Result<Self, Fault> {
+    pub(crate) fn find<T: Real>(row: &[T]) -> std::result::Result<Self, Fault> {
         let (mut sum, mut singles, mut least) = (0.0, 0.0, 0.0);
         let (mut class, mut top) = (0, f64::NEG_INFINITY);
         for (i, x) in row.iter().enumerate() {
@@ -101,7 +100,7 @@ impl Peak {
         Ok(Self { class: class as u32, confidence })
     }
 
-    /// The confidence as cells compare it.
+    /// The confidence in single precision, by which cells are found.
     #[inline]
     #[must_use]
     pub fn key(self) -> f32 {
@@ -109,7 +108,7 @@ impl Peak {
     }
 }
 
-/// What is wrong with a row that should be a prediction.
+/// Why a row is not a prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fault {
     Entry { class: usize, value: f64 },
@@ -149,14 +148,14 @@ pub(crate) fn checked_sum<T: Real>(row: &[T]) -> std::result::Result<f64, Fault>
     if is_prediction(sum, least) { Ok(sum) } else { Err(fault(row, sum)) }
 }
 
-/// Whether a row with this sum and this least entry (or zero) is a prediction. An entry that is infinite or not a number
-/// makes the sum so; one above one makes the sum too large, or another entry is negative.
+/// Whether a row with this sum and this least entry (or zero) is a prediction. An infinite or NaN entry makes the sum infinite or
+/// NaN; an entry above one makes the sum too large unless another entry is negative.
 #[inline]
 fn is_prediction(sum: f64, least: f64) -> bool {
-    (sum - 1.0).abs() <= LIMIT && least >= 0.0
+    (sum - 1.0).abs() <= SUM_LIMIT && least >= 0.0
 }
 
-/// An entry that no distribution has is at fault itself; if there is none, as with percentages, the sum is.
+/// Finds the first entry that is not a probability; if there is none, as with percentages, the sum is at fault.
 #[cold]
 fn fault<T: Real>(row: &[T], sum: f64) -> Fault {
     let bad = |value: &f64| !(0.0..=f64::MAX).contains(value);
@@ -164,7 +163,7 @@ fn fault<T: Real>(row: &[T], sum: f64) -> Fault {
     values.find(|(_, value)| bad(value)).map_or(Fault::Sum(sum), |(class, value)| Fault::Entry { class, value })
 }
 
-/// By what cells divide a checked row: its sum in single-precision entries, or one if that is off by noise only.
+/// The divisor of a checked row for finding its cell: the sum of its single-precision entries, or one if that is off by noise only.
 #[inline]
 pub(crate) fn divisor<T: Real>(row: &[T]) -> f64 {
     divisor_of(row.iter().map(|x| f64::from(x.to_f32())).sum())
@@ -183,7 +182,7 @@ pub(crate) fn normalise_into<T: Real>(row: &[T], out: &mut [f64]) {
     }
 }
 
-/// First index of the maximum.
+/// The first index of the maximum.
 #[must_use]
 pub fn top_class(row: &[f64]) -> usize {
     let mut best = 0;
@@ -220,7 +219,7 @@ impl LabelDist {
         Ok(Self(out))
     }
 
-    /// First index of the maximum.
+    /// The first index of the maximum.
     #[must_use]
     pub fn top_class(&self) -> usize {
         top_class(&self.0)
@@ -248,13 +247,14 @@ mod tests {
         let single = [0.9999_f32, 0.0001];
         let exact: Vec<f64> = single.iter().map(|&x| f64::from(x)).collect();
         let text: Vec<f64> = single.iter().map(|x| x.to_string().parse().unwrap()).collect();
-        let keys = [Peak::of(&single).unwrap().key(), Peak::of(&exact).unwrap().key(), Peak::of(&text).unwrap().key()];
+        let keys =
+            [Peak::find(&single).unwrap().key(), Peak::find(&exact).unwrap().key(), Peak::find(&text).unwrap().key()];
         assert_eq!(keys, [keys[0]; 3]);
     }
 
     #[test]
-    fn rounded_predictions_are_renormalised() {
-        let peak = Peak::of(&[0.333, 0.333, 0.333]).unwrap();
+    fn rounded_predictions_are_normalised() {
+        let peak = Peak::find(&[0.333, 0.333, 0.333]).unwrap();
         assert_eq!(peak.class, 0);
         assert!((peak.confidence - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(LabelDist::new(vec![0.333; 3]).unwrap()[2], 1.0 / 3.0);
@@ -262,10 +262,10 @@ mod tests {
 
     #[test]
     fn faults_name_the_entry() {
-        assert_eq!(Peak::of(&[0.5, -0.5, 1.0]), Err(Fault::Entry { class: 1, value: -0.5 }));
-        assert!(matches!(Peak::of(&[f64::NAN, 1.0]), Err(Fault::Entry { class: 0, .. })));
-        assert!(matches!(Peak::of(&[f64::INFINITY, 1.0]), Err(Fault::Entry { class: 0, .. })));
-        assert_eq!(Peak::of(&[0.5, 0.25]), Err(Fault::Sum(0.75)));
-        assert_eq!(Peak::of::<f64>(&[]), Err(Fault::Sum(0.0)));
+        assert_eq!(Peak::find(&[0.5, -0.5, 1.0]), Err(Fault::Entry { class: 1, value: -0.5 }));
+        assert!(matches!(Peak::find(&[f64::NAN, 1.0]), Err(Fault::Entry { class: 0, .. })));
+        assert!(matches!(Peak::find(&[f64::INFINITY, 1.0]), Err(Fault::Entry { class: 0, .. })));
+        assert_eq!(Peak::find(&[0.5, 0.25]), Err(Fault::Sum(0.75)));
+        assert_eq!(Peak::find::<f64>(&[]), Err(Fault::Sum(0.0)));
     }
 }

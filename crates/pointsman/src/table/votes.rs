@@ -1,6 +1,6 @@
-//! The labels one item received.
+//! The labels of one item.
 
-/// A view of one item's label counts; the number of labels and their mean are derived.
+/// One item's label counts; the number of labels and their mean are derived from them.
 ///
 /// ```
 /// let votes = pointsman::Votes::new(&[3, 1, 0]);
@@ -11,7 +11,7 @@
 pub struct Votes<'a>(&'a [u32]);
 
 impl<'a> Votes<'a> {
-    /// Looks at a row of counts.
+    /// Wraps a row of counts, one per class.
     #[must_use]
     pub fn new(counts: &'a [u32]) -> Self {
         Self(counts)
@@ -23,19 +23,19 @@ impl<'a> Votes<'a> {
         self.0
     }
 
-    /// How many labels there are.
+    /// The number of labels.
     #[must_use]
     pub fn k(self) -> u64 {
         self.0.iter().map(|&n| u64::from(n)).sum()
     }
 
-    /// The share of labels that named `class`.
+    /// The share of the labels that are `class`.
     #[must_use]
     pub fn mean(self, class: usize) -> f64 {
         f64::from(self.0[class]) / self.k() as f64
     }
 
-    /// How often two of the labels differ: Û = k/(k − 1)·(1 − ‖ȳ‖²), unbiased for 1 − ‖p*‖². `None` if there are not two.
+    /// The share of label pairs that differ: Û = k/(k − 1)·(1 − ‖ȳ‖²), unbiased for 1 − ‖p*‖². `None` with fewer than two labels.
     ///
     /// ```
     /// assert_eq!(pointsman::Votes::new(&[2, 1, 1]).disagreement(), Some(5.0 / 6.0));
@@ -48,7 +48,7 @@ impl<'a> Votes<'a> {
         (k >= 2.0).then(|| (1.0 - self.0.iter().map(square).sum::<f64>()) * k / (k - 1.0))
     }
 
-    /// Writes the snapshot mean ȳ into `out`.
+    /// Writes the mean ȳ of the labels, the snapshot mean, into `out`.
     pub fn mean_into(self, out: &mut [f64]) {
         let k = self.k() as f64;
         for (o, &n) in out.iter_mut().zip(self.0) {

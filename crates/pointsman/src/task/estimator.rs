@@ -1,38 +1,39 @@
-//! How the irreducible loss is estimated: a choice that is part of a task.
+//! The estimators of the irreducible loss.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// The most classes for which the nonparametric law is fitted; under the cross-entropy it is fitted class by class, for any number.
+/// The largest number of classes for the nonparametric estimator. Under the cross-entropy it is fitted class by class, for any number
+/// of classes.
 pub(crate) const MAX_NPMLE_CLASSES: usize = 3;
 
-/// How the irreducible loss is estimated.
+/// An estimator of the irreducible loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Estimator {
-    /// The one of the others with the least error for the loss, the number of classes, the labels per item and the rows of a
-    /// cell; `shrink` in the leaves of a forest.
+    /// The estimator with the least error for the loss, the number of classes, the labels per item and the rows of a cell; `shrink`
+    /// in the leaves of a forest.
     #[default]
     Auto,
-    /// Snapshot means shrunk towards their centroid until their variance is that of the true distributions;
-    /// for the Brier loss equal to the exact U-statistic.
+    /// The mean of G over snapshot means shrunk towards their centroid until their variance is that of the true distributions;
+    /// for the Brier loss this is the unbiased U-statistic.
     Shrink,
-    /// The mean of G over the snapshot means, as in the paper: too small when labels are few.
+    /// The mean of G over the snapshot means, as in the paper: biased downwards if items have few labels.
     Plugin,
-    /// The likeliest law of the true distributions, whatever its form: for two or three classes. `auto` stops on the way to it where
-    /// labels are few, and takes it class by class, for any number of them, under the cross-entropy.
+    /// The mean of G under the nonparametric maximum-likelihood law of the true distributions, for two or three classes. `auto` stops
+    /// the fit early if items have few labels, and fits class by class, for any number of classes, under the cross-entropy.
     Npmle,
     /// The posterior mean of G under a Dirichlet law fitted to the cell.
     Dirichlet,
 }
 
 impl Estimator {
-    /// Checks that the estimator can serve so many classes.
+    /// Checks that the estimator is defined for this number of classes.
     ///
     /// # Errors
-    /// If it cannot.
+    /// If it is not.
     pub fn check_classes(self, classes: usize) -> Result<()> {
         if self == Self::Npmle && classes > MAX_NPMLE_CLASSES {
             return Err(Error::Task(format!(

@@ -1,4 +1,4 @@
-//! What is wanted: a loss, priced oracles, a price for abstaining.
+//! Tasks: a loss, priced oracles, a price for abstaining, and a limit on routing.
 
 mod estimator;
 mod named;
@@ -15,7 +15,7 @@ pub(crate) use estimator::MAX_NPMLE_CLASSES;
 pub use named::Named;
 pub use summary::{RouteSummary, TaskSummary};
 
-/// The most routes a task may have.
+/// The largest number of routes of a task.
 pub const MAX_ROUTES: usize = 200;
 
 /// A routing configuration T = (L, α₁…α_k, β). Prices are in the loss's unit.
@@ -37,14 +37,14 @@ pub struct Task {
     limit: Option<Limit>,
 }
 
-/// A limit on routing, met by a price: see [`Surcharge`](crate::policy::Surcharge).
+/// A limit on routing, enforced by a price: see [`Surcharge`](crate::policy::Surcharge).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
-    /// At most this share of traffic like the calibration rows is routed. It becomes a price, so of other traffic more or less is; a
-    /// hard limit on a table is a [cap](crate::policy::Caps).
+    /// At most this share of traffic like the calibration rows is routed. It becomes a price, so other traffic may be routed more or
+    /// less often; a hard limit on a table is a [cap](crate::policy::Caps).
     Budget(f64),
-    /// As few queries are routed as keep the expected loss at this. A query goes to the route that loses least on it; the routes'
-    /// own prices only settle ties.
+    /// The fewest queries are routed that keep the expected loss at this value. A query goes to the route with the least loss; route
+    /// prices only break ties.
     TargetLoss(f64),
 }
 
@@ -56,13 +56,13 @@ pub struct Route {
     price: f64,
 }
 
-/// Which action wins when costs are equal.
+/// The rule that chooses among actions of equal cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ties {
-    /// Predict, then oracles in the task's order, then abstain: never pay on a tie.
+    /// Predict before the oracles, in the task's order, before abstaining: a tie never costs a price.
     #[default]
     Frugal,
-    /// Abstain, then oracles, then predict: the order of the paper's decision tree.
+    /// Abstain before the oracles before predicting: the order of the paper's decision tree.
     Paper,
 }
 
@@ -84,12 +84,12 @@ impl Task {
     ///
     /// # Errors
     /// If the name is empty, taken or unprintable, the price negative or not finite, there are too many routes, or
-    /// the loss cannot judge the oracle's answers (see [`Oracle::check_loss`]).
+    /// the loss is not defined for the oracle's answers (see [`Oracle::check_loss`]).
     pub fn route(mut self, name: impl Into<String>, oracle: Oracle, price: f64) -> Result<Self> {
         let name = name.into();
-        let speakable =
+        let is_valid =
             !name.is_empty() && name.len() <= 64 && !name.contains(|c: char| c.is_control() || ",=:\"".contains(c));
-        if !speakable {
+        if !is_valid {
             return Err(Error::Task(format!(
                 "route name {name:?}: use 1 to 64 characters without commas, colons, equal signs or quotes"
             )));
@@ -122,15 +122,15 @@ impl Task {
         self
     }
 
-    /// Chooses which action wins a tie.
+    /// Chooses the tie rule.
     #[must_use]
     pub fn ties(mut self, ties: Ties) -> Self {
         self.ties = ties;
         self
     }
 
-    /// Routes at most this share of traffic like the calibration rows: the price that does it is found, and the queries at the margin
-    /// are drawn by lot.
+    /// Routes at most this share of traffic like the calibration rows: the policy finds the price that achieves it, and routes a random
+    /// part of the queries at the margin.
     ///
     /// ```
     /// use pointsman::{Loss, Oracle, Task};
@@ -140,31 +140,31 @@ impl Task {
     /// ```
     ///
     /// # Errors
-    /// If it is not a share, or the task has a target loss.
+    /// If it is not a number from 0 to 1, or the task has a target loss.
     pub fn budget(self, share: f64) -> Result<Self> {
         if !(0.0..=1.0).contains(&share) {
             return Err(Error::Task(format!(
                 "budget: {share} is not a share of the queries; give a number from 0 to 1"
             )));
         }
-        self.limited(Limit::Budget(share.abs()))
+        self.with_limit(Limit::Budget(share.abs()))
     }
 
-    /// Routes as few queries as keep the expected loss at this; abstaining loses its price. Of several routes a query goes to the
-    /// one that loses least on it, whatever it costs: prices only settle ties.
+    /// Routes the fewest queries that keep the expected loss at this value; abstaining loses its price. Of several routes a query goes
+    /// to the one with the least loss; route prices only break ties.
     ///
     /// # Errors
-    /// If it is not a loss, or the task has a budget.
+    /// If it is negative or not finite, or the task has a budget.
     pub fn target_loss(self, loss: f64) -> Result<Self> {
         if !(0.0..=MAX_COST).contains(&loss) {
             return Err(Error::Task(format!(
                 "target loss: {loss} is not a loss; give a number from 0 to {MAX_COST:e}"
             )));
         }
-        self.limited(Limit::TargetLoss(loss.abs()))
+        self.with_limit(Limit::TargetLoss(loss.abs()))
     }
 
-    fn limited(mut self, limit: Limit) -> Result<Self> {
+    fn with_limit(mut self, limit: Limit) -> Result<Self> {
         if self.limit.is_some_and(|other| std::mem::discriminant(&other) != std::mem::discriminant(&limit)) {
             return Err(Error::Task(
                 "a budget and a target loss: one decides how much is routed, give one of them".into(),
@@ -187,8 +187,8 @@ impl Task {
         self
     }
 
-    /// The same task with its limit as a price: added to every route's under a budget, in the place of every route's under a
-    /// target loss, where own prices do not count.
+    /// The same task with its limit replaced by a price: a budget adds it to the price of every route, a target loss sets the price of
+    /// every route to it.
     pub(crate) fn with_limit_as_price(mut self, price: f64) -> Self {
         let limit = self.limit.take();
         for route in &mut self.routes {
@@ -205,7 +205,6 @@ impl Task {
     #[must_use]
     pub fn without_routes(mut self) -> Self {
         self.routes.clear();
-        // There is nothing left to limit.
         self.limit = None;
         self
     }
@@ -237,7 +236,7 @@ impl Task {
         Ok(Self { loss: self.loss.for_classes(classes)?, ..self.clone() })
     }
 
-    /// The same task, if predictions over these classes, or over some where none are given, can be decided by it.
+    /// The same task for predictions over these classes, or unchanged if no classes are given, after checking that it is consistent.
     ///
     /// ```
     /// use pointsman::{Loss, Task};
@@ -248,7 +247,7 @@ impl Task {
     /// ```
     ///
     /// # Errors
-    /// If there are no two classes with names of their own, the loss or the estimator is for others, or a limit has no route to limit.
+    /// If there are fewer than two distinct classes, the loss or the estimator is not defined for them, or a limit has no route.
     pub fn checked_for(&self, classes: Option<&[String]>) -> Result<Self> {
         if self.limit.is_some() && self.routes.is_empty() {
             return Err(Error::Task("a budget or target loss limits routing: give the task a route".into()));
@@ -277,7 +276,7 @@ impl Task {
         self.abstain
     }
 
-    /// The actions that are never worth their price, because even a wrong answer costs no more: names as in
+    /// The actions whose price is at least the largest loss, so that they never pay off: names as in
     /// [`action_names`](Self::action_names), with the prices.
     ///
     /// ```
@@ -293,7 +292,7 @@ impl Task {
         priced.filter(|(_, price)| *price >= self.loss.bound()).collect()
     }
 
-    /// The names of the actions in the order costs are listed: `predict`, `route:<name>` …, `abstain` if allowed.
+    /// The names of the actions in the order of costs: `predict`, `route:<name>` …, `abstain` if allowed.
     ///
     /// ```
     /// use pointsman::{Loss, Oracle, Task};
@@ -309,7 +308,7 @@ impl Task {
         names
     }
 
-    /// How many actions there are.
+    /// The number of actions.
     pub(crate) fn actions(&self) -> usize {
         1 + self.routes.len() + usize::from(self.abstain.is_some())
     }
@@ -334,13 +333,13 @@ impl Route {
         &self.name
     }
 
-    /// Whom it asks.
+    /// The oracle that answers.
     #[must_use]
     pub fn oracle(&self) -> &Oracle {
         &self.oracle
     }
 
-    /// What asking costs.
+    /// The price per query.
     #[must_use]
     pub fn price(&self) -> f64 {
         self.price
@@ -349,7 +348,7 @@ impl Route {
 
 fn checked_price(what: &str, price: f64) -> Result<f64> {
     if (0.0..=MAX_COST).contains(&price) {
-        // A negative zero would print as one.
+        // A negative zero would be printed with its sign.
         Ok(price.abs())
     } else {
         let price = if price.abs() < 1e15 { price.to_string() } else { format!("{price:e}") };

@@ -1,4 +1,4 @@
-//! Values with names, in the order they were added.
+//! An ordered list of named values.
 
 use serde::{Serialize, Serializer};
 
@@ -7,18 +7,18 @@ use serde::{Serialize, Serializer};
 pub struct Named<T>(Vec<(String, T)>);
 
 impl<T> Named<T> {
-    /// None yet.
+    /// An empty list.
     #[must_use]
     pub fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Adds one at the end.
+    /// Appends a value.
     pub fn push(&mut self, name: impl Into<String>, value: T) {
         self.0.push((name.into(), value));
     }
 
-    /// The value of a name.
+    /// The value with a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)

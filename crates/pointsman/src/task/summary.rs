@@ -1,35 +1,35 @@
-//! A task as reports show it.
+//! Summaries of tasks for reports.
 
 use serde::Serialize;
 
 use super::{Limit, Route, Task};
 use crate::loss::CostMatrix;
 
-/// A task in words and numbers.
+/// A task for reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskSummary {
     /// The loss.
     pub loss: String,
-    /// What each act costs under each class, if the loss has acts of its own.
+    /// The cost of each act under each class, if the loss is a cost matrix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_matrix: Option<CostMatrix>,
     /// The estimator of the irreducible loss.
     pub estimator: String,
-    /// Which action wins a tie.
+    /// The tie rule.
     pub ties: String,
     /// The routes.
     pub routes: Vec<RouteSummary>,
     /// The price of abstaining, if it is allowed.
     pub abstain: Option<f64>,
-    /// The share of the queries that may be routed, if it is limited.
+    /// The largest share of queries that is routed, if there is a budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<f64>,
-    /// The expected loss that routing is to reach, if that limits it.
+    /// The expected loss to reach, if there is a target loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_loss: Option<f64>,
 }
 
-/// A route in words and numbers.
+/// A route for reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RouteSummary {
     /// Its name.
@@ -47,7 +47,7 @@ impl TaskSummary {
         self.budget.is_some() || self.target_loss.is_some()
     }
 
-    /// Describes a task for predictions over these classes.
+    /// Summarises a task for predictions over these classes.
     #[must_use]
     pub fn new(task: &Task, classes: &[String]) -> Self {
         let route = |route: &Route| RouteSummary {

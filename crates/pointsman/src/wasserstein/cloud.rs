@@ -5,9 +5,8 @@ use crate::table::simplex::{checked_sum, normalise_into};
 
 /// Weighted points of the simplex: the snapshot means of a cell's items.
 ///
-/// Points are divided by their sum, and weights by their mean: a cloud is a distribution, so the scale of its weights
-/// says nothing, also next to another cloud's. Items are kept in sorted order (by point, then by weight), hence the
-/// order in which they were given changes no result.
+/// Points are divided by their sum and weights by their mean: a cloud is a distribution, so the scale of its weights has no
+/// meaning. Items are sorted by point, then by weight, so their original order changes no result.
 ///
 /// ```
 /// use pointsman::wasserstein::Cloud;
@@ -20,7 +19,7 @@ use crate::table::simplex::{checked_sum, normalise_into};
 pub struct Cloud(pointsman_transport::Cloud);
 
 impl Cloud {
-    /// A cloud of `points`, row by row with `dim` numbers each, and a weight for each.
+    /// A cloud of `points`, row by row with `dim` numbers each, with one weight per point.
     ///
     /// # Errors
     /// If there is no point, the shapes do not fit, a point is not on the simplex (see
@@ -39,7 +38,7 @@ impl Cloud {
         pointsman_transport::Cloud::new(dim, &scaled, weights).map(Self).map_err(label_error)
     }
 
-    /// A cloud whose points weigh the same.
+    /// A cloud of points with equal weights.
     ///
     /// # Errors
     /// As [`Cloud::new`].
@@ -47,31 +46,31 @@ impl Cloud {
         Self::new(dim, points, &vec![1.0; points.len().checked_div(dim).unwrap_or(0)])
     }
 
-    /// How many numbers a point has.
+    /// The dimension of the points.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.0.dim()
     }
 
-    /// How many items there are.
+    /// The number of items.
     #[must_use]
     pub fn items(&self) -> usize {
         self.0.items()
     }
 
-    /// How many different points there are.
+    /// The number of distinct points.
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.0.distinct()
     }
 
-    /// The same points and weights without the claim that they are label distributions.
+    /// The points and weights for the transport problem.
     pub(super) fn points(&self) -> &pointsman_transport::Cloud {
         &self.0
     }
 }
 
-/// The error of this crate for one of the transport problem: points are label distributions, coordinates are classes.
+/// Converts an error of the transport problem: points are label distributions, coordinates are classes.
 pub(super) fn label_error(error: pointsman_transport::Error) -> Error {
     use pointsman_transport::Error as Transport;
     match error {

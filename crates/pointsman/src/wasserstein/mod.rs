@@ -1,15 +1,15 @@
-//! How far two clouds of snapshot means are apart: W1 in the ℓ1 norm, and the four numbers to report for a cell.
+//! The Wasserstein distance W1 between two clouds of snapshot means, in the ℓ1 norm, with a permutation test.
 //!
-//! A cell is higher-order calibrated if the law of label distributions it stores is the law it meets. Held against
+//! A cell is higher-order calibrated if the law of label distributions that it stores is the law of new queries. With
 //! snapshots of the same k, the error is W1 between the stored snapshot means and held-out ones,
 //!
 //! W1(S, S′) = min over couplings of E‖ȳ − ȳ′‖₁, at most 2.
 //!
-//! Measured on samples it is never zero: two samples of 200 from one law on ten classes are 0.4 to 0.5 apart.
-//! So [`distance`] gives the raw value next to what chance alone would give.
+//! Between samples it is never zero: two samples of 200 from one law on ten classes are 0.4 to 0.5 apart. So [`distance`] also
+//! gives the value expected by chance alone.
 //!
-//! Exact W1 of weighted points is the crate `pointsman-transport`'s. Here is what is statistics: points of the simplex, subsamples of large
-//! clouds, and the permutation test.
+//! The crate `pointsman-transport` computes exact W1 of weighted points. This module adds the statistics: points of the simplex,
+//! subsamples of large clouds, and the permutation test.
 
 mod cloud;
 mod resample;
@@ -26,27 +26,27 @@ use resample::Resampler;
 
 use crate::error::{Error, Result};
 
-/// How many re-splits [`distance`] should be asked for unless there is a reason.
+/// The number of re-splits for [`distance`] if there is no reason for another.
 pub const DEFAULT_SPLITS: usize = 40;
 
-/// Values this close are ties in the permutation test: what is equal on paper may differ in the last digits.
-const TIE: f64 = 1e-10;
+/// Distances closer than this are equal in the permutation test; equal distances may differ by rounding.
+const DISTANCE_TOLERANCE: f64 = 1e-10;
 
 /// W1 between two clouds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct W1 {
     /// W1 in the ℓ1 norm, from 0 to 2.
     pub distance: f64,
-    /// False if it is the mean over subsamples, which is larger than the distance of the whole clouds on average.
+    /// False if it is a mean over subsamples, which is biased upwards.
     pub exact: bool,
 }
 
-/// W1 between two clouds, and what chance alone would give.
+/// W1 between two clouds, and its expectation by chance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Distance {
     /// W1 between the clouds.
     pub raw: f64,
-    /// Mean W1 between random parts, of the same sizes, of the pooled items: W1 if both clouds followed one law.
+    /// Mean W1 between random parts, of the same sizes, of the pooled items: the value expected if both clouds follow one law.
     pub floor: f64,
     /// sqrt(max(raw² − floor², 0)), an estimate of W1 between the laws.
     pub debiased: f64,
@@ -62,8 +62,8 @@ pub struct Distance {
 
 /// W1 in the ℓ1 norm between two clouds.
 ///
-/// Two classes: exact by sorting, 2·∫|F − G|. More: exact by the transportation problem up to 1,000 distinct points
-/// between them; beyond, the mean over five subsamples of up to 500 items per side, drawn with `seed`.
+/// With two classes, exact by sorting: 2·∫|F − G|. With more classes, exact by the transportation problem for up to 1,000 distinct
+/// points; with more points, the mean over five subsamples of up to 500 items per side, drawn with `seed`.
 ///
 /// ```
 /// use pointsman::wasserstein::{Cloud, w1};
@@ -82,10 +82,9 @@ pub fn w1(a: &Cloud, b: &Cloud, seed: u64) -> Result<W1> {
 
 /// W1 between two clouds, its floor over `splits` random re-splits, its debiased value and its permutation p-value.
 ///
-/// The floor matters more the more classes there are, and the square-root form removes it better than a difference.
-/// The p-value is valid whatever the laws: under one law for both clouds, P(p ≤ α) ≤ α. Re-splits treat each item,
-/// with its weight, as one draw. The result depends on the clouds, `splits` and `seed`, not on the number of threads;
-/// [`DEFAULT_SPLITS`] is a fair number.
+/// The floor grows with the number of classes; the square-root form removes it better than a difference. The p-value is valid for
+/// any law: if both clouds follow one law, P(p ≤ α) ≤ α. Re-splits treat each item, with its weight, as one draw. The result depends
+/// on the clouds, `splits` and `seed`, not on the number of threads; see [`DEFAULT_SPLITS`].
 ///
 /// ```
 /// use pointsman::wasserstein::{Cloud, DEFAULT_SPLITS, distance};
@@ -106,7 +105,7 @@ pub fn distance(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<Distan
     }
     let mut rng = Pcg64::seed_from_u64(seed);
     let raw = pool.w1(&parts, &mut rng)?;
-    // A generator for each re-split, seeded in order: threads then change nothing.
+    // One generator per re-split, seeded in order, so that the number of threads changes nothing.
     let seeds: Vec<u64> = (0..splits).map(|_| rng.next_u64()).collect();
     let floors: Vec<f64> = seeds
         .into_par_iter()
@@ -117,7 +116,7 @@ pub fn distance(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<Distan
         })
         .collect::<Result<_>>()?;
     let floor = floors.iter().sum::<f64>() / splits as f64;
-    let at_least = floors.iter().filter(|&&f| f >= raw - TIE).count();
+    let at_least = floors.iter().filter(|&&f| f >= raw - DISTANCE_TOLERANCE).count();
     Ok(Distance {
         raw,
         floor,

@@ -1,4 +1,4 @@
-//! Two clouds of label distributions pooled, with W1 between their random parts.
+//! The pooled items of two clouds, and W1 between random parts of the pool.
 
 use pointsman_transport::{MAX_POINTS, Part, Pool};
 use rand_pcg::Pcg64;
@@ -10,16 +10,16 @@ use crate::error::Result;
 /// Items per side of a subsample: together they have at most [`MAX_POINTS`] distinct points.
 const ITEMS_PER_SUBSAMPLE: usize = MAX_POINTS / 2;
 
-/// How many subsamples are averaged where the pool is too large for an exact distance.
+/// The number of subsamples that are averaged if the pool is too large for an exact distance.
 const SUBSAMPLES: u32 = 5;
 
-/// The items of two clouds, between random parts of which W1 is taken again and again.
+/// The pooled items of two clouds.
 pub(super) struct Resampler {
     pool: Pool,
 }
 
 impl Resampler {
-    /// The pool of two clouds, and which cloud each item is from. Distances are kept if W1 is to be taken `often`.
+    /// The pool of two clouds, and which cloud each item is from. Pairwise distances are stored if W1 is to be computed `often`.
     ///
     /// # Errors
     /// If the clouds are of different dimensions.
@@ -58,7 +58,7 @@ impl Resampler {
         Ok(sum / f64::from(SUBSAMPLES))
     }
 
-    /// Divides the pool at random into parts of `n` items and the rest.
+    /// Splits the pool at random into a part of `n` items and the rest.
     pub(super) fn split(&self, n: usize, rng: &mut Pcg64) -> Vec<Part> {
         let mut items: Vec<usize> = (0..self.pool.items()).collect();
         draw(&mut items, n, rng);
@@ -77,10 +77,10 @@ impl Resampler {
     }
 }
 
-/// Brings a random subset of `n` items to the front, by the first `n` steps of a Fisher–Yates shuffle.
+/// Moves a random subset of `n` items to the front, by the first `n` steps of a Fisher–Yates shuffle.
 fn draw(items: &mut [usize], n: usize, rng: &mut Pcg64) {
     for k in 0..n {
-        // The high word of a product: one draw each on every platform, and a bias of at most items/2⁶⁴.
+        // The high word of a product: one draw per step on every platform, with a bias of at most items/2⁶⁴.
         let left = (items.len() - k) as u128;
         items.swap(k, k + ((u128::from(rng.next_u64()) * left) >> 64) as usize);
     }

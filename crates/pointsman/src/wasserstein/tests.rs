@@ -41,7 +41,7 @@ fn cloud(dim: usize, k: usize, n: usize, pull: f64, seed: u64) -> Cloud {
 }
 
 #[test]
-fn degenerate_clouds() {
+fn distances_of_degenerate_clouds_are_defined() {
     let same = Cloud::uniform(4, &[0.25; 40]).unwrap();
     assert_eq!(same.distinct(), 1);
     let apart = distance(&same, &same, 5, 1).unwrap();
@@ -50,7 +50,7 @@ fn degenerate_clouds() {
     let one = distance(&pairs(&[0.0]), &pairs(&[1.0]), 3, 1).unwrap();
     assert_eq!((one.raw, one.floor, one.p_value), (2.0, 2.0, 1.0));
 
-    // Weights from the smallest to the largest number there is, and their rounding to nothing.
+    // Weights from the smallest to the largest number, some of which underflow.
     let extreme = [f64::MAX, f64::MIN_POSITIVE, f64::MAX, 1.0];
     let points = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.5, 0.0, 0.5];
     let wild = Cloud::new(3, &points, &extreme).unwrap();
@@ -60,7 +60,7 @@ fn degenerate_clouds() {
         let apart = distance(&wild, &Cloud::uniform(3, &points).unwrap(), 10, seed).unwrap();
         assert!((0.0..=2.0).contains(&apart.floor) && (0.0..=1.0).contains(&apart.p_value), "{apart:?}");
     }
-    // Not distinguished: minus zero, the scale of the weights, the order of the items.
+    // Minus zero, the scale of the weights and the order of the items make no difference.
     let b = Cloud::new(2, &[1.0, -0.0, 0.5, 0.5], &[6.0, 2.0]).unwrap();
     assert_eq!(b, Cloud::new(2, &[0.5, 0.5, 1.0, 0.0], &[1.0, 3.0]).unwrap());
 }
@@ -84,7 +84,7 @@ fn bad_input_is_refused() {
 }
 
 #[test]
-fn the_floor_falls_with_n_and_rises_with_the_classes() {
+fn floor_falls_with_rows_and_rises_with_classes() {
     let floor = |dim, n| distance(&cloud(dim, 20, n, 0.0, 1), &cloud(dim, 20, n, 0.0, 2), 10, 5).unwrap().floor;
     let floors = [floor(2, 40), floor(2, 160), floor(3, 40), floor(3, 160), floor(10, 40), floor(10, 160)];
     for pair in floors.chunks_exact(2) {
@@ -113,7 +113,7 @@ fn p_values_are_uniform_under_the_null() {
 }
 
 #[test]
-fn a_real_difference_is_found_and_debiased() {
+fn true_difference_is_detected_and_debiased() {
     // Pulling a share t towards a vertex moves the law by 2·t·E[1 − p_0] = 2·t·(1 − 1/C).
     let (a, b) = (cloud(3, 20, 150, 0.0, 1), cloud(3, 20, 150, 0.3, 2));
     let apart = distance(&a, &b, DEFAULT_SPLITS, 1).unwrap();
@@ -150,6 +150,6 @@ fn threads_and_row_order_change_no_bit() {
     let apart = with(1, &a);
     assert_eq!(apart, with(4, &a));
     assert_eq!(apart, with(3, &turned));
-    // Pinned: a change here changes every report ever printed.
+    // Pinned, so that no change alters published reports.
     assert!(near(apart.raw, 0.407508345459216) && near(apart.floor, 0.2982170925328703), "{apart:?}");
 }

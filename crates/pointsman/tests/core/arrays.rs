@@ -59,10 +59,10 @@ fn tables_in_single_precision_are_what_they_are_in_double() {
     let singles: Vec<f32> = double.predictions().iter().map(|&p| p as f32).collect();
     let votes: Vec<u32> = (0..double.rows()).flat_map(|row| double.votes(row).unwrap().counts()).copied().collect();
     let features = (0..double.rows()).map(|row| double.features(row)[0]).collect();
-    let single = Table::of_rows(["no", "yes"], &singles).unwrap().with_vote_rows(&votes).unwrap();
+    let single = Table::from_rows(["no", "yes"], &singles).unwrap().with_vote_rows(&votes).unwrap();
     let single = single.with_features(["x"], features).unwrap();
     assert_eq!(single, double);
-    assert_eq!(Table::of_rows(["no", "yes"], &double.predictions()).unwrap().predictions(), double.predictions());
+    assert_eq!(Table::from_rows(["no", "yes"], &double.predictions()).unwrap().predictions(), double.predictions());
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.03).unwrap();
     for partition in ["top-class:7", "level-sets", "tree", "forest:3"] {
         let partition = partition.parse().unwrap();
@@ -77,9 +77,9 @@ fn tables_in_single_precision_are_what_they_are_in_double() {
     }
     let mut bad = singles;
     (bad[4_001 * 2], bad[8_000 * 2]) = (7.0, f32::NAN);
-    let error = Table::of_rows(["no", "yes"], &bad).unwrap_err();
+    let error = Table::from_rows(["no", "yes"], &bad).unwrap_err();
     assert!(error.to_string().starts_with("row 4001, column prob_*: the probabilities sum to 7."), "{error}");
-    assert!(Table::of_rows(["no", "yes"], &bad[1..]).unwrap_err().to_string().contains("whole number of rows"));
+    assert!(Table::from_rows(["no", "yes"], &bad[1..]).unwrap_err().to_string().contains("whole number of rows"));
 }
 
 #[test]

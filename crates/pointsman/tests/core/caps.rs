@@ -24,7 +24,7 @@ fn given(caps: &Caps, bids: &[Bid]) -> (Vec<usize>, CapRule) {
         Ok::<(), std::convert::Infallible>(())
     };
     let Ok(mut rule) = CapRule::find(caps, bids.len() as u64, scan);
-    let given = bids.iter().map(|bid| rule.give(bid)).collect();
+    let given = bids.iter().map(|bid| rule.assign(bid)).collect();
     (given, rule)
 }
 

@@ -467,7 +467,7 @@ fn budgets_are_judged_as_prices() {
     let priced = certificate.judge(&policy.reprice(&policy.priced_task()).unwrap()).unwrap();
     let mut lots = 0;
     for (i, (limited, priced)) in judgement.cells.iter().zip(&priced.cells).enumerate() {
-        if policy.cell(CellId(i as u32)).unwrap().lots().is_some() {
+        if policy.cell(CellId(i as u32)).unwrap().marginal_share().is_some() {
             // Both actions are taken there, and cost the same as far as is known.
             assert!(!limited.certain && limited.regret > 0.0);
             lots += 1;

@@ -624,10 +624,10 @@ fn companions_are_the_rows_the_costs_rest_on() {
     let router = Router::calibrate(&table, &Partition::forest(15)).unwrap();
     let policy = router.policy(&Task::new(Loss::brier())).unwrap();
     for row in 0..queries.rows() {
-        let all = router.companions(&queries, row, usize::MAX).unwrap();
+        let all = router.heaviest_rows(&queries, row, usize::MAX).unwrap();
         close(all.iter().map(|(_, share)| share).sum(), 1.0, 1e-9, "shares");
         assert!(all.windows(2).all(|pair| pair[0].1 >= pair[1].1));
-        assert_eq!(router.companions(&queries, row, 3).unwrap(), all[..3]);
+        assert_eq!(router.heaviest_rows(&queries, row, 3).unwrap(), all[..3]);
         // A total loss is linear in the rows, so that it is their mean.
         let loss = |row: usize| {
             let mut mean = [0.0; 2];
@@ -639,7 +639,7 @@ fn companions_are_the_rows_the_costs_rest_on() {
         assert_eq!(decision.trees(), Some(15));
     }
     let cells = Router::calibrate(&table, &Partition::top_class(3)).unwrap();
-    assert!(cells.companions(&queries, 0, 9).unwrap().is_empty());
+    assert!(cells.heaviest_rows(&queries, 0, 9).unwrap().is_empty());
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn trespasses(module: &str, source: &str) -> Vec<String> {
             // Macros of the crate have no module of their own.
             let is_later = match (place(name), place(module)) {
                 (Some(other), Some(own)) => other > own,
-                _ => !["in_its_precision"].contains(&name),
+                _ => !["match_precision"].contains(&name),
             };
             if is_later {
                 found.push(format!("{root}::{name}"));

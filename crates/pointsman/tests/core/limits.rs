@@ -85,7 +85,7 @@ fn the_same_query_gets_the_same_action() {
         let again = policy.decide(&single).unwrap();
         assert_eq!(again.action(), decision.action(), "row {row}");
         assert_eq!(policy.decide(&table.prediction(row)).unwrap().action(), decision.action());
-        if let Some(part) = decision.lots() {
+        if let Some(part) = decision.marginal_share() {
             at_margin += 1;
             drawn += u32::from(matches!(decision.action(), Action::Route(_)));
             // By id, queries of the same content are drawn one by one, each always alike.
@@ -235,7 +235,7 @@ fn routed_share(policy: &Policy) -> f64 {
     let (mut all, mut share) = (0.0, 0.0);
     for decision in cells(policy) {
         let weight = decision.estimate().weight;
-        let part = decision.lots().unwrap_or(1.0);
+        let part = decision.marginal_share().unwrap_or(1.0);
         for (action, part) in [(Some(decision.action()), part), (decision.otherwise(), 1.0 - part)] {
             let Some(at) = action.and_then(|action| position(policy, action)) else { continue };
             let route = policy.task().routes().get(at.wrapping_sub(1));
@@ -346,7 +346,7 @@ fn a_budget_that_does_not_bind_changes_nothing() {
                         let found = policy.surcharge().unwrap();
                         close(found.share, share, 1e-12, "share");
                         for (a, b) in cells(&free).zip(cells(&policy)) {
-                            assert_eq!((a.action(), b.lots()), (b.action(), None), "{ties} {price} {budget}");
+                            assert_eq!((a.action(), b.marginal_share()), (b.action(), None), "{ties} {price} {budget}");
                             close(b.margin(), a.margin(), if found.price == 0.0 { 1e-12 } else { f64::MAX }, "margin");
                         }
                     }

@@ -4,7 +4,7 @@ use pointsman_trees::Trees;
 use rayon::prelude::*;
 
 use crate::table::Table;
-use crate::table::predictions::in_its_precision;
+use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};
 
 /// A query whose inputs are looked up one by one, for those with too many inputs or too few trees to put them side by side.
@@ -101,7 +101,7 @@ pub(crate) fn of_rows(table: &Table, rows: &[u32], columns: &[usize]) -> Vec<f64
         |features, (out, &row)| {
             let row = row as usize;
             features.iter_mut().zip(columns).for_each(|(slot, &column)| *slot = table.features(row)[column]);
-            in_its_precision!(table.given(row), prediction => fill(prediction, table.peak(row), features, out));
+            match_precision!(table.raw_prediction(row), prediction => fill(prediction, table.peak(row), features, out));
         },
     );
     values

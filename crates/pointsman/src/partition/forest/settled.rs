@@ -204,9 +204,9 @@ impl Tree {
 
 /// The ranks of rows, those with the same votes together, in the order in which votes are first met.
 fn by_votes(table: &Table, order: &[u32]) -> Vec<u32> {
-    let ballots = table.ballots();
+    let ballots = table.distinct_votes();
     let mut first = vec![u32::MAX; ballots.len()];
-    let ballot = |rank: u32| ballots.of_rows()[order[rank as usize] as usize] as usize;
+    let ballot = |rank: u32| ballots.index_of_row()[order[rank as usize] as usize] as usize;
     for rank in 0..order.len() as u32 {
         first[ballot(rank)] = first[ballot(rank)].min(rank);
     }
@@ -258,7 +258,7 @@ impl LeafRows {
     /// Keeps the votes of each leaf by their numbers in `table`, whose rows are now counted, if rows weigh the same and many share
     /// their votes: otherwise it would take more room than it saves time.
     pub(crate) fn keep_runs(&mut self, table: &Table) {
-        let ballots = table.ballots().of_rows();
+        let ballots = table.distinct_votes().index_of_row();
         let of_leaf = |leaf: usize| {
             let runs = self.of(leaf).chunk_by(|&a, &b| ballots[a as usize] == ballots[b as usize]);
             runs.map(|run| (ballots[run[0] as usize], run.len() as u32))

@@ -79,7 +79,7 @@ impl AllShrunk {
             tallies.resize(leaves.len() * places, 0);
             tallies.par_chunks_exact_mut(places).enumerate().for_each(|(leaf, tally)| {
                 let mut add = |votes: u32, rows: u32| {
-                    let counts = table.ballots().votes(votes).counts();
+                    let counts = table.distinct_votes().votes(votes).counts();
                     tally.chunks_exact_mut(k as usize + 1).zip(counts).for_each(|(own, &n)| own[n as usize] += rows);
                 };
                 match leaves.runs(leaf) {
@@ -121,7 +121,7 @@ impl Sums<'_> {
 
 impl<'a> PerBallot<'a> {
     pub(crate) fn of(table: &'a Table) -> Self {
-        let (ballots, classes) = (table.ballots(), table.classes().len());
+        let (ballots, classes) = (table.distinct_votes(), table.classes().len());
         let mut values = vec![0.0; ballots.len() * (MEAN + classes)];
         for (votes, told) in ballots.iter().zip(values.chunks_exact_mut(MEAN + classes)) {
             let (k, (told, mean)) = (votes.k() as f64, told.split_at_mut(MEAN));
@@ -133,7 +133,7 @@ impl<'a> PerBallot<'a> {
         }
         let mut labels = ballots.iter().map(|votes| votes.k() as f64);
         let even = labels.next().filter(|first| labels.all(|k| k == *first));
-        Self { table, ballots: ballots.of_rows(), values, even }
+        Self { table, ballots: ballots.index_of_row(), values, even }
     }
 
     fn at(&self, votes: u32) -> &[f64] {

@@ -1,12 +1,11 @@
-//! Hard caps: at most so many queries of a table are sent to a route, exactly, and to those that save most by it.
+//! Hard caps on the number of queries of a table that are sent to a route.
 //!
-//! A query *bids* if the policy sends it to a capped route. Of all ways to give every bidding query one of its actions without
-//! exceeding a cap, one of least total cost is taken: see [`prices`]. With one cap that is the order of gaps: the route goes to the
-//! queries whose next-best action costs most more. Queries of equal cost are ordered by a key made of their id or
-//! content, so that the order of rows does not matter.
+//! A query *bids* if the policy sends it to a capped route. Bidding queries are assigned to actions at the least total cost that
+//! respects the caps: see [`prices`]. With one cap, the route goes to the queries with the largest gap to their next-best action.
+//! Queries of equal cost are ordered by a key derived from their id or content, so the order of rows does not matter.
 //!
-//! Which action a query gets depends on its own costs and key and on a few numbers found by looking at all bids. So a table of any
-//! size takes two passes: the first collects bids, the second applies the [`CapRule`].
+//! A query's action depends on its own costs and key and on a few numbers computed from all bids. So a table of any size takes two
+//! passes: the first collects bids, the second applies the [`CapRule`].
 
 mod prices;
 
@@ -21,31 +20,31 @@ use crate::table::simplex::Real;
 use crate::task::{Task, Ties};
 pub use prices::{CapRule, CapUse};
 
-/// The most routes that may have a cap: the number of sets of capped routes is looked at.
+/// The largest number of capped routes. All subsets of them are examined.
 pub const MAX_CAPS: usize = 8;
 
-/// The code of a row that a cap leaves where it is.
+/// The code of a row whose action no cap changes.
 pub(super) const STAYS: u8 = u8::MAX;
 
-/// Keys of caps and lots of limits are drawn independently.
+/// The seed that makes the keys of caps independent of the random draws of limits.
 const KEY_SEED: u64 = 0x6361_7073;
 
-/// How many queries of a table a route may get.
+/// The largest number of queries of a table that a route may get.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CapSize {
-    /// So many.
+    /// A number of queries.
     Queries(u64),
-    /// So many per cent of the table's rows, rounded down.
+    /// A percentage of the table's rows, rounded down.
     Percent(f64),
 }
 
 impl CapSize {
-    /// How many of so many rows that is.
+    /// The number of queries for a table with this many rows.
     #[must_use]
     pub fn of(self, rows: u64) -> u64 {
         match self {
             Self::Queries(most) => most,
-            // The rounding of the product is not to cost a query: 29 % of 100 rows are 29.
+            // The factor compensates for rounding of the product: 29 % of 100 rows are 29.
             Self::Percent(percent) => ((percent * rows as f64 / 100.0) * (1.0 + TIE)).floor() as u64,
         }
     }
@@ -98,7 +97,7 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Checks caps against a task.
+    /// Caps for the named routes of a task.
     ///
     /// # Errors
     /// If a route is unknown or capped twice, or there are none or too many caps.
@@ -125,7 +124,7 @@ impl Caps {
         Ok(Self { capped })
     }
 
-    /// How many queries of so many rows each capped route may get, in the task's order.
+    /// The largest number of queries for each capped route in a table of `rows` rows, in the task's order.
     #[must_use]
     pub fn most(&self, rows: u64) -> Vec<u64> {
         self.capped.iter().map(|(_, size)| size.of(rows)).collect()
@@ -137,7 +136,7 @@ impl Caps {
         self.capped.iter().map(|(action, _)| task.routes()[action - 1].name()).collect()
     }
 
-    /// How many routes have a cap.
+    /// The number of capped routes.
     #[must_use]
     pub fn count(&self) -> usize {
         self.capped.len()
@@ -147,21 +146,21 @@ impl Caps {
 /// A query that the policy sends to a capped route.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Bid {
-    /// The capped route it is sent to, by its place among them.
+    /// The capped route it is sent to, by its place among the capped routes.
     pub wanted: u8,
-    /// What orders queries of equal cost.
+    /// The key that orders queries of equal cost.
     pub key: u64,
-    /// What each capped route costs, and after them the best action without a cap.
+    /// The cost of each capped route, followed by that of the best action without a cap.
     pub costs: [f64; MAX_CAPS + 1],
 }
 
-/// Reads a policy's decisions as bids.
+/// Converts a policy's decisions to bids.
 struct Bidder<'a> {
     policy: &'a Policy,
     caps: &'a Caps,
-    /// What a limit on routing adds to the price of each action.
+    /// The amount that a limit on routing adds to the price of each action.
     extra: Vec<f64>,
-    /// The actions without a cap, the one that wins a tie first.
+    /// The actions without a cap, in the order of the tie rule.
     others: Vec<usize>,
 }
 
@@ -175,7 +174,7 @@ impl<'a> Bidder<'a> {
         let is_capped = |action: &usize| caps.capped.iter().any(|(capped, _)| capped == action);
         let mut others: Vec<usize> = (0..actions).filter(|action| !is_capped(action)).collect();
         if policy.task.chosen_ties() == Ties::Paper {
-            // Abstain, the routes in order, predict.
+            // Abstain, then the routes in order, then predict.
             others.rotate_left(1);
             if policy.task.abstain_price().is_some() {
                 others[..actions - 1 - caps.count()].rotate_right(1);
@@ -184,7 +183,7 @@ impl<'a> Bidder<'a> {
         Self { policy, caps, extra, others }
     }
 
-    /// The bid of a query, and the action without a cap that costs it least; `None` if it is sent to no capped route.
+    /// The bid of a query and its cheapest action without a cap; `None` if it is not sent to a capped route.
     fn bid(&self, decision: &Decision<'_>, key: u64) -> Option<(Bid, usize)> {
         let code = decision.code()?;
         let wanted = self.caps.capped.iter().position(|(action, _)| *action == code)?;
@@ -198,14 +197,14 @@ impl<'a> Bidder<'a> {
             bid.costs[place] = cost(*action);
         }
         bid.costs[places] = least;
-        // What the policy decides is its best action, ties and lots included.
+        // The action that the policy chose counts as the cheapest, also after ties and random draws.
         bid.costs[wanted] = bid.costs[..=places].iter().copied().fold(f64::INFINITY, f64::min);
         Some((bid, other))
     }
 }
 
 impl Policy {
-    /// The bids of a batch that this policy has decided, in order; `keys` are those of its rows.
+    /// The bids of a batch of decisions, in order, with one key per row.
     ///
     /// # Panics
     /// If there are fewer keys than rows, or the caps are of another task.
@@ -215,7 +214,7 @@ impl Policy {
         (0..decisions.len()).filter_map(bid).collect()
     }
 
-    /// Keys that order queries of equal cost under a cap: made of ids if there are any, else of predictions and the features of
+    /// Keys that order queries of equal cost under a cap: hashes of ids if given, else of predictions and the features of
     /// [`Cells::features`](crate::Cells::features). They depend on neither labels nor the order of rows.
     pub fn cap_keys<T: Real>(&self, predictions: &[T], features: &[f64], ids: Option<&[String]>) -> Vec<u64> {
         if let Some(ids) = ids {
@@ -228,7 +227,7 @@ impl Policy {
         predictions.chunks_exact(c).enumerate().map(key).collect()
     }
 
-    /// The same for the rows of a table.
+    /// [`Self::cap_keys`] for the rows of a table.
     ///
     /// # Errors
     /// If the table lacks a feature.
@@ -239,8 +238,8 @@ impl Policy {
         Ok(self.cap_keys(&table.predictions(), &features, ids))
     }
 
-    /// Caps a batch: rows that a rule does not give the route they want take the action it gives instead. Every batch whose bids
-    /// the rule was made of is to be capped once.
+    /// Applies caps to a batch: rows that do not get the route they want take the action that the rule assigns. Each batch that
+    /// contributed bids to the rule must be passed exactly once.
     ///
     /// # Panics
     /// If there are fewer keys than rows, or the rule's caps are of another task.
@@ -251,7 +250,7 @@ impl Policy {
         for (row, slot) in moved.iter_mut().enumerate() {
             let decision = self.row(decisions, row);
             let Some((bid, other)) = bidder.bid(&decision, keys[row]) else { continue };
-            let given = rule.give(&bid);
+            let given = rule.assign(&bid);
             if given != usize::from(bid.wanted) {
                 *slot = caps.capped.get(given).map_or(other, |(action, _)| *action) as u8;
             }
@@ -261,14 +260,14 @@ impl Policy {
 }
 
 impl<'p> Decision<'p> {
-    /// The action that the query would have got if a cap were not used up; `None` if it got it.
+    /// The action that the query would have without caps; `None` if the caps did not change it.
     #[must_use]
     pub fn wanted(&self) -> Option<Action<'p>> {
         self.moved?;
         Some(Decision { moved: None, ..*self }.action())
     }
 
-    /// By how much the action taken costs more than the one a cap did not allow; 0 without one.
+    /// The extra cost of the action taken over the one that a cap denied; 0 if no cap changed it.
     #[must_use]
     pub fn cost_of_cap(&self) -> f64 {
         let wanted = Decision { moved: None, ..*self }.code();

@@ -1,73 +1,72 @@
-//! Which bids a cap grants: prices for capped routes, and quotas where they leave a tie.
+//! The assignment of bids under caps: prices for capped routes, and quotas among bids that are indifferent.
 //!
-//! Giving each bid i one action at cost c_ia, no more than N_r of them the capped route r, is a transport problem. Its
-//! dual has one price λ_r ≥ 0 per capped route: each bid takes what is cheapest at c_ir + λ_r, and the prices are right when no
-//! route is asked for by more than N_r and every route with a price is full. They are found from below: while a set S of routes is
-//! strictly preferred by more bids than its caps add up to, the prices of a smallest such set rise together, to the
-//! (N_S + 1)-th largest of what S saves a bid. Raising a smallest set never overshoots, because routes are substitutes.
+//! Assigning each bid i to an action a at cost c_ia, with at most N_r bids on the capped route r, is a transport problem. Its dual has
+//! one price λ_r ≥ 0 per capped route: each bid takes the cheapest action at c_ir + λ_r. Prices are optimal when no route is demanded
+//! by more than N_r bids and every route with a positive price is full. They are raised from zero: while a set S of routes is strictly
+//! preferred by more bids than its caps allow, N_S in total, the prices of a smallest such set rise together by the (N_S + 1)-th largest
+//! saving of a bid by S. Raising a smallest set never overshoots, because routes are substitutes.
 //!
-//! Bids are never held in memory: they are scanned as often as needed, and thresholds are found by counting digits.
+//! Bids are not held in memory: they are scanned repeatedly, and thresholds are found by radix selection.
 
 use std::collections::BTreeMap;
 
 use super::{Bid, Caps, MAX_CAPS, TIE};
 
-/// Prices are raised no more often than this; beyond it quotas keep the caps, at a cost that may not be the least.
+/// The largest number of price increases. After that, quotas still enforce the caps, but the cost may not be minimal.
 const MAX_RAISES: usize = 500;
 
-/// Numbers are selected by digits of so many bits.
-const DIGIT: u32 = 16;
+/// Bits per digit in radix selection.
+const BITS_PER_DIGIT: u32 = 16;
 
-/// As few numbers as this are collected and sorted instead.
-const FEW: u64 = 1 << 18;
+/// Up to this many numbers are collected and sorted instead of counted.
+const MAX_SORTED_NUMBERS: u64 = 1 << 18;
 
-/// What is done with the bids of a table, so that its caps hold.
+/// The rule that assigns the bids of a table to actions within the caps.
 #[derive(Debug, Clone)]
 pub struct CapRule {
     caps: Caps,
     most: Vec<u64>,
     prices: Vec<f64>,
     tie: f64,
-    /// Bids that find the same actions cheapest and want the same one.
     groups: Vec<Group>,
     wanted: Vec<u64>,
     granted: Vec<u64>,
 }
 
-/// What a cap came to.
+/// The use of a cap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CapUse {
-    /// How many queries the route may get.
+    /// The largest number of queries.
     pub most: u64,
-    /// How many the policy sends there without a cap.
+    /// The number of queries that the policy would route without a cap.
     pub wanted: u64,
-    /// How many it got so far.
+    /// The number of queries routed so far.
     pub granted: u64,
-    /// What a further query would save; 0 if the cap is not used up.
+    /// The saving of one more query; 0 if the cap is not exhausted.
     pub price: f64,
 }
 
-/// Bids that find the same actions cheapest, and want the same one of them.
+/// Bids with the same set of cheapest actions that want the same one of them.
 #[derive(Debug, Clone)]
 struct Group {
     /// The cheapest actions, one bit per capped route and one for the best action without a cap.
     mask: u16,
     wanted: u8,
     bids: u64,
-    /// How many bids each action gets.
+    /// The number of bids assigned to each action.
     quotas: [u64; MAX_CAPS + 1],
-    /// Actions in the order of keys: each gets the keys below its bound, and so many that are equal to it.
+    /// Actions in the order of keys: each gets the bids with keys below its bound, and a number of those equal to it.
     bounds: Vec<(usize, u64, u64)>,
-    /// The action of the largest keys.
+    /// The action of the bids with the largest keys.
     last: usize,
 }
 
 impl CapRule {
-    /// Finds the rule for a table of so many rows. `scan` shows all bids of the table, in any order but the same each time; it is
-    /// called several times.
+    /// Finds the rule for a table of `rows` rows. `scan` visits all bids of the table, in the same order each time; it is called
+    /// several times.
     ///
     /// # Errors
-    /// What `scan` fails with.
+    /// If `scan` fails.
     pub fn find<E>(
         caps: &Caps,
         rows: u64,
@@ -89,7 +88,7 @@ impl CapRule {
             wanted,
             most,
         };
-        // Where every cap suffices everybody gets what they want.
+        // If no cap is exceeded, every bid gets what it wants.
         if rule.wanted.iter().zip(&rule.most).any(|(wanted, most)| wanted > most) {
             rule.raise_prices(&mut scan)?;
             rule.form_groups(&mut scan)?;
@@ -99,13 +98,13 @@ impl CapRule {
         Ok(rule)
     }
 
-    /// The caps it keeps.
+    /// The caps that the rule enforces.
     #[must_use]
     pub fn caps(&self) -> &Caps {
         &self.caps
     }
 
-    /// What each cap came to, in the order of [`Caps::names`].
+    /// The use of each cap, in the order of [`Caps::names`].
     #[must_use]
     pub fn uses(&self) -> Vec<CapUse> {
         let one = |place: usize| CapUse {
@@ -117,22 +116,22 @@ impl CapRule {
         (0..self.most.len()).map(one).collect()
     }
 
-    /// Whether no route got more queries than its cap: false only if other bids were shown than the rule was made of.
+    /// Whether no route got more queries than its cap; false only if bids differ from those that the rule was found from.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.granted.iter().zip(&self.most).all(|(granted, most)| granted <= most)
     }
 
-    /// The place of the capped route that a bid gets; the number of caps stands for the best action without one. Each bid the rule
-    /// was made of is to be given its action once.
-    pub fn give(&mut self, bid: &Bid) -> usize {
+    /// Assigns a bid to a capped route, by its place; the number of caps stands for the best action without a cap. Call it once for each
+    /// bid that the rule was found from.
+    pub fn assign(&mut self, bid: &Bid) -> usize {
         let (mask, places, suffices) = (self.mask(bid), self.most.len(), self.groups.is_empty());
         let group = self.groups.iter_mut().find(|group| group.mask == mask && group.wanted == bid.wanted);
         let given = match group {
             None if suffices => usize::from(bid.wanted),
-            // Not among the bids the rule was made of.
+            // Not among the bids that the rule was found from.
             None => places,
-            Some(group) => group.give(bid.key),
+            Some(group) => group.assign(bid.key),
         };
         if let Some(granted) = self.granted.get_mut(given) {
             *granted += 1;
@@ -140,12 +139,12 @@ impl CapRule {
         given
     }
 
-    /// Cost of a bid at an action, prices included.
+    /// The cost of an action for a bid, including the price of the cap.
     fn priced(&self, bid: &Bid, place: usize) -> f64 {
         bid.costs[place] + self.prices.get(place).unwrap_or(&0.0)
     }
 
-    /// Which actions are cheapest for a bid.
+    /// The cheapest actions of a bid, as a bit set.
     fn mask(&self, bid: &Bid) -> u16 {
         let places = self.most.len();
         let least = (0..=places).map(|place| self.priced(bid, place)).fold(f64::INFINITY, f64::min);
@@ -153,7 +152,7 @@ impl CapRule {
         cheapest.fold(0, |mask, place| mask | 1 << place)
     }
 
-    /// What a set of routes saves a bid against all other actions.
+    /// The saving of a bid by a set of routes over all other actions.
     fn saving(&self, bid: &Bid, set: u16) -> f64 {
         let (mut inside, mut outside) = (f64::INFINITY, f64::INFINITY);
         for place in 0..=self.most.len() {
@@ -163,7 +162,7 @@ impl CapRule {
         outside - inside
     }
 
-    /// How many bids a set of routes may get.
+    /// The total cap of a set of routes.
     fn room(&self, set: u16) -> u64 {
         let inside = self.most.iter().enumerate().filter(|(place, _)| set >> place & 1 == 1);
         inside.fold(0, |sum, (_, most)| sum.saturating_add(*most))
@@ -212,8 +211,8 @@ impl CapRule {
         Ok(())
     }
 
-    /// Shares the routes out among the groups: first to those who want them, then to whoever is left, making room where a group
-    /// can go elsewhere at the same price.
+    /// Divides the routes among the groups: first to the groups that want them, then to the rest, moving other groups to actions of equal
+    /// cost where that makes room.
     fn set_quotas(&mut self) {
         let places = self.most.len();
         let mut spare: Vec<u64> = self.most.clone();
@@ -227,16 +226,16 @@ impl CapRule {
         }
         for at in 0..self.groups.len() {
             while self.groups[at].left() > 0 && self.make_room(at, &mut spare) {}
-            // Prices that had not settled: the cap comes first.
+            // If prices did not converge, the cap takes precedence.
             let group = &mut self.groups[at];
             group.quotas[places] += group.left();
         }
     }
 
-    /// Places some bids of a group, moving others along a chain of actions if need be; false if there is no room.
+    /// Assigns some bids of a group, moving other bids along a chain of actions if needed; false if there is no room.
     fn make_room(&mut self, at: usize, spare: &mut [u64]) -> bool {
         let places = self.most.len();
-        // For each action reached, the group and action that are moved to make room there.
+        // For each action reached, the group that moves there and the action it leaves.
         let mut from: Vec<Option<(usize, Option<usize>)>> = vec![None; places + 1];
         let mut queue: Vec<usize> = Vec::new();
         for action in self.groups[at].actions() {
@@ -262,7 +261,7 @@ impl CapRule {
         false
     }
 
-    /// Moves as many bids as fit along the chain that ends in an action with room.
+    /// Moves as many bids as possible along the chain that ends in an action with room.
     fn push_along(&mut self, end: usize, from: &[Option<(usize, Option<usize>)>], spare: &mut [u64]) {
         let (mut amount, mut action) = (spare[end], end);
         let mut chain = Vec::new();
@@ -284,7 +283,7 @@ impl CapRule {
         }
     }
 
-    /// Finds the keys at which a group that is shared between actions is divided.
+    /// Finds the keys at which a group is divided between actions.
     fn set_bounds<E>(&mut self, scan: &mut impl FnMut(&mut dyn FnMut(&Bid)) -> Result<(), E>) -> Result<(), E> {
         for at in 0..self.groups.len() {
             let group = &self.groups[at];
@@ -303,7 +302,7 @@ impl CapRule {
                         }
                     })
                 })?;
-                // Of the bids with this very key, those that smaller keys and the actions before leave over.
+                // The number of bids with exactly this key that belong to this action.
                 bounds.push((action, key, given + quota - below.max(given)));
                 given += quota;
             }
@@ -314,7 +313,7 @@ impl CapRule {
 }
 
 impl Group {
-    /// How many bids have no action yet.
+    /// The number of unassigned bids.
     fn left(&self) -> u64 {
         self.bids - self.quotas.iter().sum::<u64>()
     }
@@ -325,7 +324,7 @@ impl Group {
         (0..=MAX_CAPS).filter(move |place| mask >> place & 1 == 1)
     }
 
-    fn give(&mut self, key: u64) -> usize {
+    fn assign(&mut self, key: u64) -> usize {
         for (action, bound, equal) in &mut self.bounds {
             if key < *bound {
                 return *action;
@@ -339,23 +338,23 @@ impl Group {
     }
 }
 
-/// The number with so many larger ones, counted with repetition, of those that `scan` shows; 0 if there are no more.
+/// The `place`-th largest number, from zero, that `scan` visits; 0 if there are not so many.
 fn select_largest<E>(place: u64, mut scan: impl FnMut(&mut dyn FnMut(u64)) -> Result<(), E>) -> Result<u64, E> {
     Ok(!select_smallest(place, |see| scan(&mut |number| see(!number)))?.0)
 }
 
-/// The number with so many smaller or equal ones before it, and how many are smaller; the largest number if there are no more.
+/// The `place`-th smallest number, from zero, and how many numbers are smaller; `u64::MAX` if there are not so many.
 ///
-/// Digits are settled from the first: each scan counts the numbers that agree in the digits settled by their next one.
+/// Radix selection from the highest digit: each scan counts the next digit of the numbers that share the known prefix.
 fn select_smallest<E>(place: u64, mut scan: impl FnMut(&mut dyn FnMut(u64)) -> Result<(), E>) -> Result<(u64, u64), E> {
-    let (mut settled, mut prefix, mut below) = (0, 0_u64, 0);
-    while settled < u64::BITS {
-        let rest = u64::BITS - settled;
-        let agrees = |number: u64| settled == 0 || number >> rest == prefix >> rest;
-        let mut counts = vec![0_u64; 1 << DIGIT];
+    let (mut known_bits, mut prefix, mut below) = (0, 0_u64, 0);
+    while known_bits < u64::BITS {
+        let rest = u64::BITS - known_bits;
+        let agrees = |number: u64| known_bits == 0 || number >> rest == prefix >> rest;
+        let mut counts = vec![0_u64; 1 << BITS_PER_DIGIT];
         scan(&mut |number| {
             if agrees(number) {
-                counts[(number << settled >> (u64::BITS - DIGIT)) as usize] += 1;
+                counts[(number << known_bits >> (u64::BITS - BITS_PER_DIGIT)) as usize] += 1;
             }
         })?;
         let digit = counts.iter().position(|&count| {
@@ -364,12 +363,12 @@ fn select_smallest<E>(place: u64, mut scan: impl FnMut(&mut dyn FnMut(u64)) -> R
             here
         });
         let Some(digit) = digit else { return Ok((u64::MAX, below)) };
-        prefix |= (digit as u64) << (rest - DIGIT);
-        settled += DIGIT;
-        if counts[digit] <= FEW && settled < u64::BITS {
+        prefix |= (digit as u64) << (rest - BITS_PER_DIGIT);
+        known_bits += BITS_PER_DIGIT;
+        if counts[digit] <= MAX_SORTED_NUMBERS && known_bits < u64::BITS {
             let mut few = Vec::with_capacity(counts[digit] as usize);
             scan(&mut |number| {
-                if number >> (u64::BITS - settled) == prefix >> (u64::BITS - settled) {
+                if number >> (u64::BITS - known_bits) == prefix >> (u64::BITS - known_bits) {
                     few.push(number);
                 }
             })?;
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_last_number_there_is_none() {
+    fn selection_beyond_the_last_number_gives_zero() {
         let scan = |see: &mut dyn FnMut(u64)| {
             [3.0_f64, 1.0].iter().for_each(|number| see(number.to_bits()));
             Ok::<(), ()>(())
