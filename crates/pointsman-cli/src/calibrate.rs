@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::CalibrateArgs;
 use crate::interrupt::Writing;
 use crate::json;
-use crate::plan::{self, shell_quoted};
+use crate::plan::{self, Written, shell_quoted};
 use crate::progress::Progress;
 use crate::render::number::{count, counted, percent};
 use crate::render::style::{BOLD, DIM, GOOD};
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     let inputs: Vec<_> = tables.iter().chain(others.into_iter().flatten()).map(AsRef::as_ref).collect();
     plan::refuse_to_overwrite(&args.output, &inputs)?;
+    plan::refuse_to_destroy(&args.output, Written::Router)?;
     let like = args.like.as_deref().map(plan::load_router).transpose()?;
     let own = args.add_to.as_deref().map(plan::load_router).transpose()?;
     let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);

@@ -11,7 +11,7 @@ use pointsman::monitor::{Traffic, TrafficShift};
 use pointsman::policy::{Caps, Promise};
 use pointsman::task::Named;
 use pointsman::{CellId, Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Table, Task, Votes};
-use pointsman_table::{Format, Frame, Need, ReadOptions};
+use pointsman_table::{Existing, Format, Frame, Need, ReadOptions};
 
 use crate::args::{CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
 use crate::failure::Hint;
@@ -434,6 +434,7 @@ impl Output {
         };
         if !is_stream(&path) {
             refuse_to_overwrite(&path, inputs)?;
+            refuse_to_destroy(&path, Written::Decisions)?;
         }
         let format = Format::to_write(&path, format)
             .map_err(|error| anyhow::Error::from(error).context(Hint("or name it: --output-format csv".into())))?;
@@ -448,6 +449,47 @@ pub(crate) fn refuse_to_overwrite(output: &Path, inputs: &[&Path]) -> anyhow::Re
         Some(input) => bail!("{}: would be overwritten; choose another output", input.display()),
         None => Ok(()),
     }
+}
+
+/// What a command writes, which may replace an earlier output of its kind and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// A router, or a part of a calibration.
+    Router,
+    Decisions,
+    /// Items to label.
+    Items,
+}
+
+/// Refuses to replace a file that is no earlier output of the same kind.
+pub(crate) fn refuse_to_destroy(output: &Path, written: Written) -> anyhow::Result<()> {
+    /// Columns that every table of decisions has, and every list of items to label.
+    const DECISIONS: [&str; 3] = ["cell", "support", "action"];
+    const ITEMS: [&str; 4] = ["id", "cell", "labels", "worth"];
+    if is_stream(output) {
+        return Ok(());
+    }
+    let existing = pointsman_table::existing(output);
+    let (is_alike, own, example) = match written {
+        Written::Router => {
+            (matches!(existing, Existing::Router | Existing::Part), "a router is written", "router.safetensors")
+        }
+        Written::Decisions => (existing.has_columns(&DECISIONS), "decisions are written", "decisions.csv"),
+        Written::Items => (existing.has_columns(&ITEMS), "items to label are written", "to-label.csv"),
+    };
+    let what = match existing {
+        Existing::Nothing => return Ok(()),
+        _ if is_alike => return Ok(()),
+        Existing::Router => "a router",
+        Existing::Part => "a part of a calibration",
+        existing if existing.has_columns(&DECISIONS) => "a table of decisions",
+        Existing::Table(columns) if columns.len() > 1 => "a table",
+        _ => "another kind of file",
+    };
+    bail!(
+        "{}: is {what}, which would be lost: {own} here; choose another output, such as -o {example}, or remove the file first",
+        output.display()
+    )
 }
 
 /// Whether a path stands for standard input or output.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::{PlanArgs, VotesArgs};
 use crate::json;
-use crate::plan::{self, shell_quoted, shell_quoted_text};
+use crate::plan::{self, Written, shell_quoted, shell_quoted_text};
 use crate::progress::Progress;
 use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
@@ -117,6 +117,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
              per item, or a table without votes for new items"
         );
     }
+    args.output.iter().try_for_each(|output| plan::refuse_to_destroy(output, Written::Items))?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let task = task.for_classes(router.classes());

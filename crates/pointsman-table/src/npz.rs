@@ -53,6 +53,11 @@ struct Kept {
 /// The name of the array of the features' names.
 const FEATURE_NAMES: &str = "feature_names";
 
+/// The names of the arrays.
+pub(crate) fn array_names(input: Input) -> Result<Vec<String>> {
+    Ok(Archive::open(input)?.entries.into_iter().map(|entry| entry.name).collect())
+}
+
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
     let archive = Archive::open(input)?;
     let columns = &options.columns;
