@@ -224,7 +224,8 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "CHAR", value_parser = suggest::<Delimiter>(suggest::DELIMITERS), hide_possible_values = true)]
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid. Keys: probs, votes, labels, features, oracles, truth, id, weight,
-    /// classes; label and annotator in --annotations
+    /// classes; label, annotator and date in --annotations. Features go by a prefix or by whole names, each given by itself:
+    /// features=words,features=age
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Option<Columns>,
     /// Divide probabilities that do not sum to one by their sum, for rounded numbers and percentages; the sums found are reported
@@ -236,8 +237,8 @@ pub(crate) struct TableArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct VotesArgs {
-    /// Take the votes from a long table id,label[,annotator], its rows in the order of labelling; diagnose tests annotators
-    /// that are named. What has an id in both tables is joined; ids without a counterpart are reported
+    /// Take the votes from a long table id,label[,annotator], its rows in the order of labelling, or sorted by --columns date=NAME;
+    /// diagnose tests annotators that are named. What has an id in both tables is joined; ids without a counterpart are reported
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) annotations: Option<PathBuf>,
     /// Refuse annotations unless every id is in both tables, and once only in the table

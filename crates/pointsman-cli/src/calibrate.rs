@@ -78,6 +78,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     plan::warn_if_matched_wrongly(table)?;
     plan::warn_about_labels(table, &args.votes)?;
+    tables::annotators_in_words(&frame)?.iter().for_each(render::warn);
     if args.json {
         return json::print_with_warnings(&Summary::new(table, &router, &learned, choice.as_ref()));
     }

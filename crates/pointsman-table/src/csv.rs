@@ -78,7 +78,7 @@ impl Source for CsvSource {
                 numbers(at, part, record, number::feature_from_text, &mut out.features)?;
             }
             for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
-                reals(at, part, record, values)?;
+                numbers(at, part, record, number::answer_from_text, values)?;
             }
             if let Some(part) = &layout.weight {
                 reals(at, part, record, &mut out.weights)?;

@@ -40,6 +40,7 @@ mod batch;
 mod cell;
 mod compression;
 mod csv;
+mod date;
 mod decisions;
 mod dictionary;
 mod error;

@@ -69,7 +69,12 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
         // An array that cannot be read matters only if it is needed: say so then.
         let shape = match archive.header(entry) {
             Ok(header) => match header.shape.as_slice() {
-                [_] if entry.name == columns.features.field && header.is_number() => Shape::List(1),
+                [_] if entry.name == columns.features.field
+                    && columns.feature_names.is_empty()
+                    && header.is_number() =>
+                {
+                    Shape::List(1)
+                }
                 [_, width] => Shape::List(usize::try_from(*width).unwrap_or(usize::MAX)),
                 _ => Shape::Scalar,
             },

@@ -95,6 +95,7 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
     let mut sentences: Vec<String> = plan::no_choice_in_words(task).into_iter().collect();
     sentences.extend(tables::reading_in_words(frame));
     sentences.extend(plan::labels_in_words(table, &args.votes)?);
+    sentences.extend(tables::annotators_in_words(frame)?);
     let [_, median, most] = calibrate::labels(table);
     match report.evaluation.truth {
         "true" => {}
