@@ -237,8 +237,22 @@ pub(crate) fn prices_in_words(task: &Task) -> Vec<String> {
 /// How many rows' probabilities were divided by a sum that is not one, beyond rounding.
 pub(crate) fn divided_rows(table: &Table) -> usize {
     const ROUNDING: f64 = 1e-5;
-    let off = |&row: &usize| (table.prediction(row).iter().sum::<f64>() - 1.0).abs() > ROUNDING;
+    let off = |&row: &usize| {
+        let prediction = table.prediction(row);
+        let off = (prediction.iter().sum::<f64>() - 1.0).abs();
+        off > ROUNDING && off > rounding_of(&prediction)
+    };
     (0..table.rows()).filter(off).count()
+}
+
+/// How far from one probabilities may sum because they were written with few decimals; zero if they were not.
+fn rounding_of(probabilities: &[f64]) -> f64 {
+    /// A number of so many decimals is as near to them as single precision allows.
+    const NEAR: f64 = 2e-2;
+    let is_written_with = |unit: f64| probabilities.iter().all(|p| (p / unit - (p / unit).round()).abs() < NEAR);
+    let unit = [1e-2, 1e-3, 1e-4, 1e-5].into_iter().find(|&unit| is_written_with(unit));
+    // Half a unit per number, and what binary fractions add.
+    unit.map_or(0.0, |unit| 0.5 * unit * probabilities.len() as f64 + 1e-9)
 }
 
 /// Says so if there are any.
@@ -596,13 +610,40 @@ fn of_file(error: pointsman::Error, path: &Path) -> anyhow::Error {
     }
 }
 
+/// Which classes only one of a router and a table has, each with the one that was perhaps meant; nothing if only their order differs.
+fn differing_classes(own: &[String], classes: &[String]) -> Option<String> {
+    /// Classes that are named.
+    const MOST: usize = 5;
+    let only = |names: &[String], others: &[String]| -> Vec<String> {
+        names.iter().filter(|name| !others.contains(name)).cloned().collect()
+    };
+    let (table, router) = (only(classes, own), only(own, classes));
+    let listed = |names: &[String]| match names.len() {
+        0 => "none".to_owned(),
+        n if n > MOST => format!("{} and {} more", names[..MOST].join(", "), n - MOST),
+        _ => names.join(", "),
+    };
+    let meant = table.iter().map(|name| pointsman_table::did_you_mean(name, router.iter().map(String::as_str)));
+    let meant = meant.into_iter().find(|meant| !meant.is_empty()).unwrap_or_default();
+    (!table.is_empty() || !router.is_empty()).then(|| {
+        format!(
+            "the table's classes are not the router's: only the table has {}, only the router has {}{meant}; calibrate on tables of these \
+             classes, or rename the columns",
+            listed(&table),
+            listed(&router)
+        )
+    })
+}
+
 /// Checks a table's classes against the router's; the message names the table.
 pub(crate) fn check_classes(
     router: &pointsman::Router,
     classes: &[String],
     table: &std::path::Path,
 ) -> anyhow::Result<()> {
-    let named =
-        |e: pointsman::Error| pointsman_table::Error::File { file: table.display().to_string(), reason: e.to_string() };
+    let named = |error: pointsman::Error| pointsman_table::Error::File {
+        file: table.display().to_string(),
+        reason: differing_classes(router.classes(), classes).unwrap_or_else(|| error.to_string()),
+    };
     Ok(router.check_classes(classes).map_err(named)?)
 }

@@ -13,7 +13,7 @@ use crate::args::{PlanArgs, VotesArgs};
 use crate::json;
 use crate::plan::{self, Written, shell_quoted, shell_quoted_text};
 use crate::progress::Progress;
-use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
+use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, plain, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{self, entry, next_step, paragraph};
@@ -125,6 +125,14 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     if task.action_names().len() < 2 {
         bail!("plan needs a task that leaves a choice: add --route COST or --abstain COST");
     }
+    if let Some(price) = args.label_price.filter(|price| *price >= task.loss().bound()) {
+        render::warn(format!(
+            "a label costs {}, but a wrong answer costs at most {} {}: prices are in the unit of the loss",
+            plain(price),
+            short(task.loss().bound()),
+            task.loss().unit()
+        ));
+    }
     let spinner = Progress::spinner("trying out labels".to_owned());
     let found = plan::label_plan(&router, &task, args.confidence, &args.router)?;
     drop(spinner);
@@ -202,10 +210,10 @@ impl Listed {
             let command = format!("pointsman calibrate {items}{reading}{} -o more.safetensors", self.partition);
             return next_step(out, "When they have their labels, calibrate again with all labels:", &[command]);
         }
-        let columns = plan::column_flags(&args.reading);
+        // Items of the table that nobody labelled are left out when it is joined with the labels.
+        let reading = plan::reading_flags(&args.reading, None);
         let labels = " --annotations labels.csv";
-        let command =
-            format!("pointsman calibrate labelled.csv{labels}{columns} --add-to {router} -o more.safetensors");
+        let command = format!("pointsman calibrate {items}{labels}{reading} --add-to {router} -o more.safetensors");
         next_step(out, "When they have their labels, add these items to those of the router:", &[command])
     }
 }

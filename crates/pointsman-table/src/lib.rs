@@ -82,6 +82,7 @@ pub use overwrite::{Existing, existing};
 pub use partial::{load_partial, parse_partial, partial_bytes, save_partial};
 pub use read::{Batches, Progress, Rereadable, batches, is_guarded, read, read_frame, read_frames};
 pub use router::{load_router, parse_router, router_bytes, save_router};
+pub use suggest::did_you_mean;
 pub use task::{parse_task, read_task};
 pub use write::{Column, ColumnKind, TableWriter, record_batch};
 

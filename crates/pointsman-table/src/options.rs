@@ -288,7 +288,13 @@ const KEYS: [&str; 12] = [
 const PREFIXED: [&str; 5] = ["probs", "votes", "features", "oracles", "truth"];
 
 impl Columns {
-    /// The same with another name for something, as for `probs`.
+    /// Whether a key was given a name.
+    #[must_use]
+    pub fn has_name(&self, key: &str) -> bool {
+        self.named.contains(&key)
+    }
+
+    /// The same with another name for something, as for `probs`. Features may have several names.
     ///
     /// # Errors
     /// If nothing goes by this key, its name is empty or was given before.

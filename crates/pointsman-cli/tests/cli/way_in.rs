@@ -2,7 +2,15 @@
 
 use std::fs;
 
-use crate::{line, workshop};
+use tempfile::TempDir;
+
+use crate::{line, pointsman, workshop, world};
+
+/// The command line that is suggested last.
+fn suggested(text: &str) -> String {
+    let last = text.lines().rev().find(|line| line.trim_start().starts_with("pointsman ")).unwrap();
+    last.trim().strip_prefix("pointsman ").unwrap().to_owned()
+}
 
 #[test]
 fn outputs_replace_only_outputs_of_their_kind() {
@@ -62,4 +70,147 @@ fn outputs_replace_only_outputs_of_their_kind() {
     ] {
         line(folder.path(), &format!("{command} {output}")).ok();
     }
+}
+
+#[test]
+fn features_by_name_and_prefixes_with_spaces_work_in_every_command() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (name, seed) in [("cal.csv", 1), ("held.csv", 2)] {
+        let text = world::rows(300, seed).to_csv().replace("prob_", "score ").replace("id,", "Item ID,");
+        fs::write(path(name), text.replacen("x_length", "length", 1)).unwrap();
+    }
+    let columns = "probs=score ,id=Item ID,features=length,features=split";
+    let run = |args: &[&str]| {
+        let args: Vec<String> = args.iter().map(|arg| arg.replace("$", folder.path().to_str().unwrap())).collect();
+        pointsman(args.iter().map(String::as_str).chain(["--columns", columns]))
+    };
+    let partition = ["--partition", "features:x_length=2"];
+    let learned = run(&[&["calibrate", "$/cal.csv", "-o", "$/r.safetensors"][..], &partition].concat()).ok();
+    assert!(learned.stdout.contains("used: x_length"), "{}", learned.stdout);
+    let decided = run(&["decide", "$/r.safetensors", "$/held.csv", "--route", "0.05", "-o", "$/d.csv"]).ok();
+    let next = "--columns 'probs=score ,id=Item ID,features=length,features=split'";
+    assert!(decided.stderr.contains(next) && decided.stderr.contains("with votes=PREFIX added"), "{}", decided.stderr);
+    run(&["evaluate", "$/r.safetensors", "$/held.csv", "--route", "0.05", "--no-calibration-error"]).ok();
+    let plan = ["plan", "$/r.safetensors", "--route", "0.05", "--abstain", "0.3", "--items", "$/held.csv"];
+    run(&plan).ok();
+    let bare = pointsman(["decide", path("r.safetensors").to_str().unwrap(), path("held.csv").to_str().unwrap()]);
+    assert!(bare.code == 2, "{bare:?}");
+}
+
+#[test]
+fn caps_are_answered_and_the_nearest_budget_suggested() {
+    let folder = workshop();
+    let decide = "decide router.safetensors heldout.csv --route expert=0.02 --cap expert=15 -o decisions.csv";
+    let run = line(folder.path(), decide).ok();
+    assert!(run.stderr.contains("evaluate has no cap, the nearest is a budget of 7.5 %"), "{}", run.stderr);
+    let next = suggested(&run.stderr);
+    assert!(next.ends_with("--route expert=0.02 --budget 7.5%"), "{next}");
+    line(folder.path(), &next).ok();
+    let run = line(folder.path(), "evaluate router.safetensors heldout.csv --route expert=0.02 --cap expert=7.5%");
+    assert!(
+        run.code == 2 && run.stderr.contains("evaluate has no cap") && run.stderr.contains("--budget 7.5%"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn items_of_a_pool_are_named_in_the_command_that_adds_them() {
+    let folder = workshop();
+    let pool: String = {
+        let text = world::rows(400, 9).to_csv();
+        let keep = |line: &str| line.split(',').take(4).collect::<Vec<_>>().join(",") + "\n";
+        text.lines().map(keep).collect()
+    };
+    fs::write(folder.path().join("pool.csv"), pool).unwrap();
+    let run = line(
+        folder.path(),
+        "plan router.safetensors --route 0.15 --abstain 0.4 --items pool.csv --columns label=Label -o new.csv",
+    )
+    .ok();
+    if fs::read_to_string(folder.path().join("new.csv")).unwrap().lines().count() > 1 {
+        assert!(suggested(&run.stdout).starts_with("calibrate pool.csv --annotations labels.csv"), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn numbers_that_people_write_are_taken_or_answered_in_words() {
+    let folder = workshop();
+    let show = |flags: &str| line(folder.path(), &format!("show router.safetensors {flags}"));
+    for (flags, words) in [
+        ("--route 0.1 --budget 20", "for 20 % write 0.2 or 20%"),
+        ("--route llm=0,05", "use a decimal point, llm=0.05"),
+        ("--route 0.1 --abstain 0,4", "use a decimal point: 0.4"),
+        ("--route 0.1 --confidence 95", "for 95 % write 0.95 or 95%"),
+        ("--route 0.1 --loss zero_one", "did you mean \"zero-one\"?"),
+    ] {
+        let run = show(flags);
+        assert!(run.code == 2 && run.stderr.contains(words), "{flags}: {run:?}");
+    }
+    show("--route 0.1 --confidence 95%").ok();
+    let plan = "plan router.safetensors --route 0.1 --abstain 0.4";
+    let run = line(folder.path(), &format!("{plan} --label-price 0.01 --traffic 1M --json")).ok();
+    assert_eq!(run.json()["purchase"]["traffic"], 1e6, "{run:?}");
+    let run = line(folder.path(), &format!("{plan} --label-price 5")).ok();
+    assert!(run.stderr.contains("a label costs 5, but a wrong answer costs at most"), "{}", run.stderr);
+    let run = line(folder.path(), "diagnose calibration.csv --route expert=5 --abstain 30").ok();
+    assert!(run.stderr.contains("route:expert costs 5, but a wrong answer costs at most"), "{}", run.stderr);
+    for (text, words) in [
+        ("[route]\nname = \"llm\"\ncost = 0.3\n", "line 1: "),
+        (
+            "[[route]]\nname = \"llm\"\ncost = 0.3\nbudget = 0.2\n",
+            "budget is of the whole task: move it above the first [table]",
+        ),
+        ("[[route]]\nprice = 0.3\n", "did you mean cost?"),
+        ("abstian = 1.5\n", "did you mean \"abstain\"?"),
+    ] {
+        fs::write(folder.path().join("t.toml"), text).unwrap();
+        let run = line(folder.path(), "task check t.toml");
+        assert!(run.code == 2 && run.stderr.contains(words), "{text}: {run:?}");
+        assert!(!text.starts_with("[route]") || run.stderr.contains("write [[route]]"), "{run:?}");
+    }
+}
+
+#[test]
+fn decimal_commas_are_read_where_semicolons_separate() {
+    let folder = workshop();
+    let text = fs::read_to_string(folder.path().join("calibration.csv")).unwrap();
+    let commas = text.replace(',', ";").replace('.', ",");
+    fs::write(folder.path().join("export.csv"), &commas).unwrap();
+    let calibrate = |table: &str, flags: &str, out: &str| {
+        line(folder.path(), &format!("calibrate {table} {flags} --partition top-class:3 -o {out}"))
+    };
+    calibrate("export.csv", "--delimiter semicolon", "commas.safetensors").ok();
+    let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(bytes("commas.safetensors") == bytes("router.safetensors"));
+    let decide = "decide router.safetensors export.csv --delimiter semicolon --route 0.05 -o d.parquet";
+    line(folder.path(), decide).ok();
+    let mixed = commas.replacen("0,", "0.", 40).replacen("0.", "0,", 1);
+    fs::write(folder.path().join("export.csv"), mixed).unwrap();
+    let run = calibrate("export.csv", "--delimiter semicolon", "mixed.safetensors");
+    assert!(
+        run.code == 2 && run.stderr.contains("has a point, but other numbers of the file have decimal commas"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn rounded_probabilities_are_not_worth_a_word_and_others_are() {
+    let folder = workshop();
+    let header = "id,prob_cat,prob_dog,prob_owl\n";
+    let decide = |row: &str| {
+        fs::write(folder.path().join("q.csv"), format!("{header}1,{row}\n")).unwrap();
+        line(folder.path(), "decide router.safetensors q.csv --route 0.05").ok().stderr
+    };
+    assert!(!decide("0.3333,0.3333,0.3333").contains("do not sum to one"));
+    assert!(decide("0.33313579,0.33313579,0.33313579").contains("do not sum to one"));
+}
+
+#[test]
+fn classes_that_differ_are_named_and_no_others() {
+    let folder = workshop();
+    fs::write(folder.path().join("q.csv"), "prob_cat,prob_dgo,prob_owl\n0.5,0.2,0.3\n").unwrap();
+    let run = line(folder.path(), "decide router.safetensors q.csv --route 0.05");
+    let words = "only the table has dgo, only the router has dog";
+    assert!(run.code == 2 && run.stderr.contains(words) && !run.stderr.contains("owl"), "{run:?}");
 }
