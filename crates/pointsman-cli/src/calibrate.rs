@@ -417,15 +417,17 @@ fn print(
     head(out, args, &rows, tables)?;
     describe(&mut out, router, learned)?;
     if let Some(choice) = choice {
-        describe_line(&mut out, "chosen", choice.reason())?;
+        let rule = "pooled cells, unless another partition costs less by more than half a standard error";
+        describe_line(&mut out, "chosen", &format!("{}; the rule: {rule}", choice.reason()))?;
     }
     if !table.feature_names().is_empty() {
         let words = FeaturesSummary::of(table, router).in_words();
         describe_line(&mut out, "features", &words)?;
     } else if !unused.is_empty() {
         let names = unused.join(", ");
-        let words =
-            format!("none; columns of numbers that are not used: {names} (--columns features=PREFIX names features)");
+        let words = format!(
+            "none; columns of numbers that are not used: {names} (--columns features=NAME takes one, features=PREFIX several)"
+        );
         describe_line(&mut out, "features", &words)?;
     }
     if is_forest(router) {

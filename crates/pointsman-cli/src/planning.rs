@@ -362,9 +362,9 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     let digits = |value: fn(&CellPlan) -> f64| decimals(found.cells.iter().map(value)).min(4);
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
-    let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("or");
+    let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
     grid = grid.numbers(["margin", "worth", "at stake"]);
-    grid = grid.numbers(["labels per item", "or items"]).number("labels");
+    grid = grid.numbers(["labels per item", "more items"]).number("labels");
     for plan in &found.cells {
         let about = |more: Option<usize>| more.map_or("–".to_owned(), |more| format!("+{}", count(more)));
         grid.row([
@@ -386,14 +386,14 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     const TEXT_FROM: usize = 19;
     let mut line =
         |name: &str, text: &str| entry(&mut *out, TEXT_FROM, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
-    line("or", "what might be better than the action")?;
+    line("rival", "what might be better than the action")?;
     line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
     line(
         "at stake",
         &format!("what its action may cost per thousand queries more than the best, at worst, in {unit}"),
     )?;
     line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
-    line("or items", "about how many more items of the cell, with as many labels per item as now")?;
+    line("more items", "or about how many more items of the cell, with as many labels per item as now")?;
     line("labels", "labels in all, by the cheaper of the two ways")?;
     if found.cells.iter().any(|plan| plan.labels.is_none()) {
         let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);

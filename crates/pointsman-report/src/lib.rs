@@ -13,7 +13,7 @@ mod reliability;
 mod report;
 mod words;
 
-pub use diagnosis::{DiagnosisReport, diagnosis_html};
+pub use diagnosis::{DiagnosisReport, diagnosis_html, flags_in_words, flags_replaced};
 pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;

@@ -71,7 +71,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     if args.json {
         json::print(&report)?;
     } else {
-        human::print(args, &report, plan::limit_in_words(&policy).as_deref(), written.as_deref())?;
+        let title = human::Title { limit: plan::limit_in_words(&policy), is_held_out: !router.has_seen(table) };
+        human::print(args, &report, &title, written.as_deref())?;
     }
     match failed {
         Some(conditions) => Err(ConditionHeld(conditions).into()),

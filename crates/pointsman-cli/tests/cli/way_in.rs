@@ -99,6 +99,48 @@ fn features_by_name_and_prefixes_with_spaces_work_in_every_command() {
 }
 
 #[test]
+fn annotations_say_which_columns_were_taken_and_who_differs() {
+    let folder = TempDir::new().unwrap();
+    let rows = world::rows(300, 3);
+    let (mut items, mut labels) =
+        (String::from("id,prob_cat,prob_dog,prob_owl\n"), String::from("ID,Label,Annotator\n"));
+    for row in 0..300 {
+        let [a, b, c] = rows.probs[row];
+        items += &format!("{},{a},{b},{c}\n", rows.ids[row]);
+        let own = rows.votes[row].iter().enumerate().flat_map(|(class, &n)| vec![world::CLASSES[class]; n as usize]);
+        // One annotator always says the same; those before label in turns.
+        for (place, label) in own.take(4).enumerate() {
+            labels += &format!("{},{label},ann{}\n", rows.ids[row], (place + row) % 4);
+        }
+        labels += &format!("{},cat,lazy\n", rows.ids[row]);
+    }
+    fs::write(folder.path().join("items.csv"), items).unwrap();
+    fs::write(folder.path().join("labels.csv"), &labels).unwrap();
+    let calibrate = "calibrate items.csv --annotations labels.csv --partition top-class:2 -o r.safetensors";
+    let run = line(folder.path(), calibrate).ok();
+    assert!(run.stderr.contains("labels.csv: took ID, Label, Annotator for id, label, annotator"), "{}", run.stderr);
+    assert!(run.stderr.contains("by more than chance explains (") && run.stderr.contains("lazy"), "{}", run.stderr);
+    let run = line(folder.path(), "diagnose items.csv --annotations labels.csv").ok();
+    assert!(
+        run.stdout.contains("says cat more often than others") && !run.stdout.contains("class-cat-high"),
+        "{}",
+        run.stdout
+    );
+    assert!(!run.stderr.contains("cannot be seen"), "{}", run.stderr);
+    let run = line(folder.path(), "diagnose items.csv --annotations labels.csv --without lazy,ann1");
+    assert!(run.code == 2 && run.stderr.contains("give --without once per annotator"), "{run:?}");
+    // Sorted by annotator, the order does not tell who labelled first.
+    let mut lines: Vec<&str> = labels.lines().skip(1).collect();
+    lines.sort_by_key(|line| line.rsplit(',').next().map(str::to_owned));
+    let sorted = format!("id,label,who\n{}\n", lines.join("\n"));
+    fs::write(folder.path().join("sorted.csv"), sorted.replace("who", "worker")).unwrap();
+    let run = line(folder.path(), "diagnose items.csv --annotations sorted.csv").ok();
+    assert!(run.stderr.contains("sorted.csv has a column worker: add --columns annotator=worker"), "{}", run.stderr);
+    let run = line(folder.path(), "diagnose items.csv --annotations sorted.csv --columns annotator=worker").ok();
+    assert!(run.stderr.contains("copies the label before cannot be seen"), "{}", run.stderr);
+}
+
+#[test]
 fn caps_are_answered_and_the_nearest_budget_suggested() {
     let folder = workshop();
     let decide = "decide router.safetensors heldout.csv --route expert=0.02 --cap expert=15 -o decisions.csv";
@@ -204,6 +246,17 @@ fn rounded_probabilities_are_not_worth_a_word_and_others_are() {
     };
     assert!(!decide("0.3333,0.3333,0.3333").contains("do not sum to one"));
     assert!(decide("0.33313579,0.33313579,0.33313579").contains("do not sum to one"));
+}
+
+#[test]
+fn calibration_rows_are_not_called_held_out() {
+    let folder = workshop();
+    let evaluate = |table: &str| {
+        line(folder.path(), &format!("evaluate router.safetensors {table} --route 0.05 --no-calibration-error"))
+    };
+    assert!(evaluate("heldout.csv").ok().stdout.contains("on 200 held-out rows"));
+    let own = evaluate("calibration.csv").ok().stdout;
+    assert!(own.contains("on 300 rows that it was calibrated on") && !own.contains("held-out rows;"), "{own}");
 }
 
 #[test]
