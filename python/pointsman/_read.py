@@ -36,7 +36,7 @@ def read(
     *,
     annotations: str | PathLike[str] | None = None,
     where: Mapping[str, Any] | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
     format: str | None = None,
     delimiter: str | None = None,
     first_labels: int | None = None,
@@ -56,8 +56,9 @@ def read(
     where:
         Only rows with these values in these columns.
     columns:
-        Other names for columns, as in ``{"probs": "p_", "votes": "v_", "id": "uid"}``; those of annotations are ``id``, ``label``
-        and ``annotator``.
+        Other names for columns, as in ``{"probs": "p_", "votes": "v_", "id": "uid"}``; those of annotations are ``id``, ``label``,
+        ``annotator`` and ``date``, by which the labels of an item are sorted. Features go by a prefix or by whole names, one or
+        several: ``{"features": ["words", "age"]}``.
     format:
         ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"``, ``"arrow"`` or ``"npz"``; by default that of the file's extension.
     delimiter:
@@ -94,11 +95,16 @@ def read(
     """
     filters = [(str(column), str(value)) for column, value in (where or {}).items()]
     paths = [path] if isinstance(path, str | PathLike) else list(path)
+    names = [
+        (key, name)
+        for key, given in (columns or {}).items()
+        for name in ([given] if isinstance(given, str) else list(given))
+    ]
     found = _native.read(
         [Path(one) for one in paths],
         annotations=None if annotations is None else Path(annotations),
         filters=filters,
-        columns=list((columns or {}).items()),
+        columns=names,
         format=format,
         delimiter=delimiter,
         first_labels=first_labels,

@@ -13,6 +13,7 @@ use pointsman::{Error, Estimator, Loss, Oracle, Partition};
 use pointsman_table::{Columns, Delimiter, Filter, Format};
 
 use crate::evaluate::fail_if::Condition;
+use crate::render::number::plain;
 use crate::suggest::{self, suggest};
 
 const STYLES: Styles = Styles::styled()
@@ -98,14 +99,14 @@ pub(crate) struct TaskArgs {
           value_parser = suggest::<RouteArg>(suggest::ROUTES), hide_possible_values = true)]
     pub(crate) route: Vec<RouteArg>,
     /// What abstaining costs; left out, Pointsman never abstains
-    #[arg(long, value_name = "COST", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COST", value_parser = price, allow_negative_numbers = true)]
     pub(crate) abstain: Option<f64>,
     /// Route at most this share of traffic like the calibration rows, as in 0.2 or 20%, by a price that is found. On traffic that
     /// differs the share differs too; decide --cap is a hard limit
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
     /// Route as little as possible to keep the expected loss at this; prices of routes then only rank them
-    #[arg(long, value_name = "LOSS", allow_negative_numbers = true, conflicts_with = "budget")]
+    #[arg(long, value_name = "LOSS", value_parser = price, allow_negative_numbers = true, conflicts_with = "budget")]
     pub(crate) target_loss: Option<f64>,
     /// How the irreducible loss is estimated: auto, shrink, plugin, npmle or dirichlet [default: auto]
     #[arg(long, value_name = "E", value_parser = suggest::<Estimator>(suggest::ESTIMATORS), hide_possible_values = true)]
@@ -135,9 +136,46 @@ impl TaskArgs {
 
 /// A share as a number or in per cent.
 fn share(text: &str) -> Result<f64, String> {
-    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
-    let share = number.trim().parse::<f64>().map(|number| number / unit);
-    share.map_err(|_| "write a share, as in 0.2 or 20%".to_owned())
+    match text.strip_suffix('%') {
+        Some(number) => {
+            // Per cent are divided as text, so that 95% is the same number as 0.95.
+            let number = number.trim();
+            let shift = |number: &str| format!("{number}e-2").parse::<f64>();
+            shift(number).map_err(|_| not_a_number(number, "write a share, as in 0.2 or 20%"))
+        }
+        None => {
+            let share =
+                text.trim().parse::<f64>().map_err(|_| not_a_number(text, "write a share, as in 0.2 or 20%"))?;
+            match share > 1.0 && share <= 100.0 {
+                true => Err(format!("a share is from 0 to 1: for {text} % write {} or {text}%", plain(share / 100.0))),
+                false => Ok(share),
+            }
+        }
+    }
+}
+
+/// How sure something must be, as a number or in per cent.
+fn confidence(text: &str) -> Result<f64, String> {
+    share(text).map_err(|why| why.replace("a share is from 0 to 1", "a confidence is between 0 and 1"))
+}
+
+/// A price, in the unit of the loss.
+fn price(text: &str) -> Result<f64, String> {
+    text.trim().parse().map_err(|_| not_a_number(text, "write a number, as in 0.3"))
+}
+
+/// What is said of text that is no number: a decimal comma is named, else what to write.
+fn not_a_number(text: &str, write: &str) -> String {
+    match decimal_point(text) {
+        Some(point) => format!("use a decimal point: {point}"),
+        None => write.to_owned(),
+    }
+}
+
+/// A number with a decimal comma, with a point instead.
+fn decimal_point(text: &str) -> Option<String> {
+    let point = text.trim().replacen(',', ".", 1);
+    (text.contains(',') && point.parse::<f64>().is_ok()).then_some(point)
 }
 
 /// What can be done with a task file.
@@ -185,6 +223,10 @@ impl FromStr for RouteArg {
     fn from_str(text: &str) -> Result<Self, Error> {
         let (priced, kind) = text.split_once(',').map_or((text, None), |(priced, kind)| (priced, Some(kind)));
         let (name, cost) = priced.split_once('=').unwrap_or(("oracle", priced));
+        if let Some(point) = kind.and_then(|kind| decimal_point(&format!("{cost},{kind}"))) {
+            let name = if priced.contains('=') { format!("{name}=") } else { String::new() };
+            return Err(Error::Task(format!("{text:?} is not a price: use a decimal point, {name}{point}")));
+        }
         let cost = cost.trim().parse().map_err(|_| {
             Error::Task(format!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim()))
         })?;
@@ -224,7 +266,8 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "CHAR", value_parser = suggest::<Delimiter>(suggest::DELIMITERS), hide_possible_values = true)]
     pub(crate) delimiter: Option<Delimiter>,
     /// Other names for columns, as in probs=p_,votes=v_,id=uid. Keys: probs, votes, labels, features, oracles, truth, id, weight,
-    /// classes; label and annotator in --annotations
+    /// classes; label, annotator and date in --annotations. Features go by a prefix or by whole names, each given by itself:
+    /// features=words,features=age
     #[arg(long, value_name = "KEY=NAME,…")]
     pub(crate) columns: Option<Columns>,
     /// Divide probabilities that do not sum to one by their sum, for rounded numbers and percentages; the sums found are reported
@@ -236,8 +279,8 @@ pub(crate) struct TableArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Table")]
 pub(crate) struct VotesArgs {
-    /// Take the votes from a long table id,label[,annotator], its rows in the order of labelling; diagnose tests annotators
-    /// that are named. What has an id in both tables is joined; ids without a counterpart are reported
+    /// Take the votes from a long table id,label[,annotator], its rows in the order of labelling, or sorted by --columns date=NAME;
+    /// diagnose tests annotators that are named. What has an id in both tables is joined; ids without a counterpart are reported
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) annotations: Option<PathBuf>,
     /// Refuse annotations unless every id is in both tables, and once only in the table
@@ -366,8 +409,8 @@ pub(crate) struct ShowArgs {
     /// The order of the cells
     #[arg(long, value_name = "KEY", default_value = "cell")]
     pub(crate) sort: SortKey,
-    /// Show intervals that hold with this confidence, as in 0.95, and which actions are certain
-    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    /// Show intervals that hold with this confidence, as in 0.95 or 95%, and which actions are certain
+    #[arg(long, value_name = "C", value_parser = confidence, allow_negative_numbers = true)]
     pub(crate) confidence: Option<f64>,
     /// Explain one cell, by number: its rows, all costs, the runner-up and which price would change its action
     #[arg(long, value_name = "CELL")]
@@ -435,8 +478,8 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "N", default_value_t = 65_536, hide = true,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) batch_rows: u32,
-    /// Add a column that says whether each action is certain with this confidence, as in 0.95
-    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    /// Add a column that says whether each action is certain with this confidence, as in 0.95 or 95%
+    #[arg(long, value_name = "C", value_parser = confidence, allow_negative_numbers = true)]
     pub(crate) confidence: Option<f64>,
     /// Send at most so many queries of this table to a route, or so many per cent of them: the cap is kept exactly and spent where
     /// it saves most; other queries take their next-best action. May be given for several routes
@@ -444,7 +487,7 @@ pub(crate) struct DecideArgs {
     pub(crate) cap: Vec<CapArg>,
     /// Explain the decisions on these queries instead of writing them all: by id or, where no id is a number, by row counted
     /// from one; may be given several times. An id that contains a comma is taken whole if there is one
-    #[arg(long, value_name = "ID[,ID…]", conflicts_with_all = ["output", "output_format", "cap"])]
+    #[arg(long, value_name = "ID[,ID…]", conflicts_with_all = ["output", "output_format"])]
     pub(crate) explain: Vec<String>,
     /// Print a summary as JSON: shares, expected cost, reasons, warnings; with --explain, the explanation. Decisions are then
     /// written only where -o says
@@ -487,13 +530,13 @@ pub(crate) struct PlanArgs {
     #[arg(value_name = "ROUTER", value_hint = ValueHint::FilePath)]
     pub(crate) router: PathBuf,
     /// How sure an action must be to be called certain
-    #[arg(long, value_name = "C", default_value_t = 0.95, allow_negative_numbers = true)]
+    #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = confidence, allow_negative_numbers = true)]
     pub(crate) confidence: f64,
     /// What one label costs, in the unit of the task's prices
     #[arg(long, value_name = "X", value_parser = not_negative, allow_negative_numbers = true)]
     pub(crate) label_price: Option<f64>,
-    /// How many queries the labels are to pay for themselves on
-    #[arg(long, value_name = "N", value_parser = not_negative, allow_negative_numbers = true)]
+    /// How many queries the labels are to pay for themselves on, as in 1000000 or 1M
+    #[arg(long, value_name = "N", value_parser = queries, allow_negative_numbers = true)]
     pub(crate) traffic: Option<f64>,
     /// Items that can be labelled, with ids: the calibration table for more labels per item, or a table without votes for new items
     #[arg(long, value_name = "TABLE", value_hint = ValueHint::FilePath)]
@@ -515,7 +558,24 @@ pub(crate) struct PlanArgs {
 fn not_negative(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(x) if (0.0..=f64::MAX).contains(&x) => Ok(x),
-        _ => Err(format!("{text} is not a number from zero on")),
+        _ => Err(not_a_number(text, &format!("{text} is not a number from zero on"))),
+    }
+}
+
+/// A number of queries: 1000000, 1,000,000, 1_000_000, 250k or 1M.
+fn queries(text: &str) -> Result<f64, String> {
+    let refuse = || format!("{text} is not a number of queries from zero on: write 1000000, 1,000,000, 250k or 1M");
+    let (number, unit) = match text.trim().strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1e3),
+        None => text.trim().strip_suffix(['m', 'M']).map_or((text.trim(), 1.0), |number| (number, 1e6)),
+    };
+    let mut groups = number.split([',', '_']);
+    let is_grouped = groups.next().is_some_and(|first| (1..=3).contains(&first.len()))
+        && groups.all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()));
+    let plain = if is_grouped { number.replace([',', '_'], "") } else { number.to_owned() };
+    match plain.parse::<f64>() {
+        Ok(n) if (0.0..=f64::MAX).contains(&(n * unit)) => Ok(n * unit),
+        _ => Err(refuse()),
     }
 }
 
@@ -562,6 +622,9 @@ pub(crate) struct EvaluateArgs {
     /// Leave out the calibration error, the slowest part
     #[arg(long)]
     pub(crate) no_calibration_error: bool,
+    /// Caps are for decide: here they are answered in words
+    #[arg(long, value_name = "NAME=N|NAME=P%", hide = true)]
+    pub(crate) cap: Vec<String>,
     #[command(flatten)]
     pub(crate) task: TaskArgs,
     #[command(flatten)]
@@ -712,6 +775,24 @@ mod tests {
     }
 
     #[test]
+    fn shares_prices_and_counts_are_read_as_people_write_them() {
+        for (text, value) in [("0.2", 0.2), ("20%", 0.2), ("95%", 0.95), ("99.9 %", 0.999), ("1", 1.0)] {
+            assert_eq!(share(text), Ok(value), "{text}");
+        }
+        assert_eq!(share("20"), Err("a share is from 0 to 1: for 20 % write 0.2 or 20%".to_owned()));
+        assert_eq!(share("0,2"), Err("use a decimal point: 0.2".to_owned()));
+        assert_eq!(price("0,4"), Err("use a decimal point: 0.4".to_owned()));
+        for (text, value) in
+            [("1M", 1e6), ("250k", 2.5e5), ("1,000,000", 1e6), ("1_000", 1e3), ("1.5M", 1.5e6), ("7", 7.0)]
+        {
+            assert_eq!(queries(text), Ok(value), "{text}");
+        }
+        for text in ["", "many", "1,00", "-1", "1,5", "M", "inf"] {
+            assert!(queries(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn routes_have_defaults() {
         let route: RouteArg = "0.05".parse().unwrap();
         assert_eq!((route.name.as_str(), route.cost, route.oracle), ("oracle", 0.05, None));
@@ -723,6 +804,11 @@ mod tests {
         let route: RouteArg = "0.1,panel:m=3".parse().unwrap();
         assert_eq!((route.name.as_str(), route.oracle), ("oracle", Oracle::panel(3, Aggregate::Mean).ok()));
         assert_eq!("gpt=1,measured".parse::<RouteArg>().unwrap().oracle, Some(Oracle::Measured));
+        for (text, point) in [("llm=0,05", "llm=0.05"), ("0,05", "0.05")] {
+            assert!(
+                text.parse::<RouteArg>().unwrap_err().to_string().contains(&format!("use a decimal point, {point}"))
+            );
+        }
         for text in ["", "expert=", "a=b=1", "0.1,panel:m=0", "0.1,panel", "0.1,", "0.1,measured,bayes"] {
             assert!(text.parse::<RouteArg>().is_err(), "{text}");
         }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::CalibrateArgs;
 use crate::interrupt::Writing;
 use crate::json;
-use crate::plan::{self, shell_quoted};
+use crate::plan::{self, Written, shell_quoted};
 use crate::progress::Progress;
 use crate::render::number::{count, counted, percent};
 use crate::render::style::{BOLD, DIM, GOOD};
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     let inputs: Vec<_> = tables.iter().chain(others.into_iter().flatten()).map(AsRef::as_ref).collect();
     plan::refuse_to_overwrite(&args.output, &inputs)?;
+    plan::refuse_to_destroy(&args.output, Written::Router)?;
     let like = args.like.as_deref().map(plan::load_router).transpose()?;
     let own = args.add_to.as_deref().map(plan::load_router).transpose()?;
     let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
@@ -80,6 +81,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     }
     plan::warn_if_matched_wrongly(table)?;
     plan::warn_about_labels(table, &args.votes)?;
+    tables::annotators_in_words(&frame)?.iter().for_each(render::warn);
     if args.json {
         return json::print_with_warnings(&Summary::new(table, &router, &learned, choice.as_ref()));
     }
@@ -418,15 +420,17 @@ fn print(
     head(out, args, &rows, tables)?;
     describe(&mut out, router, learned)?;
     if let Some(choice) = choice {
-        describe_line(&mut out, "chosen", choice.reason())?;
+        let rule = "pooled cells, unless another partition costs less by more than half a standard error";
+        describe_line(&mut out, "chosen", &format!("{}; the rule: {rule}", choice.reason()))?;
     }
     if !table.feature_names().is_empty() {
         let words = FeaturesSummary::of(table, router).in_words();
         describe_line(&mut out, "features", &words)?;
     } else if !unused.is_empty() {
         let names = unused.join(", ");
-        let words =
-            format!("none; columns of numbers that are not used: {names} (--columns features=PREFIX names features)");
+        let words = format!(
+            "none; columns of numbers that are not used: {names} (--columns features=NAME takes one, features=PREFIX several)"
+        );
         describe_line(&mut out, "features", &words)?;
     }
     if is_forest(router) {

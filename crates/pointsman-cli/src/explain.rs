@@ -409,6 +409,10 @@ fn print(out: &mut impl Write, it: &Explanation, router: &Router, policy: &Polic
         }
         (None, None) => {}
     }
+    if it.trees.is_none() && !it.examples.is_empty() {
+        let near = if it.query.is_some() { " of the nearest confidence" } else { "" };
+        paragraph(&mut *out, 0, &format!("some of its calibration rows{near}, prediction → labels:"))?;
+    }
     for example in &it.examples {
         let votes: Vec<String> = example.votes.iter().zip(classes).filter(|(n, _)| **n > 0).map(labels).collect();
         let weight = example.weight.map(|weight| format!("  ({})", percent(weight))).unwrap_or_default();

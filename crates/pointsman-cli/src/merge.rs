@@ -10,7 +10,7 @@ use crate::args::MergeArgs;
 use crate::calibrate::{Learned, Summary, describe};
 use crate::interrupt::Writing;
 use crate::json;
-use crate::plan::{self, shell_quoted};
+use crate::plan::{self, Written, shell_quoted};
 use crate::render::number::counted;
 use crate::render::style::{BOLD, GOOD};
 use crate::render::{self, next_step};
@@ -27,6 +27,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<()> {
         bail!("--json and -o - both write to standard output: give the router a path");
     }
     plan::refuse_to_overwrite(&args.output, &parts.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
+    plan::refuse_to_destroy(&args.output, Written::Router)?;
     let router = merged(&parts)?;
     {
         let writing = Writing::start();

@@ -11,7 +11,7 @@ use pointsman::monitor::{Traffic, TrafficShift};
 use pointsman::policy::{Caps, Promise};
 use pointsman::task::Named;
 use pointsman::{CellId, Certificate, Limit, Loss, Oracle, Policy, Replay, Router, Table, Task, Votes};
-use pointsman_table::{Format, Frame, Need, ReadOptions};
+use pointsman_table::{Existing, Format, Frame, Need, ReadOptions};
 
 use crate::args::{CapArg, RouteArg, TableArgs, TaskArgs, VotesArgs};
 use crate::failure::Hint;
@@ -237,8 +237,22 @@ pub(crate) fn prices_in_words(task: &Task) -> Vec<String> {
 /// How many rows' probabilities were divided by a sum that is not one, beyond rounding.
 pub(crate) fn divided_rows(table: &Table) -> usize {
     const ROUNDING: f64 = 1e-5;
-    let off = |&row: &usize| (table.prediction(row).iter().sum::<f64>() - 1.0).abs() > ROUNDING;
+    let off = |&row: &usize| {
+        let prediction = table.prediction(row);
+        let off = (prediction.iter().sum::<f64>() - 1.0).abs();
+        off > ROUNDING && off > rounding_of(&prediction)
+    };
     (0..table.rows()).filter(off).count()
+}
+
+/// How far from one probabilities may sum because they were written with few decimals; zero if they were not.
+fn rounding_of(probabilities: &[f64]) -> f64 {
+    /// A number of so many decimals is as near to them as single precision allows.
+    const NEAR: f64 = 2e-2;
+    let is_written_with = |unit: f64| probabilities.iter().all(|p| (p / unit - (p / unit).round()).abs() < NEAR);
+    let unit = [1e-2, 1e-3, 1e-4, 1e-5].into_iter().find(|&unit| is_written_with(unit));
+    // Half a unit per number, and what binary fractions add.
+    unit.map_or(0.0, |unit| 0.5 * unit * probabilities.len() as f64 + 1e-9)
 }
 
 /// Says so if there are any.
@@ -434,6 +448,7 @@ impl Output {
         };
         if !is_stream(&path) {
             refuse_to_overwrite(&path, inputs)?;
+            refuse_to_destroy(&path, Written::Decisions)?;
         }
         let format = Format::to_write(&path, format)
             .map_err(|error| anyhow::Error::from(error).context(Hint("or name it: --output-format csv".into())))?;
@@ -448,6 +463,47 @@ pub(crate) fn refuse_to_overwrite(output: &Path, inputs: &[&Path]) -> anyhow::Re
         Some(input) => bail!("{}: would be overwritten; choose another output", input.display()),
         None => Ok(()),
     }
+}
+
+/// What a command writes, which may replace an earlier output of its kind and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// A router, or a part of a calibration.
+    Router,
+    Decisions,
+    /// Items to label.
+    Items,
+}
+
+/// Refuses to replace a file that is no earlier output of the same kind.
+pub(crate) fn refuse_to_destroy(output: &Path, written: Written) -> anyhow::Result<()> {
+    /// Columns that every table of decisions has, and every list of items to label.
+    const DECISIONS: [&str; 3] = ["cell", "support", "action"];
+    const ITEMS: [&str; 4] = ["id", "cell", "labels", "worth"];
+    if is_stream(output) {
+        return Ok(());
+    }
+    let existing = pointsman_table::existing(output);
+    let (is_alike, own, example) = match written {
+        Written::Router => {
+            (matches!(existing, Existing::Router | Existing::Part), "a router is written", "router.safetensors")
+        }
+        Written::Decisions => (existing.has_columns(&DECISIONS), "decisions are written", "decisions.csv"),
+        Written::Items => (existing.has_columns(&ITEMS), "items to label are written", "to-label.csv"),
+    };
+    let what = match existing {
+        Existing::Nothing => return Ok(()),
+        _ if is_alike => return Ok(()),
+        Existing::Router => "a router",
+        Existing::Part => "a part of a calibration",
+        existing if existing.has_columns(&DECISIONS) => "a table of decisions",
+        Existing::Table(columns) if columns.len() > 1 => "a table",
+        _ => "another kind of file",
+    };
+    bail!(
+        "{}: is {what}, which would be lost: {own} here; choose another output, such as -o {example}, or remove the file first",
+        output.display()
+    )
 }
 
 /// Whether a path stands for standard input or output.
@@ -554,13 +610,40 @@ fn of_file(error: pointsman::Error, path: &Path) -> anyhow::Error {
     }
 }
 
+/// Which classes only one of a router and a table has, each with the one that was perhaps meant; nothing if only their order differs.
+fn differing_classes(own: &[String], classes: &[String]) -> Option<String> {
+    /// Classes that are named.
+    const MOST: usize = 5;
+    let only = |names: &[String], others: &[String]| -> Vec<String> {
+        names.iter().filter(|name| !others.contains(name)).cloned().collect()
+    };
+    let (table, router) = (only(classes, own), only(own, classes));
+    let listed = |names: &[String]| match names.len() {
+        0 => "none".to_owned(),
+        n if n > MOST => format!("{} and {} more", names[..MOST].join(", "), n - MOST),
+        _ => names.join(", "),
+    };
+    let meant = table.iter().map(|name| pointsman_table::did_you_mean(name, router.iter().map(String::as_str)));
+    let meant = meant.into_iter().find(|meant| !meant.is_empty()).unwrap_or_default();
+    (!table.is_empty() || !router.is_empty()).then(|| {
+        format!(
+            "the table's classes are not the router's: only the table has {}, only the router has {}{meant}; calibrate on tables of these \
+             classes, or rename the columns",
+            listed(&table),
+            listed(&router)
+        )
+    })
+}
+
 /// Checks a table's classes against the router's; the message names the table.
 pub(crate) fn check_classes(
     router: &pointsman::Router,
     classes: &[String],
     table: &std::path::Path,
 ) -> anyhow::Result<()> {
-    let named =
-        |e: pointsman::Error| pointsman_table::Error::File { file: table.display().to_string(), reason: e.to_string() };
+    let named = |error: pointsman::Error| pointsman_table::Error::File {
+        file: table.display().to_string(),
+        reason: differing_classes(router.classes(), classes).unwrap_or_else(|| error.to_string()),
+    };
     Ok(router.check_classes(classes).map_err(named)?)
 }

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::args::{PlanArgs, VotesArgs};
 use crate::json;
-use crate::plan::{self, shell_quoted, shell_quoted_text};
+use crate::plan::{self, Written, shell_quoted, shell_quoted_text};
 use crate::progress::Progress;
-use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
+use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, plain, short};
 use crate::render::style::{self, BOLD, DIM, PLAIN};
 use crate::render::table::Grid;
 use crate::render::{self, entry, next_step, paragraph};
@@ -117,12 +117,21 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
              per item, or a table without votes for new items"
         );
     }
+    args.output.iter().try_for_each(|output| plan::refuse_to_destroy(output, Written::Items))?;
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let task = task.for_classes(router.classes());
     let task = task.map_err(|error| plan::of_task(error, args.task.task.first(), anyhow::Error::from))?;
     if task.action_names().len() < 2 {
         bail!("plan needs a task that leaves a choice: add --route COST or --abstain COST");
+    }
+    if let Some(price) = args.label_price.filter(|price| *price >= task.loss().bound()) {
+        render::warn(format!(
+            "a label costs {}, but a wrong answer costs at most {} {}: prices are in the unit of the loss",
+            plain(price),
+            short(task.loss().bound()),
+            task.loss().unit()
+        ));
     }
     let spinner = Progress::spinner("trying out labels".to_owned());
     let found = plan::label_plan(&router, &task, args.confidence, &args.router)?;
@@ -201,10 +210,10 @@ impl Listed {
             let command = format!("pointsman calibrate {items}{reading}{} -o more.safetensors", self.partition);
             return next_step(out, "When they have their labels, calibrate again with all labels:", &[command]);
         }
-        let columns = plan::column_flags(&args.reading);
+        // Items of the table that nobody labelled are left out when it is joined with the labels.
+        let reading = plan::reading_flags(&args.reading, None);
         let labels = " --annotations labels.csv";
-        let command =
-            format!("pointsman calibrate labelled.csv{labels}{columns} --add-to {router} -o more.safetensors");
+        let command = format!("pointsman calibrate {items}{labels}{reading} --add-to {router} -o more.safetensors");
         next_step(out, "When they have their labels, add these items to those of the router:", &[command])
     }
 }
@@ -353,9 +362,9 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     let digits = |value: fn(&CellPlan) -> f64| decimals(found.cells.iter().map(value)).min(4);
     let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
     let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
-    let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("or");
+    let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
     grid = grid.numbers(["margin", "worth", "at stake"]);
-    grid = grid.numbers(["labels per item", "or items"]).number("labels");
+    grid = grid.numbers(["labels per item", "more items"]).number("labels");
     for plan in &found.cells {
         let about = |more: Option<usize>| more.map_or("–".to_owned(), |more| format!("+{}", count(more)));
         grid.row([
@@ -377,14 +386,14 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     const TEXT_FROM: usize = 19;
     let mut line =
         |name: &str, text: &str| entry(&mut *out, TEXT_FROM, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
-    line("or", "what might be better than the action")?;
+    line("rival", "what might be better than the action")?;
     line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
     line(
         "at stake",
         &format!("what its action may cost per thousand queries more than the best, at worst, in {unit}"),
     )?;
     line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
-    line("or items", "about how many more items of the cell, with as many labels per item as now")?;
+    line("more items", "or about how many more items of the cell, with as many labels per item as now")?;
     line("labels", "labels in all, by the cheaper of the two ways")?;
     if found.cells.iter().any(|plan| plan.labels.is_none()) {
         let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);

@@ -63,7 +63,18 @@ where
     type Value = T;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
-        TypedValueParser::parse_ref(&self.parse, command, arg, value)
+        let (values, own) = (self.values, self.parse);
+        let parse = move |text: &str| {
+            own(text).map_err(|error| {
+                let error: Box<dyn Error + Send + Sync> = error.into();
+                // What stands behind a colon are parameters, of which there are many.
+                let head = |text: &'static str| text.split([':', '=']).next().unwrap_or(text);
+                let given = text.split([':', '=']).next().unwrap_or(text);
+                let meant = pointsman_table::did_you_mean(given, values.iter().map(|value| head(value)));
+                format!("{error}{meant}")
+            })
+        };
+        TypedValueParser::parse_ref(&parse, command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

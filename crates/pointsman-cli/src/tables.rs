@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use pointsman::diagnose::AnnotatorCheck;
 use pointsman_table::{Frame, Ids, Joined, ReadOptions, RepeatedIds, Sums};
 
 use crate::plan;
@@ -81,6 +82,33 @@ pub(crate) fn warn_about_reading(frame: &Frame) {
     reading_in_words(frame).iter().for_each(render::warn);
 }
 
+/// Says so if the order of annotations does not tell who labelled first.
+pub(crate) fn order_in_words(frame: &Frame) -> Option<String> {
+    let joined = frame.joined.as_ref().filter(|joined| joined.is_sorted_by_annotator)?;
+    Some(format!(
+        "{}: the annotators of every item stand in the same order, so the rows are sorted by annotator and do not tell who labelled \
+         first: whether somebody copies the label before cannot be seen; give the rows in the order of labelling, or a column with the \
+         time of each label, --columns date=NAME",
+        joined.file
+    ))
+}
+
+/// Says so if annotators differ by more than chance explains.
+pub(crate) fn annotators_in_words(frame: &Frame) -> anyhow::Result<Option<String>> {
+    let Some(annotations) = &frame.annotations else { return Ok(None) };
+    let check = AnnotatorCheck::of(&frame.table, annotations)?;
+    let flagged: Vec<&str> =
+        check.annotators.iter().filter(|one| !one.flags.is_empty()).map(|one| one.annotator.as_str()).collect();
+    /// Annotators that are named.
+    const NAMED: usize = 5;
+    let names = flagged.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = if flagged.len() > NAMED { ", …" } else { "" };
+    let who = counted(flagged.len(), "annotator differs", "annotators differ");
+    Ok((!flagged.is_empty()).then(|| {
+        format!("{who} by more than chance explains ({names}{more}): run diagnose on this table before relying on it")
+    }))
+}
+
 /// The decisions that reading a table took, one sentence each: votes that annotations take the place of, rows and labels left out, ids that
 /// several rows have, probabilities divided by their sum.
 pub(crate) fn reading_in_words(frame: &Frame) -> Vec<String> {
@@ -110,8 +138,16 @@ pub(crate) fn reading_in_words(frame: &Frame) -> Vec<String> {
 
 /// How many ids of a table and of its annotations have no counterpart.
 fn unmatched_in_words(joined: &Joined) -> Vec<String> {
-    let Joined { file, rows, not_annotated, not_in_table, .. } = joined;
+    let Joined { file, rows, not_annotated, not_in_table, taken, unused_annotator, .. } = joined;
     let mut sentences = Vec::new();
+    if !taken.is_empty() {
+        let (keys, names): (Vec<_>, Vec<_>) = taken.iter().map(|(key, name)| (*key, name.as_str())).unzip();
+        sentences.push(format!("{file}: took {} for {}", names.join(", "), keys.join(", ")));
+    }
+    if let Some(column) = unused_annotator {
+        let flag = plan::shell_quoted_text(&format!("annotator={column}"));
+        sentences.push(format!("{file} has a column {column}: add --columns {flag} if it names the annotators"));
+    }
     if not_annotated.count > 0 {
         sentences.push(format!(
             "{} no annotation in {file} ({}) and {} left out; {} joined (--strict refuses this)",

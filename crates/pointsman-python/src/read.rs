@@ -89,7 +89,14 @@ fn notes(frame: &Frame) -> Vec<String> {
     let few = |ids: &Ids| ids.first.join(", ") + if ids.count > ids.first.len() { ", …" } else { "" };
     let mut notes = Vec::new();
     if let Some(joined) = &frame.joined {
-        let Joined { file, not_annotated, not_in_table, .. } = joined;
+        let Joined { file, not_annotated, not_in_table, taken, unused_annotator, .. } = joined;
+        let took = |(key, name): &(&str, String)| format!("{file}: took the column {name} for {key}");
+        notes.extend(taken.iter().map(took));
+        if let Some(column) = unused_annotator {
+            notes.push(format!(
+                "{file} has a column {column}: if it names the annotators, columns={{'annotator': '{column}'}}"
+            ));
+        }
         if not_annotated.count > 0 {
             let (count, ids) = (not_annotated.count, few(not_annotated));
             notes.push(format!("rows without an annotation in {file} were left out: {count} ({ids})"));

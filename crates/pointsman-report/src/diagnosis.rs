@@ -26,6 +26,9 @@ const MAX_PHONE_COLUMNS: usize = 4;
 /// Standard errors on either side of a 95 % interval.
 const Z_95_PERCENT: f64 = 1.96;
 
+/// The heading above what is wrong with an annotator.
+const UNEXPLAINED: &str = "what chance does not explain";
+
 /// Largest length of an annotator's flags, in characters.
 const MAX_FLAGS_CHARS: usize = 200;
 
@@ -87,7 +90,8 @@ fn split_verdict(diagnosis: &Diagnosis) -> [String; 2] {
 }
 
 /// Replaces the flags after annotators' names by words.
-fn replace_flags(diagnosis: &Diagnosis, text: &str) -> String {
+#[must_use]
+pub fn replace_flags(diagnosis: &Diagnosis, text: &str) -> String {
     let flagged = diagnosis.annotators.iter().filter(|one| !one.flags.is_empty());
     flagged.fold(text.to_owned(), |text, one| {
         let (name, flags) = (&one.annotator, one.flags.join(", "));
@@ -95,8 +99,9 @@ fn replace_flags(diagnosis: &Diagnosis, text: &str) -> String {
     })
 }
 
-/// An annotator's flags in words.
-fn flags_in_words(one: &Annotator) -> String {
+/// What chance does not explain about an annotator, in words.
+#[must_use]
+pub fn flags_in_words(one: &Annotator) -> String {
     let in_words = |flag: &String| match flag.as_str() {
         "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
         "agreement-high" => "agrees more with the others than they do among themselves".to_owned(),
@@ -157,15 +162,21 @@ fn html_table(name: &str, heads: &[&str], rows: &[(bool, Vec<String>)]) -> Strin
     let row = |(own, cells): &(bool, Vec<String>)| {
         let mut cells = heads.iter().zip(cells);
         let first = cells.next().map_or(String::new(), |(_, text)| format!("<th scope=\"row\"><bdi>{text}</bdi></th>"));
-        let rest: String = cells.map(|(head, text)| format!("<td data-head=\"{head}\">{text}</td>")).collect();
+        let cell = |(head, text): (&&str, &String)| format!("<td{} data-head=\"{head}\">{text}</td>", class_of(head));
+        let rest: String = cells.map(cell).collect();
         format!("<tr{}>{first}{rest}</tr>", if *own { " class=\"own\"" } else { "" })
     };
     let rows: String = rows.iter().map(row).collect();
-    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
+    let heads: String = heads.iter().map(|head| format!("<th{} scope=\"col\">{head}</th>", class_of(head))).collect();
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"plain{stack}\">\
          <thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
+}
+
+/// The class of a column: sentences are broken into lines, numbers are not.
+fn class_of(head: &str) -> &'static str {
+    if head == UNEXPLAINED { " class=\"text\"" } else { "" }
 }
 
 fn html_facts(items: &[(&str, String)]) -> String {
@@ -238,7 +249,7 @@ fn savings_card(diagnosis: &Diagnosis) -> String {
     if let Some(correlation) = worth.correlation {
         let mut text = fixed(correlation, 2);
         if !ranks_better(worth) {
-            text += "; near 1, ranking by the expected loss would do as well";
+            text += "; if it were 1, ranking by the expected loss would do as well";
         }
         items.push(("correlation of reducible and total loss", text));
     }
@@ -604,11 +615,8 @@ fn annotator_table(diagnosis: &Diagnosis) -> (String, String) {
         (!one.flags.is_empty(), cells)
     };
     let rows: Vec<_> = all.iter().take(MAX_LISTED).map(row).collect();
-    let mut body = html_table(
-        "Annotators",
-        &["annotator", "labels", "agreement", "follows", "model", "what chance does not explain"],
-        &rows,
-    );
+    let mut body =
+        html_table("Annotators", &["annotator", "labels", "agreement", "follows", "model", UNEXPLAINED], &rows);
     if all.len() > MAX_LISTED {
         body += &format!("<p class=\"caption\">{MAX_LISTED} of {} annotators, those with flags first.</p>", all.len());
     }

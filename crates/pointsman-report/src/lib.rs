@@ -14,7 +14,7 @@ mod reliability;
 mod report;
 mod words;
 
-pub use diagnosis::{DiagnosisReport, diagnosis_html};
+pub use diagnosis::{DiagnosisReport, diagnosis_html, flags_in_words, replace_flags};
 pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;

@@ -29,7 +29,9 @@
   const num = (x, digits) => x === null || x === undefined ? "–" : String(Number(x.toPrecision(digits || 4)));
   // Estimates: no more decimals than anybody can use.
   const est = (x) => x === null || x === undefined ? "–" : Math.abs(x) < 1 ? String(Number(x.toFixed(4))) : num(x, 5);
-  const pct = (x) => (100 * x).toFixed(1) + " %";
+  // As the terminal rounds, 35.25 is 35.2: a tie goes to the even digit, and in binary these are the only ties that toFixed rounds up.
+  const tenths = (x) => x % 1 === 0.25 ? x - 0.05 : x;
+  const pct = (x) => tenths(100 * x).toFixed(1) + " %";
   const price = (x) => x === null ? "never" : num(x);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
   // A class name may run from right to left; the rest of a cell's name does not.

@@ -124,6 +124,10 @@ fn escape_json(json: &str) -> String {
 
 /// Text with its first letter capitalised.
 pub(crate) fn capitalised(text: &str) -> String {
+    // The name of a file stays as it is.
+    if text.split(' ').next().is_some_and(|word| word.trim_end_matches(['.', ':']).contains(['.', '/'])) {
+        return text.to_owned();
+    }
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

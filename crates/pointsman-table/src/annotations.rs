@@ -12,6 +12,7 @@ use crate::arrow_value;
 use crate::batch::Raw;
 use crate::cell::Cell;
 use crate::csv::Records;
+use crate::date::moment;
 use crate::error::{Error, Result, RowAt, listed, shown};
 use crate::format::Format;
 use crate::input::Input;
@@ -49,6 +50,12 @@ pub(crate) struct Join {
     tables: Vec<String>,
     /// The column of ids, as messages name it.
     id: String,
+    /// Columns that were found though their names are written in other cases.
+    taken: Vec<(&'static str, String)>,
+    /// A column that seems to name the annotators and is not used.
+    unused_annotator: Option<String>,
+    /// Whether dates leave no doubt in which order the labels of an item were given.
+    is_order_known: bool,
 }
 
 /// Ids that a table of items and its annotations do not share.
@@ -85,6 +92,12 @@ pub struct Joined {
     pub not_annotated: Ids,
     /// Annotated ids that no row has: their labels were left out.
     pub not_in_table: Ids,
+    /// Columns of the annotations that were taken though their names are written in other cases: `label` and `Label`.
+    pub taken: Vec<(&'static str, String)>,
+    /// A column of the annotations that seems to name the annotators and was not used.
+    pub unused_annotator: Option<String>,
+    /// Whether the annotators of every item stand in one and the same order, so that the order of the rows does not tell who labelled first.
+    pub is_sorted_by_annotator: bool,
 }
 
 /// The labels of every item in the order of the file, with their annotators.
@@ -121,6 +134,20 @@ impl NamedLabels {
 
     fn of_item(&self, item: usize) -> &[(u32, u32)] {
         &self.labels[self.starts[item]..self.starts[item + 1]]
+    }
+
+    /// Whether the annotators of every item stand in the order in which their names first come, or in that of the alphabet.
+    fn is_sorted_by_annotator(&self) -> bool {
+        /// With fewer items of several labels chance may do that.
+        const FEWEST_ITEMS: usize = 10;
+        let mut ranks: Vec<usize> = (0..self.annotators.len()).collect();
+        ranks.sort_unstable_by_key(|&annotator| &self.annotators[annotator]);
+        let mut alphabetical = vec![0; ranks.len()];
+        ranks.iter().enumerate().for_each(|(rank, &annotator)| alphabetical[annotator] = rank);
+        let several = || (0..self.starts.len() - 1).map(|item| self.of_item(item)).filter(|labels| labels.len() > 1);
+        several().count() >= FEWEST_ITEMS
+            && (several().all(|labels| labels.is_sorted_by_key(|(annotator, _)| *annotator))
+                || several().all(|labels| labels.is_sorted_by_key(|(annotator, _)| alphabetical[*annotator as usize])))
     }
 }
 
@@ -165,7 +192,7 @@ impl Join {
         let input = Input::open(path, None)?;
         let mut counter = Counter {
             columns: &options.columns,
-            id: options.columns.id.clone(),
+            found: Found::default(),
             classes,
             first: options.first_labels.map_or(u32::MAX, NonZeroU32::get),
             labels: Labels::new(classes),
@@ -177,6 +204,7 @@ impl Join {
             without: &options.without,
             is_left_out: Vec::new(),
             labelled: Vec::new(),
+            dated: Vec::new(),
         };
         let name = input.name.clone();
         guarded(&name, || match input.format {
@@ -194,7 +222,8 @@ impl Join {
             return Err(Error::file(&name, "has no rows: there must be at least one annotation"));
         }
         counter.check_left_out(&name)?;
-        let Counter { id, ids, items, counts, annotators, labelled, .. } = counter;
+        let is_order_known = counter.count_by_date();
+        let Counter { found, ids, items, counts, annotators, labelled, .. } = counter;
         let names = annotators.in_order();
         let named = (!names.is_empty()).then(|| NamedLabels::new(names, items.len(), &labelled));
         Ok(Self {
@@ -208,7 +237,10 @@ impl Join {
             matched: 0,
             lonely_rows: Ids::default(),
             tables: Vec::new(),
-            id,
+            id: found.id,
+            taken: found.taken,
+            unused_annotator: found.unused_annotator,
+            is_order_known,
         })
     }
 
@@ -307,15 +339,20 @@ impl Join {
             rows: self.matched,
             not_annotated: self.lonely_rows.clone(),
             not_in_table,
+            taken: self.taken.clone(),
+            unused_annotator: self.unused_annotator.clone(),
+            is_sorted_by_annotator: !self.is_order_known
+                && self.named.as_ref().is_some_and(NamedLabels::is_sorted_by_annotator),
         })
     }
 }
 
 /// Counts labels, one annotation at a time.
 struct Counter<'a> {
-    /// The names of the label and annotator columns, and that of the ids, which may be the table's or the usual one.
+    /// The names asked for.
     columns: &'a Columns,
-    id: String,
+    /// The names the file has.
+    found: Found,
     classes: &'a [String],
     /// How many labels of an item count, the first ones.
     first: u32,
@@ -331,44 +368,106 @@ struct Counter<'a> {
     is_left_out: Vec<bool>,
     /// Item, annotator and class of every label that counts, if annotators are named.
     labelled: Vec<(u32, u32, u32)>,
+    /// Labels with their dates, which are counted when all are there.
+    dated: Vec<(i128, GivenLabel)>,
 }
 
-/// Where the three columns stand.
+/// A label that was checked: its item, who gave it, and its class.
+#[derive(Debug, Clone, Copy)]
+struct GivenLabel {
+    item: u32,
+    by: Option<u32>,
+    class: usize,
+}
+
+/// The columns of annotations as the file calls them.
+#[derive(Debug, Default)]
+struct Found {
+    id: String,
+    label: String,
+    annotator: Option<String>,
+    date: Option<String>,
+    /// Those whose names are written in other cases.
+    taken: Vec<(&'static str, String)>,
+    /// A column that seems to name the annotators and is not used.
+    unused_annotator: Option<String>,
+}
+
+/// Where the columns stand.
 struct Places {
     id: usize,
     label: usize,
     annotator: Option<usize>,
+    date: Option<usize>,
 }
 
 fn occurs_twice<S: AsRef<str>>(names: impl IntoIterator<Item = S>, name: &str) -> bool {
     names.into_iter().filter(|other| other.as_ref() == name).nth(1).is_some()
 }
 
+/// What a column of annotators' names is often called.
+fn seems_to_name_annotators(column: &str) -> bool {
+    const WORDS: [&str; 9] =
+        ["annotator", "worker", "rater", "labeler", "labeller", "labelled by", "coder", "reviewer", "user"];
+    let column = column.to_lowercase().replace(['_', '-'], " ");
+    WORDS.iter().any(|word| column.contains(word))
+}
+
 impl Counter<'_> {
-    /// Finds the columns, and says which of them is missing.
-    fn places(&mut self, file: &str, names: &[String]) -> Result<Places> {
+    /// Finds the columns: by name, or else the one whose name differs in case only.
+    fn find(&mut self, names: &[String]) -> std::result::Result<(), String> {
         let columns = self.columns;
-        let has = |name: &str| names.iter().any(|other| other == name);
-        self.call_ids(has(&columns.id), has(ID));
-        let wanted = [&self.id, &columns.label, &columns.annotator];
-        if let Some(twice) = wanted.into_iter().find(|&name| occurs_twice(names, name)) {
-            return Err(Error::file(file, format!("column {twice} is given twice: rename or drop one of them")));
+        let mut taken = Vec::new();
+        let mut find = |key: &'static str, name: &str| {
+            if names.iter().any(|other| other == name) {
+                return Some(name.to_owned());
+            }
+            let mut alike = names.iter().filter(|other| other.to_lowercase() == name.to_lowercase());
+            let found = alike.next().filter(|_| alike.next().is_none())?;
+            taken.push((key, found.clone()));
+            Some(found.clone())
+        };
+        // Ids go by the table's name for them, or by the usual one if only that is there.
+        let has_own = names.contains(&columns.id) || !names.iter().any(|name| name == ID);
+        let own = if has_own { find("id", &columns.id) } else { None };
+        let id = own.or_else(|| find("id", ID)).ok_or_else(|| self.missing("id", &columns.id, names))?;
+        let label = find("label", &columns.label).ok_or_else(|| self.missing("label", &columns.label, names))?;
+        let annotator = find("annotator", &columns.annotator);
+        if annotator.is_none() && columns.named.contains(&"annotator") {
+            return Err(self.missing("annotator", &columns.annotator, names));
         }
-        let find = |name: &str| names.iter().position(|n| n == name);
-        let need = |key: &str, name: &str| find(name).ok_or_else(|| Error::file(file, self.missing(key, name, names)));
-        let is_named = columns.named.contains(&"annotator");
-        Ok(Places {
-            id: need("id", &self.id)?,
-            label: need("label", &columns.label)?,
-            annotator: if is_named { Some(need("annotator", &columns.annotator)?) } else { find(&columns.annotator) },
-        })
+        let date = match &columns.date {
+            Some(name) => Some(find("date", name).ok_or_else(|| self.missing("date", name, names))?),
+            None => None,
+        };
+        let is_free = |name: &&String| **name != id && **name != label && Some(*name) != date.as_ref();
+        let unused_annotator = match annotator {
+            None => names.iter().filter(is_free).find(|name| seems_to_name_annotators(name)).cloned(),
+            Some(_) => None,
+        };
+        self.found = Found { id, label, annotator, date, taken, unused_annotator };
+        Ok(())
     }
 
-    /// Ids go by the table's name for them, or by the usual one if only that is there.
-    fn call_ids(&mut self, has_own: bool, has_usual: bool) {
-        if !has_own && has_usual {
-            self.id = ID.to_owned();
+    /// Finds where the columns stand, and says which of them is missing.
+    fn places(&mut self, file: &str, names: &[String]) -> Result<Places> {
+        self.find(names).map_err(|reason| Error::file(file, reason))?;
+        let Found { id, label, annotator, date, .. } = &self.found;
+        if let Some(twice) = [Some(id), Some(label), annotator.as_ref(), date.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|name| occurs_twice(names, name))
+        {
+            return Err(Error::file(file, format!("column {twice} is given twice: rename or drop one of them")));
         }
+        let place = |name: &String| names.iter().position(|other| other == name);
+        let need = |name: &String| place(name).ok_or_else(|| Error::file(file, format!("no column {name}")));
+        Ok(Places {
+            id: need(id)?,
+            label: need(label)?,
+            annotator: annotator.as_ref().and_then(place),
+            date: date.as_ref().and_then(place),
+        })
     }
 
     fn missing(&self, key: &str, name: &str, names: &[String]) -> String {
@@ -376,57 +475,93 @@ impl Counter<'_> {
             [_] => "; if something else than commas separates the columns, give it: --delimiter, in Python delimiter=",
             _ => "",
         };
+        let alike: Vec<&String> =
+            names.iter().filter(|other| other.to_lowercase() == name.to_lowercase()).take(2).collect();
+        let which = match alike.as_slice() {
+            [one, two] => format!(" ({one} and {two} differ in case only: name the one that is meant)"),
+            _ => String::new(),
+        };
         format!(
-            "no column {name}: annotations need {} and {}, one row per label; columns found: {}; if it goes by another name, give it: \
-             --columns {key}=NAME, in Python columns={{'{key}': NAME}}{delimiter}",
-            self.id,
+            "no column {name}{which}: annotations need {} and {}, one row per label; columns found: {}; if it goes by another name, \
+             give it: --columns {key}=NAME, in Python columns={{'{key}': NAME}}{delimiter}",
+            self.columns.id,
             self.columns.label,
             listed(names)
         )
     }
 
-    fn add(&mut self, at: RowAt<'_>, id: &Cell<'_>, label: &Cell<'_>, annotator: Option<&Cell<'_>>) -> Result<()> {
-        let columns = self.columns;
-        let id = id.id().map_err(|why| at.value(&self.id, why))?;
+    /// Checks a label and counts it, or keeps it until all dates are known.
+    fn add(
+        &mut self,
+        at: RowAt<'_>,
+        id: &Cell<'_>,
+        label: &Cell<'_>,
+        annotator: Option<&Cell<'_>>,
+        date: Option<&Cell<'_>>,
+    ) -> Result<()> {
+        let id = id.id().map_err(|why| at.value(&self.found.id, why))?;
         let Some(label) = label.text().filter(|label| !label.is_empty()) else {
-            return Err(at.value(&columns.label, "no label: leave the row out"));
+            return Err(at.value(&self.found.label, "no label: leave the row out"));
         };
         let Some(class) = self.labels.class(&label) else {
-            return Err(at.value(&columns.label, not_a_class(&shown(&label), &label, self.classes)));
+            return Err(at.value(&self.found.label, not_a_class(&shown(&label), &label, self.classes)));
         };
-        let number = self.ids.number(&id);
+        let item = self.ids.number(&id);
         let mut by = None;
         if let Some(annotator) = annotator {
+            let column = self.found.annotator.as_ref().unwrap_or(&self.columns.annotator);
             let Some(annotator) = annotator.text().filter(|name| !name.is_empty()) else {
-                return Err(at.value(&columns.annotator, "no annotator: name all of them, or drop the column"));
+                return Err(at.value(column, "no annotator: name all of them, or drop the column"));
             };
             let who = self.annotators.number(&annotator);
             if who as usize == self.is_left_out.len() {
                 self.is_left_out.push(self.without.iter().any(|name| *name == annotator));
             }
             by = Some(who);
-            if let Some(row) = self.seen.insert((number, who), at.row) {
+            if let Some(row) = self.seen.insert((item, who), at.row) {
                 let (who, id) = (shown(&annotator), shown(&id));
                 let reason = format!("{who} labelled id {id} already in row {row}: keep one label per annotator");
-                return Err(at.value(&columns.annotator, reason));
+                return Err(at.value(column, reason));
             }
         }
-        let (place, classes) = (number as usize, self.classes.len());
-        if place == self.items.len() {
+        if item as usize == self.items.len() {
             self.items.push(Item { room: self.first, row: None, first: at.row });
-            self.counts.resize(self.counts.len() + classes, 0);
+            self.counts.resize(self.counts.len() + self.classes.len(), 0);
         }
-        let item = &mut self.items[place];
-        if item.room == 0 {
-            return Ok(());
-        }
-        // Labels left out take their place among the first ones: which labels follow may depend on what the first ones say.
-        item.room -= 1;
-        if by.is_none_or(|who| !self.is_left_out[who as usize]) {
-            self.counts[place * classes + class] += 1;
-            self.labelled.extend(by.map(|who| (number, who, class as u32)));
+        let label = GivenLabel { item, by, class };
+        match (date, &self.found.date) {
+            (Some(date), Some(column)) => {
+                self.dated.push((moment(date).map_err(|why| at.value(column, why))?, label));
+            }
+            _ => self.count(label),
         }
         Ok(())
+    }
+
+    /// Counts a label, if it is among the first of its item and its annotator is not left out.
+    fn count(&mut self, GivenLabel { item, by, class }: GivenLabel) {
+        let (place, classes) = (item as usize, self.classes.len());
+        let own = &mut self.items[place];
+        if own.room == 0 {
+            return;
+        }
+        // Labels left out take their place among the first ones: which labels follow may depend on what the first ones say.
+        own.room -= 1;
+        if by.is_none_or(|who| !self.is_left_out[who as usize]) {
+            self.counts[place * classes + class] += 1;
+            self.labelled.extend(by.map(|who| (item, who, class as u32)));
+        }
+    }
+
+    /// Counts the labels that have dates, the earliest first; labels of the same date stay in the order of the file. Gives whether no two
+    /// labels of an item have the same date.
+    fn count_by_date(&mut self) -> bool {
+        let mut dated = std::mem::take(&mut self.dated);
+        dated.sort_by_key(|(date, label)| (label.item, *date));
+        let differ = |pair: &[(i128, GivenLabel)]| (pair[0].0, pair[0].1.item) != (pair[1].0, pair[1].1.item);
+        let is_order_known = !dated.is_empty() && dated.windows(2).all(differ);
+        dated.into_iter().for_each(|(_, label)| self.count(label));
+        is_order_known
     }
 
     /// Everybody who is to be left out must be there, and somebody else too.
@@ -436,11 +571,26 @@ impl Counter<'_> {
         }
         if self.is_left_out.is_empty() {
             let name = &self.columns.annotator;
-            return Err(Error::file(file, format!("no column {name}: nobody can be left out by name")));
+            let hint = self.found.unused_annotator.as_ref().map_or(String::new(), |column| {
+                format!("; there is a column {column}: add --columns annotator={column}")
+            });
+            return Err(Error::file(file, format!("no column {name}: nobody can be left out by name{hint}")));
         }
         if let Some(name) = self.without.iter().find(|name| self.annotators.get(name).is_none()) {
             let mut known: Vec<&String> = self.annotators.0.keys().collect();
             known.sort_unstable();
+            let several: Vec<&str> = name.split(',').map(str::trim).collect();
+            if several.len() > 1 && several.iter().all(|name| self.annotators.get(name).is_some()) {
+                let flags: Vec<String> = several.iter().map(|name| format!("--without {}", shown(name))).collect();
+                return Err(Error::file(
+                    file,
+                    format!(
+                        "no annotator is called {}: give --without once per annotator, {}",
+                        shown(name),
+                        flags.join(" ")
+                    ),
+                ));
+            }
             let meant = did_you_mean(name, known.iter().map(|known| known.as_str()));
             let known = listed(&known);
             return Err(Error::file(file, format!("no annotator is called {}: there are {known}{meant}", shown(name))));
@@ -454,31 +604,25 @@ impl Counter<'_> {
     fn csv(&mut self, input: Input, usual: Delimiter) -> Result<()> {
         let mut records = Records::detect(input, usual)?;
         let places = self.places(&records.name, &records.header)?;
-        let columns = self.columns;
+        let header = records.header.clone();
         while let Some((at, record)) = records.next()? {
-            let annotator =
-                places.annotator.map(|field| text_cell(at, record, field, &columns.annotator)).transpose()?;
-            let label = text_cell(at, record, places.label, &columns.label)?;
-            self.add(at, &text_cell(at, record, places.id, &self.id)?, &label, annotator.as_ref())?;
+            let cell = |field: usize| text_cell(at, record, field, &header[field]);
+            let annotator = places.annotator.map(cell).transpose()?;
+            let date = places.date.map(cell).transpose()?;
+            self.add(at, &cell(places.id)?, &cell(places.label)?, annotator.as_ref(), date.as_ref())?;
         }
         Ok(())
     }
 
     fn jsonl(&mut self, input: Input) -> Result<()> {
         let mut lines = Lines::open(input);
-        let columns = self.columns;
-        let annotator = columns.annotator.as_str();
-        let mut has_annotators = None;
+        let mut is_first = true;
         while let Some((at, object)) = lines.next()? {
             let has = |name: &str| entry(&object, name, 0).is_some();
-            if has_annotators.is_none() {
-                self.call_ids(has(&columns.id), has(ID));
+            if is_first {
                 let names: Vec<String> = object.iter().map(|(name, _)| name.clone()).collect();
-                if let Some((key, name)) =
-                    [("id", &self.id), ("label", &columns.label)].into_iter().find(|it| !has(it.1))
-                {
-                    return Err(at.row(self.missing(key, name, &names)));
-                }
+                self.find(&names).map_err(|reason| at.row(reason))?;
+                is_first = false;
             }
             let cell = |name: &str| match entry(&object, name, 0) {
                 None => Err(at.value(name, "is missing: every annotation needs it")),
@@ -486,17 +630,20 @@ impl Counter<'_> {
                     .cell()
                     .ok_or_else(|| at.value(name, format!("one value is needed, not {}", Json::brief(value)))),
             };
+            let Found { id, label, annotator, date, .. } = &self.found;
             let names = || object.iter().map(|(name, _)| name);
-            let wanted = [self.id.as_str(), &columns.label, annotator];
-            if let Some(twice) = wanted.into_iter().find(|name| occurs_twice(names(), name)) {
+            let wanted = [Some(id), Some(label), annotator.as_ref(), date.as_ref()];
+            if let Some(twice) = wanted.into_iter().flatten().find(|name| occurs_twice(names(), name)) {
                 return Err(at.value(twice, "is given twice: keep one of them"));
             }
-            let named = *has_annotators.get_or_insert(has(annotator) || columns.named.contains(&"annotator"));
-            if has(annotator) && !named {
-                return Err(at.value(annotator, "is not in the first row: name all annotators, or none"));
+            if annotator.is_none() && has(&self.columns.annotator) {
+                let reason = "is not in the first row: name all annotators, or none";
+                return Err(at.value(&self.columns.annotator, reason));
             }
-            let who = if named { Some(cell(annotator)?) } else { None };
-            self.add(at, &cell(&self.id)?, &cell(&columns.label)?, who.as_ref())?;
+            let who = annotator.as_ref().map(|name| cell(name)).transpose()?;
+            let date = date.as_ref().map(|name| cell(name)).transpose()?;
+            let (id, label) = (cell(id)?, cell(label)?);
+            self.add(at, &id, &label, who.as_ref(), date.as_ref())?;
         }
         Ok(())
     }
@@ -526,15 +673,16 @@ impl Counter<'_> {
     }
 
     fn batch(&mut self, file: &str, places: &Places, batch: &RecordBatch, first: &mut u64) -> Result<()> {
-        let columns = self.columns;
+        let schema = batch.schema();
         for row in 0..batch.num_rows() {
             *first += 1;
             let at = RowAt { file, row: *first, line: None };
-            let cell = |field: usize, name: &str| {
-                arrow_value::cell(batch.column(field), row).map_err(|why| at.value(name, why))
+            let cell = |field: usize| {
+                arrow_value::cell(batch.column(field), row).map_err(|why| at.value(schema.field(field).name(), why))
             };
-            let annotator = places.annotator.map(|field| cell(field, &columns.annotator)).transpose()?;
-            self.add(at, &cell(places.id, &self.id)?, &cell(places.label, &columns.label)?, annotator.as_ref())?;
+            let annotator = places.annotator.map(cell).transpose()?;
+            let date = places.date.map(cell).transpose()?;
+            self.add(at, &cell(places.id)?, &cell(places.label)?, annotator.as_ref(), date.as_ref())?;
         }
         Ok(())
     }

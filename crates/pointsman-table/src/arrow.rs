@@ -20,6 +20,7 @@ use crate::input::Bytes;
 use crate::input_column::InputColumn;
 use crate::labels::{Labels, not_a_class};
 use crate::layout::{At, Field, Layout, Part, Shape, Spot};
+use crate::number::NO_ANSWER;
 use crate::read::{Progress, Source};
 
 /// Rows transposed at a time: with ten classes, 40 kB of output.
@@ -307,6 +308,7 @@ impl Slice<'_> {
             self.features(part, &mut out.features)?;
         }
         for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
+            self.are_answered(part)?;
             self.values(part, values)?;
         }
         if let Some(part) = &layout.weight {
@@ -345,6 +347,27 @@ impl Slice<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Refuses a row without another model's answer, and says what to do.
+    fn are_answered(&self, part: &Part) -> Result<()> {
+        let columns: Vec<&ArrayRef> = match &part.at {
+            At::Wide(fields) => fields.iter().map(|&field| self.field(field)).collect(),
+            At::List(spot) | At::Keyed(spot) => {
+                let array = self.field(spot.field);
+                let parent = array.as_struct_opt().filter(|_| array.null_count() == 0);
+                let child = spot.child.as_ref().and_then(|child| parent?.column_by_name(child));
+                vec![child.unwrap_or(array)]
+            }
+        };
+        let has_nulls = columns.iter().all(|column| column.logical_null_count() > 0);
+        match self.rows().find(|&row| has_nulls && columns.iter().all(|column| is_null(column, row))) {
+            Some(row) => {
+                let at = self.at(row);
+                Err(at.value(part.column(at.row, None), NO_ANSWER))
+            }
+            None => Ok(()),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::error::{Error, Result, listed};
 use crate::input_column::{InputColumn, InputRows};
 use crate::layout::{Layout, Part};
 use crate::normalize::{Divider, Sums};
+use crate::number::NO_ANSWER;
 
 /// Rows of a table, with what ties them to the file or files it was read from.
 #[derive(Debug, Clone, PartialEq)]
@@ -342,6 +343,9 @@ impl Translator<'_> {
         match error {
             pointsman::Error::Value { row, column, mut reason } => {
                 let number = self.rows.get(row).copied().unwrap_or_default();
+                if column.starts_with("oracle_") && reason.starts_with("NaN is not") {
+                    reason = NO_ANSWER.to_owned();
+                }
                 if !self.normalize && stated_sum(&reason).is_some_and(is_cured_by_division) {
                     reason.push_str("; rounded probabilities and percentages are divided by their sum with --normalize (in Python normalize=True)");
                 }

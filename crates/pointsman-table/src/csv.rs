@@ -7,7 +7,7 @@ use ::csv::{ByteRecord, Reader, ReaderBuilder};
 
 use crate::batch::Raw;
 use crate::cell::{Cell, Gate};
-use crate::error::{Error, Result, RowAt};
+use crate::error::{Error, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::input_column::{InputColumn, empty_csv};
 use crate::layout::{At, Field, Hints, Layout, Part, Shape};
@@ -22,6 +22,27 @@ pub(crate) struct CsvSource {
     keep: Option<Vec<(String, bool)>>,
     /// The columns that nothing uses and whose values so far are numbers, with whether there were any.
     spare: Vec<(usize, bool)>,
+    /// What the probabilities of this file have for a decimal sign, once one shows it.
+    sign: Option<DecimalSign>,
+}
+
+/// What stands before the decimals of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DecimalSign {
+    Point,
+    /// As spreadsheets write in many countries, where something else than a comma separates the columns.
+    Comma,
+}
+
+impl DecimalSign {
+    /// The sign that some values have, if any has one.
+    fn of<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+        values.find_map(|value| match (value.contains(&b','), value.contains(&b'.')) {
+            (true, false) => Some(Self::Comma),
+            (false, true) => Some(Self::Point),
+            _ => None,
+        })
+    }
 }
 
 /// Rows that are looked at to tell which columns are numbers.
@@ -35,7 +56,9 @@ pub(crate) fn open(input: Input, delimiter: Delimiter, options: &ReadOptions) ->
     let promises = |name: &String| (name.clone(), options.columns.has_role(name, true, &layout.classes));
     let keep = options.keep_columns.then(|| layout.names.iter().map(promises).collect());
     let spare = layout.spare.iter().map(|&field| (field, false)).collect();
-    Ok(CsvSource { records, layout, keep, spare })
+    // Where commas separate columns, they separate no decimals.
+    let sign = (delimiter == Delimiter::COMMA).then_some(DecimalSign::Point);
+    Ok(CsvSource { records, layout, keep, spare, sign })
 }
 
 impl Source for CsvSource {
@@ -64,6 +87,17 @@ impl Source for CsvSource {
             }
             out.rows.push(at.row);
             out.lines.push(at.line.unwrap_or_default());
+            if self.sign.is_none() {
+                self.sign = DecimalSign::of(columns(&layout.probs).iter().map(|&field| &record[field]));
+            }
+            let with_points;
+            let record = match self.sign {
+                Some(DecimalSign::Comma) => {
+                    with_points = points_for_commas(at, layout, record)?;
+                    &with_points
+                }
+                _ => record,
+            };
             reals(at, &layout.probs, record, &mut out.probs)?;
             if let Some(part) = &layout.votes {
                 for (key, &field) in columns(part).iter().enumerate() {
@@ -78,7 +112,7 @@ impl Source for CsvSource {
                 numbers(at, part, record, number::feature_from_text, &mut out.features)?;
             }
             for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
-                reals(at, part, record, values)?;
+                numbers(at, part, record, number::answer_from_text, values)?;
             }
             if let Some(part) = &layout.weight {
                 reals(at, part, record, &mut out.weights)?;
@@ -109,6 +143,30 @@ impl Source for CsvSource {
         let bytes = &self.records.bytes;
         Progress { rows: self.records.row, total_rows: None, bytes: bytes.read(), total_bytes: bytes.total }
     }
+}
+
+/// The record with points in the place of the decimal commas of its numbers. A number with a point is refused: it may separate thousands.
+fn points_for_commas(at: RowAt<'_>, layout: &Layout, record: &ByteRecord) -> Result<ByteRecord> {
+    let parts = [Some(&layout.probs), layout.truth.as_ref(), layout.features.as_ref(), layout.weight.as_ref()];
+    let parts = parts.into_iter().flatten().chain(layout.oracles.iter().map(|(_, part)| part));
+    let mut fields: Vec<Vec<u8>> = record.iter().map(<[u8]>::to_vec).collect();
+    for (part, key, field) in
+        parts.flat_map(|part| columns(part).iter().enumerate().map(move |(key, &i)| (part, key, i)))
+    {
+        if fields[field].contains(&b'.') {
+            let text = String::from_utf8_lossy(&fields[field]).into_owned();
+            let why = format!(
+                "{} has a point, but other numbers of the file have decimal commas: use one of them",
+                shown(&text)
+            );
+            return Err(at.value(part.column(at.row, Some(key)), why));
+        }
+        // One comma is a decimal sign; several are refused as no number.
+        if let Some(place) = fields[field].iter().position(|byte| *byte == b',') {
+            fields[field][place] = b'.';
+        }
+    }
+    Ok(ByteRecord::from(fields))
 }
 
 /// The columns of a part; in a file of scalars every part is wide.

@@ -9,7 +9,8 @@ use crate::error::{Error, Result, RowAt, shown};
 use crate::input::{Bytes, Counted, Input};
 use crate::json::{Json, entry};
 use crate::labels::{Labels, not_a_class};
-use crate::layout::{At, Field, Hints, Layout, Part, Spot};
+use crate::layout::{At, Field, Hints, Kind, Layout, Part, Spot};
+use crate::number::NO_ANSWER;
 use crate::options::{Columns, Need, ReadOptions};
 use crate::read::{Progress, Source};
 
@@ -122,6 +123,7 @@ impl<'a> Row<'a> {
             self.values(part, Json::feature, None, &mut out.features)?;
         }
         for ((_, part), values) in layout.oracles.iter().zip(&mut out.oracles) {
+            self.is_answered(part)?;
             self.values(part, Json::real, None, values)?;
         }
         if let Some(part) = &layout.weight {
@@ -129,6 +131,26 @@ impl<'a> Row<'a> {
         }
         out.ids.extend(self.id()?);
         Ok(())
+    }
+
+    /// Refuses a row without another model's answer, and says what to do: its field is missing, null or empty.
+    fn is_answered(&self, part: &Part) -> Result<()> {
+        let is_empty = |value: Option<&Json>| match value {
+            None | Some(Json::Null) => true,
+            Some(Json::List(values)) => values.iter().all(|value| matches!(value, Json::Null)),
+            Some(Json::Object(entries)) => entries.iter().all(|(_, value)| matches!(value, Json::Null)),
+            Some(_) => false,
+        };
+        let field = |field: usize| entry(self.object, &self.layout.names[field], field);
+        let is_missing = match &part.at {
+            At::Wide(fields) => fields.iter().all(|&place| is_empty(field(place))),
+            At::List(spot) | At::Keyed(spot) => is_empty(match (&spot.child, field(spot.field)) {
+                (None, value) => value,
+                (Some(child), Some(Json::Object(entries))) => entry(entries, child, 0),
+                (Some(_), _) => None,
+            }),
+        };
+        if is_missing { Err(self.at.value(part.column(self.at.row, None), NO_ANSWER)) } else { Ok(()) }
     }
 
     /// A field that has a role must be in the first row too, or it would be dropped in silence.
@@ -141,7 +163,10 @@ impl<'a> Row<'a> {
                 columns.has_role(name, single, &self.layout.classes)
             };
             if !in_place && need != Need::Predictions && !names.contains(name) && has_role() {
-                return Err(self.at.value(name, "is not in the first row: every row needs the same columns"));
+                let is_answer = *name == columns.name(Kind::Oracles).field
+                    || matches!(columns.wide(name), Some((Kind::Oracles, _)));
+                let why = if is_answer { NO_ANSWER } else { "every row needs the same columns" };
+                return Err(self.at.value(name, format!("is not in the first row: {why}")));
             }
         }
         // Names all in their places are those of the first row, which were checked when the layout was found.

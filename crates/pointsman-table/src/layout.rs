@@ -69,6 +69,8 @@ pub(crate) struct Part {
     pub(crate) at: At,
     /// The prefix of wide columns, or the name of the nested field.
     name: String,
+    /// The names of wide columns if they are not the prefix and the key.
+    own_names: Vec<String>,
     arrays: bool,
     /// Whether the file has keys that are not wanted, which are then left alone.
     pub(crate) partial: bool,
@@ -85,6 +87,7 @@ impl Part {
         let name = &self.name;
         let index = row.saturating_sub(1);
         match (&self.at, key) {
+            (At::Wide(_), Some(key)) if !self.own_names.is_empty() => self.own_names[key].clone(),
             (At::Wide(_), Some(key)) => format!("{name}{}", self.keys[key]),
             (At::Wide(fields), None) => format!("{name}{}", if fields.len() > 1 { "*" } else { "" }),
             (At::List(_), Some(key)) if self.arrays => format!("{name}[{index}, {key}]"),
@@ -243,9 +246,21 @@ impl Columns {
         }
         [Kind::Probs, Kind::Votes, Kind::Features, Kind::Oracles, Kind::Truth]
             .into_iter()
-            .filter_map(|kind| Some((kind, column.strip_prefix(self.name(kind).prefix.as_str())?)))
-            .filter(|(_, rest)| !rest.is_empty())
-            .min_by_key(|(_, rest)| rest.len())
+            .filter_map(|kind| self.matched(kind, column).map(|(key, length)| (kind, key, length)))
+            .max_by(|(.., one), (.., other)| one.cmp(other).then(std::cmp::Ordering::Greater))
+            .map(|(kind, key, _)| (kind, key))
+    }
+
+    /// What a column holds, if it is of a kind, and how much of its name says so.
+    fn matched<'a>(&self, kind: Kind, column: &'a str) -> Option<(&'a str, usize)> {
+        if kind == Kind::Features && !self.feature_names.is_empty() {
+            let names = self.feature_names.iter();
+            return names.filter_map(|name| feature_key(name, column)).min_by_key(|(key, _)| key.len());
+        }
+        let prefix = self.name(kind).prefix.as_str();
+        let rest = column.strip_prefix(prefix).filter(|rest| !rest.is_empty())?;
+        let is_word = kind == Kind::Oracles && !begins_a_name(prefix, rest);
+        (!is_word).then_some((rest, prefix.len()))
     }
 
     /// The prefix of the wide columns that hold what an array of this name does, and whether they are features and not classes.
@@ -269,6 +284,34 @@ impl Columns {
             || self
                 .wide(field)
                 .is_some_and(|(kind, rest)| kind != Kind::Oracles || !single || of_class(rest, classes).is_some())
+    }
+}
+
+/// What ends a prefix.
+const SEPARATORS: [char; 6] = ['_', '-', '.', ':', '/', ' '];
+
+/// The feature that a column holds under a name given for features: the column of that name, or one that has it as its prefix; and how much
+/// of the column's name that is.
+fn feature_key<'a>(name: &str, column: &'a str) -> Option<(&'a str, usize)> {
+    if column == name {
+        return Some((column, column.len()));
+    }
+    let rest = column.strip_prefix(name).filter(|rest| begins_a_name(name, rest))?;
+    Some((rest, name.len()))
+}
+
+/// Whether a name begins behind a prefix, and not in the midst of a word.
+fn begins_a_name(prefix: &str, rest: &str) -> bool {
+    let (Some(last), Some(first)) = (prefix.chars().next_back(), rest.chars().next()) else { return false };
+    let has_case = |c: char| c.is_lowercase() || c.is_uppercase();
+    match first {
+        _ if !last.is_alphanumeric() => true,
+        _ if !first.is_alphanumeric() => false,
+        _ if first.is_numeric() => !last.is_numeric(),
+        _ if first.is_uppercase() => !last.is_uppercase(),
+        _ if first.is_lowercase() => !has_case(last) && !last.is_numeric(),
+        // Scripts without cases separate nothing.
+        _ => true,
     }
 }
 
@@ -329,8 +372,9 @@ impl Finder<'_> {
         };
         if let Some(missing) = missing {
             let (votes, truth) = (&columns.votes, &columns.truth);
+            let of_annotations = columns.named.iter().find(|key| ["label", "annotator", "date"].contains(key));
             return Err(self.error(format!(
-                "no {missing}: give columns {}<class>, a field {} or {}{}, or annotations; columns found: {}{}",
+                "no {missing}: give columns {}<class>, a field {} or {}{}, or annotations; columns found: {}{}{}",
                 votes.prefix,
                 votes.field,
                 columns.labels,
@@ -340,7 +384,10 @@ impl Finder<'_> {
                     String::new()
                 },
                 self.found(),
-                self.votes_hint(&classes).unwrap_or_default()
+                self.votes_hint(&classes).unwrap_or_default(),
+                of_annotations.map_or(String::new(), |key| format!(
+                    "; {key} is a column of annotations, but there are none: give their file, --annotations FILE"
+                ))
             )));
         }
         if let Some(first) = options.first_labels.filter(|_| counted && labels.is_none()) {
@@ -378,6 +425,7 @@ impl Finder<'_> {
                 keys: vec![String::new()],
                 at: At::Wide(vec![field]),
                 name: columns.weight.clone(),
+                own_names: Vec::new(),
                 arrays: self.hints.arrays,
                 partial: false,
             }),
@@ -412,25 +460,58 @@ impl Finder<'_> {
             let (there, name) = match key {
                 "votes" => (layout.votes.is_some() || !needs_votes, &self.columns.votes.prefix),
                 "truth" => (layout.truth.is_some() || !labelled, &self.columns.truth.prefix),
-                "features" => (layout.features.is_some() || options.features.is_some(), &self.columns.features.prefix),
+                "features" if options.features.is_none() => {
+                    match self.columns.feature_names.iter().find(|name| !self.has_feature(name)) {
+                        Some(missing) => (false, missing),
+                        None => continue,
+                    }
+                }
                 "oracles" => (!layout.oracles.is_empty() || !labelled, &self.columns.oracles.prefix),
                 "labels" => (layout.labels.is_some() || !needs_votes, &self.columns.labels),
                 "id" => (layout.id.is_some(), &self.columns.id),
                 "weight" => (layout.weight.is_some() || !labelled, &self.columns.weight),
-                "label" | "annotator" if options.annotations.is_none() && labelled => {
-                    let reason = "columns: {key} is a column of annotations, but there are none: give their file, --annotations FILE";
-                    return Err(Error::Option(reason.replace("{key}", key)));
-                }
                 _ => continue,
             };
             if !there {
                 return Err(self.error(format!(
-                    "no column named by {key}={name}, as the option columns says; columns found: {}",
+                    "no column named by {key}={name}, as the option columns says{}; columns found: {}",
+                    self.near_misses(key, name).unwrap_or_default(),
                     self.found()
                 )));
             }
         }
         Ok(())
+    }
+
+    /// Whether a name given for features is a column's, or the prefix of some.
+    fn has_feature(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| match field.shape {
+            Shape::Scalar => feature_key(name, &field.name).is_some(),
+            Shape::List(_) | Shape::Keyed(_) => field.name == name,
+        })
+    }
+
+    /// Columns that begin with a name though it is no prefix of theirs, and what to give instead.
+    fn near_misses(&self, key: &str, name: &str) -> Option<String> {
+        let near: Vec<&str> =
+            self.fields.iter().map(|field| field.name.as_str()).filter(|column| column.starts_with(name)).collect();
+        let first = near.first()?;
+        let rest = first.strip_prefix(name)?.chars().next()?;
+        let found = listed(&near);
+        let separator = Some(rest).filter(|c| SEPARATORS.contains(c) && !name.ends_with(SEPARATORS));
+        Some(match (key, separator) {
+            ("features" | "oracles", Some(separator)) => {
+                format!(": {found} begin with it; give the whole prefix, {key}={name}{separator}")
+            }
+            ("features", None) => format!(
+                ": {found} begin with these letters, but a prefix ends where a name begins, as x_ does; give whole names, features={first}"
+            ),
+            ("oracles", _) => format!(
+                ": {found} begin with it, but another model's predictions are called {name}<model>_<class>, or {name}<class> for one \
+                 model, with a column for every class"
+            ),
+            _ => return None,
+        })
     }
 
     fn probs(&self) -> Result<Part> {
@@ -526,12 +607,8 @@ impl Finder<'_> {
         let part = self.part(Kind::Features, self.hints.features.as_deref())?.filter(|part| part.width() > 0);
         let Some(wanted) = wanted else { return Ok((part, None)) };
         let keys = part.as_ref().map_or(&[][..], |part| &part.keys);
-        let place = |name: &String| {
-            keys.iter().position(|key| key == name).ok_or_else(|| {
-                let prefix = &self.columns.features.prefix;
-                self.error(format!("no column {prefix}{name}, which is needed; columns found: {}", self.found()))
-            })
-        };
+        let place =
+            |name: &String| keys.iter().position(|key| key == name).ok_or_else(|| self.missing_feature(name, wanted));
         let places: Vec<usize> = wanted.iter().map(place).collect::<Result<_>>()?;
         let Some(mut part) = part else { return Ok((None, None)) };
         if let At::List(_) = part.at {
@@ -540,9 +617,36 @@ impl Finder<'_> {
         if let At::Wide(fields) = &mut part.at {
             *fields = places.iter().map(|&place| fields[place]).collect();
         }
+        if !part.own_names.is_empty() {
+            part.own_names = places.iter().map(|&place| part.own_names[place].clone()).collect();
+        }
         part.partial = places.len() < part.keys.len();
         part.keys = wanted.to_vec();
         Ok((Some(part), None))
+    }
+
+    /// Says which feature is not there, and how columns of the same names are given.
+    fn missing_feature(&self, name: &str, wanted: &[String]) -> Error {
+        let is_column = |name: &&String| self.fields.iter().any(|field| field.name == **name);
+        let prefix = &self.columns.features.prefix;
+        let column = match self.columns.feature_names.as_slice() {
+            [] => format!("{prefix}{name}"),
+            names if names.iter().any(|given| given == name) => name.to_owned(),
+            _ => format!("{name}, nor {prefix}{name}"),
+        };
+        let own: Vec<&String> = wanted.iter().filter(is_column).collect();
+        let hint = match own.iter().any(|own| *own == name) {
+            true => {
+                let names = |join: &str| own.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(join);
+                format!(
+                    "; there is a column {name}: give --columns features={}, in Python columns={{'features': ['{}']}}",
+                    names(",features="),
+                    names("', '")
+                )
+            }
+            false => String::new(),
+        };
+        self.error(format!("no column {column}, which is needed; columns found: {}{hint}", self.found()))
     }
 
     fn labels(&self) -> Result<Option<usize>> {
@@ -563,10 +667,12 @@ impl Finder<'_> {
                 oracles.push((oracle.clone(), self.fit(part, classes)?));
             }
         }
+        let one_model = self.one_model(classes)?;
+        let is_its = |rest: &str| one_model.is_some() && classes.iter().any(|class| class == rest);
         let mut wide: Vec<(String, Vec<String>, Vec<usize>)> = Vec::new();
         for (i, field) in self.fields.iter().enumerate() {
             let Some((Kind::Oracles, rest)) = self.columns.wide(&field.name) else { continue };
-            if field.name == name.field {
+            if field.name == name.field || is_its(rest) {
                 continue;
             }
             if field.shape != Shape::Scalar {
@@ -587,9 +693,17 @@ impl Finder<'_> {
         for (oracle, keys, fields) in wide {
             let prefix = format!("{}{oracle}_", name.prefix);
             self.only_once(&keys, &prefix)?;
-            let part = Part { keys, at: At::Wide(fields), name: prefix, arrays: self.hints.arrays, partial: false };
+            let part = Part {
+                keys,
+                at: At::Wide(fields),
+                name: prefix,
+                own_names: Vec::new(),
+                arrays: self.hints.arrays,
+                partial: false,
+            };
             oracles.push((oracle, self.fit(part, classes)?));
         }
+        oracles.extend(one_model);
         for (i, (oracle, _)) in oracles.iter().enumerate() {
             if oracles[..i].iter().any(|(other, _)| other == oracle) {
                 return Err(self.error(format!("model {oracle} is given twice: keep one of its columns")));
@@ -598,22 +712,73 @@ impl Finder<'_> {
         Ok(oracles)
     }
 
+    /// The model whose columns are `<prefix><class>`, if the prefix was given and every class has one: it is called by the prefix.
+    fn one_model(&self, classes: &[String]) -> Result<Option<(String, Part)>> {
+        let prefix = &self.columns.oracles.prefix;
+        let model = prefix.trim_end_matches(SEPARATORS);
+        if !self.columns.named.contains(&"oracles") || model.is_empty() {
+            return Ok(None);
+        }
+        let mut fields = Vec::with_capacity(classes.len());
+        for class in classes {
+            match self.scalar(&format!("{prefix}{class}"))? {
+                Some(field) => fields.push(field),
+                None => return Ok(None),
+            }
+        }
+        let (keys, arrays) = (classes.to_vec(), self.hints.arrays);
+        let part =
+            Part { keys, at: At::Wide(fields), name: prefix.clone(), own_names: Vec::new(), arrays, partial: false };
+        Ok(Some((model.to_owned(), part)))
+    }
+
     /// The values of one kind, wide or nested, with keys as the file gives them.
     fn part(&self, kind: Kind, list_keys: Option<&[String]>) -> Result<Option<Part>> {
         let name = self.columns.name(kind);
+        let has_names = kind == Kind::Features && !self.columns.feature_names.is_empty();
         let (mut keys, mut fields) = (Vec::new(), Vec::new());
         for (i, field) in self.fields.iter().enumerate() {
             if field.shape == Shape::Scalar
-                && let Some((found, key)) = self.columns.wide(&field.name)
+                && let Some((found, mut key)) = self.columns.wide(&field.name)
                 && found == kind
             {
+                if has_names {
+                    let Some(own) = self.feature_key(&field.name) else { continue };
+                    key = own;
+                }
                 keys.push(key.to_owned());
                 fields.push(i);
             }
         }
-        self.only_once(&keys, &name.prefix)?;
-        self.has_whole_prefix(name, &keys)?;
+        let own_names = |fields: &[usize]| match has_names {
+            true => fields.iter().map(|&i| self.fields[i].name.clone()).collect(),
+            false => Vec::new(),
+        };
+        if has_names {
+            let mut seen = HashMap::new();
+            for (key, &field) in keys.iter().zip(&fields) {
+                if let Some(other) = seen.insert(key, field) {
+                    let [one, two] = [other, field].map(|field| &self.fields[field].name);
+                    let twice =
+                        format!("columns {one} and {two} are both the feature {key}: give features names that differ");
+                    return Err(if one == two { self.twice(one) } else { self.error(twice) });
+                }
+            }
+        } else {
+            self.only_once(&keys, &name.prefix)?;
+            self.has_whole_prefix(name, &keys)?;
+        }
         let nested = self.named(&name.field)?.filter(|&i| self.fields[i].shape != Shape::Scalar);
+        if has_names && self.columns.feature_names.len() > 1 {
+            let is_nested =
+                |field: &&Field| field.shape != Shape::Scalar && self.columns.feature_names.contains(&field.name);
+            if let Some(field) = self.fields.iter().find(is_nested) {
+                return Err(self.error(format!(
+                    "column {} holds lists or maps: give it as the only name of features, or name columns of single values",
+                    field.name
+                )));
+            }
+        }
         match (keys.first(), nested) {
             (Some(key), Some(_)) => Err(self.error(format!(
                 "columns {}{key} and {} hold the same kind of values: keep one of them",
@@ -625,6 +790,7 @@ impl Finder<'_> {
             }
             (Some(_), None) => Ok(Some(Part {
                 keys,
+                own_names: own_names(&fields),
                 at: At::Wide(fields),
                 name: name.prefix.clone(),
                 arrays: self.hints.arrays,
@@ -632,6 +798,16 @@ impl Finder<'_> {
             })),
             (None, None) => Ok(None),
         }
+    }
+
+    /// The feature that a column of single values holds, by the names given: one that is a column's own is no prefix besides.
+    fn feature_key<'a>(&self, column: &'a str) -> Option<&'a str> {
+        let is_column = |name: &String| self.fields.iter().any(|f| f.name == *name && f.shape == Shape::Scalar);
+        let names = self.columns.feature_names.iter().filter(|name| *name == column || !is_column(name));
+        names
+            .filter_map(|name| feature_key(name, column))
+            .min_by_key(|(key, _)| (*key != column, key.len()))
+            .map(|(key, _)| key)
     }
 
     fn nested(&self, spot: Spot, shape: &Shape, name: String, list_keys: Option<&[String]>) -> Result<Part> {
@@ -649,7 +825,7 @@ impl Finder<'_> {
                     Some(keys) => keys.to_vec(),
                     None => (0..*width).map(|i| i.to_string()).collect(),
                 };
-                Ok(Part { keys, at: At::List(spot), name, arrays, partial: false })
+                Ok(Part { keys, at: At::List(spot), name, own_names: Vec::new(), arrays, partial: false })
             }
             Shape::Keyed(children) => {
                 let mut keys = Vec::with_capacity(children.len());
@@ -660,7 +836,7 @@ impl Finder<'_> {
                     keys.push(key.clone());
                 }
                 self.only_once(&keys, &format!("{name}."))?;
-                Ok(Part { keys, at: At::Keyed(spot), name, arrays, partial: false })
+                Ok(Part { keys, at: At::Keyed(spot), name, own_names: Vec::new(), arrays, partial: false })
             }
             Shape::Scalar => Err(self.error(format!(
                 "column {name}: one value per row, but a list or a map is needed, one entry per class"
@@ -693,7 +869,6 @@ impl Finder<'_> {
 
     /// Refuses a prefix given without the separator that ends it: every class would begin with it.
     fn has_whole_prefix(&self, name: &Name, keys: &[String]) -> Result<()> {
-        const SEPARATORS: [char; 6] = ['_', '-', '.', ':', '/', ' '];
         let is_given = self.columns.named.iter().any(|key| self.columns.prefix_of(key) == Some(&name.prefix));
         let separator = SEPARATORS.into_iter().find(|&c| keys.iter().all(|key| key.starts_with(c)));
         match separator.filter(|_| is_given && !keys.is_empty() && !name.prefix.ends_with(SEPARATORS)) {

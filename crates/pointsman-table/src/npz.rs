@@ -53,6 +53,11 @@ struct Kept {
 /// The name of the array of the features' names.
 const FEATURE_NAMES: &str = "feature_names";
 
+/// The names of the arrays.
+pub(crate) fn array_names(input: Input) -> Result<Vec<String>> {
+    Ok(Archive::open(input)?.entries.into_iter().map(|entry| entry.name).collect())
+}
+
 pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
     let archive = Archive::open(input)?;
     let columns = &options.columns;
@@ -64,7 +69,12 @@ pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<NpzSource> {
         // An array that cannot be read matters only if it is needed: say so then.
         let shape = match archive.header(entry) {
             Ok(header) => match header.shape.as_slice() {
-                [_] if entry.name == columns.features.field && header.is_number() => Shape::List(1),
+                [_] if entry.name == columns.features.field
+                    && columns.feature_names.is_empty()
+                    && header.is_number() =>
+                {
+                    Shape::List(1)
+                }
                 [_, width] => Shape::List(usize::try_from(*width).unwrap_or(usize::MAX)),
                 _ => Shape::Scalar,
             },

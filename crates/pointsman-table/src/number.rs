@@ -42,6 +42,15 @@ pub(crate) fn real_from_text(bytes: &[u8]) -> Result<f64, String> {
     })
 }
 
+/// What to do about rows that another model gave no answer to.
+pub(crate) const NO_ANSWER: &str = "no answer: a route is measured on rows that have answers; keep those, for example with \
+                                    --where has_answer=1 (in Python where={'has_answer': 1}), or drop the columns of the oracle";
+
+/// Another model's probability from text; what is wrong with it otherwise.
+pub(crate) fn answer_from_text(bytes: &[u8]) -> Result<f64, String> {
+    if bytes.trim_ascii().is_empty() { Err(NO_ANSWER.to_owned()) } else { real_from_text(bytes) }
+}
+
 /// A feature from text: nothing means that it is missing.
 pub(crate) fn feature_from_text(bytes: &[u8]) -> Result<f64, String> {
     if bytes.trim_ascii().is_empty() {

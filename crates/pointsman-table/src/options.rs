@@ -215,13 +215,17 @@ impl Name {
 /// | `probs` | `prob_` | `probs` |
 /// | `votes` | `votes_` | `votes` |
 /// | `labels` | | `labels` |
-/// | `features` | `x_` | `features` |
+/// | `features`, which may be given several times | `x_`, or the name of one column | `features` |
 /// | `oracles` | `oracle_` | `oracles` |
 /// | `truth` | `true_` | `truth` |
 /// | `id`, `weight`, `classes` | | `id`, `weight`, `classes` |
 ///
-/// A long table of annotations has the columns `id`, `label` and `annotator`, and the keys of these names give it others; the
-/// name of `id` is for both tables, unless the annotations have none of that name and one called `id`.
+/// A prefix is taken as it is, a space at its end included; it must end where a name begins, so that `features=w` does not take the
+/// column `words` for a feature `ords`.
+///
+/// A long table of annotations has the columns `id`, `label` and `annotator`, in upper or lower case, and the keys of these names give
+/// it others; `date` names the column by which the labels of an item are sorted. The name of `id` is for both tables, unless the
+/// annotations have none of that name and one called `id`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Columns {
     pub(crate) probs: Name,
@@ -236,6 +240,9 @@ pub struct Columns {
     /// The columns of annotations.
     pub(crate) label: String,
     pub(crate) annotator: String,
+    pub(crate) date: Option<String>,
+    /// What features were called: whole columns or prefixes. None: the usual prefix.
+    pub(crate) feature_names: Vec<String>,
     /// The keys the user gave: what was asked for by name must be there.
     pub(crate) named: Vec<&'static str>,
 }
@@ -254,36 +261,68 @@ impl Default for Columns {
             classes: "classes".to_owned(),
             label: "label".to_owned(),
             annotator: "annotator".to_owned(),
+            date: None,
+            feature_names: Vec::new(),
             named: Vec::new(),
         }
     }
 }
 
 /// What may go by another name.
-const KEYS: [&str; 11] =
-    ["probs", "votes", "labels", "features", "oracles", "truth", "id", "weight", "classes", "label", "annotator"];
+const KEYS: [&str; 12] = [
+    "probs",
+    "votes",
+    "labels",
+    "features",
+    "oracles",
+    "truth",
+    "id",
+    "weight",
+    "classes",
+    "label",
+    "annotator",
+    "date",
+];
+
+/// What goes by a prefix, which may end in a space; names of columns are trimmed, as headers are.
+const PREFIXED: [&str; 5] = ["probs", "votes", "features", "oracles", "truth"];
 
 impl Columns {
-    /// The same with another name for something, as for `probs`.
+    /// Whether a key was given a name.
+    #[must_use]
+    pub fn has_name(&self, key: &str) -> bool {
+        self.named.contains(&key)
+    }
+
+    /// The same with another name for something, as for `probs`. Features may have several names.
     ///
     /// # Errors
     /// If nothing goes by this key, its name is empty or was given before.
     pub fn named(mut self, key: &str, name: &str) -> Result<Self> {
-        let (key, name) = (key.trim(), name.trim());
+        let key = key.trim();
         let Some(key) = KEYS.into_iter().find(|k| *k == key || key == "oracle" && *k == "oracles") else {
             return Err(Error::Option(format!("columns: unknown key {key:?}: use one of {}", KEYS.join(", "))));
         };
+        let name = if PREFIXED.contains(&key) { name.trim_start() } else { name.trim() };
         if name.is_empty() {
             return Err(Error::Option(format!("columns: {key} has no name")));
         }
-        if self.named.contains(&key) {
-            return Err(Error::Option(format!("columns: {key} is given twice")));
+        let is_another_feature = key == "features" && !self.feature_names.iter().any(|other| other == name);
+        match self.named.contains(&key) {
+            true if is_another_feature => {
+                self.feature_names.push(name.to_owned());
+                return Ok(self);
+            }
+            true => return Err(Error::Option(format!("columns: {key} is given twice"))),
+            false => self.named.push(key),
         }
-        self.named.push(key);
         match key {
             "probs" => self.probs = Name::new(name, name),
             "votes" => self.votes = Name::new(name, name),
-            "features" => self.features = Name::new(name, name),
+            "features" => {
+                self.features = Name::new(name, name);
+                self.feature_names.push(name.to_owned());
+            }
             "oracles" => self.oracles = Name::new(name, name),
             "truth" => self.truth = Name::new(name, name),
             "labels" => self.labels = name.to_owned(),
@@ -291,6 +330,7 @@ impl Columns {
             "weight" => self.weight = name.to_owned(),
             "label" => self.label = name.to_owned(),
             "annotator" => self.annotator = name.to_owned(),
+            "date" => self.date = Some(name.to_owned()),
             _ => self.classes = name.to_owned(),
         }
         Ok(self)
@@ -301,10 +341,11 @@ impl fmt::Display for Columns {
     /// The names that were given, as the command line takes them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, key) in self.named.iter().enumerate() {
+            let features = self.feature_names.join(",features=");
             let name = match *key {
                 "probs" => &self.probs.field,
                 "votes" => &self.votes.field,
-                "features" => &self.features.field,
+                "features" => &features,
                 "oracles" => &self.oracles.field,
                 "truth" => &self.truth.field,
                 "labels" => &self.labels,
@@ -312,6 +353,7 @@ impl fmt::Display for Columns {
                 "weight" => &self.weight,
                 "label" => &self.label,
                 "annotator" => &self.annotator,
+                "date" => self.date.as_ref().unwrap_or(&self.classes),
                 _ => &self.classes,
             };
             let comma = if place == 0 { "" } else { "," };

@@ -21,7 +21,7 @@ use crate::router::{Header, Sealed, Tensors, seal, unseal};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PartHeader {
+pub(crate) struct PartHeader {
     version: u32,
     /// Rows and seed.
     cap: Option<(usize, u64)>,

@@ -8,7 +8,8 @@ use crate::error::shown;
 const LONGEST: usize = 40;
 
 /// `: did you mean "…"?`, if one of the names differs from what was given in case and spacing only, or in few letters; nothing otherwise.
-pub(crate) fn did_you_mean<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn did_you_mean<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     match closest(given, names) {
         // They look the same on a screen.
         Some(name) if name.nfc().eq(given.nfc()) => {

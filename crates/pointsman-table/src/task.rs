@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, name_of, printable};
 use crate::input::read_all;
+use crate::suggest::did_you_mean;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -203,12 +204,35 @@ pub fn read_task(path: impl AsRef<Path>) -> crate::error::Result<Task> {
 pub fn parse_task(text: &str) -> Result<Task, String> {
     let file: TaskFile = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |span| line_at(text, span.start));
-        format!("line {line}: {}", printable(&e.message().replace('\n', ", ")))
+        let (message, hint) = (e.message().replace('\n', ", "), hint(text, line, e.message()));
+        format!("line {line}: {}{hint}", printable(&message))
     })?;
     build(file).map_err(|(path, error)| match line_of(text, &path) {
         Some(line) => format!("line {line}: {error}"),
         None => error.to_string(),
     })
+}
+
+/// What to do about faults of TOML that people often make; nothing about others.
+fn hint(text: &str, line: usize, message: &str) -> String {
+    const TOP_LEVEL: [&str; 5] = ["abstain", "budget", "target_loss", "estimator", "ties"];
+    let source = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
+    if source.starts_with("[route]") || source.starts_with("[route.") {
+        return ": write [[route]], one for every route".to_owned();
+    }
+    let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    let is_in_table = text.lines().take(line).any(|line| line.trim_start().starts_with('['));
+    match unknown {
+        Some(key) if TOP_LEVEL.contains(&key) && is_in_table => {
+            format!(": {key} is of the whole task: move it above the first [table]")
+        }
+        Some("price") => ": did you mean cost?".to_owned(),
+        Some(key) => {
+            let known = ["loss", "route"].into_iter().chain(TOP_LEVEL);
+            did_you_mean(key, known)
+        }
+        None => String::new(),
+    }
 }
 
 fn build(file: TaskFile) -> Result<Task, Fault> {

@@ -30,6 +30,7 @@ use crate::failure::Bug;
 use crate::interrupt::Writing;
 use crate::plan::{self, Output, shell_quoted};
 use crate::progress::Progress;
+use crate::render::number::plain;
 use crate::render::{self, next_step};
 use crate::{explain, json, tables};
 use keep::OutputColumns;
@@ -64,6 +65,12 @@ struct Decided {
 
 pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
     plan::one_from_stdin([Some(&args.router), Some(&args.table), args.task.task.first()])?;
+    if !args.cap.is_empty() && !args.explain.is_empty() {
+        bail!(
+            "--cap with --explain: a cap is spent over the whole table, so it is no property of one query; leave --cap out to see what a \
+             query would do without it, or write all decisions with --cap, whose column capped says what it changed"
+        );
+    }
     let task = plan::task(&args.task)?;
     let output = output(args)?;
     let router = plan::load_router(&args.router)?;
@@ -142,17 +149,37 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
         let (remark, command) = match &output {
             Output::Preview => {
                 let reading = plan::reading_flags(&args.reading, None);
-                ("Next, write them all:", format!("pointsman decide {router} {table}{reading}{flags} -o decisions.csv"))
+                let command = format!("pointsman decide {router} {table}{reading}{flags} -o decisions.csv");
+                ("Next, write them all:".to_owned(), command)
             }
             Output::Table(..) | Output::None => {
-                let flags = plan::column_flags(&args.reading) + &plan::task_flags(&args.task);
-                ("Next, prove it on held-out rows:", format!("pointsman evaluate {router} heldout.csv{flags}"))
+                let (remark, budget) = prove(args, &policy, &summary);
+                let flags = plan::column_flags(&args.reading) + &plan::task_flags(&args.task) + &budget;
+                (remark, format!("pointsman evaluate {router} heldout.csv{flags}"))
             }
         };
-        next_step(&mut err, remark, &[command])?;
+        next_step(&mut err, &remark, &[command])?;
         io::Write::flush(&mut err)?;
     }
     Ok(())
+}
+
+/// How decisions are proved on held-out rows, and the budget that comes nearest to caps, which only decisions have.
+fn prove(args: &DecideArgs, policy: &Policy, summary: &TallySummary) -> (String, String) {
+    let mut remark = "Next, prove it on held-out rows".to_owned();
+    let columns = args.reading.columns.as_ref();
+    if columns.is_some_and(|columns| columns.has_name("probs") && !columns.has_name("votes")) {
+        remark += ", with votes=PREFIX added to --columns unless their votes are called votes_<class>";
+    }
+    let mut budget = String::new();
+    if !args.cap.is_empty() && policy.task().limit().is_none() {
+        let routed: f64 =
+            summary.shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
+        let share = plain((1e4 * routed).round() / 1e2);
+        remark += &format!("; evaluate has no cap, the nearest is a budget of {share} %");
+        budget = format!(" --budget {share}%");
+    }
+    (remark + ":", budget)
 }
 
 /// Where decisions go; with `--json` only where they are told to.

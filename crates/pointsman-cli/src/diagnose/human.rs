@@ -7,7 +7,7 @@ use pointsman::Diagnosis;
 use pointsman::diagnose::{Advice, Compared, Estimate, Worth};
 use pointsman::evaluate::rule_name;
 use pointsman::partition::SPARSE_BELOW_ROWS;
-use pointsman_report::DiagnosisReport;
+use pointsman_report::{DiagnosisReport, flags_in_words, replace_flags};
 
 use crate::args::DiagnoseArgs;
 use crate::plan::shell_quoted;
@@ -38,9 +38,10 @@ pub(super) fn print(args: &DiagnoseArgs, report: &DiagnosisReport, page: Option<
         Advice::OneLabel | Advice::MoreData => WARN,
         Advice::MendLabels => BAD,
     };
-    paragraph(&mut out, 0, &format!("{style}{}{style:#}", diagnosis.verdict.sentence))?;
+    let sentence = replace_flags(diagnosis, &diagnosis.verdict.sentence);
+    paragraph(&mut out, 0, &format!("{style}{sentence}{style:#}"))?;
     for remark in &diagnosis.verdict.remarks {
-        hanging(&mut out, 2, 4, &format!("• {remark}"))?;
+        hanging(&mut out, 2, 4, &format!("• {}", replace_flags(diagnosis, remark)))?;
     }
     worth(&mut out, diagnosis)?;
     weak_model(&mut out, diagnosis)?;
@@ -177,7 +178,7 @@ fn gains(out: &mut impl Write, worth: &Worth, unit: &str) -> io::Result<()> {
     }
     if let Some(correlation) = worth.correlation {
         text += &format!(
-            " Over cells, the correlation of reducible and total loss is {}: near 1, ranking by the expected loss is enough.",
+            " Over cells, the correlation of reducible and total loss is {}: if it were 1, ranking by the expected loss would be enough.",
             fixed(correlation, 2)
         );
     }
@@ -193,11 +194,11 @@ fn weak_model(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         (false, false) => "No",
     };
     let mut text = format!(
-        "{answer}: mean confidence {}, and {} of the labels are its top class; calibration error {}, of which chance alone explains {}.",
-        fixed(model.confidence, 3),
-        fixed(model.accuracy, 3),
+        "{answer}: its calibration error is {}, of which chance alone explains {}; mean confidence {}, and {} of the labels are its top class.",
         fixed(model.error, 3),
-        fixed(model.floor, 3)
+        fixed(model.floor, 3),
+        fixed(model.confidence, 3),
+        fixed(model.accuracy, 3)
     );
     let saved = |saves: &Estimate| {
         let digits = decimals([saves.estimate, saves.low, saves.high]).min(5);
@@ -353,7 +354,8 @@ fn sensitivity(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
         grid.write(&mut *out)?;
         note_more(&mut *out, sensitivity.cells.len())?;
     }
-    let remark = "Annotators who are named can be tested: --annotations id,label,annotator, in the order of labelling.";
+    let remark = "Annotators can be tested where they are named: give --annotations a file with a column annotator beside id and label, \
+                  its rows in the order of labelling.";
     paragraph(out, 2, &format!("{DIM}{remark}{DIM:#}"))
 }
 
@@ -376,7 +378,10 @@ fn annotators(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
     if flagged == 0 {
         return Ok(());
     }
-    let mut grid = Grid::new().text("annotator").numbers(["labels", "agreement", "follows", "model"]).text("flags");
+    let mut grid = Grid::new()
+        .text("annotator")
+        .numbers(["labels", "agreement", "follows", "model"])
+        .text("what chance does not explain");
     for one in all.iter().filter(|one| !one.flags.is_empty()).take(MOST_LISTED) {
         grid.row([
             (one.annotator.clone(), BOLD),
@@ -384,7 +389,7 @@ fn annotators(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
             (maybe(one.agreement, 3), PLAIN),
             (maybe(one.follows, 3), PLAIN),
             (maybe(one.model, 3), PLAIN),
-            (one.flags.join(", "), WARN),
+            (flags_in_words(one), WARN),
         ]);
     }
     grid.write(&mut *out)?;

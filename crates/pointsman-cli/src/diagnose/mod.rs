@@ -28,6 +28,8 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
             .map_err(|error| plan::of_task(error, args.task.task.first(), |error| plan::of_rows(error, &frame)))?
     };
     let mut warnings = tables::reading_in_words(&frame);
+    warnings.extend(tables::order_in_words(&frame));
+    warnings.extend(plan::prices_in_words(&task.for_classes(frame.table.classes())?));
     warnings.extend(plan::labels_in_words(&frame.table, &args.votes)?);
     let halves = args.output.as_ref().map(|_| Halves::new(&frame.table, &task, args, &mut warnings)).transpose()?;
     let next_step = next_step(args, &diagnosis);
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     if args.json { json::print(&report) } else { Ok(human::print(args, &report, page.as_deref())?) }
 }
 
-/// What to do next, by the verdict; nothing if something simpler does as well.
+/// What to do next, by the verdict; nothing if other labels or prices are needed first.
 fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     let (table, task) = (shell_quoted(&args.table), plan::task_flags(&args.task));
     let reading = plan::reading_flags(&args.reading, Some(&args.votes));
@@ -68,6 +70,10 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
                 commands: vec![calibrate(cells), format!("pointsman plan router.safetensors{task}")],
             })
         }
+        Advice::NoNeed | Advice::SmallSaving => Some(NextStep {
+            remark: "To try it all the same, learn a router and see what it does:".to_owned(),
+            commands: vec![calibrate(&named), format!("pointsman show router.safetensors{task}")],
+        }),
         _ => None,
     };
     // Labels come before what rests on them.

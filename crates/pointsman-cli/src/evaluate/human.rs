@@ -18,19 +18,25 @@ use crate::render::{self, matrix, next_step, paragraph};
 const ONE_LABEL: &str = "Held-out rows have one label each, which cannot separate noise from error: the loss of an oracle that knows the \
                          truth, and what routing to it costs or saves, are not known (–).";
 
-pub(super) fn print(
-    args: &EvaluateArgs,
-    report: &Report,
-    limit: Option<&str>,
-    written: Option<&Path>,
-) -> io::Result<()> {
+/// What is said before the numbers.
+pub(super) struct Title {
+    /// What a limit on routing comes to.
+    pub(super) limit: Option<String>,
+    /// Whether the router has not seen the rows.
+    pub(super) is_held_out: bool,
+}
+
+pub(super) fn print(args: &EvaluateArgs, report: &Report, title: &Title, written: Option<&Path>) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let evaluation = &report.evaluation;
     let truth = if evaluation.truth == Truth::Known { "their known distributions" } else { "the mean of their labels" };
-    let rows = counted(evaluation.rows, "held-out row", "held-out rows");
-    let title = format!("{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router));
-    paragraph(&mut out, 0, &title)?;
-    if let Some(text) = limit {
+    let rows = match title.is_held_out {
+        true => counted(evaluation.rows, "held-out row", "held-out rows"),
+        false => counted(evaluation.rows, "row", "rows") + " that it was calibrated on",
+    };
+    let heading = format!("{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router));
+    paragraph(&mut out, 0, &heading)?;
+    if let Some(text) = &title.limit {
         paragraph(&mut out, 0, text)?;
     }
     matrix::write(&mut out, &evaluation.task, &report.classes)?;
@@ -184,7 +190,7 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if let Some(correlation) = evaluation.correlation {
         let at = fixed(correlation, 2);
         let text = format!(
-            "{DIM}The correlation of reducible and total loss is {at}: near 1, ranking by the expected loss does as well.{DIM:#}"
+            "{DIM}The correlation of reducible and total loss is {at}: if it were 1, ranking by the expected loss would do as well.{DIM:#}"
         );
         paragraph(&mut *out, 2, &text)?;
     }

@@ -4,6 +4,7 @@ pub(crate) mod fail_if;
 mod human;
 pub(crate) mod write;
 
+use anyhow::bail;
 use pointsman::evaluate::{CalibrationError, Truth};
 use pointsman::{Router, Table, Task};
 use pointsman_report::{Inputs, NextStep, Report};
@@ -27,6 +28,16 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
         args.task.task.first(),
     ])?;
     args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
+    if let Some(cap) = args.cap.first() {
+        let share = cap.rsplit_once('=').map(|(_, size)| size.trim()).filter(|size| size.ends_with('%'));
+        bail!(
+            "--cap {cap}: evaluate has no cap, which is spent on the queries of one table by decide; the nearest is a budget, the same \
+             share of all traffic: {}",
+            share.map_or("--budget P%, the cap in per cent of the queries".to_owned(), |share| format!(
+                "--budget {share}"
+            ))
+        );
+    }
     let task = plan::task(&args.task)?;
     let router = plan::load_router(&args.router)?;
     let policy = plan::policy(&router, &task, &args.router, args.task.task.first())?;
@@ -60,7 +71,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     if args.json {
         json::print(&report)?;
     } else {
-        human::print(args, &report, plan::limit_in_words(&policy).as_deref(), written.as_deref())?;
+        let title = human::Title { limit: plan::limit_in_words(&policy), is_held_out: !router.has_seen(table) };
+        human::print(args, &report, &title, written.as_deref())?;
     }
     match failed {
         Some(conditions) => Err(ConditionHeld(conditions).into()),
@@ -95,6 +107,7 @@ fn warnings(args: &EvaluateArgs, task: &Task, frame: &Frame, report: &Report) ->
     let mut sentences: Vec<String> = plan::no_choice_in_words(task).into_iter().collect();
     sentences.extend(tables::reading_in_words(frame));
     sentences.extend(plan::labels_in_words(table, &args.votes)?);
+    sentences.extend(tables::annotators_in_words(frame)?);
     let [_, median, most] = calibrate::labels(table);
     match report.evaluation.truth {
         Truth::Known => {}

@@ -20,6 +20,7 @@ pub(crate) fn lines(text: &str, first: usize, rest: usize) -> Vec<String> {
     for sign in ["± ", "< ", "≥ "] {
         text = text.replace(sign, &sign.replace(' ', "\u{a0}"));
     }
+    let text = with_flags_whole(&text);
     for mut word in text.split(' ') {
         let room = |done: &Vec<String>| if done.is_empty() { first } else { rest }.max(1);
         if used > 0 && used + 1 + width(word) > room(&done) {
@@ -44,6 +45,23 @@ pub(crate) fn lines(text: &str, first: usize, rest: usize) -> Vec<String> {
     }
     done.push(line);
     done.iter().map(|line| line.replace('\u{a0}', " ")).collect()
+}
+
+/// A text in which a flag and the value that stands for what people write, as in `--traffic N`, are one word.
+fn with_flags_whole(text: &str) -> String {
+    let mut whole = String::with_capacity(text.len());
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        whole.push_str(word);
+        let is_value = |next: &&str| next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+        let is_flag = word.starts_with("--") && word.len() > 2 && !word.ends_with([',', ';', '.', ':']);
+        match words.peek() {
+            Some(next) if is_flag && is_value(next) => whole.push('\u{a0}'),
+            Some(_) => whole.push(' '),
+            None => {}
+        }
+    }
+    whole
 }
 
 /// A word in two: as much as that many columns hold, at least one character, and what is left. Escape codes stay whole.
@@ -156,6 +174,7 @@ mod tests {
         assert_eq!(lines("one two three four", 3, 20), ["one", "two three four"]);
         assert_eq!(lines("", 9, 9), [""]);
         assert_eq!(lines("about 12.5 % more ± 0.1", 10, 10), ["about", "12.5 %", "more ± 0.1"]);
+        assert_eq!(lines("see --traffic N or more", 13, 13), ["see", "--traffic N", "or more"]);
         assert_eq!(lines("ab 猫猫猫猫 c", 5, 5), ["ab", "猫猫", "猫猫", "c"]);
         assert_eq!(lines("x abcdefghij", 4, 4), ["x", "abcd", "efgh", "ij"]);
         let green = "\u{1b}[32mgreen\u{1b}[0m";

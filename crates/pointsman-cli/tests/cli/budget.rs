@@ -135,7 +135,7 @@ fn several_caps_hold_together_and_nonsense_is_refused() {
         ("--cap expert=101%", "is not a cap"),
         ("--cap nobody=3", "there are: expert, one"),
         ("--cap expert=3 --cap expert=4", "two caps"),
-        ("--cap expert=3 --explain 1", "cannot be used with"),
+        ("--cap expert=3 --explain 1", "a cap is spent over the whole table"),
     ] {
         let run = decide(flags);
         assert!(run.code == 2 && run.stderr.contains(word), "{flags}: {run:?}");

@@ -125,8 +125,8 @@ fn cost_matrices_are_bound_to_class_names_and_shown_with_them() {
         assert_eq!((matrix["cost"][0][1].as_f64(), matrix["classes_named"].as_bool()), (Some(3.0), Some(!warned)));
     }
     let refused = line(path, "decide router.safetensors heldout.csv --task other.toml");
-    assert!(refused.code == 2 && refused.stderr.contains("cat, dog, cow"), "{refused:?}");
-    assert!(refused.stderr.contains("cat, dog, owl"), "{refused:?}");
+    assert!(refused.code == 2 && refused.stderr.contains("only the matrix has cow"), "{refused:?}");
+    assert!(refused.stderr.contains("only the predictions have owl"), "{refused:?}");
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod reproduce;
 mod show;
 mod tables;
 mod task;
+mod way_in;
 mod wording;
 mod world;
 

@@ -101,7 +101,11 @@ fn bad_tasks_are_refused_by_line() {
         ("[loss]\nacts = [\"a\", \"a\"]\ncost = [[0, 1], [1, 0]]\n", "", &["line 2", "given twice"]),
         ("estimator = \"shrunk\"\n", "", &["line 1", "unknown estimator"]),
         ("budget = 0.2\n", "", &["task.toml: a budget or target loss limits routing"]),
-        (TASK, " --classes fine,broken,lost", &["task.toml: the cost matrix is for the classes fine, broken", "lost"]),
+        (
+            TASK,
+            " --classes fine,broken,lost",
+            &["task.toml: the classes of the cost matrix are not those", "only the predictions have lost"],
+        ),
         (TASK, " --classes fine,fine", &["given twice"]),
         (TASK, " --classes fine", &["1 class"]),
         ("loss = \"three-part\"\n", " --classes a,b,c", &["is for 2 classes"]),

@@ -16,6 +16,15 @@ fn data(page: &str) -> &str {
     rest.split_once("</script>").unwrap().0
 }
 
+/// On a page nobody scrolls sideways for the end of a command.
+#[test]
+fn commands_and_reasons_break_into_lines() {
+    let css = include_str!("../../src/page.css");
+    let rule = |selector: &str| css.lines().find(|line| line.starts_with(selector)).unwrap_or_default();
+    assert!(rule("pre {").contains("white-space: pre-wrap; overflow-wrap: anywhere"), "{}", rule("pre {"));
+    assert!(rule("td.text").contains("white-space: normal"), "{}", rule("td.text"));
+}
+
 #[test]
 fn page_is_self_contained() {
     let page = html(&report_of(&["no", "yes"], 5, &brier())).unwrap();
@@ -172,7 +181,7 @@ fn correlation_is_reported_only_if_gains_agree() {
     worth.correlation = Some(0.92);
     let more = worth.gain_over_total_uncertainty.as_mut().unwrap();
     (more.estimate, more.low, more.high) = (0.01, -0.03, 0.05);
-    let remark = "near 1, ranking by the expected loss would do as well";
+    let remark = "if it were 1, ranking by the expected loss would do as well";
     assert!(page_of(found.clone()).contains(remark));
     let more = found.worth.as_mut().unwrap().gain_over_total_uncertainty.as_mut().unwrap();
     (more.estimate, more.low, more.high) = (0.36, 0.3, 0.42);

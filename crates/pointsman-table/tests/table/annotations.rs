@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray, RecordBatch, StringArray};
 use parquet::basic::Compression;
-use pointsman_table::{Filter, Frame, ReadOptions, Result, read_frame};
+use pointsman_table::{Filter, Frame, Need, ReadOptions, Result, read_frame};
 
 use crate::support::{Folder, arrow_file, parquet};
 
@@ -225,13 +225,92 @@ fn columns_go_by_other_names() {
     assert!(error(&bad, columns).contains("row 3 (line 4), column answer: label \"cow\""));
     let lines = folder.file("bad.jsonl", "{\"uid\":1,\"tag\":\"cat\"}\n");
     assert!(error(&lines, columns).contains("row 1 (line 1): no column answer"));
+    // Names of columns that only annotations have do no harm where there are none.
     let alone = ReadOptions { columns: columns.parse().unwrap(), ..ReadOptions::default() };
-    let error = read_frame(&table, &alone).unwrap_err().to_string();
+    assert!(read_frame(&table, &alone).is_ok());
+    let labelled = ReadOptions { need: Need::Votes, ..alone.clone() };
+    let error = read_frame(&table, &labelled).unwrap_err().to_string();
     assert!(error.contains("label is a column of annotations"), "{error}");
     assert_eq!(alone.columns.to_string(), columns);
 }
 
 /// The table calls its ids `id`, the annotations call them otherwise.
+#[test]
+fn names_of_columns_may_differ_in_case() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let text = LABELS.replace("annotator,id,label", "Annotator,ID,Label");
+    let lines =
+        "{\"ID\":1,\"Label\":\"cat\",\"Annotator\":\"ann\"}\n{\"ID\":1,\"Label\":\"dog\",\"Annotator\":\"bob\"}\n";
+    for labels in [folder.file("labels.csv", &text), folder.file("labels.jsonl", lines)] {
+        let frame = join(&table, &labels, &[]).unwrap();
+        assert_eq!(counts(&frame)[0], [1, 1]);
+        assert_eq!(frame.annotations.unwrap().names()[..2], ["ann", "bob"]);
+        let taken = frame.joined.unwrap().taken;
+        assert_eq!(
+            taken.iter().map(|(key, name)| format!("{key}={name}")).collect::<Vec<_>>().join(","),
+            "id=ID,label=Label,annotator=Annotator"
+        );
+    }
+    let error = join(&table, &folder.file("two.csv", "id,Label,LABEL\n1,cat,dog\n"), &[]).unwrap_err().to_string();
+    assert!(error.contains("Label and LABEL differ in case only") && error.contains("--columns label=NAME"), "{error}");
+    // Another name is not guessed, but told.
+    let frame = join(&table, &folder.file("w.csv", "id,label,worker_id\n1,cat,w1\n"), &[]).unwrap();
+    assert_eq!(frame.joined.unwrap().unused_annotator.as_deref(), Some("worker_id"));
+}
+
+#[test]
+fn labels_are_sorted_by_date() {
+    let folder = Folder::new();
+    let table = folder.file("table.csv", TABLE);
+    let text = "id,label,When\n1,dog,2024-03-02\n1,cat,2024-03-01T23:00:00Z\n1,cat,2024-03-02T00:30:00+02:00\n";
+    let labels = folder.file("labels.csv", text);
+    let first = |columns: &str, first: u32| {
+        let columns = columns.parse().unwrap();
+        let options = ReadOptions { columns, first_labels: NonZeroU32::new(first), ..options(&labels, &[]) };
+        read_frame(&table, &options).map(|frame| counts(&frame)[0].clone())
+    };
+    assert_eq!(first("", 1).unwrap(), [0, 1]);
+    assert_eq!(first("date=When", 1).unwrap(), [1, 0]);
+    assert_eq!(first("date=When", 2).unwrap(), [2, 0]);
+    let error = first("date=time", 1).unwrap_err().to_string();
+    assert!(error.contains("no column time") && error.contains("--columns date=NAME"), "{error}");
+    folder.file("labels.csv", "id,label,When\n1,dog,2.3.2024\n");
+    let error = first("date=When", 1).unwrap_err().to_string();
+    assert!(error.contains("row 1 (line 2), column When: \"2.3.2024\" is not a date: write dates as"), "{error}");
+}
+
+#[test]
+fn rows_sorted_by_annotator_do_not_tell_who_labelled_first() {
+    let folder = Folder::new();
+    let items: Vec<u32> = (0..12).collect();
+    let rows: String = items.iter().map(|id| format!("{id},0.5,0.5\n")).collect();
+    let table = folder.file("table.csv", format!("id,prob_cat,prob_dog\n{rows}"));
+    let label = |id: u32, who: &str, at: u32| format!("{id},cat,{who},2024-03-01T10:{at:02}:00\n");
+    let by_annotator: String =
+        ["zoe", "ann"].iter().flat_map(|who| items.iter().map(|&id| label(id, who, id % 2))).collect();
+    let by_name: String = items.iter().flat_map(|&id| [label(id, "ann", 1), label(id, "zoe", 2)]).collect();
+    let mixed: String = items
+        .iter()
+        .flat_map(|&id| match id % 2 {
+            0 => [label(id, "ann", 1), label(id, "zoe", 2)],
+            _ => [label(id, "zoe", 1), label(id, "ann", 2)],
+        })
+        .collect();
+    for (rows, columns, is_sorted) in [
+        (&by_annotator, "", true),
+        (&by_name, "", true),
+        (&by_name, "date=at", false),
+        (&by_annotator, "date=at", true),
+        (&mixed, "", false),
+    ] {
+        let labels = folder.file("labels.csv", format!("id,label,annotator,at\n{rows}"));
+        let options = ReadOptions { columns: columns.parse().unwrap(), ..options(&labels, &[]) };
+        let joined = read_frame(&table, &options).unwrap().joined.unwrap();
+        assert_eq!(joined.is_sorted_by_annotator, is_sorted, "{columns} {rows}");
+    }
+}
+
 #[test]
 fn ids_may_go_by_another_name_in_the_annotations_alone() {
     let folder = Folder::new();

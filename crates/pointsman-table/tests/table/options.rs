@@ -123,6 +123,97 @@ fn columns_go_by_other_names() {
 }
 
 #[test]
+fn features_go_by_whole_names_or_prefixes() {
+    let folder = Folder::new();
+    let header = "prob_a,prob_b,words,amb,amb2,embA,emb1,note";
+    let path = folder.file("a.csv", format!("{header}\n1,0,5,6,7,8,9,x\n"));
+    let json = "{\"prob_a\":1,\"prob_b\":0,\"words\":5,\"amb\":6,\"amb2\":7,\"embA\":8,\"emb1\":9,\"note\":\"x\"}";
+    for path in [&path, &folder.file("a.jsonl", json)] {
+        for (columns, names, values) in [
+            ("features=words", &["words"][..], &[5.0][..]),
+            ("features=words,features=amb", &["words", "amb"], &[5.0, 6.0]),
+            ("features=emb", &["A", "1"], &[8.0, 9.0]),
+            ("features=emb,features=words", &["words", "A", "1"], &[5.0, 8.0, 9.0]),
+        ] {
+            let table = read_frame(path, &named(columns)).unwrap().table;
+            assert_eq!((table.feature_names(), table.features(0)), (&names.map_owned()[..], values), "{columns}");
+            assert_eq!(columns.parse::<Columns>().unwrap().to_string(), columns);
+        }
+    }
+    // What a router needs is found by the same flag; without it the message gives the flag.
+    let wanted = Some(vec!["amb".to_owned(), "words".to_owned()]);
+    let options = ReadOptions { features: wanted.clone(), ..named("features=words,features=amb") };
+    assert_eq!(read_frame(&path, &options).unwrap().table.features(0), [6.0, 5.0]);
+    let error = read_frame(&path, &ReadOptions { features: wanted, ..ReadOptions::default() }).unwrap_err().to_string();
+    assert!(error.contains("no column x_amb") && error.contains("--columns features=amb,features=words"), "{error}");
+    // A bad value is named by its column.
+    let bad = folder.file("bad.csv", "prob_a,prob_b,words\n1,0,many\n");
+    let error = read_frame(&bad, &named("features=words")).unwrap_err().to_string();
+    assert!(error.contains("column words: \"many\" is not a number"), "{error}");
+}
+
+trait MapOwned {
+    fn map_owned(&self) -> Vec<String>;
+}
+
+impl MapOwned for [&str] {
+    fn map_owned(&self) -> Vec<String> {
+        self.iter().map(|&name| name.to_owned()).collect()
+    }
+}
+
+/// Half a word is no prefix: it would make features nobody named.
+#[test]
+fn a_prefix_ends_where_a_name_begins() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "prob_a,prob_b,words,gpt_a,gpt_b\n1,0,5,0.5,0.5\n");
+    for (columns, part) in [
+        ("features=w", "no column named by features=w, as the option columns says: words begin with these letters"),
+        ("features=words,features=n", "no column named by features=n"),
+        ("features=gpt", "give the whole prefix, features=gpt_"),
+        ("oracles=g", "another model's predictions are called g<model>_<class>, or g<class>"),
+        ("oracles=gpt", "give the whole prefix, oracles=gpt_"),
+    ] {
+        let error = read_frame(&path, &named(columns)).unwrap_err().to_string();
+        assert!(error.contains(part), "{columns}: {error}");
+    }
+    let table = read_frame(&path, &named("oracles=gpt_")).unwrap().table;
+    assert_eq!(table.oracles().collect::<Vec<_>>(), [("gpt", &[0.5, 0.5][..])]);
+}
+
+#[test]
+fn prefixes_may_end_in_a_space() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "Item ID,score a,score b,votes_a,votes_b\nu,1,0,1,2\n");
+    let columns = "probs=score , id = Item ID";
+    let frame = read_frame(&path, &named(columns)).unwrap();
+    assert_eq!((frame.table.classes(), frame.ids), (&["a", "b"].map_owned()[..], Some(vec!["u".to_owned()])));
+    let printed = columns.parse::<Columns>().unwrap().to_string();
+    assert_eq!(printed, "probs=score ,id=Item ID");
+    assert_eq!(printed.parse::<Columns>().unwrap(), columns.parse().unwrap());
+}
+
+/// A strong model that was logged for some rows only: the message says what to do.
+#[test]
+fn rows_without_another_models_answer_are_refused_with_a_way_out() {
+    let folder = Folder::new();
+    let wide = "id,prob_a,prob_b,oracle_llm_a,oracle_llm_b\n1,1,0,0.5,0.5\n2,1,0,,\n";
+    let maps = "{\"probs\":[1,0],\"oracles\":{\"llm\":[1,0]}}\n";
+    let files = [
+        ("a.csv", wide.to_owned()),
+        ("null.jsonl", format!("{maps}{{\"probs\":[1,0],\"oracles\":{{\"llm\":null}}}}\n")),
+        ("none.jsonl", format!("{maps}{{\"probs\":[1,0]}}\n")),
+        ("late.jsonl", format!("{{\"probs\":[1,0]}}\n{maps}")),
+    ];
+    for (name, text) in files {
+        let error = read_frame(folder.file(name, text), &ReadOptions::default()).unwrap_err().to_string();
+        for part in ["row 2", "llm", "a route is measured on rows that have answers", "--where"] {
+            assert!(error.contains(part) || part == "llm" && name == "late.jsonl", "{name}: {error}");
+        }
+    }
+}
+
+#[test]
 fn options_that_make_no_sense() {
     let error = |text: &str| text.parse::<Columns>().unwrap_err().to_string();
     assert!(error("probs").contains("KEY=NAME"));
@@ -235,7 +326,7 @@ fn numbers_that_nothing_uses_are_told_if_there_are_no_features() {
     folder.file("a.csv", text);
     let unused = |name: &str, options: &ReadOptions| read_frame(folder.path(name), options).unwrap().unused_numeric;
     assert_eq!(unused("a.csv", &filtered(&["split=1"])), ["f_age", "f_size"]);
-    assert_eq!(unused("a.csv", &named("features=f_a")), Vec::<String>::new());
+    assert_eq!(unused("a.csv", &named("features=f_age")), Vec::<String>::new());
     let decides = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
     assert_eq!(unused("a.csv", &decides), ["f_age", "f_size", "split"]);
     folder.file("a.jsonl", "{\"probs\":[1,0],\"f_age\":3,\"note\":\"x\",\"list\":[1]}\n");

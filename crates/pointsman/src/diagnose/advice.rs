@@ -249,7 +249,16 @@ fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice,
         (Advice::UseIt, text)
     } else if is_nothing(saving, scale) {
         let text = format!(
-            "No need at these prices{within}: {rule} does as well. Pointsman would save {between} of its cost: {worth}."
+            "No need at these prices{within}: {rule} does as well. Pointsman would {}.",
+            match saving.estimate < 0.0 {
+                true => {
+                    let more = saving.negated();
+                    let [estimate, low, high] = [more.estimate, more.low, more.high].map(share);
+                    let worth = per_thousand(more, diagnosis.unit);
+                    format!("cost {estimate} more (between {low} and {high}): {worth}")
+                }
+                false => format!("save {between} of its cost: {worth}"),
+            }
         );
         (Advice::NoNeed, text)
     } else if saving.high < UNDECIDED * scale {
@@ -398,8 +407,11 @@ fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) -> Vec<String
     if !model.is_calibrated() {
         let pays = model.recalibrating_saves[1].or(model.recalibrating_saves[0]).is_some_and(|saves| saves.low > 0.0);
         remarks.push(format!(
-            "The weak model is {}: confidence {:.3}, but {:.3} of the labels are its top class.{}",
+            "The weak model is {}: its calibration error is {:.3}, of which chance alone explains {:.3} (mean confidence {:.3}; {:.3} of \
+             the labels are its top class).{}",
             if model.is_overconfident() { "overconfident" } else { "not calibrated" },
+            model.error,
+            model.floor,
             model.confidence,
             model.accuracy,
             if pays { " Recalibrating, which serves the mean of each cell, would pay." } else { "" }

@@ -90,10 +90,15 @@ impl Matrix {
         let places =
             classes.iter().map(|class| names.iter().position(|name| name == class)).collect::<Option<Vec<_>>>();
         let Some(places) = places.filter(|places| places.len() == names.len()) else {
+            let only = |own: &[String], others: &[String]| -> String {
+                let own: Vec<&str> = own.iter().filter(|name| !others.contains(name)).map(String::as_str).collect();
+                if own.is_empty() { "none".to_owned() } else { own.join(", ") }
+            };
             return Err(Error::Task(format!(
-                "the cost matrix is for the classes {}, the predictions are over {}: give one column for each of those",
-                names.join(", "),
-                classes.join(", ")
+                "the classes of the cost matrix are not those of the predictions: only the matrix has {}, only the predictions have {}: \
+                 give one column for each class of the predictions",
+                only(names, classes),
+                only(classes, names)
             )));
         };
         let rows = self.cost.chunks_exact(self.classes);
