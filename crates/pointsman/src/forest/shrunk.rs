@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::settled::LeafRows;
+use super::leaf_statistics::{LeafMembers, VoteCounts};
 use crate::simplex::dot;
 use crate::table::Table;
 
@@ -39,62 +39,41 @@ pub(crate) struct Shrunk<'a> {
     /// How near to their votes.
     pub(crate) factor: f64,
     pub(crate) centre: &'a [f64],
-    /// How many rows have 0, 1, … k labels of each class, one class after the other; nothing if that is not kept.
-    pub(crate) tally: &'a [u32],
 }
 
-/// [`Shrunk`] for all leaves of a forest: weight, factor and centre, leaf by leaf; then the tallies, if they are kept.
+/// [`Shrunk`] for all leaves of a forest.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AllShrunk {
+pub(super) struct ShrunkLeaves {
+    /// Weight, factor and centre, leaf by leaf.
     values: Vec<f64>,
     classes: usize,
-    tallies: Vec<u32>,
-    /// Numbers of a tally.
-    places: usize,
 }
 
-impl AllShrunk {
+impl ShrunkLeaves {
     /// `None` if items have different numbers of labels, or only one: where points lie is then no one number. Nor if leaves are so
     /// many, or have so many classes, that it would take more room than their rows.
-    pub(super) fn of(table: &Table, leaves: &LeafRows) -> Option<Self> {
+    pub(super) fn new(table: &Table, members: &LeafMembers, vote_counts: Option<&VoteCounts>) -> Option<Self> {
         let (told, classes) = (PerBallot::of(table), table.classes().len());
-        let k = told.even.filter(|k| *k >= 2.0 && leaves.len() * (2 + classes) <= leaves.rows())?;
-        let mut values = vec![0.0; leaves.len() * (2 + classes)];
+        told.even.filter(|k| *k >= 2.0 && members.leaves() * (2 + classes) <= members.rows())?;
+        let mut values = vec![0.0; members.leaves() * (2 + classes)];
         let slots = values.par_chunks_exact_mut(2 + classes).enumerate();
         slots.for_each_init(Default::default, |(runs, sums): &mut (Vec<Run>, Vec<f64>), (leaf, out)| {
-            let sums = match leaves.runs(leaf) {
-                Some(kept) => told.add_up(kept.iter().map(unweighted), sums),
+            let sums = match vote_counts {
+                Some(counts) => told.add_up(counts.of(leaf).iter().map(unweighted), sums),
                 None => {
-                    told.find_runs(leaves.of(leaf), runs);
+                    told.find_runs(members.rows_of(leaf), runs);
                     told.add_up(runs.iter().copied(), sums)
                 }
             };
             (out[0], out[1]) = (sums.weight, sums.factor());
             out[2..].copy_from_slice(sums.centre);
         });
-        let (mut places, mut tallies) = ((k as usize).saturating_add(1).saturating_mul(classes), Vec::new());
-        if table.has_weights() || leaves.len().saturating_mul(places) > leaves.rows() {
-            places = 0;
-        } else {
-            tallies.resize(leaves.len() * places, 0);
-            tallies.par_chunks_exact_mut(places).enumerate().for_each(|(leaf, tally)| {
-                let mut add = |votes: u32, rows: u32| {
-                    let counts = table.ballots().votes(votes).counts();
-                    tally.chunks_exact_mut(k as usize + 1).zip(counts).for_each(|(own, &n)| own[n as usize] += rows);
-                };
-                match leaves.runs(leaf) {
-                    Some(kept) => kept.iter().for_each(|&(votes, rows)| add(votes, rows)),
-                    None => leaves.of(leaf).iter().for_each(|&row| add(told.ballots[row as usize], 1)),
-                }
-            });
-        }
-        Some(Self { values, classes, tallies, places })
+        Some(Self { values, classes })
     }
 
-    pub(super) fn at(&self, leaf: usize) -> Shrunk<'_> {
+    pub(super) fn of(&self, leaf: usize) -> Shrunk<'_> {
         let (own, centre) = self.values[leaf * (2 + self.classes)..][..2 + self.classes].split_at(2);
-        let tally = self.tallies.get(leaf * self.places..(leaf + 1) * self.places).unwrap_or_default();
-        Shrunk { weight: own[0], factor: own[1], centre, tally }
+        Shrunk { weight: own[0], factor: own[1], centre }
     }
 }
 

@@ -9,7 +9,7 @@ use super::limit::content;
 use super::{Course, Decision, KEPT, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::{Column, Decomposition, Estimator, PerRow, RowLosses, Scratch, Slopes, slopes_within};
-use crate::forest::{Forest, LeafRows, add_leaf_values, inputs};
+use crate::forest::{Forest, LeafStatistics, add_leaf_values, inputs};
 use crate::loss::{Account, Loss};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
 use crate::predictions::in_its_precision;
@@ -47,7 +47,7 @@ pub(super) struct Leaves {
     /// the lower one in every leaf, behind all others if not.
     error_at: usize,
     /// The rows of each leaf.
-    pub(super) members: Arc<LeafRows>,
+    pub(super) members: Arc<LeafStatistics>,
 }
 
 /// What values mixtures of the calibration rows for a task.
@@ -80,9 +80,9 @@ impl<'a> Values<'a> {
     }
 
     /// Writes the losses of a leaf but for the total.
-    fn write_leaf(&self, leaves: &LeafRows, leaf: usize, scratch: &mut Scratch, out: &mut [f64]) {
+    fn write_leaf(&self, leaves: &LeafStatistics, leaf: usize, scratch: &mut Scratch, out: &mut [f64]) {
         out[1..3].copy_from_slice(&self.per_row.irreducible(leaves, leaf, self.loss, self.estimator, scratch));
-        self.write_oracles(leaves.of(leaf), scratch, &mut out[3..]);
+        self.write_oracles(leaves.rows_of(leaf), scratch, &mut out[3..]);
     }
 
     /// Writes the losses of some rows; false if there are none.
@@ -254,7 +254,7 @@ impl Leaves {
         for (leaf, (own, freed)) in values.chunks_exact_mut(width).zip(freed).enumerate() {
             own[1] = freed;
             if !slopes.are_none() {
-                own[error_at] = members.error(leaf);
+                own[error_at] = members.error_share(leaf);
             }
         }
         let (forest, edges, members, loss) = (forest.clone(), edges.clone(), members.clone(), loss.clone());

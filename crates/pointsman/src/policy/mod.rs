@@ -127,8 +127,9 @@ impl Router {
         }
         let asked = Asked::of(task);
         let mut oracles = RowLosses::of(self.rows(), loss, &asked)?;
-        if let Some(((forest, _), rows)) = self.cells().forest().zip(self.leaves()) {
-            oracles = oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| rows.of(leaf), loss, estimator);
+        if let Some(((forest, _), members)) = self.cells().forest().zip(self.leaves()) {
+            oracles =
+                oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| members.rows_of(leaf), loss, estimator);
         }
         let leaves = Leaves::of(self, loss, estimator, &oracles)?;
         let valuation = Valuation { router: self, loss, estimator, oracles: &oracles };
