@@ -12,6 +12,9 @@ pub(crate) const NEVER: u16 = u16::MAX;
 /// The code of a missing value in the column where it goes right; where it goes left its code is zero.
 const MISSING_RIGHT: u16 = NEVER - 1;
 
+/// Rows whose codes are searched for in lockstep: one by one, encoding takes 2.4 times as long.
+const ROWS_PER_SEARCH: usize = 8;
+
 /// The distinct thresholds of each input in order.
 ///
 /// Each input has two columns of codes that differ in missing values only: they go left in the first and right in the second.
@@ -84,11 +87,48 @@ impl Thresholds {
     #[inline]
     pub(crate) fn encode_row(&self, row: &[f64], out: &mut [u16]) {
         for ((input, &x), out) in row.iter().enumerate().zip(out.chunks_exact_mut(2)) {
-            let thresholds = self.of_input(input);
-            let code = thresholds.partition_point(|&threshold| threshold <= x) as u16;
-            out.copy_from_slice(&if x.is_nan() { [0, MISSING_RIGHT] } else { [code; 2] });
+            out.copy_from_slice(&codes_of(x, self.of_input(input).partition_point(|&threshold| threshold <= x)));
         }
     }
+
+    /// Writes the codes of many rows, `codes_per_row` for each: input by input, with the searches of some rows interleaved.
+    pub(crate) fn encode_rows(&self, rows: &[f64], codes_per_row: usize, out: &mut [u16]) {
+        let width = self.inputs();
+        for input in 0..width {
+            let thresholds = self.of_input(input);
+            for (rows, out) in rows.chunks(ROWS_PER_SEARCH * width).zip(out.chunks_mut(ROWS_PER_SEARCH * codes_per_row))
+            {
+                let mut values = [f64::NAN; ROWS_PER_SEARCH];
+                values.iter_mut().zip(rows.chunks_exact(width)).for_each(|(x, row)| *x = row[input]);
+                let found = count_up_to(thresholds, values);
+                for ((out, x), found) in out.chunks_exact_mut(codes_per_row).zip(values).zip(found) {
+                    out[2 * input..][..2].copy_from_slice(&codes_of(x, found));
+                }
+            }
+        }
+    }
+}
+
+/// Both codes of a value that is at or above so many thresholds.
+#[inline(always)]
+fn codes_of(x: f64, thresholds: usize) -> [u16; 2] {
+    if x.is_nan() { [0, MISSING_RIGHT] } else { [thresholds as u16; 2] }
+}
+
+/// How many of the thresholds, which are sorted, are no greater than each value: binary searches in step.
+#[inline(always)]
+fn count_up_to<const N: usize>(thresholds: &[f64], values: [f64; N]) -> [usize; N] {
+    // Of each value, so many thresholds are known to be no greater, and so many more are open.
+    let (mut known, mut open) = ([0; N], thresholds.len());
+    while open > 0 {
+        let half = open.div_ceil(2);
+        for (known, x) in known.iter_mut().zip(values) {
+            let next = *known + half;
+            *known = std::hint::select_unpredictable(thresholds[next - 1] <= x, next, *known);
+        }
+        open -= half;
+    }
+    known
 }
 
 #[cfg(test)]
@@ -117,6 +157,24 @@ mod tests {
                     let (input, same, side) = all.split_of_code(column, code);
                     assert_eq!((input, same.to_bits(), side), (1, threshold.to_bits(), missing_right));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn many_rows_have_the_codes_that_one_has() {
+        for thresholds in 0..70_u32 {
+            let nodes: Vec<Node> = (0..thresholds).map(|i| split(1, f64::from(i * i))).collect();
+            let all = Thresholds::new(3, &nodes).unwrap();
+            let value = |i: u32| if i % 11 == 4 { f64::NAN } else { f64::from(i * 37 % 5000) - 2.0 };
+            let (rows, codes_per_row) = (3 * ROWS_PER_SEARCH as u32 + 5, 7);
+            let inputs: Vec<f64> = (0..3 * rows).map(value).collect();
+            let mut codes = vec![0; rows as usize * codes_per_row];
+            all.encode_rows(&inputs, codes_per_row, &mut codes);
+            for (row, codes) in inputs.chunks_exact(3).zip(codes.chunks_exact(codes_per_row)) {
+                let mut own = vec![0; codes_per_row];
+                all.encode_row(row, &mut own);
+                assert_eq!(codes, own, "{row:?}");
             }
         }
     }

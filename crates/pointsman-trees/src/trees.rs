@@ -47,7 +47,6 @@ pub struct Trees {
     pub(crate) thresholds: Thresholds,
     /// The first node of each tree; the nodes of a tree are contiguous.
     pub(crate) roots: Vec<u32>,
-    /// Padded to a power of two, so that a mask replaces the bounds check; the padding is never reached.
     pub(crate) packed: Vec<PackedNode>,
     /// The leaf number of each node, [`NO_LEAF`] of a split. Apart from the nodes, because only the end of a walk needs it.
     pub(crate) leaf_numbers: Vec<u32>,
@@ -143,7 +142,6 @@ impl Trees {
             }
             first_leaves.push(leaves);
         }
-        packed.resize(packed.len().next_power_of_two(), PackedNode::new(0, 0, NEVER));
         Ok(Self { thresholds, roots, packed, leaf_numbers, first_leaves })
     }
 

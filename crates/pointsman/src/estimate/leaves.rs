@@ -14,7 +14,7 @@ use wide::f64x4;
 use super::{Slopes, VoteGroups, certain_loss};
 use crate::loss::{Loss, SelfEstimate};
 use crate::partition::SPARSE_BELOW_ROWS;
-use crate::partition::forest::{LeafRows, PerBallot, Run, Shrunk, Sums, Trees, unweighted};
+use crate::partition::forest::{LeafStatistics, PerVoteVector, Run, Shrunk, Sums, Trees, unweighted};
 use crate::table::Table;
 use crate::task::Estimator;
 
@@ -22,7 +22,7 @@ use crate::task::Estimator;
 /// of their prediction.
 pub(crate) struct PerRow<'a> {
     table: &'a Table,
-    told: PerBallot<'a>,
+    told: PerVoteVector<'a>,
     totals: Vec<Totals>,
     /// The entropy of each distinct set of votes.
     entropies: Vec<f64>,
@@ -58,7 +58,7 @@ struct Room {
 
 impl<'a> PerRow<'a> {
     pub(crate) fn of(table: &'a Table, loss: &Loss) -> Self {
-        let (told, ballots, classes) = (PerBallot::of(table), table.distinct_votes(), table.classes().len());
+        let (told, distinct, classes) = (PerVoteVector::of(table), table.distinct_votes(), table.classes().len());
         let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
             table.dist_into(row, point);
             table.votes(row).map_or([0.0; 4], |votes| {
@@ -69,12 +69,12 @@ impl<'a> PerRow<'a> {
         };
         let room = || (vec![0.0; classes], vec![0.0; classes]);
         let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(room, total).collect();
-        let entropies = (0..ballots.len() as u32).map(|votes| loss.entropy(told.mean(votes))).collect();
+        let entropies = (0..distinct.len() as u32).map(|votes| loss.entropy(told.mean(votes))).collect();
         let mut slots = Vec::new();
         // Only if there can be fewer of them than sets of votes.
-        let few = |k: &f64| *k < ballots.len() as f64 && (k + 1.0) * classes as f64 <= MOST_SLOTS;
+        let few = |k: &f64| *k < distinct.len() as f64 && (k + 1.0) * classes as f64 <= MOST_SLOTS;
         if let Some(k) = told.even.filter(|_| loss.floor().is_some()).filter(few) {
-            let numbered = ballots.iter().flat_map(|votes| (0..).zip(votes.counts()));
+            let numbered = distinct.iter().flat_map(|votes| (0..).zip(votes.counts()));
             slots.extend(numbered.map(|(class, n): (u32, _)| class * (k as u32 + 1) + n));
         }
         Self { table, told, totals, entropies, slots }
@@ -88,7 +88,7 @@ impl<'a> PerRow<'a> {
     /// and what it is in for.
     pub(super) fn of_pairs(&self) -> Vec<[f64; 6]> {
         let of_row = |row: usize| {
-            let votes = self.told.ballots[row];
+            let votes = self.told.index_of_row[row];
             let [total, entropy, right, wrong] = self.totals[row];
             let own = [1.0, self.entropies[votes as usize], total, entropy, right, wrong];
             if self.told.is_paired(votes) { own.map(|x| self.weight(row) * x) } else { [0.0; 6] }
@@ -97,21 +97,21 @@ impl<'a> PerRow<'a> {
     }
 
     /// The mean loss of the predictions in each leaf, freed from what they have for their own part.
-    pub(crate) fn freed(&self, slopes: Slopes, trees: &Trees, leaves: &LeafRows) -> Vec<f64> {
+    pub(crate) fn freed(&self, slopes: Slopes, trees: &Trees, leaves: &LeafStatistics) -> Vec<f64> {
         // What they have is linear in the share of errors, which all rows of a leaf have in common.
         let of_row = |row: usize| {
             let [if_right, more] = slopes.parts(self.self_estimate(row));
             [self.totals[row][0] - if_right, more].map(|x| self.weight(row) * x)
         };
         let of_rows: Vec<[f64; 2]> = (0..self.table.rows()).into_par_iter().with_min_len(1 << 12).map(of_row).collect();
-        leaves.add_up(trees, trees.count(), &of_rows, |leaf, [if_right, more]| {
-            (if_right - leaves.error(leaf) * more) / leaves.weight(leaf)
+        leaves.sum_over_leaves(trees, trees.count(), &of_rows, |leaf, [if_right, more]| {
+            (if_right - leaves.error_share(leaf) * more) / leaves.weight(leaf)
         })
     }
 
     /// A row's loss, the entropy of its labels and what its prediction is in for.
     pub(super) fn own(&self, row: usize) -> (f64, f64, SelfEstimate) {
-        (self.totals[row][0], self.entropies[self.told.ballots[row] as usize], self.self_estimate(row))
+        (self.totals[row][0], self.entropies[self.told.index_of_row[row] as usize], self.self_estimate(row))
     }
 
     /// What a row's prediction is in for.
@@ -148,17 +148,17 @@ impl<'a> PerRow<'a> {
     /// Both ends of the irreducible loss of a leaf.
     pub(crate) fn irreducible(
         &self,
-        leaves: &LeafRows,
+        leaves: &LeafStatistics,
         leaf: usize,
         loss: &Loss,
         estimator: Estimator,
         scratch: &mut Scratch,
     ) -> [f64; 2] {
         let (shrunk, Scratch { runs, added, room, .. }) = (leaves.shrunk(leaf), scratch);
-        match leaves.runs(leaf) {
+        match leaves.vote_counts(leaf) {
             Some(kept) => self.of_runs(kept.iter().map(unweighted), shrunk, loss, estimator, added, room),
             None => {
-                self.told.find_runs(leaves.of(leaf), runs);
+                self.told.find_runs(leaves.rows_of(leaf), runs);
                 self.of_runs(runs.iter().copied(), shrunk, loss, estimator, added, room)
             }
         }
@@ -184,7 +184,7 @@ impl<'a> PerRow<'a> {
             (few.min(labels(votes)), most.max(labels(votes)))
         });
         if fewest == most && fewest >= 2.0 {
-            let shrunk = Shrunk { weight, factor: added.factor(), centre, tally: &[] };
+            let shrunk = Shrunk { weight, factor: added.factor(), centre };
             return [self.of_shrunk(runs, &shrunk, loss, estimator, room); 2];
         }
         let identified = pair_weight >= weight / 2.0
@@ -261,7 +261,7 @@ impl<'a> PerRow<'a> {
     fn by_logs(
         &self,
         floor: f64,
-        &Shrunk { weight, factor, centre, tally }: &Shrunk<'_>,
+        &Shrunk { weight, factor, centre }: &Shrunk<'_>,
         runs: impl ExactSizeIterator<Item = Run>,
         (weights, points): (&mut Vec<f64>, &mut Vec<f64>),
     ) -> Option<f64> {
@@ -278,12 +278,8 @@ impl<'a> PerRow<'a> {
         weights.resize(places, 0.0);
         points.clear();
         points.resize(places, 1.0);
-        if tally.is_empty() {
-            for (votes, [weight, _]) in runs {
-                self.slots[votes as usize * c..][..c].iter().for_each(|&slot| weights[slot as usize] += weight);
-            }
-        } else {
-            weights.iter_mut().zip(tally).for_each(|(weight, &rows)| *weight = f64::from(rows));
+        for (votes, [weight, _]) in runs {
+            self.slots[votes as usize * c..][..c].iter().for_each(|&slot| weights[slot as usize] += weight);
         }
         let step = factor / k as f64;
         for (centre, points) in centre.iter().zip(points.chunks_exact_mut(k + 1)).filter(|(p, _)| **p > 0.0) {
@@ -413,20 +409,17 @@ mod tests {
             let k: Vec<u32> = (0..n).map(|i| labels(i).iter().sum()).collect();
             let is_even = k.iter().all(|other| *other == k[0]) && k[0] >= 2;
             let distinct = (0..n).map(labels).collect::<std::collections::BTreeSet<_>>().len();
-            assert_eq!(leaves.runs(0).is_some(), distinct < 10 && !is_weighted);
+            assert_eq!(leaves.vote_counts(0).is_some(), distinct < 10 && !is_weighted);
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
                     let per_row = PerRow::of(router.rows(), &loss);
                     let mut scratch = Scratch::default();
                     let (none, some) = (Slopes::default(), Slopes([0.7, -0.4]));
                     let [totals, freed] = [none, some].map(|slopes| per_row.freed(slopes, forest.trees(), leaves));
-                    for leaf in 0..leaves.len() {
-                        let shrunk = leaves.shrunk(leaf);
-                        assert_eq!(shrunk.as_ref().is_some(), is_even);
-                        let is_tallied = shrunk.is_some_and(|own| !own.tally.is_empty());
-                        assert!(is_tallied != is_weighted || !is_even || k[0] == 40);
+                    for leaf in 0..leaves.leaves() {
+                        assert_eq!(leaves.shrunk(leaf).is_some(), is_even);
                         let [low, high] = per_row.irreducible(leaves, leaf, &loss, estimator, &mut scratch);
-                        let rows = leaves.of(leaf);
+                        let rows = leaves.rows_of(leaf);
                         let expected = per_row.losses(rows, &loss, estimator, &mut scratch);
                         let (account, error) = per_row.mean_self_estimate(rows);
                         let expected = expected.into_iter().chain([expected[0] - some.of(account, error)]);
@@ -471,7 +464,7 @@ mod tests {
         let runs = runs.iter().copied();
         let (centre, factor) = ([0.5, 0.5, 0.0], 0.7);
         let weight = f64::from(n);
-        let shrunk = Shrunk { weight, factor, centre: &centre, tally: &[] };
+        let shrunk = Shrunk { weight, factor, centre: &centre };
         let found = per_row.by_logs(1e-6, &shrunk, runs.clone(), (weights, logs)).unwrap();
         let expected: f64 = runs
             .clone()

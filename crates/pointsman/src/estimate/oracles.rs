@@ -450,7 +450,7 @@ mod tests {
             let other_oracles = OtherOracles(vec![(oracle.clone(), "jury".into())]);
             let by_leaf = RowLosses::from_labels(router.rows(), &loss, &other_oracles).unwrap();
             let count = forest.trees().leaves();
-            let rows = |leaf: usize| leaves.of(leaf);
+            let rows = |leaf: usize| leaves.rows_of(leaf);
             let by_row = by_leaf.clone().in_forest(router.rows(), count, rows, &loss, Estimator::Shrink);
             assert!(by_row.columns()[0].iter().all(|value| value.is_finite()));
             let mut errors = [0.0; 2];

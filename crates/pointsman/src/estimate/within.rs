@@ -9,7 +9,7 @@
 
 use super::leaves::PerRow;
 use crate::loss::SelfEstimate;
-use crate::partition::forest::{LeafRows, Trees};
+use crate::partition::forest::{LeafStatistics, Trees};
 
 /// So many rows with two labels, each counted once per tree, tell the slopes well enough, in so many trees at least: another loss is to
 /// cost little. A row is then compared with the mean of fewer leaves, which differs more from row to row; on the real data sets, whose
@@ -60,7 +60,7 @@ impl Means {
 pub(crate) fn slopes_within(
     per_row: &PerRow<'_>,
     trees: &Trees,
-    leaves: &LeafRows,
+    leaves: &LeafStatistics,
     noise: impl Fn(usize) -> Option<f64>,
 ) -> Slopes {
     let of_rows = per_row.of_pairs();
@@ -79,10 +79,10 @@ fn slopes_by(
     of_rows: &[[f64; 6]],
     per_row: &PerRow<'_>,
     trees: &Trees,
-    leaves: &LeafRows,
+    leaves: &LeafStatistics,
     noise: impl Fn(usize) -> Option<f64>,
 ) -> Slopes {
-    let means = leaves.add_up(trees, first, of_rows, |leaf, sums| Means::of(sums, leaves.error(leaf)));
+    let means = leaves.sum_over_leaves(trees, first, of_rows, |leaf, sums| Means::of(sums, leaves.error_share(leaf)));
     // Few labels have too little entropy, all in the proportion that the leaves say.
     let [mut known, mut entropy] = [0.0; 2];
     for (leaf, Means { weight, told }) in means.iter().enumerate() {
@@ -94,7 +94,7 @@ fn slopes_by(
     let lack = if entropy > 0.0 { known / entropy } else { 1.0 };
     // For each row that tells the slopes, sums over the trees not grown on it.
     let mut sums = vec![[0.0; 6]; leaves.sample().len()];
-    for &(place, leaf) in (0..first).flat_map(|tree| leaves.new_to(tree)) {
+    for &(place, leaf) in (0..first).flat_map(|tree| leaves.out_of_bag_sample(tree)) {
         let sums = sums[place as usize].iter_mut();
         sums.zip(means[leaf as usize].told).for_each(|(sum, x)| *sum += x);
     }

@@ -10,7 +10,7 @@ use super::{Decision, KEPT, MixedAction, Policy, UNDETERMINED, Verdict};
 use crate::error::{Error, Result};
 use crate::estimate::{Decomposition, OracleLoss, PerRow, RowLosses, Scratch, Slopes, slopes_within};
 use crate::loss::{Loss, SelfEstimate};
-use crate::partition::forest::{Forest, LeafRows, add_leaf_values, inputs};
+use crate::partition::forest::{Forest, LeafStatistics, add_leaf_values, inputs};
 use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
 use crate::router::{Mixture, Router};
 use crate::table::Table;
@@ -22,13 +22,18 @@ use crate::task::Task;
 /// The most actions of a task for a forest: their costs are each query's own and must fit into its decision.
 pub(super) const MAX_ACTIONS: usize = 16;
 
-/// Score, total loss, both ends of the irreducible loss and of what each other oracle loses; the share of errors, if it has no other
-/// place.
-const MAX_WIDTH: usize = 5 + 2 * MAX_ACTIONS;
-
-/// Where the irreducible loss has its ends.
+/// Places of what every leaf and every query has: the score, the total loss and the lower end of the irreducible loss.
+const SCORE: usize = 0;
+const TOTAL: usize = 1;
 const LOW: usize = 2;
-const HIGH: usize = 3;
+
+/// Place of the upper end of a query's irreducible loss; both ends of what each other oracle loses follow.
+const QUERY_HIGH: usize = 3;
+const QUERY_ORACLES: usize = 4;
+
+/// The most values of a query, and of a leaf, which also has its share of errors.
+const MAX_QUERY_WIDTH: usize = QUERY_ORACLES + 2 * MAX_ACTIONS;
+const MAX_LEAF_WIDTH: usize = MAX_QUERY_WIDTH + 1;
 
 /// The most classes whose entropy a decision looks at, since it allocates nothing.
 const MAX_OWN_CLASSES: usize = 256;
@@ -39,16 +44,45 @@ const FEW_CLASSES: usize = 16;
 pub(super) struct Leaves {
     pub(super) forest: Arc<Forest>,
     edges: Edges,
-    width: usize,
+    columns: LeafColumns,
+    /// Leaf by leaf, as the columns say.
     values: Vec<f64>,
     loss: Loss,
     /// What is added to a query's total loss for its prediction, and what leaves have been freed from.
     pub(super) slopes: Slopes,
-    /// Where a leaf has its share of labels that are not the top class: in place of the upper end of the irreducible loss if that is
-    /// the lower one in every leaf, behind all others if not.
-    error_at: usize,
     /// The rows of each leaf.
-    pub(super) members: Arc<LeafRows>,
+    pub(super) members: Arc<LeafStatistics>,
+}
+
+/// Where the values of a leaf are: behind [`LOW`], what some forests have and others do not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct LeafColumns {
+    /// The upper end of the irreducible loss; none if it is the lower one in every leaf.
+    high: Option<usize>,
+    /// The share of labels that are not the top class; none if predictions say nothing of themselves.
+    error_share: Option<usize>,
+    /// Both ends of what each other oracle loses, to the end.
+    oracles: usize,
+    width: usize,
+}
+
+impl LeafColumns {
+    fn new(has_bounds: bool, has_slopes: bool, oracles: usize) -> Self {
+        let mut next = LOW + 1;
+        let mut place = |is_there: bool| {
+            is_there.then(|| {
+                next += 1;
+                next - 1
+            })
+        };
+        let (high, error_share) = (place(has_bounds), place(has_slopes));
+        Self { high, error_share, oracles: next, width: next + 2 * oracles }
+    }
+
+    /// How many values a query has.
+    fn query_width(self) -> usize {
+        QUERY_ORACLES + self.width - self.oracles
+    }
 }
 
 /// What values mixtures of the calibration rows for a task.
@@ -80,10 +114,11 @@ impl<'a> Values<'a> {
         3 + 2 * self.oracles.columns().len()
     }
 
-    /// Writes the losses of a leaf but for the total.
-    fn write_leaf(&self, leaves: &LeafRows, leaf: usize, scratch: &mut Scratch, out: &mut [f64]) {
-        out[1..3].copy_from_slice(&self.per_row.irreducible(leaves, leaf, self.loss, self.estimator, scratch));
-        self.write_oracles(leaves.of(leaf), scratch, &mut out[3..]);
+    /// Writes both ends of a leaf's irreducible loss and of what each other oracle loses there.
+    fn write_leaf(&self, leaves: &LeafStatistics, leaf: usize, scratch: &mut Scratch, out: &mut [f64]) {
+        let (irreducible, oracles) = out.split_at_mut(2);
+        irreducible.copy_from_slice(&self.per_row.irreducible(leaves, leaf, self.loss, self.estimator, scratch));
+        self.write_oracles(leaves.rows_of(leaf), scratch, oracles);
     }
 
     /// Writes the losses of some rows; false if there are none.
@@ -116,7 +151,7 @@ pub(crate) struct Losses<'a>(pub(super) &'a [f64]);
 impl<'a> Losses<'a> {
     /// The score, which comes first, has done its work once the cell is known.
     fn of(row: &'a [f64]) -> Self {
-        Self(&row[1..])
+        Self(&row[TOTAL..])
     }
 
     pub(crate) fn total(self) -> f64 {
@@ -232,60 +267,64 @@ impl Leaves {
             )));
         }
         let write = Values::of(router.rows(), loss, estimator, oracles);
-        let mut width = 1 + write.width();
-        let mut values = vec![0.0; forest.trees().leaves() * width];
-        let slots = values.par_chunks_exact_mut(width).enumerate();
-        slots.for_each_init(Scratch::default, |scratch, (leaf, out)| {
-            out[0] = forest.scorer().leaf_scores()[leaf];
-            write.write_leaf(members, leaf, scratch, &mut out[1..]);
+        let oracles = oracles.columns().len();
+        let mut ends = vec![[0.0; 2]; forest.trees().leaves() * (1 + oracles)];
+        let leaves = ends.par_chunks_exact_mut(1 + oracles).enumerate();
+        leaves.for_each_init(Scratch::default, |scratch, (leaf, out)| {
+            write.write_leaf(members, leaf, scratch, out.as_flattened_mut());
         });
-        let (mut slopes, mut error_at) = (Slopes::default(), HIGH);
+        let mut slopes = Slopes::default();
         if router.classes().len() <= MAX_OWN_CLASSES {
-            let noise =
-                |leaf: usize| Some(values[leaf * width + LOW]).filter(|low| *low == values[leaf * width + HIGH]);
+            let noise = |leaf: usize| {
+                let [low, high] = ends[leaf * (1 + oracles)];
+                (low == high).then_some(low)
+            };
             slopes = slopes_within(&write.per_row, forest.trees(), members, noise);
         }
-        if !slopes.are_none() && values.chunks_exact(width).any(|leaf| leaf[LOW] != leaf[HIGH]) {
-            error_at = width;
-            let wider = |leaf: &[f64]| leaf.iter().copied().chain([0.0]).collect::<Vec<_>>();
-            values = values.chunks_exact(width).flat_map(wider).collect();
-            width += 1;
-        }
-        let freed = write.per_row.freed(slopes, forest.trees(), members);
-        for (leaf, (own, freed)) in values.chunks_exact_mut(width).zip(freed).enumerate() {
-            own[1] = freed;
-            if !slopes.are_none() {
-                own[error_at] = members.error(leaf);
-            }
+        let has_bounds = ends.chunks_exact(1 + oracles).any(|leaf| leaf[0][0] != leaf[0][1]);
+        let columns = LeafColumns::new(has_bounds, !slopes.are_none(), oracles);
+        let totals = write.per_row.freed(slopes, forest.trees(), members);
+        let mut values = Vec::with_capacity(totals.len() * columns.width);
+        for (leaf, (ends, total)) in ends.chunks_exact(1 + oracles).zip(totals).enumerate() {
+            let [low, high] = ends[0];
+            values.extend([forest.scorer().leaf_scores()[leaf], total, low]);
+            values.extend(columns.high.map(|_| high));
+            values.extend(columns.error_share.map(|_| members.error_share(leaf)));
+            values.extend(ends[1..].as_flattened());
         }
         let (forest, edges, members, loss) = (forest.clone(), edges.clone(), members.clone(), loss.clone());
-        Ok(Some(Self { forest, edges, width, values, loss, slopes, error_at, members }))
+        Ok(Some(Self { forest, edges, columns, values, loss, slopes, members }))
     }
 
-    /// Adds up a query's leaves into `out` and divides: the score, then the losses.
+    /// Writes the score and the losses of a query: the means over its leaves, and what its prediction says of itself.
     #[inline]
     fn average<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64], out: &mut [f64]) {
+        let mut buffer = [0.0; MAX_LEAF_WIDTH];
+        let sums = &mut buffer[..self.columns.width];
         inputs::leaves_of_query(self.forest.trees(), prediction, peak, features, |leaf| {
-            add_leaf_values(&self.values, leaf, out);
+            add_leaf_values(&self.values, leaf, sums);
         });
-        self.finish(prediction, out);
+        self.finish(prediction, sums, out);
     }
 
-    /// Divides what was added up, and adds what the prediction says of itself.
-    fn finish<T: Real>(&self, prediction: &[T], out: &mut [f64]) {
+    /// Makes a query's score and losses of the sums over its leaves.
+    fn finish<T: Real>(&self, prediction: &[T], sums: &[f64], out: &mut [f64]) {
+        let LeafColumns { high, error_share, oracles, .. } = self.columns;
         let trees = self.forest.trees().count() as f64;
-        out.iter_mut().for_each(|sum| *sum /= trees);
-        if !self.slopes.are_none() {
+        let mean = |place: usize| sums[place] / trees;
+        out[SCORE] = mean(SCORE);
+        out[TOTAL] = mean(TOTAL);
+        out[LOW] = mean(LOW);
+        out[QUERY_HIGH] = mean(high.unwrap_or(LOW));
+        out[QUERY_ORACLES..].iter_mut().zip(oracles..).for_each(|(end, place)| *end = mean(place));
+        if let Some(place) = error_share {
             // Most have few classes, and clearing room for many takes its time.
             let account = if prediction.len() <= FEW_CLASSES {
                 self.self_estimate::<FEW_CLASSES>(prediction)
             } else {
                 self.self_estimate::<MAX_OWN_CLASSES>(prediction)
             };
-            out[1] = (out[1] + self.slopes.of(account, out[self.error_at])).max(0.0);
-            if self.error_at == HIGH {
-                out[HIGH] = out[LOW];
-            }
+            out[TOTAL] = (out[TOTAL] + self.slopes.of(account, mean(place))).max(0.0);
         }
     }
 
@@ -304,11 +343,18 @@ impl Leaves {
     /// The scores and losses of many rows of a table, row by row.
     fn of_rows(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
         let finish = |row: usize, sums: &[f64], out: &mut [f64]| {
-            out.copy_from_slice(sums);
-            match_precision!(table.raw_prediction(row), prediction => self.finish(prediction, out));
+            match_precision!(table.raw_prediction(row), prediction => self.finish(prediction, sums, out));
         };
         let rows: Vec<u32> = (0..table.rows() as u32).collect();
-        inputs::sum_leaf_values(self.forest.trees(), &self.values, table, &rows, columns, self.width, finish)
+        inputs::sum_leaf_values(
+            self.forest.trees(),
+            &self.values,
+            table,
+            &rows,
+            columns,
+            self.columns.query_width(),
+            finish,
+        )
     }
 }
 
@@ -324,10 +370,10 @@ impl Policy {
             return Ok(Decisions { verdicts, ..Decisions::default() });
         };
         self.check_table(table, table.rows())?;
-        let losses = leaves.of_rows(table, &self.cells.columns_in(table)?);
-        let rows = verdicts.par_iter_mut().zip(losses.par_chunks_exact(leaves.width)).with_min_len(1 << 12);
-        rows.for_each(|(slot, row)| *slot = Verdict(leaves.cell(row[0]).0));
-        let mut decisions = Decisions { verdicts, losses, width: leaves.width, moved: Vec::new() };
+        let (losses, width) = (leaves.of_rows(table, &self.cells.columns_in(table)?), leaves.columns.query_width());
+        let rows = verdicts.par_iter_mut().zip(losses.par_chunks_exact(width)).with_min_len(1 << 12);
+        rows.for_each(|(slot, row)| *slot = Verdict(leaves.cell(row[SCORE]).0));
+        let mut decisions = Decisions { verdicts, losses, width, moved: Vec::new() };
         if self.cutoff.is_some() {
             let columns = self.cells.columns_in(table)?;
             let mut features = Vec::with_capacity(columns.len());
@@ -368,10 +414,10 @@ impl Policy {
         features: &[f64],
     ) -> Result<Decision<'_>> {
         let peak = self.check_query(row, prediction, features)?;
-        let mut buffer = [0.0; MAX_WIDTH];
-        let found = &mut buffer[..leaves.width];
+        let mut buffer = [0.0; MAX_QUERY_WIDTH];
+        let found = &mut buffer[..leaves.columns.query_width()];
         leaves.average(prediction, peak, features, found);
-        let CellId(cell) = leaves.cell(found[0]);
+        let CellId(cell) = leaves.cell(found[SCORE]);
         let own = self.own(Losses::of(found));
         let kept = self.draw_falls_against(&own, content(prediction, features));
         Ok(Decision { own: Some(own), kept, ..self.decision(Verdict(cell)) })

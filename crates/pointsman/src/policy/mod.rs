@@ -128,8 +128,9 @@ impl Router {
         }
         let other_oracles = OtherOracles::from_task(task);
         let mut oracles = RowLosses::from_labels(self.rows(), loss, &other_oracles)?;
-        if let Some(((forest, _), rows)) = self.cells().forest().zip(self.leaves()) {
-            oracles = oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| rows.of(leaf), loss, estimator);
+        if let Some(((forest, _), members)) = self.cells().forest().zip(self.leaves()) {
+            oracles =
+                oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| members.rows_of(leaf), loss, estimator);
         }
         let leaves = Leaves::of(self, loss, estimator, &oracles)?;
         let valuation = Valuation { router: self, loss, estimator, oracles: &oracles };

@@ -91,11 +91,11 @@ impl Leaves {
             // Which part of its leaf a row is in; one of no tree's.
             let mut parts = vec![PARTS; rows];
             for tree in (first..trees.count()).step_by(STRANDS) {
-                let bag = BootstrapSample::new(leaves.forest.seed(), tree);
+                let sample = BootstrapSample::new(leaves.forest.seed(), tree);
                 for leaf in trees.leaves_of_tree(tree) {
-                    let inside = leaves.members.of(leaf);
+                    let inside = leaves.members.rows_of(leaf);
                     let mut new: Vec<u32> =
-                        inside.iter().copied().filter(|&row| leaves.members.is_new(bag, row)).collect();
+                        inside.iter().copied().filter(|&row| leaves.members.is_out_of_bag(sample, row)).collect();
                     // Not in order of their votes: what is left out must not be a mirror of what is left.
                     new.sort_unstable();
                     new.iter().enumerate().for_each(|(i, &row)| parts[row as usize] = i % PARTS);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::partition::forest::{BootstrapSample, Forest, LeafRows, Node, Trees, inputs};
+use crate::partition::forest::{BootstrapSample, Forest, LeafStatistics, Node, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
 use crate::table::Table;
 use crate::table::predictions::{RawPredictions, match_precision};
@@ -62,8 +62,8 @@ pub struct Router {
     rows: Arc<Table>,
     /// Rows of cell `c`: `starts[c]..starts[c + 1]`.
     starts: Vec<u32>,
-    /// The rows of each leaf of a forest.
-    leaves: Option<Arc<LeafRows>>,
+    /// What the rows of each leaf of a forest say.
+    leaves: Option<Arc<LeafStatistics>>,
 }
 
 /// The calibration rows behind one estimate: a cell's, one confidence's, or all.
@@ -177,32 +177,28 @@ impl Router {
         check_size(table.rows(), trees.count())?;
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let order = label_free::order_of_table(table, 0);
-        let settled = Forest::settle(trees, seed, table, &order, &columns)?;
+        let assignment = Forest::assign_rows(trees, seed, table, &order, &columns)?;
         let bins = (table.rows() / SPARSE_BELOW_ROWS).clamp(1, MAX_SCORE_BINS);
-        let edges = Edges::quantiles(settled.scores.iter().copied(), bins, double);
-        let found: Vec<CellId> = settled.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
-        let axes = vec![Axis::Forest { forest: settled.forest, edges }];
+        let edges = Edges::quantiles(assignment.scores.iter().copied(), bins, double);
+        let found: Vec<CellId> = assignment.scores.iter().map(|&score| CellId(edges.bin(score) as u32)).collect();
+        let axes = vec![Axis::Forest { forest: assignment.forest, edges }];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
         let (mut next, starts) = starts_of(&found, cells.count());
-        let (mut stored, mut numbers) = (vec![0; order.len()], vec![0; order.len()]);
+        let (mut stored, mut row_of_rank) = (vec![0; order.len()], vec![0; order.len()]);
         for (rank, cell) in found.iter().enumerate() {
             let place = next[cell.index()];
             next[cell.index()] += 1;
             stored[place as usize] = order[rank];
-            numbers[rank] = place;
+            row_of_rank[rank] = place;
         }
-        let mut leaves = settled.leaves;
-        leaves.renumber(&numbers);
         let rows = Arc::new(table.select(&stored, &columns));
-        leaves.keep_runs(&rows);
-        leaves.keep_shrunk(&rows);
-        leaves.keep_shares(&rows);
+        let leaves = LeafStatistics::new(assignment.leaves, &row_of_rank, &rows);
         let (cells, backoff, leaves) = (Arc::new(cells), Arc::new(backoff), Some(Arc::new(leaves)));
         Ok(Self { partition, cells, backoff, recalibrated: false, rows, starts, leaves })
     }
 
-    /// The rows of each leaf, if this is a forest.
-    pub(crate) fn leaves(&self) -> Option<&Arc<LeafRows>> {
+    /// What the rows of each leaf say, if this is a forest.
+    pub(crate) fn leaves(&self) -> Option<&Arc<LeafStatistics>> {
         self.leaves.as_ref()
     }
 
@@ -322,7 +318,7 @@ impl Router {
         let features: Vec<f64> = columns.iter().map(|&column| table.features(row)[column]).collect();
         let mut shares = vec![0.0; self.rows.rows()];
         inputs::leaves_of_query(forest.trees(), &table.prediction(row), table.peak(row), &features, |leaf| {
-            let inside = members.of(leaf as usize);
+            let inside = members.rows_of(leaf as usize);
             let all: f64 = inside.iter().map(|&row| self.rows.weight(row as usize)).sum();
             for row in inside.iter().map(|&row| row as usize) {
                 shares[row] += self.rows.weight(row) / all / forest.trees().count() as f64;

@@ -2,15 +2,15 @@
 
 use rayon::prelude::*;
 
-use super::settled::LeafRows;
+use super::leaf_statistics::{LeafMembers, VoteCounts};
 use crate::table::Table;
 use crate::table::simplex::dot;
 
 /// What each distinct set of votes tells before there is a loss.
-pub(crate) struct PerBallot<'a> {
+pub(crate) struct PerVoteVector<'a> {
     table: &'a Table,
     /// Which votes a row has.
-    pub(crate) ballots: &'a [u32],
+    pub(crate) index_of_row: &'a [u32],
     /// [`MEAN`] numbers and the snapshot mean of each distinct set of votes, one after the other: a leaf adds them up.
     values: Vec<f64>,
     /// How many labels all items have, if as many.
@@ -39,62 +39,41 @@ pub(crate) struct Shrunk<'a> {
     /// How near to their votes.
     pub(crate) factor: f64,
     pub(crate) centre: &'a [f64],
-    /// How many rows have 0, 1, … k labels of each class, one class after the other; nothing if that is not kept.
-    pub(crate) tally: &'a [u32],
 }
 
-/// [`Shrunk`] for all leaves of a forest: weight, factor and centre, leaf by leaf; then the tallies, if they are kept.
+/// [`Shrunk`] for all leaves of a forest.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AllShrunk {
+pub(super) struct ShrunkLeaves {
+    /// Weight, factor and centre, leaf by leaf.
     values: Vec<f64>,
     classes: usize,
-    tallies: Vec<u32>,
-    /// Numbers of a tally.
-    places: usize,
 }
 
-impl AllShrunk {
+impl ShrunkLeaves {
     /// `None` if items have different numbers of labels, or only one: where points lie is then no one number. Nor if leaves are so
     /// many, or have so many classes, that it would take more room than their rows.
-    pub(super) fn of(table: &Table, leaves: &LeafRows) -> Option<Self> {
-        let (told, classes) = (PerBallot::of(table), table.classes().len());
-        let k = told.even.filter(|k| *k >= 2.0 && leaves.len() * (2 + classes) <= leaves.rows())?;
-        let mut values = vec![0.0; leaves.len() * (2 + classes)];
+    pub(super) fn new(table: &Table, members: &LeafMembers, vote_counts: Option<&VoteCounts>) -> Option<Self> {
+        let (told, classes) = (PerVoteVector::of(table), table.classes().len());
+        told.even.filter(|k| *k >= 2.0 && members.leaves() * (2 + classes) <= members.rows())?;
+        let mut values = vec![0.0; members.leaves() * (2 + classes)];
         let slots = values.par_chunks_exact_mut(2 + classes).enumerate();
         slots.for_each_init(Default::default, |(runs, sums): &mut (Vec<Run>, Vec<f64>), (leaf, out)| {
-            let sums = match leaves.runs(leaf) {
-                Some(kept) => told.add_up(kept.iter().map(unweighted), sums),
+            let sums = match vote_counts {
+                Some(counts) => told.add_up(counts.of(leaf).iter().map(unweighted), sums),
                 None => {
-                    told.find_runs(leaves.of(leaf), runs);
+                    told.find_runs(members.rows_of(leaf), runs);
                     told.add_up(runs.iter().copied(), sums)
                 }
             };
             (out[0], out[1]) = (sums.weight, sums.factor());
             out[2..].copy_from_slice(sums.centre);
         });
-        let (mut places, mut tallies) = ((k as usize).saturating_add(1).saturating_mul(classes), Vec::new());
-        if table.has_weights() || leaves.len().saturating_mul(places) > leaves.rows() {
-            places = 0;
-        } else {
-            tallies.resize(leaves.len() * places, 0);
-            tallies.par_chunks_exact_mut(places).enumerate().for_each(|(leaf, tally)| {
-                let mut add = |votes: u32, rows: u32| {
-                    let counts = table.distinct_votes().votes(votes).counts();
-                    tally.chunks_exact_mut(k as usize + 1).zip(counts).for_each(|(own, &n)| own[n as usize] += rows);
-                };
-                match leaves.runs(leaf) {
-                    Some(kept) => kept.iter().for_each(|&(votes, rows)| add(votes, rows)),
-                    None => leaves.of(leaf).iter().for_each(|&row| add(told.ballots[row as usize], 1)),
-                }
-            });
-        }
-        Some(Self { values, classes, tallies, places })
+        Some(Self { values, classes })
     }
 
-    pub(super) fn at(&self, leaf: usize) -> Shrunk<'_> {
+    pub(super) fn of(&self, leaf: usize) -> Shrunk<'_> {
         let (own, centre) = self.values[leaf * (2 + self.classes)..][..2 + self.classes].split_at(2);
-        let tally = self.tallies.get(leaf * self.places..(leaf + 1) * self.places).unwrap_or_default();
-        Shrunk { weight: own[0], factor: own[1], centre, tally }
+        Shrunk { weight: own[0], factor: own[1], centre }
     }
 }
 
@@ -119,11 +98,11 @@ impl Sums<'_> {
     }
 }
 
-impl<'a> PerBallot<'a> {
+impl<'a> PerVoteVector<'a> {
     pub(crate) fn of(table: &'a Table) -> Self {
-        let (ballots, classes) = (table.distinct_votes(), table.classes().len());
-        let mut values = vec![0.0; ballots.len() * (MEAN + classes)];
-        for (votes, told) in ballots.iter().zip(values.chunks_exact_mut(MEAN + classes)) {
+        let (distinct, classes) = (table.distinct_votes(), table.classes().len());
+        let mut values = vec![0.0; distinct.len() * (MEAN + classes)];
+        for (votes, told) in distinct.iter().zip(values.chunks_exact_mut(MEAN + classes)) {
             let (k, (told, mean)) = (votes.k() as f64, told.split_at_mut(MEAN));
             votes.mean_into(mean);
             (told[SQUARE], told[LABELS]) = (dot(mean, mean), k);
@@ -131,9 +110,9 @@ impl<'a> PerBallot<'a> {
                 (told[PAIRED], told[NOISE]) = (1.0, noise);
             }
         }
-        let mut labels = ballots.iter().map(|votes| votes.k() as f64);
+        let mut labels = distinct.iter().map(|votes| votes.k() as f64);
         let even = labels.next().filter(|first| labels.all(|k| k == *first));
-        Self { table, ballots: ballots.index_of_row(), values, even }
+        Self { table, index_of_row: distinct.index_of_row(), values, even }
     }
 
     fn at(&self, votes: u32) -> &[f64] {
@@ -158,12 +137,12 @@ impl<'a> PerBallot<'a> {
     /// Leaves have their rows in order of votes; other rows make more runs of them.
     pub(crate) fn find_runs(&self, rows: &[u32], runs: &mut Vec<Run>) {
         runs.clear();
-        for run in rows.chunk_by(|&a, &b| self.ballots[a as usize] == self.ballots[b as usize]) {
+        for run in rows.chunk_by(|&a, &b| self.index_of_row[a as usize] == self.index_of_row[b as usize]) {
             let mut sums = [0.0; 2];
             for weight in run.iter().map(|&row| self.table.weight(row as usize)) {
                 sums = [sums[0] + weight, sums[1] + weight * weight];
             }
-            runs.push((self.ballots[run[0] as usize], sums));
+            runs.push((self.index_of_row[run[0] as usize], sums));
         }
     }
 

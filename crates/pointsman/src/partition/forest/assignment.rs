@@ -1,0 +1,220 @@
+//! A forest with the calibration rows assigned to its leaves, before a router has sorted the rows into cells.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pointsman_trees::{BootstrapSample, Trees};
+use rayon::prelude::*;
+
+use super::scorer::{Scorer, means_of_leaves};
+use super::{inputs, targets};
+use crate::error::{Error, Result};
+use crate::table::Table;
+
+/// The most rows by which leaves are compared with rows that are out of bag: more would hardly tell more, and another loss is to cost
+/// little.
+const MAX_ROWS_IN_SAMPLE: usize = 10_000;
+
+/// The fewest rows whose scores are worth a task of their own.
+const MIN_ROWS_PER_TASK: usize = 256;
+
+/// A forest: the cells are bins of its scores, and every query has costs of its own.
+///
+/// No task enters. Which rows a tree was grown on follows from the seed, so that it need not be kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forest {
+    scorer: Scorer,
+    seed: u64,
+}
+
+/// The rows of a table in the leaves of a forest. Rows are named by their ranks in the label-free order.
+pub(crate) struct Assignment {
+    pub(crate) forest: Arc<Forest>,
+    /// The score of each row by the trees for which it is out of bag.
+    pub(crate) scores: Vec<f64>,
+    pub(crate) leaves: RankedLeaves,
+}
+
+/// Which rows are in which leaf, by rank; [`LeafStatistics`](super::LeafStatistics) are made of it.
+pub(crate) struct RankedLeaves {
+    /// Leaf by leaf; in a leaf, those with the same votes together.
+    pub(super) rows: Vec<u32>,
+    /// Rows of leaf `l` are `starts[l]..starts[l + 1]`.
+    pub(super) starts: Vec<usize>,
+    /// For each tree, the leaf of each row.
+    pub(super) leaf_of_row: Vec<Vec<u32>>,
+    /// Whether trees may be grown on a row: it has two labels or more.
+    pub(super) is_paired: Vec<bool>,
+    /// Some of the paired rows.
+    pub(super) sample: Vec<u32>,
+    /// For each tree, the places in the sample of rows that are out of its bag, and their leaves.
+    pub(super) out_of_bag: Vec<Vec<(u32, u32)>>,
+}
+
+impl Forest {
+    /// Assigns a table's rows, taken in label-free order, to the leaves of trees.
+    ///
+    /// # Errors
+    /// If the trees do not fit the table, or a leaf stays without rows.
+    pub(crate) fn assign_rows(
+        trees: Trees,
+        seed: u64,
+        table: &Table,
+        order: &[u32],
+        columns: &[usize],
+    ) -> Result<Assignment> {
+        if trees.inputs() != inputs::width(table.classes().len(), columns.len()) {
+            return Err(Error::Router("the router's trees do not fit its classes and features".into()));
+        }
+        let encoded = trees.encode_rows(&inputs::of_rows(table, order, columns));
+        let ranked = RankedRows::new(table, order);
+        let samples: Vec<BootstrapSample> = (0..trees.count()).map(|tree| BootstrapSample::new(seed, tree)).collect();
+        let assign = |tree: usize| {
+            let mut leaf_of_row = vec![0; order.len()];
+            trees.leaves_of_rows(tree, &encoded, &mut leaf_of_row);
+            AssignedTree::new(&ranked, leaf_of_row, trees.leaves_of_tree(tree), samples[tree])
+        };
+        let assigned: Vec<AssignedTree> = (0..trees.count()).into_par_iter().map(assign).collect();
+        if assigned.iter().any(|tree| tree.counts.contains(&0)) {
+            return Err(Error::Router("a leaf of the router's trees has no rows".into()));
+        }
+        let scores = ranked.out_of_bag_scores(&assigned, &samples);
+        let leaf_scores = assigned.iter().flat_map(|tree| tree.scores.iter().copied()).collect();
+        let forest = Arc::new(Self { scorer: Scorer::new(trees, 1, leaf_scores)?, seed });
+        Ok(Assignment { forest, scores, leaves: RankedLeaves::new(ranked, assigned) })
+    }
+
+    /// The trees.
+    #[must_use]
+    pub fn trees(&self) -> &Trees {
+        self.scorer.trees()
+    }
+
+    /// The seed they were grown with.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What ranks queries.
+    pub(crate) fn scorer(&self) -> &Scorer {
+        &self.scorer
+    }
+}
+
+/// What is known of rows before they are in leaves, by rank.
+struct RankedRows {
+    /// The reducible loss of rows with two labels or more.
+    reducible: Vec<Option<f64>>,
+    weights: Vec<f64>,
+    /// The ranks, those with the same votes together.
+    by_votes: Vec<u32>,
+    /// As in [`RankedLeaves`].
+    sample: Vec<u32>,
+}
+
+impl RankedRows {
+    fn new(table: &Table, order: &[u32]) -> Self {
+        let mut dist = vec![0.0; table.classes().len()];
+        let reducible: Vec<Option<f64>> =
+            order.iter().map(|&row| targets::split(table, row as usize, &mut dist).map(|[_, r]| r)).collect();
+        let some = (0..order.len()).step_by(order.len().div_ceil(MAX_ROWS_IN_SAMPLE).max(1));
+        let sample = some.filter(|&rank| reducible[rank].is_some()).map(|rank| rank as u32).collect();
+        let weights = order.iter().map(|&row| table.weight(row as usize)).collect();
+        Self { reducible, weights, by_votes: ranks_by_votes(table, order), sample }
+    }
+
+    /// The mean reducible loss of the paired rows in each leaf of a tree that `counts` accepts.
+    fn leaf_means(&self, leaf_of_row: &[u32], leaves: usize, counts: impl Fn(u32) -> bool) -> Vec<f64> {
+        let rows = (0..leaf_of_row.len()).filter(|&rank| self.reducible[rank].is_some() && counts(rank as u32));
+        let of_row = |rank: usize| (leaf_of_row[rank], self.weights[rank], self.reducible[rank].as_slice());
+        means_of_leaves(leaves, 1, rows.map(of_row))
+    }
+
+    /// The score of each row by the trees for which it is out of bag.
+    fn out_of_bag_scores(&self, assigned: &[AssignedTree], samples: &[BootstrapSample]) -> Vec<f64> {
+        let score = |rank: usize| {
+            let (mut n, mut sum, mut sum_of_all) = (0.0, 0.0, 0.0);
+            for (tree, sample) in assigned.iter().zip(samples) {
+                let leaf = tree.leaf_of_row[rank] as usize - tree.first_leaf;
+                sum_of_all += tree.scores[leaf];
+                if self.reducible[rank].is_none() || !sample.contains(rank as u32) {
+                    n += 1.0;
+                    sum += tree.in_bag_scores[leaf];
+                }
+            }
+            // A row in the sample of every tree has the score of a query.
+            if n > 0.0 { sum / n } else { sum_of_all / assigned.len() as f64 }
+        };
+        (0..self.weights.len()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK).map(score).collect()
+    }
+}
+
+/// One tree with the rows in its leaves.
+struct AssignedTree {
+    /// Its first leaf, and the leaf of each row, counted through all trees.
+    first_leaf: usize,
+    leaf_of_row: Vec<u32>,
+    /// The rows, leaf by leaf, and how many each leaf has.
+    rows: Vec<u32>,
+    counts: Vec<usize>,
+    /// Each leaf's mean reducible loss, of all rows and of those the tree was grown on.
+    scores: Vec<f64>,
+    in_bag_scores: Vec<f64>,
+    /// As in [`RankedLeaves`].
+    out_of_bag: Vec<(u32, u32)>,
+}
+
+impl AssignedTree {
+    fn new(ranked: &RankedRows, mut leaf_of_row: Vec<u32>, leaves: Range<usize>, sample: BootstrapSample) -> Self {
+        let (first_leaf, leaves) = (leaves.start, leaves.len());
+        leaf_of_row.iter_mut().for_each(|leaf| *leaf -= first_leaf as u32);
+        let scores = ranked.leaf_means(&leaf_of_row, leaves, |_| true);
+        let in_bag_scores = ranked.leaf_means(&leaf_of_row, leaves, |rank| sample.contains(rank));
+        let mut counts = vec![0_usize; leaves];
+        leaf_of_row.iter().for_each(|&leaf| counts[leaf as usize] += 1);
+        let mut next: Vec<usize> =
+            counts.iter().scan(0, |start, n| Some(std::mem::replace(start, *start + n))).collect();
+        let mut rows = vec![0_u32; leaf_of_row.len()];
+        for &rank in &ranked.by_votes {
+            let next = &mut next[leaf_of_row[rank as usize] as usize];
+            rows[*next] = rank;
+            *next += 1;
+        }
+        leaf_of_row.iter_mut().for_each(|leaf| *leaf += first_leaf as u32);
+        let out_of_bag = ranked.sample.iter().enumerate().filter(|(_, rank)| !sample.contains(**rank));
+        let out_of_bag = out_of_bag.map(|(place, &rank)| (place as u32, leaf_of_row[rank as usize])).collect();
+        Self { first_leaf, leaf_of_row, rows, counts, scores, in_bag_scores, out_of_bag }
+    }
+}
+
+impl RankedLeaves {
+    fn new(ranked: RankedRows, assigned: Vec<AssignedTree>) -> Self {
+        let is_paired = ranked.reducible.iter().map(Option::is_some).collect();
+        let mut rows = Vec::with_capacity(ranked.weights.len() * assigned.len());
+        let mut starts = vec![0];
+        let (mut leaf_of_row, mut out_of_bag) = (Vec::new(), Vec::new());
+        for tree in assigned {
+            for count in tree.counts {
+                starts.push(starts[starts.len() - 1] + count);
+            }
+            rows.extend(tree.rows);
+            leaf_of_row.push(tree.leaf_of_row);
+            out_of_bag.push(tree.out_of_bag);
+        }
+        Self { rows, starts, leaf_of_row, is_paired, sample: ranked.sample, out_of_bag }
+    }
+}
+
+/// The ranks of rows, those with the same votes together, in the order in which votes are first met.
+fn ranks_by_votes(table: &Table, order: &[u32]) -> Vec<u32> {
+    let distinct = table.distinct_votes();
+    let mut first = vec![u32::MAX; distinct.len()];
+    let votes = |rank: u32| distinct.index_of_row()[order[rank as usize] as usize] as usize;
+    for rank in 0..order.len() as u32 {
+        first[votes(rank)] = first[votes(rank)].min(rank);
+    }
+    let mut ranks: Vec<u32> = (0..order.len() as u32).collect();
+    ranks.sort_by_key(|&rank| first[votes(rank)]);
+    ranks
+}
