@@ -429,18 +429,16 @@ impl Policy {
             return Course::by_lot(self.codes[at].into(), self.kept[at].into(), part);
         }
         Course::always(self.code(source).unwrap_or_else(|| {
-            let actions = self.actions();
-            let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
+            let [low, high] = self.costs_of(source);
             // A limit is not used up by what is not known to be worth it.
             if self.stop.is_some() { self.courses(high)[0] } else { cheapest_known(low, high) }
         }))
     }
 
-    /// The costs of all actions by the estimates of a source; `None` if they are only bounded.
-    fn costs_of(&self, source: u32) -> Option<&[f64]> {
+    /// Lower and upper ends of the costs of all actions by the estimates of a source.
+    fn costs_of(&self, source: u32) -> [&[f64]; 2] {
         let actions = self.actions();
-        let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
-        (low == high).then_some(low)
+        [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions])
     }
 
     /// Writes the costs of all actions at a task's prices, lower and upper ends, where predicting loses `total` and an oracle
