@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::estimate::{self, Asked, Column, Decomposition, RowLosses, RowVotes};
-use crate::loss::Loss;
+use crate::loss::{Loss, Shape};
 use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
 use crate::table::simplex::{Peak, Real};
@@ -390,7 +390,10 @@ impl Policy {
     }
 
     /// Between what the irreducible loss of each cell lies as far as its labels identify it, however many rows there are; the
-    /// estimate is always within. A point for the Brier loss and two labels per item; `None` for empty cells.
+    /// estimate is always within. A point for the Brier loss where it is known; `None` for empty cells.
+    ///
+    /// Where other cells have drawn the estimate out of what the cell's own labels leave open, as much is left open around the estimate, and both
+    /// are enclosed.
     ///
     /// It takes milliseconds per cell: it is not part of compiling a policy.
     ///
@@ -402,8 +405,14 @@ impl Policy {
         }
         let of_cell = |cell: u32| {
             let estimate = self.estimates.sources[cell as usize].as_ref()?;
+            let ends = [estimate.irreducible_low, estimate.irreducible_high];
+            if matches!(self.task.loss().shape(), Shape::Brier) && estimate.is_known() {
+                return Some(ends);
+            }
             let [low, high] = estimate::identified(router.mixture(CellId(cell)), self.task.loss())?;
-            Some([low.min(estimate.irreducible_low), high.max(estimate.irreducible_high)])
+            let is_drawn_out = estimate.is_known() && !(low..=high).contains(&ends[0]);
+            let half = if is_drawn_out { (high - low) / 2.0 } else { 0.0 };
+            Some([low.min((ends[0] - half).max(0.0)), high.max(ends[1] + half)])
         };
         Ok((0..self.cells.count() as u32).into_par_iter().map(of_cell).collect())
     }
