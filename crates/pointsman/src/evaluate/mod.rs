@@ -27,7 +27,7 @@ pub use auto::{Candidate, Choice};
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
 pub use comparison::{Comparison, Difference, PolicyCost, compare_policies};
-pub use evaluation::Evaluation;
+pub use evaluation::{Evaluation, LossReached};
 pub use grid::{GridRoute, PriceGrid};
 pub(crate) use limited_threshold::{Parts, Quantiles, spans};
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};
