@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use pointsman::Policy;
 use pointsman::evaluate::{CalibrationError, ranking_name, rule_name};
 use pointsman_report::{Report, SweepReport};
 
@@ -18,26 +19,25 @@ use crate::render::{self, matrix, next_step, paragraph};
 const ONE_LABEL: &str = "Held-out rows have one label each, which cannot separate noise from error: the loss of an oracle that knows the \
                          truth, and what routing to it costs or saves, are not known (–).";
 
-pub(super) fn print(
-    args: &EvaluateArgs,
-    report: &Report,
-    limit: Option<&str>,
-    written: Option<&Path>,
-) -> io::Result<()> {
+pub(super) fn print(args: &EvaluateArgs, report: &Report, policy: &Policy, written: Option<&Path>) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let evaluation = &report.evaluation;
     let truth = if evaluation.truth == "true" { "their known distributions" } else { "the mean of their labels" };
     let rows = counted(evaluation.rows, "held-out row", "held-out rows");
     let title = format!("{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router));
     paragraph(&mut out, 0, &title)?;
-    if let Some(text) = limit {
-        paragraph(&mut out, 0, text)?;
+    if let Some(text) = plan::limit_in_words(policy) {
+        paragraph(&mut out, 0, &text)?;
+    }
+    if let Some(text) = report.loss_line() {
+        paragraph(&mut out, 0, &text)?;
     }
     matrix::write(&mut out, &evaluation.task, &report.classes)?;
     if let Some(text) = plan::traffic_in_words(&report.traffic) {
         paragraph(&mut out, 0, &format!("{WARN}{}{WARN:#}", sentence(&text)))?;
     }
     costs(&mut out, report)?;
+    plan::print_perfect_oracles(&mut out, policy.task())?;
     gains(&mut out, report)?;
     if let Some(error) = &report.calibration_error {
         calibration(&mut out, error, report)?;
@@ -153,7 +153,7 @@ fn regret(report: &Report, digits: usize) -> String {
 
 fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let evaluation = &report.evaluation;
-    heading(out, "Routing gain: 0 is routing at random, 1 the best possible order")?;
+    heading(out, "Routing gain if a perfect oracle were asked: 0 is routing at random, 1 the best possible order")?;
     let mut grid = Grid::new().text("").number("").number("± s.e.").text("");
     let errors = evaluation.corrected_gain_standard_error.as_ref();
     for (name, &gain) in evaluation.best_gain().iter() {
@@ -197,7 +197,12 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
             Some(Curve { name: ranking_name(name), sign, style, values: evaluation.best_curves().get(name)? })
         })
         .collect();
-    plot::write(out, &curves, "routed", &format!("mean loss per query, in {}, prices left out", evaluation.unit))
+    plot::write(
+        out,
+        &curves,
+        "routed",
+        &format!("mean loss per query if a perfect oracle were asked, in {}, prices left out", evaluation.unit),
+    )
 }
 
 fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {
