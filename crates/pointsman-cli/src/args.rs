@@ -686,8 +686,8 @@ pub(crate) struct DiagnoseArgs {
     /// The table: predictions and several labels per row (- is standard input)
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     pub(crate) table: PathBuf,
-    /// How to group inputs into cells
-    #[arg(long, value_name = "P", default_value = "pooled",
+    /// How to group inputs into cells; auto is what calibrate takes, chosen anew by each half of the rows
+    #[arg(long, value_name = "P", default_value = "auto",
           value_parser = suggest::<Partition>(suggest::PARTITIONS), hide_possible_values = true)]
     pub(crate) partition: Partition,
     /// Print JSON

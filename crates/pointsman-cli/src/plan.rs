@@ -18,6 +18,8 @@ use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render;
 use crate::render::number::{count, counted, decimals, fixed, percent, plain, short};
+use crate::render::paragraph;
+use crate::render::style::DIM;
 
 /// The task that the flags or the task file describe; where both say something, the flags do.
 pub(crate) fn task(args: &TaskArgs) -> anyhow::Result<Task> {
@@ -114,6 +116,24 @@ pub(crate) fn open_in_words(value: f64, identified: Option<[f64; 2]>) -> String 
     let digits = decimals([value]);
     let ends = identified.map(|ends| ends.map(|end| fixed(end, digits))).filter(|[low, high]| low != high);
     ends.map_or(String::new(), |[low, high]| format!(" (so few labels per item leave {low} to {high} open)"))
+}
+
+/// Which routes are taken to know the truth, and how to say that one is an annotator; nothing if none is.
+pub(crate) fn perfect_oracles_in_words(task: &Task) -> Option<String> {
+    let perfect: Vec<_> = task.routes().iter().filter(|route| *route.oracle() == Oracle::Bayes).collect();
+    let first = perfect.first()?;
+    let names: Vec<&str> = perfect.iter().map(|route| route.name()).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let flag = shell_quoted_text(&format!("{}={},panel:m=1", first.name(), first.price()));
+    Some(format!(
+        "{} {are} taken to know the label distribution; for one annotator write --route {flag}",
+        names.join(", ")
+    ))
+}
+
+/// Says which routes are taken to know the truth, if any are.
+pub(crate) fn print_perfect_oracles(out: impl io::Write, task: &Task) -> io::Result<()> {
+    perfect_oracles_in_words(task).map_or(Ok(()), |text| paragraph(out, 2, &format!("{DIM}{text}{DIM:#}")))
 }
 
 /// A number and its standard error, if it has one.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use pointsman::Router;
-use pointsman::certify::{CellPlan, ItemToLabel, Plan, Purchase};
+use pointsman::certify::{CellPlan, ItemToLabel, Offer, Plan, Purchase};
 use pointsman::policy::Promise;
 use pointsman_table::{Column, ColumnKind, Frame, Need, TableWriter};
 use serde::Serialize;
@@ -66,8 +66,28 @@ struct First {
 struct Items {
     items: usize,
     labels: usize,
+    /// What new items are expected to save per thousand queries; null for more labels on items that have some.
+    worth: Option<f64>,
+    /// New items that the plan asks for and the table does not have.
+    missing: usize,
     /// Where they were written, if they were.
     output: Option<String>,
+}
+
+/// The labels asked for: those that settle the cell or, if none do, those that bring most of what labels can save.
+#[derive(Debug, Serialize)]
+struct Asked {
+    more_labels: Option<usize>,
+    more_items: Option<usize>,
+    labels: usize,
+    worth: f64,
+    chance: f64,
+}
+
+impl From<Offer> for Asked {
+    fn from(Offer { more_labels, more_items, labels, worth, chance, .. }: Offer) -> Self {
+        Self { more_labels, more_items, labels, worth, chance }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -81,12 +101,12 @@ struct Open {
     margin: Option<f64>,
     /// What the action may cost per thousand queries more than the best.
     at_stake: f64,
-    /// What the labels asked for are expected to save per thousand queries.
+    /// What the labels that settle the cell are expected to save per thousand queries; where none do, what knowing the losses would.
     worth: f64,
     worth_per_label: Option<f64>,
     /// The chance that they settle the cell.
     chance: Option<f64>,
-    /// What they cost, what they save over the traffic, and after how many queries they have paid for themselves.
+    /// What the labels asked for cost, what they save over the traffic, and after how many queries they have paid for themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,6 +119,10 @@ struct Open {
     chance_by_items: Option<f64>,
     /// Labels in all, by the cheaper of the two ways.
     labels: Option<usize>,
+    /// How many labels each new item is to have.
+    labels_per_new_item: usize,
+    /// The labels asked for, whether or not they settle the cell; null if labels are expected to save nothing there.
+    asked: Option<Asked>,
 }
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
@@ -146,9 +170,10 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     }
     let mut out = io::BufWriter::new(render::stdout());
     print(&mut out, &router, &found, unit, args)?;
+    plan::print_perfect_oracles(&mut out, &task)?;
     if let Some(listed) = &listed {
         writeln!(out)?;
-        paragraph(&mut out, 2, &listed.in_words(args))?;
+        paragraph(&mut out, 2, &listed.in_words(args, unit))?;
         listed.next(&mut out, args)?;
     }
     Ok(out.flush()?)
@@ -165,12 +190,15 @@ struct Listed {
     not_of_router: usize,
     /// New items that the plan asks for and the table does not have.
     missing: usize,
+    /// What new items are expected to save per thousand queries.
+    worth: Option<f64>,
     /// The flags that calibrate by the router's partition again.
     partition: String,
 }
 
 impl Listed {
-    fn in_words(&self, args: &PlanArgs) -> String {
+    fn in_words(&self, args: &PlanArgs, unit: &str) -> String {
+        let priced = args.label_price.is_some() && args.traffic.is_some();
         let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", shell_quoted(path)));
         let mut text = match self.items {
             0 => format!("None of the items of the table to label{place}."),
@@ -181,14 +209,17 @@ impl Listed {
             ),
         };
         if self.items == 0 && self.have_votes {
-            text += " More labels on items that have some would change no action that is worth their price: give --items a table \
-                     without votes, whose items are new.";
+            text += match priced {
+                true => " More labels on items that have some are not worth their price:",
+                false => " More labels on items that have some are not asked for:",
+            };
+            text += " give --items a table without votes, whose items are new.";
         }
         if self.missing > 0 {
-            text += &format!(
-                " The plan asks for {} more: the table is too small to make these cells certain.",
-                counted(self.missing, "item", "items")
-            );
+            text += &format!(" The plan asks for {} more than the table has.", counted(self.missing, "item", "items"));
+            if let Some(worth) = self.worth.filter(|_| self.items > 0) {
+                text += &format!(" Those listed are expected to save {} {unit} per thousand queries.", short(worth));
+            }
         }
         if self.not_of_router > 0 {
             text += &format!(
@@ -223,13 +254,19 @@ fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) 
     let frame = read_items(args, router, path)?;
     plan::check_classes(router, frame.table.classes(), path)?;
     tables::warn_about_reading(&frame);
-    let bought = purchase(found, args);
-    let cells = match &bought {
-        Some(bought) => bought.cells.clone(),
-        None => found.begin_with(usize::MAX).map(|first| first.cells).unwrap_or_default(),
+    let is_offered = |offer: &Offer| match frame.table.has_votes() {
+        true => offer.more_labels.is_some(),
+        false => offer.more_items.is_some(),
     };
-    let wanted = |cell: &CellPlan| cells.contains(&cell.cell);
-    let items = found.items(router, &frame.table, wanted).map_err(|error| plan::of_rows(error, &frame))?;
+    let offers = match args.label_price.zip(args.traffic) {
+        Some((price, traffic)) => found.purchase_of(price, traffic, is_offered).offers,
+        None => found.asked(),
+    };
+    let items = found.items_of(router, &frame.table, &offers).map_err(|error| plan::of_rows(error, &frame))?;
+    let have_votes = frame.table.has_votes();
+    if !have_votes {
+        warn_if_labelled(router, &frame.table, &items);
+    }
     if let Some(output) = &args.output {
         plan::refuse_to_overwrite(output, &[path, &args.router])?;
         let Some(ids) = &frame.ids else {
@@ -250,16 +287,6 @@ fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) 
         ])?;
         writer.finish()?;
     }
-    let have_votes = frame.table.has_votes();
-    let known = router.items_in_common(&frame.table);
-    if !have_votes && 2 * known > frame.table.rows() {
-        render::warn(format!(
-            "{} of the {} to choose from have the prediction of a calibration row: these items have labels, which --annotations or \
-             columns of votes would give",
-            count(known),
-            counted(frame.table.rows(), "item", "items")
-        ));
-    }
     let served = if router.is_recalibrated() { " --recalibrate" } else { "" };
     let partition = format!(" --partition {}{served}", shell_quoted_text(&router.partition().to_string()));
     let of_router = if have_votes { router.rows_in_common(&frame.table) } else { Vec::new() };
@@ -268,9 +295,37 @@ fn list(args: &PlanArgs, router: &Router, found: &Plan, path: &std::path::Path) 
         labels: items.iter().map(|ItemToLabel { labels, .. }| labels).sum(),
         have_votes,
         not_of_router: of_router.into_iter().filter(|is_common| !is_common).count(),
-        missing: if have_votes { 0 } else { found.items_missing(&items, wanted) },
+        missing: if have_votes { 0 } else { found.items_missing(&items, &offers) },
+        worth: (!have_votes).then(|| found.worth_of_listed(&items)),
         partition,
     })
+}
+
+/// Warns of items listed as new that have the prediction of a calibration row; where predictions repeat, only if most of the table does.
+fn warn_if_labelled(router: &Router, table: &pointsman::Table, listed: &[ItemToLabel]) {
+    let advice = "these items have labels, which --annotations or columns of votes would give: more of them tell less than new items";
+    match router.items_seen(table) {
+        Some(seen) => {
+            let known = listed.iter().filter(|item| seen[item.row]).count();
+            if known > 0 {
+                let listed = counted(listed.len(), "item listed", "items listed");
+                render::warn(format!(
+                    "{} of the {listed} have the prediction of a calibration row: {advice}",
+                    count(known)
+                ));
+            }
+        }
+        None => {
+            let known = router.items_in_common(table);
+            if 2 * known > table.rows() {
+                let rows = counted(table.rows(), "item", "items");
+                render::warn(format!(
+                    "{} of the {rows} to choose from have the prediction of a calibration row: {advice}",
+                    count(known)
+                ));
+            }
+        }
+    }
 }
 
 /// Reads a table of items, with their votes if it has any.
@@ -286,26 +341,31 @@ fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
 }
 
 fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs, listed: Option<&Listed>) -> Report {
-    let open = |plan: &CellPlan| Open {
-        cell: plan.cell.0,
-        name: router.cells().name(plan.cell, router.classes()),
-        rows: router.mixture(plan.cell).len(),
-        share: plan.share,
-        action: plan.action.clone(),
-        rival: plan.rival.clone(),
-        margin: plan.margin,
-        at_stake: plan.at_stake,
-        worth: plan.worth,
-        worth_per_label: plan.worth_per_label(),
-        chance: plan.chance,
-        cost: args.label_price.and_then(|price| plan.price(price)),
-        saving: args.traffic.filter(|_| plan.labels.is_some()).map(|traffic| plan.saving(traffic)),
-        pays_after: args.label_price.and_then(|price| plan.pays_after(price)),
-        more_labels: plan.more_labels,
-        chance_by_labels: plan.chance_by_labels,
-        more_items: plan.more_items,
-        chance_by_items: plan.chance_by_items,
-        labels: plan.labels,
+    let open = |plan: &CellPlan| {
+        let offer = plan.asked();
+        Open {
+            cell: plan.cell.0,
+            name: router.cells().name(plan.cell, router.classes()),
+            rows: router.mixture(plan.cell).len(),
+            share: plan.share,
+            action: plan.action.clone(),
+            rival: plan.rival.clone(),
+            margin: plan.margin,
+            at_stake: plan.at_stake,
+            worth: plan.worth,
+            worth_per_label: plan.worth_per_label(),
+            chance: plan.chance,
+            cost: args.label_price.zip(offer.as_ref()).map(|(price, offer)| offer.price(price)),
+            saving: args.traffic.zip(offer.as_ref()).map(|(traffic, offer)| offer.saving(traffic)),
+            pays_after: args.label_price.zip(offer.as_ref()).and_then(|(price, offer)| offer.pays_after(price)),
+            more_labels: plan.more_labels,
+            chance_by_labels: plan.chance_by_labels,
+            more_items: plan.more_items,
+            chance_by_items: plan.chance_by_items,
+            labels: plan.labels,
+            labels_per_new_item: plan.labels_per_new_item,
+            asked: offer.map(Asked::from),
+        }
     };
     Report {
         confidence: found.certificate.confidence(),
@@ -331,6 +391,8 @@ fn report(router: &Router, found: &Plan, unit: &'static str, args: &PlanArgs, li
         items: listed.map(|listed| Items {
             items: listed.items,
             labels: listed.labels,
+            worth: listed.worth,
+            missing: listed.missing,
             output: args.output.as_ref().map(|path| path.display().to_string()),
         }),
         cells: found.cells.iter().map(open).collect(),
@@ -366,6 +428,11 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
     grid = grid.numbers(["margin", "worth", "at stake"]);
     grid = grid.numbers(["labels per item", "more items"]).number("labels");
     for plan in &found.cells {
+        let offer = plan.asked();
+        let [more_labels, more_items] = match &offer {
+            Some(offer) => [offer.more_labels, offer.more_items],
+            None => [plan.more_labels, plan.more_items],
+        };
         let about = |more: Option<usize>| more.map_or("–".to_owned(), |more| format!("+{}", count(more)));
         grid.row([
             (plan.cell.to_string(), DIM),
@@ -374,11 +441,15 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
             (plan.action.clone(), style::action_named(&plan.action)),
             (plan.rival.clone(), style::action_named(&plan.rival)),
             (maybe(plan.margin, margin), PLAIN),
-            (maybe(plan.labels.map(|_| plan.worth), worth), BOLD),
+            (maybe(offer.as_ref().map(|offer| offer.worth), worth), BOLD),
             (fixed(plan.at_stake, at_stake), PLAIN),
-            (about(plan.more_labels), PLAIN),
-            (about(plan.more_items), PLAIN),
-            plan.labels.map_or(("out of reach".to_owned(), DIM), |labels| (format!("~{}", count(labels)), PLAIN)),
+            (about(more_labels), PLAIN),
+            (about(more_items), PLAIN),
+            match (&offer, plan.labels) {
+                (_, Some(labels)) => (format!("~{}", count(labels)), PLAIN),
+                (Some(offer), None) => (format!("~{}, not certain", count(offer.labels)), PLAIN),
+                (None, None) => ("out of reach".to_owned(), DIM),
+            },
         ]);
     }
     grid.write(&mut *out)?;
@@ -393,11 +464,21 @@ fn print(out: &mut impl Write, router: &Router, found: &Plan, unit: &str, args: 
         &format!("what its action may cost per thousand queries more than the best, at worst, in {unit}"),
     )?;
     line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
-    line("more items", "or about how many more items of the cell, with as many labels per item as now")?;
+    line(
+        "more items",
+        "or about how many more items of the cell, with about as many labels per item as now, two at least where it matters",
+    )?;
     line("labels", "labels in all, by the cheaper of the two ways")?;
-    if found.cells.iter().any(|plan| plan.labels.is_none()) {
-        let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
-        line("out of reach", &format!("not within {labels} labels per item or {times} times the items"))?;
+    let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
+    let limits = format!(
+        "certain in fewer than three of four cases even with {labels} more labels per item or {times} times the items"
+    );
+    let is_open = |asked: bool| found.cells.iter().any(|plan| plan.labels.is_none() && plan.asked().is_some() == asked);
+    if is_open(true) {
+        line("not certain", &format!("{limits}, but these labels are expected to show the better action"))?;
+    }
+    if is_open(false) {
+        line("out of reach", &limits)?;
     }
     writeln!(out)?;
     paragraph(out, 2, &advice(found, unit, args))
@@ -413,22 +494,49 @@ fn queries_in_words(queries: f64) -> String {
     format!("about {} queries", count(((queries / unit).ceil() * unit) as usize))
 }
 
+/// Cells by their numbers.
+fn cells_in_words(cells: &[pointsman::CellId]) -> String {
+    let which: Vec<String> = cells.iter().map(ToString::to_string).collect();
+    format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
+}
+
+/// Which of some cells no number of labels within reason settles, in a sentence; nothing if there are none.
+fn uncertain_in_words(found: &Plan, cells: &[pointsman::CellId]) -> String {
+    let unsettled = found.cells.iter().filter(|plan| plan.labels.is_none() && cells.contains(&plan.cell));
+    let unsettled: Vec<_> = unsettled.map(|plan| plan.cell).collect();
+    if unsettled.is_empty() {
+        return String::new();
+    }
+    let mut which = cells_in_words(&unsettled);
+    which[..1].make_ascii_uppercase();
+    let its = if unsettled.len() == 1 { "its" } else { "their" };
+    format!(" {which} cannot be made certain within reason, but {its} labels are expected to save that.")
+}
+
 /// What to buy, in a sentence or two.
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     let Some(first) = found.begin_with(FIRST_CELLS) else {
-        return match found.cells.iter().any(|plan| plan.labels.is_some()) {
-            true => "Labels would make cells certain, but are expected to change no action: not worth it.".to_owned(),
-            false => "No cell can be made certain within reason: not worth it.".to_owned(),
-        };
-    };
-    let listed = |cells: &[pointsman::CellId]| {
-        let which: Vec<String> = cells.iter().map(ToString::to_string).collect();
-        format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
+        let settling: Vec<Offer> = found.cells.iter().filter_map(CellPlan::settling).collect();
+        if settling.is_empty() {
+            return "No cell can be made certain within reason, nor are labels expected to change an action: not worth it."
+                .to_owned();
+        }
+        let labels = settling.iter().map(|offer| offer.labels).sum::<usize>();
+        let price = args.label_price.map_or(String::new(), |price| {
+            let cost = settling.iter().map(|offer| offer.price(price)).sum::<f64>();
+            format!(", which cost {}", short(cost))
+        });
+        return format!(
+            "About {} would make {} certain{price}, but are expected to change no action: not worth it, unless for certainty.",
+            counted(labels, "label", "labels"),
+            cells_in_words(&settling.iter().map(|offer| offer.cell).collect::<Vec<_>>())
+        );
     };
     if let Some((bought, traffic)) = purchase(found, args).zip(args.traffic) {
         let queries = count(traffic as usize);
         if bought.cells.is_empty() {
-            let pays = found.cells.iter().filter_map(|plan| plan.pays_after(args.label_price?)).min_by(f64::total_cmp);
+            let pays = |offer: Offer| offer.pays_after(args.label_price?);
+            let pays = found.asked().into_iter().filter_map(pays).min_by(f64::total_cmp);
             let from = pays.map_or(String::new(), |pays| {
                 format!(" The best of them would have paid for themselves after {}.", queries_in_words(pays))
             });
@@ -436,23 +544,28 @@ fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
         }
         return format!(
             "Worth buying: {} for {}. That costs {} and is expected to save {} over {queries} queries, in {unit}; the rest is \
-             not worth it.",
+             not worth it.{}",
             counted(bought.labels, "label", "labels"),
-            listed(&bought.cells),
+            cells_in_words(&bought.cells),
             short(bought.cost),
-            short(bought.saving)
+            short(bought.saving),
+            uncertain_in_words(found, &bought.cells)
         );
     }
     let mut text = format!(
-        "Begin with {}: about {} labels, worth about {} {unit} per thousand queries.",
-        listed(&first.cells),
+        "Begin with {}: about {} labels, worth about {} {unit} per thousand queries.{}",
+        cells_in_words(&first.cells),
         count(first.labels),
-        short(first.worth)
+        short(first.worth),
+        uncertain_in_words(found, &first.cells)
     );
-    match args.label_price.and_then(|price| first.pays_after(price)) {
-        Some(queries) => {
+    match args.label_price.and_then(|price| Some((first.price(price), first.pays_after(price)?))) {
+        Some((price, queries)) => {
             let pays = queries_in_words(queries);
-            text += &format!(" They have paid for themselves after {pays}; --traffic N says whether that is worth it.");
+            text += &format!(
+                " These labels cost {} and have paid for themselves after {pays}; --traffic N says whether that is worth it.",
+                short(price)
+            );
         }
         None => text += " Whether that is worth it, --label-price X and --traffic N say.",
     }

@@ -434,5 +434,8 @@ pub(crate) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<
     if let Some(text) = plan::promise_in_words(policy) {
         paragraph(&mut *out, 2, &text)?;
     }
-    plan::limit_in_words(policy).map_or(Ok(()), |text| paragraph(out, 2, &text))
+    if let Some(text) = plan::limit_in_words(policy) {
+        paragraph(&mut *out, 2, &text)?;
+    }
+    plan::print_perfect_oracles(out, policy.task())
 }

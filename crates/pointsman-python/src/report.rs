@@ -147,7 +147,7 @@ pub(crate) struct Diagnosis {
 
 /// Diagnoses a table. `progress` is told how many steps are done.
 #[pyfunction]
-#[pyo3(signature = (table, task, partition = "pooled", *, progress = None))]
+#[pyo3(signature = (table, task, partition = "auto", *, progress = None))]
 pub(crate) fn diagnose(
     py: Python<'_>,
     table: &Bound<'_, Table>,

@@ -146,7 +146,7 @@ fn curves(report: &Report) -> Option<Chart> {
     let (_, loss) = own_loss(report)?;
     let mut chart = Chart::new("Routing curves", "share of the queries routed", format!("mean loss ({})", loss.unit))
         .caption(format!(
-            "Mean held-out loss when the first x % of each ranking go to the oracle, prices left out{}. Lower is better: \
+            "Mean held-out loss when the first x % of each ranking go to a perfect oracle, prices left out{}. Lower is better: \
              the closer to the best order, the more a routed query saves.",
             if loss.grid.corrected { ", corrected for few labels" } else { "" }
         ))

@@ -182,6 +182,19 @@ impl Report {
         prices_of(&self.evaluation.task, self.evaluation.unit) + &limit
     }
 
+    /// The loss that the router reaches on these rows, in a sentence, if the task has a target loss.
+    #[must_use]
+    pub fn loss_line(&self) -> Option<String> {
+        let reached = self.evaluation.loss_reached?;
+        if !self.evaluation.is_identified("router") {
+            return Some("The loss reached on these rows is not known: they have one label each.".to_owned());
+        }
+        let (loss, error) = reached.best();
+        let error = error.map_or(String::new(), |error| format!(" ± {error:.4}"));
+        let how = if reached.corrected.is_some() { ", corrected for few labels" } else { "" };
+        Some(format!("The loss reached on these rows is {loss:.4}{error} {}{how}.", self.evaluation.unit))
+    }
+
     /// The task's limit on routing, if it has one.
     #[must_use]
     pub fn limit_line(&self) -> Option<String> {
@@ -195,8 +208,9 @@ impl Report {
             ),
             (_, Some(loss)) => format!(
                 "Target: the least routing that keeps the expected loss at {}, as if every route cost {surcharge}; its own price \
-                 is paid.",
-                number(loss, 4)
+                 is paid. {}",
+                number(loss, 4),
+                self.loss_line().unwrap_or_default()
             ),
             _ => return None,
         })

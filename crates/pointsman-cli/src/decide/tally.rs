@@ -39,6 +39,14 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
             paragraph(&mut *out, 0, &format!("expected cost per query {BOLD}{router}{BOLD:#} {unit}{open}; {always}"))?;
         }
     }
+    if let (Some(_), Some(share)) = (&summary.expected_cost, summary.shares.get("undetermined")) {
+        let open = counted((share * summary.rows as f64).round() as usize, "query has", "queries have");
+        let text = format!(
+            "{open} no certain best action: too few calibration rows like these have two labels or more, so that the costs of routing are \
+             only bounded; they count as the cheapest action of known cost"
+        );
+        paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
+    }
     let reasons = summary.reasons.iter().filter(|(_, n)| **n > 0);
     let reasons: Vec<String> = reasons.map(|(name, &n)| format!("{name} {}", count(n as usize))).collect();
     if !reasons.is_empty() {

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use pointsman::Diagnosis;
 use pointsman::diagnose::{Advice, Compared, Estimate, Worth};
 use pointsman::evaluate::rule_name;
 use pointsman::partition::SPARSE_BELOW_ROWS;
+use pointsman::{Diagnosis, Task};
 use pointsman_report::{DiagnosisReport, flags_in_words, replace_flags};
 
 use crate::args::DiagnoseArgs;
-use crate::plan::shell_quoted;
+use crate::plan::{self, shell_quoted};
 use crate::render::number::{count, counted, decimals, fixed, maybe, percent};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
@@ -20,7 +20,7 @@ use crate::render::{self, entry, next_step, paragraph};
 /// Rows of a list that may be long.
 const MOST_LISTED: usize = 10;
 
-pub(super) fn print(args: &DiagnoseArgs, report: &DiagnosisReport, page: Option<&Path>) -> io::Result<()> {
+pub(super) fn print(args: &DiagnoseArgs, task: &Task, report: &DiagnosisReport, page: Option<&Path>) -> io::Result<()> {
     let diagnosis = &report.diagnosis;
     let mut out = io::BufWriter::new(render::stdout());
     let rows = counted(diagnosis.rows, "row", "rows");
@@ -31,6 +31,10 @@ pub(super) fn print(args: &DiagnoseArgs, report: &DiagnosisReport, page: Option<
     let (table, splits) = (shell_quoted(&args.table), diagnosis.splits);
     let title = format!("{BOLD}{table}{BOLD:#}: {rows}{sampled}; halved {splits} times, each half judged by the other");
     paragraph(&mut out, 0, &title)?;
+    if let Some(chosen) = &diagnosis.chosen {
+        let text = format!("{} chooses {chosen} on all of them, and anew in each half", diagnosis.partition);
+        paragraph(&mut out, 0, &format!("{DIM}{text}{DIM:#}"))?;
+    }
     writeln!(out)?;
     let style = match diagnosis.verdict.advice {
         Advice::UseIt => GOOD.bold(),
@@ -43,6 +47,7 @@ pub(super) fn print(args: &DiagnoseArgs, report: &DiagnosisReport, page: Option<
     for remark in &diagnosis.verdict.remarks {
         hanging(&mut out, 2, 4, &format!("• {}", replace_flags(diagnosis, remark)))?;
     }
+    plan::print_perfect_oracles(&mut out, task)?;
     worth(&mut out, diagnosis)?;
     weak_model(&mut out, diagnosis)?;
     enough(&mut out, diagnosis)?;
@@ -233,7 +238,11 @@ fn enough(out: &mut impl Write, diagnosis: &Diagnosis) -> io::Result<()> {
             "; taking their mean for the truth (plugin) would put the irreducible loss too low by {shortfall}"
         );
     }
-    let mut cells = format!("{} of {}", counted(enough.cells, "cell", "cells"), diagnosis.partition);
+    let mut cells = format!(
+        "{} of {}",
+        counted(enough.cells, "cell", "cells"),
+        diagnosis.chosen.as_ref().unwrap_or(&diagnosis.partition)
+    );
     if enough.sparse_cells + enough.empty_cells > 0 {
         cells += &format!(
             "; {} sparse (under {SPARSE_BELOW_ROWS} rows) with {} of the rows, {} empty",

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     let report = DiagnosisReport { diagnosis, warnings, next_step };
     let page = args.output.as_ref().zip(halves).map(|(folder, halves)| write(&report, &halves, folder)).transpose()?;
     report.warnings.iter().for_each(render::warn);
-    if args.json { json::print(&report) } else { Ok(human::print(args, &report, page.as_deref())?) }
+    if args.json { json::print(&report) } else { Ok(human::print(args, &task, &report, page.as_deref())?) }
 }
 
 /// What to do next, by the verdict; nothing if other labels or prices are needed first.
@@ -44,8 +44,8 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     let (table, task) = (shell_quoted(&args.table), plan::task_flags(&args.task));
     let reading = plan::reading_flags(&args.reading, Some(&args.votes));
     let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.verdict.partition);
-    // The default compares pooled cells, trees and forests on all rows; another partition was asked for.
-    let named = match args.partition == Partition::pooled() {
+    // The default needs no name: it chooses among pooled cells, trees and forests on all rows.
+    let named = match *partition == Partition::auto().to_string() {
         true => String::new(),
         false => format!(" --partition {}", shell_quoted_text(partition)),
     };

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use pointsman::Policy;
 use pointsman::evaluate::{CalibrationError, Truth, ranking_name, rule_name};
 use pointsman_report::{Report, SweepReport};
 
@@ -19,15 +20,15 @@ const ONE_LABEL: &str = "Held-out rows have one label each, which cannot separat
                          truth, and what routing to it costs or saves, are not known (–).";
 
 /// What is said before the numbers.
-pub(super) struct Title {
-    /// What a limit on routing comes to.
-    pub(super) limit: Option<String>,
+pub(super) struct Title<'a> {
+    pub(super) policy: &'a Policy,
     /// Whether the router has not seen the rows.
     pub(super) is_held_out: bool,
 }
 
-pub(super) fn print(args: &EvaluateArgs, report: &Report, title: &Title, written: Option<&Path>) -> io::Result<()> {
+pub(super) fn print(args: &EvaluateArgs, report: &Report, title: &Title<'_>, written: Option<&Path>) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
+    let policy = title.policy;
     let evaluation = &report.evaluation;
     let truth = if evaluation.truth == Truth::Known { "their known distributions" } else { "the mean of their labels" };
     let rows = match title.is_held_out {
@@ -36,14 +37,18 @@ pub(super) fn print(args: &EvaluateArgs, report: &Report, title: &Title, written
     };
     let heading = format!("{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router));
     paragraph(&mut out, 0, &heading)?;
-    if let Some(text) = &title.limit {
-        paragraph(&mut out, 0, text)?;
+    if let Some(text) = plan::limit_in_words(policy) {
+        paragraph(&mut out, 0, &text)?;
+    }
+    if let Some(text) = report.loss_line() {
+        paragraph(&mut out, 0, &text)?;
     }
     matrix::write(&mut out, &evaluation.task, &report.classes)?;
     if let Some(text) = plan::traffic_in_words(&report.traffic) {
         paragraph(&mut out, 0, &format!("{WARN}{}{WARN:#}", sentence(&text)))?;
     }
     costs(&mut out, report)?;
+    plan::print_perfect_oracles(&mut out, policy.task())?;
     gains(&mut out, report)?;
     if let Some(error) = &report.calibration_error {
         calibration(&mut out, error, report)?;
@@ -159,7 +164,7 @@ fn regret(report: &Report, digits: usize) -> String {
 
 fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let evaluation = &report.evaluation;
-    heading(out, "Routing gain: 0 is routing at random, 1 the best possible order")?;
+    heading(out, "Routing gain if a perfect oracle were asked: 0 is routing at random, 1 the best possible order")?;
     let mut grid = Grid::new().text("").number("").number("± s.e.").text("");
     let errors = evaluation.corrected_gain_standard_error.as_ref();
     for (name, &gain) in evaluation.best_gain().iter() {
@@ -203,7 +208,12 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
             Some(Curve { name: ranking_name(name), sign, style, values: evaluation.best_curves().get(name)? })
         })
         .collect();
-    plot::write(out, &curves, "routed", &format!("mean loss per query, in {}, prices left out", evaluation.unit))
+    plot::write(
+        out,
+        &curves,
+        "routed",
+        &format!("mean loss per query if a perfect oracle were asked, in {}, prices left out", evaluation.unit),
+    )
 }
 
 fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {

@@ -14,7 +14,7 @@ use crate::args::EvaluateArgs;
 use crate::failure::ConditionHeld;
 use crate::plan::shell_quoted;
 use crate::progress::Progress;
-use crate::render::number::count;
+use crate::render::number::{count, counted};
 use crate::{calibrate, json, plan, render, tables};
 
 /// With fewer labels per row than this their mean is a poor truth.
@@ -51,9 +51,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     let mut report = Report::new(&inputs, &args.sweep, None)?;
     report.calibration_error = calibration_error(args, &router, table, &policy)?;
     report.warnings = warnings(args, &task, &frame, &report)?;
-    if router.has_seen(table) {
-        report.warnings.push("these are rows that the router was calibrated on: they prove nothing".to_owned());
-    }
+    report.warnings.extend(seen_in_words(&router, table));
     report.warnings.extend(plan::prices_in_words(policy.task()));
     report.warnings.extend(plan::limit_missed_in_words(
         &policy,
@@ -71,7 +69,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
     if args.json {
         json::print(&report)?;
     } else {
-        let title = human::Title { limit: plan::limit_in_words(&policy), is_held_out: !router.has_seen(table) };
+        let title = human::Title { policy: &policy, is_held_out: !router.has_seen(table) };
         human::print(args, &report, &title, written.as_deref())?;
     }
     match failed {
@@ -83,6 +81,23 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
 /// An error of the operating system that names what it is about.
 pub(crate) fn named(path: &std::path::Path, error: std::io::Error) -> anyhow::Error {
     pointsman_table::Error::Io { file: path.display().to_string(), source: error }.into()
+}
+
+/// A sentence on rows that the router was calibrated on, if there are any to speak of: a prediction in a few hundred repeats by chance.
+fn seen_in_words(router: &Router, table: &Table) -> Option<String> {
+    const REPEATED_BY_CHANCE: f64 = 0.25;
+    let seen = router.items_seen(table).map_or(0, |seen| seen.into_iter().filter(|seen| *seen).count());
+    let rows = table.rows();
+    if router.has_seen(table) || seen == rows {
+        return Some("these are rows that the router was calibrated on: they prove nothing".to_owned());
+    }
+    (seen as f64 > REPEATED_BY_CHANCE * rows as f64).then(|| {
+        format!(
+            "{} of the {} have the prediction of a calibration row: what the router was calibrated on proves nothing; leave these items out",
+            count(seen),
+            counted(rows, "row", "rows")
+        )
+    })
 }
 
 fn calibration_error(

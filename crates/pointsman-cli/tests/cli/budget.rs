@@ -162,3 +162,22 @@ fn nonsense_is_refused() {
         assert!(run.code == 2 && run.stderr.contains(word), "{task}: {run:?}");
     }
 }
+
+/// The loss that a target promises is shown beside the one that held-out rows reach.
+#[test]
+fn evaluate_says_what_loss_a_target_reaches() {
+    let folder = workshop();
+    let evaluate = |more: &str| {
+        line(folder.path(), &format!("evaluate router.safetensors heldout.csv --route expert=0.01 {more}")).ok()
+    };
+    let report = evaluate("--target-loss 0.55 --json").json();
+    let (reached, promised) = (&report["loss_reached"], report["surcharge"]["loss"].as_f64().unwrap());
+    let [loss, error] = ["corrected", "corrected_standard_error"].map(|key| reached[key].as_f64().unwrap());
+    assert!((loss - promised).abs() < 4.0 * error, "{loss} ± {error}, promised {promised}");
+    // The prices of routes are no loss.
+    let routed = report["shares"]["route:expert"].as_f64().unwrap();
+    let cost = report["corrected_cost"]["router"].as_f64().unwrap();
+    assert!((cost - 0.01 * routed - loss).abs() < 1e-9, "{cost}, {routed}, {loss}");
+    assert!(evaluate("--target-loss 0.55").words().contains("The loss reached on these rows is 0."));
+    assert!(evaluate("--budget 0.2 --json").json().get("loss_reached").is_none());
+}

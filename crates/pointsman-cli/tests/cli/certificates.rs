@@ -134,9 +134,10 @@ fn plans_say_what_is_worth_its_price() {
     let dear = plan("--label-price 1000000 --traffic 10 --json").json();
     assert_eq!((&dear["purchase"]["labels"], &dear["purchase"]["cells"]), (&0.into(), &serde_json::json!([])));
     let cheap = plan("--label-price 0.0000001 --traffic 1000000000 --json").json();
-    let asked = cheap["cells"].as_array().unwrap().iter().filter(|cell| cell["worth"].as_f64() > Some(0.0));
-    let asked: Vec<_> = asked.filter(|cell| !cell["labels"].is_null()).collect();
-    assert!(!asked.is_empty() && cheap["purchase"]["cells"].as_array().unwrap().len() <= asked.len(), "{cheap}");
+    let asked = cheap["cells"].as_array().unwrap().iter();
+    let asked: Vec<_> = asked.filter(|cell| cell["asked"]["worth"].as_f64() > Some(0.0)).collect();
+    let bought = cheap["purchase"]["cells"].as_array().unwrap();
+    assert!(!asked.is_empty() && asked.iter().all(|cell| bought.contains(&cell["cell"])), "{cheap}");
     for cell in asked {
         has_keys(
             cell,
@@ -148,6 +149,9 @@ fn plans_say_what_is_worth_its_price() {
     assert!(order.windows(2).all(|pair| pair[0] >= pair[1]), "{order:?}");
     let run = plan("--label-price 0.1");
     assert!(run.stdout.contains("--traffic N") || run.stdout.contains("not worth it"), "{run:?}");
+    assert!(run.stdout.contains(" cost "), "{run:?}");
+    let oracle = "expert is taken to know the label distribution; for one annotator write --route expert=";
+    assert!(run.words().contains(oracle), "{run:?}");
     for bad in ["--label-price -1", "--traffic nan"] {
         let run = line(path, &format!("plan router.safetensors {TASK} {bad}"));
         assert!(run.code == 2 && run.stderr.contains("zero"), "{run:?}");
@@ -169,8 +173,38 @@ fn plans_write_the_items_to_label() {
         let cell =
             cells.iter().find(|cell| cell["cell"].as_u64() == row[1].parse().ok()).expect("an undetermined cell");
         assert!(row[0].starts_with('q') && row[2].parse::<u64>().unwrap() > 0, "{row:?}");
-        assert!(cell["more_labels"].is_u64() || cell["more_items"].is_u64(), "{row:?}");
+        assert!(cell["asked"]["more_labels"].is_u64() || cell["asked"]["more_items"].is_u64(), "{row:?}");
     }
+}
+
+/// Without prices every item that the plan asks for is listed, whether or not its labels are expected to change an action; calibration items
+/// that are taken for new ones are warned of before anyone pays for their labels.
+#[test]
+fn plans_without_prices_list_all_items_asked_for() {
+    let folder = workshop();
+    let path = folder.path();
+    let plan = |table: &str| {
+        line(path, &format!("plan router.safetensors {TASK} --items {table} -o items.csv --json")).ok().json()
+    };
+    let without_votes = |from: &str, to: &str| {
+        let (header, rows) = parse_csv(&fs::read_to_string(path.join(from)).unwrap());
+        let kept: Vec<usize> = (0..header.len()).filter(|&at| !header[at].starts_with("votes_")).collect();
+        let text = |row: &Vec<String>| kept.iter().map(|&at| row[at].as_str()).collect::<Vec<_>>().join(",");
+        let lines: Vec<String> = std::iter::once(&header).chain(&rows).map(text).collect();
+        fs::write(path.join(to), lines.join("\n") + "\n").unwrap();
+    };
+    without_votes("heldout.csv", "pool.csv");
+    without_votes("calibration.csv", "known.csv");
+    let found = plan("pool.csv");
+    let asked = found["cells"].as_array().unwrap().iter().filter_map(|cell| cell["asked"]["more_items"].as_u64());
+    let (asked, items) = (asked.sum::<u64>(), &found["items"]);
+    let [listed, missing] = ["items", "missing"].map(|key| items[key].as_u64().unwrap());
+    assert!(listed > 0 && listed + missing == asked && items["worth"].as_f64() >= Some(0.0), "{found}");
+    let run = line(path, &format!("plan router.safetensors {TASK} --items pool.csv")).ok();
+    assert_eq!(missing > 0, run.words().contains("more than the table has"), "{run:?}");
+    assert!(!run.stderr.contains("calibration row"), "{run:?}");
+    let run = line(path, &format!("plan router.safetensors {TASK} --items known.csv")).ok();
+    assert!(run.stderr.contains("listed have the prediction of a calibration row"), "{run:?}");
 }
 
 #[test]

@@ -375,3 +375,18 @@ fn a_budget_that_is_missed_on_other_traffic_is_warned_of() {
         assert!(command.starts_with("evaluate") || run("heldout.csv").replace('\n', " ").contains(missed));
     }
 }
+
+/// Items that the router was calibrated on are known by their predictions, also if their votes differ or they were added later.
+#[test]
+fn calibration_items_with_other_votes_are_warned_of() {
+    let folder = workshop();
+    let path = folder.path();
+    world::rows(300, 1).with_one_label().write_csv(&path.join("fewer.csv"));
+    let warned = |router: &str, table: &str| {
+        let run = line(path, &format!("evaluate {router} {table} {TASK} --no-calibration-error")).ok();
+        run.stderr.contains("rows that the router was calibrated on")
+    };
+    assert!(warned("router.safetensors", "fewer.csv") && !warned("router.safetensors", "heldout.csv"));
+    line(path, "calibrate heldout.csv --add-to router.safetensors -o more.safetensors").ok();
+    assert!(warned("more.safetensors", "heldout.csv"));
+}

@@ -59,6 +59,11 @@ impl Run {
         self
     }
 
+    /// What was printed, lines joined.
+    fn words(&self) -> String {
+        self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     #[track_caller]
     fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))

@@ -16,7 +16,7 @@ use crate::number::{count, percent};
 use crate::oracle::Oracle;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::growth_steps;
-use crate::partition::{Partition, TREES};
+use crate::partition::{Factor, Partition, TREES};
 use crate::router::{Progress, Router, check_size, label_free};
 use crate::table::Table;
 use crate::task::Task;
@@ -29,6 +29,9 @@ const MAX_ROWS_COMPARED: usize = 4_000;
 
 /// Trees of the forests compared; the one chosen has more, which changes costs little.
 const TREES_COMPARED: usize = 50;
+
+/// Trees of the forests compared where only a diagnosis hangs on it, which makes the choice many times over.
+const TREES_COMPARED_IN_DIAGNOSIS: usize = 25;
 
 /// Rows with two labels from which partitions are compared: below that trees have nothing to divide.
 const MIN_PAIRED_ROWS: usize = 4 * SPARSE_BELOW_ROWS;
@@ -86,6 +89,21 @@ impl Choice {
     }
 }
 
+/// A router as [`Router::calibrate`] makes it, but with fewer trees in the forests that `auto` compares and chooses; and the partition
+/// chosen, with as many trees as it has. A diagnosis makes many of them.
+pub(super) fn choose_for_diagnosis(table: &Table, certifiable: bool) -> Result<(Router, Partition)> {
+    let telling = table.without_constant_features();
+    let rows = telling.as_ref().unwrap_or(table);
+    let compared = Comparison::of(rows, certifiable, 0, TREES_COMPARED_IN_DIAGNOSIS, &|| ())?;
+    let chosen = compared.map_or_else(|_| Partition::pooled(), |compared| compared.candidates[0].partition.clone());
+    let smaller = match chosen.factors() {
+        [Factor::Forest { .. }] => Partition::forest(TREES_COMPARED),
+        [Factor::HonestForest { .. }] => Partition::honest_forest(TREES_COMPARED),
+        _ => chosen.clone(),
+    };
+    Ok((Router::fit(table, &smaller, 0, &|| ())?, chosen))
+}
+
 /// Chooses a partition and makes a router of all rows by it.
 pub(super) fn choose(
     table: &Table,
@@ -100,7 +118,7 @@ pub(super) fn choose(
     let progress = Progress::new(comparing + growth_steps(TREES) * all_rows * WORK_OF_FOREST, step);
     let telling = table.without_constant_features();
     let step = || progress.advance(work_of_compared);
-    let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, &step)?;
+    let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, TREES_COMPARED, &step)?;
     progress.reach(comparing);
     let (candidates, rows, tasks, reason) = match compared {
         Ok(compared) => {
@@ -121,14 +139,14 @@ pub(super) fn choose(
 }
 
 /// Partitions to compare, simplest first: what is asked for, and what stands for it.
-fn candidates(rows: usize, certifiable: bool) -> Vec<[Partition; 2]> {
+fn candidates(rows: usize, certifiable: bool, trees: usize) -> Vec<[Partition; 2]> {
     let same = |partition: Partition| [partition.clone(), partition];
     let mut all = vec![same(Partition::pooled()), same(Partition::tree())];
     // Forests of very many rows would be too large to keep.
     if check_size(rows, TREES).is_ok() {
-        all.push([Partition::honest_forest(TREES), Partition::honest_forest(TREES_COMPARED)]);
+        all.push([Partition::honest_forest(TREES), Partition::honest_forest(trees)]);
         if !certifiable {
-            all.push([Partition::forest(TREES), Partition::forest(TREES_COMPARED)]);
+            all.push([Partition::forest(TREES), Partition::forest(trees)]);
         }
     }
     all
@@ -199,6 +217,7 @@ impl Comparison {
         table: &Table,
         certifiable: bool,
         seed: u64,
+        trees: usize,
         step: &(dyn Fn() + Sync),
     ) -> Result<std::result::Result<Self, String>> {
         let mut order = label_free::order_of_table(table, SEED);
@@ -218,7 +237,7 @@ impl Comparison {
         let Some(measures) = measures.into_iter().collect::<Option<Vec<Measure>>>() else {
             return Ok(Err("pooled cells, since the labels do not tell noise from error".into()));
         };
-        let asked = candidates(table.rows(), certifiable);
+        let asked = candidates(table.rows(), certifiable, trees);
         let compared: Vec<&Partition> = asked.iter().map(|[_, compared]| compared).collect();
         let costs = costs_of_rows(&sample, &compared, &measures, seed, step);
         let names = asked.iter().map(|[asked, _]| asked.clone());

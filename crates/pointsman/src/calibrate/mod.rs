@@ -127,6 +127,14 @@ impl Router {
         Self::builder().partition(partition.clone()).fit(table)
     }
 
+    /// A router as [`Router::calibrate`] makes it, but with fewer trees in the forests that `auto` chooses; and the partition chosen.
+    pub(crate) fn calibrate_for_diagnosis(table: &Table, partition: &Partition) -> Result<(Self, Partition)> {
+        match partition.factors() {
+            [Factor::Auto { certifiable }] => auto::choose_for_diagnosis(table, *certifiable),
+            _ => Ok((Self::calibrate(table, partition)?, partition.clone())),
+        }
+    }
+
     /// How many steps a calibration takes; none if that is a matter of moments.
     #[must_use]
     pub fn steps(partition: &Partition) -> u64 {

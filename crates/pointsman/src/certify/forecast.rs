@@ -1,7 +1,8 @@
 //! What more items or more labels would do to one cell: draws of what its intervals may become.
 //!
 //! More items: every mean moves by a normal step, with the covariances that the present items show; the intervals shrink towards what
-//! few labels leave open, mostly with the square root of the number of items. More labels: true distributions are drawn that may be behind
+//! few labels leave open, mostly with the square root of the number of items. New items get several labels even where some of the present
+//! ones have one, of which little is known. More labels: true distributions are drawn that may be behind
 //! the votes, then labels from these, and the means of the items with those labels are taken.
 //!
 //! A cell is settled if in the end one action is certainly better than every other.
@@ -19,6 +20,7 @@ use super::statistics::{self, Answer};
 use super::{BAYES, CellCertificate, Rules};
 use crate::estimate::{PossibleTruths, Posteriors, TruthLaw};
 use crate::numeric::mix::mix;
+use crate::oracle::Oracle;
 use crate::task::Task;
 
 /// Draws of what more items may show.
@@ -34,6 +36,9 @@ const MOST_REPEATED_ITEMS: usize = 100_000;
 
 /// How much of what such repetitions show is taken for what new items will show.
 const BELIEVED_PART: f64 = 0.75;
+
+/// Fewer items of several labels do not show what new ones would tell.
+const FEWEST_ITEMS_OF_SEVERAL_LABELS: usize = 10;
 
 /// Draws of what more labels may show: fewer where there are many items.
 const DRAWS_OF_LABELS: usize = 32;
@@ -59,6 +64,8 @@ pub(super) struct Forecast<'a> {
     answers: Vec<Answer>,
     /// Per pair of actions, how far the upper end of the interval is above what it shrinks to.
     reach: Vec<f64>,
+    /// What new items are taken to be like: the present ones, without those of one label if a route's costs stay open by these.
+    new_items: Items,
 }
 
 impl<'a> Forecast<'a> {
@@ -74,13 +81,20 @@ impl<'a> Forecast<'a> {
             return None;
         }
         let answers = answers(rules, &items, served.as_deref());
-        let mut forecast = Self { rules, task, items, served, answers, reach: Vec::new() };
+        let new_items = new_items(task, &items);
+        let mut forecast = Self { rules, task, items, served, answers, reach: Vec::new(), new_items };
         forecast.reach = forecast.reach(found, &forecast.ends_now());
         Some(forecast)
     }
 
     pub(super) fn items(&self) -> &Items {
         &self.items
+    }
+
+    /// How many labels a new item gets: as many as those have that it is taken to be like.
+    pub(super) fn labels_per_new_item(&self) -> usize {
+        let labels: u64 = self.new_items.iter().map(|(_, votes)| votes.k()).sum();
+        (labels as f64 / self.new_items.len() as f64).round().max(1.0) as usize
     }
 
     fn ends_now(&self) -> Vec<Vec<[f64; 2]>> {
@@ -127,52 +141,69 @@ impl<'a> Forecast<'a> {
     /// Draws of what ever more items would show: at least, at most and in between.
     pub(super) fn steps(&self) -> Steps {
         let mut random = Pcg64::seed_from_u64(0x57E9);
-        let mut factors = vec![0.0; self.items.len()];
+        let mut factors = vec![0.0; self.new_items.len()];
+        let answers = answers(self.rules, &self.new_items, self.served.as_deref());
         let step = |_| {
             factors.iter_mut().for_each(|factor| *factor = StandardNormal.sample(&mut random));
-            self.answers.iter().map(|answer| answer.end_steps(&self.items, &factors)).collect()
+            answers.iter().map(|answer| answer.end_steps(&self.new_items, &factors)).collect()
         };
+        let of_new_items: Vec<_> = answers.iter().map(|answer| answer.ends(&self.new_items)).collect();
+        let reach = self.reach_of_new_items(&of_new_items);
+        let pace_now = |(base, now): (&f64, &f64)| if *base > 0.0 { now / base } else { 1.0 };
         Steps {
             now: self.ends_now(),
             steps: (0..DRAWS_OF_ITEMS).map(step).collect(),
             errors: self.errors(),
-            paces: REPETITIONS.map(|repetitions| self.paces(repetitions)),
+            pace_now: reach.iter().zip(&self.reach).map(pace_now).collect(),
+            paces: REPETITIONS.map(|repetitions| self.paces(repetitions, &reach, &of_new_items)),
+            reach,
+            of_new_items,
         }
     }
 
     /// How much further than the square root of their number says intervals of so many times the present items reach, per pair of actions.
     ///
     /// Part of the reach stems from the range of the losses and shrinks with the number of items itself; and where several pairs of numbers enclose a
-    /// loss, the one that is tightest in the end need not be the one that is tightest now. Both show when the present items are taken
-    /// several times. Bets on values seen before are a little too good, so that not all of what they gain is believed.
-    fn paces(&self, repetitions: usize) -> Vec<f64> {
+    /// loss, the one that is tightest in the end need not be the one that is tightest now. Both show when the present items are followed by new
+    /// ones like them. `base` is how far as many items like new ones reach. Bets on values seen before are a little too good, so that not all of what they gain is believed.
+    fn paces(&self, repetitions: usize, base: &[f64], of_new_items: &[Vec<[f64; 2]>]) -> Vec<f64> {
         if repetitions * self.items.len() > MOST_REPEATED_ITEMS {
-            return vec![1.0; self.reach.len()];
+            return vec![1.0; base.len()];
         }
-        let items = self.items.repeated(repetitions);
+        let items = self.items.followed_by(&self.new_items, repetitions);
         let found = self.rules.certify(&items, self.served.as_ref().map(|served| Some(served.as_slice())));
-        let later = self.reach(&found, &self.ends_now());
-        let pace = |(now, later): (&f64, f64)| {
-            let pace = if *now > 0.0 { (repetitions as f64).sqrt() * later / now } else { 1.0 };
+        let later = self.reach(&found, &blended(&self.ends_now(), of_new_items, repetitions as f64));
+        let pace = |(base, later): (&f64, f64)| {
+            let pace = if *base > 0.0 { (repetitions as f64).sqrt() * later / base } else { 1.0 };
             if pace < 1.0 { 1.0 - BELIEVED_PART * (1.0 - pace) } else { pace }
         };
-        self.reach.iter().zip(later).map(pace).collect()
+        base.iter().zip(later).map(pace).collect()
+    }
+
+    /// How far intervals of as many items as there are would reach if all were like new ones.
+    fn reach_of_new_items(&self, of_new_items: &[Vec<[f64; 2]>]) -> Vec<f64> {
+        if self.new_items.len() == self.items.len() {
+            return self.reach.clone();
+        }
+        let found = self.rules.certify(&self.new_items, self.served.as_ref().map(|served| Some(served.as_slice())));
+        let part = (self.new_items.len() as f64 / self.items.len() as f64).sqrt();
+        self.reach(&found, of_new_items).into_iter().map(|reach| part * reach).collect()
     }
 
     /// What so many times the present items may show.
     pub(super) fn with_items(&self, steps: &Steps, times: f64) -> Later {
         // Part of the later items is the present ones.
         let (step, shrink) = ((1.0 - 1.0 / times).max(0.0).sqrt(), times.sqrt().recip());
-        let part = DOUBT * step;
+        let (part, centre) = (DOUBT * step, blended(&steps.now, &steps.of_new_items, times));
         let moved = |(now, by): (&Vec<[f64; 2]>, &Vec<[f64; 2]>)| {
             let ends = now.iter().zip(by).map(|(now, by)| [now[0] + part * by[0], now[1] + part * by[1]]);
             ends.collect::<Vec<_>>()
         };
-        let draw = |by: &Vec<Vec<[f64; 2]>>| self.highs(&steps.now.iter().zip(by).map(moved).collect::<Vec<_>>());
+        let draw = |by: &Vec<Vec<[f64; 2]>>| self.highs(&centre.iter().zip(by).map(moved).collect::<Vec<_>>());
         Later {
             actions: self.task.actions(),
             highs: steps.steps.iter().map(draw).collect(),
-            reach: self.reach.iter().enumerate().map(|(pair, now)| shrink * steps.pace(pair, times) * now).collect(),
+            reach: steps.reach.iter().enumerate().map(|(pair, base)| shrink * steps.pace(pair, times) * base).collect(),
             errors: steps.errors.iter().map(|error| shrink * error).collect(),
             pulls: vec![0.0; self.reach.len()],
         }
@@ -222,9 +253,14 @@ pub(super) struct Laws<'a> {
 
 /// Draws of where the means would go with ever more items, as steps from where they are now.
 pub(super) struct Steps {
+    /// The means of the present items, and of those that new ones are taken to be like.
     now: Vec<Vec<[f64; 2]>>,
+    of_new_items: Vec<Vec<[f64; 2]>>,
     steps: Vec<Vec<Vec<[f64; 2]>>>,
     errors: Vec<f64>,
+    /// Per pair of actions, how far intervals of as many items like new ones would reach, and how much further those of the present ones do.
+    reach: Vec<f64>,
+    pace_now: Vec<f64>,
     /// Per number of repetitions and pair of actions, [`Forecast::paces`].
     paces: [Vec<f64>; REPETITIONS.len()],
 }
@@ -232,7 +268,7 @@ pub(super) struct Steps {
 impl Steps {
     /// The pace of a pair of actions with so many times the items, between those of repetitions.
     fn pace(&self, pair: usize, times: f64) -> f64 {
-        let (mut from, mut pace) = (1.0, 1.0);
+        let (mut from, mut pace) = (1.0, self.pace_now[pair]);
         for (repetitions, paces) in REPETITIONS.into_iter().zip(&self.paces) {
             let to = repetitions as f64;
             if times < to {
@@ -343,6 +379,21 @@ fn positive_part(mean: f64, deviation: f64) -> (f64, f64) {
     let z = mean / deviation;
     let share = 0.5 * erfc(-z / SQRT_2);
     (share, (mean * share + deviation * (-z * z / 2.0).exp() / (2.0 * PI).sqrt()).max(0.0))
+}
+
+/// The means of the present items and new ones, so many times as many in all.
+fn blended(now: &[Vec<[f64; 2]>], of_new_items: &[Vec<[f64; 2]>], times: f64) -> Vec<Vec<[f64; 2]>> {
+    let old = times.recip();
+    let end = |(now, new): (&[f64; 2], &[f64; 2])| [0, 1].map(|side| old * now[side] + (1.0 - old) * new[side]);
+    now.iter().zip(of_new_items).map(|(now, new)| now.iter().zip(new).map(end).collect()).collect()
+}
+
+/// What new items are taken to be like. Labels are asked for in twos at least where an item's single label would leave the loss of an oracle
+/// open, if enough of the present items show what that tells.
+fn new_items(task: &Task, items: &Items) -> Items {
+    let is_open = task.routes().iter().any(|route| *route.oracle() != Oracle::Measured);
+    let several = items.with_at_least(2);
+    if is_open && several.len() >= FEWEST_ITEMS_OF_SEVERAL_LABELS { several } else { items.clone() }
 }
 
 /// What the items say about each answer. A centroid that is served is judged by the items it was made from: a forecast need not be sound.

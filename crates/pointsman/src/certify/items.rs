@@ -65,13 +65,38 @@ impl Items {
         Self { votes, ..self.clone() }
     }
 
-    /// The same items repeated `times` times.
-    pub(super) fn repeated(&self, times: usize) -> Self {
+    /// These items and then others of the same cell, which are taken in turn until there are so many times as many in all.
+    pub(super) fn followed_by(&self, others: &Self, times: usize) -> Self {
+        fn extended<T: Copy>(own: &[T], others: &[T], times: usize) -> Vec<T> {
+            let more = others.iter().copied().cycle().take((times - 1) * own.len());
+            own.iter().copied().chain(more).collect()
+        }
+        let weights = self.weights.as_deref().zip(others.weights.as_deref());
+        let answers = self.answers.iter().zip(&others.answers);
         Self {
-            probs: self.probs.repeat(times),
-            votes: self.votes.repeat(times),
-            weights: self.weights.as_ref().map(|weights| weights.repeat(times)),
-            answers: self.answers.iter().map(|answers| answers.repeat(times)).collect(),
+            probs: extended(&self.probs, &others.probs, times),
+            votes: extended(&self.votes, &others.votes, times),
+            weights: weights.map(|(own, others)| extended(own, others, times)),
+            answers: answers.map(|(own, others)| extended(own, others, times)).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The items with at least so many labels.
+    pub(super) fn with_at_least(&self, labels: u64) -> Self {
+        let kept: Vec<usize> = (0..self.len()).filter(|&item| self.votes(item).k() >= labels).collect();
+        fn rows<T: Copy>(values: &[T], kept: &[usize], width: usize) -> Vec<T> {
+            kept.iter().flat_map(|&item| &values[item * width..(item + 1) * width]).copied().collect()
+        }
+        let of_measured = |answers: &Vec<f64>| match answers.is_empty() {
+            true => Vec::new(),
+            false => rows(answers, &kept, self.classes),
+        };
+        Self {
+            probs: rows(&self.probs, &kept, self.classes),
+            votes: rows(&self.votes, &kept, self.classes),
+            weights: self.weights.as_ref().map(|weights| rows(weights, &kept, 1)),
+            answers: self.answers.iter().map(of_measured).collect(),
             ..self.clone()
         }
     }

@@ -25,7 +25,7 @@ pub use betting::Interval;
 pub use coarser::{CoarserCells, CoarserPartition};
 pub use e_process::EProcess;
 use items::Items;
-pub use plan::{CellPlan, FirstCells, ItemToLabel, Plan, Purchase};
+pub use plan::{CellPlan, FirstCells, ItemToLabel, Offer, Plan, Purchase};
 use statistics::Answer;
 pub use uniform::AllLosses;
 

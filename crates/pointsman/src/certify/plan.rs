@@ -1,6 +1,7 @@
 //! What it would take to be certain, and what that is worth: which labels to buy next.
 //!
-//! Nothing here is a promise: a plan asks for as much as settles three cells of four.
+//! Nothing here is a promise: a plan asks for as much as settles three cells of four. Labels may be worth their price where no number of them
+//! settles a cell: they show which action is likely to be better. There a plan asks for as many as bring most of that.
 //!
 //! How far an action is from another is an estimate, and with more labels it will move. What it may become is drawn many times
 //! ([`forecast`](super::forecast)). Differences that look large are overestimated on average, so the draws go towards what is usual
@@ -22,6 +23,15 @@ use crate::task::Task;
 
 /// The chance to settle a cell that a plan asks for.
 const LIKELY: f64 = 0.75;
+
+/// Where a cell cannot be settled, the part of what labels can save that a plan asks for.
+const MOST_OF_THE_GAIN: f64 = 0.75;
+
+/// How many new items are tried out, in parts of the present ones.
+const NEW_ITEMS_TRIED: [f64; 8] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, Plan::MOST_TIMES as f64];
+
+/// How many more labels per item are tried out where no number settles a cell.
+const MORE_LABELS_TRIED: [usize; 3] = [2, 8, 32];
 
 /// Draws of labels by which their number is found, and others by which its chance is stated: the first number that seems enough
 /// seems so by chance, too.
@@ -56,22 +66,72 @@ pub struct CellPlan {
     pub margin: Option<f64>,
     /// What the action may cost a thousand queries of all cells more than the best one.
     pub at_stake: f64,
-    /// What the labels asked for are expected to save per thousand queries of all cells; where none are, what knowing the losses
+    /// What the labels that settle it are expected to save per thousand queries of all cells; where none do, what knowing the losses
     /// exactly would save.
     pub worth: f64,
-    /// The chance that the labels asked for settle the cell; `None` if none are.
+    /// The chance that [`labels`](Self::labels) settle the cell; `None` if none do.
     pub chance: Option<f64>,
     /// About how many more labels an item would settle it; `None` if [`Plan::MOST_LABELS`] would not.
     pub more_labels: Option<usize>,
     /// The chance that these settle it.
     pub chance_by_labels: Option<f64>,
-    /// About how many more items of this cell, with as many labels as now, would settle it; `None` if [`Plan::MOST_TIMES`] as many
+    /// About how many more items of this cell, with [`labels_per_new_item`](Self::labels_per_new_item), would settle it; `None` if [`Plan::MOST_TIMES`] as many
     /// would not.
     pub more_items: Option<usize>,
     /// The chance that these settle it.
     pub chance_by_items: Option<f64>,
-    /// The labels to collect in all, the cheaper of the two ways.
+    /// The labels that settle it in all, by the cheaper of the two ways.
     pub labels: Option<usize>,
+    /// How many labels each new item is to have: about as many as present items have, those of one label left out where one would leave the
+    /// costs of a route open.
+    pub labels_per_new_item: usize,
+    /// What some numbers of new items are expected to save, ascending, whether or not they settle the cell.
+    pub by_items: Vec<Offer>,
+    /// The same of more labels on each present item; only where nothing settles the cell.
+    pub by_labels: Vec<Offer>,
+}
+
+/// Labels for one cell, and what they are expected to save.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// The cell.
+    pub cell: CellId,
+    /// How many new items, if that is one way to get it.
+    pub more_items: Option<usize>,
+    /// How many more labels on each present item, if that is another.
+    pub more_labels: Option<usize>,
+    /// How many labels in all, by the cheaper way.
+    pub labels: usize,
+    /// What they are expected to save per thousand queries of all cells.
+    pub worth: f64,
+    /// The chance that they settle the cell.
+    pub chance: f64,
+}
+
+impl Offer {
+    /// What the labels are expected to save over so many queries.
+    #[must_use]
+    pub fn saving(&self, queries: f64) -> f64 {
+        self.worth / 1000.0 * queries
+    }
+
+    /// What the labels cost.
+    #[must_use]
+    pub fn price(&self, label_price: f64) -> f64 {
+        self.labels as f64 * label_price
+    }
+
+    /// What they are worth per label; nothing if there are none.
+    #[must_use]
+    pub fn worth_per_label(&self) -> f64 {
+        if self.labels == 0 { 0.0 } else { self.worth / self.labels as f64 }
+    }
+
+    /// After how many queries the labels have saved what they cost; `None` if they save nothing.
+    #[must_use]
+    pub fn pays_after(&self, label_price: f64) -> Option<f64> {
+        pays_after(self.price(label_price), self.worth)
+    }
 }
 
 /// Labels that save more than they cost.
@@ -79,6 +139,8 @@ pub struct CellPlan {
 pub struct Purchase {
     /// The cells they are for, best first.
     pub cells: Vec<CellId>,
+    /// What is bought for each of these.
+    pub offers: Vec<Offer>,
     /// How many labels in all.
     pub labels: usize,
     /// What they cost.
@@ -92,6 +154,8 @@ pub struct Purchase {
 pub struct FirstCells {
     /// Which they are, best first.
     pub cells: Vec<CellId>,
+    /// How many of them these labels are likely to settle.
+    pub settled: usize,
     /// The labels they take in all.
     pub labels: usize,
     /// What these are expected to save per thousand queries of all cells.
@@ -99,10 +163,16 @@ pub struct FirstCells {
 }
 
 impl FirstCells {
+    /// What the labels cost.
+    #[must_use]
+    pub fn price(&self, label_price: f64) -> f64 {
+        self.labels as f64 * label_price
+    }
+
     /// After how many queries the labels have saved what they cost; `None` if they save nothing.
     #[must_use]
     pub fn pays_after(&self, label_price: f64) -> Option<f64> {
-        pays_after(self.labels as f64 * label_price, self.worth)
+        pays_after(self.price(label_price), self.worth)
     }
 }
 
@@ -125,7 +195,59 @@ pub struct ItemToLabel {
 }
 
 impl CellPlan {
-    /// What a label is worth per thousand queries, on average; `None` if none are asked for.
+    /// The labels that settle the cell in three of four cases; `None` if none do.
+    #[must_use]
+    pub fn settling(&self) -> Option<Offer> {
+        Some(Offer {
+            cell: self.cell,
+            more_items: self.more_items,
+            more_labels: self.more_labels,
+            labels: self.labels?,
+            worth: self.worth,
+            chance: self.chance?,
+        })
+    }
+
+    /// The labels to ask for where their price is not known: those that settle the cell; if none do, the fewest that bring most of what labels can
+    /// save. `None` if labels are expected to save nothing there.
+    #[must_use]
+    pub fn asked(&self) -> Option<Offer> {
+        self.settling().or_else(|| {
+            let most = self.improvements().map(|offer| offer.worth).fold(0.0, f64::max);
+            let enough = self.improvements().filter(|offer| offer.worth >= MOST_OF_THE_GAIN * most);
+            enough.min_by_key(|offer| offer.labels).filter(|_| most > 0.0).cloned()
+        })
+    }
+
+    /// The labels that save most beyond their price over so many queries, of those that can be bought, if any save more than that: those that
+    /// settle the cell, or others that only show which action is likely to be better.
+    fn best(&self, label_price: f64, queries: f64, can_be_bought: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
+        let net = |offer: &Offer| offer.saving(queries) - offer.price(label_price);
+        let offers = self.settling().into_iter().chain(self.improvements().cloned());
+        let best = offers.filter(|offer| can_be_bought(offer) && net(offer) > 0.0);
+        best.max_by(|a, b| net(a).total_cmp(&net(b)).then(b.labels.cmp(&a.labels)))
+    }
+
+    /// What can be bought whether or not it settles the cell.
+    fn improvements(&self) -> impl Iterator<Item = &Offer> {
+        self.by_items.iter().chain(&self.by_labels)
+    }
+
+    /// What so many new items are expected to save per thousand queries: between the numbers that were tried out.
+    #[must_use]
+    pub fn worth_of_items(&self, items: usize) -> f64 {
+        let (mut from, mut worth) = (0.0, 0.0);
+        for offer in &self.by_items {
+            let to = offer.more_items.unwrap_or(0) as f64;
+            if (items as f64) < to {
+                return worth + (offer.worth - worth) * (items as f64 - from) / (to - from);
+            }
+            (from, worth) = (to, offer.worth);
+        }
+        worth
+    }
+
+    /// What a label is worth per thousand queries, on average; `None` if none settle the cell.
     #[must_use]
     pub fn worth_per_label(&self) -> Option<f64> {
         self.labels.filter(|labels| *labels > 0).map(|labels| self.worth / labels as f64)
@@ -157,40 +279,54 @@ impl Plan {
     /// Nor more items than so many times the present ones.
     pub const MOST_TIMES: usize = 32;
 
-    /// The labels that are expected to save more over so many queries than they cost.
+    /// The labels that are expected to save more over so many queries than they cost, as many per cell as save most beyond that.
     #[must_use]
     pub fn purchase(&self, label_price: f64, queries: f64) -> Purchase {
-        let mut all = Purchase { cells: Vec::new(), labels: 0, cost: 0.0, saving: 0.0 };
-        for plan in &self.cells {
-            let (Some(labels), Some(price)) = (plan.labels, plan.price(label_price)) else { continue };
-            if plan.saving(queries) > price {
-                all.cells.push(plan.cell);
-                all.labels = all.labels.saturating_add(labels);
-                all.cost += price;
-                all.saving += plan.saving(queries);
-            }
+        self.purchase_of(label_price, queries, |_| true)
+    }
+
+    /// The same of what can be bought: only new items, say, or only more labels on present ones.
+    #[must_use]
+    pub fn purchase_of(&self, label_price: f64, queries: f64, can_be_bought: impl Fn(&Offer) -> bool) -> Purchase {
+        let offers = self.cells.iter().filter_map(|plan| plan.best(label_price, queries, &can_be_bought));
+        let mut all = Purchase { cells: Vec::new(), offers: Vec::new(), labels: 0, cost: 0.0, saving: 0.0 };
+        for offer in offers {
+            all.cells.push(offer.cell);
+            all.labels = all.labels.saturating_add(offer.labels);
+            all.cost += offer.price(label_price);
+            all.saving += offer.saving(queries);
+            all.offers.push(offer);
         }
         all
     }
 
-    /// The first cells of the plan that labels settle, at most so many; `None` if there are none. Cells worth less than a hundredth of the
+    /// The cells whose labels are worth most per label, at most so many; `None` if there are none. Cells worth less than a hundredth of the
     /// best one, or a hundred-thousandth of what queries are expected to cost, are left out.
     #[must_use]
     pub fn begin_with(&self, cells: usize) -> Option<FirstCells> {
         const NEGLIGIBLE_PART: f64 = 0.01;
         const NEGLIGIBLE_SAVING: f64 = 1e-5;
-        let settled = || self.cells.iter().filter_map(|plan| Some((plan, plan.labels?)));
-        let most = settled().map(|(plan, _)| plan.worth).fold(0.0, f64::max);
+        let mut asked = self.asked();
+        let most = asked.iter().map(|offer| offer.worth).fold(0.0, f64::max);
         let cost = self.promise.as_ref().map_or(0.0, |promise| 1000.0 * promise.cost);
         let least = f64::max(NEGLIGIBLE_PART * most, NEGLIGIBLE_SAVING * cost);
-        let first = settled().filter(|(plan, _)| plan.worth > least).take(cells);
-        let mut found = FirstCells { cells: Vec::new(), labels: 0, worth: 0.0 };
-        for (plan, labels) in first {
-            found.cells.push(plan.cell);
-            found.labels = found.labels.saturating_add(labels);
-            found.worth += plan.worth;
+        asked.retain(|offer| offer.worth > least);
+        asked.sort_by(|a, b| b.worth_per_label().total_cmp(&a.worth_per_label()).then(a.cell.cmp(&b.cell)));
+        let mut found = FirstCells { cells: Vec::new(), settled: 0, labels: 0, worth: 0.0 };
+        for offer in asked.iter().take(cells) {
+            found.cells.push(offer.cell);
+            found.settled +=
+                usize::from(self.cells.iter().any(|plan| plan.cell == offer.cell && plan.labels.is_some()));
+            found.labels = found.labels.saturating_add(offer.labels);
+            found.worth += offer.worth;
         }
         Some(found).filter(|found| !found.cells.is_empty())
+    }
+
+    /// The labels that the plan asks for where prices are not known, cell by cell: see [`CellPlan::asked`].
+    #[must_use]
+    pub fn asked(&self) -> Vec<Offer> {
+        self.cells.iter().filter_map(CellPlan::asked).collect()
     }
 
     /// The share of the traffic, as far as calibration rows tell, that falls into undetermined cells.
@@ -211,36 +347,52 @@ impl Plan {
         table: &Table,
         wanted: impl Fn(&CellPlan) -> bool,
     ) -> Result<Vec<ItemToLabel>> {
+        let settling: Vec<Offer> =
+            self.cells.iter().filter(|plan| wanted(plan)).filter_map(CellPlan::settling).collect();
+        self.items_of(router, table, &settling)
+    }
+
+    /// Which rows of a table to label for what is to be bought, as [`items`](Self::items).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn items_of(&self, router: &Router, table: &Table, offers: &[Offer]) -> Result<Vec<ItemToLabel>> {
         let found = router.find_cells(table)?;
         let kept = router.rows_in_common(table);
         let mut items = Vec::new();
-        for plan in self.cells.iter().filter(|plan| wanted(plan)) {
-            let rows = found.iter().enumerate().filter(|(_, cell)| **cell == plan.cell).map(|(row, _)| row);
+        for offer in offers {
+            let Some(plan) = self.cells.iter().find(|plan| plan.cell == offer.cell) else { continue };
+            let rows = found.iter().enumerate().filter(|(_, cell)| **cell == offer.cell).map(|(row, _)| row);
             let rows = rows.filter(|&row| !table.has_votes() || kept[row]);
-            let mixture = router.mixture(plan.cell);
             let (most, labels, asked) = if table.has_votes() {
-                (usize::MAX, plan.more_labels.unwrap_or(0), mixture.len())
+                (usize::MAX, offer.more_labels.unwrap_or(0), router.mixture(offer.cell).len())
             } else {
-                let now: u64 = mixture.rows().map(|row| mixture.votes(row).k()).sum();
-                let per_item = (now as f64 / mixture.len() as f64).round().max(1.0) as usize;
-                (plan.more_items.unwrap_or(0), per_item, plan.more_items.unwrap_or(0))
+                let asked = offer.more_items.unwrap_or(0);
+                (asked, plan.labels_per_new_item, asked)
             };
             if labels > 0 {
-                let worth = plan.worth / asked.max(1) as f64;
-                items.extend(rows.take(most).map(|row| ItemToLabel { row, cell: plan.cell, labels, worth }));
+                let worth = offer.worth / asked.max(1) as f64;
+                items.extend(rows.take(most).map(|row| ItemToLabel { row, cell: offer.cell, labels, worth }));
             }
         }
         Ok(items)
     }
 
-    /// How many new items the plan asks for in the cells wanted beyond those listed: what a table without votes is short of.
+    /// How many new items are to be bought beyond those listed: what a table without votes is short of.
     #[must_use]
-    pub fn items_missing(&self, listed: &[ItemToLabel], wanted: impl Fn(&CellPlan) -> bool) -> usize {
-        let missing = |plan: &CellPlan| {
-            let found = listed.iter().filter(|item| item.cell == plan.cell).count();
-            plan.more_items.unwrap_or(0).saturating_sub(found)
+    pub fn items_missing(&self, listed: &[ItemToLabel], offers: &[Offer]) -> usize {
+        let missing = |offer: &Offer| {
+            let found = listed.iter().filter(|item| item.cell == offer.cell).count();
+            offer.more_items.unwrap_or(0).saturating_sub(found)
         };
-        self.cells.iter().filter(|plan| wanted(plan)).map(missing).sum()
+        offers.iter().map(missing).sum()
+    }
+
+    /// What new items listed are expected to save per thousand queries, where a table has fewer than are asked for.
+    #[must_use]
+    pub fn worth_of_listed(&self, listed: &[ItemToLabel]) -> f64 {
+        let count = |cell: CellId| listed.iter().filter(|item| item.cell == cell).count();
+        self.cells.iter().map(|plan| plan.worth_of_items(count(plan.cell))).sum()
     }
 }
 
@@ -310,6 +462,15 @@ impl Study<'_> {
         let ways = self.ways(taken, &ahead, usual);
         let cheaper = [&ways.by_items, &ways.by_labels].into_iter().flatten().min_by_key(|way| way.labels);
         let gain = cheaper.map_or(ways.gain_of_knowing, |way| way.gain);
+        let worth = |gain: f64| 1000.0 * share * gain.clamp(0.0, regret);
+        let offer = |way: &Way, by_items: bool| Offer {
+            cell: self.cell,
+            more_items: by_items.then_some(way.more),
+            more_labels: (!by_items).then_some(way.more),
+            labels: way.labels,
+            worth: worth(way.gain),
+            chance: way.chance,
+        };
         CellPlan {
             cell: self.cell,
             share,
@@ -317,13 +478,16 @@ impl Study<'_> {
             rival: rival.map(|rival| names[rival].clone()).unwrap_or_default(),
             margin: rival.filter(|_| decision.estimate().is_known()).map(|rival| -ahead[rival]),
             at_stake: 1000.0 * share * regret,
-            worth: 1000.0 * share * gain.clamp(0.0, regret),
+            worth: worth(gain),
             chance: cheaper.map(|way| way.chance),
             more_labels: ways.by_labels.as_ref().map(|way| way.more),
             chance_by_labels: ways.by_labels.as_ref().map(|way| way.chance),
             more_items: ways.by_items.as_ref().map(|way| way.more),
             chance_by_items: ways.by_items.as_ref().map(|way| way.chance),
             labels: cheaper.map(|way| way.labels),
+            labels_per_new_item: self.forecast.as_ref().map_or(1, Forecast::labels_per_new_item),
+            by_items: ways.items_tried.iter().map(|way| offer(way, true)).collect(),
+            by_labels: ways.labels_tried.iter().map(|way| offer(way, false)).collect(),
         }
     }
 
@@ -331,9 +495,9 @@ impl Study<'_> {
     fn ways(&self, taken: usize, ahead: &[f64], usual: &DifferencePrior) -> Ways {
         let Some(forecast) = &self.forecast else {
             let gaps = (0..self.task.actions()).map(|other| self.rules.gap(self.found, self.task, taken, other).high);
-            return Ways { by_items: None, by_labels: None, gain_of_knowing: gaps.fold(0.0, f64::max) / 2.0 };
+            return Ways { gain_of_knowing: gaps.fold(0.0, f64::max) / 2.0, ..Ways::default() };
         };
-        let (items, n) = (forecast.items(), forecast.items().len());
+        let n = forecast.items().len();
         let steps = forecast.steps();
         let times = |more: usize| (n + more) as f64 / n as f64;
         let with_items = |times: f64| forecast.with_items(&steps, times).shrunk(usual);
@@ -344,28 +508,42 @@ impl Study<'_> {
             chance: later.chance(),
             gain: later.gain(taken, ahead, usual),
         };
-        let by_items = least(Plan::MOST_TIMES * n, |more| with_items(times(more)).chance() >= LIKELY).map(|more| {
-            let labels: u64 = items.iter().map(|(_, votes)| votes.k()).sum();
-            way(with_items(times(more)), more, (more as f64 * labels as f64 / n as f64).ceil() as usize)
-        });
+        let new_items =
+            |more: usize| way(with_items(times(more)), more, more.saturating_mul(forecast.labels_per_new_item()));
+        // Chances are shares of draws and need not grow with the number of items.
+        let is_likely = |more: usize| with_items(times(more)).chance() >= LIKELY;
+        let by_items = [1, 4, 16].into_iter().find_map(|part| least(Plan::MOST_TIMES / part * n, is_likely));
+        let by_items = by_items.map(new_items);
         let by_labels = forecast.laws(SEARCH).and_then(|laws| {
             let more = least(Plan::MOST_LABELS, |more| with_labels(more, &laws).chance() >= LIKELY)?;
             Some(way(with_labels(more, &forecast.laws(REPORT)?), more, more.saturating_mul(self.rows)))
         });
+        let items_tried = NEW_ITEMS_TRIED.map(|part| new_items((part * n as f64).ceil() as usize)).into();
+        let labels_tried = match by_items.is_none() && by_labels.is_none() {
+            true => forecast.laws(REPORT).map_or(Vec::new(), |laws| {
+                let tried = |more: usize| way(with_labels(more, &laws), more, more.saturating_mul(self.rows));
+                MORE_LABELS_TRIED.map(tried).into()
+            }),
+            false => Vec::new(),
+        };
         let gain_of_knowing = with_items(f64::INFINITY).gain(taken, ahead, usual);
-        Ways { by_items, by_labels, gain_of_knowing }
+        Ways { by_items, by_labels, items_tried, labels_tried, gain_of_knowing }
     }
 }
 
 /// What may be done about a cell.
+#[derive(Default)]
 struct Ways {
     by_items: Option<Way>,
     by_labels: Option<Way>,
+    /// Numbers of new items, and of labels per present item, whether or not they settle the cell.
+    items_tried: Vec<Way>,
+    labels_tried: Vec<Way>,
     /// What knowing the losses exactly is expected to save per query of the cell.
     gain_of_knowing: f64,
 }
 
-/// One way to settle a cell.
+/// One way to learn more of a cell.
 struct Way {
     /// How many more labels per item, or more items.
     more: usize,

@@ -138,7 +138,7 @@ impl Split {
         // Under a limit routers only say in which order to route.
         let unlimited = task.clone().with_limit_as_price(0.0);
         let fit = |plan: &Plan, half: usize| -> Result<Policy> {
-            let router = Router::calibrate(&halves[half].1, &plan.partition)?;
+            let (router, _) = Router::calibrate_for_diagnosis(&halves[half].1, &plan.partition)?;
             if plan.recalibrated { router.recalibrated() } else { router }.policy(&unlimited)
         };
         let reference = Plan { partition: measure.clone(), recalibrated: false };

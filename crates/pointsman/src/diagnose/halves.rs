@@ -5,11 +5,15 @@ use rand_pcg::rand_core::SeedableRng;
 
 use crate::error::{Error, Result};
 use crate::numeric::mix::shuffle;
+use crate::partition::{Factor, Partition};
 use crate::router::label_free;
 use crate::table::Table;
 
 /// More rows than this are sampled: the answers would not change, the time would.
 const MOST_ROWS: usize = 50_000;
+
+/// The same where every half chooses its partition anew.
+const MOST_ROWS_OF_AUTO: usize = 20_000;
 
 const SEED: u64 = 0xD1A6_0515;
 
@@ -24,6 +28,16 @@ pub(super) struct Ordered {
 impl Ordered {
     /// Brings a table into an order that depends on neither votes nor the order given, and samples it if it is very long.
     pub(super) fn of(table: &Table) -> Result<Self> {
+        Self::sample(table, MOST_ROWS)
+    }
+
+    /// The same for what is to be judged: fewer rows where every half chooses its partition.
+    pub(super) fn for_partition(table: &Table, partition: &Partition) -> Result<Self> {
+        let is_auto = matches!(partition.factors(), [Factor::Auto { .. }]);
+        Self::sample(table, if is_auto { MOST_ROWS_OF_AUTO } else { MOST_ROWS })
+    }
+
+    fn sample(table: &Table, most: usize) -> Result<Self> {
         if !table.has_votes() {
             return Err(Error::Table("a diagnosis needs votes: columns votes_<class>, labels or annotations".into()));
         }
@@ -32,7 +46,7 @@ impl Ordered {
         }
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let mut origin = label_free::order_of_table(table, SEED);
-        origin.truncate(MOST_ROWS);
+        origin.truncate(most);
         Ok(Self { rows: table.select(&origin, &columns), origin })
     }
 

@@ -3,7 +3,8 @@
 //! [`diagnose`] halves a table several times by content, calibrates on one half and judges on the other, both ways round: every
 //! number about costs and gains is of routers that have not seen the rows they are judged on. Intervals are ± 1.96
 //! standard errors of a mean over rows, with what varies from split to split on top. Routers learn from half of the rows
-//! only, so that the whole table does a little better than is said here.
+//! only, so that the whole table does a little better than is said here. With `auto` every half chooses its partition by its own rows: nothing
+//! is judged on rows that it was chosen by.
 
 mod advice;
 mod agreement;
@@ -74,6 +75,9 @@ pub struct Diagnosis {
     pub task: TaskSummary,
     /// The partition.
     pub partition: String,
+    /// What `auto` chooses on all rows used, if that is the partition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
     /// How often the table was halved.
     pub splits: usize,
     /// The verdict.
@@ -151,7 +155,8 @@ pub struct Bounds {
     pub decided: Option<f64>,
 }
 
-/// Looks at a table before anyone relies on it, for a task and a partition. A task without routes and abstention is judged by
+/// Looks at a table before anyone relies on it, for a task and a partition, [`Partition::auto`] if none is meant in particular: that is what
+/// `calibrate` takes. A task without routes and abstention is judged by
 /// the order of routing alone. `done` is called [`DIAGNOSIS_STEPS`] times.
 ///
 /// ```
@@ -190,9 +195,9 @@ pub fn diagnose_annotated(
         )));
     }
     let task = &task.for_classes(table.classes())?;
-    let ordered = Ordered::of(table)?;
+    let ordered = Ordered::for_partition(table, partition)?;
     let in_table = |error: Error| error.map_row(|row| ordered.origin[row] as usize);
-    let router = Router::calibrate(&ordered.rows, partition).map_err(in_table)?;
+    let (router, chosen) = Router::calibrate_for_diagnosis(&ordered.rows, partition).map_err(in_table)?;
     let left_out = LeftOut::of(&ordered.rows, FEATURES_TRIED);
     let plans = plans(&ordered.rows, partition, &left_out);
     let crossfit = Crossfit::of(&ordered, task, &plans, done)?;
@@ -215,6 +220,7 @@ pub fn diagnose_annotated(
         unit: task.loss().unit(),
         task: TaskSummary::new(task, table.classes()),
         partition: partition.to_string(),
+        chosen: (chosen != *partition).then(|| chosen.to_string()),
         splits: crossfit::SPLITS,
         verdict: Recommendation::default(),
         worth: None,
@@ -259,7 +265,10 @@ fn plans(rows: &Table, partition: &Partition, left_out: &[LeftOut]) -> Vec<Plan>
     let forest = (rows.rows() >= FOREST.1).then(|| Partition::forest(FOREST.0));
     let others = PARTITIONS.iter().filter_map(|text| text.parse().ok()).chain(features.map(with_feature)).chain(forest);
     let plan = |partition: Partition, recalibrated: bool| Plan { partition, recalibrated };
-    let mut plans = vec![plan(partition.clone(), false), plan(partition.clone(), true)];
+    // Centroids are served by cells, which a forest that auto may choose does not have.
+    let is_auto = matches!(partition.factors(), [Factor::Auto { .. }]);
+    let served = if is_auto { Partition::pooled() } else { partition.clone() };
+    let mut plans = vec![plan(partition.clone(), false), plan(served, true)];
     plans.extend(others.filter(|other| other != partition).map(|other| plan(other, false)));
     plans
 }

@@ -3,14 +3,13 @@
 use super::corrected::Corrected;
 use super::replay::{Basis, Group, Replay, best, minus, sum};
 use super::taken_actions::TakenActions;
-use super::{Evaluation, Saving, Truth};
+use super::{Evaluation, LossReached, Saving, Truth};
 use crate::error::{Error, Result};
 use crate::oracle::Oracle;
 use crate::partition::CellId;
 use crate::policy::Policy;
 use crate::router::Support;
-use crate::task::Named;
-use crate::task::Task;
+use crate::task::{Limit, Named, Task};
 
 impl Replay {
     /// What the policy the rows were replayed with, or one repriced from it, costs.
@@ -31,6 +30,7 @@ impl Replay {
             truth: if self.truth_known { Truth::Known } else { Truth::Votes },
             task: policy.task_summary(),
             surcharge: policy.surcharge(),
+            loss_reached: None,
             mean_cost: Named::new(),
             standard_error: Named::new(),
             corrected_cost: None,
@@ -76,6 +76,9 @@ impl Replay {
         evaluation.regret.push("cell-optimal", router - by_cell);
         evaluation.regret.push("pointwise-optimal", router - pointwise);
 
+        if matches!(task.limit(), Some(Limit::TargetLoss(_))) {
+            evaluation.loss_reached = Some(self.loss_reached(task, &taken));
+        }
         if self.is_correctable() {
             self.add_corrected_costs(policy, &names, &taken, &mut evaluation)?;
         }
@@ -86,6 +89,21 @@ impl Replay {
             evaluation.support.push(support.name(), share);
         }
         Ok(evaluation)
+    }
+
+    /// The loss of the actions taken on these rows, prices of routes left out.
+    fn loss_reached(&self, task: &Task, taken: &TakenActions<'_>) -> LossReached {
+        let price = |action: usize| task.routes().get(action.wrapping_sub(1)).map_or(0.0, |route| route.price());
+        let loss = |row: usize, by: Basis| taken.cost(row, by) - taken.action(row).mean(price);
+        let (mean, standard_error) = self.mean(&|row| loss(row, Basis::Table));
+        let corrected =
+            (!self.truth_known && self.is_correctable()).then(|| self.mean_and_error(&self.each_row(&loss)));
+        LossReached {
+            mean,
+            standard_error,
+            corrected: corrected.map(|(mean, _)| mean),
+            corrected_standard_error: corrected.and_then(|(_, error)| error),
+        }
     }
 
     /// Costs, regrets and savings with the bias of few labels taken out, each with its standard error.

@@ -34,6 +34,9 @@ pub struct Evaluation {
     /// What the task's limit on routing comes to, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub surcharge: Option<Surcharge>,
+    /// The loss that the router reaches on these rows, if the task has a target loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_reached: Option<LossReached>,
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
     pub mean_cost: Named<f64>,
@@ -75,7 +78,7 @@ pub struct Evaluation {
     pub two_way: Named<f64>,
     /// The same with the bias of few labels taken out; unknown where that cannot be.
     pub corrected_two_way: Option<Named<f64>>,
-    /// Normalised gain of each ranking: 0 random, 1 point-wise optimal; unknown if routing gains nothing, or if items carry one
+    /// Normalised gain of each ranking if a perfect oracle were asked: 0 random, 1 point-wise optimal; unknown if routing gains nothing, or if items carry one
     /// label each.
     pub gain: Named<Option<f64>>,
     /// The gains with the bias of few labels taken out, which is what rankings are compared by; unknown where that cannot be. What
@@ -84,7 +87,7 @@ pub struct Evaluation {
     pub corrected_gain: Option<Named<Option<f64>>>,
     /// Standard errors of the corrected gains: of the rows, and half of the difference between those two estimates.
     pub corrected_gain_standard_error: Option<Named<Option<f64>>>,
-    /// Mean loss when the first 0 %, 1 %, … 100 % of each ranking are routed, prices left out.
+    /// Mean loss when the first 0 %, 1 %, … 100 % of each ranking are routed to a perfect oracle, prices left out.
     pub curves: Named<Vec<f64>>,
     /// The curves with the bias of few labels taken out; unknown where that cannot be.
     pub corrected_curves: Option<Named<Vec<f64>>>,
@@ -93,6 +96,30 @@ pub struct Evaluation {
     pub correlation: Option<f64>,
     /// Share of the rows whose own cell is empty, and of those whose cell is sparse.
     pub support: Named<f64>,
+}
+
+/// What a router loses per held-out row, prices of routes left out; abstaining loses its price.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LossReached {
+    /// By the labels as they are.
+    pub mean: f64,
+    /// Its standard error; one row has none.
+    pub standard_error: Option<f64>,
+    /// With the bias of few labels taken out; unknown where that cannot be.
+    pub corrected: Option<f64>,
+    /// The standard error of that.
+    pub corrected_standard_error: Option<f64>,
+}
+
+impl LossReached {
+    /// The loss to conclude from and its standard error: the corrected one if there is one.
+    #[must_use]
+    pub fn best(&self) -> (f64, Option<f64>) {
+        match self.corrected {
+            Some(corrected) => (corrected, self.corrected_standard_error),
+            None => (self.mean, self.standard_error),
+        }
+    }
 }
 
 impl Evaluation {

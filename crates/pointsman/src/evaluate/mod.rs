@@ -25,7 +25,7 @@ mod threshold;
 pub use calibration::{CalibrationError, CellError};
 pub use cells::{CellSummary, HeldOutCell};
 pub use comparison::{Comparison, Difference, PolicyCost, compare_policies};
-pub use evaluation::{Evaluation, Truth};
+pub use evaluation::{Evaluation, LossReached, Truth};
 pub use grid::{GridRoute, PriceGrid};
 pub(crate) use limited_threshold::{Parts, Quantiles, spans};
 pub use measure::{CellLosses, Correlations, Mean, RoutingCurve};

@@ -9,6 +9,7 @@
 use serde::Serialize;
 
 use super::forest::Own;
+use super::promise::with_slack;
 use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
 use crate::numeric::mix::{mix, uniform};
@@ -295,8 +296,8 @@ impl Policy {
         let judged = self.judge_rows();
         let held_out = judged.as_ref().map(|judged| [judged.loss.mean(), self.standard_errors(judged)[1]]);
         let [loss, loss_standard_error] = held_out.unwrap_or([loss, f64::NAN]);
-        let known = judged.as_ref().is_some_and(|judged| judged.known);
-        let open = if known { self.open() } else { None };
+        let known = judged.as_ref().filter(|judged| judged.known > 0.0);
+        let open = known.and_then(|judged| with_slack(self.open(), judged.slack_of(None)));
         let loss_identified = open.map(|ends| ends.map(|end| loss + end));
         let rows = judged.map_or(f64::NAN, |judged| judged.loss.effective_rows());
         let share_standard_error = (share * (1.0 - share) / rows).max(0.0).sqrt();

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::estimate::{self, Decomposition, OracleLoss, OtherOracles, RowLosses, RowVotes};
-use crate::loss::Loss;
+use crate::loss::{Loss, Shape};
 use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
 use crate::table::simplex::{Peak, Real};
@@ -391,7 +391,10 @@ impl Policy {
     }
 
     /// Between what the irreducible loss of each cell lies as far as its labels identify it, however many rows there are; the
-    /// estimate is always within. A point for the Brier loss and two labels per item; `None` for empty cells.
+    /// estimate is always within. A point for the Brier loss where it is known; `None` for empty cells.
+    ///
+    /// Where other cells have drawn the estimate out of what the cell's own labels leave open, as much is left open around the estimate, and both
+    /// are enclosed.
     ///
     /// It takes milliseconds per cell: it is not part of compiling a policy.
     ///
@@ -403,8 +406,14 @@ impl Policy {
         }
         let of_cell = |cell: u32| {
             let estimate = self.estimates.sources[cell as usize].as_ref()?;
+            let ends = [estimate.irreducible_low, estimate.irreducible_high];
+            if matches!(self.task.loss().shape(), Shape::Brier) && estimate.is_known() {
+                return Some(ends);
+            }
             let [low, high] = estimate::identified(router.mixture(CellId(cell)), self.task.loss())?;
-            Some([low.min(estimate.irreducible_low), high.max(estimate.irreducible_high)])
+            let is_drawn_out = estimate.is_known() && !(low..=high).contains(&ends[0]);
+            let half = if is_drawn_out { (high - low) / 2.0 } else { 0.0 };
+            Some([low.min((ends[0] - half).max(0.0)), high.max(ends[1] + half)])
         };
         Ok((0..self.cells.count() as u32).into_par_iter().map(of_cell).collect())
     }
@@ -430,18 +439,16 @@ impl Policy {
             return MixedAction::either(self.codes[at].into(), self.kept[at].into(), part);
         }
         MixedAction::always(self.code(source).unwrap_or_else(|| {
-            let actions = self.actions();
-            let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
+            let [low, high] = self.costs_of(source);
             // A limit is not used up by what is not known to be worth it.
             if self.cutoff.is_some() { self.alternatives(high)[0] } else { cheapest_known(low, high) }
         }))
     }
 
-    /// The costs of all actions by the estimates of a source; `None` if they are only bounded.
-    fn costs_of(&self, source: u32) -> Option<&[f64]> {
+    /// Lower and upper ends of the costs of all actions by the estimates of a source.
+    fn costs_of(&self, source: u32) -> [&[f64]; 2] {
         let actions = self.actions();
-        let [low, high] = [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions]);
-        (low == high).then_some(low)
+        [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions])
     }
 
     /// Writes the costs of all actions at a task's prices, lower and upper ends, where predicting loses `total` and an oracle

@@ -46,24 +46,38 @@ pub(super) struct Judged {
     /// What estimates made without the rows say that it costs, and that each action does.
     pub(super) expected: f64,
     pub(super) expected_always: Vec<f64>,
-    /// Whether all of that is known and not only bounded.
-    pub(super) known: bool,
+    /// How far below that the costs may lie where labels only bound them: of what is done, and of each action.
+    pub(super) slack: f64,
+    pub(super) slack_always: Vec<f64>,
+    /// The weight of rows whose costs are known and not only bounded.
+    pub(super) known: f64,
 }
 
 impl Judged {
     fn new(actions: usize) -> Self {
         let (cost, loss, always) = (Sums::default(), Sums::default(), vec![Sums::default(); actions]);
-        Self { cost, loss, always, expected: 0.0, expected_always: vec![0.0; actions], known: true }
+        let [expected_always, slack_always] = [(); 2].map(|()| vec![0.0; actions]);
+        Self { cost, loss, always, expected: 0.0, expected_always, slack: 0.0, slack_always, known: 0.0 }
     }
 
-    /// Adds a row: what it costs and loses, what each action costs, and what estimates said of both costs.
+    /// Adds a row: what it costs and loses, what each action costs, what estimates said of both costs, and how far below they may lie.
     fn add(&mut self, weight: f64, values: &[f64]) {
-        let (own, expected) = values.split_at(2 + self.always.len());
+        let actions = self.always.len();
+        let (own, estimates) = values.split_at(2 + actions);
+        let (expected, slack) = estimates.split_at(1 + actions);
         self.cost.add(weight, own[0]);
         self.loss.add(weight, own[1]);
         self.always.iter_mut().zip(&own[2..]).for_each(|(sums, cost)| sums.add(weight, *cost));
         self.expected += weight * expected[0];
         self.expected_always.iter_mut().zip(&expected[1..]).for_each(|(sum, cost)| *sum += weight * cost);
+        self.slack += weight * slack[0];
+        self.slack_always.iter_mut().zip(&slack[1..]).for_each(|(sum, slack)| *sum += weight * slack);
+    }
+
+    /// How far below its mean the cost of what is done may lie, because labels only bound it.
+    pub(super) fn slack_of(&self, moved: Option<u8>) -> f64 {
+        let of_action = moved.and_then(|code| self.slack_always.get(usize::from(code)));
+        of_action.unwrap_or(&self.slack) / self.cost.weight
     }
 
     /// What the policy costs or, if a cap put another action in the place of its own, what that action does.
@@ -75,6 +89,9 @@ impl Judged {
 impl Policy {
     /// What the policy is expected to cost on new queries like the calibration rows, with standard errors; `None` if labels do not
     /// tell: one label per item, or a single row.
+    ///
+    /// Where labels only bound the cost of a route for some of the rows, the dearer end counts, and [`Promise::identified`] says how much less
+    /// it may be; rows without a certain best action count as the cheapest action whose cost is known.
     ///
     /// The first call estimates every cell several times, each time without some of the rows; later ones, also of policies
     /// repriced from this one, only decide and add up.
@@ -90,9 +107,10 @@ impl Policy {
     /// ```
     #[must_use]
     pub fn promise(&self) -> Option<Promise> {
-        let judged = self.judge_rows().filter(|judged| judged.known)?;
+        let judged = self.judge_rows().filter(|judged| judged.known > 0.0)?;
         let always = self.task.action_names().into_iter().zip(judged.always.iter().map(Sums::mean)).collect();
-        let (cost, loss, open) = (judged.cost.mean(), judged.loss.mean(), self.open());
+        let (cost, loss) = (judged.cost.mean(), judged.loss.mean());
+        let open = with_slack(self.open(), judged.slack_of(None));
         let [standard_error, loss_standard_error] = self.standard_errors(&judged);
         Some(Promise {
             cost,
@@ -109,7 +127,7 @@ impl Policy {
     /// The cost of [`promise`](Self::promise) alone, without what it takes to tell its standard error.
     #[must_use]
     pub fn promised_cost(&self) -> Option<f64> {
-        self.judge_rows().filter(|judged| judged.known).map(|judged| judged.cost.mean())
+        self.judge_rows().filter(|judged| judged.known > 0.0).map(|judged| judged.cost.mean())
     }
 
     /// How far below and above its estimate the expected cost may lie because labels do not identify the irreducible loss of the
@@ -197,8 +215,8 @@ impl Policy {
         let actions = self.actions();
         let courses = self.mixed_actions(held_out, parts);
         let mut judged: Vec<Judged> = Vec::new();
-        // What a row costs and loses, then what each action does, then the same of estimates.
-        let width = 3 + 2 * actions;
+        // What a row costs and loses, then what each action does, then the same of estimates, and how far below these may lie.
+        let width = 4 + 3 * actions;
         let (mut values, mut places) = (Vec::new(), Vec::new());
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; actions]);
         for (&part, (known, course)) in parts.iter().zip(courses) {
@@ -206,8 +224,8 @@ impl Policy {
             if judged.len() <= at {
                 judged.resize_with(at + 1, || Judged::new(actions));
             }
-            judged[at].known &= known;
             self.fill_own(&self.task, held_out.expected(part), &mut low, &mut high);
+            let slack = |action: usize| high[action] - low[action];
             for (&row, (weight, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
                 let cost = |action: usize| self.cost_of(action, losses[0], losses[1], |place| losses[2 + place]);
                 let paid = |action: usize| self.task.routes().get(action.wrapping_sub(1)).map_or(0.0, |r| r.price());
@@ -216,6 +234,9 @@ impl Policy {
                 values.extend((0..actions).map(cost));
                 values.push(course.mean(|action| high[action]));
                 values.extend_from_slice(&high);
+                values.push(course.mean(slack));
+                values.extend((0..actions).map(slack));
+                judged[at].known += if known { weight } else { 0.0 };
             }
         }
         // A row that was decided several times counts once, with the mean.
@@ -247,6 +268,15 @@ impl Policy {
         };
         parts.iter().zip(&units).map(routed).collect()
     }
+}
+
+/// What is left open below and above, and further below by what labels only bound.
+pub(super) fn with_slack(open: Option<[f64; 2]>, slack: f64) -> Option<[f64; 2]> {
+    if slack <= 0.0 {
+        return open;
+    }
+    let [low, high] = open.unwrap_or_default();
+    Some([low - slack, high])
 }
 
 /// The root of the mean of two variances: that of rows, and that of means without each group in turn, if there are any.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::held_out::Sums;
-use super::promise::{Judged, with_jackknife};
-use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict};
+use super::promise::{Judged, with_jackknife, with_slack};
+use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict, cheapest_known};
 use crate::router::Support;
 use crate::task::Named;
 
@@ -26,6 +26,9 @@ struct OwnCosts {
     /// What was spent, and what each action would have cost everywhere.
     router: f64,
     always: Vec<f64>,
+    /// How far below that the router's may lie where labels only bound it.
+    slack: f64,
+    /// Whether some query's costs are known and not only bounded.
     known: bool,
     /// What caps cost.
     capped: f64,
@@ -52,7 +55,8 @@ pub struct TallySummary {
     /// The share that each action gets; `undetermined` is listed only if there are any.
     pub shares: Named<f64>,
     /// Expected cost per query of `router` and of each `always-<action>`, told by calibration rows that decisions alike have not
-    /// seen ([`Promise`](super::Promise)) in the cells of these queries; `None` if labels give only bounds, or there were no queries.
+    /// seen ([`Promise`](super::Promise)) in the cells of these queries; `None` if labels give only bounds for all of them, or there were no queries.
+    /// Where they do for some, the dearer end counts; queries without a certain best action count as the cheapest action of known cost.
     pub expected_cost: Option<Named<f64>>,
     /// The standard error of the router's, as that of a [`Promise`](super::Promise) whose rows count as much as the queries in their cells; not a
     /// number if there is one calibration row.
@@ -77,16 +81,20 @@ impl Tally {
                 taken: vec![0; actions + 1],
                 router: 0.0,
                 always: vec![0.0; actions],
-                known: true,
+                slack: 0.0,
+                known: false,
                 capped: 0.0,
                 reasons: [0; Reason::ALL.len()],
             });
             for row in 0..decisions.len() {
                 let decision = policy.row(decisions, row);
                 own.taken[decision.code().unwrap_or(actions)] += 1;
-                own.router += decision.costs()[decision.code().unwrap_or(0)];
-                own.always.iter_mut().zip(decision.costs()).for_each(|(sum, cost)| *sum += cost);
-                own.known &= decision.is_known();
+                let [low, high] = [decision.costs(), decision.costs_high()];
+                let action = decision.code().unwrap_or_else(|| cheapest_known(low, high));
+                own.router += high[action];
+                own.slack += high[action] - low[action];
+                own.always.iter_mut().zip(high).for_each(|(sum, cost)| *sum += cost);
+                own.known |= low == high;
                 own.capped += decision.cost_of_cap();
                 own.reasons[decision.reason() as usize] += 1;
             }
@@ -170,7 +178,7 @@ impl Tally {
         (moved > 0).then_some(CappedSummary { moved, to, cost })
     }
 
-    /// By the rows of each cell that decisions on it have not seen; `None` if costs are only bounded.
+    /// By the rows of each cell that decisions on it have not seen; `None` if the costs of all are only bounded.
     fn expected(&self, policy: &Policy) -> Option<Expected> {
         let (judged, all) = (policy.judge_sources(), self.rows as f64);
         let mut expected = Expected { router: 0.0, always: vec![0.0; policy.actions()], error: 0.0, open: None };
@@ -179,22 +187,29 @@ impl Tally {
         for (&(verdict, moved), &n) in &self.counts {
             *shares.entry((policy.unfold(verdict).1, moved)).or_default() += n as f64 / all;
         }
+        let (mut slack, mut known) = (0.0, false);
         for (&(source, moved), share) in &shares {
             match &judged[source as usize] {
-                Some(judged) if !judged.known => return None,
                 Some(judged) => {
+                    known |= judged.known > 0.0;
+                    slack += share * judged.slack_of(moved);
                     expected.router += share * judged.taken(moved).mean();
                     let always = expected.always.iter_mut().zip(&judged.always);
                     always.for_each(|(sum, cost)| *sum += share * cost.mean());
                 }
                 // No row is new to it.
                 None => {
-                    let costs = policy.costs_of(source)?;
+                    let [low, high] = policy.costs_of(source);
                     let taken = moved.map_or_else(|| policy.taken(source), |code| MixedAction::always(code.into()));
-                    expected.router += share * taken.mean(|action| costs[action]);
-                    expected.always.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += share * cost);
+                    known |= low == high;
+                    slack += share * taken.mean(|action| high[action] - low[action]);
+                    expected.router += share * taken.mean(|action| high[action]);
+                    expected.always.iter_mut().zip(high).for_each(|(sum, cost)| *sum += share * cost);
                 }
             }
+        }
+        if !known {
+            return None;
         }
         // Rows of a source count as much as its queries do.
         let mut factors: Vec<Vec<(Option<u8>, f64)>> = vec![Vec::new(); judged.len()];
@@ -216,12 +231,13 @@ impl Tally {
         let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
         expected.error = with_jackknife(sums(&judged).standard_error(), &means);
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
-        expected.open = policy.open_under(&parts, &|source, course| {
+        let open = policy.open_under(&parts, &|source, course| {
             factors[source as usize].iter().fold([0.0; 2], |[all, asked], (moved, factor)| {
                 let taken = moved.map_or(course, |code| MixedAction::always(code.into()));
                 [all + factor, asked + factor * taken.mean(|action| policy.bayes_part(action))]
             })
         });
+        expected.open = with_slack(open, slack);
         Some(expected)
     }
 }
@@ -237,14 +253,15 @@ struct Expected {
 
 impl OwnCosts {
     /// The queries' own costs, which rest on all calibration rows, moved by what such costs are off on rows that trees have not
-    /// seen; `None` if costs are only bounded.
+    /// seen; `None` if the costs of all are only bounded.
     fn expected(&self, policy: &Policy, all: f64) -> Option<Expected> {
         if !self.known {
             return None;
         }
         let Some(judged) = policy.judge_rows() else {
             let always = self.always.iter().map(|sum| sum / all).collect();
-            return Some(Expected { router: self.router / all, always, error: f64::NAN, open: None });
+            let open = with_slack(None, self.slack / all);
+            return Some(Expected { router: self.router / all, always, error: f64::NAN, open });
         };
         let off = |told: &Sums, expected: f64| told.mean() - expected / told.weight;
         let always = self.always.iter().zip(judged.always.iter().zip(&judged.expected_always));
@@ -252,7 +269,7 @@ impl OwnCosts {
             router: self.router / all + off(&judged.cost, judged.expected),
             always: always.map(|(sum, (told, expected))| sum / all + off(told, *expected)).collect(),
             error: policy.standard_errors(&judged)[0],
-            open: policy.open(),
+            open: with_slack(policy.open(), self.slack / all),
         })
     }
 }

@@ -8,6 +8,9 @@ use crate::table::Table;
 /// The smallest number of unique calibration rows from which overlap is inferred.
 const MIN_UNIQUE_ROWS: usize = 20;
 
+/// If this part of a router's predictions or more is distinct, equal predictions are equal items.
+const DISTINCT_PART: f64 = 0.9;
+
 /// The bits of a prediction in single precision, by which cells are found.
 type Prediction = Vec<u32>;
 
@@ -31,9 +34,26 @@ impl Router {
     /// predictions repeat by chance.
     #[must_use]
     pub fn items_in_common(&self, table: &Table) -> usize {
+        let own = self.predictions();
+        (0..table.rows()).filter(|&row| own.get(&prediction(table, row)) == Some(&1)).count()
+    }
+
+    /// Which rows of a table are calibration items, whatever their votes: those with the prediction of exactly one calibration row. `None` if
+    /// predictions repeat so often that this says nothing.
+    #[must_use]
+    pub fn items_seen(&self, table: &Table) -> Option<Vec<bool>> {
+        let own = self.predictions();
+        let unique = own.values().filter(|rows| **rows == 1).count();
+        let distinct = unique >= MIN_UNIQUE_ROWS && unique as f64 >= DISTINCT_PART * self.rows().rows() as f64;
+        let seen = |row: usize| own.get(&prediction(table, row)) == Some(&1);
+        distinct.then(|| (0..table.rows()).map(seen).collect())
+    }
+
+    /// How many calibration rows have each prediction.
+    fn predictions(&self) -> HashMap<Prediction, usize> {
         let mut own: HashMap<Prediction, usize> = HashMap::new();
         (0..self.rows().rows()).for_each(|row| *own.entry(prediction(self.rows(), row)).or_default() += 1);
-        (0..table.rows()).filter(|&row| own.get(&prediction(table, row)) == Some(&1)).count()
+        own
     }
 
     /// Whether a table appears to contain the calibration rows: at least nine tenths of the unique ones. Repeated rows do not count,

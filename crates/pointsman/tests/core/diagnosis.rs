@@ -355,3 +355,27 @@ fn oracles_that_do_not_know_the_truth_are_judged_by_what_they_lose() {
     let irreducible = cost("always-route:sage") - 0.1;
     close((cost("always-route:jury") - 0.1) / irreducible, 4.0 / 3.0, 0.03, "jury over sage");
 }
+
+/// Without a partition in mind what `calibrate` would choose is judged, chosen anew by each half: here a feature tells where the model is wrong,
+/// which pooled cells do not see.
+#[test]
+fn what_auto_chooses_is_judged() {
+    let mut rng = Rng::new(90);
+    let (mut probs, mut votes, mut x) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..500 {
+        let (p, wrong) = (0.55 + 0.3 * rng.uniform(), rng.below(3) == 0);
+        let truth = if wrong { 0.05 } else { p };
+        probs.extend([p, 1.0 - p]);
+        votes.extend(rng.votes(&[truth, 1.0 - truth], 4));
+        x.push(f64::from(u8::from(wrong)) + 0.2 * rng.uniform());
+    }
+    let table = Table::new(["a", "b"], probs).unwrap().with_votes(votes).unwrap().with_features(["x"], x).unwrap();
+    let diagnosed = |partition: Partition| diagnose(&table, &task(0.1), &partition, || ()).unwrap();
+    let (auto, pooled) = (diagnosed(Partition::auto()), diagnosed(Partition::pooled()));
+    assert_eq!((auto.partition.as_str(), pooled.chosen.as_deref()), ("auto", None));
+    assert!(auto.chosen.as_deref().is_some_and(|chosen| chosen != "pooled"), "{:?}", auto.chosen);
+    let cost = |of: &Diagnosis| of.worth.as_ref().unwrap().costs.as_ref().unwrap().get("router").unwrap().estimate;
+    assert!(cost(&auto) < 0.9 * cost(&pooled), "{} and {}", cost(&auto), cost(&pooled));
+    assert_eq!(auto.verdict.advice, Advice::UseIt, "{}", auto.verdict.sentence);
+    assert_eq!(auto.verdict.partition, "auto");
+}

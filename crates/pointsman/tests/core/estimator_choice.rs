@@ -2,7 +2,7 @@
 
 use pointsman::{CellId, Estimator, Loss, Partition, Router, Table, Task};
 
-use crate::world::{Rng, irreducible, normalised};
+use crate::world::{Rng, irreducible, normalised, table};
 
 /// A law of p*, and what it is called.
 type Law = (&'static str, fn(&mut Rng, usize) -> Vec<f64>);
@@ -266,4 +266,29 @@ fn identified_refuses_the_policy_of_another_router() {
     let policy = one.policy(&Task::new(Loss::zero_one())).unwrap();
     assert_eq!(policy.identified(&one).unwrap().len(), one.cells().count());
     assert!(policy.identified(&other).is_err());
+}
+
+/// Two labels identify the irreducible Brier loss: nothing is left open around the estimate of a cell, also where some items have one label and
+/// neighbouring cells are drawn upon.
+#[test]
+fn nothing_is_left_open_under_brier_where_the_loss_is_known() {
+    let mut rng = Rng::new(41);
+    let probs: Vec<Vec<f64>> = (0..600).map(|_| 0.5 + 0.5 * rng.uniform()).map(|p| vec![p, 1.0 - p]).collect();
+    let votes: Vec<Vec<u32>> = probs
+        .iter()
+        .map(|p| {
+            let k = 1 + rng.below(4);
+            rng.votes(p, k)
+        })
+        .collect();
+    let router = Router::calibrate(&table(2, &probs, &votes), &Partition::pooled()).unwrap();
+    for (loss, is_point) in [(Loss::brier(), true), (Loss::cross_entropy(), false)] {
+        let policy = router.policy(&Task::new(loss)).unwrap();
+        for (cell, ends) in policy.identified(&router).unwrap().into_iter().enumerate() {
+            let Some([low, high]) = ends else { continue };
+            let estimate = policy.cell(CellId(cell as u32)).unwrap().irreducible().unwrap();
+            assert!(low <= estimate && estimate <= high, "{low} {estimate} {high}");
+            assert_eq!(low == high, is_point, "{low} {high}");
+        }
+    }
 }

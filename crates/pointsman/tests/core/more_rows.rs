@@ -77,6 +77,10 @@ fn rows_that_do_not_fit_are_refused() {
     assert!(forest.with_more_rows(&other).unwrap_err().to_string().contains("--certifiable"));
 }
 
+fn predictions(table: &Table) -> Vec<Vec<f64>> {
+    (0..table.rows()).map(|row| table.prediction(row).to_vec()).collect()
+}
+
 /// Rows that no other equals tell whether a table is the one that a router was made of.
 #[test]
 fn a_router_knows_the_rows_it_keeps() {
@@ -91,8 +95,15 @@ fn a_router_knows_the_rows_it_keeps() {
     assert!(router.has_seen(&own) && !router.has_seen(&other));
     let tree = Router::calibrate(&own, &Partition::tree()).unwrap();
     assert!(tree.has_seen(&own) && !tree.has_seen(&other));
+    // Items are known by their predictions, whatever their votes, also those added later.
+    let again = table(2, &predictions(&own), &vec![vec![1, 0]; 200]);
+    assert!(!router.has_seen(&again) && router.items_seen(&again).unwrap().into_iter().all(|seen| seen));
+    assert!(!router.items_seen(&other).unwrap().contains(&true));
+    let more = router.with_more_rows(&other).unwrap();
+    assert!(!more.has_seen(&other) && more.items_seen(&other).unwrap().into_iter().all(|seen| seen));
     // Predictions of few values repeat by chance, which is no sign.
     let levels: Vec<usize> = (0..300).map(|row| row % 2).collect();
     let few = Router::calibrate(&rows(&mut rng, &levels), &Partition::level_sets()).unwrap();
     assert!(!few.has_seen(&rows(&mut rng, &levels)));
+    assert_eq!(few.items_seen(&rows(&mut rng, &levels)), None);
 }

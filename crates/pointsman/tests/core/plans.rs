@@ -226,6 +226,101 @@ fn forecasts_by_labels_come_true_where_items_are_clear_or_ambiguous() {
     assert!((settled - stated).abs() < 0.1 + 2.0 * error, "{settled}, not {stated} ± {error}");
 }
 
+/// Items with one to five labels, of which those with one leave the cost of an expert open: new items with several labels each settle cells that
+/// more items of that mixture would not. Where a plan says that no number of new items is likely to settle a cell, so it is; and labels that
+/// it asks for there save what is said.
+#[test]
+fn cells_out_of_reach_are_rarely_settled_and_their_labels_worth_what_is_said() {
+    for (seed, law, loss) in [(31, &BETA, Loss::brier()), (32, &CLEAR_OR_NOT, Loss::brier())] {
+        let mut rng = Rng::new(seed);
+        let level_items =
+            |level: usize| (0..4000).map(|i| law.draw(&mut Rng::new((4000 * level + i) as u64), level, 1)).collect();
+        let truths: Vec<Vec<Item>> = (0..LEVELS).map(level_items).collect();
+        let (mut out_of_reach, mut within_reach) = (Tally::default(), Tally::default());
+        let (mut worth, mut saved) = (0.0, Vec::new());
+        for _ in 0..25 {
+            out_of_reach.by_world.push(0.0);
+            within_reach.by_world.push(0.0);
+            let draw = |i: usize, rng: &mut Rng| {
+                let k = 1 + rng.below(5);
+                law.draw(rng, i % LEVELS, k)
+            };
+            let items: Vec<Item> = (0..800).map(|i| draw(i, &mut rng)).collect();
+            let router = calibrated(&items);
+            let (route, abstain) = (0.02 + 0.15 * rng.uniform(), 0.25 + 0.3 * rng.uniform());
+            let task = task(route, abstain);
+            for plan in &router.plan(&task, 0.9).unwrap().cells {
+                let cell = router.mixture(plan.cell);
+                let confidence = cell.table().prediction(cell.rows().next().unwrap())[0];
+                let level = (0..LEVELS).find(|&level| (confidence - (law.prediction)(level)[0]).abs() < 1e-6).unwrap();
+                let mut with = |more: usize, saved: Option<&mut Vec<f64>>| {
+                    let mut items = items.clone();
+                    items.extend((0..more).map(|_| law.draw(&mut rng, level, plan.labels_per_new_item)));
+                    let mut followed = Followed::default();
+                    let settled = bought(&items, &task, plan, &truths[level], saved.is_some().then_some(&mut followed));
+                    saved.into_iter().for_each(|saved| saved.extend(&followed.saved));
+                    settled
+                };
+                match (plan.more_items, plan.chance_by_items) {
+                    (Some(more), Some(chance)) => within_reach.add(chance, with(more, None)),
+                    _ => {
+                        let most = plan.by_items.last().unwrap();
+                        out_of_reach.add(most.chance, with(most.more_items.unwrap(), None));
+                    }
+                }
+                if let (None, Some(asked)) = (plan.labels, plan.asked()) {
+                    if let Some(more) = asked.more_items {
+                        worth += asked.worth;
+                        with(more, Some(&mut saved));
+                    }
+                }
+            }
+        }
+        for (which, tally) in [("out of reach", &out_of_reach), ("within reach", &within_reach)] {
+            let [settled, stated, error] = tally.rates();
+            println!("{which}: {settled:.2} of {} cells settled, {stated:.2} stated ± {error:.2}", tally.cells);
+            assert!((settled - stated).abs() < 0.1 + 2.0 * error, "{which}: {settled}, not {stated} ± {error}");
+        }
+        let [settled, ..] = out_of_reach.rates();
+        assert!(settled < 0.75, "{settled} of the cells out of reach settled");
+        let error = saved.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let (bought, saved) = (saved.len(), saved.iter().sum::<f64>());
+        println!("{loss}: {bought} cells out of reach, worth {worth:.2}, saved {saved:.2} ± {error:.2}");
+        assert!((worth - saved).abs() < 0.3 * worth + 2.0 * error, "worth {worth}, saved {saved} ± {error}");
+        assert!(bought > 5 && worth > 0.0);
+    }
+}
+
+/// Labels are bought where they pay although no number of them makes the cell certain.
+#[test]
+fn labels_are_bought_where_they_pay_without_certainty() {
+    let votes: Vec<Vec<u32>> = (0..400).map(|i| if i % 10 < 7 { vec![1, 0] } else { vec![0, 1] }).collect();
+    let router = Router::calibrate(&table(2, &vec![vec![0.8, 0.2]; 400], &votes), &Partition::confidence(1)).unwrap();
+    let total = router.policy(&Task::new(Loss::brier())).unwrap().cell(pointsman::CellId(0)).unwrap().total();
+    let plan = router.plan(&Task::new(Loss::brier()).abstain(total).unwrap(), 0.95).unwrap();
+    let (cell, asked) = (&plan.cells[0], plan.cells[0].asked().unwrap());
+    assert!(cell.settling().is_none() && asked.worth > 0.0 && asked.labels > 0);
+    assert!(asked.worth <= cell.worth + 1e-9);
+    let first = plan.begin_with(3).unwrap();
+    assert_eq!((first.cells.len(), first.settled, first.labels), (1, 0, asked.labels));
+    let queries = 4.0 * asked.pays_after(1.0).unwrap();
+    let purchase = plan.purchase(1.0, queries);
+    assert!(purchase.saving > purchase.cost && purchase.cells == [cell.cell]);
+    assert_eq!(plan.purchase(1e9, queries).cells, []);
+    // More traffic pays for as many labels or more.
+    assert!(plan.purchase(1.0, 100.0 * queries).labels >= purchase.labels);
+    // Fewer items are worth less, and no items nothing.
+    let worths: Vec<f64> = [0, 10, 50, 100, 1000, 100_000].map(|items| cell.worth_of_items(items)).into();
+    assert!(worths[0] == 0.0 && worths.windows(2).all(|pair| pair[0] <= pair[1] + 1e-9), "{worths:?}");
+    let fresh = Table::new(["c0", "c1"], [0.8, 0.2].repeat(30)).unwrap();
+    let listed = plan.items_of(&router, &fresh, &[asked.clone()]);
+    if let (Ok(listed), Some(items)) = (listed, asked.more_items) {
+        assert_eq!(listed.len(), items.min(30));
+        assert_eq!(plan.items_missing(&listed, &[asked]), items.saturating_sub(30));
+        close(plan.worth_of_listed(&listed), cell.worth_of_items(listed.len()), 1e-12, "worth of what there is");
+    }
+}
+
 /// The labels worth most come first, and those that cost more than they save are not bought.
 #[test]
 fn labels_are_bought_only_where_they_pay() {
@@ -243,7 +338,12 @@ fn labels_are_bought_only_where_they_pay() {
     let queries = first.pays_after(2.0).unwrap();
     close(first.saving(queries), first.price(2.0).unwrap(), 1e-9 * queries.max(1.0), "break even");
     assert!(plan.purchase(2.0, 1.01 * queries).cells.contains(&first.cell));
-    assert!(!plan.purchase(2.0, 0.99 * queries).cells.contains(&first.cell));
+    // Fewer labels, which do not settle the cell, may pay before those that do.
+    let settling = first.settling().unwrap();
+    for offer in plan.purchase(2.0, 0.99 * queries).offers {
+        assert!(offer.saving(0.99 * queries) > offer.price(2.0) && offer != settling, "{offer:?}");
+    }
+    assert!(!plan.purchase_of(2.0, 0.99 * queries, |offer| *offer == settling).cells.contains(&first.cell));
 
     // Items with votes get more labels, items without are new.
     let (probs, votes): (Vec<_>, Vec<_>) = items.iter().map(|i| (i.prediction.clone(), i.votes.clone())).unzip();

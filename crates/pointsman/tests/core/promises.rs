@@ -4,7 +4,7 @@
 use pointsman::policy::Tally;
 use pointsman::{CellId, Error, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
-use crate::world::{Rng, normalised};
+use crate::world::{Rng, close, normalised, table};
 
 /// Three classes. The model sees how clear an item is; that some of the unclear ones are clear to others it does not.
 fn draw(rows: usize, k: usize, rng: &mut Rng) -> Table {
@@ -221,4 +221,51 @@ fn a_run_of_decisions_on_the_calibration_rows_is_told_as_the_promise_is() {
             assert!(ends.is_none_or(|(a, b)| (a[0] - b[0]).abs() < 1e-9 && (a[1] - b[1]).abs() < 1e-9), "{ends:?}");
         }
     }
+}
+
+/// Where some rows have one label, costs of routing are only bounded for some queries: these count at the dearer end, and the range says how
+/// much less it may be. One such query does not hide the cost of all others; a route that was measured leaves nothing open.
+#[test]
+fn costs_that_labels_only_bound_count_at_the_dearer_end() {
+    let mut rng = Rng::new(77);
+    // The first class is a world of one label per item, the second of three.
+    let (mut probs, mut votes) = (Vec::new(), Vec::new());
+    for row in 0..400 {
+        let p = 0.55 + 0.4 * rng.uniform();
+        let (one, truth) = (row % 20 == 0, if rng.below(3) == 0 { 0.5 } else { p });
+        let of_top = rng.votes(&[truth, 1.0 - truth], if one { 1 } else { 3 });
+        let swap = |x: [f64; 2]| if one { vec![x[0], x[1]] } else { vec![x[1], x[0]] };
+        probs.push(swap([p, 1.0 - p]));
+        votes.push(if one { of_top } else { vec![of_top[1], of_top[0]] });
+    }
+    let rows = table(2, &probs, &votes);
+    let queries = Table::new(rows.classes().to_vec(), probs.concat()).unwrap();
+    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.03).unwrap();
+    for partition in [Partition::top_class(1), Partition::forest(20)] {
+        let router = Router::calibrate(&rows, &partition).unwrap();
+        let policy = router.policy(&task).unwrap();
+        let decisions = policy.decide_batch(&queries).unwrap();
+        let mut tally = Tally::default();
+        tally.add(&policy, &decisions);
+        let summary = tally.summary(&policy);
+        let cost = *summary.expected_cost.as_ref().and_then(|costs| costs.get("router")).unwrap();
+        assert!(cost.is_finite() && cost > 0.0, "{partition}");
+        let promise = policy.promise().unwrap();
+        if partition == Partition::top_class(1) {
+            // The cell of one label is open by itself; others are not.
+            assert!(summary.shares.get("undetermined").is_some_and(|share| *share < 0.1), "{:?}", summary.shares);
+            close(promise.cost, cost, 0.02, "promise and tally");
+        }
+        let always = promise.always.get("route:expert").copied().unwrap();
+        assert!(always <= 1.0 + 0.03);
+        for (value, identified) in [(cost, summary.identified), (promise.cost, promise.identified)] {
+            if let Some([low, high]) = identified {
+                assert!(low <= value + 1e-12 && value <= high + 1e-12, "{partition}: {low} {value} {high}");
+            }
+        }
+    }
+    // Rows of one label and nothing else: nothing is told.
+    let single: Vec<Vec<u32>> = (0..100).map(|_| rng.votes(&[0.7, 0.3], 1)).collect();
+    let router = Router::calibrate(&table(2, &vec![vec![0.7, 0.3]; 100], &single), &Partition::top_class(1)).unwrap();
+    assert!(router.policy(&task).unwrap().promise().is_none());
 }
