@@ -232,7 +232,7 @@ fn priced(decision: Option<&Decision<'_>>, names: &[String]) -> Priced {
         action: decision.map(|d| d.action().to_string()),
         margin: decision.filter(|d| d.action() != Action::Undetermined).and_then(|d| known(d.margin())),
         otherwise: decision.and_then(Decision::otherwise).map(|action| action.to_string()),
-        lots: decision.and_then(Decision::lots),
+        lots: decision.and_then(Decision::marginal_share),
         reason: decision.map(|decision| decision.reason().name()),
         irreducible_identified: None,
         irreducible_bounds: bounded.map(bounds),
