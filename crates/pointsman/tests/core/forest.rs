@@ -612,7 +612,7 @@ fn trees_and_rows_make_the_same_router_again() {
 }
 
 #[test]
-fn companions_are_the_rows_the_costs_rest_on() {
+fn heaviest_rows_are_those_the_costs_depend_on() {
     // Predictions that are all alike say nothing of themselves.
     let alike = |table: Table| {
         let (votes, features): (Vec<_>, Vec<_>) =
