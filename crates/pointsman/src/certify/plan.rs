@@ -220,10 +220,12 @@ impl CellPlan {
     }
 
     /// The labels that save most beyond their price over so many queries, of those that can be bought, if any save more than that: those that
-    /// settle the cell, or others that only show which action is likely to be better.
+    /// settle the cell, or fewer that only show which action is likely to be better.
     fn best(&self, label_price: f64, queries: f64, can_be_bought: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
         let net = |offer: &Offer| offer.saving(queries) - offer.price(label_price);
-        let offers = self.settling().into_iter().chain(self.improvements().cloned());
+        let most = self.labels.unwrap_or(usize::MAX);
+        let fewer = self.improvements().filter(|offer| offer.labels < most).cloned();
+        let offers = self.settling().into_iter().chain(fewer);
         let best = offers.filter(|offer| can_be_bought(offer) && net(offer) > 0.0);
         best.max_by(|a, b| net(a).total_cmp(&net(b)).then(b.labels.cmp(&a.labels)))
     }
