@@ -72,6 +72,29 @@ impl Rng {
     }
 }
 
+/// A linear congruential generator (Knuth's MMIX), for tests whose expectations were written for its draws.
+#[derive(Debug, Clone)]
+pub struct Lcg(u64);
+
+impl Lcg {
+    /// A generator that starts from a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number uniform on [0, 1).
+    pub fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A whole number from 0 to n − 1.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.uniform() * n as f64) as usize
+    }
+}
+
 /// A number from 0 to 1 for each whole number, spread evenly and in no visible order (Knuth's multiplicative hash).
 #[must_use]
 pub fn scattered(i: u32) -> f64 {

@@ -1,6 +1,6 @@
 //! The diagnosis, the first labels, and labels that depend on labels.
 
-use pointsman_testing::Rng;
+use pointsman_testing::Lcg;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -177,7 +177,7 @@ fn one_label_an_item_gives_bounds_and_advice() {
 /// Items and a long table of their labels: two each, and three more where the two differ.
 fn write_until_agreed(folder: &Path, n: usize) {
     let (mut items, mut labels) = ("id,prob_no,prob_yes\n".to_owned(), "id,label\n".to_owned());
-    let mut rng = Rng::new(7);
+    let mut rng = Lcg::new(7);
     let mut uniform = || rng.uniform();
     for item in 0..n {
         let p = 0.3 + 0.4 * uniform();
@@ -231,7 +231,7 @@ fn labels_that_stop_on_agreement_are_said_and_cured() {
 /// Items that three of six annotators label, in order; `dan` repeats the label before his, or is as independent as the others.
 fn write_named(folder: &Path, n: usize, copies: bool) {
     let (mut items, mut labels) = ("id,prob_no,prob_yes\n".to_owned(), "id,label,annotator\n".to_owned());
-    let mut rng = Rng::new(11);
+    let mut rng = Lcg::new(11);
     let mut uniform = || rng.uniform();
     let names = ["ann", "bob", "cy", "dan", "eve", "fay"];
     for item in 0..n {

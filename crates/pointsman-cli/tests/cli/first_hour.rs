@@ -1,6 +1,6 @@
 //! The first hour of two people who have never seen the program, command by command.
 
-use pointsman_testing::Rng;
+use pointsman_testing::Lcg;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ struct Item {
     topics: usize,
 }
 
-fn item(random: &mut Rng, classes: usize) -> Item {
+fn item(random: &mut Lcg, classes: usize) -> Item {
     let class = random.below(classes);
     let (kind, words) = (random.uniform(), 5 + random.below(20));
     let other = (class + 1 + random.below(classes - 1)) % classes;
@@ -62,7 +62,7 @@ fn item(random: &mut Rng, classes: usize) -> Item {
     Item { probs, truth, words, topics }
 }
 
-fn label(random: &mut Rng, truth: &[f64]) -> usize {
+fn label(random: &mut Lcg, truth: &[f64]) -> usize {
     let (mut u, mut class) = (random.uniform(), 0);
     while class + 1 < truth.len() && u >= truth[class] {
         u -= truth[class];
@@ -72,7 +72,7 @@ fn label(random: &mut Rng, truth: &[f64]) -> usize {
 }
 
 /// Tickets as a team has them: columns of their own names, texts, times, two to five labels.
-fn tickets(random: &mut Rng, rows: usize, first: usize, with_votes: bool) -> String {
+fn tickets(random: &mut Lcg, rows: usize, first: usize, with_votes: bool) -> String {
     let columns = |prefix: &str| CLASSES.map(|class| format!("{prefix}{class}")).join(",");
     let votes = if with_votes { format!(",{}", columns("n_")) } else { String::new() };
     let mut table = format!("uid,text,received,{},f_words,f_topics{votes}\n", columns("p_"));
@@ -97,7 +97,7 @@ fn tickets(random: &mut Rng, rows: usize, first: usize, with_votes: bool) -> Str
 fn an_engineer_gets_from_a_table_to_decisions() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
-    let mut random = Rng::new(7);
+    let mut random = Lcg::new(7);
     for (name, rows, votes) in [("tickets", 1200, true), ("heldout", 400, true), ("queries", 500, false)] {
         fs::write(path.join(format!("{name}.csv")), tickets(&mut random, rows, 1000, votes)).unwrap();
     }
@@ -157,7 +157,7 @@ fn an_annotation_lead_gets_from_labels_to_items_to_label() {
     const ANNOTATORS: usize = 9;
     let folder = TempDir::new().unwrap();
     let path = folder.path();
-    let mut random = Rng::new(5);
+    let mut random = Lcg::new(5);
     let mut items = "id,split,prob_invoice,prob_complaint,prob_Other topic,x_words,x_topics\n".to_owned();
     let (mut pool, mut labels) = (items.clone(), "id,label,annotator\n".to_owned());
     let mut truths = Vec::new();

@@ -1,6 +1,6 @@
 //! Small synthetic tables of three classes.
 
-use pointsman_testing::Rng;
+use pointsman_testing::Lcg;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -18,10 +18,10 @@ pub(crate) struct Rows {
 
 /// Rows with five labels each, the weak prediction being a blurred truth.
 pub(crate) fn rows(n: usize, seed: u64) -> Rows {
-    let mut random = Rng::new(seed);
+    let mut random = Lcg::new(seed);
     let mut out = Rows { ids: Vec::new(), probs: Vec::new(), votes: Vec::new(), length: Vec::new() };
     for row in 0..n {
-        let point = |random: &mut Rng| {
+        let point = |random: &mut Lcg| {
             let raw = [0; 3].map(|_| -random.uniform().max(1e-12).ln());
             let sum: f64 = raw.iter().sum();
             raw.map(|x| x / sum)

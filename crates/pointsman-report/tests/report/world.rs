@@ -4,11 +4,11 @@ use pointsman::diagnose::Annotations;
 use pointsman::oracle::Aggregate;
 use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 use pointsman_report::{Inputs, Report};
-use pointsman_testing::Rng;
+use pointsman_testing::Lcg;
 
 /// Rows with `k` labels each; the weak prediction is a blurred truth.
 pub(crate) fn table(classes: &[&str], rows: usize, k: u32, seed: u64) -> Table {
-    let mut random = Rng::new(seed);
+    let mut random = Lcg::new(seed);
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..rows {
         let mut point = || {
