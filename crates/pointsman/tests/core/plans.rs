@@ -268,11 +268,11 @@ fn cells_out_of_reach_are_rarely_settled_and_their_labels_worth_what_is_said() {
                         out_of_reach.add(most.chance, with(most.more_items.unwrap(), None));
                     }
                 }
-                if let (None, Some(asked)) = (plan.labels, plan.asked()) {
-                    if let Some(more) = asked.more_items {
-                        worth += asked.worth;
-                        with(more, Some(&mut saved));
-                    }
+                if let (None, Some(asked)) = (plan.labels, plan.asked())
+                    && let Some(more) = asked.more_items
+                {
+                    worth += asked.worth;
+                    with(more, Some(&mut saved));
                 }
             }
         }
@@ -313,7 +313,7 @@ fn labels_are_bought_where_they_pay_without_certainty() {
     let worths: Vec<f64> = [0, 10, 50, 100, 1000, 100_000].map(|items| cell.worth_of_items(items)).into();
     assert!(worths[0] == 0.0 && worths.windows(2).all(|pair| pair[0] <= pair[1] + 1e-9), "{worths:?}");
     let fresh = Table::new(["c0", "c1"], [0.8, 0.2].repeat(30)).unwrap();
-    let listed = plan.items_of(&router, &fresh, &[asked.clone()]);
+    let listed = plan.items_of(&router, &fresh, std::slice::from_ref(&asked));
     if let (Ok(listed), Some(items)) = (listed, asked.more_items) {
         assert_eq!(listed.len(), items.min(30));
         assert_eq!(plan.items_missing(&listed, &[asked]), items.saturating_sub(30));
