@@ -124,7 +124,8 @@ pub(crate) fn perfect_oracles_in_words(task: &Task) -> Option<String> {
     let first = perfect.first()?;
     let names: Vec<&str> = perfect.iter().map(|route| route.name()).collect();
     let are = if names.len() == 1 { "is" } else { "are" };
-    let flag = shell_quoted_text(&format!("{}={},panel:m=1", first.name(), first.price()));
+    let price = if first.price() < 1e9 { first.price().to_string() } else { format!("{:e}", first.price()) };
+    let flag = shell_quoted_text(&format!("{}={price},panel:m=1", first.name()));
     Some(format!(
         "{} {are} taken to know the label distribution; for one annotator write --route {flag}",
         names.join(", ")

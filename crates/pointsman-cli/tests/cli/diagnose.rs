@@ -373,7 +373,8 @@ fn the_verdicts_on_real_data() {
     let folder = TempDir::new().unwrap();
     for (file, rows, advice) in [("chaosnli.npz", "", "use-it"), ("cifar10h.npz", " --where split=0", "no-need")] {
         let Some(path) = real_data(file) else { continue };
-        let found = line(folder.path(), &format!("diagnose {}{rows} --json", path.display())).ok().json();
+        let found =
+            line(folder.path(), &format!("diagnose {}{rows} --partition pooled --json", path.display())).ok().json();
         println!("{file}: {}", found["verdict"]["sentence"]);
         assert_eq!(found["verdict"]["advice"], advice, "{file}: {}", found["verdict"]);
         assert!(
