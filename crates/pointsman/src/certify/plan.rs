@@ -223,9 +223,12 @@ impl CellPlan {
     /// settle the cell, or fewer that only show which action is likely to be better.
     fn best(&self, label_price: f64, queries: f64, can_be_bought: &dyn Fn(&Offer) -> bool) -> Option<Offer> {
         let net = |offer: &Offer| offer.saving(queries) - offer.price(label_price);
-        let most = self.labels.unwrap_or(usize::MAX);
-        let fewer = self.improvements().filter(|offer| offer.labels < most).cloned();
-        let offers = self.settling().into_iter().chain(fewer);
+        let settling = self.settling();
+        // Nothing is worth more than certainty; where the two ways of getting labels are forecast differently, the lower worth counts.
+        let is_less =
+            |offer: &&Offer| settling.as_ref().is_none_or(|all| offer.labels < all.labels && offer.worth <= all.worth);
+        let fewer: Vec<Offer> = self.improvements().filter(is_less).cloned().collect();
+        let offers = settling.into_iter().chain(fewer);
         let best = offers.filter(|offer| can_be_bought(offer) && net(offer) > 0.0);
         best.max_by(|a, b| net(a).total_cmp(&net(b)).then(b.labels.cmp(&a.labels)))
     }
