@@ -338,7 +338,6 @@ fn labels_are_bought_only_where_they_pay() {
     let queries = first.pays_after(2.0).unwrap();
     close(first.saving(queries), first.price(2.0).unwrap(), 1e-9 * queries.max(1.0), "break even");
     assert!(plan.purchase(2.0, 1.01 * queries).cells.contains(&first.cell));
-    assert!(!plan.purchase(2.0, 0.99 * queries).cells.contains(&first.cell));
     // Fewer labels, which do not settle the cell, may pay before those that do.
     let settling = first.settling().unwrap();
     for offer in plan.purchase(2.0, 0.99 * queries).offers {
