@@ -67,7 +67,7 @@ fn images() -> String {
         };
         let (weak, strong) = (answer(60), answer(90));
         let mut votes = [0; 3];
-        (0..5).for_each(|_| votes[if below(10) < 8 { truth as usize } else { below(3) as usize }] += 1);
+        (0..5).for_each(|_| votes[if below(10) < 8 { truth } else { below(3) }] += 1);
         table += &format!("\n{id},{},{weak},{strong},{},{},{}", id % 2, votes[0], votes[1], votes[2]);
     }
     table + "\n"
