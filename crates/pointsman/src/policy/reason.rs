@@ -14,7 +14,7 @@ use crate::router::Support;
 /// | reason | if |
 /// |---|---|
 /// | `degraded` | a cap that is used up, or a route that is not available, forced another action than the best one |
-/// | `sparse` | the cell has fewer than [`SPARSE_BELOW_ROWS`](crate::SPARSE_BELOW_ROWS) calibration rows, or labels leave open which action is best |
+/// | `sparse` | the cell has fewer than [`SPARSE_BELOW_ROWS`](crate::partition::SPARSE_BELOW_ROWS) calibration rows, or labels leave open which action is best |
 /// | `hard` | the action is a route |
 /// | `easy` | the action is to predict and *T* ≤ *G* |
 /// | `ambiguous` | *I* ≥ *T* / 2 |
