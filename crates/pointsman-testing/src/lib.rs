@@ -83,10 +83,15 @@ impl Lcg {
         Self(seed)
     }
 
+    /// 64 bits, the higher ones more random than the lower ones.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0
+    }
+
     /// A number uniform on [0, 1).
     pub fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// A whole number from 0 to n − 1.
