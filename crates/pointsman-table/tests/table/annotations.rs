@@ -254,7 +254,7 @@ fn names_of_columns_may_differ_in_case() {
     }
     let error = join(&table, &folder.file("two.csv", "id,Label,LABEL\n1,cat,dog\n"), &[]).unwrap_err().to_string();
     assert!(error.contains("Label and LABEL differ in case only") && error.contains("--columns label=NAME"), "{error}");
-    // Another name is not guessed, but told.
+    // Another name is not guessed; the message suggests it.
     let frame = join(&table, &folder.file("w.csv", "id,label,worker_id\n1,cat,w1\n"), &[]).unwrap();
     assert_eq!(frame.joined.unwrap().unused_annotator.as_deref(), Some("worker_id"));
 }

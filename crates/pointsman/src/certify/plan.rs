@@ -71,7 +71,7 @@ pub struct CellPlan {
     pub worth: f64,
     /// The chance that [`labels`](Self::labels) settle the cell; `None` if none do.
     pub chance: Option<f64>,
-    /// About how many more labels an item would settle it; `None` if [`Plan::MOST_LABELS`] would not.
+    /// About how many more labels per item would make it certain; `None` if [`Plan::MOST_LABELS`] would not.
     pub more_labels: Option<usize>,
     /// The chance that these settle it.
     pub chance_by_labels: Option<f64>,
@@ -278,7 +278,7 @@ impl CellPlan {
 }
 
 impl Plan {
-    /// More labels an item than this are not asked for.
+    /// Largest number of further labels per item that a plan asks for.
     pub const MOST_LABELS: usize = 200;
 
     /// Nor more items than so many times the present ones.
