@@ -14,7 +14,6 @@ use std::hint::black_box;
 
 use lines::Lines;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use pointsman::policy::Verdict;
 use pointsman::{Loss, Oracle, Partition, Policy, Router, Task};
 use timing::{median, race};
 
@@ -43,12 +42,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Batch decisions, against a pass that only takes each row's maximum.
 fn batch(lines: &mut Lines, policy: &Policy, rows: usize) -> Result<(), Box<dyn Error>> {
     let probs = data::predictions(rows, CLASSES, 2);
-    let (mut verdicts, mut maxima) = (vec![Verdict::default(); rows], vec![0.0_f32; rows]);
+    let mut maxima = vec![0.0_f32; rows];
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let (subject, peer) = one.install(|| {
         race(
             7,
-            || policy.decide_rows(black_box(&probs), &[], black_box(&mut verdicts)),
+            || policy.decide_many(black_box(&probs), &[]).map(|decisions| drop(black_box(decisions))),
             || {
                 for (slot, row) in maxima.iter_mut().zip(black_box(&probs).chunks_exact(CLASSES)) {
                     *slot = row.iter().copied().fold(f32::MIN, f32::max);

@@ -38,7 +38,7 @@
 //! assert!(one[0] / 10.0 < -0.9);
 //! let rows = [3.0, 5.0, 15.0, 5.0];
 //! let inputs_of_rows = |range: std::ops::Range<usize>| rows[2 * range.start..2 * range.end].to_vec();
-//! let many = trees.sum_leaf_values(&means, 2, inputs_of_rows, 1, |_, sums, out| out.copy_from_slice(sums));
+//! let many = trees.sum_leaf_values(&means, 2, inputs_of_rows, |_, sums| sums.to_vec()).concat();
 //! assert!(many[0] == one[0] && many[1] / 10.0 > 0.9);
 //!
 //! // Which rows tree 0 was grown on follows from the seed.

@@ -85,18 +85,18 @@ fn sums_of_many_rows_have_the_bits_of_one() {
         let (trees, rows) = (forest(inputs, 21, 60, 7), rows(inputs, count, 8));
         let values: Vec<f64> = (0..trees.leaves() * width).map(|i| unit(draw(9, i as u64)) - 0.3).collect();
         let inputs_of_rows = |range: std::ops::Range<usize>| rows[range.start * inputs..range.end * inputs].to_vec();
-        let finish = |row: usize, sums: &[f64], out: &mut [f64]| {
-            out[0] = row as f64;
-            out[1..].copy_from_slice(sums);
-        };
-        let found = trees.sum_leaf_values(&values, count, inputs_of_rows, width + 1, finish);
-        assert_eq!(found.len(), count * (width + 1));
-        for (row, (found, inputs)) in found.chunks_exact(width + 1).zip(rows.chunks_exact(inputs)).enumerate() {
+        let blocks = trees.sum_leaf_values(&values, count, inputs_of_rows, |range, sums| (range, sums.to_vec()));
+        assert_eq!(
+            blocks.iter().flat_map(|(range, _)| range.clone()).collect::<Vec<_>>(),
+            (0..count).collect::<Vec<_>>()
+        );
+        let found: Vec<f64> = blocks.into_iter().flat_map(|(_, sums)| sums).collect();
+        assert_eq!(found.len(), count * width);
+        for (found, inputs) in found.chunks_exact(width).zip(rows.chunks_exact(inputs)) {
             let mut sums = vec![0.0; width];
             trees.leaves_of_row(inputs, |leaf| add_leaf_values(&values, leaf, &mut sums));
-            assert_eq!(found[0], row as f64);
             assert_eq!(
-                found[1..].iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
+                found.iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
                 sums.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
             );
         }

@@ -1,12 +1,14 @@
-//! The losses of very many small mixtures of the same rows: the leaves of a forest.
+//! Losses of the leaves of a forest: very many small groups of the same rows.
 //!
-//! What depends on a row alone is worked out once; a leaf only adds it up, and evaluates the entropy of its shrunk points. Where these
-//! points are does not depend on the loss: if all items have as many labels, it is kept. The numbers are those of
-//! [`Decomposition`](super::Decomposition), up to rounding, but for one thing. Where chance makes a variance negative, a cell has none,
-//! and the entropy of its mean for its irreducible loss: no mixture has more. Leaves are small, so that this is frequent, and only
-//! averages of many of them are used: cut off on one side, these would be too low. A leaf's loss is then as much above the entropy of
-//! its mean as a variance of the other sign would put it below. For the Brier loss that is the estimate without bias, unless the
-//! variance is more negative than that of the labels is positive.
+//! Values that depend on one row or on one distinct vote vector are computed once; a leaf sums them and evaluates the entropy of its
+//! shrunk points. Where these points lie does not depend on the loss, so it is kept if all items have equally many labels.
+//!
+//! The estimates equal those of [`Decomposition`](super::Decomposition) up to rounding, with one exception. In a cell a negative variance
+//! estimate is clamped to zero, which gives the entropy of the mean, the largest possible irreducible loss. Leaves are small, so negative
+//! estimates are frequent, and only averages over many leaves are used, which clamping would bias downwards. **The irreducible loss of a
+//! leaf is therefore not clamped**: with a negative variance it lies as far above the entropy of the mean as a positive variance of that
+//! size would put it below. For the Brier loss this is the unbiased estimate, unless the variance is more negative than that of the labels
+//! is positive.
 
 use rayon::prelude::*;
 use wide::f64x4;
@@ -14,294 +16,320 @@ use wide::f64x4;
 use super::{Slopes, VoteGroups, certain_loss};
 use crate::loss::{Loss, SelfEstimate};
 use crate::partition::SPARSE_BELOW_ROWS;
-use crate::partition::forest::{LeafStatistics, PerVoteVector, Run, Shrunk, Sums, Trees, unweighted};
+use crate::partition::forest::{LeafStatistics, Shrunk, Trees, VoteMoments, VoteRun, VoteVectors};
 use crate::table::Table;
 use crate::task::Estimator;
 
-/// What is known of each row of a table, and of each distinct set of votes: rows that share their votes share all but the loss
-/// of their prediction.
-pub(crate) struct PerRow<'a> {
+/// Estimates the losses of groups of a table's rows under one loss; for `shrink` and `plugin` only.
+pub(crate) struct LeafEstimator<'a> {
     table: &'a Table,
-    told: PerVoteVector<'a>,
-    totals: Vec<Totals>,
-    /// The entropy of each distinct set of votes.
+    loss: &'a Loss,
+    estimator: Estimator,
+    vote_vectors: VoteVectors<'a>,
+    predictions: Vec<PredictionLoss>,
+    /// The entropy of the mean of each distinct vote vector.
     entropies: Vec<f64>,
-    /// For the cross-entropy, if all items have k labels: the number of each count of each class, k + 1 to a class.
+    /// For the cross-entropy, if all items have k labels: the slot of each class of each vote vector in a table of k + 1 slots per class.
     slots: Vec<u32>,
 }
 
-/// The most slots: beyond it every leaf would spend its time on clearing them.
-const MOST_SLOTS: f64 = 4096.0;
-
-/// The loss of weak predictions and what they are in for: entropy, loss if they are right, if they are wrong.
-type Totals = [f64; 4];
-
-fn self_estimate_of(&[_, entropy, right, wrong]: &Totals) -> SelfEstimate {
-    SelfEstimate { entropy, right, wrong }
+/// The loss of a row's prediction by the row's labels, and its self-estimate.
+#[derive(Debug, Clone, Copy, Default)]
+struct PredictionLoss {
+    total: f64,
+    self_estimate: SelfEstimate,
 }
 
-/// Room that one leaf leaves to the next.
+/// The largest number of slots; clearing more of them for every leaf would take longer than they save.
+const MAX_SLOTS: f64 = 4096.0;
+
+/// The fewest rows per parallel task.
+const MIN_ROWS_PER_TASK: usize = 1 << 10;
+
+/// Buffers reused across leaves.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct LeafBuffers {
     pub(crate) groups: VoteGroups,
-    runs: Vec<Run>,
-    added: Vec<f64>,
-    room: Room,
+    pub(super) oracles: Vec<[f64; 2]>,
+    runs: Vec<VoteRun>,
+    points: PointBuffers,
 }
 
 #[derive(Debug, Default)]
-struct Room {
+struct PointBuffers {
+    centre: Vec<f64>,
     point: Vec<f64>,
     weights: Vec<f64>,
-    logs: Vec<f64>,
+    probabilities: Vec<f64>,
 }
 
-impl<'a> PerRow<'a> {
-    pub(crate) fn of(table: &'a Table, loss: &Loss) -> Self {
-        let (told, distinct, classes) = (PerVoteVector::of(table), table.distinct_votes(), table.classes().len());
-        let total = |(point, room): &mut (Vec<f64>, Vec<f64>), row: usize| {
-            table.dist_into(row, point);
-            table.votes(row).map_or([0.0; 4], |votes| {
-                let (total, SelfEstimate { entropy, right, wrong }) =
-                    loss.of_votes_with_self_estimate(votes, point, room);
-                [total, entropy, right, wrong]
-            })
-        };
-        let room = || (vec![0.0; classes], vec![0.0; classes]);
-        let totals = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(room, total).collect();
-        let entropies = (0..distinct.len() as u32).map(|votes| loss.entropy(told.mean(votes))).collect();
+impl<'a> LeafEstimator<'a> {
+    pub(crate) fn new(table: &'a Table, loss: &'a Loss, estimator: Estimator) -> Self {
+        let (vote_vectors, distinct) = (VoteVectors::new(table), table.distinct_votes());
+        let classes = table.classes().len();
+        let predictions = prediction_losses(table, loss);
+        let entropies = (0..distinct.len() as u32).map(|votes| loss.entropy(vote_vectors.mean(votes))).collect();
         let mut slots = Vec::new();
-        // Only if there can be fewer of them than sets of votes.
-        let few = |k: &f64| *k < distinct.len() as f64 && (k + 1.0) * classes as f64 <= MOST_SLOTS;
-        if let Some(k) = told.even.filter(|_| loss.floor().is_some()).filter(few) {
-            let numbered = distinct.iter().flat_map(|votes| (0..).zip(votes.counts()));
-            slots.extend(numbered.map(|(class, n): (u32, _)| class * (k as u32 + 1) + n));
+        // Only if there can be fewer slots than vote vectors.
+        let are_few = |k: &f64| *k < distinct.len() as f64 && (k + 1.0) * classes as f64 <= MAX_SLOTS;
+        if let Some(k) = vote_vectors.common_labels.filter(|_| loss.floor().is_some()).filter(are_few) {
+            let counts = distinct.iter().flat_map(|votes| (0..).zip(votes.counts()));
+            slots.extend(counts.map(|(class, n): (u32, _)| class * (k as u32 + 1) + n));
         }
-        Self { table, told, totals, entropies, slots }
+        Self { table, loss, estimator, vote_vectors, predictions, entropies, slots }
     }
 
-    pub(super) fn weight(&self, row: usize) -> f64 {
+    pub(crate) fn weight(&self, row: usize) -> f64 {
         self.table.weight(row)
     }
 
-    /// What rows with two labels tell of their leaves: their weight; times it, the entropy of their labels, the loss of their prediction
-    /// and what it is in for.
-    pub(super) fn of_pairs(&self) -> Vec<[f64; 6]> {
-        let of_row = |row: usize| {
-            let votes = self.told.index_of_row[row];
-            let [total, entropy, right, wrong] = self.totals[row];
-            let own = [1.0, self.entropies[votes as usize], total, entropy, right, wrong];
-            if self.told.is_paired(votes) { own.map(|x| self.weight(row) * x) } else { [0.0; 6] }
-        };
-        (0..self.table.rows()).into_par_iter().with_min_len(1 << 12).map(of_row).collect()
+    /// The loss of a row's prediction by the row's labels.
+    pub(super) fn total_of_row(&self, row: usize) -> f64 {
+        self.predictions[row].total
     }
 
-    /// The mean loss of the predictions in each leaf, freed from what they have for their own part.
-    pub(crate) fn freed(&self, slopes: Slopes, trees: &Trees, leaves: &LeafStatistics) -> Vec<f64> {
-        // What they have is linear in the share of errors, which all rows of a leaf have in common.
+    /// The entropy of the mean of a row's labels.
+    pub(super) fn label_entropy_of_row(&self, row: usize) -> f64 {
+        self.entropies[self.vote_vectors.index_of_row[row] as usize]
+    }
+
+    /// Whether a row has two labels or more.
+    pub(super) fn is_paired(&self, row: usize) -> bool {
+        self.vote_vectors.is_paired(self.vote_vectors.index_of_row[row])
+    }
+
+    pub(super) fn estimator(&self) -> Estimator {
+        self.estimator
+    }
+
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.table.rows()
+    }
+
+    /// The mean loss of the predictions in each leaf, without the part that a query's own prediction contributes.
+    pub(crate) fn totals_without_own_part(
+        &self,
+        slopes: Slopes,
+        trees: &Trees,
+        statistics: &LeafStatistics,
+    ) -> Vec<f64> {
+        // That part is linear in the share of errors, which all rows of a leaf have in common.
         let of_row = |row: usize| {
-            let [if_right, more] = slopes.parts(self.self_estimate(row));
-            [self.totals[row][0] - if_right, more].map(|x| self.weight(row) * x)
+            let [if_right, if_wrong_more] = slopes.parts(self.self_estimate(row));
+            [self.predictions[row].total - if_right, if_wrong_more].map(|x| self.weight(row) * x)
         };
-        let of_rows: Vec<[f64; 2]> = (0..self.table.rows()).into_par_iter().with_min_len(1 << 12).map(of_row).collect();
-        leaves.sum_over_leaves(trees, trees.count(), &of_rows, |leaf, [if_right, more]| {
-            (if_right - leaves.error_share(leaf) * more) / leaves.weight(leaf)
+        let of_rows: Vec<[f64; 2]> =
+            (0..self.rows()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK).map(of_row).collect();
+        statistics.sum_over_leaves(trees, trees.count(), &of_rows, |leaf, [if_right, if_wrong_more]| {
+            (if_right - statistics.error_share(leaf) * if_wrong_more) / statistics.weight(leaf)
         })
     }
 
-    /// A row's loss, the entropy of its labels and what its prediction is in for.
-    pub(super) fn own(&self, row: usize) -> (f64, f64, SelfEstimate) {
-        (self.totals[row][0], self.entropies[self.told.index_of_row[row] as usize], self.self_estimate(row))
-    }
-
-    /// What a row's prediction is in for.
+    /// The self-estimate of a row's prediction.
     pub(crate) fn self_estimate(&self, row: usize) -> SelfEstimate {
-        self_estimate_of(&self.totals[row])
+        self.predictions[row].self_estimate
     }
 
-    /// What some rows' predictions are in for on average, and the share of labels that are not their top class.
+    /// The mean self-estimate of some rows' predictions, and the share of labels that are not their top class.
     pub(crate) fn mean_self_estimate(&self, rows: &[u32]) -> (SelfEstimate, f64) {
-        let (mut weight, mut wrong, mut sums) = (0.0, 0.0, Totals::default());
+        let (mut weight, mut errors, mut sums) = (0.0, 0.0, SelfEstimate::default());
         for row in rows.iter().map(|&row| row as usize) {
-            weight += self.weight(row);
-            wrong += self.weight(row) * self.table.top_error(row);
-            sums.iter_mut().zip(self.totals[row]).for_each(|(sum, own)| *sum += self.weight(row) * own);
+            let (own, SelfEstimate { entropy, right, wrong }) = (self.weight(row), self.self_estimate(row));
+            weight += own;
+            errors += own * self.table.top_error(row);
+            sums.entropy += own * entropy;
+            sums.right += own * right;
+            sums.wrong += own * wrong;
         }
-        (self_estimate_of(&sums.map(|sum| sum / weight)), wrong / weight)
+        let SelfEstimate { entropy, right, wrong } = sums;
+        let mean = SelfEstimate { entropy: entropy / weight, right: right / weight, wrong: wrong / weight };
+        (mean, errors / weight)
     }
 
-    /// The total loss of some rows and both ends of their irreducible loss.
-    ///
-    /// For `shrink` and `plugin` only.
-    pub(crate) fn losses(&self, rows: &[u32], loss: &Loss, estimator: Estimator, scratch: &mut Scratch) -> [f64; 3] {
+    /// The total loss of some rows, and both ends of their irreducible loss.
+    pub(crate) fn losses(&self, rows: &[u32], buffers: &mut LeafBuffers) -> (f64, [f64; 2]) {
         let (mut weight, mut total) = (0.0, 0.0);
         for row in rows.iter().map(|&row| row as usize) {
             weight += self.weight(row);
-            total += self.weight(row) * self.totals[row][0];
+            total += self.weight(row) * self.predictions[row].total;
         }
-        let Scratch { runs, added, room, .. } = scratch;
-        self.told.find_runs(rows, runs);
-        let [low, high] = self.of_runs(runs.iter().copied(), None, loss, estimator, added, room);
-        [total / weight, low, high]
+        let LeafBuffers { runs, points, .. } = buffers;
+        self.vote_vectors.find_runs(rows, runs);
+        (total / weight, self.irreducible_of_runs(runs.iter().copied(), None, points))
     }
 
     /// Both ends of the irreducible loss of a leaf.
-    pub(crate) fn irreducible(
-        &self,
-        leaves: &LeafStatistics,
-        leaf: usize,
-        loss: &Loss,
-        estimator: Estimator,
-        scratch: &mut Scratch,
-    ) -> [f64; 2] {
-        let (shrunk, Scratch { runs, added, room, .. }) = (leaves.shrunk(leaf), scratch);
-        match leaves.vote_counts(leaf) {
-            Some(kept) => self.of_runs(kept.iter().map(unweighted), shrunk, loss, estimator, added, room),
+    pub(crate) fn irreducible(&self, statistics: &LeafStatistics, leaf: usize, buffers: &mut LeafBuffers) -> [f64; 2] {
+        let (shrunk, LeafBuffers { runs, points, .. }) = (statistics.shrunk(leaf), buffers);
+        match statistics.vote_counts(leaf) {
+            Some(counts) => self.irreducible_of_runs(counts.iter().map(VoteRun::from_count), shrunk, points),
             None => {
-                self.told.find_runs(leaves.rows_of(leaf), runs);
-                self.of_runs(runs.iter().copied(), shrunk, loss, estimator, added, room)
+                self.vote_vectors.find_runs(statistics.rows_of(leaf), runs);
+                self.irreducible_of_runs(runs.iter().copied(), shrunk, points)
             }
         }
     }
 
-    /// Both ends of the irreducible loss of rows; their votes tell `shrunk` without a loss, if that is known.
-    fn of_runs(
+    /// Both ends of the irreducible loss of rows; `shrunk` if it is already known.
+    fn irreducible_of_runs(
         &self,
-        runs: impl ExactSizeIterator<Item = Run> + Clone,
+        runs: impl ExactSizeIterator<Item = VoteRun> + Clone,
         shrunk: Option<Shrunk<'_>>,
-        loss: &Loss,
-        estimator: Estimator,
-        added: &mut Vec<f64>,
-        room: &mut Room,
+        buffers: &mut PointBuffers,
     ) -> [f64; 2] {
-        if let Some(shrunk) = &shrunk {
-            return [self.of_shrunk(runs, shrunk, loss, estimator, room); 2];
+        if let Some(shrunk) = shrunk {
+            return [self.irreducible_of_shrunk(runs, shrunk, buffers); 2];
         }
-        let added = self.told.add_up(runs.clone(), added);
-        let Sums { weight, pair_weight, noise, variance, centre, .. } = added;
-        let labels = |votes: u32| self.told.labels(votes);
-        let (fewest, most) = runs.clone().fold((f64::INFINITY, 0.0_f64), |(few, most), (votes, _)| {
-            (few.min(labels(votes)), most.max(labels(votes)))
-        });
+        let mut centre = std::mem::take(&mut buffers.centre);
+        centre.resize(self.table.classes().len(), 0.0);
+        let moments = self.vote_vectors.moments(runs.clone(), &mut centre);
+        let ends = self.irreducible_of_moments(runs, &moments, &centre, buffers);
+        buffers.centre = centre;
+        ends
+    }
+
+    fn irreducible_of_moments(
+        &self,
+        runs: impl ExactSizeIterator<Item = VoteRun> + Clone,
+        moments: &VoteMoments,
+        centre: &[f64],
+        buffers: &mut PointBuffers,
+    ) -> [f64; 2] {
+        let &VoteMoments { weight, pair_weight, noise, variance, .. } = moments;
+        let labels = |run: VoteRun| self.vote_vectors.labels(run.votes);
+        let fewest = runs.clone().map(labels).fold(f64::INFINITY, f64::min);
+        let most = runs.clone().map(labels).fold(0.0, f64::max);
         if fewest == most && fewest >= 2.0 {
-            let shrunk = Shrunk { weight, factor: added.factor(), centre };
-            return [self.of_shrunk(runs, &shrunk, loss, estimator, room); 2];
+            let shrunk = Shrunk { weight, factor: moments.factor(), centre };
+            return [self.irreducible_of_shrunk(runs, shrunk, buffers); 2];
         }
-        let identified = pair_weight >= weight / 2.0
+        let is_identified = pair_weight >= weight / 2.0
             || pair_weight > 0.0 && {
-                let pairs = runs.clone().filter(|(votes, _)| self.told.is_paired(*votes));
-                let squares: f64 = pairs.map(|(_, [_, squares])| squares).sum();
+                let pairs = runs.clone().filter(|run| self.vote_vectors.is_paired(run.votes));
+                let squares: f64 = pairs.map(|run| run.squares).sum();
                 pair_weight * pair_weight >= squares * (SPARSE_BELOW_ROWS as f64 - 1e-6)
             };
-        if !identified {
-            return [certain_loss(loss, centre), loss.entropy(centre)];
+        if !is_identified {
+            return [certain_loss(self.loss, centre), self.loss.entropy(centre)];
         }
-        let irreducible = if estimator == Estimator::Shrink {
-            let size = variance.abs();
-            let factor = |votes: u32| if size > 0.0 { (size / (size + noise / labels(votes))).sqrt() } else { 0.0 };
-            let points = self.entropy_of_points(runs, centre, factor, loss, &mut room.point);
-            let ceiling = loss.entropy(centre);
-            on_its_side(variance, (points / weight).min(ceiling), || ceiling)
-        } else {
-            self.entropy_of(runs) / weight
-        };
-        [irreducible; 2]
+        if self.estimator == Estimator::Plugin {
+            return [self.entropy_of_means(runs) / weight; 2];
+        }
+        let size = variance.abs();
+        let factor = |run: VoteRun| if size > 0.0 { (size / (size + noise / labels(run))).sqrt() } else { 0.0 };
+        let points = self.entropy_of_points(runs, centre, factor, &mut buffers.point);
+        let ceiling = self.loss.entropy(centre);
+        [reflected(variance, (points / weight).min(ceiling), || ceiling); 2]
     }
 
-    /// The irreducible loss of rows that have as many labels, two or more.
-    fn of_shrunk(
+    /// The irreducible loss of rows with equally many labels, two or more.
+    fn irreducible_of_shrunk(
         &self,
-        runs: impl ExactSizeIterator<Item = Run> + Clone,
-        shrunk: &Shrunk<'_>,
-        loss: &Loss,
-        estimator: Estimator,
-        room: &mut Room,
+        runs: impl ExactSizeIterator<Item = VoteRun> + Clone,
+        shrunk: Shrunk<'_>,
+        buffers: &mut PointBuffers,
     ) -> f64 {
-        let Shrunk { weight, centre, .. } = *shrunk;
-        if estimator == Estimator::Plugin {
-            return self.entropy_of(runs) / weight;
+        let Shrunk { weight, centre, .. } = shrunk;
+        if self.estimator == Estimator::Plugin {
+            return self.entropy_of_means(runs) / weight;
         }
-        // Points that all shrink alike have the mean of the votes, whose entropy is then above theirs.
-        let near = Shrunk { factor: shrunk.factor.abs(), ..*shrunk };
-        let room_of_logs = (&mut room.weights, &mut room.logs);
-        let by_logs = loss.floor().and_then(|floor| self.by_logs(floor, &near, runs.clone(), room_of_logs));
-        let points =
-            by_logs.unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| near.factor, loss, &mut room.point));
-        on_its_side(shrunk.factor, points / weight, || loss.entropy(centre))
+        // The mean of points with a common factor is the centre, so that the centre's entropy is above theirs.
+        let shrunk_inwards = Shrunk { factor: shrunk.factor.abs(), ..shrunk };
+        let slots = (&mut buffers.weights, &mut buffers.probabilities);
+        let by_slots =
+            self.loss.floor().and_then(|floor| self.entropy_by_slots(floor, shrunk_inwards, runs.clone(), slots));
+        let points = by_slots
+            .unwrap_or_else(|| self.entropy_of_points(runs, centre, |_| shrunk_inwards.factor, &mut buffers.point));
+        reflected(shrunk.factor, points / weight, || self.loss.entropy(centre))
     }
 
-    /// The entropies of votes, weighted and added up.
-    fn entropy_of(&self, runs: impl Iterator<Item = Run>) -> f64 {
-        runs.map(|(votes, [weight, _])| weight * self.entropies[votes as usize]).sum()
+    /// The weighted sum of the entropies of snapshot means.
+    fn entropy_of_means(&self, runs: impl Iterator<Item = VoteRun>) -> f64 {
+        runs.map(|run| run.weight * self.entropies[run.votes as usize]).sum()
     }
 
-    /// The entropies of shrunk points, weighted and added up.
+    /// The weighted sum of the entropies of shrunk points.
     fn entropy_of_points(
         &self,
-        runs: impl Iterator<Item = Run>,
+        runs: impl Iterator<Item = VoteRun>,
         centre: &[f64],
-        factor: impl Fn(u32) -> f64,
-        loss: &Loss,
+        factor: impl Fn(VoteRun) -> f64,
         point: &mut Vec<f64>,
     ) -> f64 {
         point.resize(centre.len(), 0.0);
         let mut sum = 0.0;
-        for (votes, [weight, _]) in runs {
-            let factor = factor(votes);
-            for ((p, y), centre) in point.iter_mut().zip(self.told.mean(votes)).zip(centre) {
+        for run in runs {
+            let factor = factor(run);
+            for ((p, y), centre) in point.iter_mut().zip(self.vote_vectors.mean(run.votes)).zip(centre) {
                 *p = centre + factor * (y - centre);
             }
-            sum += weight * loss.entropy(point);
+            sum += run.weight * self.loss.entropy(point);
         }
         sum
     }
 
-    /// The cross-entropies of shrunk points, weighted and added up, by fewer logarithms than one per class and run: if all rows have
-    /// k labels, a class has at most k + 1 different probabilities. `None` where that is not fewer, or where the floor matters.
-    fn by_logs(
+    /// The weighted sum of the cross-entropies of shrunk points, with fewer logarithms than one per class and run: if all rows have k
+    /// labels, a class has at most k + 1 different probabilities, the slots. `None` if that is not fewer, or if a probability is below the
+    /// floor.
+    fn entropy_by_slots(
         &self,
         floor: f64,
-        &Shrunk { weight, factor, centre }: &Shrunk<'_>,
-        runs: impl ExactSizeIterator<Item = Run>,
-        (weights, points): (&mut Vec<f64>, &mut Vec<f64>),
+        Shrunk { weight, factor, centre }: Shrunk<'_>,
+        runs: impl ExactSizeIterator<Item = VoteRun>,
+        (weights, probabilities): (&mut Vec<f64>, &mut Vec<f64>),
     ) -> Option<f64> {
-        let (c, k) = (centre.len(), self.told.even? as usize);
-        let never = centre.iter().filter(|p| **p == 0.0).count();
-        let scale = 1.0 - never as f64 * floor;
+        let (c, k) = (centre.len(), self.vote_vectors.common_labels? as usize);
+        let absent = centre.iter().filter(|p| **p == 0.0).count();
+        let scale = 1.0 - absent as f64 * floor;
         let least = centre.iter().copied().filter(|p| *p > 0.0).fold(1.0, f64::min) * (1.0 - factor);
         if self.slots.is_empty() || k >= runs.len() || factor == 1.0 || least * scale < floor {
             return None;
         }
-        // Four logarithms at a time; that of one is nothing.
-        let places = (c * (k + 1)).next_multiple_of(4);
+        // Four logarithms at a time; unused slots have probability one, whose logarithm is zero.
+        let slots = (c * (k + 1)).next_multiple_of(4);
         weights.clear();
-        weights.resize(places, 0.0);
-        points.clear();
-        points.resize(places, 1.0);
-        for (votes, [weight, _]) in runs {
-            self.slots[votes as usize * c..][..c].iter().for_each(|&slot| weights[slot as usize] += weight);
+        weights.resize(slots, 0.0);
+        probabilities.clear();
+        probabilities.resize(slots, 1.0);
+        for run in runs {
+            let slots = &self.slots[run.votes as usize * c..][..c];
+            slots.iter().for_each(|&slot| weights[slot as usize] += run.weight);
         }
         let step = factor / k as f64;
-        for (centre, points) in centre.iter().zip(points.chunks_exact_mut(k + 1)).filter(|(p, _)| **p > 0.0) {
+        for (centre, of_class) in centre.iter().zip(probabilities.chunks_exact_mut(k + 1)).filter(|(p, _)| **p > 0.0) {
             let least = centre * (1.0 - factor);
-            points.iter_mut().zip(0_i32..).for_each(|(point, n)| *point = least + f64::from(n) * step);
+            of_class.iter_mut().zip(0_i32..).for_each(|(p, n)| *p = least + f64::from(n) * step);
         }
         let mut sum = f64x4::ZERO;
-        for (&weight, &p) in weights.as_chunks::<4>().0.iter().zip(points.as_chunks::<4>().0) {
+        for (&weight, &p) in weights.as_chunks::<4>().0.iter().zip(probabilities.as_chunks::<4>().0) {
             let p = f64x4::from(p);
             sum += f64x4::from(weight) * p * p.ln();
         }
         let mut sum = sum.reduce_add();
-        if never > 0 {
+        if absent > 0 {
             sum += weight * scale.ln();
         }
         Some(-sum)
     }
 }
 
-/// The entropy of points that lie as far from their mean as a variance of this size puts them: below the mean's own, or as much above
-/// it if the variance is negative.
-fn on_its_side(variance: f64, points: f64, ceiling: impl FnOnce() -> f64) -> f64 {
+/// The losses of all predictions of a table by their rows' labels; zero for rows without labels.
+fn prediction_losses(table: &Table, loss: &Loss) -> Vec<PredictionLoss> {
+    let classes = table.classes().len();
+    let of_row = |(prediction, buffer): &mut (Vec<f64>, Vec<f64>), row: usize| {
+        table.dist_into(row, prediction);
+        table.votes(row).map_or_else(PredictionLoss::default, |votes| {
+            let (total, self_estimate) = loss.of_votes_with_self_estimate(votes, prediction, buffer);
+            PredictionLoss { total, self_estimate }
+        })
+    };
+    let buffers = || (vec![0.0; classes], vec![0.0; classes]);
+    (0..table.rows()).into_par_iter().with_min_len(MIN_ROWS_PER_TASK).map_init(buffers, of_row).collect()
+}
+
+/// The mean entropy of points if the variance is positive; reflected at the entropy of their mean, the `ceiling`, if it is negative.
+fn reflected(variance: f64, points: f64, ceiling: impl FnOnce() -> f64) -> f64 {
     if variance < 0.0 { 2.0 * ceiling() - points } else { points }
 }
 
@@ -315,10 +343,10 @@ mod tests {
     use crate::router::{Mixture, Router};
 
     #[test]
-    fn leaves_have_the_losses_of_their_mixtures() {
+    fn leaf_losses_equal_those_of_decompositions() {
         let n = 60_u32;
         let probs: Vec<f64> = (0..n).map(|i| 0.1 + f64::from(i % 7) * 0.1).flat_map(|p| [p, 0.9 - p, 0.1]).collect();
-        // As many labels for all, of two classes and of all three; more or fewer; mostly one; so many that slots are out of the question.
+        // Equally many labels, of two classes and of all three; unequal numbers; mostly one; too many for slots.
         let labels = [
             |i: u32| [i % 4, 4 - i % 4, 0],
             |i: u32| [i % 3, 3 - i % 3, 1],
@@ -326,7 +354,7 @@ mod tests {
             |i: u32| [1, u32::from(i == 7), 0],
             |i: u32| [u32::MAX - i, i, u32::MAX],
         ];
-        let mut cut_off = 0;
+        let mut clamped = 0;
         for (labels, is_weighted) in labels.into_iter().flat_map(|labels| [(labels, false), (labels, true)]) {
             let votes = (0..n).flat_map(labels).collect();
             let table = Table::new(["a", "b", "c"], Vec::clone(&probs)).and_then(|table| table.with_votes(votes));
@@ -334,19 +362,20 @@ mod tests {
             let table = table.and_then(|table| table.with_weights(weights)).unwrap();
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
-                    let mut scratch = Scratch::default();
-                    let per_row = PerRow::of(&table, &loss);
+                    let mut buffers = LeafBuffers::default();
+                    let leaf_estimator = LeafEstimator::new(&table, &loss, estimator);
                     for rows in [vec![7], vec![1, 2, 3, 5, 8, 13, 21, 34, 55], (0..n).collect::<Vec<_>>()] {
-                        let found = per_row.losses(&rows, &loss, estimator, &mut scratch);
+                        let (total, [low, high]) = leaf_estimator.losses(&rows, &mut buffers);
+                        let found = [total, low, high];
                         let mixture = Mixture::of_rows(&table, &rows);
-                        let (none, groups) = (RowLosses::default(), &mut scratch.groups);
+                        let (none, groups) = (RowLosses::default(), &mut buffers.groups);
                         let d = Decomposition::fit(mixture, &loss, estimator, None, &none, groups).unwrap();
                         let mut expected = [d.total, d.irreducible_low, d.irreducible_high];
                         let ceiling = loss.entropy(&d.centroid);
-                        let is_cut_off = (d.irreducible_low - ceiling).abs() < 1e-12 && found[1] > ceiling;
-                        if estimator == Estimator::Shrink && is_cut_off {
-                            // Cut off in a cell, not in a leaf.
-                            cut_off += 1;
+                        let is_clamped = (d.irreducible_low - ceiling).abs() < 1e-12 && found[1] > ceiling;
+                        if estimator == Estimator::Shrink && is_clamped {
+                            // Clamped in a cell, not in a leaf.
+                            clamped += 1;
                             assert_eq!(found[1], found[2]);
                             expected[1..].copy_from_slice(&found[1..]);
                         }
@@ -357,12 +386,12 @@ mod tests {
                 }
             }
         }
-        assert!(cut_off > 0);
+        assert!(clamped > 0);
     }
 
     #[test]
-    fn the_brier_loss_of_a_leaf_has_no_bias() {
-        // Rows of four labels: two of a row differ by chance more often than two of any; less often; never.
+    fn brier_loss_of_a_leaf_is_unbiased() {
+        // Rows of four labels: two labels of one row differ more often than two labels of any rows, less often, never.
         let kinds: [[[u32; 2]; 6]; 3] = [
             [[2, 2], [1, 3], [3, 1], [2, 2], [1, 3], [3, 1]],
             [[2, 2], [4, 0], [2, 2], [0, 4], [1, 3], [1, 3]],
@@ -371,12 +400,12 @@ mod tests {
         let loss = Loss::brier();
         let mut above = 0;
         for votes in kinds {
-            // How often two different labels of a row differ.
+            // The share of pairs of labels of a row that differ.
             let differ = |&[a, b]: &[u32; 2]| f64::from(2 * a * b) / f64::from((a + b) * (a + b - 1));
             let expected = votes.iter().map(differ).sum::<f64>() / 6.0;
             let table = Table::new(["a", "b"], vec![0.5; 12]).and_then(|t| t.with_votes(votes.concat())).unwrap();
-            let per_row = PerRow::of(&table, &loss);
-            let [_, low, high] = per_row.losses(&[0, 1, 2, 3, 4, 5], &loss, Estimator::Shrink, &mut Scratch::default());
+            let leaf_estimator = LeafEstimator::new(&table, &loss, Estimator::Shrink);
+            let (_, [low, high]) = leaf_estimator.losses(&[0, 1, 2, 3, 4, 5], &mut LeafBuffers::default());
             assert_eq!(low, high);
             assert!((low - expected).abs() < 1e-12, "{low} and {expected}");
             above += u32::from(low > 0.5);
@@ -385,10 +414,10 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_keep_makes_no_difference() {
+    fn kept_statistics_do_not_change_losses() {
         let n = 400_u32;
         let probs: Vec<f64> = (0..n).map(|i| 0.1 + 0.7 * share(i)).flat_map(|p| [p, 0.9 - p, 0.1]).collect();
-        // Votes of few labels and many kinds; that many rows share, that few do; more of some rows than of others; mostly one.
+        // Few labels; vote vectors shared by many rows, and by few; unequal numbers of labels; mostly one label.
         let labels = [
             |i: u32| [i % 3, i / 3 % 3 % (3 - i % 3), 2 - i % 3 - i / 3 % 3 % (3 - i % 3)],
             |i: u32| [i % 4, 4 - i % 4, 1],
@@ -412,18 +441,22 @@ mod tests {
             assert_eq!(leaves.vote_counts(0).is_some(), distinct < 10 && !is_weighted);
             for loss in [Loss::brier(), Loss::cross_entropy(), Loss::zero_one()] {
                 for estimator in [Estimator::Shrink, Estimator::Plugin] {
-                    let per_row = PerRow::of(router.rows(), &loss);
-                    let mut scratch = Scratch::default();
+                    let leaf_estimator = LeafEstimator::new(router.rows(), &loss, estimator);
+                    let mut buffers = LeafBuffers::default();
                     let (none, some) = (Slopes::default(), Slopes([0.7, -0.4]));
-                    let [totals, freed] = [none, some].map(|slopes| per_row.freed(slopes, forest.trees(), leaves));
+                    let [totals, without_own_part] = [none, some]
+                        .map(|slopes| leaf_estimator.totals_without_own_part(slopes, forest.trees(), leaves));
                     for leaf in 0..leaves.leaves() {
                         assert_eq!(leaves.shrunk(leaf).is_some(), is_even);
-                        let [low, high] = per_row.irreducible(leaves, leaf, &loss, estimator, &mut scratch);
+                        let [low, high] = leaf_estimator.irreducible(leaves, leaf, &mut buffers);
                         let rows = leaves.rows_of(leaf);
-                        let expected = per_row.losses(rows, &loss, estimator, &mut scratch);
-                        let (account, error) = per_row.mean_self_estimate(rows);
-                        let expected = expected.into_iter().chain([expected[0] - some.of(account, error)]);
-                        for (found, expected) in [totals[leaf], low, high, freed[leaf]].into_iter().zip(expected) {
+                        let (total, [expected_low, expected_high]) = leaf_estimator.losses(rows, &mut buffers);
+                        let (self_estimate, error) = leaf_estimator.mean_self_estimate(rows);
+                        let rest = total - some.own_part(self_estimate, error);
+                        let expected = [total, expected_low, expected_high, rest];
+                        for (found, expected) in
+                            [totals[leaf], low, high, without_own_part[leaf]].into_iter().zip(expected)
+                        {
                             assert!(
                                 (found - expected).abs() < 1e-12 * (1.0 + expected.abs()),
                                 "{loss}: {found} and {expected}"
@@ -436,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_more_room_than_rows_is_not_kept() {
+    fn large_statistics_are_not_kept() {
         let (n, classes) = (100_usize, 300);
         let names: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
         let row =
@@ -451,33 +484,33 @@ mod tests {
     }
 
     #[test]
-    fn fewer_logarithms_make_no_difference() {
+    fn slots_give_the_same_entropy() {
         let (n, k) = (200_u32, 5);
         let votes = (0..n).flat_map(|i| [i % (k + 1), k - i % (k + 1), 0]).collect();
         let table = Table::new(["a", "b", "c"], [0.5, 0.3, 0.2].repeat(n as usize));
         let table = table.and_then(|table| table.with_votes(votes)).unwrap();
         let (loss, rows) = (Loss::cross_entropy(), (0..n).collect::<Vec<_>>());
-        let per_row = PerRow::of(&table, &loss);
-        let mut scratch = Scratch::default();
-        let Scratch { runs, room: Room { weights, logs, .. }, .. } = &mut scratch;
-        per_row.told.find_runs(&rows, runs);
+        let leaf_estimator = LeafEstimator::new(&table, &loss, Estimator::Shrink);
+        let mut buffers = LeafBuffers::default();
+        let LeafBuffers { runs, points: PointBuffers { weights, probabilities, .. }, .. } = &mut buffers;
+        leaf_estimator.vote_vectors.find_runs(&rows, runs);
         let runs = runs.iter().copied();
         let (centre, factor) = ([0.5, 0.5, 0.0], 0.7);
         let weight = f64::from(n);
         let shrunk = Shrunk { weight, factor, centre: &centre };
-        let found = per_row.by_logs(1e-6, &shrunk, runs.clone(), (weights, logs)).unwrap();
+        let found = leaf_estimator.entropy_by_slots(1e-6, shrunk, runs.clone(), (weights, probabilities)).unwrap();
         let expected: f64 = runs
             .clone()
-            .map(|(votes, [weight, _])| {
-                let mean = per_row.told.mean(votes);
+            .map(|run| {
+                let mean = leaf_estimator.vote_vectors.mean(run.votes);
                 let point: Vec<f64> = mean.iter().zip(centre).map(|(y, p)| p + factor * (y - p)).collect();
-                weight * loss.entropy(&point)
+                run.weight * loss.entropy(&point)
             })
             .sum();
         assert!((found - expected).abs() < 1e-9 * expected, "{found} {expected}");
-        // Points at the floor, or on the border, are left to the careful way.
-        assert!(per_row.by_logs(0.2, &shrunk, runs.clone(), (weights, logs)).is_none());
+        // Points at the floor or on the border need the general computation.
+        assert!(leaf_estimator.entropy_by_slots(0.2, shrunk, runs.clone(), (weights, probabilities)).is_none());
         let border = Shrunk { factor: 1.0, ..shrunk };
-        assert!(per_row.by_logs(1e-6, &border, runs, (weights, logs)).is_none());
+        assert!(leaf_estimator.entropy_by_slots(1e-6, border, runs, (weights, probabilities)).is_none());
     }
 }

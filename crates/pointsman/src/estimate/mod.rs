@@ -10,38 +10,42 @@ mod by_row;
 mod choice;
 mod dirichlet;
 mod enclosure;
+mod group_losses;
 mod identified;
 mod leaves;
 mod moments;
 mod npmle;
 mod oracles;
+mod own_part;
 mod polynomials;
 mod pool;
 mod row_losses;
 mod truths;
+mod valuation;
 mod vote_groups;
-mod within;
 
 use crate::loss::Loss;
 use crate::router::Mixture;
 use crate::table::simplex::dot;
 use crate::task::Estimator;
-pub(crate) use between::shrink_leaves;
+use between::shrink_leaves;
 pub(crate) use by_row::{RowEstimates, RowLaws};
 pub(crate) use choice::estimator_for_leaves;
 pub(crate) use dirichlet::draw_into;
 pub(crate) use enclosure::Enclosure;
+pub(crate) use group_losses::{GroupLosses, LossTable};
 pub(crate) use identified::{RowVotes, identified};
-pub(crate) use leaves::{PerRow, Scratch};
+pub(crate) use leaves::{LeafBuffers, LeafEstimator};
 use moments::Moments;
 pub(crate) use oracles::{OracleLoss, OtherOracles, RowLosses, answers_of};
+pub(crate) use own_part::{Slopes, fit_slopes};
 pub(crate) use polynomials::EntropyPolynomial;
-pub(crate) use pool::pool_cells;
+use pool::pool_cells;
 pub(crate) use row_losses::LabelLosses;
 pub(crate) use truths::{PossibleTruths, Posteriors, TruthLaw};
+pub(crate) use valuation::{LeafValuation, Valuation};
 pub(crate) use vote_groups::VoteGroups;
 use vote_groups::{VoteGroup, weighted_distinct_votes, weighted_votes_by_row};
-pub(crate) use within::{Slopes, slopes_within};
 
 /// The expected loss of a mixture's rows, split into its irreducible and its reducible part.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,12 +96,10 @@ impl Decomposition {
         [self.irreducible_high, self.irreducible_low].map(|irreducible| (self.total - irreducible).max(0.0))
     }
 
-    /// The bounds of an oracle's loss.
-    pub(crate) fn at(&self, oracle: OracleLoss) -> [f64; 2] {
-        match oracle {
-            OracleLoss::Irreducible => [self.irreducible_low, self.irreducible_high],
-            OracleLoss::Other(place) => self.oracles[place],
-        }
+    /// The expected losses.
+    pub(crate) fn losses(&self) -> GroupLosses<'_> {
+        let irreducible = [self.irreducible_low, self.irreducible_high];
+        GroupLosses { total: self.total, irreducible, oracles: &self.oracles }
     }
 
     /// Estimates a mixture's losses. With `served`, that prediction is evaluated instead of each row's own. `oracles` are the losses of

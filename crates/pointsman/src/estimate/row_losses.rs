@@ -1,7 +1,7 @@
 //! The losses of single rows by their own labels, corrected for the bias of few labels. They evaluate decisions on held-out rows.
 
 use super::by_row::RowEstimates;
-use super::leaves::PerRow;
+use super::leaves::LeafEstimator;
 use super::oracles::RowLosses;
 use super::{Decomposition, VoteGroups};
 use crate::loss::Loss;
@@ -29,10 +29,10 @@ pub(crate) struct LabelLosses {
 impl LabelLosses {
     /// The losses of all rows of a table; `oracles` are the losses of the other oracles as far as a row's labels determine them.
     pub(crate) fn from_table(table: &Table, loss: &Loss, oracles: &RowLosses) -> Self {
-        let per_row = PerRow::of(table, loss);
+        let rows = LeafEstimator::new(table, loss, Estimator::Shrink);
         let irreducible = RowEstimates::fit(table, loss).map(|estimates| estimates.irreducible);
         let mut losses = Self {
-            total: (0..table.rows()).map(|row| per_row.own(row).0).collect(),
+            total: (0..table.rows()).map(|row| rows.total_of_row(row)).collect(),
             irreducible: irreducible.unwrap_or_else(|| vec![f64::NAN; table.rows()]),
             oracles: oracles.columns().to_vec(),
         };

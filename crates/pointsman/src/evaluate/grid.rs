@@ -141,7 +141,7 @@ impl Replay {
         let (task, by) = (policy.task(), self.best_basis());
         let (main, lost) = (varied.route(), self.mean_loss(oracle, by));
         let estimates = || self.groups.iter().map(|group| policy.estimate(group.source));
-        let most_saved = estimates().map(|e| e.total - e.at(oracle)[0]).fold(0.0, f64::max);
+        let most_saved = estimates().map(|e| e.total - e.losses().of_oracle(oracle)[0]).fold(0.0, f64::max);
         let dearest = estimates().map(|e| e.total).fold(0.0, f64::max);
         let (route_prices, own_route) = axis(most_saved, main.map(Route::price), route_steps);
         let (abstain_prices, own_abstain) = axis(dearest, task.abstain_price(), abstain_steps);
@@ -185,9 +185,14 @@ impl Replay {
     /// shares of actions are those of all rows. Empty for any other router.
     #[must_use]
     pub fn sample_rows(&self) -> Vec<usize> {
-        let expected = |row: usize| self.decisions.losses(row).map(|losses| (losses.total(), losses.irreducible()[0]));
-        let mut rows: Vec<(usize, (f64, f64))> =
-            (0..self.places.len()).filter_map(|row| Some((row, expected(row)?))).collect();
+        if !self.policy.has_forest() {
+            return Vec::new();
+        }
+        let expected = |row: usize| {
+            let losses = self.policy.losses_of(&self.decisions, row);
+            (losses.total, losses.irreducible[0])
+        };
+        let mut rows: Vec<(usize, (f64, f64))> = (0..self.places.len()).map(|row| (row, expected(row))).collect();
         rows.sort_by(|(_, a), (_, b)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let taken = rows.len().min(MAX_SAMPLED_ROWS);
         (0..taken).map(|i| rows[(2 * i + 1) * rows.len() / (2 * taken)].0).collect()
@@ -197,9 +202,9 @@ impl Replay {
     #[must_use]
     pub fn expected_losses(&self, rows: &[usize]) -> Vec<Option<[f64; 2]>> {
         let expected = |&row: &usize| {
-            let losses = self.decisions.losses(row)?;
-            let [low, high] = losses.irreducible();
-            (low == high).then(|| [low, (losses.total() - low).max(0.0)])
+            let losses = self.policy.losses_of(&self.decisions, row);
+            let [low, high] = losses.irreducible;
+            (self.policy.has_forest() && low == high).then(|| [low, (losses.total - low).max(0.0)])
         };
         rows.iter().map(expected).collect()
     }
@@ -313,12 +318,10 @@ impl PriceGrid {
             None => '-',
             Some(policy) => policy.code(cell.0).map_or('?', letter),
         };
-        let of_row = |&row: &usize| match policy.zip(replay.decisions.losses(row)) {
+        let of_row = |&row: &usize| match policy.map(|policy| policy.action_on(&replay.decisions, row)) {
             None => '-',
-            Some((policy, losses)) => match policy.act_on(losses) {
-                (true, action) => letter(action.actions()[0]),
-                (false, _) => '?',
-            },
+            Some((true, action)) => letter(action.actions()[0]),
+            Some((false, _)) => '?',
         };
         let (of_cells, of_rows) = (cells.iter().map(of_cell).collect(), rows.iter().map(of_row).collect());
         let taken = policy.map(|policy| replay.taken_actions(policy));

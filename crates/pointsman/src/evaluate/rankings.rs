@@ -27,18 +27,12 @@ impl Replay {
             tied(group.total - group.irreducible)
         };
         // Where labels give only bounds, the middle of the bounds ranks.
-        let estimated = |(row, place): (usize, &Place)| {
-            let (total, [low, high]) = match self.decisions.losses(row) {
-                Some(losses) => (losses.total(), losses.irreducible()),
-                None => {
-                    let estimate = policy.estimate(place.source);
-                    (estimate.total, [estimate.irreducible_low, estimate.irreducible_high])
-                }
-            };
-            tied(total - low.midpoint(high))
+        let estimated = |row: usize| {
+            let losses = policy.losses_of(&self.decisions, row);
+            tied(losses.total - losses.irreducible[0].midpoint(losses.irreducible[1]))
         };
         let rankings: [(&str, Vec<f64>); 5] = [
-            ("higher-order", self.places.iter().enumerate().map(estimated).collect()),
+            ("higher-order", (0..self.places.len()).map(estimated).collect()),
             ("total-uncertainty", self.uncertainty.clone()),
             ("cell-optimal", self.places.iter().map(hindsight).collect()),
             ("pointwise-optimal", reducible.clone()),

@@ -1,6 +1,6 @@
 //! Values of single held-out rows, for averages over several replays.
 
-use super::{Basis, Place, Replay};
+use super::{Basis, Replay};
 use crate::policy::{Decisions, Policy};
 
 /// The actual losses and costs of each row, corrected for the bias of few labels.
@@ -53,27 +53,17 @@ impl Replay {
 
     /// The estimated reducible loss of each row; the midpoint if it is only bounded.
     pub(crate) fn estimated_reducible(&self) -> Vec<f64> {
-        let estimated = |(row, place): (usize, &Place)| {
-            let (total, [low, high]) = match self.decisions.losses(row) {
-                Some(losses) => (losses.total(), losses.irreducible()),
-                None => {
-                    let estimate = self.policy.estimate(place.source);
-                    (estimate.total, [estimate.irreducible_low, estimate.irreducible_high])
-                }
-            };
-            total - low.midpoint(high)
+        let estimated = |row: usize| {
+            let losses = self.policy.losses_of(&self.decisions, row);
+            losses.total - losses.irreducible[0].midpoint(losses.irreducible[1])
         };
-        self.places.iter().enumerate().map(estimated).collect()
+        (0..self.places.len()).map(estimated).collect()
     }
 }
 
 impl Policy {
     /// The action on each row of a batch that this policy decided, as a place among the task's.
     pub(crate) fn actions_of(&self, decisions: &Decisions) -> Vec<usize> {
-        let action = |row: usize| match decisions.losses(row) {
-            Some(losses) => self.act_on(losses).1,
-            None => self.taken(self.unfold(decisions.verdict(row)).1),
-        };
-        (0..decisions.len()).map(|row| action(row).actions()[0]).collect()
+        (0..decisions.len()).map(|row| self.action_on(decisions, row).1.actions()[0]).collect()
     }
 }

@@ -18,11 +18,10 @@ impl Replay {
     pub(super) fn taken_actions<'a>(&'a self, policy: &'a Policy) -> TakenActions<'a> {
         let by_row = policy.has_forest();
         let taken = if by_row {
-            let act = |row: usize| self.decisions.losses(row).map(|losses| policy.act_on(losses));
-            (0..self.places.len()).into_par_iter().with_min_len(1 << 10).filter_map(act).collect()
+            let act = |row: usize| policy.action_on(&self.decisions, row);
+            (0..self.places.len()).into_par_iter().with_min_len(1 << 10).map(act).collect()
         } else {
-            let act = |source: u32| (policy.code(source).is_some(), policy.taken(source));
-            self.groups.iter().map(|group| act(group.source)).collect()
+            self.groups.iter().map(|group| policy.action_of_source(group.source)).collect()
         };
         TakenActions { replay: self, policy, taken, by_row }
     }

@@ -3,6 +3,9 @@
 use crate::oracle::{Oracle, Panel};
 use crate::task::{Route, Task, Ties};
 
+/// The largest number of actions of a task for a forest: the costs of each query are part of its decision.
+pub(super) const MAX_ACTIONS: usize = 16;
+
 /// Costs closer than this, relative to themselves or to the rounding of their loss, are equal.
 pub(super) const TIE: f64 = 1e-12;
 

@@ -3,13 +3,12 @@
 use std::fmt;
 
 use super::Policy;
-use super::choose::UNDETERMINED;
-use super::forest::Own;
+use super::choose::{MAX_ACTIONS, UNDETERMINED};
 use crate::estimate::Decomposition;
 use crate::partition::CellId;
 use crate::router::Support;
 
-/// Marks the verdict of a query at the margin of a limit whose lot fell against routing.
+/// Marks the verdict of a query at the margin of a limit whose random draw fell against routing.
 pub(super) const KEPT: u32 = 1 << 31;
 
 /// What to do with a query.
@@ -43,23 +42,35 @@ pub struct Decision<'p> {
     pub(super) cell: CellId,
     pub(super) source: u32,
     pub(super) kept: bool,
-    /// The query's own costs, if a forest made them.
-    pub(super) own: Option<Own>,
+    /// The query's own costs, if the router has a forest.
+    pub(super) own: Option<QueryCosts>,
     /// The action it gets because the cap of its own is used up.
     pub(super) moved: Option<u8>,
 }
 
-/// The compact form of a decision that batches are made of; [`Policy::decision`] unfolds it.
+/// The costs of a query with its own losses.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QueryCosts {
+    pub(super) total: f64,
+    pub(super) irreducible: [f64; 2],
+    pub(super) low: [f64; MAX_ACTIONS],
+    pub(super) high: [f64; MAX_ACTIONS],
+    pub(super) code: u8,
+    /// The action if a random draw falls against routing; `code` unless the query is at the margin of a limit.
+    pub(super) kept: u8,
+    pub(super) margin: f64,
+}
+
+/// The compact form of a decision in a batch; `Policy::decision` unfolds it.
 ///
-/// The number of a cell with rows stands for itself. Beyond the cells come the pairs of an empty cell and the source it
-/// falls back to, the sources of one cell together.
+/// A cell with rows has its own number. Numbers beyond the cells stand for pairs of an empty cell and the source it falls back to, in the
+/// order of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Verdict(pub(super) u32);
+pub(crate) struct Verdict(pub(super) u32);
 
 impl Verdict {
-    /// The number: small, and the same for queries that are decided alike for the same reasons.
-    #[must_use]
-    pub fn code(self) -> u32 {
+    /// The number: small, and the same for queries that are decided alike by the same rows.
+    pub(crate) fn code(self) -> u32 {
         self.0
     }
 }
@@ -91,16 +102,16 @@ impl<'p> Decision<'p> {
         Some(self.raw_code()).filter(|&code| code != UNDETERMINED).map(usize::from)
     }
 
-    /// At the margin of a limit, the part of such queries that is routed: a lot decides, the same for the same query.
+    /// At the margin of a limit, the part of such queries that is routed. A random draw decides, the same for the same query.
     #[must_use]
     pub fn marginal_share(&self) -> Option<f64> {
         match &self.own {
-            Some(own) => self.policy.cutoff.filter(|_| own.code != own.kept).map(|stop| stop.marginal),
+            Some(own) => self.policy.cutoff.filter(|_| own.code != own.kept).map(|cutoff| cutoff.marginal),
             None => self.policy.marginal_share(self.source),
         }
     }
 
-    /// At the margin of a limit, what is done with the queries whose lot falls against routing.
+    /// At the margin of a limit, the action on queries whose random draw falls against routing.
     #[must_use]
     pub fn otherwise(&self) -> Option<Action<'p>> {
         let kept = || self.own.as_ref().map_or_else(|| self.policy.kept[self.source as usize], |own| own.kept);
@@ -127,13 +138,18 @@ impl<'p> Decision<'p> {
         }
     }
 
+    /// The costs in the order of [`Decision::costs`], NaN where items carry one label each and only bounds are known.
+    pub fn known_costs(&self) -> impl Iterator<Item = f64> {
+        self.costs().iter().zip(self.costs_high()).map(|(&low, &high)| if low == high { low } else { f64::NAN })
+    }
+
     #[inline]
     fn row(&self, costs: &'p [f64]) -> &'p [f64] {
         let n = costs.len() / self.policy.codes.len();
         &costs[self.source as usize * n..][..n]
     }
 
-    /// By how much the action beats the runner-up; infinite if there is none, negative if a cap did not allow the best.
+    /// The cost of the runner-up minus that of the action; infinite if there is no other action, negative if a cap denied the best one.
     #[must_use]
     pub fn margin(&self) -> f64 {
         if self.moved.is_some() {
@@ -142,14 +158,14 @@ impl<'p> Decision<'p> {
         self.own.as_ref().map_or_else(|| self.policy.margins[self.source as usize], |own| own.margin)
     }
 
-    /// Over how many trees the costs were averaged, if a forest made them the query's own; `None` if they are its cell's.
+    /// The number of trees over which the costs were averaged; `None` if the router has no forest.
     #[must_use]
     pub fn trees(&self) -> Option<usize> {
         self.own?;
         self.policy.estimates.leaves.as_ref().map(|leaves| leaves.forest.trees().count())
     }
 
-    /// The estimates of the query's cell: those behind the costs, unless a forest makes the query's own.
+    /// The estimates of the query's source, from which its costs follow unless the router has a forest.
     #[must_use]
     pub fn estimate(&self) -> &'p Decomposition {
         self.policy.estimate(self.source)
@@ -196,7 +212,7 @@ impl<'p> Decision<'p> {
         self.cell
     }
 
-    /// How many calibration rows the costs rest on; with a forest, how many are in the cell.
+    /// The number of calibration rows from which the costs were estimated; with a forest, the number in the cell.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.estimate().rows
@@ -208,7 +224,7 @@ impl<'p> Decision<'p> {
         self.policy.support(self.cell)
     }
 
-    /// Whose rows the costs rest on.
+    /// Which rows the costs were estimated from.
     #[must_use]
     pub fn level(&self) -> Level {
         let cells = self.policy.cells.count();

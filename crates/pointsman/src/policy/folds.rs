@@ -7,8 +7,7 @@
 use rayon::prelude::*;
 
 use super::held_out::{HeldOut, Part};
-use super::sources::Valuation;
-use crate::estimate::{Decomposition, LabelLosses};
+use crate::estimate::{Decomposition, LabelLosses, Valuation};
 use crate::partition::CellId;
 use crate::router::{Mixture, Router, label_free};
 

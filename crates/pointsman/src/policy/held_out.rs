@@ -1,15 +1,13 @@
 //! Held-out calibration rows: decided by estimates that do not use their labels, evaluated on their labels.
 //!
-//! For cells the estimates come from the other folds (`folds`), for a forest from the trees for which the row is out-of-bag
-//! (`unseen`). They do not depend on prices, so all policies that differ only in prices share them.
+//! For cells the estimates come from the other folds (`folds`), for a forest from the trees for which the row is out of bag
+//! (`out_of_bag`). They do not depend on prices, so all policies that differ only in prices share them.
 
 use std::ops::Range;
 
-use super::forest::Losses;
 use super::limit::Unit;
-use super::sources::Valuation;
 use super::{Estimates, MixedAction, Policy, UNDETERMINED, cheapest_known, choose};
-use crate::estimate::{Decomposition, LabelLosses};
+use crate::estimate::{Decomposition, GroupLosses, LabelLosses, LossTable, Valuation};
 use crate::router::label_free;
 use crate::table::simplex::dot;
 use crate::task::Estimator;
@@ -38,15 +36,15 @@ pub(super) struct HeldOut {
     cells: usize,
     oracles: usize,
     sources: Vec<u32>,
-    /// The expected losses of each part, in the layout of [`Losses`].
-    expected: Vec<f64>,
+    /// The expected losses of each part.
+    expected: LossTable,
     /// Where the rows of each part end.
     ends: Vec<usize>,
     /// The router's row of each entry. A row may occur several times, decided by estimates from different rows.
     rows: Vec<u32>,
     weights: Vec<f64>,
-    /// The losses of each row: total, irreducible, and of each other oracle.
-    losses: Vec<f64>,
+    /// The losses of each entry by its row's labels; both ends are equal.
+    observed: LossTable,
 }
 
 /// Sums for a weighted mean and its standard error.
@@ -99,8 +97,9 @@ impl Sums {
 
 impl HeldOut {
     pub(super) fn new(cells: usize, oracles: usize) -> Self {
-        let (sources, expected, ends, rows, weights, losses) = Default::default();
-        Self { cells, oracles, sources, expected, ends, rows, weights, losses }
+        let (sources, ends, rows, weights) = Default::default();
+        let [expected, observed] = [(); 2].map(|()| LossTable::new(oracles));
+        Self { cells, oracles, sources, expected, ends, rows, weights, observed }
     }
 
     /// Adds rows that are decided by one estimate.
@@ -121,49 +120,37 @@ impl HeldOut {
                 }
                 _ => losses.total[row],
             };
-            self.add_row(
-                table.weight(row),
-                own,
-                row,
-                losses,
-                [expected.irreducible_low, expected.irreducible_high],
-                &expected.oracles,
-            );
+            self.add_row(table.weight(row), own, row, losses, expected.losses());
         }
-        let ends = [expected.total, expected.irreducible_low, expected.irreducible_high];
-        self.expected.extend(ends.iter().chain(expected.oracles.as_flattened()));
+        self.expected.push(expected.losses());
         self.sources.push(*source);
         self.ends.push(self.weights.len());
     }
 
-    /// Adds a row that is decided by its own expected losses, in the layout of [`Losses`].
-    pub(super) fn add_alone(&mut self, source: u32, weight: f64, row: usize, expected: &[f64], losses: &LabelLosses) {
-        let oracles: Vec<[f64; 2]> = expected[3..].as_chunks::<2>().0.to_vec();
-        self.add_row(weight, losses.total[row], row, losses, [expected[1], expected[2]], &oracles);
-        self.expected.extend_from_slice(expected);
+    /// Adds a row that is decided by its own expected losses.
+    pub(super) fn add_alone(
+        &mut self,
+        source: u32,
+        weight: f64,
+        row: usize,
+        expected: GroupLosses<'_>,
+        losses: &LabelLosses,
+    ) {
+        self.add_row(weight, losses.total[row], row, losses, expected);
+        self.expected.push(expected);
         self.sources.push(source);
         self.ends.push(self.weights.len());
     }
 
     /// Adds the losses of a row. Where its labels do not identify a loss, the upper bound of the estimate counts.
-    fn add_row(
-        &mut self,
-        weight: f64,
-        total: f64,
-        row: usize,
-        losses: &LabelLosses,
-        irreducible: [f64; 2],
-        oracles: &[[f64; 2]],
-    ) {
-        let observed = |own: f64, [low, high]: [f64; 2]| if low == high && own.is_finite() { own } else { high };
+    fn add_row(&mut self, weight: f64, total: f64, row: usize, losses: &LabelLosses, expected: GroupLosses<'_>) {
+        let observed = |own: f64, [low, high]: [f64; 2]| [if low == high && own.is_finite() { own } else { high }; 2];
         self.rows.push(row as u32);
         self.weights.push(weight);
-        self.losses.extend([total, observed(losses.irreducible[row], irreducible)]);
-        self.losses.extend(losses.oracles.iter().zip(oracles).map(|(own, &ends)| observed(own[row], ends)));
-    }
-
-    fn width(&self) -> usize {
-        3 + 2 * self.oracles
+        let irreducible = observed(losses.irreducible[row], expected.irreducible);
+        let oracles = losses.oracles.iter().zip(expected.oracles).map(|(own, &ends)| observed(own[row], ends));
+        let oracles: Vec<[f64; 2]> = oracles.collect();
+        self.observed.push(GroupLosses { total, irreducible, oracles: &oracles });
     }
 
     /// The parts that make up the calibration rows, each row once.
@@ -180,15 +167,13 @@ impl HeldOut {
     }
 
     /// The expected losses by which a part is decided.
-    pub(super) fn expected(&self, part: usize) -> Losses<'_> {
-        Losses(&self.expected[part * self.width()..][..self.width()])
+    pub(super) fn expected(&self, part: usize) -> GroupLosses<'_> {
+        self.expected.row(part)
     }
 
-    /// The weight and losses of each row of a part: total, irreducible, and of the other oracles.
-    pub(super) fn rows(&self, part: usize) -> impl Iterator<Item = (f64, &[f64])> {
-        let (rows, width) = (self.range(part), 2 + self.oracles);
-        let losses = self.losses[rows.start * width..rows.end * width].chunks_exact(width);
-        self.weights[rows].iter().copied().zip(losses)
+    /// The weight and observed losses of each row of a part.
+    pub(super) fn rows(&self, part: usize) -> impl Iterator<Item = (f64, GroupLosses<'_>)> {
+        self.range(part).map(|place| (self.weights[place], self.observed.row(place)))
     }
 
     /// The router's rows of a part, in the same order.
@@ -201,16 +186,19 @@ impl HeldOut {
         start..self.ends[part]
     }
 
-    /// The weight of a part and the mean losses of its rows, in the layout of [`Losses`].
-    fn mean(&self, part: usize) -> (f64, Vec<f64>) {
-        let (mut weight, mut sums) = (0.0, vec![0.0; 2 + self.oracles]);
+    /// The weight of a part and the mean observed losses of its rows; `oracles` is a buffer.
+    fn mean<'a>(&self, part: usize, oracles: &'a mut Vec<[f64; 2]>) -> (f64, GroupLosses<'a>) {
+        let (mut weight, mut total, mut irreducible) = (0.0, 0.0, 0.0);
+        oracles.clear();
+        oracles.resize(self.oracles, [0.0; 2]);
         for (own, losses) in self.rows(part) {
             weight += own;
-            sums.iter_mut().zip(losses).for_each(|(sum, loss)| *sum += own * loss);
+            total += own * losses.total;
+            irreducible += own * losses.irreducible[0];
+            oracles.iter_mut().zip(losses.oracles).for_each(|(sum, loss)| *sum = [sum[0] + own * loss[0]; 2]);
         }
-        sums.iter_mut().for_each(|sum| *sum /= weight);
-        let both = sums[1..].iter().flat_map(|&loss| [loss, loss]);
-        (weight, [sums[0]].into_iter().chain(both).collect())
+        oracles.iter_mut().for_each(|sum| *sum = [sum[0] / weight; 2]);
+        (weight, GroupLosses { total: total / weight, irreducible: [irreducible / weight; 2], oracles })
     }
 }
 
@@ -224,7 +212,7 @@ impl Policy {
         let valuation = self.valuation();
         // Computed outside the lock: a rayon thread that waits may steal a task that waits for the same lock.
         let found = match &estimates.leaves {
-            Some(leaves) => leaves.out_of_bag(valuation),
+            Some(leaves) => leaves.held_out(valuation),
             None => HeldOut::in_folds(valuation, !estimates.empty.is_empty(), &self.label_losses(), &[]),
         };
         estimates.held_out.get_or_init(|| found)
@@ -275,19 +263,20 @@ impl Policy {
     pub(super) fn units(&self, task: &Task, held_out: &HeldOut, parts: &[usize]) -> Vec<Unit> {
         let actions = self.actions();
         let [mut low, mut high, mut real] = [(); 3].map(|()| vec![0.0; actions]);
+        let mut oracles = Vec::new();
         let unit = |&part: &usize| {
-            let (weight, losses) = held_out.mean(part);
-            self.fill_own(task, Losses(&losses), &mut low, &mut real);
-            self.fill_own(task, held_out.expected(part), &mut low, &mut high);
+            let (weight, losses) = held_out.mean(part, &mut oracles);
+            self.fill_costs(task, losses, &mut low, &mut real);
+            self.fill_costs(task, held_out.expected(part), &mut low, &mut high);
             self.unit(task, weight, [&low, &high], &real)
         };
         parts.iter().map(unit).collect()
     }
 
     /// The action on a part without a limit, and whether its costs are known and not only bounded.
-    pub(super) fn unlimited_action(&self, losses: Losses<'_>) -> (bool, MixedAction) {
+    pub(super) fn unlimited_action(&self, losses: GroupLosses<'_>) -> (bool, MixedAction) {
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; self.actions()]);
-        self.fill_own(&self.task, losses, &mut low, &mut high);
+        self.fill_costs(&self.task, losses, &mut low, &mut high);
         let action = match choose(&low, &high, &self.task).0 {
             UNDETERMINED => cheapest_known(&low, &high),
             code => code.into(),

@@ -8,9 +8,9 @@
 
 use serde::Serialize;
 
-use super::forest::Own;
+use super::decision::QueryCosts;
 use super::promise::with_slack;
-use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
+use super::{Decisions, KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
 use crate::error::{Error, Result};
 use crate::numeric::mix::{mix, uniform};
 use crate::table::simplex::Real;
@@ -165,7 +165,7 @@ impl Policy {
         if self.has_forest() {
             let units = self.all_units(&task, self.held_out()).ok_or_else(|| {
                 Error::Task(
-                    "every tree was grown on every calibration row, so that none tells what a limit on routing comes to: grow \
+                    "no calibration row is out of bag for any tree, so that a limit on routing cannot be turned into a price: grow \
                      more trees"
                         .into(),
                 )
@@ -208,7 +208,7 @@ impl Policy {
     fn costs_at(&self, task: &Task, source: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         let estimate = self.estimates.sources[source].as_ref()?;
         let (mut low, mut high) = (vec![0.0; self.actions()], vec![0.0; self.actions()]);
-        self.fill(task, estimate.total, |column| estimate.at(column), &mut low, &mut high);
+        self.fill_costs(task, estimate.losses(), &mut low, &mut high);
         Some((low, high))
     }
 
@@ -310,6 +310,12 @@ impl Policy {
         self.cutoff.map(|cutoff| cutoff.price)
     }
 
+    /// Whether the task limits routing.
+    #[inline]
+    pub(super) fn has_limit(&self) -> bool {
+        self.cutoff.is_some()
+    }
+
     /// Whether more would be routed without the limit.
     pub(crate) fn is_limit_binding(&self) -> bool {
         self.cutoff.is_some_and(|cutoff| cutoff.price > 0.0 || cutoff.marginal < 1.0)
@@ -331,17 +337,18 @@ impl Policy {
     /// Makes the random draw for a query at the margin of a limit, seeded by its content.
     #[inline]
     pub(super) fn draw<T: Real>(&self, verdict: Verdict, prediction: &[T], features: &[f64]) -> Verdict {
-        if self.cutoff.is_none() {
+        if !self.has_limit() {
             return verdict;
         }
         self.draw_by_bits(verdict, content(prediction, features))
     }
 
-    /// The verdict with its random draw, if it has one, seeded by the query's id instead of its content, so that queries with equal
-    /// content can be decided differently.
-    #[must_use]
-    pub fn draw_by_id(&self, verdict: Verdict, id: &str) -> Verdict {
-        self.draw_by_bits(Verdict(verdict.0 & !KEPT), id.bytes().map(u64::from))
+    /// The verdict on a row of a batch with its random draw, if it has one, seeded by these bits.
+    pub(super) fn draw_row(&self, decisions: &Decisions, row: usize, bits: impl Iterator<Item = u64>) -> Verdict {
+        let verdict = decisions.verdict(row);
+        let Some(losses) = &decisions.losses else { return self.draw_by_bits(verdict, bits) };
+        let falls_against = self.draw_falls_against(&self.price(losses.row(row)), bits);
+        if falls_against { Verdict(verdict.0 | KEPT) } else { verdict }
     }
 
     fn draw_by_bits(&self, verdict: Verdict, bits: impl Iterator<Item = u64>) -> Verdict {
@@ -352,7 +359,7 @@ impl Policy {
     }
 
     /// Whether the random draw of a query with its own costs falls against routing, if it has one.
-    pub(super) fn draw_falls_against(&self, own: &Own, bits: impl Iterator<Item = u64>) -> bool {
+    pub(super) fn draw_falls_against(&self, own: &QueryCosts, bits: impl Iterator<Item = u64>) -> bool {
         own.code != own.kept && self.cutoff.is_some_and(|cutoff| uniform_draw(bits) >= cutoff.marginal)
     }
 }

@@ -1,54 +1,51 @@
-//! A router and a task, compiled: one row of costs and one action per cell.
+//! A router compiled for a task: one row of costs and one action per cell.
 
-mod batch;
 mod cap;
 mod choose;
+mod decide;
 mod decision;
+mod decisions;
 mod flips;
 mod folds;
-mod forest;
 mod held_out;
+mod leaf_losses;
 mod limit;
+mod out_of_bag;
 mod promise;
 mod realised;
 mod reason;
-mod sources;
 mod tally;
-mod unseen;
 
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::estimate::{self, Decomposition, OracleLoss, OtherOracles, RowLosses, RowVotes};
+use crate::estimate::{self, Decomposition, GroupLosses, OracleLoss, OtherOracles, RowLosses, RowVotes, Valuation};
 use crate::loss::{Loss, Shape};
-use crate::partition::{CellId, Cells};
+use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells};
 use crate::router::{Router, Support};
-use crate::table::simplex::{Peak, Real};
-use crate::task::Estimator;
-use crate::task::{Named, TaskSummary};
-use crate::task::{Route, Task};
+use crate::task::{Estimator, Named, Route, Task, TaskSummary};
 pub use cap::{Bid, CapRule, CapSize, CapUse, Caps, MAX_CAPS};
-use choose::{TIE, UNDETERMINED, cheapest_known, choose};
+use choose::{MAX_ACTIONS, TIE, UNDETERMINED, cheapest_known, choose};
 use decision::KEPT;
-pub use decision::{Action, Decision, Level, Verdict};
+use decision::Verdict;
+pub use decision::{Action, Decision, Level};
+pub use decisions::Decisions;
 pub use flips::Flip;
-pub use forest::Decisions;
-use forest::Leaves;
 use held_out::HeldOut;
+use leaf_losses::LeafLosses;
 use limit::Cutoff;
 pub(crate) use limit::MixedAction;
 pub use limit::Surcharge;
 pub use promise::Promise;
 pub use reason::Reason;
-use sources::Valuation;
 pub use tally::{CappedSummary, Tally, TallySummary};
 
-/// The most costs, about a gigabyte with both of their ends.
+/// The largest number of costs: about a gigabyte with both ends.
 const MAX_COSTS: usize = 1 << 26;
 
-/// A router × a task: decides queries without allocating or locking.
+/// A router compiled for a task. It decides queries without allocating or locking.
 ///
 /// ```
 /// use pointsman::{Action, Loss, Oracle, Partition, Router, Table, Task};
@@ -64,31 +61,31 @@ const MAX_COSTS: usize = 1 << 26;
 #[derive(Debug, Clone)]
 pub struct Policy {
     task: Task,
-    /// Where the loss of each route's oracle is found.
-    columns: Vec<OracleLoss>,
+    /// Which loss each route's oracle has.
+    oracle_losses: Vec<OracleLoss>,
     cells: Arc<Cells>,
     backoff: Arc<Cells>,
     estimates: Arc<Estimates>,
-    /// Costs of the actions in order predict, routes, abstain; one row per source. Two bounds if the split is not known.
+    /// Costs of predict, the routes and abstain, one row per source: the lower and the upper ends.
     low: Vec<f64>,
     high: Vec<f64>,
     codes: Vec<u8>,
     margins: Vec<f64>,
-    /// Predicting at this loss is good enough: see [`Reason`].
+    /// The loss up to which predicting is good enough: see [`Reason`].
     good_enough: f64,
-    /// The price that a limit on routing comes to, if there is one, and the task with it.
+    /// The price that enforces the limit on routing, if there is one, and the task at that price.
     cutoff: Option<Cutoff>,
     priced: Option<Task>,
-    /// With a limit, what is done with a query whose lot falls against routing: another action than above for the sources at the
-    /// margin, the same for all others.
+    /// With a limit, the action of each source if a random draw falls against routing: `codes` except for sources at the margin.
     kept: Vec<u8>,
-    /// Gaps as close as this to the surcharge are at the margin.
+    /// Sources whose gap is this close to the limit's price are at the margin.
     tie: f64,
 }
 
-/// What a task's loss, estimator and oracles make of a router; prices do not enter.
+/// The estimates for a router under a task's loss, estimator and oracles; they do not depend on prices.
 ///
-/// Sources are the cells and, if any cell is empty, the confidences over all classes and then all rows.
+/// A *source* is a group of rows that decides queries. The sources are the cells and, if any cell is empty, the confidence bins over all
+/// classes, followed by all rows.
 #[derive(Debug)]
 struct Estimates {
     classes: Vec<String>,
@@ -99,16 +96,16 @@ struct Estimates {
     sources: Vec<Option<Decomposition>>,
     /// The cells without rows, ascending.
     empty: Vec<u32>,
-    /// The losses of a forest's leaves: queries have their own then, and a source is their cell as a whole.
-    leaves: Option<Leaves>,
-    /// The calibration rows and what other oracles lose on them: what is promised is told by rows left out.
+    /// The losses of a forest's leaves, if the router has one: queries have their own losses then.
+    leaves: Option<LeafLosses>,
+    /// The calibration rows and the losses of other oracles on them, from which held-out estimates are made.
     router: Router,
     oracles: RowLosses,
-    /// Worked out when first asked for, not while deciding.
+    /// Computed on first use, not while deciding.
     held_out: OnceLock<HeldOut>,
-    /// The same without each of some groups of rows in turn.
+    /// The same with each jackknife group of rows deleted in turn.
     without_groups: OnceLock<Vec<HeldOut>>,
-    /// The calibration rows' votes, which bound what labels leave open; none if two labels per item identify the loss.
+    /// The calibration rows' votes, which bound losses that labels do not identify; `None` inside if they identify the loss.
     votes: OnceLock<Option<RowVotes>>,
 }
 
@@ -132,11 +129,11 @@ impl Router {
             oracles =
                 oracles.in_forest(self.rows(), forest.trees().leaves(), |leaf| members.rows_of(leaf), loss, estimator);
         }
-        let leaves = Leaves::of(self, loss, estimator, &oracles)?;
         let valuation = Valuation { router: self, loss, estimator, oracles: &oracles };
+        let leaves = LeafLosses::compile(valuation)?;
         let mut sources = valuation.cells(&valuation.all_cells());
         let empty: Vec<u32> = (0..sources.len() as u32).filter(|&cell| sources[cell as usize].is_none()).collect();
-        // What only queries of empty cells need is worked out only if there are any.
+        // Only queries of empty cells need fall-backs.
         if !empty.is_empty() {
             sources.extend(valuation.fall_backs(&self.rows_by_confidence(), |_| true));
         }
@@ -155,13 +152,14 @@ impl Router {
             without_groups: OnceLock::new(),
             votes: OnceLock::new(),
         };
-        Policy::price(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
+        Policy::compile(task.clone(), self.cells().clone(), self.backoff().clone(), Arc::new(estimates))
     }
 }
 
 impl Policy {
-    fn price(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Result<Self> {
-        let asked = |route: &Route| {
+    /// Prices the estimates for a task.
+    fn compile(task: Task, cells: Arc<Cells>, backoff: Arc<Cells>, estimates: Arc<Estimates>) -> Result<Self> {
+        let oracle_loss = |route: &Route| {
             estimates.other_oracles.loss_of(route).ok_or_else(|| {
                 let (name, oracle) = (route.name(), route.oracle());
                 Error::Task(format!(
@@ -169,9 +167,12 @@ impl Policy {
                 ))
             })
         };
-        let columns = task.routes().iter().map(asked).collect::<Result<Vec<_>>>()?;
-        if estimates.leaves.is_some() {
-            forest::check_task(&task)?;
+        let oracle_losses = task.routes().iter().map(oracle_loss).collect::<Result<Vec<_>>>()?;
+        if estimates.leaves.is_some() && task.actions() > MAX_ACTIONS {
+            return Err(Error::Task(format!(
+                "{} actions; with a forest at most {MAX_ACTIONS} are possible: leave out routes, or run {COMMAND_FOR_CELLS}",
+                task.actions()
+            )));
         }
         check_size(cells.count(), &task)?;
         let actions = task.actions();
@@ -187,7 +188,7 @@ impl Policy {
             kept: Vec::new(),
             tie: 0.0,
             task,
-            columns,
+            oracle_losses,
             cells,
             backoff,
             estimates,
@@ -201,7 +202,7 @@ impl Policy {
                     (UNDETERMINED, f64::NAN)
                 }
                 Some(d) => {
-                    policy.fill(&policy.task, d.total, |column| d.at(column), &mut low, &mut high);
+                    policy.fill_costs(&policy.task, d.losses(), &mut low, &mut high);
                     choose(&low, &high, &policy.task)
                 }
             };
@@ -226,7 +227,7 @@ impl Policy {
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.task.chosen_estimator() {
             return Err(Error::Task("another loss or estimator needs a policy of its own: Router::policy".into()));
         }
-        Self::price(task, self.cells.clone(), self.backoff.clone(), self.estimates.clone())
+        Self::compile(task, self.cells.clone(), self.backoff.clone(), self.estimates.clone())
     }
 
     /// The task, its cost matrix in the order of the router's classes.
@@ -253,92 +254,24 @@ impl Policy {
         &self.estimates.classes
     }
 
-    /// Decides one query from its prediction.
-    ///
-    /// # Errors
-    /// If the row is not a prediction over the router's classes, or the router needs features.
-    #[inline]
-    pub fn decide<T: Real>(&self, prediction: &[T]) -> Result<Decision<'_>> {
-        self.decide_with(prediction, &[])
-    }
-
-    /// Decides one query from its prediction and the features of [`Cells::features`], in that order.
-    ///
-    /// # Errors
-    /// If the row is not a prediction over the router's classes, or a feature is missing or not finite.
-    #[inline]
-    pub fn decide_with<T: Real>(&self, prediction: &[T], features: &[f64]) -> Result<Decision<'_>> {
-        match &self.estimates.leaves {
-            None => Ok(self.decision(self.verdict(0, prediction, features)?)),
-            Some(leaves) => self.decide_by(leaves, 0, prediction, features),
-        }
-    }
-
-    #[inline]
-    fn verdict<T: Real>(&self, row: usize, prediction: &[T], features: &[f64]) -> Result<Verdict> {
-        let peak = self.check_query(row, prediction, features)?;
-        Ok(self.draw(self.locate(prediction, peak, features), prediction, features))
-    }
-
-    #[inline]
-    fn check_query<T: Real>(&self, row: usize, prediction: &[T], features: &[f64]) -> Result<Peak> {
-        if prediction.len() != self.cells.classes() || features.len() != self.cells.features().len() {
-            return Err(self.wrong_shape(prediction.len(), features.len()));
-        }
-        let peak = Peak::find(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
-        let missing = self.cells.takes_missing();
-        if let Some(slot) = features.iter().position(|x| !(x.is_finite() || missing && x.is_nan())) {
-            let reason = format!("{} is not a feature value: give a finite number", features[slot]);
-            return Err(Error::value(row, format!("x_{}", self.cells.features()[slot]), reason));
-        }
-        Ok(peak)
-    }
-
-    #[inline]
-    pub(crate) fn locate<T: Real>(&self, prediction: &[T], peak: Peak, features: &[f64]) -> Verdict {
-        self.locate_in(self.cells.find(prediction, peak, features), prediction, peak)
-    }
-
-    /// The verdict on a query whose cell is known.
-    #[inline]
-    fn locate_in<T: Real>(&self, CellId(cell): CellId, prediction: &[T], peak: Peak) -> Verdict {
-        match self.estimates.empty.binary_search(&cell) {
-            Err(_) => Verdict(cell),
-            Ok(rank) => self.fall_back(rank, prediction, peak),
-        }
-    }
-
-    #[cold]
-    fn fall_back<T: Real>(&self, rank: usize, prediction: &[T], peak: Peak) -> Verdict {
-        let (cells, levels) = (self.cells.count(), self.fall_backs());
-        let bin = self.backoff.find(prediction, peak, &[]).index();
-        let level = if self.estimates.sources[cells + bin].is_some() { bin } else { levels - 1 };
-        Verdict((cells + rank * levels + level) as u32)
-    }
-
-    #[inline]
-    fn is_empty(&self, cell: u32) -> bool {
-        !self.estimates.empty.is_empty() && self.estimates.empty.binary_search(&cell).is_ok()
-    }
-
-    /// Whether these are the cells it decides in: those of its router, or of one put together again.
+    /// Whether these are the policy's cells: those of its router or equal ones.
     pub(crate) fn decides_in(&self, cells: &Arc<Cells>) -> bool {
         Arc::ptr_eq(&self.cells, cells) || self.cells == *cells
     }
 
-    /// Whether it decides in a router's cells, of which the same have rows.
+    /// Whether a router has the policy's cells, and the same of them have rows.
     pub(crate) fn is_of(&self, router: &Router) -> bool {
         let alike =
             |cell: u32| self.estimates.sources[cell as usize].is_none() == router.mixture(CellId(cell)).is_empty();
         self.decides_in(router.cells()) && (0..self.cells.count() as u32).all(alike)
     }
 
-    /// Whether both were compiled as one and differ in prices at most.
+    /// Whether one policy was repriced from the other, so that they differ in prices only.
     pub(crate) fn shares_estimates(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.estimates, &other.estimates)
     }
 
-    /// How many sources there are beyond the cells.
+    /// The number of sources beyond the cells.
     fn fall_backs(&self) -> usize {
         self.estimates.sources.len() - self.cells.count()
     }
@@ -356,24 +289,12 @@ impl Policy {
         (CellId(self.estimates.empty[rank as usize]), cells + level)
     }
 
-    #[cold]
-    fn wrong_shape(&self, prediction: usize, features: usize) -> Error {
-        Error::Table(format!(
-            "a query has {prediction} probabilities and {features} features; this router needs {} ({}) and {} ({})",
-            self.cells.classes(),
-            self.classes().join(", "),
-            self.cells.features().len(),
-            self.cells.features().iter().map(|name| format!("x_{name}")).collect::<Vec<_>>().join(", "),
-        ))
-    }
-
-    /// What a verdict of this policy says.
+    /// The decision of a verdict.
     ///
     /// # Panics
     /// If the verdict cannot be one of this policy or of one repriced from it.
     #[inline]
-    #[must_use]
-    pub fn decision(&self, verdict: Verdict) -> Decision<'_> {
+    fn decision(&self, verdict: Verdict) -> Decision<'_> {
         let cells = self.cells.count();
         let pairs = self.estimates.empty.len() * self.fall_backs();
         let (cell, source) =
@@ -383,20 +304,20 @@ impl Policy {
         Decision { policy: self, cell, source, kept: verdict.0 & KEPT != 0, own: None, moved: None }
     }
 
-    /// The decision on a cell as a whole; `None` if it is empty, since then each query falls back by itself.
+    /// The decision on a cell as a whole; `None` if it is empty, because each of its queries falls back by its own confidence.
     #[must_use]
     pub fn cell(&self, cell: CellId) -> Option<Decision<'_>> {
         self.estimates.sources[..self.cells.count()].get(cell.index())?.as_ref()?;
         Some(Decision { policy: self, cell, source: cell.0, kept: false, own: None, moved: None })
     }
 
-    /// Between what the irreducible loss of each cell lies as far as its labels identify it, however many rows there are; the
-    /// estimate is always within. A point for the Brier loss where it is known; `None` for empty cells.
+    /// The bounds on the irreducible loss of each cell that its labels identify with any number of rows; the estimate lies within them. They
+    /// are equal for the Brier loss if it is known; `None` for empty cells.
     ///
-    /// Where other cells have drawn the estimate out of what the cell's own labels leave open, as much is left open around the estimate, and both
-    /// are enclosed.
+    /// If pooling has moved the estimate out of the bounds of the cell's own labels, bounds of the same width around the estimate are
+    /// included.
     ///
-    /// It takes milliseconds per cell: it is not part of compiling a policy.
+    /// This takes milliseconds per cell and is not part of compiling a policy.
     ///
     /// # Errors
     /// If the policy was not made from this router.
@@ -411,8 +332,8 @@ impl Policy {
                 return Some(ends);
             }
             let [low, high] = estimate::identified(router.mixture(CellId(cell)), self.task.loss())?;
-            let is_drawn_out = estimate.is_known() && !(low..=high).contains(&ends[0]);
-            let half = if is_drawn_out { (high - low) / 2.0 } else { 0.0 };
+            let is_outside = estimate.is_known() && !(low..=high).contains(&ends[0]);
+            let half = if is_outside { (high - low) / 2.0 } else { 0.0 };
             Some([low.min((ends[0] - half).max(0.0)), high.max(ends[1] + half)])
         };
         Ok((0..self.cells.count() as u32).into_par_iter().map(of_cell).collect())
@@ -429,10 +350,13 @@ impl Policy {
         Some(self.codes[source as usize]).filter(|&code| code != UNDETERMINED).map(usize::from)
     }
 
-    /// The action that a source takes or, where the labels do not decide, the cheapest of those whose costs are known:
-    /// predicting, abstaining and what was measured.
-    ///
-    /// At the margin of a limit, either of two by lot.
+    /// The action of a source, and whether it is determined; if not, the action that is assumed.
+    pub(crate) fn action_of_source(&self, source: u32) -> (bool, MixedAction) {
+        (self.code(source).is_some(), self.taken(source))
+    }
+
+    /// The action of a source or, if undetermined, the cheapest action whose cost is known: predicting, abstaining or a measured oracle. At
+    /// the margin of a limit it is a random choice between two actions.
     pub(crate) fn taken(&self, source: u32) -> MixedAction {
         if let Some(part) = self.marginal_share(source) {
             let at = source as usize;
@@ -440,7 +364,7 @@ impl Policy {
         }
         MixedAction::always(self.code(source).unwrap_or_else(|| {
             let [low, high] = self.costs_of(source);
-            // A limit is not used up by what is not known to be worth it.
+            // A limited route is not given to queries that may not be worth it.
             if self.cutoff.is_some() { self.alternatives(high)[0] } else { cheapest_known(low, high) }
         }))
     }
@@ -451,23 +375,22 @@ impl Policy {
         [&self.low, &self.high].map(|costs| &costs[source as usize * actions..][..actions])
     }
 
-    /// Writes the costs of all actions at a task's prices, lower and upper ends, where predicting loses `total` and an oracle
-    /// what stands in its column.
-    fn fill(&self, task: &Task, total: f64, at: impl Fn(OracleLoss) -> [f64; 2], low: &mut [f64], high: &mut [f64]) {
+    /// Writes the costs of all actions at a task's prices, the lower and the upper ends.
+    fn fill_costs(&self, task: &Task, losses: GroupLosses<'_>, low: &mut [f64], high: &mut [f64]) {
         for (end, costs) in [low, high].into_iter().enumerate() {
-            let routes = task.routes().iter().zip(&self.columns);
-            let routes = routes.map(|(route, &column)| at(column)[end] + route.price());
-            let all = [total].into_iter().chain(routes).chain(task.abstain_price());
+            let routes = task.routes().iter().zip(&self.oracle_losses);
+            let routes = routes.map(|(route, &oracle)| losses.of_oracle(oracle)[end] + route.price());
+            let all = [losses.total].into_iter().chain(routes).chain(task.abstain_price());
             costs.iter_mut().zip(all).for_each(|(slot, cost)| *slot = cost);
         }
     }
 
-    /// How many actions there are.
+    /// The number of actions.
     fn actions(&self) -> usize {
         self.task.actions()
     }
 
-    /// Whether queries have losses of their own beside those of their cell.
+    /// Whether the router has a forest, so that every query has its own losses.
     pub(crate) fn has_forest(&self) -> bool {
         self.estimates.leaves.is_some()
     }
@@ -477,8 +400,7 @@ impl Policy {
         &self.estimates.other_oracles
     }
 
-    /// What an action costs where predicting loses `total`, the Bayes-optimal oracle `irreducible` and any other as `own`
-    /// says.
+    /// The cost of an action if predicting loses `total`, the Bayes-optimal oracle `irreducible`, and each other oracle `own(place)`.
     pub(crate) fn cost_of(&self, action: usize, total: f64, irreducible: f64, own: impl Fn(usize) -> f64) -> f64 {
         match action {
             0 => total,
@@ -489,15 +411,15 @@ impl Policy {
         }
     }
 
-    /// Where the loss of a route's oracle is found.
+    /// Which loss a route's oracle has.
     pub(crate) fn oracle_loss(&self, route: usize) -> OracleLoss {
-        self.columns[route]
+        self.oracle_losses[route]
     }
 
-    /// Which share of the calibration rows, by weight, each action would get; `undetermined` only if there are any.
+    /// The share of the calibration rows, by weight, that each action gets; `undetermined` is listed only if there are any.
     ///
-    /// With a forest rows count as if they were new to it, which takes several times as long as compiling the policy when it is
-    /// first asked for.
+    /// With a forest each row is decided by the trees for which it is out of bag. The first call then takes several times as long as
+    /// compiling the policy.
     #[must_use]
     pub fn shares(&self) -> Named<f64> {
         if let Some(shares) = self.shares_of_rows() {
@@ -522,11 +444,11 @@ impl Policy {
     }
 
     pub(crate) fn estimate(&self, source: u32) -> &Decomposition {
-        // A verdict's source always has rows: `locate` falls back until one does, and a router has a row.
+        // A verdict's source always has rows: `fall_back` ends at the source of all rows, and a router has rows.
         self.estimates.sources[source as usize].as_ref().unwrap_or_else(|| unreachable!("a source without rows"))
     }
 
-    /// The prediction served to queries of a source, if not their own.
+    /// The prediction served to queries of a source instead of their own, if the router is recalibrated.
     pub(crate) fn served(&self, source: u32) -> Option<&[f64]> {
         self.estimates.recalibrated.then(|| self.estimate(source).centroid.as_slice())
     }
@@ -540,7 +462,7 @@ impl Policy {
     }
 }
 
-/// Refuses tables of costs that would take gigabytes.
+/// Refuses policies whose costs would take gigabytes.
 fn check_size(cells: usize, task: &Task) -> Result<()> {
     let actions = task.actions();
     if cells.saturating_mul(actions) > MAX_COSTS {

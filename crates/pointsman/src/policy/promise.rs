@@ -147,7 +147,7 @@ impl Policy {
             let source = held_out.source(part);
             let [all, asked] = weigh(source, course);
             let rows = held_out.numbers(part).iter().zip(held_out.rows(part));
-            decided.extend(rows.map(|(&row, (_, losses))| (source, row, all, asked, losses[1])));
+            decided.extend(rows.map(|(&row, (_, losses))| (source, row, all, asked, losses.irreducible[1])));
         }
         decided.sort_by_key(|&(source, row, ..)| (row, source));
         let (mut sum, mut estimates) = (0.0, Vec::new());
@@ -224,10 +224,12 @@ impl Policy {
             if judged.len() <= at {
                 judged.resize_with(at + 1, || Judged::new(actions));
             }
-            self.fill_own(&self.task, held_out.expected(part), &mut low, &mut high);
+            self.fill_costs(&self.task, held_out.expected(part), &mut low, &mut high);
             let slack = |action: usize| high[action] - low[action];
             for (&row, (weight, losses)) in held_out.numbers(part).iter().zip(held_out.rows(part)) {
-                let cost = |action: usize| self.cost_of(action, losses[0], losses[1], |place| losses[2 + place]);
+                let cost = |action: usize| {
+                    self.cost_of(action, losses.total, losses.irreducible[1], |place| losses.oracles[place][1])
+                };
                 let paid = |action: usize| self.task.routes().get(action.wrapping_sub(1)).map_or(0.0, |r| r.price());
                 places.push((at, row, weight, values.len()));
                 values.extend([course.mean(cost), course.mean(|action| cost(action) - paid(action))]);

@@ -1,6 +1,5 @@
 //! Decisions are the cheapest action: the paper's tree, ties, margins, prices, batches and refusals.
 
-use pointsman::policy::Verdict;
 use pointsman::task::MAX_ROUTES;
 use pointsman::task::Ties;
 use pointsman::{Action, CellId, Error, Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
@@ -222,13 +221,12 @@ fn one_query_a_batch_and_single_precision_say_the_same() {
         let sizes: Vec<f64> = if width == 1 { sizes.clone() } else { Vec::new() };
         let double = queries.concat();
         let single: Vec<f32> = double.iter().map(|&x| x as f32).collect();
-        let (mut out, mut out_single) = (vec![Verdict::default(); 500], vec![Verdict::default(); 500]);
-        policy.decide_rows(&double, &sizes, &mut out).unwrap();
-        policy.decide_rows(&single, &sizes, &mut out_single).unwrap();
-        assert_eq!(out, out_single, "{partition}");
-        for (row, verdict) in out.iter().enumerate() {
+        let out = policy.decide_many(&double, &sizes).unwrap();
+        let out_single = policy.decide_many(&single, &sizes).unwrap();
+        for row in 0..500 {
             let features = &sizes[row * width..(row + 1) * width];
-            let batch = said(policy.decision(*verdict));
+            let batch = said(policy.row(&out, row));
+            assert_eq!(batch, said(policy.row(&out_single, row)), "{partition}");
             assert_eq!(batch, said(policy.decide_with(&queries[row], features).unwrap()), "{partition}, row {row}");
             assert_eq!(batch, said(policy.decide_with(&single[row * 3..][..3], features).unwrap()), "{partition}");
         }
@@ -270,20 +268,13 @@ fn bad_queries_are_refused_with_their_row() {
         ([0.5, 0.4], "prob_*"),
         ([0.0, 0.0], "prob_*"),
     ];
-    let [mut decided, mut mark] = [Verdict::default(); 2];
-    plain.decide_rows(&[0.5, 0.5], &[], std::slice::from_mut(&mut decided)).unwrap();
-    plain.decide_rows(&[0.1, 0.9], &[], std::slice::from_mut(&mut mark)).unwrap();
-    assert_ne!(decided, mark);
     for (bad, name) in cases {
         assert_eq!(column(plain.decide(&bad).map(drop)), (0, name.to_owned()), "{bad:?}");
         let single = bad.map(|x| x as f32);
         assert_eq!(column(plain.decide(&single).map(drop)), (0, name.to_owned()), "{bad:?}");
         let mut batch = [0.5; 10];
         batch[6..8].copy_from_slice(&bad);
-        let mut out = [mark; 5];
-        assert_eq!(column(plain.decide_rows(&batch, &[], &mut out)), (3, name.to_owned()), "{bad:?}");
-        // Rows before the bad one are decided, it and the rest untouched.
-        assert_eq!(out, [decided, decided, decided, mark, mark]);
+        assert_eq!(column(plain.decide_many(&batch, &[]).map(drop)), (3, name.to_owned()), "{bad:?}");
     }
     assert!(matches!(policy.decide(&[0.5, 0.5]), Err(Error::Table(_))), "features are needed");
     assert!(policy.decide_with(&[0.5, 0.5], &[3.0]).is_ok());
@@ -291,15 +282,11 @@ fn bad_queries_are_refused_with_their_row() {
     assert!(matches!(plain.decide_with(&[0.5, 0.5], &[3.0]), Err(Error::Table(_))));
     for bad in [f64::NAN, f64::INFINITY] {
         assert_eq!(column(policy.decide_with(&[0.5, 0.5], &[bad]).map(drop)), (0, "x_size".to_owned()));
-        let mut out = [Verdict::default(); 2];
-        assert_eq!(column(policy.decide_rows(&[0.5; 4], &[1.0, bad], &mut out)), (1, "x_size".to_owned()));
+        assert_eq!(column(policy.decide_many(&[0.5; 4], &[1.0, bad]).map(drop)), (1, "x_size".to_owned()));
     }
-    let mut out = [Verdict::default(); 2];
-    assert!(plain.decide_rows(&[0.5; 3], &[], &mut out).is_err());
-    assert!(plain.decide_rows(&[0.5; 6], &[], &mut out).is_err());
-    assert!(plain.decide_rows(&[0.5; 4], &[1.0], &mut out).is_err());
-    assert!(plain.decide_rows::<f64>(&[], &[], &mut []).is_ok());
-    assert!(plain.decide_rows(&[0.5; 2], &[], &mut []).is_err());
+    assert!(plain.decide_many(&[0.5; 3], &[]).is_err());
+    assert!(plain.decide_many(&[0.5; 4], &[1.0]).is_err());
+    assert!(plain.decide_many::<f64>(&[], &[]).unwrap().is_empty());
 }
 
 #[test]
@@ -359,16 +346,15 @@ fn a_table_is_decided_as_its_rows_are() {
         Table::new(["a", "b"], probs).unwrap().with_votes(votes).unwrap().with_features(["u", "v"], features).unwrap();
     let partition: Partition = "top-class:4*features:x_v=5".parse().unwrap();
     let policy = Router::calibrate(&table, &partition).unwrap().policy(&Task::new(Loss::brier())).unwrap();
-    let mut verdicts = vec![Verdict::default(); n];
-    policy.decide_table(&table, &mut verdicts).unwrap();
-    for (row, &verdict) in verdicts.iter().enumerate() {
+    let decisions = policy.decide_batch(&table).unwrap();
+    for row in 0..n {
         let alone = policy.decide_with(&table.prediction(row), &table.features(row)[1..]).unwrap();
-        assert_eq!(said(policy.decision(verdict)), said(alone), "row {row}");
+        assert_eq!(said(policy.row(&decisions, row)), said(alone), "row {row}");
     }
-    assert!(policy.decide_table(&table, &mut verdicts[1..]).is_err());
     let other = Table::new(["a", "c"], vec![0.5, 0.5]).unwrap();
-    assert!(policy.decide_table(&other, &mut verdicts[..1]).is_err());
+    let error = policy.decide_batch(&other).unwrap_err().to_string();
+    assert!(error.contains("a, c") && error.contains("a, b"), "{error}");
     let bare = Table::new(["a", "b"], vec![0.5, 0.5]).unwrap();
-    let error = policy.decide_table(&bare, &mut verdicts[..1]).unwrap_err().to_string();
+    let error = policy.decide_batch(&bare).unwrap_err().to_string();
     assert!(error.contains("x_v"), "{error}");
 }

@@ -3,7 +3,6 @@
 use pointsman::oracle::Aggregate;
 use pointsman::partition::forest::{HonestForest, Node, Scorer, Trees};
 use pointsman::partition::{Axis, SPARSE_BELOW_ROWS};
-use pointsman::policy::Verdict;
 use pointsman::{CellId, Cells, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 use proptest::prelude::*;
 
@@ -100,13 +99,10 @@ proptest! {
         let (batch, cells) = (policy.decide_batch(&test).unwrap(), router.find_cells(&test).unwrap());
         let many = policy.decide_many(&double, &values).unwrap();
         let of_singles = policy.decide_many(&single, &values).unwrap();
-        let mut verdicts = vec![Verdict::default(); test.rows()];
-        policy.decide_rows(&double, &values, &mut verdicts).unwrap();
         for row in 0..test.rows() {
             let one = policy.decide_with(&test.prediction(row), test.features(row)).unwrap();
             let same = |other: pointsman::Decision<'_>| (one.cell(), one.action()) == (other.cell(), other.action());
             prop_assert!(one.cell() == cells[row] && same(policy.row(&batch, row)) && same(policy.row(&many, row)));
-            prop_assert!(same(policy.decision(verdicts[row])));
             let prediction = &single[row * classes..][..classes];
             let one = policy.decide_with(prediction, test.features(row)).unwrap();
             prop_assert_eq!(one.cell(), policy.row(&of_singles, row).cell());

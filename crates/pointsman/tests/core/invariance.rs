@@ -1,6 +1,5 @@
 //! The order of rows, the number of threads and the tasks asked leave a router and its decisions alone.
 
-use pointsman::policy::Verdict;
 use pointsman::task::Ties;
 use pointsman::{Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
@@ -75,9 +74,8 @@ fn answers(policy: &Policy, table: &Table) -> Vec<Said> {
     let columns = table.feature_columns(policy.cells().features()).unwrap();
     let features: Vec<f64> =
         (0..table.rows()).flat_map(|row| columns.iter().map(move |&c| table.features(row)[c])).collect();
-    let mut out = vec![Verdict::default(); table.rows()];
-    policy.decide_rows(&table.predictions(), &features, &mut out).unwrap();
-    out.into_iter().map(|verdict| said(policy.decision(verdict))).collect()
+    let decisions = policy.decide_many(&table.predictions(), &features).unwrap();
+    (0..table.rows()).map(|row| said(policy.row(&decisions, row))).collect()
 }
 
 #[test]

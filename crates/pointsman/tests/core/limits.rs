@@ -1,7 +1,6 @@
 //! Budgets and target losses: the share is kept on the calibration rows exactly, share and loss on other rows within sampling
 //! error, and at the least cost.
 
-use pointsman::policy::Verdict;
 use pointsman::task::Ties;
 use pointsman::{Action, CellId, Decision, Limit, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
@@ -56,10 +55,9 @@ fn a_budget_is_kept() {
             let error = 5.0 * (0.25_f64 / 20_000.0 + 0.25 / 4_000.0).sqrt();
             let evaluation = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
             close(*evaluation.shares.get("route:expert").unwrap(), promised, error, "expected share of held-out rows");
-            let mut verdicts = vec![Verdict::default(); held_out.rows()];
-            policy.decide_table(&held_out, &mut verdicts).unwrap();
-            let is_routed = |verdict: &Verdict| matches!(policy.decision(*verdict).action(), Action::Route(_));
-            close(routed(verdicts.iter().map(is_routed)), promised, error, "share of held-out rows");
+            let decisions = policy.decide_batch(&held_out).unwrap();
+            let is_routed = |row: usize| matches!(policy.row(&decisions, row).action(), Action::Route(_));
+            close(routed((0..held_out.rows()).map(is_routed)), promised, error, "share of held-out rows");
             if task.abstain_price().is_none() {
                 let cost = *evaluation.mean_cost.get("router").unwrap();
                 assert!(cost <= before + 1e-9, "more room costs more: {cost} after {before}");
@@ -76,35 +74,50 @@ fn the_same_query_gets_the_same_action() {
     let part = policy.surcharge().unwrap().marginal;
     assert!((0.05..0.95).contains(&part), "{part}");
     let table = draw(5_000, 3);
-    let mut verdicts = vec![Verdict::default(); table.rows()];
-    policy.decide_table(&table, &mut verdicts).unwrap();
+    let decisions = policy.decide_batch(&table).unwrap();
     let (mut at_margin, mut drawn) = (0, 0);
-    for (row, verdict) in verdicts.iter().enumerate() {
-        let decision = policy.decision(*verdict);
+    for row in 0..table.rows() {
+        let decision = policy.row(&decisions, row);
         let single: Vec<f32> = table.prediction(row).iter().map(|x| *x as f32).collect();
         let again = policy.decide(&single).unwrap();
         assert_eq!(again.action(), decision.action(), "row {row}");
         assert_eq!(policy.decide(&table.prediction(row)).unwrap().action(), decision.action());
-        if let Some(part) = decision.marginal_share() {
+        if decision.marginal_share().is_some() {
             at_margin += 1;
             drawn += u32::from(matches!(decision.action(), Action::Route(_)));
-            // By id, queries of the same content are drawn one by one, each always alike.
-            let named: Vec<_> = (0..400).map(|id| policy.draw_by_id(*verdict, &format!("query {id}"))).collect();
-            let share = routed(named.iter().map(|v| matches!(policy.decision(*v).action(), Action::Route(_))));
-            close(share, part, 5.0 * (0.25_f64 / 400.0).sqrt(), "share of 400 ids");
-            assert_eq!(policy.draw_by_id(named[7], "query 7"), named[7]);
-        } else {
-            assert_eq!(policy.draw_by_id(*verdict, "any"), *verdict);
         }
     }
     assert!(at_margin > 100);
     close(f64::from(drawn) / f64::from(at_margin), part, 5.0 * (0.25 / f64::from(at_margin)).sqrt(), "share drawn");
-    // Batches in single precision draw the same lots.
+    // Batches in single precision give the same draws.
     let singles: Vec<f32> =
         (0..table.rows()).flat_map(|row| table.prediction(row).to_vec()).map(|x| x as f32).collect();
-    let mut batch = vec![Verdict::default(); table.rows()];
-    policy.decide_rows(&singles, &[], &mut batch).unwrap();
-    assert_eq!(batch, verdicts);
+    let batch = policy.decide_many(&singles, &[]).unwrap();
+    let actions = |decisions| policy.values(decisions, |decision| decision.code());
+    assert_eq!(actions(&batch), actions(&decisions));
+}
+
+#[test]
+fn draws_by_id_differ_for_queries_of_equal_content() {
+    let router = router();
+    let policy = router.policy(&task().budget(0.23).unwrap()).unwrap();
+    let (table, ids) = (draw(5_000, 3), |n: usize| (0..n).map(|id| format!("query {id}")).collect::<Vec<_>>());
+    let at_margin = |row: &usize| policy.decide(&table.prediction(*row)).unwrap().marginal_share().is_some();
+    let row = (0..table.rows()).find(at_margin).unwrap();
+    let mut decisions = policy.decide_many(&table.prediction(row).repeat(400), &[]).unwrap();
+    decisions.draw_by_ids(&policy, &ids(400));
+    let actions = policy.values(&decisions, |decision| decision.code());
+    let share = routed(actions.iter().map(|code| *code == Some(1)));
+    let part = policy.surcharge().unwrap().marginal;
+    close(share, part, 5.0 * (0.25_f64 / 400.0).sqrt(), "share of 400 ids");
+    // The same id draws the same, and queries off the margin are not drawn.
+    decisions.draw_by_ids(&policy, &ids(400));
+    assert_eq!(policy.values(&decisions, |decision| decision.code()), actions);
+    let off = (0..table.rows()).find(|row| !at_margin(row)).unwrap();
+    let mut alone = policy.decide_many(&table.prediction(off), &[]).unwrap();
+    let before = policy.row(&alone, 0).code();
+    alone.draw_by_ids(&policy, &ids(1));
+    assert_eq!(policy.row(&alone, 0).code(), before);
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::thread;
 use std::time::Duration;
 
 use pointsman::partition::Axis;
-use pointsman::policy::Verdict;
 use pointsman::router::Partial;
 use pointsman::{Action, CellId, Cells, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 
@@ -135,9 +134,9 @@ fn a_replay_refuses_a_policy_it_was_not_made_with() {
     assert!(result.expect("a panic instead of an error"), "another router's cells");
 }
 
-/// Verdicts are plain numbers that may come back from anywhere. A wrong one is caught where it comes in, as documented.
+/// A row of another policy's batch panics where it is unfolded, as documented, not later.
 #[test]
-fn a_verdict_of_another_policy_is_caught_at_once() {
+fn batches_of_another_policy_are_caught_at_once() {
     let calibration = table(3, &[vec![0.9, 0.1, 0.0]], &[vec![4, 0, 0]]);
     let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
     let policy = router.policy(&Task::new(Loss::brier())).unwrap();
@@ -147,13 +146,12 @@ fn a_verdict_of_another_policy_is_caught_at_once() {
     let elsewhere = table(3, &rows, &vec![vec![1, 1, 2]; 30]);
     let elsewhere = Router::calibrate(&elsewhere, &Partition::top_class(30)).unwrap();
     let elsewhere = elsewhere.policy(&Task::new(Loss::brier())).unwrap();
-    let mut verdicts = [Verdict::default(); 2];
-    elsewhere.decide_rows(&[0.1, 0.9, 0.0, 0.0, 1.0, 0.0], &[], &mut verdicts).unwrap();
-    for verdict in verdicts {
+    let decisions = elsewhere.decide_many(&[0.1, 0.9, 0.0, 0.0, 1.0, 0.0], &[]).unwrap();
+    for row in 0..2 {
         let caught = std::panic::catch_unwind(|| {
-            let _ = policy.decision(verdict);
+            let _ = policy.row(&decisions, row);
         });
-        assert!(caught.is_err(), "{verdict:?} accepted, to panic later in support() or total()");
+        assert!(caught.is_err(), "row {row} accepted, to panic later in support() or total()");
     }
 }
 

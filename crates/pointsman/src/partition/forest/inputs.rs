@@ -1,4 +1,4 @@
-//! What a tree may ask about a query: its probabilities, its confidence, its features.
+//! The inputs of trees: a query's probabilities, its confidence and its features.
 
 use pointsman_trees::Trees;
 use rayon::prelude::*;
@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};
 
-/// A query whose inputs are looked up one by one, for those with too many inputs or too few trees to put them side by side.
+/// A query whose inputs are computed one by one, because it has too many inputs, or the forest too few trees, to compute all of them.
 struct Scattered<'a, T> {
     prediction: &'a [T],
     divisor: f64,
@@ -16,7 +16,7 @@ struct Scattered<'a, T> {
 }
 
 impl<T: Real> Scattered<'_, T> {
-    /// One of the inputs; not a number if it is missing.
+    /// One of the inputs; NaN if it is missing.
     fn get(&self, input: usize) -> f64 {
         match input.checked_sub(self.prediction.len()) {
             None => level(self.prediction[input], self.divisor),
@@ -26,10 +26,10 @@ impl<T: Real> Scattered<'_, T> {
     }
 }
 
-/// The most inputs that are put side by side, on the stack.
+/// The largest number of inputs that are computed at once, on the stack.
 const MAX_INPUTS_ON_STACK: usize = 64;
 
-/// The fewest trees for which it pays to put the inputs side by side.
+/// The fewest trees for which it pays to compute all inputs at once.
 const MIN_TREES_FOR_ROW: usize = 8;
 
 /// Calls `visit` with the query's leaf of every tree, in order. Nothing is allocated.
@@ -53,34 +53,31 @@ pub(crate) fn leaves_of_query<T: Real>(
     }
 }
 
-/// Adds up the values of the leaves of some rows of a table, and writes what `finish` makes of a row's sums: see
-/// [`Trees::sum_leaf_values`]. `finish` is given the row's number in the table.
-pub(crate) fn sum_leaf_values(
+/// Sums leaf values for rows of a table: see [`Trees::sum_leaf_values`]. `make_block` gets some of `rows` and their sums.
+pub(crate) fn sum_leaf_values<B: Send>(
     trees: &Trees,
     values: &[f64],
     table: &Table,
     rows: &[u32],
     columns: &[usize],
-    out_width: usize,
-    finish: impl Fn(usize, &[f64], &mut [f64]) + Sync,
-) -> Vec<f64> {
+    make_block: impl Fn(&[u32], &[f64]) -> B + Sync,
+) -> Vec<B> {
     let inputs_of_rows = |range: std::ops::Range<usize>| of_rows(table, &rows[range], columns);
-    let finish = |place: usize, sums: &[f64], out: &mut [f64]| finish(rows[place] as usize, sums, out);
-    trees.sum_leaf_values(values, rows.len(), inputs_of_rows, out_width, finish)
+    trees.sum_leaf_values(values, rows.len(), inputs_of_rows, |range, sums| make_block(&rows[range], sums))
 }
 
-/// A probability as all cells compare it.
+/// A probability in single precision, as all partitions compare it.
 #[inline]
 fn level<T: Real>(probability: T, divisor: f64) -> f64 {
     f64::from((f64::from(probability.to_f32()) / divisor) as f32)
 }
 
-/// How many inputs a query of so many classes and features has.
+/// The number of inputs of a query.
 pub(crate) fn width(classes: usize, features: usize) -> usize {
     classes + 1 + features
 }
 
-/// Writes a query's inputs. Probabilities are taken in single precision, as all cells take them.
+/// Writes a query's inputs.
 #[inline]
 pub(crate) fn fill<T: Real>(prediction: &[T], peak: Peak, features: &[f64], out: &mut [f64]) {
     let divisor = simplex::divisor(prediction);

@@ -1,31 +1,31 @@
-//! What the calibration rows in each leaf of a forest say before there is a loss.
+//! Statistics of the calibration rows in each leaf of a forest that depend on no loss.
 
 use pointsman_trees::{BootstrapSample, Trees};
 use rayon::prelude::*;
 
 use super::assignment::RankedLeaves;
-use super::shrunk::{Shrunk, ShrunkLeaves};
+use super::vote_moments::{Shrunk, ShrunkLeaves};
 use crate::table::Table;
 
-/// The fewest rows per distinct vote vector of a leaf, on average, for which vote counts are kept: otherwise they would take more room than
-/// they save time.
+/// The fewest rows per distinct vote vector of a leaf, on average, for which vote counts are kept. With fewer rows they save too little time
+/// for their memory.
 const MIN_ROWS_PER_VOTE_VECTOR: usize = 4;
 
-/// The fewest rows, and leaves, that are worth a task of their own.
+/// The fewest rows, and leaves, per parallel task.
 const MIN_ROWS_PER_TASK: usize = 1 << 14;
 const MIN_LEAVES_PER_TASK: usize = 64;
 
-/// The rows in each leaf of a forest, with what follows from their votes and weights alone.
+/// The rows in each leaf of a forest, and statistics of their votes and weights.
 ///
-/// Every tree has all rows, so that a leaf's estimates rest on more than the rows it was grown on.
+/// Every tree holds all rows, not only those of its bootstrap sample, so that more rows estimate the losses of a leaf.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LeafStatistics {
     members: LeafMembers,
     /// For each tree, the leaf of each row.
     leaf_of_row: Vec<Vec<u32>>,
-    /// How many rows of each leaf have which votes, if that is much shorter than its rows.
+    /// The number of rows of each leaf per distinct vote vector, if that is a much shorter list than its rows.
     vote_counts: Option<VoteCounts>,
-    /// Where the label distributions of each leaf's rows lie, if items have equally many labels.
+    /// The shrunk label distributions of each leaf's rows, if items have equally many labels.
     shrunk: Option<ShrunkLeaves>,
     totals: Vec<LeafTotals>,
     /// The rank in the label-free order of each row that trees may be grown on: bootstrap samples are drawn by it.
@@ -44,7 +44,7 @@ pub(super) struct LeafMembers {
     starts: Vec<usize>,
 }
 
-/// Distinct vote vectors, by their number in the table, and how many rows of a leaf have them, leaf by leaf.
+/// The number of rows per distinct vote vector, leaf by leaf. Vote vectors are numbered as in the table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct VoteCounts {
     counts: Vec<(u32, u32)>,
@@ -60,12 +60,12 @@ struct LeafTotals {
 }
 
 impl LeafMembers {
-    /// How many leaves there are.
+    /// The number of leaves.
     pub(super) fn leaves(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// How many rows all leaves have, each row once per tree.
+    /// The number of rows in all leaves: each row once per tree.
     pub(super) fn rows(&self) -> usize {
         self.rows.len()
     }
@@ -121,7 +121,7 @@ impl LeafStatistics {
         Self { members, leaf_of_row, vote_counts, shrunk, totals, ranks, sample, out_of_bag }
     }
 
-    /// How many leaves all trees have together.
+    /// The number of leaves of all trees.
     #[cfg(test)]
     pub(crate) fn leaves(&self) -> usize {
         self.members.leaves()
@@ -132,12 +132,12 @@ impl LeafStatistics {
         self.members.rows_of(leaf)
     }
 
-    /// The distinct vote vectors of a leaf, by their number in the table, and how many rows have them; `None` if that is not kept.
+    /// The distinct vote vectors of a leaf, by number, and the number of rows that have each; `None` if not kept.
     pub(crate) fn vote_counts(&self, leaf: usize) -> Option<&[(u32, u32)]> {
         self.vote_counts.as_ref().map(|counts| counts.of(leaf))
     }
 
-    /// Where the label distributions of a leaf's rows lie; `None` if items have different numbers of labels, or one.
+    /// The shrunk label distributions of a leaf's rows; `None` if items have different numbers of labels, or one each.
     pub(crate) fn shrunk(&self, leaf: usize) -> Option<Shrunk<'_>> {
         self.shrunk.as_ref().map(|shrunk| shrunk.of(leaf))
     }
@@ -152,7 +152,7 @@ impl LeafStatistics {
         self.totals[leaf].weight
     }
 
-    /// Adds up numbers of each row over the rows of each leaf of the first trees, and collects what `make` makes of a leaf's sums.
+    /// Sums `numbers`, given per row, over the rows of each leaf of the first `count` trees, and maps each leaf's sums with `make`.
     pub(crate) fn sum_over_leaves<const N: usize, T: Copy + Send>(
         &self,
         trees: &Trees,

@@ -1,8 +1,8 @@
 //! Partitions that learn: trees that find where the irreducible and the reducible loss differ.
 //!
-//! Trees are grown once, on the unbiased Brier decomposition of items with two labels or more, and know no task. What a
-//! loss makes of them is worked out later from the rows in each leaf, by whoever knows the loss. Growing and walking trees over plain
-//! numbers is the crate `pointsman-trees`'s; here is what trees ask about queries and what labels make of leaves.
+//! Trees are grown once, on the unbiased Brier decomposition of items with two labels or more, and do not depend on a task. The losses of
+//! a leaf under a task are estimated later, in `estimate`, from the rows of the leaf. The crate `pointsman-trees` grows and walks trees over
+//! plain numbers; this module defines the inputs of trees and the statistics of leaves.
 
 mod assignment;
 mod divide;
@@ -12,8 +12,8 @@ pub(crate) mod inputs;
 mod leaf_statistics;
 mod learn;
 mod scorer;
-mod shrunk;
 mod targets;
+mod vote_moments;
 
 pub use assignment::Forest;
 pub(crate) use honest::{Halves, tree};
@@ -23,11 +23,11 @@ pub(crate) use learn::grow_forest;
 pub(crate) use pointsman_trees::{BootstrapSample, add_leaf_values, growth_steps};
 pub use pointsman_trees::{Node, Trees};
 pub use scorer::Scorer;
-pub(crate) use shrunk::{PerVoteVector, Run, Shrunk, Sums, unweighted};
+pub(crate) use vote_moments::{Shrunk, VoteMoments, VoteRun, VoteVectors};
 
 use crate::error::Error;
 
-/// The error of this crate for one of trees: the trees are those of a partition.
+/// Converts an error of the trees of a partition.
 pub(crate) fn partition_error(error: pointsman_trees::Error) -> Error {
     Error::Router(format!("the partition's {error}"))
 }

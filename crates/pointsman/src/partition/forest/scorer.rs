@@ -1,4 +1,4 @@
-//! Trees with a few numbers per leaf: what a forest expects of a query.
+//! Trees with a few numbers per leaf; the scores of a query are the means over its leaves.
 
 use pointsman_trees::{Trees, add_leaf_values};
 
@@ -7,11 +7,11 @@ use crate::error::{Error, Result};
 use crate::table::Table;
 use crate::table::simplex::{Peak, Real};
 
-/// The most numbers a leaf may have: a query's are kept without allocating.
+/// The largest number of scores per leaf; a query's scores are computed without allocating.
 pub(crate) const MAX_SCORES: usize = 16;
 
-/// Scores are Brier losses and shares; none is as far from zero, estimated from few labels or not.
-const FAR: f64 = 3.0;
+/// The largest absolute value of a score. Scores are Brier losses and shares, also when estimated from few labels.
+const MAX_SCORE: f64 = 3.0;
 
 /// Trees with the same few numbers for each leaf; a query's scores are the means over the trees. No task enters.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +34,8 @@ impl Scorer {
                 "the partition's trees have {leaves} leaves and {scores} scores, {width} per leaf: at most {MAX_SCORES} are possible"
             )));
         }
-        // Not a number is in no range.
-        if let Some(place) = scores.iter().position(|score| !(-FAR..=FAR).contains(score)) {
+        // NaN is in no range.
+        if let Some(place) = scores.iter().position(|score| !(-MAX_SCORE..=MAX_SCORE).contains(score)) {
             let (score, leaf) = (scores[place], place / width);
             return Err(Error::Router(format!(
                 "the score {score} of leaf {leaf} of the partition's trees is neither a mean Brier loss nor a share"
@@ -50,7 +50,7 @@ impl Scorer {
         &self.trees
     }
 
-    /// How many scores there are.
+    /// The number of scores per leaf.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
@@ -74,7 +74,7 @@ impl Scorer {
         sums
     }
 
-    /// The scores of all rows of a table, row by row, to the last bit what each has by itself.
+    /// The scores of all rows of a table, row by row; bit for bit those of [`Scorer::scores`].
     pub(crate) fn of_table(&self, table: &Table, columns: &[usize]) -> Vec<f64> {
         self.of_rows(table, &(0..table.rows() as u32).collect::<Vec<u32>>(), columns)
     }
@@ -82,15 +82,13 @@ impl Scorer {
     /// As [`Scorer::of_table`], of the given rows.
     pub(crate) fn of_rows(&self, table: &Table, rows: &[u32], columns: &[usize]) -> Vec<f64> {
         let trees = self.trees.count() as f64;
-        let mean = |_: usize, sums: &[f64], out: &mut [f64]| {
-            out.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = sum / trees);
-        };
-        inputs::sum_leaf_values(&self.trees, &self.scores, table, rows, columns, self.width, mean)
+        let means = |_: &[u32], sums: &[f64]| sums.iter().map(|sum| sum / trees).collect::<Vec<f64>>();
+        inputs::sum_leaf_values(&self.trees, &self.scores, table, rows, columns, means).concat()
     }
 }
 
-/// The mean numbers of the rows in each leaf of a tree, so many per row, by weight; zeros where there are none. A row is given as its
-/// leaf, its weight and its numbers.
+/// The weighted mean numbers of the rows in each leaf of a tree; zeros for leaves without rows. A row is given as its leaf, its weight and
+/// its numbers.
 pub(super) fn means_of_leaves<'a>(
     leaves: usize,
     width: usize,
@@ -116,7 +114,7 @@ mod tests {
     use crate::numeric::mix::{nth, uniform};
 
     #[test]
-    fn a_table_is_scored_as_its_rows_are() {
+    fn scores_of_a_table_equal_those_of_its_rows() {
         // More rows than one block, and few or many trees, which are walked in different ways.
         let (rows, draw) = (5_000, |i: usize| uniform(nth(1, i as u64)));
         let probs = (0..rows).flat_map(|row| [draw(row), 1.0 - draw(row)]).collect();

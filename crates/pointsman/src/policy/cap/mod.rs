@@ -11,6 +11,7 @@ mod prices;
 
 use std::str::FromStr;
 
+use super::decisions::NOT_MOVED;
 use super::limit::content;
 use super::{Action, Decision, Decisions, Policy, TIE};
 use crate::error::{Error, Result};
@@ -22,9 +23,6 @@ pub use prices::{CapRule, CapUse};
 
 /// The largest number of capped routes. All subsets of them are examined.
 pub const MAX_CAPS: usize = 8;
-
-/// The code of a row whose action no cap changes.
-pub(super) const STAYS: u8 = u8::MAX;
 
 /// The seed that makes the keys of caps independent of the random draws of limits.
 const KEY_SEED: u64 = 0x6361_7073;
@@ -246,7 +244,7 @@ impl Policy {
     pub fn apply_caps(&self, rule: &mut CapRule, decisions: &mut Decisions, keys: &[u64]) {
         let caps = rule.caps().clone();
         let bidder = Bidder::new(self, &caps);
-        let mut moved = vec![STAYS; decisions.len()];
+        let mut moved = vec![NOT_MOVED; decisions.len()];
         for (row, slot) in moved.iter_mut().enumerate() {
             let decision = self.row(decisions, row);
             let Some((bid, other)) = bidder.bid(&decision, keys[row]) else { continue };

@@ -1,0 +1,185 @@
+//! Moments of the votes of rows, before there is a loss: for very many small groups of the same rows, the leaves of a forest.
+
+use rayon::prelude::*;
+
+use super::leaf_statistics::{LeafMembers, VoteCounts};
+use crate::table::Table;
+use crate::table::simplex::dot;
+
+/// The statistics of each distinct vote vector of a table; rows that share their votes share them.
+pub(crate) struct VoteVectors<'a> {
+    table: &'a Table,
+    /// The vote vector of each row, by number.
+    pub(crate) index_of_row: &'a [u32],
+    statistics: Vec<VoteStatistics>,
+    /// The snapshot mean ȳ of each vote vector, one after another.
+    means: Vec<f64>,
+    /// The number of labels per item, if all items have the same number.
+    pub(crate) common_labels: Option<f64>,
+}
+
+/// The statistics of one vote vector beside its mean ȳ.
+#[derive(Clone, Copy, Default)]
+struct VoteStatistics {
+    /// The number of labels.
+    labels: f64,
+    /// One if there are two labels or more, else zero.
+    paired: f64,
+    /// The share of pairs of labels that differ; zero with one label.
+    noise: f64,
+    /// ‖ȳ‖².
+    square: f64,
+}
+
+/// Consecutive rows with the same votes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VoteRun {
+    /// The vote vector, by number.
+    pub(crate) votes: u32,
+    /// The total weight of the rows.
+    pub(crate) weight: f64,
+    /// The sum of their squared weights.
+    pub(crate) squares: f64,
+}
+
+impl VoteRun {
+    /// A number of rows of weight one, as [`VoteCounts`] lists them.
+    pub(crate) fn from_count(&(votes, rows): &(u32, u32)) -> Self {
+        Self { votes, weight: f64::from(rows), squares: f64::from(rows) }
+    }
+}
+
+/// Where the shrunk label distributions of rows with equally many labels lie: on the line from the centre to each row's ȳ.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shrunk<'a> {
+    /// The total weight of the rows.
+    pub(crate) weight: f64,
+    /// The distance from the centre as a part of ȳ's; negative if the variance estimate is.
+    pub(crate) factor: f64,
+    pub(crate) centre: &'a [f64],
+}
+
+/// [`Shrunk`] for all leaves of a forest.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ShrunkLeaves {
+    weights: Vec<f64>,
+    factors: Vec<f64>,
+    /// Leaf by leaf.
+    centres: Vec<f64>,
+    classes: usize,
+}
+
+impl ShrunkLeaves {
+    /// `None` if items have different numbers of labels, or one each, so that there is no common factor. Also if it would take more
+    /// memory than the rows of the leaves.
+    pub(super) fn new(table: &Table, members: &LeafMembers, vote_counts: Option<&VoteCounts>) -> Option<Self> {
+        let (vectors, classes) = (VoteVectors::new(table), table.classes().len());
+        vectors.common_labels.filter(|k| *k >= 2.0 && members.leaves() * (2 + classes) <= members.rows())?;
+        let mut centres = vec![0.0; members.leaves() * classes];
+        let of_leaf = |runs: &mut Vec<VoteRun>, (leaf, centre): (usize, &mut [f64])| {
+            let moments = match vote_counts {
+                Some(counts) => vectors.moments(counts.of(leaf).iter().map(VoteRun::from_count), centre),
+                None => {
+                    vectors.find_runs(members.rows_of(leaf), runs);
+                    vectors.moments(runs.iter().copied(), centre)
+                }
+            };
+            (moments.weight, moments.factor())
+        };
+        let leaves = centres.par_chunks_exact_mut(classes).enumerate();
+        let (weights, factors) = leaves.map_init(Vec::new, of_leaf).unzip();
+        Some(Self { weights, factors, centres, classes })
+    }
+
+    pub(super) fn of(&self, leaf: usize) -> Shrunk<'_> {
+        let centre = &self.centres[leaf * self.classes..][..self.classes];
+        Shrunk { weight: self.weights[leaf], factor: self.factors[leaf], centre }
+    }
+}
+
+/// Moments of the votes of some rows, beside their mean.
+pub(crate) struct VoteMoments {
+    pub(crate) weight: f64,
+    /// The weight of rows with two labels or more.
+    pub(crate) pair_weight: f64,
+    /// The mean share of pairs of labels that differ, over these rows.
+    pub(crate) noise: f64,
+    /// The unbiased estimate of the variance of the rows' label distributions. It is negative if two labels of one row happen to
+    /// differ more often than two labels of any rows.
+    pub(crate) variance: f64,
+    /// The variance of the snapshot means.
+    spread: f64,
+}
+
+impl VoteMoments {
+    /// [`Shrunk::factor`] for rows with equally many labels.
+    pub(crate) fn factor(&self) -> f64 {
+        let part = if self.spread > 0.0 { self.variance / self.spread } else { 0.0 };
+        part.abs().min(1.0).sqrt().copysign(part)
+    }
+}
+
+impl<'a> VoteVectors<'a> {
+    pub(crate) fn new(table: &'a Table) -> Self {
+        let (distinct, classes) = (table.distinct_votes(), table.classes().len());
+        let mut means = vec![0.0; distinct.len() * classes];
+        let mut statistics = Vec::with_capacity(distinct.len());
+        for (votes, mean) in distinct.iter().zip(means.chunks_exact_mut(classes)) {
+            votes.mean_into(mean);
+            let (labels, square, noise) = (votes.k() as f64, dot(mean, mean), votes.disagreement());
+            let paired = f64::from(u8::from(noise.is_some()));
+            statistics.push(VoteStatistics { labels, paired, noise: noise.unwrap_or(0.0), square });
+        }
+        let mut labels = distinct.iter().map(|votes| votes.k() as f64);
+        let common_labels = labels.next().filter(|first| labels.all(|k| k == *first));
+        Self { table, index_of_row: distinct.index_of_row(), statistics, means, common_labels }
+    }
+
+    /// The number of labels of a vote vector.
+    pub(crate) fn labels(&self, votes: u32) -> f64 {
+        self.statistics[votes as usize].labels
+    }
+
+    /// Whether a vote vector has two labels or more.
+    pub(crate) fn is_paired(&self, votes: u32) -> bool {
+        self.statistics[votes as usize].paired > 0.0
+    }
+
+    /// The snapshot mean of a vote vector.
+    pub(crate) fn mean(&self, votes: u32) -> &[f64] {
+        let classes = self.table.classes().len();
+        &self.means[votes as usize * classes..][..classes]
+    }
+
+    /// Groups consecutive rows with the same votes. The rows of a leaf are sorted by votes; other rows give more runs.
+    pub(crate) fn find_runs(&self, rows: &[u32], runs: &mut Vec<VoteRun>) {
+        runs.clear();
+        for run in rows.chunk_by(|&a, &b| self.index_of_row[a as usize] == self.index_of_row[b as usize]) {
+            let (mut weight, mut squares) = (0.0, 0.0);
+            for own in run.iter().map(|&row| self.table.weight(row as usize)) {
+                weight += own;
+                squares += own * own;
+            }
+            runs.push(VoteRun { votes: self.index_of_row[run[0] as usize], weight, squares });
+        }
+    }
+
+    /// The moments of the votes of runs; their mean is written into `centre`.
+    pub(crate) fn moments(&self, runs: impl Iterator<Item = VoteRun>, centre: &mut [f64]) -> VoteMoments {
+        let (mut weight, mut pair_weight, mut noise, mut square) = (0.0, 0.0, 0.0, 0.0);
+        centre.fill(0.0);
+        for VoteRun { votes, weight: own, .. } in runs {
+            let statistics = self.statistics[votes as usize];
+            weight += own;
+            pair_weight += own * statistics.paired;
+            noise += own * statistics.noise;
+            square += own * statistics.square;
+            centre.iter_mut().zip(self.mean(votes)).for_each(|(sum, y)| *sum += own * y);
+        }
+        centre.iter_mut().for_each(|sum| *sum /= weight);
+        let noise = if pair_weight > 0.0 { noise / pair_weight } else { 0.0 };
+        let centre_square = dot(centre, centre);
+        let (variance, spread) = (1.0 - centre_square - noise, square / weight - centre_square);
+        VoteMoments { weight, pair_weight, noise, variance, spread }
+    }
+}

@@ -1,0 +1,62 @@
+//! A batch of decisions.
+
+use super::decision::KEPT;
+use super::{Policy, Verdict};
+use crate::estimate::LossTable;
+
+/// The code of a row whose action no cap changes.
+pub(super) const NOT_MOVED: u8 = u8::MAX;
+
+/// Many rows decided together; [`Policy::row`] unfolds one.
+#[derive(Debug, Clone, Default)]
+pub struct Decisions {
+    pub(super) verdicts: Vec<Verdict>,
+    /// The rows' own losses, if the router has a forest.
+    pub(super) losses: Option<LossTable>,
+    /// The actions that caps assigned to rows instead of their own, if caps were applied.
+    pub(super) moved: Vec<u8>,
+}
+
+impl Decisions {
+    /// Decisions by the cells of the rows.
+    pub(super) fn from_verdicts(verdicts: Vec<Verdict>) -> Self {
+        Self { verdicts, ..Self::default() }
+    }
+
+    /// Whether caps were applied.
+    #[must_use]
+    pub fn is_capped(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.verdicts.len()
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.verdicts.is_empty()
+    }
+
+    /// The action that a cap assigned to a row instead of its own.
+    pub(super) fn moved(&self, row: usize) -> Option<u8> {
+        self.moved.get(row).copied().filter(|&code| code != NOT_MOVED)
+    }
+
+    /// The row's verdict before any random draw.
+    pub(crate) fn verdict(&self, row: usize) -> Verdict {
+        Verdict(self.verdicts[row].0 & !KEPT)
+    }
+
+    /// Seeds the random draws at the margin of a limit by the rows' ids instead of their content.
+    pub fn draw_by_ids(&mut self, policy: &Policy, ids: &[String]) {
+        if policy.has_limit() {
+            for (row, id) in ids.iter().enumerate().take(self.len()) {
+                self.verdicts[row] = policy.draw_row(self, row, id.bytes().map(u64::from));
+            }
+        }
+    }
+}
