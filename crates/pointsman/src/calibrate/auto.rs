@@ -21,17 +21,25 @@ use crate::router::{Progress, Router, check_size, label_free};
 use crate::table::Table;
 use crate::task::Task;
 
-/// Parts that the rows are divided into; each is decided by routers of the others.
-const FOLDS: usize = 5;
+/// How partitions are compared.
+#[derive(Clone, Copy)]
+struct Rigour {
+    /// Parts that the rows are divided into; each is decided by routers calibrated on the others.
+    folds: usize,
+    /// Trees of the forests compared; the one chosen has more, which changes costs little.
+    trees: usize,
+}
+
+const FOR_CALIBRATION: Rigour = Rigour { folds: 5, trees: 50 };
+
+/// A diagnosis makes the choice twenty times.
+const FOR_DIAGNOSIS: Rigour = Rigour { folds: 3, trees: 25 };
+
+/// Trees of the forests that a diagnosis evaluates.
+const TREES_EVALUATED_IN_DIAGNOSIS: usize = 50;
 
 /// Rows by which partitions are compared at most; the router is made of all.
 const MAX_ROWS_COMPARED: usize = 4_000;
-
-/// Trees of the forests compared; the one chosen has more, which changes costs little.
-const TREES_COMPARED: usize = 50;
-
-/// Trees of the forests compared where only a diagnosis hangs on it, which makes the choice many times over.
-const TREES_COMPARED_IN_DIAGNOSIS: usize = 25;
 
 /// Rows with two labels from which partitions are compared: below that trees have nothing to divide.
 const MIN_PAIRED_ROWS: usize = 4 * SPARSE_BELOW_ROWS;
@@ -94,11 +102,11 @@ impl Choice {
 pub(super) fn choose_for_diagnosis(table: &Table, certifiable: bool) -> Result<(Router, Partition)> {
     let telling = table.without_constant_features();
     let rows = telling.as_ref().unwrap_or(table);
-    let compared = Comparison::of(rows, certifiable, 0, TREES_COMPARED_IN_DIAGNOSIS, &|| ())?;
+    let compared = Comparison::of(rows, certifiable, 0, FOR_DIAGNOSIS, &|| ())?;
     let chosen = compared.map_or_else(|_| Partition::pooled(), |compared| compared.candidates[0].partition.clone());
     let smaller = match chosen.factors() {
-        [Factor::Forest { .. }] => Partition::forest(TREES_COMPARED),
-        [Factor::HonestForest { .. }] => Partition::honest_forest(TREES_COMPARED),
+        [Factor::Forest { .. }] => Partition::forest(TREES_EVALUATED_IN_DIAGNOSIS),
+        [Factor::HonestForest { .. }] => Partition::honest_forest(TREES_EVALUATED_IN_DIAGNOSIS),
         _ => chosen.clone(),
     };
     Ok((Router::fit(table, &smaller, 0, &|| ())?, chosen))
@@ -113,12 +121,13 @@ pub(super) fn choose(
 ) -> Result<(Router, Choice)> {
     // The time a tree takes grows with its rows.
     let all_rows = (table.rows() as u64).max(1);
-    let work_of_compared = all_rows.min(MAX_ROWS_COMPARED as u64) * (FOLDS as u64 - 1) / FOLDS as u64 * WORK_OF_TREE;
-    let comparing = 2 * FOLDS as u64 * growth_steps(TREES_COMPARED) * work_of_compared;
+    let Rigour { folds, trees } = FOR_CALIBRATION;
+    let work_of_compared = all_rows.min(MAX_ROWS_COMPARED as u64) * (folds as u64 - 1) / folds as u64 * WORK_OF_TREE;
+    let comparing = 2 * folds as u64 * growth_steps(trees) * work_of_compared;
     let progress = Progress::new(comparing + growth_steps(TREES) * all_rows * WORK_OF_FOREST, step);
     let telling = table.without_constant_features();
     let step = || progress.advance(work_of_compared);
-    let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, TREES_COMPARED, &step)?;
+    let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, FOR_CALIBRATION, &step)?;
     progress.reach(comparing);
     let (candidates, rows, tasks, reason) = match compared {
         Ok(compared) => {
@@ -186,9 +195,9 @@ impl Measure {
     /// Adds to each row, of those in a table of held-out ones, what a router costs there.
     fn add(&self, router: &Router, rows: &[u32], held_out: &Table, costs: &mut [f64]) -> Result<()> {
         let policy = router.policy(&self.tasks[0])?;
+        let decisions = policy.decide_batch(held_out)?;
         for task in &self.tasks {
-            let policy = policy.reprice(task)?;
-            let taken = policy.actions_of(&policy.decide_batch(held_out)?);
+            let taken = policy.reprice(task)?.actions_of(&decisions);
             for ((cost, &row), action) in costs.iter_mut().zip(rows).zip(taken) {
                 let row = row as usize;
                 *cost += match action {
@@ -217,7 +226,7 @@ impl Comparison {
         table: &Table,
         certifiable: bool,
         seed: u64,
-        trees: usize,
+        rigour: Rigour,
         step: &(dyn Fn() + Sync),
     ) -> Result<std::result::Result<Self, String>> {
         let mut order = label_free::order_of_table(table, SEED);
@@ -237,9 +246,9 @@ impl Comparison {
         let Some(measures) = measures.into_iter().collect::<Option<Vec<Measure>>>() else {
             return Ok(Err("pooled cells, since the labels do not tell noise from error".into()));
         };
-        let asked = candidates(table.rows(), certifiable, trees);
+        let asked = candidates(table.rows(), certifiable, rigour.trees);
         let compared: Vec<&Partition> = asked.iter().map(|[_, compared]| compared).collect();
-        let costs = costs_of_rows(&sample, &compared, &measures, seed, step);
+        let costs = costs_of_rows(&sample, &compared, &measures, rigour.folds, seed, step);
         let names = asked.iter().map(|[asked, _]| asked.clone());
         let costs: Vec<(Partition, Vec<f64>)> =
             names.zip(costs).filter_map(|(partition, costs)| Some((partition, costs?))).collect();
@@ -309,21 +318,22 @@ fn costs_of_rows(
     sample: &Table,
     candidates: &[&Partition],
     measures: &[Measure],
+    folds: usize,
     seed: u64,
     step: &(dyn Fn() + Sync),
 ) -> Vec<Option<Vec<f64>>> {
     let tasks: usize = measures.iter().map(|measure| measure.tasks.len()).sum();
     let columns: Vec<usize> = (0..sample.feature_names().len()).collect();
     // The sample's rows are in random order.
-    let of_fold = |fold: usize| (0..sample.rows() as u32).partition::<Vec<u32>, _>(|row| *row as usize % FOLDS == fold);
+    let of_fold = |fold: usize| (0..sample.rows() as u32).partition::<Vec<u32>, _>(|row| *row as usize % folds == fold);
     let judge = |place: usize| -> Option<(Vec<u32>, Vec<f64>)> {
-        let (own, others) = of_fold(place % FOLDS);
-        let router = Router::fit(&sample.select(&others, &columns), candidates[place / FOLDS], seed, step).ok()?;
+        let (own, others) = of_fold(place % folds);
+        let router = Router::fit(&sample.select(&others, &columns), candidates[place / folds], seed, step).ok()?;
         let (held_out, mut costs) = (sample.select(&own, &columns), vec![0.0; own.len()]);
         measures.iter().try_for_each(|measure| measure.add(&router, &own, &held_out, &mut costs)).ok()?;
         Some((own, costs))
     };
-    let judged: Vec<_> = (0..candidates.len() * FOLDS).into_par_iter().map(judge).collect();
+    let judged: Vec<_> = (0..candidates.len() * folds).into_par_iter().map(judge).collect();
     let gather = |folds: &[Option<(Vec<u32>, Vec<f64>)>]| {
         let mut all = vec![f64::NAN; sample.rows()];
         for fold in folds {
@@ -332,5 +342,5 @@ fn costs_of_rows(
         }
         Some(all)
     };
-    judged.chunks_exact(FOLDS).map(gather).collect()
+    judged.chunks_exact(folds).map(gather).collect()
 }
