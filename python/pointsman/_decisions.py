@@ -43,6 +43,9 @@ class Decisions:
     def __len__(self) -> int:
         return len(self._decisions)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (self._policy, self._decisions.state()))
+
     @property
     def action_names(self) -> tuple[str, ...]:
         """What the codes of actions stand for."""
@@ -208,3 +211,7 @@ class Decisions:
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{escape(name)}</td><td>{n}</td></tr>" for name, n in self.counts.items())
         return f"<table><tr><th>action</th><th>rows</th></tr>{rows}</table>"
+
+
+def _restored(policy: "Policy", state: tuple[Any, ...]) -> Decisions:
+    return policy._restore(state)

@@ -243,6 +243,10 @@ class Policy:
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (self._router, self.task, self._feature_names, self.confidence))
 
+    def _restore(self, state: tuple[Any, ...]) -> Decisions:
+        """The decisions of an unpickled state."""
+        return Decisions(self, self._policy.restore(state))
+
     def __repr__(self) -> str:
         return f"<Policy: {self.task.loss}; {', '.join(self.actions)}; {self._router.cells} cells>"
 

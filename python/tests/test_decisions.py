@@ -269,3 +269,34 @@ def test_caps_are_kept_exactly() -> None:
     for caps in [{"expert": 1.5}, {"expert": -1}, {"expert": "lots"}, {"nobody": 3}, {}, 3]:
         with pytest.raises(PointsmanError):
             policy.decide(probs[300:], caps=caps)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("partition", ["top-class:10", "forest:20"])
+def test_decisions_can_be_pickled(world: World, partition: str) -> None:
+    router = Router(partition).fit(world.probs, world.votes, features=world.features)
+    oracle = {"expert": 0.07, "panel": (Oracle.panel(3), 0.05)}
+    policy = router.policy(routes=oracle, abstain=0.62, budget=0.2)
+    features = world.features if partition.startswith("forest") else None
+    ids = [f"q{row}" for row in range(len(world))]
+    for decisions in [
+        policy.decide(world.probs, features=features, ids=ids),
+        policy.decide(world.probs, features=features, labels=False),
+        policy.decide(world.probs, features=features, caps={"expert": 5}),
+    ]:
+        copy = pickle.loads(pickle.dumps(decisions))
+        assert len(copy) == len(decisions) and repr(copy) == repr(decisions)
+        np.testing.assert_array_equal(copy.costs, decisions.costs)
+        np.testing.assert_array_equal(copy.action_codes, decisions.action_codes)
+        if decisions.capped is not None:
+            assert copy.to_arrow().equals(decisions.to_arrow()) and list(copy.capped) == list(decisions.capped)
+
+
+def test_state_of_another_policy_is_refused(world: World) -> None:
+    cells, forest = (Router(p).fit(world.probs, world.votes).policy(routes={"expert": 0.1}) for p in ["top-class:10", "forest:20"])
+    rebuild, (_, state) = cells.decide(world.probs).__reduce__()
+    with pytest.raises(PointsmanError, match="another policy"):
+        rebuild(forest, state)
+    chunks, ids, labels, capped = state
+    codes, *rest = chunks[0]
+    with pytest.raises(PointsmanError, match="row 3"):
+        rebuild(cells, ([(np.where(np.arange(len(codes)) == 3, 1 << 30, codes).astype(np.uint32), *rest)], ids, labels, capped))

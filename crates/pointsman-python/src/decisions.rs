@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArray2};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pointsman::Decision;
+use pointsman::policy::StoredDecisions;
 use pointsman_table::{DecisionExtras, decision_columns, decision_values, record_batch};
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 
-use crate::error::{Refusal, not_pickled, refused};
+use crate::error::{Refusal, refused};
 use crate::policy::Judgement;
 
 /// Rows decided before Ctrl-C is looked for.
@@ -18,6 +19,55 @@ pub(crate) const CHUNK: usize = 1 << 17;
 pub(crate) struct Chunk {
     pub(crate) decisions: pointsman::Decisions,
     pub(crate) answers: Vec<[u32; 2]>,
+}
+
+type Array<T> = Py<PyArray1<T>>;
+
+/// The numbers of a chunk, in the order of [`StoredDecisions`], and its answers; pairs are flattened.
+pub(crate) type ChunkState = (Array<u32>, Array<f64>, Array<f64>, Array<f64>, Array<u8>, Array<u32>);
+
+/// Chunks, ids, and whether there are answers and caps.
+pub(crate) type State = (Vec<ChunkState>, Option<Vec<String>>, bool, bool);
+
+impl Chunk {
+    fn state(&self, py: Python<'_>) -> ChunkState {
+        let StoredDecisions { codes, totals, irreducible, oracles, moved, .. } = self.decisions.store();
+        let pairs = |pairs: Vec<[f64; 2]>| PyArray1::from_vec(py, pairs.into_flattened()).unbind();
+        (
+            PyArray1::from_vec(py, codes).unbind(),
+            PyArray1::from_vec(py, totals).unbind(),
+            pairs(irreducible),
+            pairs(oracles),
+            PyArray1::from_vec(py, moved).unbind(),
+            PyArray1::from_vec(py, self.answers.clone().into_flattened()).unbind(),
+        )
+    }
+
+    /// A chunk from its state; refused if it cannot be of this policy.
+    pub(crate) fn restore(
+        py: Python<'_>,
+        policy: &pointsman::Policy,
+        (codes, totals, irreducible, oracles, moved, answers): ChunkState,
+        labels: bool,
+    ) -> PyResult<Self> {
+        let pairs = |array: Array<f64>| -> PyResult<Vec<[f64; 2]>> {
+            Ok(array.bind(py).readonly().to_vec()?.as_chunks::<2>().0.to_vec())
+        };
+        let mut stored = StoredDecisions::default();
+        stored.codes = codes.bind(py).readonly().to_vec()?;
+        stored.totals = totals.bind(py).readonly().to_vec()?;
+        stored.irreducible = pairs(irreducible)?;
+        stored.oracles = pairs(oracles)?;
+        stored.moved = moved.bind(py).readonly().to_vec()?;
+        let decisions = policy.restore(stored).map_err(refused)?;
+        let answers: Vec<[u32; 2]> = answers.bind(py).readonly().to_vec()?.as_chunks::<2>().0.to_vec();
+        let classes = policy.classes().len() as u32;
+        let is_class = |[class, _]: &[u32; 2]| *class < classes;
+        if answers.len() != if labels { decisions.len() } else { 0 } || !answers.iter().all(is_class) {
+            return Err(refused(Refusal::new("the answers do not fit the decisions")));
+        }
+        Ok(Self { decisions, answers })
+    }
 }
 
 /// Many decisions: four bytes per row until more is asked for.
@@ -57,8 +107,9 @@ impl Decisions {
         self.rows
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(not_pickled("Decisions", "keep or send to_arrow() or to_pandas()"))
+    /// Everything but the policy, for [`Policy::restore`](crate::policy::Policy): one state per chunk, then ids and flags.
+    fn state(&self, py: Python<'_>) -> State {
+        (self.chunks.iter().map(|chunk| chunk.state(py)).collect(), self.ids.clone(), self.labels, self.capped)
     }
 
     #[getter]

@@ -8,7 +8,7 @@ use pointsman::task::Named;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::decisions::{CHUNK, Chunk, Decisions};
+use crate::decisions::{CHUNK, Chunk, Decisions, State};
 use crate::error::{Refusal, refused};
 use crate::report::Report;
 use crate::rows::{Matrix, Numbers};
@@ -111,6 +111,18 @@ impl Policy {
         }
         if let Some(caps) = &caps {
             py.detach(|| self.cap(caps, &mut chunks, &keys));
+        }
+        Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels, capped })
+    }
+
+    /// Decisions from their state; refused if they cannot be of this policy.
+    fn restore(&self, py: Python<'_>, state: State) -> PyResult<Decisions> {
+        let (states, ids, labels, capped) = state;
+        let chunk = |state| Chunk::restore(py, &self.policy, state, labels);
+        let chunks = states.into_iter().map(chunk).collect::<PyResult<Vec<Chunk>>>()?;
+        let rows = chunks.iter().map(|chunk| chunk.decisions.len()).sum();
+        if ids.as_ref().is_some_and(|ids| ids.len() != rows) {
+            return Err(refused(Refusal::new("the ids do not fit the decisions")));
         }
         Ok(Decisions { policy: Arc::clone(&self.policy), chunks, rows, ids, labels, capped })
     }

@@ -65,4 +65,8 @@ impl LossTable {
         let oracles: Range<usize> = row * self.oracles_per_row..(row + 1) * self.oracles_per_row;
         GroupLosses { total: self.totals[row], irreducible: self.irreducible[row], oracles: &self.oracles[oracles] }
     }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = GroupLosses<'_>> {
+        (0..self.totals.len()).map(|row| self.row(row))
+    }
 }

@@ -14,6 +14,7 @@ mod out_of_bag;
 mod promise;
 mod realised;
 mod reason;
+mod stored;
 mod tally;
 
 use std::sync::{Arc, OnceLock};
@@ -40,6 +41,7 @@ pub(crate) use limit::MixedAction;
 pub use limit::Surcharge;
 pub use promise::Promise;
 pub use reason::Reason;
+pub use stored::StoredDecisions;
 pub use tally::{CappedSummary, Tally, TallySummary};
 
 /// The largest number of costs: about a gigabyte with both ends.
