@@ -88,6 +88,7 @@ pub struct Certificate {
 
 /// Certificates and bounds for all losses that hold all at once.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Together {
     /// One certificate per task.
     pub certificates: Vec<Certificate>,
@@ -107,6 +108,7 @@ pub struct CellCertificate {
 
 /// What a certificate says of a policy.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Judgement {
     /// Each cell.
     pub cells: Vec<CellJudgement>,
@@ -118,6 +120,7 @@ pub struct Judgement {
 
 /// What a certificate says of a policy's action in a cell.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CellJudgement {
     /// Whether no other action is better.
     pub certain: bool,

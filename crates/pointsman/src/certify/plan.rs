@@ -40,6 +40,7 @@ const REPORT: u64 = 1;
 
 /// Which cells are undetermined and what to do about it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Plan {
     /// The intervals.
     pub certificate: Certificate,
@@ -53,6 +54,7 @@ pub struct Plan {
 
 /// What would settle a cell, and what that is worth.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CellPlan {
     /// The cell.
     pub cell: CellId,
@@ -93,6 +95,7 @@ pub struct CellPlan {
 
 /// Labels for one cell, and what they are expected to save.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Offer {
     /// The cell.
     pub cell: CellId,
@@ -136,6 +139,7 @@ impl Offer {
 
 /// Labels that save more than they cost.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Purchase {
     /// The cells they are for, best first.
     pub cells: Vec<CellId>,
@@ -151,6 +155,7 @@ pub struct Purchase {
 
 /// The cells to begin with.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct FirstCells {
     /// Which they are, best first.
     pub cells: Vec<CellId>,
@@ -183,6 +188,7 @@ fn pays_after(price: f64, worth: f64) -> Option<f64> {
 
 /// An item to label.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ItemToLabel {
     /// Its row in the table given.
     pub row: usize,

@@ -18,6 +18,7 @@ const MAX_ROWS_PER_HALF: usize = 500;
 
 /// Bounds on the error of a cell's sample means, in units of the loss's bound B, for all proper losses at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct AllLosses {
     /// The largest distance between the total loss and the mean of Σ ȳ_c ℓ(c, f); `None` if predictions vary within the cell.
     pub total: Option<f64>,

@@ -24,6 +24,7 @@ const FEWEST_ROWS: usize = 2 * SPARSE_BELOW_ROWS;
 /// What to do about it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Advice {
     /// Decomposition pays here.
     UseIt,
@@ -42,6 +43,7 @@ pub enum Advice {
 
 /// The verdict and the reasons for it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Recommendation {
     /// In a word.
     pub advice: Advice,

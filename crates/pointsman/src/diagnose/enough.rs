@@ -16,6 +16,7 @@ const LISTED: usize = 5;
 
 /// Whether labels, rows and cells are enough.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Enough {
     /// Fewest, median and most labels per row.
     pub labels: [u64; 3],
@@ -43,6 +44,7 @@ pub struct Enough {
 
 /// A feature whose bins were not tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// Its name, without `x_`.
     pub feature: String,
@@ -76,6 +78,7 @@ impl LeftOut {
 
 /// How a partition does.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Compared {
     /// The partition.
     pub partition: String,

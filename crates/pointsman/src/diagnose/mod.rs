@@ -62,6 +62,7 @@ const FEATURES_TRIED: usize = 4;
 
 /// What a table says about itself.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Diagnosis {
     /// Rows of the table.
     pub rows: usize,
@@ -106,6 +107,7 @@ pub struct Diagnosis {
 
 /// What decomposition is worth, beside simpler rules.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Worth {
     /// The loss per query of the weak prediction.
     pub loss: Estimate,
@@ -137,6 +139,7 @@ pub struct Worth {
 
 /// Rules at a budget or target loss: on the half that is judged each routes in its own order until that is reached.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct AtLimit {
     /// The share of the queries that each rule routes.
     pub routed: Named<Estimate>,
@@ -148,6 +151,7 @@ pub struct AtLimit {
 
 /// What one label per item tells.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Bounds {
     /// The reducible loss lies between these.
     pub reducible: [f64; 2],

@@ -25,6 +25,7 @@ const SUSPICIOUS: f64 = 1e-3;
 
 /// Whether items of more labels agree more or less than others of like confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Stopping {
     /// Rows that vary in the number of labels and were compared.
     pub rows: usize,

@@ -21,6 +21,7 @@ const CONTRADICTING: (usize, f64) = (20, 0.02);
 
 /// Every row of several labels is unanimous, and yet rows of like prediction differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Unanimity {
     /// Rows with two labels or more, all of them unanimous.
     pub rows: usize,

@@ -20,6 +20,7 @@ const SMALL: f64 = 0.01;
 
 /// How the weak model's confidence compares with how often labels name its top class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct WeakModel {
     /// Mean confidence.
     pub confidence: f64,
@@ -40,6 +41,7 @@ pub struct WeakModel {
 
 /// Rows of like confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ConfidenceBin {
     /// Their share.
     pub share: f64,

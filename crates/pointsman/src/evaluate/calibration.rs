@@ -17,6 +17,7 @@ use crate::wasserstein::{Cloud, Distance, distance, w1};
 ///
 /// Means over cells are weighted by held-out traffic; cells without stored or held-out rows are left out.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct CalibrationError {
     /// Mean W1.
     pub raw: f64,
@@ -44,6 +45,7 @@ pub struct CalibrationError {
 
 /// One cell's calibration error.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct CellError {
     /// The cell.
     pub cell: u32,

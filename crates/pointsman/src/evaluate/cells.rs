@@ -10,6 +10,7 @@ use crate::task::Named;
 
 /// One cell: its estimates, its action, and its held-out rows. Unknown values are `None`.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct CellSummary {
     /// The cell.
     pub cell: u32,
@@ -39,6 +40,7 @@ pub struct CellSummary {
 
 /// The held-out rows of a cell.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
 pub struct HeldOutCell {
     /// The number of rows.
     pub rows: usize,

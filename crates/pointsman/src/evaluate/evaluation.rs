@@ -20,6 +20,7 @@ pub enum Truth {
 
 /// What a policy costs on held-out rows. Costs are means per query, in the loss's unit.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// Held-out rows.
     pub rows: usize,
@@ -100,6 +101,7 @@ pub struct Evaluation {
 
 /// What a router loses per held-out row, prices of routes left out; abstaining loses its price.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct LossReached {
     /// By the labels as they are.
     pub mean: f64,

@@ -19,6 +19,7 @@ use crate::task::{Limit, Route, Task};
 /// `r · abstain_prices.len() + a`. A limit of the task applies wherever there is a route: its surcharge is found anew at each price and
 /// affects decisions, but is not part of the costs.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct PriceGrid {
     /// The name of the varied route.
     pub route: String,
@@ -69,6 +70,7 @@ pub struct PriceGrid {
 
 /// One route in a [`PriceGrid`].
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct GridRoute {
     /// Its name.
     pub name: String,

@@ -10,6 +10,7 @@ use crate::policy::Policy;
 
 /// The routing curve of a score, without prices.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct RoutingCurve {
     /// Area under the curve: the mean loss over all shares routed.
     pub area: f64,
@@ -21,6 +22,7 @@ pub struct RoutingCurve {
 
 /// A mean over held-out rows and its standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Mean {
     /// The weighted mean.
     pub mean: f64,
@@ -30,6 +32,7 @@ pub struct Mean {
 
 /// Held-out losses of one cell's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CellLosses {
     /// The cell.
     pub cell: u32,
@@ -44,6 +47,7 @@ pub struct CellLosses {
 /// Correlations of losses over held-out rows, and over cells weighted by their share. Near 1, a ranking by total loss is as good as one by
 /// reducible loss, and the decomposition does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Correlations {
     /// Reducible with total loss, row by row.
     pub rows: Option<f64>,

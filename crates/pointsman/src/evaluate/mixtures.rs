@@ -10,6 +10,7 @@ use crate::table::simplex::top_class;
 
 /// The distribution of one class's share of an item's labels over the items of a cell, stored and held out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MixtureHistogram {
     /// The cell.
     pub cell: u32,

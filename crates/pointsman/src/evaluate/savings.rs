@@ -10,6 +10,7 @@ use crate::task::Limit;
 
 /// The saving of the router over another rule, per query. Standard errors are those of paired differences; none for one row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Saving {
     /// The other rule's cost per query, in the loss's unit.
     pub cost: f64,

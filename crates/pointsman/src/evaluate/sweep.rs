@@ -1,5 +1,6 @@
 //! Price sweeps: held-out costs as a function of one price.
 
+use std::fmt;
 use std::str::FromStr;
 
 use rayon::prelude::*;
@@ -16,6 +17,7 @@ const MAX_POINTS: usize = 10_000;
 
 /// A price and its values, written `abstain=0.1:0.8:0.05`, `route=…` or `route:expert=…`.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Sweep {
     /// Which price.
     pub axis: SweepAxis,
@@ -25,6 +27,7 @@ pub struct Sweep {
 
 /// The price that a sweep varies.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SweepAxis {
     /// The price of abstaining.
     Abstain,
@@ -34,6 +37,7 @@ pub enum SweepAxis {
 
 /// Held-out costs at one price.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct SweepPoint {
     /// The price.
     pub price: f64,
@@ -113,6 +117,25 @@ impl SweepAxis {
                 names.iter().try_fold(task, |task, name| task.reprice_route(name, price))
             }
         }
+    }
+}
+
+/// As a sweep is written, before the equal sign.
+impl fmt::Display for SweepAxis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Abstain => f.write_str("abstain"),
+            Self::Route(None) => f.write_str("route"),
+            Self::Route(Some(name)) => write!(f, "route:{name}"),
+        }
+    }
+}
+
+impl Sweep {
+    /// A price and its values.
+    #[must_use]
+    pub fn new(axis: SweepAxis, prices: Vec<f64>) -> Self {
+        Self { axis, prices }
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Matrix {
 
 /// A cost matrix for reports: `cost[act][class]` with the names of both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CostMatrix {
     /// The acts, one per row.
     pub acts: Vec<String>,

@@ -171,6 +171,7 @@ pub struct Traffic {
 
 /// What a comparison found.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct TrafficShift {
     /// Whether any share has moved.
     pub moved: bool,
@@ -190,6 +191,7 @@ pub struct TrafficShift {
 
 /// A share that has moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MovedShare {
     /// The cell; with a forest, the bin of confidence or the place of the feature.
     pub cell: u32,

@@ -53,6 +53,7 @@ pub enum Oracle {
 
 /// How a panel's labels become one prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Aggregate {
     /// The shares of the labels.
     Mean,

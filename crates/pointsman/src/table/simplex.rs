@@ -70,6 +70,7 @@ impl Real for f64 {
 
 /// The largest entry of a prediction: its class and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Peak {
     /// First index of the maximum.
     pub class: u32,

@@ -7,6 +7,7 @@ use crate::loss::CostMatrix;
 
 /// A task for reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TaskSummary {
     /// The loss.
     pub loss: String,
@@ -31,6 +32,7 @@ pub struct TaskSummary {
 
 /// A route for reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct RouteSummary {
     /// Its name.
     pub name: String,

@@ -34,6 +34,7 @@ const DISTANCE_TOLERANCE: f64 = 1e-10;
 
 /// W1 between two clouds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct W1 {
     /// W1 in the ℓ1 norm, from 0 to 2.
     pub distance: f64,
@@ -43,6 +44,7 @@ pub struct W1 {
 
 /// W1 between two clouds, and its expectation by chance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Distance {
     /// W1 between the clouds.
     pub raw: f64,
