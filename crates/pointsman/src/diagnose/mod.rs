@@ -23,7 +23,7 @@ mod weak_model;
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError};
 use crate::estimate::RowEstimates;
 use crate::loss::Loss;
 use crate::partition::{CellId, Factor, Partition};
@@ -193,10 +193,7 @@ pub fn diagnose_annotated(
     done: impl Fn() + Sync,
 ) -> Result<Diagnosis> {
     if table.rows() < 4 {
-        return Err(Error::Table(format!(
-            "{} cannot be diagnosed: give at least 4, better hundreds",
-            if table.rows() == 1 { "1 row".to_owned() } else { format!("{} rows", table.rows()) }
-        )));
+        return Err(TableError::TooFewRows { purpose: "a diagnosis", rows: table.rows(), least: 4 }.into());
     }
     let task = &task.for_classes(table.classes())?;
     let ordered = Ordered::for_partition(table, partition)?;

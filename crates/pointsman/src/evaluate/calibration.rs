@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, RouterError, TableError};
 use crate::estimate::{self, RowLosses};
 use crate::loss::Loss;
 use crate::oracle::Panel;
@@ -83,12 +83,10 @@ impl Router {
         done: impl Fn() + Sync,
     ) -> Result<CalibrationError> {
         if !table.has_votes() {
-            return Err(Error::Table("the calibration error needs votes: columns votes_<class>".into()));
+            return Err(TableError::NoVotes { purpose: "the calibration error", columns: "votes_<class>" }.into());
         }
         if !policy.is_of(self) {
-            return Err(Error::Router(
-                "the policy is of another router: compile it with this one, Router::policy".into(),
-            ));
+            return Err(RouterError::OtherRouter.into());
         }
         let mut held_out = vec![Vec::new(); self.cells().count()];
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Basis, Replay, sum};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 use crate::estimate::OracleLoss;
 use crate::loss::MAX_COST;
 use crate::oracle::Oracle;
@@ -123,7 +123,7 @@ impl Replay {
         self.check(policy)?;
         let routes = policy.task().routes();
         let Some(route) = routes.get(place) else {
-            return Err(Error::Task(format!("route {place}: the task has {}, counted from 0", routes.len())));
+            return Err(TaskError::NoSuchRoute { route: place, routes: routes.len() }.into());
         };
         self.grid_over(policy, cells, Varied::One(route), policy.oracle_loss(place), [route_steps, abstain_steps])
     }

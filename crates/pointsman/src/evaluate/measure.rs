@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::curve::Ranking;
 use super::{Basis, Replay};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
 use crate::partition::CellId;
 use crate::policy::Policy;
 
@@ -71,10 +71,10 @@ impl Replay {
     pub fn routing_curve(&self, scores: &[f64]) -> Result<RoutingCurve> {
         if scores.len() != self.places.len() {
             let (scores, rows) = (scores.len(), self.places.len());
-            return Err(Error::Table(format!("{scores} scores for {rows} rows: give one per row")));
+            return Err(TableError::Length { what: "scores", found: scores, rows }.into());
         }
         if let Some(row) = scores.iter().position(|score| score.is_nan()) {
-            return Err(Error::value(row, "score", "NaN is not a score"));
+            return Err(Error::value(row, "score", ValueError::Score));
         }
         let reducible = self.reducible();
         let base = self.mean(&|row| self.total[row]).0;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
 use crate::partition::CellId;
 use crate::router::{Mixture, Router};
 use crate::table::Table;
@@ -29,7 +29,11 @@ impl Router {
     /// If the table has neither votes nor truth, other classes, or lacks a feature.
     pub fn mixture_histograms(&self, table: &Table, cells: &[CellId], bins: usize) -> Result<Vec<MixtureHistogram>> {
         if table.rows() > 0 && !table.has_votes() && table.truth(0).is_none() {
-            return Err(Error::Table("mixtures need votes_<class> or true_<class> columns".into()));
+            return Err(TableError::NoVotes {
+                purpose: "a histogram of mixtures",
+                columns: "votes_<class> or true_<class>",
+            }
+            .into());
         }
         let mut held_out = vec![Vec::new(); self.cells().count()];
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{Basis, Replay, sum};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 use crate::policy::Policy;
 use crate::task::Named;
 use crate::task::Task;
@@ -112,7 +112,7 @@ impl SweepAxis {
             Self::Route(None) => {
                 let names: Vec<String> = task.routes().iter().map(|route| route.name().to_owned()).collect();
                 if names.is_empty() {
-                    return Err(Error::Task("the task has no route to sweep: add a route with its price".into()));
+                    return Err(TaskError::SweepWithoutRoute.into());
                 }
                 names.iter().try_fold(task, |task, name| task.reprice_route(name, price))
             }
@@ -144,7 +144,8 @@ impl FromStr for Sweep {
 
     fn from_str(text: &str) -> Result<Self> {
         let refuse = |reason: &str| {
-            Error::Task(format!("sweep {text:?}: {reason}; write abstain=0.1:0.8:0.05, route=… or route:NAME=…"))
+            let reason = format!("{reason}; write abstain=0.1:0.8:0.05, route=… or route:NAME=…");
+            Error::from(TaskError::Syntax { what: "sweep", text: text.to_owned(), reason })
         };
         let (axis, range) = text.split_once('=').ok_or_else(|| refuse("no = in it"))?;
         let axis = match axis.split_once(':') {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use statrs::function::beta::checked_beta_reg;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
 use crate::evaluate::Replay;
 use crate::number::short;
 use crate::partition::{CellId, Cells, Edges, double};
@@ -297,7 +297,7 @@ impl Traffic {
             && table.classes().len() == self.cells.classes()
             && (self.by_confidence || policy.cells().count() == self.cells.count());
         if !fits {
-            return Err(Error::Table("these queries were not decided by a policy of this router".into()));
+            return Err(TableError::OtherQueries.into());
         }
         for row in 0..table.rows() {
             let peak = table.peak(row);

@@ -24,7 +24,7 @@ use serde::Serialize;
 pub use cloud::Cloud;
 use resample::Resampler;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
 
 /// The number of re-splits for [`distance`] if there is no reason for another.
 pub const DEFAULT_SPLITS: usize = 40;
@@ -103,7 +103,7 @@ pub fn w1(a: &Cloud, b: &Cloud, seed: u64) -> Result<W1> {
 pub fn distance(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<Distance> {
     let (pool, parts) = Resampler::new(a, b, true)?;
     if splits == 0 {
-        return Err(Error::Table(format!("no floor without re-splits: give at least 1, or better {DEFAULT_SPLITS}")));
+        return Err(TableError::NoSplits { better: DEFAULT_SPLITS }.into());
     }
     let mut rng = Pcg64::seed_from_u64(seed);
     let raw = pool.w1(&parts, &mut rng)?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::statistics::{AnnotatorStatistics, Suspicion};
 use super::{Annotations, NamedLabel};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
 use crate::table::Table;
 
 /// An annotator who labels independently is suspected with this probability at most.
@@ -63,13 +63,13 @@ impl AnnotatorCheck {
     pub fn of(table: &Table, annotations: &Annotations) -> Result<Self> {
         if annotations.rows() != table.rows() {
             let (own, rows) = (annotations.rows(), table.rows());
-            return Err(Error::Table(format!("annotations of {own} rows do not fit a table of {rows}")));
+            return Err(TableError::Length { what: "rows of annotations", found: own, rows }.into());
         }
         let classes = table.classes();
-        if let Some(row) = (0..table.rows())
-            .find(|&row| annotations.labels(row).iter().any(|label| label.class as usize >= classes.len()))
-        {
-            return Err(Error::value(row, "label", format!("is not among the {} classes", classes.len())));
+        let labels = (0..table.rows()).flat_map(|row| annotations.labels(row).iter().map(move |label| (row, label)));
+        let mut labels = labels.map(|(row, label)| (row, label.class as usize));
+        if let Some((row, label)) = labels.find(|(_, label)| *label >= classes.len()) {
+            return Err(Error::value(row, "label", ValueError::Label { label, classes: classes.len() }));
         }
         let top_classes: Vec<u32> = (0..table.rows()).map(|row| table.peak(row).class).collect();
         Ok(Self::examine(annotations, &top_classes, classes))

@@ -64,7 +64,7 @@ impl Forest {
         columns: &[usize],
     ) -> Result<Assignment> {
         if trees.inputs() != inputs::width(table.classes().len(), columns.len()) {
-            return Err(Error::Router("the router's trees do not fit its classes and features".into()));
+            return Err(Error::contradiction("the router's trees do not fit its classes and features"));
         }
         let encoded = trees.encode_rows(&inputs::of_rows(table, order, columns));
         let ranked = RankedRows::new(table, order);
@@ -76,7 +76,7 @@ impl Forest {
         };
         let assigned: Vec<AssignedTree> = (0..trees.count()).into_par_iter().map(assign).collect();
         if assigned.iter().any(|tree| tree.counts.contains(&0)) {
-            return Err(Error::Router("a leaf of the router's trees has no rows".into()));
+            return Err(Error::contradiction("a leaf of the router's trees has no rows"));
         }
         let scores = ranked.out_of_bag_scores(&assigned, &samples);
         let leaf_scores = assigned.iter().flat_map(|tree| tree.scores.iter().copied()).collect();
