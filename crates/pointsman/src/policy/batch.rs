@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{Decision, Decisions, KEPT, Policy, Verdict};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, TaskError};
 use crate::partition::UNUSUAL;
 use crate::table::Table;
 use crate::table::predictions::{RawPredictions, match_precision};
@@ -35,11 +35,8 @@ impl Policy {
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         let rows = predictions.len() / c;
         if predictions.len() != rows * c || features.len() != rows * d {
-            return Err(Error::Table(format!(
-                "{} probabilities and {} feature values are not rows of {c} and {d}, which this router needs",
-                predictions.len(),
-                features.len()
-            )));
+            let (probabilities, values) = (predictions.len(), features.len());
+            return Err(TableError::BatchShape { probabilities, values, classes: c, features: d }.into());
         }
         if self.cells.has_trees() {
             let table = Table::from_rows(self.classes().iter().map(String::as_str), predictions)?;
@@ -89,12 +86,8 @@ impl Policy {
         self.check_verdicts_suffice()?;
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         if predictions.len() != out.len() * c || features.len() != out.len() * d {
-            return Err(Error::Table(format!(
-                "{} probabilities and {} feature values for {} rows; this router needs {c} and {d} per row",
-                predictions.len(),
-                features.len(),
-                out.len()
-            )));
+            let (probabilities, values) = (predictions.len(), features.len());
+            return Err(TableError::BatchShape { probabilities, values, classes: c, features: d }.into());
         }
         let (Some(grid), RawPredictions::Single(singles)) = (self.cells.grid(), T::raw(predictions)) else {
             return self.decide_carefully(predictions, features, out);
@@ -144,20 +137,18 @@ impl Policy {
     fn check_verdicts_suffice(&self) -> Result<()> {
         match self.estimates.leaves {
             None => Ok(()),
-            Some(_) => Err(Error::Task("the costs of a forest are each query's own: use Policy::decide_batch".into())),
+            Some(_) => Err(TaskError::ForestVerdict.into()),
         }
     }
 
     pub(super) fn check_table(&self, table: &Table, rows: usize) -> Result<()> {
-        if table.classes() == self.classes() && table.rows() == rows {
+        if table.rows() != rows {
+            return Err(TableError::Length { what: "decisions", found: rows, rows: table.rows() }.into());
+        }
+        if table.classes() == self.classes() {
             return Ok(());
         }
-        Err(Error::Table(format!(
-            "{} rows of {} for {rows} decisions; this router's classes are {}",
-            table.rows(),
-            table.classes().join(", "),
-            self.classes().join(", ")
-        )))
+        Err(TableError::OtherClasses { table: table.classes().to_vec(), router: self.classes().to_vec() }.into())
     }
 
     fn decide_carefully<T: Real>(&self, predictions: &[T], features: &[f64], out: &mut [Verdict]) -> Result<()> {

@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use super::cap::STAYS;
 use super::limit::content;
 use super::{Decision, KEPT, MixedAction, Policy, UNDETERMINED, Verdict};
-use crate::error::{Error, Result};
+use crate::error::{Result, RouterError, TaskError};
 use crate::estimate::{Decomposition, OracleLoss, PerRow, RowLosses, Scratch, Slopes, slopes_within};
 use crate::loss::{Loss, SelfEstimate};
 use crate::partition::forest::{Forest, LeafStatistics, add_leaf_values, inputs};
-use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
+use crate::partition::{CellId, Edges};
 use crate::router::{Mixture, Router};
 use crate::table::Table;
 use crate::table::predictions::match_precision;
@@ -255,16 +255,11 @@ impl Leaves {
     pub(super) fn of(router: &Router, loss: &Loss, estimator: Estimator, oracles: &RowLosses) -> Result<Option<Self>> {
         let Some(((forest, edges), members)) = router.cells().forest().zip(router.leaves()) else { return Ok(None) };
         if router.is_recalibrated() {
-            return Err(Error::Router(format!(
-                "a forest serves the weak prediction: its cells have no distribution worth serving; to get cells that have, run \
-                 {COMMAND_FOR_CELLS}"
-            )));
+            return Err(RouterError::NotServable.into());
         }
         let estimator = crate::estimate::estimator_for_leaves(estimator);
         if !matches!(estimator, Estimator::Shrink | Estimator::Plugin) {
-            return Err(Error::Task(format!(
-                "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or run {COMMAND_FOR_CELLS}"
-            )));
+            return Err(TaskError::EstimatorOfForest { estimator: estimator.to_string() }.into());
         }
         let write = Values::of(router.rows(), loss, estimator, oracles);
         let oracles = oracles.columns().len();
@@ -464,9 +459,7 @@ impl Policy {
 pub(super) fn check_task(task: &Task) -> Result<()> {
     let actions = task.actions();
     if actions > MAX_ACTIONS {
-        return Err(Error::Task(format!(
-            "{actions} actions; with a forest at most {MAX_ACTIONS} are possible: leave out routes, or run {COMMAND_FOR_CELLS}"
-        )));
+        return Err(TaskError::ForestActions { actions, most: MAX_ACTIONS }.into());
     }
     Ok(())
 }

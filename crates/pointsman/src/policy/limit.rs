@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::forest::Own;
 use super::promise::with_slack;
 use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 use crate::numeric::mix::{mix, uniform};
 use crate::table::simplex::Real;
 use crate::task::{Limit, Task, Ties};
@@ -138,7 +138,7 @@ impl Policy {
     /// If only bounds of a route's cost are known, the upper bound counts, so that routed queries are certain to gain.
     pub(super) fn keep_within(&mut self, limit: Limit) -> Result<()> {
         if self.task.routes().is_empty() {
-            return Err(Error::Task("a budget or target loss limits routing: give the task a route".into()));
+            return Err(TaskError::LimitWithoutRoute.into());
         }
         let largest = self.high.iter().copied().fold(0.0, f64::max);
         self.tie = TIE * self.task.loss().rounding().max(largest);
@@ -163,13 +163,7 @@ impl Policy {
         let task = self.at_no_price();
         let find = |limit: Limit, units: &[Unit]| Cutoff::find(limit, units, self.tie);
         if self.has_forest() {
-            let units = self.all_units(&task, self.held_out()).ok_or_else(|| {
-                Error::Task(
-                    "every tree was grown on every calibration row, so that none tells what a limit on routing comes to: grow \
-                     more trees"
-                        .into(),
-                )
-            })?;
+            let units = self.all_units(&task, self.held_out()).ok_or(TaskError::NoHeldOutTrees)?;
             return find(limit, &units);
         }
         let cells = (0..self.cells.count()).filter_map(|cell| {

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, RouterError, TableError, TaskError, ValueError};
 use crate::estimate::{self, Decomposition, OracleLoss, OtherOracles, RowLosses, RowVotes};
 use crate::loss::{Loss, Shape};
 use crate::partition::{CellId, Cells};
@@ -164,9 +164,7 @@ impl Policy {
         let asked = |route: &Route| {
             estimates.other_oracles.loss_of(route).ok_or_else(|| {
                 let (name, oracle) = (route.name(), route.oracle());
-                Error::Task(format!(
-                    "the oracle {oracle} of the route {name:?} needs a policy of its own: Router::policy"
-                ))
+                TaskError::OtherOracle { route: name.to_owned(), oracle: oracle.to_string() }.into()
             })
         };
         let columns = task.routes().iter().map(asked).collect::<Result<Vec<_>>>()?;
@@ -224,7 +222,7 @@ impl Policy {
     pub fn reprice(&self, task: &Task) -> Result<Self> {
         let task = task.for_classes(self.classes())?;
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.task.chosen_estimator() {
-            return Err(Error::Task("another loss or estimator needs a policy of its own: Router::policy".into()));
+            return Err(TaskError::OtherPolicy.into());
         }
         Self::price(task, self.cells.clone(), self.backoff.clone(), self.estimates.clone())
     }
@@ -288,7 +286,7 @@ impl Policy {
         let peak = Peak::find(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
         let missing = self.cells.takes_missing();
         if let Some(slot) = features.iter().position(|x| !(x.is_finite() || missing && x.is_nan())) {
-            let reason = format!("{} is not a feature value: give a finite number", features[slot]);
+            let reason = ValueError::Feature { value: features[slot] };
             return Err(Error::value(row, format!("x_{}", self.cells.features()[slot]), reason));
         }
         Ok(peak)
@@ -358,13 +356,13 @@ impl Policy {
 
     #[cold]
     fn wrong_shape(&self, prediction: usize, features: usize) -> Error {
-        Error::Table(format!(
-            "a query has {prediction} probabilities and {features} features; this router needs {} ({}) and {} ({})",
-            self.cells.classes(),
-            self.classes().join(", "),
-            self.cells.features().len(),
-            self.cells.features().iter().map(|name| format!("x_{name}")).collect::<Vec<_>>().join(", "),
-        ))
+        TableError::QueryShape {
+            probabilities: prediction,
+            values: features,
+            classes: self.classes().to_vec(),
+            features: self.cells.features().to_vec(),
+        }
+        .into()
     }
 
     /// What a verdict of this policy says.
@@ -402,7 +400,7 @@ impl Policy {
     /// If the policy was not made from this router.
     pub fn identified(&self, router: &Router) -> Result<Vec<Option<[f64; 2]>>> {
         if !self.is_of(router) {
-            return Err(Error::Task("the policy was not made from this router: compile it with Router::policy".into()));
+            return Err(RouterError::OtherRouter.into());
         }
         let of_cell = |cell: u32| {
             let estimate = self.estimates.sources[cell as usize].as_ref()?;
@@ -544,10 +542,7 @@ impl Policy {
 fn check_size(cells: usize, task: &Task) -> Result<()> {
     let actions = task.actions();
     if cells.saturating_mul(actions) > MAX_COSTS {
-        return Err(Error::Task(format!(
-            "a policy of {cells} cells and {actions} actions: cells times actions must not be above {MAX_COSTS}; use fewer bins \
-             or fewer routes"
-        )));
+        return Err(TaskError::PolicySize { cells, actions, most: MAX_COSTS }.into());
     }
     Ok(())
 }
