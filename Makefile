@@ -8,7 +8,7 @@
 # make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test python wheel paper docs bench race install picture audit fuzz
+.PHONY: help demo check test python wheel paper docs bench race install picture audit publish-check fuzz
 ROWS ?= 10000000
 
 help:
@@ -106,6 +106,10 @@ picture:
 	python3 docs/picture.py target/release/pointsman docs/terminal.svg
 	target/release/pointsman --quiet demo -o target/demo
 	cp target/demo/figures/landscape.svg docs/figures/landscape.svg
+
+# Packs every crate that is to be published as the registry would get it, without uploading: needs a clean tree and the registry's index.
+publish-check:
+	cargo publish --workspace --dry-run --no-verify --locked
 
 # Known vulnerabilities: needs cargo-deny and the network.
 audit:
