@@ -8,7 +8,7 @@
 # make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test python wheel paper docs bench race install picture audit publish-check fuzz
+.PHONY: help demo check features test python wheel paper docs bench race install picture audit publish-check fuzz
 ROWS ?= 10000000
 
 help:
@@ -32,6 +32,12 @@ check:
 	cargo fmt --all --check
 	cargo clippy $(FEATURES) --all-targets -- -D warnings
 	cargo test $(FEATURES) --lib
+
+# The core without its features, and with each alone.
+features:
+	cargo check -p pointsman --no-default-features --locked --target-dir target/features
+	cargo check -p pointsman --no-default-features --features rayon --locked --target-dir target/features
+	cargo check -p pointsman --no-default-features --features serde --locked --target-dir target/features
 
 test:
 	@$(COMPONENTS)

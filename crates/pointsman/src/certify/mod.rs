@@ -18,8 +18,6 @@ mod uniform;
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use approximation::Approximation;
 pub use betting::Interval;
 pub use coarser::{CoarserCells, CoarserPartition};
@@ -33,6 +31,7 @@ use crate::error::{Result, RouterError, TableError, TaskError};
 use crate::estimate::{OracleLoss, OtherOracles, answers_of};
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
+use crate::parallel::prelude::*;
 use crate::partition::{CellId, Cells};
 use crate::policy::{Decision, Level, Policy};
 use crate::router::{Mixture, Router};

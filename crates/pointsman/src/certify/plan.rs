@@ -8,13 +8,12 @@
 //! in the router's cells ([`difference_prior`](super::difference_prior)). The chance of settling a cell is the share of the draws that do; what labels are worth is
 //! the mean over the draws of what another action then saves.
 
-use rayon::prelude::*;
-
 use super::difference_prior::DifferencePrior;
 use super::forecast::{Forecast, Later, Laws};
 use super::items::Items;
 use super::{CellCertificate, Certificate, Judgement, Rules};
 use crate::error::Result;
+use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::policy::{Decision, Policy, Promise};
 use crate::router::Router;

@@ -1,12 +1,10 @@
 //! Higher-order calibration error: the distance between each cell's stored and held-out mixture.
 
-use rayon::prelude::*;
-use serde::Serialize;
-
 use crate::error::{Result, RouterError, TableError};
 use crate::estimate::{self, RowLosses};
 use crate::loss::Loss;
 use crate::oracle::Panel;
+use crate::parallel::prelude::*;
 use crate::partition::{Axis, CellId};
 use crate::policy::Policy;
 use crate::router::{Mixture, Router};
@@ -16,7 +14,8 @@ use crate::wasserstein::{Cloud, Distance, distance, w1};
 /// The distance between a router's mixtures and those of held-out rows: W1 in the ℓ1 norm between snapshot means.
 ///
 /// Means over cells are weighted by held-out traffic; cells without stored or held-out rows are left out.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CalibrationError {
     /// Mean W1.
@@ -44,7 +43,8 @@ pub struct CalibrationError {
 }
 
 /// One cell's calibration error.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CellError {
     /// The cell.

@@ -2,8 +2,6 @@
 
 use std::cmp::Ordering;
 
-use serde::Serialize;
-
 use super::taken_actions::TakenActions;
 use super::{Basis, Replay, Truth, minus};
 use crate::error::{Result, TableError, TaskError};
@@ -16,7 +14,8 @@ use crate::task::TaskSummary;
 const NORMAL_95: f64 = 1.96;
 
 /// Several policies on the same held-out rows.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Comparison {
     /// Held-out rows.
@@ -30,7 +29,8 @@ pub struct Comparison {
 }
 
 /// One policy of a [`Comparison`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PolicyCost {
     /// Its name.
@@ -54,7 +54,8 @@ pub struct PolicyCost {
 }
 
 /// A mean difference of two costs, row by row.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Difference {
     /// The mean over the rows: below zero, the policy is cheaper than the baseline.

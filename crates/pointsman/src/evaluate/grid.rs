@@ -1,7 +1,5 @@
 //! Grids of actions and costs over all pairs of prices, for report pages with sliders.
 
-use serde::Serialize;
-
 use super::{Basis, Replay, sum};
 use crate::error::{Error, Result, TaskError};
 use crate::estimate::OracleLoss;
@@ -18,7 +16,8 @@ use crate::task::{Limit, Route, Task};
 /// task's own prices both equal the task. Lists over the grid run through the abstention prices first: entry
 /// `r · abstain_prices.len() + a`. A limit of the task applies wherever there is a route: its surcharge is found anew at each price and
 /// affects decisions, but is not part of the costs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PriceGrid {
     /// The name of the varied route.
@@ -69,7 +68,8 @@ pub struct PriceGrid {
 }
 
 /// One route in a [`PriceGrid`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GridRoute {
     /// Its name.

@@ -1,7 +1,5 @@
 //! Measurements on held-out rows: routing curves of any score, costs of repriced policies, losses by cell.
 
-use serde::Serialize;
-
 use super::curve::Ranking;
 use super::{Basis, Replay};
 use crate::error::{Error, Result, TableError, ValueError};
@@ -9,7 +7,8 @@ use crate::partition::CellId;
 use crate::policy::Policy;
 
 /// The routing curve of a score, without prices.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RoutingCurve {
     /// Area under the curve: the mean loss over all shares routed.
@@ -21,7 +20,8 @@ pub struct RoutingCurve {
 }
 
 /// A mean over held-out rows and its standard error.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Mean {
     /// The weighted mean.
@@ -31,7 +31,8 @@ pub struct Mean {
 }
 
 /// Held-out losses of one cell's rows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CellLosses {
     /// The cell.
@@ -46,7 +47,8 @@ pub struct CellLosses {
 
 /// Correlations of losses over held-out rows, and over cells weighted by their share. Near 1, a ranking by total loss is as good as one by
 /// reducible loss, and the decomposition does not matter.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Correlations {
     /// Reducible with total loss, row by row.

@@ -1,7 +1,5 @@
 //! Histograms of a cell's stored and held-out mixture.
 
-use serde::Serialize;
-
 use crate::error::{Result, TableError};
 use crate::partition::CellId;
 use crate::router::{Mixture, Router};
@@ -9,7 +7,8 @@ use crate::table::Table;
 use crate::table::simplex::top_class;
 
 /// The distribution of one class's share of an item's labels over the items of a cell, stored and held out.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct MixtureHistogram {
     /// The cell.

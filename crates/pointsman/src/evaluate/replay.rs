@@ -1,11 +1,10 @@
 //! Decided held-out rows with their actual losses.
 
-use rayon::prelude::*;
-
 use super::corrected::Corrected;
 use crate::error::{Result, TableError, TaskError};
 use crate::estimate::{OracleLoss, RowLosses};
 use crate::numeric::mix::mix;
+use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::policy::{Decisions, Policy};
 use crate::router::label_free;

@@ -3,11 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rayon::prelude::*;
-use serde::Serialize;
-
 use super::{Basis, Replay, sum};
 use crate::error::{Error, Result, TaskError};
+use crate::parallel::prelude::*;
 use crate::policy::Policy;
 use crate::task::Named;
 use crate::task::Task;
@@ -36,7 +34,8 @@ pub enum SweepAxis {
 }
 
 /// Held-out costs at one price.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SweepPoint {
     /// The price.
@@ -50,7 +49,7 @@ pub struct SweepPoint {
     /// The share of the rows that gets each action; empty if the router is left out.
     pub shares: Named<f64>,
     /// The least loss that the router can reach at this price, if it cannot reach the task's target.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub least_loss: Option<f64>,
 }
 

@@ -1,7 +1,5 @@
 //! Cost matrices: one row per act, one column per class; the act with the least expected cost is taken.
 
-use serde::Serialize;
-
 use crate::error::{Result, TaskError};
 use crate::loss::MAX_COST;
 use crate::table::simplex::dot;
@@ -21,7 +19,8 @@ pub(super) struct Matrix {
 }
 
 /// A cost matrix for reports: `cost[act][class]` with the names of both.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CostMatrix {
     /// The acts, one per row.

@@ -12,7 +12,6 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use statrs::function::beta::checked_beta_reg;
 
 use crate::error::{Result, TableError};
@@ -170,7 +169,8 @@ pub struct Traffic {
 }
 
 /// What a comparison found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TrafficShift {
     /// Whether any share has moved.
@@ -190,13 +190,14 @@ pub struct TrafficShift {
 }
 
 /// A share that has moved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct MovedShare {
     /// The cell; with a forest, the bin of confidence or the place of the feature.
     pub cell: u32,
     /// The feature, where the share is one of its values.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub feature: Option<String>,
     /// What lies in it.
     pub name: String,

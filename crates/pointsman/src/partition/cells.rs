@@ -5,13 +5,12 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::edges::{Edges, double, single};
 use super::grid::Grid;
 use super::names::Rules;
 use super::{Factor, MAX_CELLS, Partition};
 use crate::error::{Error, PartitionError, Result, TableError};
+use crate::parallel::prelude::*;
 use crate::partition::forest::{Forest, HonestForest, Trees, inputs};
 use crate::table::simplex::{self, Peak, Real};
 use crate::table::{MAX_CLASSES, Table};

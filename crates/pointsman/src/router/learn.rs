@@ -2,6 +2,7 @@
 
 use super::{BACKOFF_BINS, Router, label_free};
 use crate::error::{Result, TableError};
+use crate::parallel;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::{self, Halves, HonestForest, Trees};
 use crate::partition::{Axis, Cells, Factor, Partition};
@@ -44,7 +45,7 @@ impl Router {
                     Factor::Pooled => Some((table.rows() / SPARSE_BELOW_ROWS).max(1)),
                     _ => None,
                 });
-                let (cells, backoff) = rayon::join(
+                let (cells, backoff) = parallel::join(
                     || Cells::fit(partition, table),
                     || Self::fit_backoff(table, bins.unwrap_or(BACKOFF_BINS)),
                 );

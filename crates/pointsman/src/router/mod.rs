@@ -14,9 +14,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use crate::error::{Error, PartitionError, Result, TableError};
+use crate::parallel::{self, prelude::*};
 use crate::partition::forest::{BootstrapSample, Forest, LeafStatistics, Node, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
 use crate::table::Table;
@@ -449,7 +448,7 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
     let found = cells_of(table, cells, columns);
     // Each core puts its share of the rows in the order of cells: confidence and row as one number, which is sorted in half the
     // time of a pair.
-    let share = found.len().div_ceil(rayon::current_num_threads()).max(IN_A_SHARE).max(cells.count());
+    let share = found.len().div_ceil(parallel::current_num_threads()).max(IN_A_SHARE).max(cells.count());
     let place = |(found, peaks, first): (&[CellId], &[Peak], usize)| {
         let (mut next, starts) = starts_of(found, cells.count());
         let mut order = vec![0_u64; found.len()];

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result, TableError, ValueError};
+use crate::parallel;
 use crate::table::distinct_votes::DistinctVotes;
 use crate::table::predictions::{Predictions, RawPredictions, gather, match_precision, peaks_of};
 use simplex::Fault;
@@ -346,7 +347,7 @@ impl Table {
             }
         }
         let (probs, votes) =
-            rayon::join(|| self.probs.select(rows, c), || self.votes.as_ref().map(|votes| votes.select(rows)));
+            parallel::join(|| self.probs.select(rows, c), || self.votes.as_ref().map(|votes| votes.select(rows)));
         Self {
             classes: self.classes.clone(),
             probs,

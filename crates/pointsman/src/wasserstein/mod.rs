@@ -18,13 +18,12 @@ mod tests;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
-use rayon::prelude::*;
-use serde::Serialize;
 
 pub use cloud::Cloud;
 use resample::Resampler;
 
 use crate::error::{Result, TableError};
+use crate::parallel::prelude::*;
 
 /// The number of re-splits for [`distance`] if there is no reason for another.
 pub const DEFAULT_SPLITS: usize = 40;
@@ -33,7 +32,8 @@ pub const DEFAULT_SPLITS: usize = 40;
 const DISTANCE_TOLERANCE: f64 = 1e-10;
 
 /// W1 between two clouds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct W1 {
     /// W1 in the ℓ1 norm, from 0 to 2.
@@ -43,7 +43,8 @@ pub struct W1 {
 }
 
 /// W1 between two clouds, and its expectation by chance.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Distance {
     /// W1 between the clouds.

@@ -1,11 +1,9 @@
 //! Which annotators' labels should be left out.
 
-use rayon::prelude::*;
-use serde::Serialize;
-
 use super::statistics::{AnnotatorStatistics, Suspicion};
 use super::{Annotations, NamedLabel};
 use crate::error::{Error, Result, TableError, ValueError};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 
 /// An annotator who labels independently is suspected with this probability at most.
@@ -19,7 +17,8 @@ const LEAST_CLASS_SHARE: f64 = 0.05;
 
 /// One annotator, beside the others on the same items. The three means are zero, up to chance, if all labels of an item are
 /// independent draws from one law.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Annotator {
     /// The name.

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pointsman_trees::{BootstrapSample, Trees};
-use rayon::prelude::*;
 
 use super::scorer::{Scorer, means_of_leaves};
 use super::{inputs, targets};
 use crate::error::{Error, Result};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 
 /// The most rows by which leaves are compared with rows that are out of bag: more would hardly tell more, and another loss is to cost

@@ -1,12 +1,12 @@
 //! Honest partitions: half of the rows say where to divide, the other half what is there.
 
 use pointsman_trees::{GrowthRule, LEAF_SIZES, Node, Trees, join_trees};
-use rayon::prelude::*;
 
 use super::inputs;
 use super::learn::training_set;
 use crate::error::Result;
 use crate::numeric::mix::nth;
+use crate::parallel::prelude::*;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 

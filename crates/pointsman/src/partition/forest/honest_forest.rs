@@ -1,7 +1,6 @@
 //! A forest whose cells are cells like all others: half of the rows grows it and divides what it expects of queries.
 
 use pointsman_trees::{BootstrapSample, Trees};
-use rayon::prelude::*;
 
 use super::divide::Points;
 use super::honest::thin;
@@ -9,6 +8,7 @@ use super::learn::grow_forest;
 use super::scorer::{MAX_SCORES, Scorer, means_of_leaves};
 use super::{inputs, targets};
 use crate::error::{Error, Result};
+use crate::parallel::prelude::*;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 use crate::table::simplex::{Peak, Real};

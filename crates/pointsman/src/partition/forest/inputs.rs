@@ -1,8 +1,8 @@
 //! What a tree may ask about a query: its probabilities, its confidence, its features.
 
 use pointsman_trees::Trees;
-use rayon::prelude::*;
 
+use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};

@@ -1,10 +1,10 @@
 //! What the calibration rows in each leaf of a forest say before there is a loss.
 
 use pointsman_trees::{BootstrapSample, Trees};
-use rayon::prelude::*;
 
 use super::assignment::RankedLeaves;
 use super::shrunk::{Shrunk, ShrunkLeaves};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 
 /// The fewest rows per distinct vote vector of a leaf, on average, for which vote counts are kept: otherwise they would take more room than

@@ -1,8 +1,7 @@
 //! What the votes of rows tell together before there is a loss: very many small mixtures of the same votes, the leaves of a forest.
 
-use rayon::prelude::*;
-
 use super::leaf_statistics::{LeafMembers, VoteCounts};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::simplex::dot;
 
