@@ -8,11 +8,11 @@
 //! its mean as a variance of the other sign would put it below. For the Brier loss that is the estimate without bias, unless the
 //! variance is more negative than that of the labels is positive.
 
-use rayon::prelude::*;
 use wide::f64x4;
 
 use super::{Slopes, VoteGroups, certain_loss};
 use crate::loss::{Loss, SelfEstimate};
+use crate::parallel::prelude::*;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::{LeafStatistics, PerVoteVector, Run, Shrunk, Sums, Trees, unweighted};
 use crate::table::Table;

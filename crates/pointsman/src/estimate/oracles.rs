@@ -4,14 +4,13 @@
 //! unbiased on items with more labels than the panel has experts: the average over all divisions of the labels into a panel and one
 //! label that judges it. On other items it is the panel's loss under the estimator's law of p*. A mixture may contain both kinds.
 
-use rayon::prelude::*;
-
 use super::moments::Moments;
 use super::vote_groups::weighted_votes_by_row;
 use super::{dirichlet, npmle};
 use crate::error::{Result, TableError};
 use crate::loss::Loss;
 use crate::oracle::{Costing, Oracle, Panel, Urn};
+use crate::parallel::prelude::*;
 use crate::router::Mixture;
 use crate::table::Table;
 use crate::table::simplex::dot;

@@ -1,9 +1,8 @@
 //! Arrays of queries decided together, as they lie in memory.
 
-use rayon::prelude::*;
-
 use super::{Decision, Decisions, KEPT, Policy, Verdict};
 use crate::error::{Error, Result, TableError, TaskError};
+use crate::parallel::prelude::*;
 use crate::partition::UNUSUAL;
 use crate::table::Table;
 use crate::table::predictions::{RawPredictions, match_precision};

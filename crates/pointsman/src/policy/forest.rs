@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::cap::STAYS;
 use super::limit::content;
 use super::{Decision, KEPT, MixedAction, Policy, UNDETERMINED, Verdict};
 use crate::error::{Result, RouterError, TaskError};
 use crate::estimate::{Decomposition, OracleLoss, PerRow, RowLosses, Scratch, Slopes, slopes_within};
 use crate::loss::{Loss, SelfEstimate};
+use crate::parallel::prelude::*;
 use crate::partition::forest::{Forest, LeafStatistics, add_leaf_values, inputs};
 use crate::partition::{CellId, Edges};
 use crate::router::{Mixture, Router};

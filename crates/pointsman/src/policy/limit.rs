@@ -6,8 +6,6 @@
 //! the cost of its best other action minus that of its best route at λ = 0, exceeds λ. Of the queries whose gap equals λ, the marginal
 //! ones, a random part is routed. Routing by gap is optimal: no other rule that routes the same share costs, or loses, less.
 
-use serde::Serialize;
-
 use super::forest::Own;
 use super::promise::with_slack;
 use super::{KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
@@ -37,7 +35,8 @@ pub(crate) struct Unit {
 }
 
 /// The price that enforces a limit, and its effect.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Surcharge {
     /// With a budget, the amount added to the price of every route; with a target loss, the price of every route instead of its own.

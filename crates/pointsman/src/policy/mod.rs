@@ -18,11 +18,10 @@ mod unseen;
 
 use std::sync::{Arc, OnceLock};
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Result, RouterError, TableError, TaskError, ValueError};
 use crate::estimate::{self, Decomposition, OracleLoss, OtherOracles, RowLosses, RowVotes};
 use crate::loss::{Loss, Shape};
+use crate::parallel::prelude::*;
 use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
 use crate::table::simplex::{Peak, Real};

@@ -1,9 +1,8 @@
 //! Loss estimates from a router's rows: one per cell, and one per fall-back of empty cells.
 
-use rayon::prelude::*;
-
 use crate::estimate::{self, Decomposition, RowLosses, VoteGroups};
 use crate::loss::Loss;
+use crate::parallel::prelude::*;
 use crate::partition::{Axis, CellId};
 use crate::router::{Mixture, Router};
 use crate::task::Estimator;

@@ -7,13 +7,12 @@
 //!
 //! Rows are decided by such losses, as queries are, and judged by their own labels (`held_out`).
 
-use rayon::prelude::*;
-
 use super::Policy;
 use super::forest::{Leaves, Values};
 use super::held_out::HeldOut;
 use super::sources::Valuation;
 use crate::estimate::{LabelLosses, Scratch};
+use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::partition::forest::BootstrapSample;
 use crate::task::Named;
