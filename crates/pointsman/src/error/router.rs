@@ -27,8 +27,8 @@ pub enum RouterError {
     /// Parts that are to be merged are not like the same router.
     #[error("the parts differ in {what}: make every part like the same router, with the same cap")]
     DifferentParts {
-        /// What they differ in.
-        what: &'static str,
+        /// What they differ in, as part of the message.
+        what: String,
     },
     /// A cap keeps no rows.
     #[error("a cap of 0 rows per cell keeps nothing: give a number from 1")]

@@ -160,7 +160,9 @@ impl Router {
         let by_mixture = !matches!(self.cells().axes(), [Axis::Tree { .. } | Axis::Pooled { .. }]);
         let epsilon = if self.is_recalibrated() && exact && by_mixture {
             let points = estimate::points(stored, loss, policy.task().chosen_estimator());
-            points.map(|points| Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance)).transpose()?
+            let distance =
+                |points: Vec<f64>| -> Result<f64> { Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance) };
+            points.map(distance).transpose()?
         } else {
             None
         };

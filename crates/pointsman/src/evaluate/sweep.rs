@@ -84,7 +84,7 @@ impl Replay {
             Err(Error::OutOfReach { least, .. }) => least_loss = Some(least),
             Err(error) => return Err(error),
         }
-        let costs = |by: Basis| {
+        let costs = |by: Basis| -> Result<Named<f64>> {
             let mut costs = Named::new();
             if let Some(router) = &router {
                 costs.push("router", self.taken_actions(router).mean_cost(by));

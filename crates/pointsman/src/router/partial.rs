@@ -177,7 +177,7 @@ impl Partial {
     /// # Errors
     /// If the two are not like the same router, or differ in their caps or columns. Nothing is added then.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
-        let differs = |what| Err(RouterError::DifferentParts { what }.into());
+        let differs = |what: &str| Err(RouterError::DifferentParts { what: what.to_owned() }.into());
         if self.rows.classes() != other.rows.classes() {
             return differs("their classes");
         }
