@@ -4,11 +4,12 @@
 # make paper  every experiment of the paper, and the pages written from them (about an hour on two cores)
 # make docs   the book, in docs/book
 # make wheel  the Python package, in target/wheels
+# make api    the public interface of the libraries, in docs/api
 # make bench  speed, as ratios to a peer in the same run (ROWS=10000000); then the race
 # make race   the Python package against what people use instead; the book's page on it
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test python wheel paper docs bench race install picture audit fuzz
+.PHONY: help demo check features test python wheel paper docs bench race install picture audit api api-check publish-check fuzz
 ROWS ?= 10000000
 
 help:
@@ -33,6 +34,12 @@ check:
 	cargo clippy $(FEATURES) --all-targets -- -D warnings
 	cargo test $(FEATURES) --lib
 
+# The core without its features, and with each alone.
+features:
+	cargo check -p pointsman --no-default-features --locked --target-dir target/features
+	cargo check -p pointsman --no-default-features --features rayon --locked --target-dir target/features
+	cargo check -p pointsman --no-default-features --features serde --locked --target-dir target/features
+
 test:
 	@$(COMPONENTS)
 	@{ $(BROWSER); } >/dev/null 2>&1 || echo "no Chromium: set CHROME to a browser to try the report in it"
@@ -40,6 +47,7 @@ test:
 	cargo clippy $(FEATURES) --all-targets -- -D warnings
 	cargo test $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" cargo doc $(FEATURES) --no-deps
+	@$(MAKE) --no-print-directory api-check
 	@$(MAKE) --no-print-directory python
 
 # The Python package is tested as users get it: a wheel in a fresh environment.
@@ -106,6 +114,24 @@ picture:
 	python3 docs/picture.py target/release/pointsman docs/terminal.svg
 	target/release/pointsman --quiet demo -o target/demo
 	cp target/demo/figures/landscape.svg docs/figures/landscape.svg
+
+# What users of the libraries may call, one list per crate: a change of the public interface shows in the diff.
+PUBLIC_API = target/tools/bin/cargo-public-api
+
+$(PUBLIC_API):
+	cargo install cargo-public-api --version 0.52.0 --locked --root target/tools
+
+api: $(PUBLIC_API)
+	sh docs/api/list.sh docs/api
+
+api-check:
+	@if test -x $(PUBLIC_API); then rm -rf target/api && sh docs/api/list.sh target/api && diff -ru -x list.sh docs/api target/api || \
+	{ echo "the public interface changed: see what changed above, then write it anew with make api"; exit 1; }; \
+	else echo "SKIPPED: the lists of the public interface in docs/api were not compared: make $(PUBLIC_API) gets the tool"; fi
+
+# Packs every crate that is to be published as the registry would get it, without uploading: needs a clean tree and the registry's index.
+publish-check:
+	cargo publish --workspace --dry-run --no-verify --locked
 
 # Known vulnerabilities: needs cargo-deny and the network.
 audit:

@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(file) = served(data, &BASES) else { return };
     match parse_partial(&file) {
         Ok(part) => check(&part),
-        Err(message) => check_message(&message),
+        Err(error) => check_message(&error.to_string()),
     }
 });
 

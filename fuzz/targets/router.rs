@@ -44,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(file) = served(data, &BASES) else { return };
     match parse_router(&file) {
         Ok(router) => check(&router, data.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte))),
-        Err(message) => check_message(&message),
+        Err(error) => check_message(&error.to_string()),
     }
 });
 

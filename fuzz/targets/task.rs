@@ -55,7 +55,7 @@ fn round_trip<T: FromStr<Err: Display> + Display + Debug + PartialEq>(text: &str
 fn task(text: &str) {
     let task = match parse_task(text) {
         Ok(task) => task,
-        Err(message) => return check_message(&message),
+        Err(error) => return check_message(&error.to_string()),
     };
     let loss = task.loss();
     if loss.acts().is_none() {

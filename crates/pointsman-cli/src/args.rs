@@ -4,12 +4,13 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anyhow::bail;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use pointsman::evaluate::Sweep;
 use pointsman::policy::CapSize;
 use pointsman::task::Ties;
-use pointsman::{Error, Estimator, Loss, Oracle, Partition};
+use pointsman::{Estimator, Loss, Oracle, Partition};
 use pointsman_table::{Columns, Delimiter, Filter, Format};
 
 use crate::evaluate::fail_if::Condition;
@@ -218,18 +219,18 @@ pub(crate) struct RouteArg {
 }
 
 impl FromStr for RouteArg {
-    type Err = Error;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> anyhow::Result<Self> {
         let (priced, kind) = text.split_once(',').map_or((text, None), |(priced, kind)| (priced, Some(kind)));
         let (name, cost) = priced.split_once('=').unwrap_or(("oracle", priced));
         if let Some(point) = kind.and_then(|kind| decimal_point(&format!("{cost},{kind}"))) {
             let name = if priced.contains('=') { format!("{name}=") } else { String::new() };
-            return Err(Error::Task(format!("{text:?} is not a price: use a decimal point, {name}{point}")));
+            bail!("{text:?} is not a price: use a decimal point, {name}{point}");
         }
-        let cost = cost.trim().parse().map_err(|_| {
-            Error::Task(format!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim()))
-        })?;
+        let Ok(cost) = cost.trim().parse() else {
+            bail!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim());
+        };
         Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.map(|kind| kind.trim().parse()).transpose()? })
     }
 }
@@ -242,12 +243,12 @@ pub(crate) struct CapArg {
 }
 
 impl FromStr for CapArg {
-    type Err = Error;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let (name, size) = text.rsplit_once('=').ok_or_else(|| {
-            Error::Task(format!("{text:?} is not a cap: write NAME=N or NAME=P%, as in expert=500 or expert=5%"))
-        })?;
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let Some((name, size)) = text.rsplit_once('=') else {
+            bail!("{text:?} is not a cap: write NAME=N or NAME=P%, as in expert=500 or expert=5%");
+        };
         Ok(Self { name: name.trim().to_owned(), size: size.parse()? })
     }
 }

@@ -109,7 +109,7 @@ impl Certified {
         path: &Path,
     ) -> anyhow::Result<Vec<Self>> {
         let tasks: Vec<Task> = policies.iter().map(|policy| policy.task().clone()).collect();
-        let Together { certificates, all_losses } = plan::certify_together(router, &tasks, confidence, path)?;
+        let Together { certificates, all_losses, .. } = plan::certify_together(router, &tasks, confidence, path)?;
         let judge = |(certificate, policy): (Certificate, &Policy)| {
             let judgement = certificate.judge(policy)?;
             let coarser = match judgement.certain < MOST_CERTAIN_TO_TRY_COARSER {

@@ -439,7 +439,7 @@ pub(crate) fn labels_in_words(table: &Table, votes: &VotesArgs) -> anyhow::Resul
 /// Loads a router.
 pub(crate) fn load_router(path: &Path) -> anyhow::Result<Router> {
     pointsman_table::load_router(path).map_err(|error| {
-        let is_table = Format::of_path(path).is_some() && matches!(error, pointsman_table::Error::File { .. });
+        let is_table = Format::of_path(path).is_some() && matches!(error, pointsman_table::Error::Content { .. });
         let error = anyhow::Error::from(error);
         if is_table {
             error.context(Hint("that is a table; a router is what pointsman calibrate TABLE -o ROUTER writes".into()))
@@ -624,8 +624,8 @@ pub(crate) fn of_task(
 
 fn of_file(error: pointsman::Error, path: &Path) -> anyhow::Error {
     match error {
-        pointsman::Error::Table(reason) => {
-            pointsman_table::Error::File { file: path.display().to_string(), reason }.into()
+        pointsman::Error::Table(_) => {
+            pointsman_table::Error::File { file: path.display().to_string(), reason: error.to_string() }.into()
         }
         other => other.into(),
     }

@@ -184,6 +184,7 @@ fn route_in_words(route: &Route, classes: Option<&[String]>) -> String {
                 Aggregate::Laplace(smoothing) => {
                     format!("the shares of their labels after {} of every class are added", plain(*smoothing))
                 }
+                other => format!("their {other}"),
             };
             format!("a panel of {experts} who label as the calibration labels do, answering {answer}")
         }

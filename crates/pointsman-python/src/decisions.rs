@@ -207,7 +207,7 @@ impl Decisions {
             return Err(refused(Refusal::new("decided without labels: leave labels=False out")));
         }
         let judgement = judgement.map(|judgement| &*judgement.get().0);
-        let extras = DecisionExtras { judgement, capped: self.capped };
+        let extras = DecisionExtras::new(judgement, self.capped);
         let names = decision_columns(&self.policy, self.ids.is_some(), extras);
         let batches = py.detach(|| {
             let mut batches = Vec::with_capacity(self.chunks.len());

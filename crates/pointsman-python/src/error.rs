@@ -40,6 +40,12 @@ impl From<pointsman::Error> for Refusal {
     }
 }
 
+impl From<pointsman_table::ContentError> for Refusal {
+    fn from(error: pointsman_table::ContentError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 impl From<pointsman_table::Error> for Refusal {
     fn from(error: pointsman_table::Error) -> Self {
         let message = error.to_string();

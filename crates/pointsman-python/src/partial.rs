@@ -8,7 +8,7 @@ use pointsman::router::Cap;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::error::{Refusal, refused};
+use crate::error::refused;
 use crate::router::Router;
 use crate::table::Table;
 use crate::work;
@@ -78,13 +78,13 @@ impl Partial {
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| pointsman_table::partial_bytes(&self.0));
-        Ok(PyBytes::new(py, &bytes.map_err(|reason| refused(Refusal::new(reason)))?))
+        Ok(PyBytes::new(py, &bytes.map_err(refused)?))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let part = py.detach(|| pointsman_table::parse_partial(data));
-        Ok(Self(part.map_err(|reason| refused(Refusal::new(reason)))?))
+        Ok(Self(part.map_err(refused)?))
     }
 
     #[getter]

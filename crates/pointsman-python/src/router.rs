@@ -74,12 +74,12 @@ impl Router {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         let router = py.detach(|| pointsman_table::parse_router(data));
-        Ok(router.map_err(|reason| refused(Refusal::new(reason)))?.into())
+        Ok(router.map_err(refused)?.into())
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = py.detach(|| pointsman_table::router_bytes(&self.0));
-        Ok(PyBytes::new(py, &bytes.map_err(|reason| refused(Refusal::new(reason)))?))
+        Ok(PyBytes::new(py, &bytes.map_err(refused)?))
     }
 
     /// Writes the router file; it appears whole or not at all.

@@ -247,7 +247,7 @@ impl Task {
     /// A task as the command line's task files hold it.
     #[staticmethod]
     fn parse(text: &str) -> PyResult<Self> {
-        Ok(Self(pointsman_table::parse_task(text).map_err(|reason| refused(Refusal::new(reason)))?))
+        Ok(Self(pointsman_table::parse_task(text).map_err(refused)?))
     }
 
     /// The loss.

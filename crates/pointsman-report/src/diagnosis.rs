@@ -37,6 +37,7 @@ const MAX_NAME_CHARS: usize = 80;
 
 /// A diagnosis with warnings and next steps: what `pointsman diagnose --json` prints, and the data of its page.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct DiagnosisReport {
     /// The diagnosis.
     #[serde(flatten)]
@@ -45,6 +46,14 @@ pub struct DiagnosisReport {
     pub warnings: Vec<String>,
     /// What to do next, if anything.
     pub next_step: Option<NextStep>,
+}
+
+impl DiagnosisReport {
+    /// A diagnosis, other reasons not to rely on the table, and what to do next, if anything.
+    #[must_use]
+    pub fn new(diagnosis: Diagnosis, warnings: Vec<String>, next_step: Option<NextStep>) -> Self {
+        Self { diagnosis, warnings, next_step }
+    }
 }
 
 /// The diagnosis as one self-contained page without scripts.

@@ -9,6 +9,7 @@ use crate::words::{loss_name, ranking_label, rule_label};
 
 /// A figure: its file name and its drawing function, which returns `None` if the report lacks the data.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Figure {
     /// The file name, without extension.
     pub name: &'static str,

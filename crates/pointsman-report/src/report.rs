@@ -1,6 +1,6 @@
 //! The report as data.
 
-use pointsman::evaluate::{CalibrationError, CellSummary, MixtureHistogram, PriceGrid, Sweep, SweepAxis, SweepPoint};
+use pointsman::evaluate::{CalibrationError, CellSummary, MixtureHistogram, PriceGrid, Sweep, SweepPoint};
 use pointsman::monitor::TrafficShift;
 use pointsman::task::Named;
 use pointsman::{CellId, Evaluation, Limit, Loss, Policy, Replay, Result, Router, Table, Task};
@@ -33,6 +33,7 @@ pub struct Inputs<'a> {
 
 /// An evaluation on held-out rows, for scripts and figures.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Costs, shares, gains and curves at the task's prices.
     #[serde(flatten)]
@@ -69,6 +70,7 @@ pub struct NextStep {
 
 /// A summary of the router.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct RouterSummary {
     /// Number of calibration rows.
     pub rows: usize,
@@ -90,6 +92,7 @@ impl RouterSummary {
 
 /// The results of one sweep.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct SweepReport {
     /// `abstain`, `route` or `route:<name>`.
     pub axis: String,
@@ -99,6 +102,7 @@ pub struct SweepReport {
 
 /// Data that only the figures and the page need.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Detail {
     /// The drawn cells in ascending order: those with the most held-out traffic. Lists over cells below follow this
     /// order.
@@ -111,6 +115,7 @@ pub struct Detail {
 
 /// The router under one loss.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct LossReport {
     /// The loss.
     pub loss: String,
@@ -141,6 +146,7 @@ pub struct LossReport {
 
 /// The expected losses of one held-out row; unknown where labels give only bounds.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
 pub struct LossRow {
     /// Irreducible loss.
     pub irreducible: Option<f64>,
@@ -150,6 +156,7 @@ pub struct LossRow {
 
 /// A cell's estimates under one loss; unknown for an empty cell.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
 pub struct LossCell {
     /// Irreducible loss.
     pub irreducible: Option<f64>,
@@ -177,7 +184,8 @@ impl Report {
     /// If the inputs do not belong together, or a sweep names a route the task does not have.
     pub fn new(inputs: &Inputs<'_>, sweeps: &[Sweep], calibration_error: Option<CalibrationError>) -> Result<Self> {
         let Inputs { router, policy, replay, .. } = inputs;
-        let sweep = |sweep: &Sweep| Ok(SweepReport { axis: axis_name(sweep), points: replay.sweep(policy, sweep)? });
+        let sweep =
+            |sweep: &Sweep| Ok(SweepReport { axis: sweep.axis.to_string(), points: replay.sweep(policy, sweep)? });
         Ok(Self {
             evaluation: replay.evaluate(policy)?,
             calibration_error,
@@ -290,13 +298,5 @@ fn with_loss(task: &Task, loss: Loss) -> Result<Task> {
     match task.limit() {
         Some(Limit::Budget(share)) => other.budget(share),
         _ => Ok(other),
-    }
-}
-
-fn axis_name(sweep: &Sweep) -> String {
-    match &sweep.axis {
-        SweepAxis::Abstain => "abstain".into(),
-        SweepAxis::Route(None) => "route".into(),
-        SweepAxis::Route(Some(name)) => format!("route:{name}"),
     }
 }

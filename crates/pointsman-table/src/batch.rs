@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use pointsman::Table;
 use pointsman::diagnose::Annotations;
+use pointsman::error::ValueError;
 
 use crate::annotations::{Ids, Joined};
 use crate::error::{Error, Result, listed};
@@ -65,7 +66,7 @@ impl Frame {
                 row: self.rows.get(row).copied().unwrap_or_default(),
                 line: self.lines.get(row).copied().filter(|&line| line > 0),
                 column: Some(column),
-                reason,
+                reason: reason.to_string(),
             },
             other => Error::file(&self.names(), other.to_string()),
         }
@@ -317,11 +318,6 @@ fn keep_rows<T>(values: &mut Vec<T>, kept: &[bool]) {
     values.retain(|_| places.next().is_some_and(|place| kept[place / width]));
 }
 
-/// The sum of probabilities that the core complains about, if it does.
-fn stated_sum(reason: &str) -> Option<f64> {
-    reason.strip_prefix("the probabilities sum to ")?.split(',').next()?.parse().ok()
-}
-
 /// Whether a sum is that of rounded probabilities or percentages; others are rather those of scores.
 fn is_cured_by_division(sum: f64) -> bool {
     /// Sums of rounded numbers are closer to what they should be than this factor.
@@ -341,14 +337,18 @@ struct Translator<'a> {
 impl Translator<'_> {
     fn error(&self, error: pointsman::Error) -> Error {
         match error {
-            pointsman::Error::Value { row, column, mut reason } => {
+            pointsman::Error::Value { row, column, reason } => {
                 let number = self.rows.get(row).copied().unwrap_or_default();
-                if column.starts_with("oracle_") && reason.starts_with("NaN is not") {
-                    reason = NO_ANSWER.to_owned();
-                }
-                if !self.normalize && stated_sum(&reason).is_some_and(is_cured_by_division) {
-                    reason.push_str("; rounded probabilities and percentages are divided by their sum with --normalize (in Python normalize=True)");
-                }
+                let reason = match reason {
+                    ValueError::Probability { value } if value.is_nan() && column.starts_with("oracle_") => {
+                        NO_ANSWER.to_owned()
+                    }
+                    ValueError::ProbabilitySum { sum } if !self.normalize && is_cured_by_division(sum) => format!(
+                        "{reason}; rounded probabilities and percentages are divided by their sum with --normalize (in Python \
+                         normalize=True)"
+                    ),
+                    other => other.to_string(),
+                };
                 self.at(row, Some(self.column(&column, number)), reason)
             }
             other => Error::file(self.file, other.to_string()),

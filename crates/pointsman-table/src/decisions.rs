@@ -11,11 +11,20 @@ const CHUNK: usize = 1 << 12;
 
 /// What a table of decisions has beside what every one has.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct DecisionExtras<'a> {
     /// Which decisions are certain: the column `certain`.
     pub judgement: Option<&'a Judgement>,
     /// Whether caps were applied: the column `capped` names the action that a cap did not allow, and is empty elsewhere.
     pub capped: bool,
+}
+
+impl<'a> DecisionExtras<'a> {
+    /// The column `certain` if there is a judgement, and the column `capped` if caps were applied.
+    #[must_use]
+    pub fn new(judgement: Option<&'a Judgement>, capped: bool) -> Self {
+        Self { judgement, capped }
+    }
 }
 
 /// The columns' names and kinds: a contract with scripts. `id` is there if `ids` says so.

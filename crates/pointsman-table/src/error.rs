@@ -43,9 +43,64 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
-    /// A filter, a column name or a format cannot be understood.
+    /// The file is not the router, part or task that it should be.
+    #[error("{}: {reason}", printable(file))]
+    Content {
+        /// The file as its path was given.
+        file: String,
+        /// What is wrong with it.
+        reason: ContentError,
+    },
+    /// A filter, a column name or a format cannot be understood; what is wrong with it and what to do.
     #[error("{}", printable(.0))]
     Option(String),
+}
+
+/// Why bytes or text are not a router, a part of a calibration or a task.
+///
+/// Every message is one line without control characters.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// The bytes are something else, damaged, or contradict themselves.
+    #[error("not a {what} file, or damaged ({}): calibrate again", printable(reason))]
+    Damaged {
+        /// What they should be.
+        what: &'static str,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The bytes are of a format that this version does not know.
+    #[error(
+        "{what} format {version}, this program reads formats 1 to {newest}: use a newer pointsman, or calibrate again"
+    )]
+    Version {
+        /// What they are.
+        what: &'static str,
+        /// Their format.
+        version: u32,
+        /// The newest format that can be read.
+        newest: u32,
+    },
+    /// This version cannot store the router or the part; why.
+    #[error("{}", printable(.0))]
+    Unstorable(String),
+    /// The text is not TOML, or has unknown keys.
+    #[error("line {line}: {}", printable(reason))]
+    Toml {
+        /// The line, counted from one.
+        line: usize,
+        /// What is wrong with it and what to do.
+        reason: String,
+    },
+    /// The loss, the oracles and the prices make no task.
+    #[error("{}{reason}", line.map_or(String::new(), |line| format!("line {line}: ")))]
+    Task {
+        /// The line, counted from one, if one line is to blame.
+        line: Option<usize>,
+        /// What is wrong.
+        reason: pointsman::Error,
+    },
 }
 
 /// The result of a fallible operation of this crate.
@@ -54,6 +109,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub(crate) fn file(file: &str, reason: impl Into<String>) -> Self {
         Self::File { file: file.to_owned(), reason: reason.into() }
+    }
+
+    /// What is wrong with a file that should be a router, a part or a task.
+    pub(crate) fn content(path: &Path) -> impl FnOnce(ContentError) -> Self {
+        let file = name_of(path);
+        move |reason| Self::Content { file, reason }
     }
 
     pub(crate) fn io(file: &str, source: io::Error) -> Self {

@@ -73,7 +73,7 @@ pub use annotations::{Ids, Joined};
 pub use atomic::write_atomically;
 pub use batch::{Frame, RepeatedIds};
 pub use decisions::{DecisionExtras, decision_columns, decision_values};
-pub use error::{Error, Result};
+pub use error::{ContentError, Error, Result};
 pub use format::Format;
 pub use input_column::{InputColumn, InputKind};
 pub use normalize::Sums;

@@ -123,6 +123,7 @@ impl FromStr for Delimiter {
 
 /// Which columns must be there beside the predictions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Need {
     /// None; what is there is read.
     #[default]

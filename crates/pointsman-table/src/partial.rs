@@ -15,7 +15,7 @@ use pointsman::router::{Cap, Partial};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::write_atomically;
-use crate::error::{Error, Result, name_of};
+use crate::error::{ContentError, Error, Result};
 use crate::input::read_all;
 use crate::router::{Header, Sealed, Tensors, seal, unseal};
 
@@ -42,10 +42,10 @@ impl Sealed for PartHeader {
 ///
 /// # Errors
 /// If this version cannot store its cells.
-pub fn partial_bytes(part: &Partial) -> std::result::Result<Vec<u8>, String> {
+pub fn partial_bytes(part: &Partial) -> std::result::Result<Vec<u8>, ContentError> {
     let mut tensors = Tensors::default();
     tensors.rows(part.kept());
-    tensors.cells(part.cells(), part.backoff())?;
+    tensors.cells(part.cells(), part.backoff()).map_err(ContentError::Unstorable)?;
     if part.cap().is_some() {
         tensors.words("keys", part.keys());
         tensors.words("seen", &part.seen());
@@ -53,14 +53,14 @@ pub fn partial_bytes(part: &Partial) -> std::result::Result<Vec<u8>, String> {
     let router = Header::new(part.partition(), part.is_recalibrated(), part.kept(), &tensors);
     let cap = part.cap().map(|cap| (cap.rows, cap.seed));
     let header = PartHeader { version: router.version(), cap, needs: part.cells().features().to_vec(), router };
-    seal(header, &tensors)
+    seal(header, &tensors).map_err(ContentError::Unstorable)
 }
 
-/// Reads a part from its bytes, checking everything; the reason if they are none.
+/// Reads a part from its bytes, checking everything.
 ///
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
-pub fn parse_partial(bytes: &[u8]) -> std::result::Result<Partial, String> {
+pub fn parse_partial(bytes: &[u8]) -> std::result::Result<Partial, ContentError> {
     unseal(bytes, |header: &PartHeader, read| {
         let PartHeader { cap, needs, router, .. } = header;
         let partition = router.partition()?;
@@ -82,7 +82,7 @@ pub fn parse_partial(bytes: &[u8]) -> std::result::Result<Partial, String> {
 /// If the file cannot be written.
 pub fn save_partial(path: impl AsRef<Path>, part: &Partial) -> Result<()> {
     let path = path.as_ref();
-    let bytes = partial_bytes(part).map_err(|reason| Error::file(&name_of(path), reason))?;
+    let bytes = partial_bytes(part).map_err(Error::content(path))?;
     write_atomically(path, |out| out.write_all(&bytes))
 }
 
@@ -93,5 +93,5 @@ pub fn save_partial(path: impl AsRef<Path>, part: &Partial) -> Result<()> {
 pub fn load_partial(path: impl AsRef<Path>) -> Result<Partial> {
     let path = path.as_ref();
     let bytes = read_all(path)?;
-    parse_partial(&bytes).map_err(|reason| Error::file(&name_of(path), reason))
+    parse_partial(&bytes).map_err(Error::content(path))
 }

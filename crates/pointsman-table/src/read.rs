@@ -49,6 +49,7 @@ pub(crate) trait Source: Send {
 
 /// How far a reader has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Progress {
     /// Rows of the file read so far, before any filter.
     pub rows: u64,

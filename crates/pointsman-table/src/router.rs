@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::atomic::write_atomically;
-use crate::error::{Error, Result, name_of, printable};
+use crate::error::{ContentError, Error, Result};
 use crate::input::read_all;
 
 /// The newest version of the format.
@@ -133,7 +133,7 @@ impl Sealed for Header {
 /// If the file cannot be written.
 pub fn save_router(path: impl AsRef<Path>, router: &Router) -> Result<()> {
     let path = path.as_ref();
-    let bytes = router_bytes(router).map_err(|reason| Error::file(&name_of(path), reason))?;
+    let bytes = router_bytes(router).map_err(Error::content(path))?;
     write_atomically(path, |out| out.write_all(&bytes))
 }
 
@@ -143,21 +143,20 @@ pub fn save_router(path: impl AsRef<Path>, router: &Router) -> Result<()> {
 /// If the file cannot be read, is damaged, contradicts itself or is from a newer version.
 pub fn load_router(path: impl AsRef<Path>) -> Result<Router> {
     let path = path.as_ref();
-    let name = name_of(path);
     let bytes = read_all(path)?;
-    parse_router(&bytes).map_err(|reason| Error::file(&name, reason))
+    parse_router(&bytes).map_err(Error::content(path))
 }
 
 /// The bytes of a router file.
 ///
 /// # Errors
 /// If this version cannot store the router.
-pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, String> {
+pub fn router_bytes(router: &Router) -> std::result::Result<Vec<u8>, ContentError> {
     let mut tensors = Tensors::default();
     tensors.rows(router.rows());
-    let seed = tensors.cells(router.cells(), router.backoff())?;
+    let seed = tensors.cells(router.cells(), router.backoff()).map_err(ContentError::Unstorable)?;
     let header = Header::new(router.partition(), router.is_recalibrated(), router.rows(), &tensors);
-    seal(Header { seed, ..header }, &tensors)
+    seal(Header { seed, ..header }, &tensors).map_err(ContentError::Unstorable)
 }
 
 /// A file of these tensors, with its checksum.
@@ -168,34 +167,34 @@ pub(crate) fn seal<H: Sealed>(mut header: H, tensors: &Tensors) -> Parsed<Vec<u8
     safetensors::serialize(views, Some([(H::KEY.to_owned(), header)].into())).map_err(|e| e.to_string())
 }
 
-/// Reads a router from the bytes of its file; the reason if they are none.
+/// Reads a router from the bytes of its file.
 ///
 /// # Errors
 /// If the bytes are damaged, contradict themselves or are from a newer version.
-pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, String> {
+pub fn parse_router(bytes: &[u8]) -> std::result::Result<Router, ContentError> {
     unseal(bytes, |header: &Header, read| read.router(header))
 }
 
 /// Reads a file whose version and checksum are right.
-pub(crate) fn unseal<H: Sealed, T>(bytes: &[u8], read: impl FnOnce(&H, &Reader<'_>) -> Parsed<T>) -> Parsed<T> {
-    let damaged =
-        |e: &dyn std::fmt::Display| printable(&format!("not a {} file, or damaged ({e}): calibrate again", H::WHAT));
+pub(crate) fn unseal<H: Sealed, T>(
+    bytes: &[u8],
+    read: impl FnOnce(&H, &Reader<'_>) -> Parsed<T>,
+) -> std::result::Result<T, ContentError> {
+    let damaged = |e: &dyn std::fmt::Display| ContentError::Damaged { what: H::WHAT, reason: e.to_string() };
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
     let text = metadata.metadata().as_ref().and_then(|m| m.get(H::KEY));
     let text = text.ok_or_else(|| damaged(&format!("no {} header", H::KEY)))?;
     let AnyHeader { version } = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     if version == 0 || version > VERSION {
-        return Err(format!(
-            "{} format {version}, this program reads formats 1 to {VERSION}: use a newer pointsman, or calibrate again",
-            H::WHAT
-        ));
+        return Err(ContentError::Version { what: H::WHAT, version, newest: VERSION });
     }
     let mut header: H = serde_json::from_str(text).map_err(|e| damaged(&e))?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
     let mut tensors = file.tensors();
     tensors.sort_by(|a, b| a.0.cmp(&b.0));
     let claimed = std::mem::take(&mut header.router().sha256);
-    if claimed != checksum(&header, tensors.iter().map(|(name, view)| (name.as_str(), view)))? {
+    let found = checksum(&header, tensors.iter().map(|(name, view)| (name.as_str(), view)));
+    if claimed != found.map_err(|e| damaged(&e))? {
         return Err(damaged(&"its checksum does not match"));
     }
     let found = read(&header, &Reader { file: &file }).map_err(|e| damaged(&e))?;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pointsman::error::TaskError;
 use pointsman::loss::MAX_COST;
 use pointsman::oracle::Aggregate;
 use pointsman::{Loss, Oracle, Task};
 use serde::Deserialize;
 
-use crate::error::{Error, name_of, printable};
+use crate::error::{ContentError, Error, name_of};
 use crate::input::read_all;
 use crate::suggest::did_you_mean;
 
@@ -106,8 +107,8 @@ impl MatrixFile {
             let act = acts.get(place).map_or_else(|| format!("row {}", place + 1), |act| format!("{act:?}"));
             match (row, &classes) {
                 (CostRow::ByName(row), Some(classes)) => costs_by_name(&act, &row, classes).map_err(in_row(place)),
-                (CostRow::InOrder(_), _) if by_name => Err(in_row(place)(pointsman::Error::Task(format!(
-                    "cost matrix: the costs of {act} name no classes, those of other acts do: write every row as {{class = cost, …}}"
+                (CostRow::InOrder(_), _) if by_name => Err(in_row(place)(refuse_matrix(format!(
+                    "the costs of {act} name no classes, those of other acts do: write every row as {{class = cost, …}}"
                 )))),
                 (CostRow::InOrder(row), _) => Ok(row),
                 (CostRow::ByName(_), None) => Ok(Vec::new()),
@@ -129,13 +130,17 @@ impl MatrixFile {
     }
 }
 
+fn refuse_matrix(reason: String) -> pointsman::Error {
+    TaskError::CostMatrix(reason).into()
+}
+
 /// The costs of one act in the order of the classes.
 fn costs_by_name(act: &str, row: &BTreeMap<String, f64>, classes: &[String]) -> pointsman::Result<Vec<f64>> {
     let found: Option<Vec<f64>> = classes.iter().map(|class| row.get(class).copied()).collect();
     found.filter(|found| found.len() == row.len()).ok_or_else(|| {
         let named: Vec<&str> = row.keys().map(String::as_str).collect();
-        pointsman::Error::Task(format!(
-            "cost matrix: the costs of {act} are for {}, the matrix is for {}: give every act one cost per class",
+        refuse_matrix(format!(
+            "the costs of {act} are for {}, the matrix is for {}: give every act one cost per class",
             named.join(", "),
             classes.join(", ")
         ))
@@ -158,7 +163,9 @@ struct RouteFile {
 
 impl RouteFile {
     fn oracle(&self) -> pointsman::Result<Oracle> {
-        let refuse = |reason: &str| Err(pointsman::Error::Task(format!("route {:?}: {reason}", self.name)));
+        let refuse = |reason: &str| {
+            Err(TaskError::Syntax { what: "route", text: self.name.clone(), reason: reason.to_owned() }.into())
+        };
         let Self { kind, experts, aggregate, smoothing, .. } = self;
         match (kind.as_str(), experts) {
             ("panel", &Some(experts)) => {
@@ -194,23 +201,20 @@ pub fn read_task(path: impl AsRef<Path>) -> crate::error::Result<Task> {
     let name = name_of(path);
     let text = String::from_utf8(read_all(path)?)
         .map_err(|_| Error::file(&name, "is not UTF-8 text: a task is a TOML file"))?;
-    parse_task(&text).map_err(|reason| Error::file(&name, reason))
+    parse_task(&text).map_err(Error::content(path))
 }
 
-/// Reads a task from the text of its file; the reason if it is none.
+/// Reads a task from the text of its file.
 ///
 /// # Errors
 /// If the text is not TOML, has unknown keys, or its loss, oracles and prices make no task.
-pub fn parse_task(text: &str) -> Result<Task, String> {
+pub fn parse_task(text: &str) -> Result<Task, ContentError> {
     let file: TaskFile = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |span| line_at(text, span.start));
         let (message, hint) = (e.message().replace('\n', ", "), hint(text, line, e.message()));
-        format!("line {line}: {}{hint}", printable(&message))
+        ContentError::Toml { line, reason: format!("{message}{hint}") }
     })?;
-    build(file).map_err(|(path, error)| match line_of(text, &path) {
-        Some(line) => format!("line {line}: {error}"),
-        None => error.to_string(),
-    })
+    build(file).map_err(|(path, reason)| ContentError::Task { line: line_of(text, &path), reason })
 }
 
 /// What to do about faults of TOML that people often make; nothing about others.

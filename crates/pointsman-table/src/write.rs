@@ -20,6 +20,7 @@ use crate::npz_write::NpzWriter;
 
 /// What a column holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ColumnKind {
     /// Text.
     Text,
@@ -33,6 +34,7 @@ pub enum ColumnKind {
 
 /// Some rows of one column.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Column {
     /// Text.
     Text(Vec<String>),

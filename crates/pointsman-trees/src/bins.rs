@@ -1,6 +1,6 @@
 //! Inputs as numbers of quantile bins, on which trees are grown.
 
-use rayon::prelude::*;
+use crate::parallel::prelude::*;
 
 /// The most bins of an input: fine structure in one input needs many, and more than this make no difference.
 const MAX_BINS: usize = 2048;

@@ -30,6 +30,7 @@ pub struct GrowthRule {
 
 /// One tree with the mean targets of its leaves.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct GrownTree<const N: usize> {
     /// The nodes, counted from the root.
     pub nodes: Vec<Node>,

@@ -53,12 +53,17 @@
 //!
 //! # Determinism
 //! The same rows, seed and number of trees give the same nodes, whatever the number of threads. Sums are in the order of rows and of trees.
+//!
+//! # Features
+//! `rayon` (on by default) uses all threads; without it everything runs on the caller's, with the same results.
 
 mod bins;
 mod bootstrap;
 mod error;
 mod grow;
 mod hash;
+#[doc(hidden)]
+pub mod parallel;
 mod sums;
 #[cfg(test)]
 mod tests;

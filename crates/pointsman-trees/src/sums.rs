@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
+use crate::parallel::prelude::*;
 use crate::trees::Trees;
 
 /// Rows that one task takes through all trees: their codes and sums stay in the cache meanwhile.

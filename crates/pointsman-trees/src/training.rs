@@ -1,11 +1,10 @@
 //! Rows ready to grow trees on, and forests grown on them.
 
-use rayon::prelude::*;
-
 use crate::bins::BinnedInputs;
 use crate::bootstrap::BootstrapSample;
 use crate::error::{Error, Result};
 use crate::grow::{GrownTree, GrowthRule, grow_tree};
+use crate::parallel::prelude::*;
 use crate::trees::{Node, Trees};
 
 /// The leaf sizes that a forest chooses from, as the fewest rows per leaf.

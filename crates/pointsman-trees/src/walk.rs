@@ -4,8 +4,7 @@
 //! times as long one walk after the other, and a row in 200 trees 2.4 times (`docs/design/trees.md`). Leaves lead to themselves, so that
 //! walks of different length can stay in step until the last one has arrived.
 
-use rayon::prelude::*;
-
+use crate::parallel::prelude::*;
 use crate::trees::{PackedNode, Trees};
 
 /// Trees that one row walks in lockstep.

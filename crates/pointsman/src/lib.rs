@@ -28,6 +28,11 @@
 //!
 //! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
 //! same bytes, whatever the order of its rows and the number of threads.
+//!
+//! # Features
+//! Both are on by default.
+//! * `rayon`: uses all threads. Without it everything runs on the caller's, with the same results.
+//! * `serde`: results can be serialised.
 
 pub mod calibrate;
 pub mod certify;
@@ -40,6 +45,7 @@ pub mod monitor;
 pub mod number;
 mod numeric;
 pub mod oracle;
+mod parallel;
 pub mod partition;
 pub mod policy;
 pub mod router;

@@ -107,7 +107,7 @@ pub(crate) fn run(args: &DecideArgs) -> anyhow::Result<()> {
         }
         None => None,
     };
-    let extras = DecisionExtras { judgement: judgement.as_deref(), capped: rule.is_some() };
+    let extras = DecisionExtras::new(judgement.as_deref(), rule.is_some());
     // Ids that are kept as they are need not be there twice.
     let with_ids = match args.keep {
         Keep::None => false,
@@ -310,7 +310,7 @@ impl Decider {
             }
         }
         let answers = policy.answers(&decisions, &table.predictions());
-        let extras = DecisionExtras { judgement: self.judgement.as_deref(), capped: self.rule.is_some() };
+        let extras = DecisionExtras::new(self.judgement.as_deref(), self.rule.is_some());
         let ids = ids.filter(|_| self.with_ids);
         let columns = pointsman_table::decision_values(policy, &decisions, &answers, extras, ids);
         let caps = self.rule.as_ref().map(CapRule::uses).unwrap_or_default();

@@ -42,7 +42,7 @@ impl Preview {
                 Column::Real(values) => (fixed(values[row], digits), PLAIN),
                 Column::Count(values) => (count(values[row] as usize), PLAIN),
                 // Columns of the table are not shown.
-                Column::Input(_) => (String::new(), PLAIN),
+                _ => (String::new(), PLAIN),
             };
             self.rows.push(self.names.iter().zip(columns).map(cell).collect());
         }
@@ -50,8 +50,8 @@ impl Preview {
 
     pub(super) fn write(self, out: &mut impl Write, total: usize) -> io::Result<()> {
         let column = |grid: Grid, (name, kind): &(String, ColumnKind)| match kind {
-            ColumnKind::Text | ColumnKind::Input(_) => grid.text(name),
             ColumnKind::Real | ColumnKind::Count => grid.number(name),
+            _ => grid.text(name),
         };
         let mut grid = self.names.iter().fold(Grid::new(), column);
         let shown = self.rows.len();

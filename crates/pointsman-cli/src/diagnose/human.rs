@@ -38,9 +38,9 @@ pub(super) fn print(args: &DiagnoseArgs, task: &Task, report: &DiagnosisReport, 
     writeln!(out)?;
     let style = match diagnosis.verdict.advice {
         Advice::UseIt => GOOD.bold(),
-        Advice::NoNeed | Advice::SmallSaving => BOLD,
         Advice::OneLabel | Advice::MoreData => WARN,
         Advice::MendLabels => BAD,
+        _ => BOLD,
     };
     let sentence = replace_flags(diagnosis, &diagnosis.verdict.sentence);
     paragraph(&mut out, 0, &format!("{style}{sentence}{style:#}"))?;

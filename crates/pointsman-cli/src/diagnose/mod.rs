@@ -33,7 +33,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
     warnings.extend(plan::labels_in_words(&frame.table, &args.votes)?);
     let halves = args.output.as_ref().map(|_| Halves::new(&frame.table, &task, args, &mut warnings)).transpose()?;
     let next_step = next_step(args, &diagnosis);
-    let report = DiagnosisReport { diagnosis, warnings, next_step };
+    let report = DiagnosisReport::new(diagnosis, warnings, next_step);
     let page = args.output.as_ref().zip(halves).map(|(folder, halves)| write(&report, &halves, folder)).transpose()?;
     report.warnings.iter().for_each(render::warn);
     if args.json { json::print(&report) } else { Ok(human::print(args, &task, &report, page.as_deref())?) }

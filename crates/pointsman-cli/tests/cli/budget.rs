@@ -130,9 +130,9 @@ fn several_caps_hold_together_and_nonsense_is_refused() {
     assert!(run.stderr.contains("Cap on expert: 12") && run.stderr.contains("Cap on one: 8"), "{}", run.stderr);
     for (flags, word) in [
         ("--cap 12", "NAME=N"),
-        ("--cap expert=many", "is not a cap"),
-        ("--cap expert=1.5", "is not a cap"),
-        ("--cap expert=101%", "is not a cap"),
+        ("--cap expert=many", "cap \"many\": give a whole number"),
+        ("--cap expert=1.5", "cap \"1.5\""),
+        ("--cap expert=101%", "cap \"101%\""),
         ("--cap nobody=3", "there are: expert, one"),
         ("--cap expert=3 --cap expert=4", "two caps"),
         ("--cap expert=3 --explain 1", "a cap is spent over the whole table"),

@@ -117,7 +117,7 @@ fn paper_task(loss: &Loss) -> Task {
 
 /// The cost above the best action per cell, at each price of abstaining.
 fn regret(replay: &Replay, policy: &Policy) -> Result<Vec<f64>> {
-    let points = replay.sweep(policy, &Sweep { axis: SweepAxis::Abstain, prices: ABSTAIN_PRICES.to_vec() })?;
+    let points = replay.sweep(policy, &Sweep::new(SweepAxis::Abstain, ABSTAIN_PRICES.to_vec()))?;
     let cost =
         |point: &pointsman::evaluate::SweepPoint, name: &str| point.mean_cost.get(name).copied().unwrap_or(f64::NAN);
     Ok(points.iter().map(|point| cost(point, "router") - cost(point, "cell-optimal")).collect())
@@ -239,7 +239,7 @@ fn compare_partitions(problem: &Problem, test: &Table) -> Result<Value> {
         let mean = reducible.iter().sum::<f64>() / test.rows() as f64;
         let mut prices: Vec<f64> = (0..=60).map(|i| f64::from(i) / 60.0 * 4.0 * mean.max(0.0)).collect();
         prices.push(mean.max(0.0));
-        let points = replay.sweep(&policy, &Sweep { axis: SweepAxis::Route(None), prices })?;
+        let points = replay.sweep(&policy, &Sweep::new(SweepAxis::Route(None), prices))?;
         let cost = |point: &pointsman::evaluate::SweepPoint, name: &str| {
             point.mean_cost.get(name).copied().unwrap_or(f64::NAN)
         };

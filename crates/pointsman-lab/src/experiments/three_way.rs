@@ -32,7 +32,7 @@ pub(super) fn measure(problem: &Problem) -> Result<Value> {
 
 /// Costs, shares, and the excess cost of the three-way router over the better two-way router with its standard error.
 fn sweep(policy: &Policy, replay: &Replay, prices: &[f64]) -> Result<Value> {
-    let points = replay.sweep(policy, &Sweep { axis: SweepAxis::Abstain, prices: prices.to_vec() })?;
+    let points = replay.sweep(policy, &Sweep::new(SweepAxis::Abstain, prices.to_vec()))?;
     let (mut cost, mut share): (Map<String, Value>, Map<String, Value>) = (Map::new(), Map::new());
     let (mut excess, mut standard_error, mut standard_error_cost) = (Vec::new(), Vec::new(), Vec::new());
     let add = |map: &mut Map<String, Value>, name: &str, value: f64| {

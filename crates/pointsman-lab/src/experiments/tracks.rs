@@ -33,7 +33,7 @@ fn three_tracks(price: f64) -> Result<Task> {
 }
 
 pub(super) fn measure(problem: &Problem, settings: &Settings) -> Result<Value> {
-    let sweep = Sweep { axis: SweepAxis::Route(Some("strong".into())), prices: STRONG_PRICES.to_vec() };
+    let sweep = Sweep::new(SweepAxis::Route(Some("strong".into())), STRONG_PRICES.to_vec());
     let mut by_price: Vec<(Map<String, Value>, Map<String, Value>)> = vec![Default::default(); STRONG_PRICES.len()];
     for partition in [Partition::top_class(10), Partition::confidence(20), Partition::forest(TREES)] {
         let policy = Router::calibrate(&problem.calibration, &partition)?.policy(&three_tracks(STRONG_PRICES[0])?)?;

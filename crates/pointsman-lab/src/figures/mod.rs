@@ -55,7 +55,7 @@ pub fn draw(results: &BTreeMap<String, Value>, folder: &Path) -> Result<Vec<Path
     {
         let stem = folder.join(format!("{experiment}-{name}"));
         let (svg, png) = (stem.with_extension("svg"), stem.with_extension("png"));
-        let bytes = picture.png().map_err(|reason| Error::results(&png, reason))?;
+        let bytes = picture.png().map_err(|error| Error::results(&png, error.to_string()))?;
         pointsman_table::write_atomically(&svg, |out| out.write_all(picture.svg().as_bytes()))?;
         pointsman_table::write_atomically(&png, |out| out.write_all(&bytes))?;
         files.extend([svg, png]);

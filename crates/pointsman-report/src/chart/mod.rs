@@ -27,7 +27,7 @@ use kuva::render::render::render_multiple;
 use kuva::render::theme::Theme;
 
 pub use layers::{Area, Bars, Line, Points};
-pub use picture::{Picture, sheet};
+pub use picture::{Picture, PngError, sheet};
 pub use script::UsedFonts;
 pub use text::{label, number, wrap};
 

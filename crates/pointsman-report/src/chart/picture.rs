@@ -1,5 +1,7 @@
 //! A drawn figure, as SVG or PNG.
 
+use std::fmt;
+
 use kuva::backend::png::PngBackend;
 use kuva::backend::svg::SvgBackend;
 use kuva::render::color::Color;
@@ -18,6 +20,18 @@ const CHARACTER_WIDTH: f64 = 0.57;
 const PNG_SCALE: f32 = 2.0;
 /// [`colour::INK`] as RGB.
 const INK: [u8; 3] = [0x22; 3];
+
+/// Why a figure could not be encoded as PNG, as the encoder says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PngError(String);
+
+impl fmt::Display for PngError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PngError {}
 
 /// A drawn figure.
 #[derive(Debug)]
@@ -64,7 +78,7 @@ impl Picture {
     ///
     /// # Errors
     /// If it cannot be encoded.
-    pub fn png(&self) -> Result<Vec<u8>, String> {
+    pub fn png(&self) -> Result<Vec<u8>, PngError> {
         Ok(self.png_and_fonts()?.0)
     }
 
@@ -72,8 +86,8 @@ impl Picture {
     ///
     /// # Errors
     /// If it cannot be encoded.
-    pub fn png_and_fonts(&self) -> Result<(Vec<u8>, UsedFonts), String> {
-        let render = |scene: &Scene| PngBackend::new().with_scale(PNG_SCALE).render_scene(scene);
+    pub fn png_and_fonts(&self) -> Result<(Vec<u8>, UsedFonts), PngError> {
+        let render = |scene: &Scene| PngBackend::new().with_scale(PNG_SCALE).render_scene(scene).map_err(PngError);
         let (elements, overlays, fonts) = take_texts(self.scene.elements.clone(), PNG_SCALE, INK);
         if overlays.is_empty() {
             return Ok((render(&self.scene)?, fonts));
@@ -84,7 +98,7 @@ impl Picture {
         scene.font_family.clone_from(&self.scene.font_family);
         scene.defs.clone_from(&self.scene.defs);
         scene.elements = elements;
-        Ok((draw_over(&render(&scene)?, &overlays)?, fonts))
+        Ok((draw_over(&render(&scene)?, &overlays).map_err(PngError)?, fonts))
     }
 
     /// Width and height in pixels.

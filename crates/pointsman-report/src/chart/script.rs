@@ -25,6 +25,7 @@ static FONTS: OnceLock<Mutex<Fonts>> = OnceLock::new();
 
 /// The system fonts that a PNG needed, and the characters that no font has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UsedFonts {
     /// Font families other than the built-in one.
     pub families: BTreeSet<String>,

@@ -76,7 +76,7 @@ fn diagnosis_page_is_self_contained_and_escaped() {
         let diagnosis = diagnose(&table(classes, 300, k, 1), &brier(), &Partition::top_class(3), || ()).unwrap();
         let sentence = diagnosis.verdict.sentence.clone();
         let next_step = NextStep { remark: HOSTILE[1].to_owned(), commands: vec![HOSTILE[0].to_owned()] };
-        let report = DiagnosisReport { diagnosis, warnings: vec![HOSTILE[0].to_owned()], next_step: Some(next_step) };
+        let report = DiagnosisReport::new(diagnosis, vec![HOSTILE[0].to_owned()], Some(next_step));
         let page = diagnosis_html(&report);
         for outside in ["<script", "http", "src=", "@import", "url(", "<link", "<b>", "NaN"] {
             assert!(!page.contains(outside), "{outside}");
@@ -129,7 +129,7 @@ fn diagnosis() -> Diagnosis {
 }
 
 fn page_of(diagnosis: Diagnosis) -> String {
-    diagnosis_html(&DiagnosisReport { diagnosis, warnings: vec!["a warning".to_owned()], next_step: None })
+    diagnosis_html(&DiagnosisReport::new(diagnosis, vec!["a warning".to_owned()], None))
 }
 
 /// A verdict about another partition than the requested one names both, and the costs of both are shown.

@@ -322,7 +322,7 @@ fn names_cannot_write_to_the_terminal() {
     csv("prob_a,\"prob_\u{1b}[2J\nerror: b\"\n1,x\n", &["column prob_\\u{1b}[2J\\nerror: b: \"x\" is not"]);
     csv("prob_a,\"prob_\r\"\n0.4,0.4\n", &["one class only"]);
     jsonl("{\"probs\":{\"a\":1,\"\\u0007\":-2}}", &["column probs.\\u{7}: -2"]);
-    let error = parse_task("loss = \"brier\"\n\"a\\u001b\" = 1").unwrap_err();
+    let error = parse_task("loss = \"brier\"\n\"a\\u001b\" = 1").unwrap_err().to_string();
     assert!(error.contains("\\u{1b}") && !error.contains(char::is_control), "{error:?}");
 }
 

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use pointsman::error::ValueError;
 use pointsman::{Partition, Router};
 use pointsman_table::{Frame, ReadOptions, Result, read_frame, read_frames, router_bytes};
 
@@ -43,8 +44,11 @@ fn give_the_router_of_all_rows_in_one() {
     assert_eq!((frame.ids, frame.rows[15], frame.rows[16]), (whole.ids, 1, 1));
     // A fault is that of the file and row it stands in.
     let frame = read(&folder, &["a.csv", "b.csv", "c.tsv"], &options).unwrap();
-    let fault =
-        |row: usize| frame.error(pointsman::Error::Value { row, column: "x_a".into(), reason: "?".into() }).to_string();
+    let fault = |row: usize| {
+        frame
+            .error(pointsman::Error::Value { row, column: "x_a".into(), reason: ValueError::MissingFeature })
+            .to_string()
+    };
     assert!(
         fault(15).contains("b.csv: row 1 (line 2)") && fault(17).contains("c.tsv: row 2 (line 3)"),
         "{}",

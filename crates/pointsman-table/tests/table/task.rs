@@ -108,7 +108,7 @@ fn what_makes_no_task_is_refused_in_one_line() {
         ("[[route]]\ncost = 1\nkind = \"panel\"\nexperts = 3\nsmoothing = 1", "has no smoothing"),
         (
             "[[route]]\ncost = 1\nkind = \"panel\"\nexperts = 3\naggregate = \"laplace\"\nsmoothing = nan",
-            "smoothing NaN",
+            "smoothing: NaN",
         ),
         ("[[route]]\ncost = 1\nexperts = 3", "are for kind = \"panel\""),
         ("[[route]]\ncost = 1\nkind = \"measured\"\naggregate = \"mean\"", "are for kind = \"panel\""),
@@ -128,7 +128,7 @@ fn what_makes_no_task_is_refused_in_one_line() {
         ("[loss]\nacts = [\"a\", \"b\"]\ncost = [{x = 0, y = 1}, [0, 1]]", "\"b\" name no classes"),
         ("[loss]\nacts = [\"a\"]\ncost = [{x = 0, y = \"1\"}]", "line 1"),
     ] {
-        let reason = parse_task(text).unwrap_err();
+        let reason = parse_task(text).unwrap_err().to_string();
         assert!(reason.contains(wanted) && !reason.contains('\n'), "{text:?}: {reason}");
     }
 }

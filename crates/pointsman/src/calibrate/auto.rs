@@ -6,14 +6,13 @@
 //! difference to pooled cells, the simplest candidate, is added to its cost. The router keeps the partition chosen, and no loss: the
 //! tasks decide between partitions and are forgotten.
 
-use rayon::prelude::*;
-
 use super::{WORK_OF_FOREST, WORK_OF_TREE};
 use crate::error::Result;
 use crate::estimate::{LabelLosses, RowLosses};
 use crate::loss::Loss;
 use crate::number::{count, percent};
 use crate::oracle::Oracle;
+use crate::parallel::prelude::*;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::growth_steps;
 use crate::partition::{Factor, Partition, TREES};

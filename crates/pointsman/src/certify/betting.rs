@@ -5,8 +5,6 @@
 //! form the confidence set. Unlike Hoeffding's interval it adapts to the variance, and a one-sided bound stays valid if conditional means
 //! differ from the mean on the conservative side.
 
-use serde::Serialize;
-
 /// The largest part of the capital that can be lost on one value.
 const MAX_LOSS: f64 = 0.75;
 
@@ -17,8 +15,9 @@ const BISECTIONS: usize = 40;
 const FACTORS_PER_LOGARITHM: usize = 16;
 
 /// A closed interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(into = "[f64; 2]")]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(into = "[f64; 2]"))]
 pub struct Interval {
     /// The lower end.
     pub low: f64,

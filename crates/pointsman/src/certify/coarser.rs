@@ -13,6 +13,7 @@ use crate::task::Task;
 
 /// What coarser partitions of the same rows would settle: a forecast, not a certificate.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CoarserCells {
     /// The partitions that would settle more, the one that settles most first.
     pub partitions: Vec<CoarserPartition>,
@@ -22,6 +23,7 @@ pub struct CoarserCells {
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CoarserPartition {
     /// The partition.
     pub partition: Partition,

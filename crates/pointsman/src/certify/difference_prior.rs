@@ -1,8 +1,8 @@
 //! The distribution of cost differences over a router's cells, as a prior for single cells.
 
-use rayon::prelude::*;
-
 use super::forecast::Forecast;
+
+use crate::parallel::prelude::*;
 
 /// The smallest number of cells from which a prior is fitted.
 const MIN_CELLS: usize = 5;

@@ -18,8 +18,6 @@ mod uniform;
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use approximation::Approximation;
 pub use betting::Interval;
 pub use coarser::{CoarserCells, CoarserPartition};
@@ -29,11 +27,12 @@ pub use plan::{CellPlan, FirstCells, ItemToLabel, Offer, Plan, Purchase};
 use statistics::Answer;
 pub use uniform::AllLosses;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, RouterError, TableError, TaskError};
 use crate::estimate::{OracleLoss, OtherOracles, answers_of};
 use crate::loss::Loss;
 use crate::oracle::{Oracle, Panel};
-use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells};
+use crate::parallel::prelude::*;
+use crate::partition::{CellId, Cells};
 use crate::policy::{Decision, Level, Policy};
 use crate::router::{Mixture, Router};
 use crate::task::{Route, Task};
@@ -88,6 +87,7 @@ pub struct Certificate {
 
 /// Certificates and bounds for all losses that hold all at once.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Together {
     /// One certificate per task.
     pub certificates: Vec<Certificate>,
@@ -107,6 +107,7 @@ pub struct CellCertificate {
 
 /// What a certificate says of a policy.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Judgement {
     /// Each cell.
     pub cells: Vec<CellJudgement>,
@@ -118,6 +119,7 @@ pub struct Judgement {
 
 /// What a certificate says of a policy's action in a cell.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CellJudgement {
     /// Whether no other action is better.
     pub certain: bool,
@@ -193,9 +195,7 @@ impl Router {
         let (all, heaviest) = self.weights();
         let relative = heaviest * self.rows().rows() as f64 / all;
         if relative > HEAVIEST {
-            return Err(Error::Table(format!(
-                "a row weighs {relative:.0} times the mean: certificates need weights of at most {HEAVIEST} times it"
-            )));
+            return Err(TableError::HeavyRow { relative, most: HEAVIEST }.into());
         }
         let answers = rules.measured(self)?;
         let cell = |cell: u32| {
@@ -229,15 +229,13 @@ impl Router {
 
 fn check(router: &Router, confidence: f64) -> Result<()> {
     if !router.is_certifiable() {
-        return Err(Error::Router(format!(
-            "a forest's cells were found with the labels that would have to certify them; to get cells that can be certified, run \
-             {COMMAND_FOR_CELLS}"
-        )));
+        return Err(RouterError::NotCertifiable.into());
     }
     if confidence > 0.0 && confidence < 1.0 {
         return Ok(());
     }
-    Err(Error::Task(format!("a confidence of {confidence}: give a number between 0 and 1, both excluded, as in 0.95")))
+    let wanted = "is not between 0 and 1, both excluded; give a number such as 0.95".to_owned();
+    Err(TaskError::OutOfRange { what: "confidence".to_owned(), value: confidence, wanted }.into())
 }
 
 fn weight(mixture: Mixture<'_>) -> f64 {
@@ -254,10 +252,7 @@ impl Rules {
         let answers = 2 + other_oracles.oracles().count();
         let cells = router.cells().count();
         if cells.saturating_mul(answers * answers) > MAX_INTERVALS {
-            return Err(Error::Task(format!(
-                "a certificate of {cells} cells and {answers} answers (predicting, knowing the truth and each other oracle): cells \
-                 times the square of answers must not be above {MAX_INTERVALS}; use fewer bins or fewer oracles"
-            )));
+            return Err(TaskError::CertificateSize { cells, answers, most: MAX_INTERVALS }.into());
         }
         let pairs = if answers <= PAIRED { answers * (answers - 1) / 2 } else { answers - 1 };
         let intervals = (answers + pairs) * cells * tasks.max(1);
@@ -422,9 +417,7 @@ impl Certificate {
         if known && task.loss().certified_like(&self.rules.loss) {
             Ok(())
         } else {
-            Err(Error::Task(
-                "another loss or other oracles need a certificate of their own: Router::certificate".into(),
-            ))
+            Err(TaskError::OtherCertificate.into())
         }
     }
 
@@ -442,7 +435,7 @@ impl Certificate {
         let task = &policy.priced_task();
         self.check(task)?;
         if !policy.decides_in(&self.found) {
-            return Err(Error::Router("the policy and the certificate are of different routers".into()));
+            return Err(RouterError::OtherRouter.into());
         }
         let names = task.action_names();
         let judge = |(index, cell): (usize, &CellCertificate)| match policy.cell(CellId(index as u32)) {

@@ -8,13 +8,12 @@
 //! in the router's cells ([`difference_prior`](super::difference_prior)). The chance of settling a cell is the share of the draws that do; what labels are worth is
 //! the mean over the draws of what another action then saves.
 
-use rayon::prelude::*;
-
 use super::difference_prior::DifferencePrior;
 use super::forecast::{Forecast, Later, Laws};
 use super::items::Items;
 use super::{CellCertificate, Certificate, Judgement, Rules};
 use crate::error::Result;
+use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::policy::{Decision, Policy, Promise};
 use crate::router::Router;
@@ -40,6 +39,7 @@ const REPORT: u64 = 1;
 
 /// Which cells are undetermined and what to do about it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Plan {
     /// The intervals.
     pub certificate: Certificate,
@@ -53,6 +53,7 @@ pub struct Plan {
 
 /// What would settle a cell, and what that is worth.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CellPlan {
     /// The cell.
     pub cell: CellId,
@@ -93,6 +94,7 @@ pub struct CellPlan {
 
 /// Labels for one cell, and what they are expected to save.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Offer {
     /// The cell.
     pub cell: CellId,
@@ -136,6 +138,7 @@ impl Offer {
 
 /// Labels that save more than they cost.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Purchase {
     /// The cells they are for, best first.
     pub cells: Vec<CellId>,
@@ -151,6 +154,7 @@ pub struct Purchase {
 
 /// The cells to begin with.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct FirstCells {
     /// Which they are, best first.
     pub cells: Vec<CellId>,
@@ -183,6 +187,7 @@ fn pays_after(price: f64, worth: f64) -> Option<f64> {
 
 /// An item to label.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ItemToLabel {
     /// Its row in the table given.
     pub row: usize,

@@ -5,7 +5,7 @@
 
 use super::betting::Sample;
 use super::items::Items;
-use crate::error::{Error, Result};
+use crate::error::{Result, RouterError, TableError};
 use crate::partition::CellId;
 use crate::router::Router;
 use crate::wasserstein::{Cloud, w1};
@@ -18,6 +18,7 @@ const MAX_ROWS_PER_HALF: usize = 500;
 
 /// Bounds on the error of a cell's sample means, in units of the loss's bound B, for all proper losses at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct AllLosses {
     /// The largest distance between the total loss and the mean of Σ ȳ_c ℓ(c, f); `None` if predictions vary within the cell.
     pub total: Option<f64>,
@@ -73,7 +74,7 @@ impl Router {
     /// Refuses cells in which the bounds would not be informative. Does not depend on labels.
     pub(super) fn check_all_losses(&self, cell: CellId) -> Result<()> {
         if cell.index() >= self.cells().count() {
-            return Err(Error::Router(format!("no cell {cell}: there are {}", self.cells().count())));
+            return Err(RouterError::NoCell { cell: cell.index(), cells: self.cells().count() }.into());
         }
         let (n, classes) = (self.mixture(cell).len(), self.classes().len());
         if n == 0 {
@@ -91,7 +92,7 @@ impl Router {
 }
 
 fn refuse<T>(cell: CellId, reason: &str) -> Result<T> {
-    Err(Error::Table(format!("no bound for all losses at once in cell {cell}: {reason}")))
+    Err(TableError::NoBound { cell: cell.index(), reason: reason.to_owned() }.into())
 }
 
 /// An upper bound on W1 between the stored snapshot means and their law. The expected distance between two halves is at least that of one

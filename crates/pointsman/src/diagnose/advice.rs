@@ -1,7 +1,5 @@
 //! The verdict, in plain words.
 
-use serde::Serialize;
-
 use super::{AtLimit, Diagnosis, FlaggedAnnotators, Mismatch, Worth};
 use crate::diagnose::annotators::Annotator;
 use crate::evaluate::rule_name;
@@ -22,8 +20,10 @@ const LISTED: usize = 5;
 const FEWEST_ROWS: usize = 2 * SPARSE_BELOW_ROWS;
 
 /// What to do about it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum Advice {
     /// Decomposition pays here.
     UseIt,
@@ -41,7 +41,9 @@ pub enum Advice {
 }
 
 /// The verdict and the reasons for it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Recommendation {
     /// In a word.
     pub advice: Advice,

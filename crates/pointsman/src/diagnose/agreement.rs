@@ -7,8 +7,6 @@
 
 use std::cmp::Ordering;
 
-use serde::Serialize;
-
 use super::halves::Ordered;
 use crate::error::Result;
 use crate::partition::CellId;
@@ -28,7 +26,8 @@ const SUPPOSED_COPIES: f64 = 0.2;
 const NO_COPIES: f64 = 1e-9;
 
 /// How unanimous the votes are, and what depends on their being independent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Agreement {
     /// Rows with two labels or more.
@@ -44,7 +43,8 @@ pub struct Agreement {
 }
 
 /// What would change if some of the unanimous rows carried one label, copied, instead of independent ones.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Sensitivity {
     /// The share of the unanimous rows that is supposed to be copies.
@@ -58,7 +58,8 @@ pub struct Sensitivity {
 }
 
 /// A cell whose action depends on whether labels are copies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ChangedCell {
     /// Its name.

@@ -3,14 +3,13 @@
 //! What a row really costs is measured on the half it is in: its labels, with the bias of few labels taken out cell by cell.
 //! All rules are judged by that same measure, so that only what they do makes a difference.
 
-use rayon::prelude::*;
-
 use super::halves::Ordered;
 use super::interval::Average;
 use super::limited::{Held, Ranked, Rows};
 
 use crate::error::Result;
 use crate::evaluate::{Quantiles, RowCosts, Thresholds, spans};
+use crate::parallel::prelude::*;
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::router::Router;

@@ -1,7 +1,5 @@
 //! Whether labels, rows and cells are enough.
 
-use serde::Serialize;
-
 use super::Estimate;
 use crate::error::Result;
 use crate::partition::CellId;
@@ -15,7 +13,9 @@ use crate::task::Task;
 const LISTED: usize = 5;
 
 /// Whether labels, rows and cells are enough.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Enough {
     /// Fewest, median and most labels per row.
     pub labels: [u64; 3],
@@ -42,7 +42,9 @@ pub struct Enough {
 }
 
 /// A feature whose bins were not tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct LeftOut {
     /// Its name, without `x_`.
     pub feature: String,
@@ -75,7 +77,9 @@ impl LeftOut {
 }
 
 /// How a partition does.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Compared {
     /// The partition.
     pub partition: String,
@@ -84,7 +88,7 @@ pub struct Compared {
     /// Cost per query at the task's prices; unknown if there is no choice.
     pub cost: Option<f64>,
     /// The share it routes to keep to the task's budget or target loss; unknown without one, or if it does not.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub routed: Option<f64>,
     /// What it saves over the best simpler rule, in the same unit as the next; unknown if it does not keep to the task's limit.
     pub saves: Option<Estimate>,

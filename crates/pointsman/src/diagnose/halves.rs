@@ -3,7 +3,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
 use crate::numeric::mix::shuffle;
 use crate::partition::{Factor, Partition};
 use crate::router::label_free;
@@ -39,10 +39,14 @@ impl Ordered {
 
     fn sample(table: &Table, most: usize) -> Result<Self> {
         if !table.has_votes() {
-            return Err(Error::Table("a diagnosis needs votes: columns votes_<class>, labels or annotations".into()));
+            return Err(TableError::NoVotes {
+                purpose: "a diagnosis",
+                columns: "votes_<class>, labels or annotations",
+            }
+            .into());
         }
         if u32::try_from(table.rows()).is_err() {
-            return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
+            return Err(TableError::TooManyRows { rows: table.rows() }.into());
         }
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
         let mut origin = label_free::order_of_table(table, SEED);
@@ -70,7 +74,7 @@ impl Ordered {
 /// If the table has no votes or fewer than two rows.
 pub fn halves(table: &Table) -> Result<[Table; 2]> {
     if table.rows() < 2 {
-        return Err(Error::Table(format!("{} rows cannot be halved", table.rows())));
+        return Err(TableError::TooFewRows { purpose: "halving", rows: table.rows(), least: 2 }.into());
     }
     Ok(Ordered::of(table)?.halves(0).map(|(_, half)| half))
 }

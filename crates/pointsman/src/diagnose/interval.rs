@@ -1,14 +1,13 @@
 //! A number and how far off it may be.
 
-use serde::Serialize;
-
 use super::crossfit::SPLITS;
 
 /// Standard errors on either side of a 95 % interval.
 const NORMAL: f64 = 1.96;
 
 /// An estimate with a 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Estimate {
     /// The estimate.
     pub estimate: f64,

@@ -1,7 +1,5 @@
 //! What the irreducible loss would be without the annotators whose labels are not independent.
 
-use serde::Serialize;
-
 use crate::diagnose::annotators::{Annotations, AnnotatorCheck};
 use crate::error::Result;
 use crate::partition::CellId;
@@ -14,7 +12,8 @@ use crate::task::Task;
 const MATERIAL: f64 = 0.1;
 
 /// Annotators whose labels should be left out, and what that changes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct FlaggedAnnotators {
     /// Their names, the clearest case first.

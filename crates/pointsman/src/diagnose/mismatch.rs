@@ -3,8 +3,6 @@
 //! If the columns of votes are in another order than those of probabilities, labels agree with the top class less often than by
 //! chance, and with a permuted class far more often. A bad model alone does neither: at worst it agrees as often as chance.
 
-use serde::Serialize;
-
 use super::halves::Ordered;
 use crate::error::Result;
 use crate::table::Table;
@@ -25,7 +23,8 @@ const STANDARD_ERRORS: f64 = 5.0;
 const BELOW_CHANCE: f64 = 0.5;
 
 /// Classes of votes and predictions that seem to be matched wrongly.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Mismatch {
     /// The share of labels that name the prediction's top class.
@@ -39,7 +38,8 @@ pub struct Mismatch {
 }
 
 /// Which votes seem to mean a class of the predictions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ClassMatch {
     /// The class of the predictions.

@@ -21,9 +21,7 @@ mod stopping;
 mod unanimity;
 mod weak_model;
 
-use serde::Serialize;
-
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError};
 use crate::estimate::RowEstimates;
 use crate::loss::Loss;
 use crate::partition::{CellId, Factor, Partition};
@@ -61,7 +59,9 @@ const FOREST: (usize, usize) = (25, 1000);
 const FEATURES_TRIED: usize = 4;
 
 /// What a table says about itself.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Diagnosis {
     /// Rows of the table.
     pub rows: usize,
@@ -76,7 +76,7 @@ pub struct Diagnosis {
     /// The partition.
     pub partition: String,
     /// What `auto` chooses on all rows used, if that is the partition.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub chosen: Option<String>,
     /// How often the table was halved.
     pub splits: usize,
@@ -105,7 +105,9 @@ pub struct Diagnosis {
 }
 
 /// What decomposition is worth, beside simpler rules.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Worth {
     /// The loss per query of the weak prediction.
     pub loss: Estimate,
@@ -131,12 +133,14 @@ pub struct Worth {
     /// What the router saves per query against each of the others.
     pub savings: Option<Named<Estimate>>,
     /// How much is routed, if the task has a budget or a target loss. Rules that do not keep to it are left out of `costs`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub limit: Option<AtLimit>,
 }
 
 /// Rules at a budget or target loss: on the half that is judged each routes in its own order until that is reached.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct AtLimit {
     /// The share of the queries that each rule routes.
     pub routed: Named<Estimate>,
@@ -147,7 +151,9 @@ pub struct AtLimit {
 }
 
 /// What one label per item tells.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Bounds {
     /// The reducible loss lies between these.
     pub reducible: [f64; 2],
@@ -189,10 +195,7 @@ pub fn diagnose_annotated(
     done: impl Fn() + Sync,
 ) -> Result<Diagnosis> {
     if table.rows() < 4 {
-        return Err(Error::Table(format!(
-            "{} cannot be diagnosed: give at least 4, better hundreds",
-            if table.rows() == 1 { "1 row".to_owned() } else { format!("{} rows", table.rows()) }
-        )));
+        return Err(TableError::TooFewRows { purpose: "a diagnosis", rows: table.rows(), least: 4 }.into());
     }
     let task = &task.for_classes(table.classes())?;
     let ordered = Ordered::for_partition(table, partition)?;

@@ -5,7 +5,6 @@
 //! Two statistics are unbiased whatever k is: the disagreement of pairs Û = k/(k−1)·(1 − ‖ȳ‖²) for k ≥ 2, and the share of
 //! labels that contradict the prediction. Among items of like confidence neither may go with k.
 
-use serde::Serialize;
 use statrs::function::erf::erfc;
 
 use crate::error::Result;
@@ -24,7 +23,9 @@ const FEWEST_ROWS: usize = 20;
 const SUSPICIOUS: f64 = 1e-3;
 
 /// Whether items of more labels agree more or less than others of like confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Stopping {
     /// Rows that vary in the number of labels and were compared.
     pub rows: usize,

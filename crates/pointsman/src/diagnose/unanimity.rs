@@ -4,8 +4,6 @@
 //! prediction carry different labels, either nothing is ambiguous to anybody or one label was written down several times.
 //! Counts cannot tell the two apart, and with copies every irreducible loss comes out as zero: whoever knows must be asked.
 
-use serde::Serialize;
-
 use crate::error::Result;
 use crate::partition::{CellId, Partition};
 use crate::router::Router;
@@ -20,7 +18,9 @@ const FEWEST_ROWS: usize = 60;
 const CONTRADICTING: (usize, f64) = (20, 0.02);
 
 /// Every row of several labels is unanimous, and yet rows of like prediction differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Unanimity {
     /// Rows with two labels or more, all of them unanimous.
     pub rows: usize,

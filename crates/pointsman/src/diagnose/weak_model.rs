@@ -1,6 +1,5 @@
 //! Whether the weak model's confidence can be believed.
 
-use serde::Serialize;
 use statrs::function::gamma::gamma_ur;
 
 use super::interval::Estimate;
@@ -19,7 +18,9 @@ const BIN_ROWS: usize = 50;
 const SMALL: f64 = 0.01;
 
 /// How the weak model's confidence compares with how often labels name its top class.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct WeakModel {
     /// Mean confidence.
     pub confidence: f64,
@@ -39,7 +40,9 @@ pub struct WeakModel {
 }
 
 /// Rows of like confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct ConfidenceBin {
     /// Their share.
     pub share: f64,

@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
-use rayon::prelude::*;
 
 use super::dirichlet::draw_into;
 use super::moments::Moments;
 use super::vote_groups::VoteGroup;
 use crate::loss::{Loss, Shape};
 use crate::numeric::mix::{class_at, mix, uniform};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::votes::Votes;
 

@@ -10,11 +10,11 @@
 //! size would put it below. For the Brier loss this is the unbiased estimate, unless the variance is more negative than that of the labels
 //! is positive.
 
-use rayon::prelude::*;
 use wide::f64x4;
 
 use super::{Slopes, VoteGroups, certain_loss};
 use crate::loss::{Loss, SelfEstimate};
+use crate::parallel::prelude::*;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::{LeafStatistics, Shrunk, Trees, VoteMoments, VoteRun, VoteVectors};
 use crate::table::Table;

@@ -4,14 +4,13 @@
 //! unbiased on items with more labels than the panel has experts: the average over all divisions of the labels into a panel and one
 //! label that judges it. On other items it is the panel's loss under the estimator's law of p*. A mixture may contain both kinds.
 
-use rayon::prelude::*;
-
 use super::moments::Moments;
 use super::vote_groups::weighted_votes_by_row;
 use super::{dirichlet, npmle};
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
 use crate::loss::Loss;
 use crate::oracle::{Costing, Oracle, Panel, Urn};
+use crate::parallel::prelude::*;
 use crate::router::Mixture;
 use crate::table::Table;
 use crate::table::simplex::dot;
@@ -374,18 +373,8 @@ pub(crate) fn answers_of<'a>(table: &'a Table, name: &str) -> Result<&'a [f64]> 
     if let Some((_, answers)) = table.oracles().find(|(other, _)| *other == name) {
         return Ok(answers);
     }
-    let have: Vec<&str> = table.oracles().map(|(name, _)| name).collect();
-    Err(Error::Table(format!(
-        "the route {name:?} is measured, but there is no column oracle_{name}_{}: {}",
-        table.classes()[0],
-        if have.is_empty() {
-            "put the oracle's predictions into the calibration table and calibrate again, and into held-out tables, or \
-             give the route another kind"
-                .into()
-        } else {
-            format!("there are predictions of {}; call the route like one of them", have.join(", "))
-        }
-    )))
+    let oracles = table.oracles().map(|(name, _)| name.to_owned()).collect();
+    Err(TableError::NoAnswers { route: name.to_owned(), class: table.classes()[0].clone(), oracles }.into())
 }
 
 fn mean_of(votes: Votes<'_>) -> Vec<f64> {

@@ -11,10 +11,9 @@
 //! all leaves. They are fitted by least squares to the reducible loss of rows, each compared with leaves of trees for which it is out of
 //! bag; the irreducible loss stays that of the leaves.
 
-use rayon::prelude::*;
-
 use super::leaves::LeafEstimator;
 use crate::loss::SelfEstimate;
+use crate::parallel::prelude::*;
 use crate::partition::forest::{LeafStatistics, Trees};
 
 /// The slopes are fitted on as many trees as give this many pairs of a tree and a row with two labels, and at least

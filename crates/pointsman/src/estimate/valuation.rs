@@ -1,9 +1,8 @@
 //! The losses of groups of a router's rows under one task: cells, fall-backs of empty cells, and leaves.
 
-use rayon::prelude::*;
-
 use super::{Decomposition, GroupLosses, LeafBuffers, LeafEstimator, RowLosses, VoteGroups, pool_cells, shrink_leaves};
 use crate::loss::Loss;
+use crate::parallel::prelude::*;
 use crate::partition::forest::LeafStatistics;
 use crate::partition::{Axis, CellId};
 use crate::router::{Mixture, Router};

@@ -1,7 +1,7 @@
 //! Held-out rows decided by someone else: what an action costs on each row.
 
 use super::{Basis, Mean, Replay};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
 use crate::policy::Policy;
 
 impl Replay {
@@ -26,12 +26,11 @@ impl Replay {
         self.check(policy)?;
         if actions.len() != self.places.len() {
             let (actions, rows) = (actions.len(), self.places.len());
-            return Err(Error::Table(format!("{actions} actions for {rows} rows: give one per row")));
+            return Err(TableError::Length { what: "actions", found: actions, rows }.into());
         }
         let known = policy.task().actions();
         if let Some(row) = actions.iter().position(|&action| action >= known) {
-            let reason = format!("action {}: the task has {known}, counted from 0", actions[row]);
-            return Err(Error::value(row, "action", reason));
+            return Err(Error::value(row, "action", ValueError::Action { action: actions[row], actions: known }));
         }
         let (mean, standard_error) = self.mean(&|row| self.cost(policy, row, actions[row], Basis::Table));
         Ok(Mean { mean, standard_error })

@@ -1,12 +1,10 @@
 //! Higher-order calibration error: the distance between each cell's stored and held-out mixture.
 
-use rayon::prelude::*;
-use serde::Serialize;
-
-use crate::error::{Error, Result};
+use crate::error::{Result, RouterError, TableError};
 use crate::estimate::{self, RowLosses};
 use crate::loss::Loss;
 use crate::oracle::Panel;
+use crate::parallel::prelude::*;
 use crate::partition::{Axis, CellId};
 use crate::policy::Policy;
 use crate::router::{Mixture, Router};
@@ -16,7 +14,9 @@ use crate::wasserstein::{Cloud, Distance, distance, w1};
 /// The distance between a router's mixtures and those of held-out rows: W1 in the ℓ1 norm between snapshot means.
 ///
 /// Means over cells are weighted by held-out traffic; cells without stored or held-out rows are left out.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct CalibrationError {
     /// Mean W1.
     pub raw: f64,
@@ -43,7 +43,9 @@ pub struct CalibrationError {
 }
 
 /// One cell's calibration error.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct CellError {
     /// The cell.
     pub cell: u32,
@@ -81,12 +83,10 @@ impl Router {
         done: impl Fn() + Sync,
     ) -> Result<CalibrationError> {
         if !table.has_votes() {
-            return Err(Error::Table("the calibration error needs votes: columns votes_<class>".into()));
+            return Err(TableError::NoVotes { purpose: "the calibration error", columns: "votes_<class>" }.into());
         }
         if !policy.is_of(self) {
-            return Err(Error::Router(
-                "the policy is of another router: compile it with this one, Router::policy".into(),
-            ));
+            return Err(RouterError::OtherRouter.into());
         }
         let mut held_out = vec![Vec::new(); self.cells().count()];
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {
@@ -160,7 +160,9 @@ impl Router {
         let by_mixture = !matches!(self.cells().axes(), [Axis::Tree { .. } | Axis::Pooled { .. }]);
         let epsilon = if self.is_recalibrated() && exact && by_mixture {
             let points = estimate::points(stored, loss, policy.task().chosen_estimator());
-            points.map(|points| Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance)).transpose()?
+            let distance =
+                |points: Vec<f64>| -> Result<f64> { Ok(w1(&cloud(stored, &points)?, &truths(met)?, seed)?.distance) };
+            points.map(distance).transpose()?
         } else {
             None
         };

@@ -1,7 +1,5 @@
 //! Summaries of cells: estimates, actions and held-out losses.
 
-use serde::Serialize;
-
 use super::Replay;
 use crate::error::Result;
 use crate::partition::CellId;
@@ -9,7 +7,9 @@ use crate::policy::{Action, Policy};
 use crate::task::Named;
 
 /// One cell: its estimates, its action, and its held-out rows. Unknown values are `None`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct CellSummary {
     /// The cell.
     pub cell: u32,
@@ -38,7 +38,9 @@ pub struct CellSummary {
 }
 
 /// The held-out rows of a cell.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct HeldOutCell {
     /// The number of rows.
     pub rows: usize,

@@ -2,11 +2,9 @@
 
 use std::cmp::Ordering;
 
-use serde::Serialize;
-
 use super::taken_actions::TakenActions;
 use super::{Basis, Replay, Truth, minus};
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError, TaskError};
 use crate::loss::Loss;
 use crate::policy::Policy;
 use crate::task::Named;
@@ -16,7 +14,8 @@ use crate::task::TaskSummary;
 const NORMAL_95: f64 = 1.96;
 
 /// Several policies on the same held-out rows.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Comparison {
     /// Held-out rows.
@@ -30,7 +29,8 @@ pub struct Comparison {
 }
 
 /// One policy of a [`Comparison`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PolicyCost {
     /// Its name.
@@ -54,7 +54,8 @@ pub struct PolicyCost {
 }
 
 /// A mean difference of two costs, row by row.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Difference {
     /// The mean over the rows: below zero, the policy is cheaper than the baseline.
@@ -109,23 +110,23 @@ pub fn compare_policies<'a, S: Into<String>>(
 ) -> Result<Comparison> {
     let replays: Vec<(String, &Replay)> = replays.into_iter().map(|(name, replay)| (name.into(), replay)).collect();
     if replays.len() < 2 {
-        return Err(Error::Task("one policy cannot be compared: give two or more".into()));
+        return Err(TaskError::OnePolicy.into());
     }
     for (place, (name, _)) in replays.iter().enumerate() {
         if replays[..place].iter().any(|(other, _)| other == name) {
-            return Err(Error::Task(format!("two policies are called {name:?}: give each a name of its own")));
+            return Err(TaskError::RepeatedName { what: "policies", name: name.clone() }.into());
         }
     }
     let place = match baseline {
         None => 0,
         Some(wanted) => replays.iter().position(|(name, _)| name == wanted).ok_or_else(|| {
-            let names: Vec<&str> = replays.iter().map(|(name, _)| name.as_str()).collect();
-            Error::Task(format!("baseline {wanted:?}: there are {}", names.join(", ")))
+            let known = replays.iter().map(|(name, _)| name.clone()).collect();
+            TaskError::UnknownName { what: "policy", name: wanted.to_owned(), known }
         })?,
     };
     let (name, first) = &replays[place];
     if let Some((other, _)) = replays.iter().find(|(_, replay)| !replay.has_rows_of(first)) {
-        return Err(Error::Table(format!("{other:?} and {name:?} were replayed on different rows: use one table")));
+        return Err(TableError::DifferentRows { first: other.clone(), second: name.clone() }.into());
     }
     let same_loss: Vec<bool> = replays.iter().map(|(_, it)| have_same_loss(&first.policy, &it.policy)).collect();
     // Costs that are subtracted are worked out alike.

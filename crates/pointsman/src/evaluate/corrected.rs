@@ -2,11 +2,11 @@
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
-use rayon::prelude::*;
 
 use super::{Place, sum};
 use crate::error::Result;
 use crate::estimate::{RowEstimates, RowLaws, RowLosses, RowVotes, draw_into};
+use crate::parallel::prelude::*;
 use crate::policy::Policy;
 use crate::router::label_free;
 use crate::table::Table;

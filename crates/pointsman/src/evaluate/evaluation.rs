@@ -1,25 +1,26 @@
 //! What a policy costs on held-out rows, as data.
 
-use serde::Serialize;
-
 use super::Saving;
 use crate::policy::Surcharge;
 use crate::task::{Named, TaskSummary};
 
 /// What held-out rows are judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub enum Truth {
     /// The mean of each row's labels.
-    #[serde(rename = "votes")]
+    #[cfg_attr(feature = "serde", serde(rename = "votes"))]
     Votes,
     /// Label distributions that are known, as in synthetic worlds.
-    #[serde(rename = "true")]
+    #[cfg_attr(feature = "serde", serde(rename = "true"))]
     Known,
 }
 
 /// What a policy costs on held-out rows. Costs are means per query, in the loss's unit.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Evaluation {
     /// Held-out rows.
     pub rows: usize,
@@ -32,10 +33,10 @@ pub struct Evaluation {
     /// The task.
     pub task: TaskSummary,
     /// What the task's limit on routing comes to, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub surcharge: Option<Surcharge>,
     /// The loss that the router reaches on these rows, if the task has a target loss.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub loss_reached: Option<LossReached>,
     /// Mean cost of `router`, `always-predict`, `always-route:<name>`, `always-abstain`, `cell-optimal` and
     /// `pointwise-optimal`.
@@ -64,7 +65,7 @@ pub struct Evaluation {
     /// first.
     pub regret: Named<f64>,
     /// There if the task limits routing: always routing and the best in hindsight do not keep to the limit.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub regret_ignores_limit: bool,
     /// The same with the bias of few labels taken out; unknown where that cannot be. The best action per cell is known in hindsight
     /// from these very rows: where cells have few of them, chance lets it look cheaper than it is.
@@ -99,7 +100,9 @@ pub struct Evaluation {
 }
 
 /// What a router loses per held-out row, prices of routes left out; abstaining loses its price.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct LossReached {
     /// By the labels as they are.
     pub mean: f64,

@@ -1,9 +1,7 @@
 //! Grids of actions and costs over all pairs of prices, for report pages with sliders.
 
-use serde::Serialize;
-
 use super::{Basis, Replay, sum};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 use crate::estimate::OracleLoss;
 use crate::loss::MAX_COST;
 use crate::oracle::Oracle;
@@ -18,7 +16,9 @@ use crate::task::{Limit, Route, Task};
 /// task's own prices both equal the task. Lists over the grid run through the abstention prices first: entry
 /// `r · abstain_prices.len() + a`. A limit of the task applies wherever there is a route: its surcharge is found anew at each price and
 /// affects decisions, but is not part of the costs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct PriceGrid {
     /// The name of the varied route.
     pub route: String,
@@ -68,7 +68,9 @@ pub struct PriceGrid {
 }
 
 /// One route in a [`PriceGrid`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct GridRoute {
     /// Its name.
     pub name: String,
@@ -121,7 +123,7 @@ impl Replay {
         self.check(policy)?;
         let routes = policy.task().routes();
         let Some(route) = routes.get(place) else {
-            return Err(Error::Task(format!("route {place}: the task has {}, counted from 0", routes.len())));
+            return Err(TaskError::NoSuchRoute { route: place, routes: routes.len() }.into());
         };
         self.grid_over(policy, cells, Varied::One(route), policy.oracle_loss(place), [route_steps, abstain_steps])
     }

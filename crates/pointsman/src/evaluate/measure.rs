@@ -1,15 +1,15 @@
 //! Measurements on held-out rows: routing curves of any score, costs of repriced policies, losses by cell.
 
-use serde::Serialize;
-
 use super::curve::Ranking;
 use super::{Basis, Replay};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
 use crate::partition::CellId;
 use crate::policy::Policy;
 
 /// The routing curve of a score, without prices.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct RoutingCurve {
     /// Area under the curve: the mean loss over all shares routed.
     pub area: f64,
@@ -20,7 +20,9 @@ pub struct RoutingCurve {
 }
 
 /// A mean over held-out rows and its standard error.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Mean {
     /// The weighted mean.
     pub mean: f64,
@@ -29,7 +31,9 @@ pub struct Mean {
 }
 
 /// Held-out losses of one cell's rows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct CellLosses {
     /// The cell.
     pub cell: u32,
@@ -43,7 +47,9 @@ pub struct CellLosses {
 
 /// Correlations of losses over held-out rows, and over cells weighted by their share. Near 1, a ranking by total loss is as good as one by
 /// reducible loss, and the decomposition does not matter.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Correlations {
     /// Reducible with total loss, row by row.
     pub rows: Option<f64>,
@@ -67,10 +73,10 @@ impl Replay {
     pub fn routing_curve(&self, scores: &[f64]) -> Result<RoutingCurve> {
         if scores.len() != self.places.len() {
             let (scores, rows) = (scores.len(), self.places.len());
-            return Err(Error::Table(format!("{scores} scores for {rows} rows: give one per row")));
+            return Err(TableError::Length { what: "scores", found: scores, rows }.into());
         }
         if let Some(row) = scores.iter().position(|score| score.is_nan()) {
-            return Err(Error::value(row, "score", "NaN is not a score"));
+            return Err(Error::value(row, "score", ValueError::Score));
         }
         let reducible = self.reducible();
         let base = self.mean(&|row| self.total[row]).0;

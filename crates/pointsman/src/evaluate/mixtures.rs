@@ -1,15 +1,15 @@
 //! Histograms of a cell's stored and held-out mixture.
 
-use serde::Serialize;
-
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
 use crate::partition::CellId;
 use crate::router::{Mixture, Router};
 use crate::table::Table;
 use crate::table::simplex::top_class;
 
 /// The distribution of one class's share of an item's labels over the items of a cell, stored and held out.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct MixtureHistogram {
     /// The cell.
     pub cell: u32,
@@ -28,7 +28,11 @@ impl Router {
     /// If the table has neither votes nor truth, other classes, or lacks a feature.
     pub fn mixture_histograms(&self, table: &Table, cells: &[CellId], bins: usize) -> Result<Vec<MixtureHistogram>> {
         if table.rows() > 0 && !table.has_votes() && table.truth(0).is_none() {
-            return Err(Error::Table("mixtures need votes_<class> or true_<class> columns".into()));
+            return Err(TableError::NoVotes {
+                purpose: "a histogram of mixtures",
+                columns: "votes_<class> or true_<class>",
+            }
+            .into());
         }
         let mut held_out = vec![Vec::new(); self.cells().count()];
         for (row, cell) in self.find_cells(table)?.into_iter().enumerate() {

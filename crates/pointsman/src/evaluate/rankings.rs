@@ -1,12 +1,11 @@
 //! Routing curves and gains of rankings.
 
-use rayon::prelude::*;
-
 use super::Evaluation;
 use super::corrected::Corrected;
 use super::curve::Ranking;
 use super::gain::GainArea;
 use super::replay::{Basis, Place, Replay};
+use crate::parallel::prelude::*;
 use crate::policy::Policy;
 use crate::task::Named;
 

@@ -1,11 +1,10 @@
 //! Decided held-out rows with their actual losses.
 
-use rayon::prelude::*;
-
 use super::corrected::Corrected;
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError, TaskError};
 use crate::estimate::{OracleLoss, RowLosses};
 use crate::numeric::mix::mix;
+use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::policy::{Decisions, Policy};
 use crate::router::label_free;
@@ -131,14 +130,15 @@ impl Policy {
     /// As [`Self::replay`] without the correction for few labels, for rows whose losses are measured elsewhere.
     pub(crate) fn replay_uncorrected(&self, table: &Table) -> Result<Replay> {
         if table.rows() == 0 {
-            return Err(Error::Table("there are no rows to evaluate on".into()));
+            return Err(TableError::TooFewRows { purpose: "evaluation", rows: 0, least: 1 }.into());
         }
         let truth_known = table.truth(0).is_some();
         if !truth_known && !table.has_votes() {
-            return Err(Error::Table("evaluation needs votes_<class> or true_<class> columns".into()));
+            return Err(TableError::NoVotes { purpose: "evaluation", columns: "votes_<class> or true_<class>" }.into());
         }
         if table.classes() != self.classes() {
-            return Err(Error::Table("the table's classes are not the router's".into()));
+            let (table, router) = (table.classes().to_vec(), self.classes().to_vec());
+            return Err(TableError::OtherClasses { table, router }.into());
         }
         let decisions = self.decide_batch(table)?;
         let loss = self.task().loss();
@@ -209,9 +209,7 @@ impl Replay {
         if self.policy.shares_estimates(policy) {
             return Ok(());
         }
-        Err(Error::Task(
-            "the rows were replayed with another router, loss, estimator or oracles: replay them again".into(),
-        ))
+        Err(TaskError::OtherReplay.into())
     }
 
     /// Numbers the groups consecutively.

@@ -1,7 +1,5 @@
 //! Savings of a router over simple rules, on held-out rows.
 
-use serde::Serialize;
-
 use super::taken_actions::TakenActions;
 use super::{Basis, Parts, Quantiles, Replay, Thresholds, minus, spans};
 use crate::error::Result;
@@ -9,7 +7,9 @@ use crate::policy::Policy;
 use crate::task::Limit;
 
 /// The saving of the router over another rule, per query. Standard errors are those of paired differences; none for one row.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Saving {
     /// The other rule's cost per query, in the loss's unit.
     pub cost: f64,

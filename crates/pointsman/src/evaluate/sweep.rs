@@ -1,12 +1,11 @@
 //! Price sweeps: held-out costs as a function of one price.
 
+use std::fmt;
 use std::str::FromStr;
 
-use rayon::prelude::*;
-use serde::Serialize;
-
 use super::{Basis, Replay, sum};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
+use crate::parallel::prelude::*;
 use crate::policy::Policy;
 use crate::task::Named;
 use crate::task::Task;
@@ -16,6 +15,7 @@ const MAX_POINTS: usize = 10_000;
 
 /// A price and its values, written `abstain=0.1:0.8:0.05`, `route=…` or `route:expert=…`.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Sweep {
     /// Which price.
     pub axis: SweepAxis,
@@ -25,6 +25,7 @@ pub struct Sweep {
 
 /// The price that a sweep varies.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SweepAxis {
     /// The price of abstaining.
     Abstain,
@@ -33,7 +34,9 @@ pub enum SweepAxis {
 }
 
 /// Held-out costs at one price.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct SweepPoint {
     /// The price.
     pub price: f64,
@@ -46,7 +49,7 @@ pub struct SweepPoint {
     /// The share of the rows that gets each action; empty if the router is left out.
     pub shares: Named<f64>,
     /// The least loss that the router can reach at this price, if it cannot reach the task's target.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub least_loss: Option<f64>,
 }
 
@@ -81,7 +84,7 @@ impl Replay {
             Err(Error::OutOfReach { least, .. }) => least_loss = Some(least),
             Err(error) => return Err(error),
         }
-        let costs = |by: Basis| {
+        let costs = |by: Basis| -> Result<Named<f64>> {
             let mut costs = Named::new();
             if let Some(router) = &router {
                 costs.push("router", self.taken_actions(router).mean_cost(by));
@@ -108,11 +111,30 @@ impl SweepAxis {
             Self::Route(None) => {
                 let names: Vec<String> = task.routes().iter().map(|route| route.name().to_owned()).collect();
                 if names.is_empty() {
-                    return Err(Error::Task("the task has no route to sweep: add a route with its price".into()));
+                    return Err(TaskError::SweepWithoutRoute.into());
                 }
                 names.iter().try_fold(task, |task, name| task.reprice_route(name, price))
             }
         }
+    }
+}
+
+/// As a sweep is written, before the equal sign.
+impl fmt::Display for SweepAxis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Abstain => f.write_str("abstain"),
+            Self::Route(None) => f.write_str("route"),
+            Self::Route(Some(name)) => write!(f, "route:{name}"),
+        }
+    }
+}
+
+impl Sweep {
+    /// A price and its values.
+    #[must_use]
+    pub fn new(axis: SweepAxis, prices: Vec<f64>) -> Self {
+        Self { axis, prices }
     }
 }
 
@@ -121,7 +143,8 @@ impl FromStr for Sweep {
 
     fn from_str(text: &str) -> Result<Self> {
         let refuse = |reason: &str| {
-            Error::Task(format!("sweep {text:?}: {reason}; write abstain=0.1:0.8:0.05, route=… or route:NAME=…"))
+            let reason = format!("{reason}; write abstain=0.1:0.8:0.05, route=… or route:NAME=…");
+            Error::from(TaskError::Syntax { what: "sweep", text: text.to_owned(), reason })
         };
         let (axis, range) = text.split_once('=').ok_or_else(|| refuse("no = in it"))?;
         let axis = match axis.split_once(':') {

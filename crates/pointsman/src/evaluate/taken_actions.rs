@@ -1,8 +1,7 @@
 //! The actions of a policy on held-out rows, and their costs.
 
-use rayon::prelude::*;
-
 use super::{Basis, Replay, sum};
+use crate::parallel::prelude::*;
 use crate::policy::{MixedAction, Policy};
 
 /// One action per group or, for a forest, which gives every row its own costs, one per row.

@@ -1,8 +1,6 @@
 //! Cost matrices: one row per act, one column per class; the act with the least expected cost is taken.
 
-use serde::Serialize;
-
-use crate::error::{Error, Result};
+use crate::error::{Result, TaskError};
 use crate::loss::MAX_COST;
 use crate::table::simplex::dot;
 
@@ -21,7 +19,9 @@ pub(super) struct Matrix {
 }
 
 /// A cost matrix for reports: `cost[act][class]` with the names of both.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct CostMatrix {
     /// The acts, one per row.
     pub acts: Vec<String>,
@@ -35,7 +35,7 @@ pub struct CostMatrix {
 
 impl Matrix {
     pub(super) fn new(acts: Vec<String>, cost: Vec<Vec<f64>>) -> Result<Self> {
-        let refuse = |reason: String| Err(Error::Task(format!("cost matrix: {reason}")));
+        let refuse = |reason: String| Err(TaskError::CostMatrix(reason).into());
         if acts.is_empty() || acts.len() != cost.len() {
             return refuse(format!("{} acts but {} rows of costs: give one row per act", acts.len(), cost.len()));
         }
@@ -64,17 +64,18 @@ impl Matrix {
     /// The same matrix with a name for each column.
     pub(super) fn with_names(self, names: Vec<String>) -> Result<Self> {
         if names.len() != self.classes {
-            return Err(Error::Task(format!(
-                "cost matrix: {} classes ({}) but {} columns of costs: give one column per class",
+            return Err(TaskError::CostMatrix(format!(
+                "{} classes ({}) but {} columns of costs: give one column per class",
                 names.len(),
                 names.join(", "),
                 self.classes
-            )));
+            ))
+            .into());
         }
         if let Some((_, name)) =
             names.iter().enumerate().find(|(i, name)| name.is_empty() || names[..*i].contains(name))
         {
-            return Err(Error::Task(format!("cost matrix: the class {name:?} is empty or given twice")));
+            return Err(TaskError::CostMatrix(format!("the class {name:?} is empty or given twice")).into());
         }
         Ok(Self { names: Some(names), ..self })
     }
@@ -90,16 +91,7 @@ impl Matrix {
         let places =
             classes.iter().map(|class| names.iter().position(|name| name == class)).collect::<Option<Vec<_>>>();
         let Some(places) = places.filter(|places| places.len() == names.len()) else {
-            let only = |own: &[String], others: &[String]| -> String {
-                let own: Vec<&str> = own.iter().filter(|name| !others.contains(name)).map(String::as_str).collect();
-                if own.is_empty() { "none".to_owned() } else { own.join(", ") }
-            };
-            return Err(Error::Task(format!(
-                "the classes of the cost matrix are not those of the predictions: only the matrix has {}, only the predictions have {}: \
-                 give one column for each class of the predictions",
-                only(names, classes),
-                only(classes, names)
-            )));
+            return Err(TaskError::MatrixClasses { matrix: names.clone(), predictions: classes.to_vec() }.into());
         };
         let rows = self.cost.chunks_exact(self.classes);
         let cost = rows.flat_map(|row| places.iter().map(|&place| row[place])).collect();

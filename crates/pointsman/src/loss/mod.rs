@@ -12,7 +12,7 @@ mod parse;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, TaskError};
 use crate::table::predictions::{RawPredictions, match_precision};
 use crate::table::simplex::{self, Real, dot};
 use crate::table::votes::Votes;
@@ -112,7 +112,8 @@ impl Loss {
     /// If the penalty is negative or not finite.
     pub fn asymmetric(penalty: f64) -> Result<Self> {
         if !(0.0..=MAX_COST).contains(&penalty) {
-            return Err(Error::Task(format!("asymmetric:{penalty}: the penalty must be from 0 to {MAX_COST:e}")));
+            let wanted = format!("is not a penalty; give a number from 0 to {MAX_COST:e}");
+            return Err(TaskError::OutOfRange { what: "asymmetric".to_owned(), value: penalty, wanted }.into());
         }
         Ok(Self(Kind::Asymmetric(penalty.abs())))
     }
@@ -146,7 +147,7 @@ impl Loss {
                 let matrix = Arc::unwrap_or_clone(matrix).with_names(classes.into_iter().map(Into::into).collect())?;
                 Ok(Self(Kind::Matrix(Arc::new(matrix), None)))
             }
-            _ => Err(Error::Task(format!("the loss {self} is no cost matrix whose columns could be named"))),
+            _ => Err(TaskError::NotAMatrix { loss: self.to_string() }.into()),
         }
     }
 
@@ -196,10 +197,9 @@ impl Loss {
     /// If it is a matrix for another number of classes.
     pub fn check_classes(&self, classes: usize) -> Result<()> {
         match &self.0 {
-            Kind::Matrix(matrix, _) if matrix.classes() != classes => Err(Error::Task(format!(
-                "the loss {self} is for {} classes, the predictions have {classes}",
-                matrix.classes()
-            ))),
+            Kind::Matrix(matrix, _) if matrix.classes() != classes => {
+                Err(TaskError::LossClasses { loss: self.to_string(), columns: matrix.classes(), classes }.into())
+            }
             _ => Ok(()),
         }
     }

@@ -1,7 +1,5 @@
 //! Acts of a cost matrix that are the cheapest under no prediction.
 
-use serde::Serialize;
-
 use super::{Kind, Loss};
 use crate::numeric::linear;
 
@@ -12,7 +10,8 @@ const NEGLIGIBLE: f64 = 1e-9;
 const MAX_WORK: usize = 100_000_000;
 
 /// An act that is never taken, whatever the prediction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NeverChosen {
     /// The act.

@@ -12,10 +12,9 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use statrs::function::beta::checked_beta_reg;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
 use crate::evaluate::Replay;
 use crate::number::short;
 use crate::partition::{CellId, Cells, Edges, double};
@@ -170,7 +169,9 @@ pub struct Traffic {
 }
 
 /// What a comparison found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct TrafficShift {
     /// Whether any share has moved.
     pub moved: bool,
@@ -189,12 +190,14 @@ pub struct TrafficShift {
 }
 
 /// A share that has moved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct MovedShare {
     /// The cell; with a forest, the bin of confidence or the place of the feature.
     pub cell: u32,
     /// The feature, where the share is one of its values.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub feature: Option<String>,
     /// What lies in it.
     pub name: String,
@@ -295,7 +298,7 @@ impl Traffic {
             && table.classes().len() == self.cells.classes()
             && (self.by_confidence || policy.cells().count() == self.cells.count());
         if !fits {
-            return Err(Error::Table("these queries were not decided by a policy of this router".into()));
+            return Err(TableError::OtherQueries.into());
         }
         for row in 0..table.rows() {
             let peak = table.peak(row);

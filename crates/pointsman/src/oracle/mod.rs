@@ -6,7 +6,7 @@ mod parse;
 mod polynomial;
 mod urn;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, TaskError};
 use crate::loss::{Loss, Shape};
 pub(crate) use panel::{Costing, Panel};
 pub(crate) use urn::Urn;
@@ -53,6 +53,7 @@ pub enum Oracle {
 
 /// How a panel's labels become one prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Aggregate {
     /// The shares of the labels.
     Mean,
@@ -75,11 +76,13 @@ impl Oracle {
     /// If there are none or more than [`MAX_EXPERTS`], or the smoothing is not from 10⁻⁶ to 10⁶.
     pub fn panel(experts: u32, aggregate: Aggregate) -> Result<Self> {
         if !(1..=MAX_EXPERTS).contains(&experts) {
-            return Err(Error::Task(format!("a panel of {experts} experts: give from 1 to {MAX_EXPERTS}")));
+            let wanted = format!("experts; give from 1 to {MAX_EXPERTS}");
+            return Err(TaskError::OutOfRange { what: "panel".to_owned(), value: experts.into(), wanted }.into());
         }
         match aggregate {
             Aggregate::Laplace(smoothing) if !SMOOTHING.contains(&smoothing) => {
-                Err(Error::Task(format!("smoothing {smoothing}: give a number from 1e-6 to 1e6, often 1 or 0.5")))
+                let wanted = "is out of range; give a number from 1e-6 to 1e6, often 1 or 0.5".to_owned();
+                Err(TaskError::OutOfRange { what: "smoothing".to_owned(), value: smoothing, wanted }.into())
             }
             _ => Ok(Self::Panel { experts, aggregate }),
         }
@@ -100,10 +103,7 @@ impl Oracle {
             Self::Panel { aggregate: Aggregate::Mean | Aggregate::Plurality, .. }
                 if matches!(loss.shape(), Shape::Log) =>
             {
-                Err(Error::Task(format!(
-                    "{self}: labels that nobody gave get no probability, so the {loss} is that of the one label missed; \
-                     use aggregate=laplace"
-                )))
+                Err(TaskError::UnboundedLoss { oracle: self.to_string(), loss: loss.to_string() }.into())
             }
             _ => Ok(()),
         }

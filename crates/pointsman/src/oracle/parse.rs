@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Aggregate, Oracle};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 
 /// The accepted forms, for error messages.
 const KNOWN: &str = "bayes, panel:m=3,aggregate=mean (or plurality, or laplace), or measured";
@@ -13,13 +13,13 @@ impl FromStr for Oracle {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let refuse = |reason: String| Error::Task(format!("oracle {text:?}: {reason}"));
+        let refuse = |reason: String| TaskError::Syntax { what: "oracle", text: text.to_owned(), reason };
         let Some(settings) = text.strip_prefix("panel:") else {
             return match text {
                 "bayes" => Ok(Self::Bayes),
                 "measured" => Ok(Self::Measured),
-                "panel" => Err(refuse("say how many experts: panel:m=3,aggregate=mean".into())),
-                _ => Err(Error::Task(format!("unknown kind of oracle {text:?}: use {KNOWN}"))),
+                "panel" => Err(refuse("say how many experts: panel:m=3,aggregate=mean".into()).into()),
+                _ => Err(TaskError::Unknown { what: "kind of oracle", text: text.to_owned(), known: KNOWN }.into()),
             };
         };
         let (mut experts, mut aggregate, mut smoothing) = (None, None, None);
@@ -28,10 +28,10 @@ impl FromStr for Oracle {
                 Some(("m", value)) => (&mut experts, value),
                 Some(("aggregate", value)) => (&mut aggregate, value),
                 Some(("smoothing", value)) => (&mut smoothing, value),
-                _ => return Err(refuse(format!("{part:?} is none of m=…, aggregate=… and smoothing=…"))),
+                _ => return Err(refuse(format!("{part:?} is none of m=…, aggregate=… and smoothing=…")).into()),
             };
             if slot.replace(value.trim()).is_some() {
-                return Err(refuse(format!("{part:?} is given twice")));
+                return Err(refuse(format!("{part:?} is given twice")).into());
             }
         }
         let experts = experts.ok_or_else(|| refuse("say how many experts: m=3".into()))?;
@@ -56,9 +56,13 @@ impl Aggregate {
             ("plurality", None) => Ok(Self::Plurality),
             ("laplace", smoothing) => Ok(Self::Laplace(smoothing.unwrap_or(1.0))),
             ("mean" | "plurality", Some(_)) => {
-                Err(Error::Task(format!("the aggregate {name} has no smoothing: use laplace, or leave it out")))
+                let reason = "it has no smoothing; use laplace, or leave it out".to_owned();
+                Err(TaskError::Syntax { what: "aggregate", text: name.to_owned(), reason }.into())
             }
-            _ => Err(Error::Task(format!("unknown aggregate {name:?}: use mean, plurality or laplace"))),
+            _ => {
+                let known = "mean, plurality or laplace";
+                Err(TaskError::Unknown { what: "aggregate", text: name.to_owned(), known }.into())
+            }
         }
     }
 }

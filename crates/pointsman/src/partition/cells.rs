@@ -5,16 +5,15 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::edges::{Edges, double, single};
 use super::grid::Grid;
 use super::names::Rules;
 use super::{Factor, MAX_CELLS, Partition};
-use crate::error::{Error, Result};
+use crate::error::{Error, PartitionError, Result, TableError};
+use crate::parallel::prelude::*;
 use crate::partition::forest::{Forest, HonestForest, Trees, inputs};
-use crate::table::Table;
 use crate::table::simplex::{self, Peak, Real};
+use crate::table::{MAX_CLASSES, Table};
 
 /// A top class has pooled cells of its own if it has so many rows; the others share theirs.
 const OWN_CELLS: usize = 90;
@@ -133,7 +132,7 @@ impl Cells {
     /// If there are no axes, too many cells, or an axis does not fit the classes or features.
     pub fn new(classes: usize, axes: Vec<Axis>, features: Vec<String>) -> Result<Self> {
         if classes < 2 {
-            return Err(Error::Router(format!("a partition over {classes} classes: at least two are needed")));
+            return Err(TableError::ClassCount { classes, most: MAX_CLASSES }.into());
         }
         let mut count = 1_usize;
         for axis in &axes {
@@ -174,16 +173,14 @@ impl Cells {
                 }
             };
             if !fits {
-                return Err(Error::Router("the partition's axes do not fit the classes and features".into()));
+                return Err(Error::contradiction("the partition's axes do not fit the classes and features"));
             }
             count = count.saturating_mul(axis.bins());
         }
         if axes.is_empty() || count > MAX_CELLS {
             let by_level = axes.iter().any(|axis| matches!(axis, Axis::LevelSets { .. }));
             let advice = if by_level { "use top-class or confidence instead of level-sets" } else { "use fewer bins" };
-            return Err(Error::Partition(format!(
-                "the partition has {count} cells; at least 1 and at most {MAX_CELLS} are possible: {advice}"
-            )));
+            return Err(PartitionError::CellCount { cells: count, most: MAX_CELLS, advice }.into());
         }
         let mut strides = vec![1; axes.len()];
         for i in (1..axes.len()).rev() {
@@ -366,9 +363,8 @@ impl Axis {
                 Self::Feature { name: name.clone(), slot, edges }
             }
             Factor::Tree | Factor::Forest { .. } | Factor::HonestForest { .. } | Factor::Auto { .. } => {
-                return Err(Error::Partition(format!(
-                    "partition {factor}: it learns from votes; use Router::calibrate"
-                )));
+                let reason = "it learns from votes; use Router::calibrate".to_owned();
+                return Err(PartitionError::Factor { partition: factor.to_string(), reason }.into());
             }
         })
     }

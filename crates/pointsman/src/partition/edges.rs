@@ -57,7 +57,7 @@ impl Edges {
     fn checked(values: Vec<f64>, key: fn(f64) -> f64) -> Result<Self> {
         let keys: Vec<f64> = values.iter().map(|&v| key(v)).collect();
         if keys.iter().any(|k| !k.is_finite()) || keys.windows(2).any(|w| w[0] >= w[1]) {
-            return Err(Error::Router("the edges of a cell are not finite and strictly increasing".into()));
+            return Err(Error::contradiction("the edges of a cell are not finite and strictly increasing"));
         }
         Ok(Self { values, keys })
     }

@@ -18,7 +18,7 @@ pub use edges::Edges;
 pub(crate) use edges::double;
 pub(crate) use grid::UNUSUAL;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, PartitionError, Result};
 
 /// Cells with fewer rows than this are called sparse.
 pub const SPARSE_BELOW_ROWS: usize = 30;
@@ -34,10 +34,6 @@ const MAX_TREES: usize = 5_000;
 
 /// The number of trees if nobody says.
 pub(crate) const TREES: usize = 200;
-
-/// What to run instead where cells are needed and a forest has none.
-pub(crate) const COMMAND_FOR_CELLS: &str =
-    "pointsman calibrate TABLE --certifiable -o ROUTER (in Python, Router(\"auto:certifiable\"))";
 
 /// How to group inputs: a product of one or more factors.
 ///
@@ -201,45 +197,41 @@ impl Partition {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |partition: &dyn fmt::Display, reason: String| {
+            Err(PartitionError::Factor { partition: partition.to_string(), reason }.into())
+        };
         if self.factors.is_empty() {
-            return Err(Error::Partition("the partition has no factors: try top-class:10".into()));
+            return Err(PartitionError::Empty.into());
         }
         if let Some(alone) = self.factors.iter().find(|factor| factor.stands_alone() && self.factors.len() > 1) {
             let more = if alone.learns() { "; it may use every feature" } else { "" };
-            return Err(Error::Partition(format!(
-                "partition {self}: {alone} finds its own cells and cannot be part of a product{more}"
-            )));
+            return refuse(self, format!("{alone} finds its own cells and cannot be part of a product{more}"));
         }
         for (i, factor) in self.factors.iter().enumerate() {
             if let Factor::Forest { trees } | Factor::HonestForest { trees } = factor
                 && !(1..=MAX_TREES).contains(trees)
             {
-                return Err(Error::Partition(format!(
-                    "partition {factor}: give a number of trees from 1 to {MAX_TREES}"
-                )));
+                return refuse(factor, format!("give a number of trees from 1 to {MAX_TREES}"));
             }
             let same = |other: &Factor| match (other, factor) {
                 (Factor::Feature { name: a, .. }, Factor::Feature { name: b, .. }) => a == b,
                 _ => std::mem::discriminant(other) == std::mem::discriminant(factor),
             };
             if self.factors[..i].iter().any(same) {
-                return Err(Error::Partition(format!("partition {self}: {factor} divides what was divided before")));
+                return refuse(self, format!("{factor} divides what was divided before"));
             }
             if let Factor::Feature { name, .. } = factor
                 && (name.is_empty() || name.contains([',', '=', '*', ':']) || name.trim() != name)
             {
-                return Err(Error::Partition(format!(
-                    "partition {factor}: a feature's name must not be empty, have spaces around it or contain , = * or :"
-                )));
+                let reason = "a feature's name must not be empty, have spaces around it or contain , = * or :";
+                return refuse(factor, reason.to_owned());
             }
             let (Factor::TopClass { bins } | Factor::Confidence { bins } | Factor::Feature { bins, .. }) = factor
             else {
                 continue;
             };
             if !(1..=MAX_BINS).contains(bins) {
-                return Err(Error::Partition(format!(
-                    "partition {factor}: {bins} bins; give a number from 1 to {MAX_BINS}"
-                )));
+                return refuse(factor, format!("{bins} bins; give a number from 1 to {MAX_BINS}"));
             }
         }
         Ok(())
@@ -253,12 +245,11 @@ impl FromStr for Partition {
         let mut factors = Vec::new();
         for part in text.split('*').map(str::trim) {
             let (name, argument) = part.split_once(':').map_or((part, None), |(n, a)| (n, Some(a)));
-            let bins = |argument: Option<&str>| match argument.unwrap_or("10").trim().parse::<usize>() {
-                Ok(bins) => Ok(bins),
-                Err(_) => Err(Error::Partition(format!(
-                    "partition {part:?}: {:?} is not a number of bins; try {name}:10",
-                    argument.unwrap_or_default()
-                ))),
+            let refuse = |reason: String| PartitionError::Syntax { text: part.to_owned(), reason };
+            let bins = |argument: Option<&str>| {
+                argument.unwrap_or("10").trim().parse::<usize>().map_err(|_| {
+                    refuse(format!("{:?} is not a number of bins; try {name}:10", argument.unwrap_or_default()))
+                })
             };
             match name {
                 "top-class" => factors.push(Factor::TopClass { bins: bins(argument)? }),
@@ -273,10 +264,8 @@ impl FromStr for Partition {
                     Ok(trees) if name == "forest" => factors.push(Factor::Forest { trees }),
                     Ok(trees) => factors.push(Factor::HonestForest { trees }),
                     Err(_) => {
-                        return Err(Error::Partition(format!(
-                            "partition {part:?}: {:?} is not a number of trees; try {name}:{TREES}",
-                            argument.unwrap_or_default()
-                        )));
+                        let count = argument.unwrap_or_default();
+                        return Err(refuse(format!("{count:?} is not a number of trees; try {name}:{TREES}")).into());
                     }
                 },
                 "features" => {
@@ -285,19 +274,12 @@ impl FromStr for Partition {
                         let name = name.trim();
                         let name = name.strip_prefix("x_").unwrap_or(name);
                         if name.is_empty() {
-                            return Err(Error::Partition(format!(
-                                "partition {part:?} names no feature; try features:x_length=10"
-                            )));
+                            return Err(refuse("names no feature; try features:x_length=10".to_owned()).into());
                         }
                         factors.push(Factor::Feature { name: name.into(), bins: bins(Some(n))? });
                     }
                 }
-                _ => {
-                    return Err(Error::Partition(format!(
-                        "unknown partition {part:?}: use top-class:B, confidence:B, level-sets or \
-                         features:x_a=B,x_b=B, joined by * for products; or pooled, tree, honest-forest:T, forest:T or auto"
-                    )));
-                }
+                _ => return Err(PartitionError::Unknown { text: part.to_owned() }.into()),
             }
         }
         let partition = Self { factors };

@@ -4,14 +4,13 @@
 //! policy is compiled, so their costs and actions are, too, and a decision only finds the cell. With a forest a decision also prices the
 //! query's own losses. A batch takes the same steps as a single query and gives the same bits.
 
-use rayon::prelude::*;
-
 use super::choose::MAX_ACTIONS;
 use super::decision::{KEPT, QueryCosts};
 use super::limit::content;
 use super::{Decision, Decisions, MixedAction, Policy, UNDETERMINED, Verdict, cheapest_known};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
 use crate::estimate::GroupLosses;
+use crate::parallel::prelude::*;
 use crate::partition::{CellId, UNUSUAL};
 use crate::table::Table;
 use crate::table::predictions::{RawPredictions, match_precision};
@@ -93,11 +92,8 @@ impl Policy {
         let (c, d) = (self.cells.classes(), self.cells.features().len());
         let rows = predictions.len() / c;
         if predictions.len() != rows * c || features.len() != rows * d {
-            return Err(Error::Table(format!(
-                "{} probabilities and {} feature values are not rows of {c} and {d}, which this router needs",
-                predictions.len(),
-                features.len()
-            )));
+            let (probabilities, values) = (predictions.len(), features.len());
+            return Err(TableError::BatchShape { probabilities, values, classes: c, features: d }.into());
         }
         if self.cells.has_trees() {
             let table = Table::from_rows(self.classes().iter().map(String::as_str), predictions)?;
@@ -197,7 +193,7 @@ impl Policy {
         let peak = Peak::find(prediction).map_err(|fault| fault.at(row, "prob_", self.classes()))?;
         let missing = self.cells.takes_missing();
         if let Some(slot) = features.iter().position(|x| !(x.is_finite() || missing && x.is_nan())) {
-            let reason = format!("{} is not a feature value: give a finite number", features[slot]);
+            let reason = ValueError::Feature { value: features[slot] };
             return Err(Error::value(row, format!("x_{}", self.cells.features()[slot]), reason));
         }
         Ok(peak)
@@ -205,24 +201,20 @@ impl Policy {
 
     #[cold]
     fn wrong_shape(&self, prediction: usize, features: usize) -> Error {
-        Error::Table(format!(
-            "a query has {prediction} probabilities and {features} features; this router needs {} ({}) and {} ({})",
-            self.cells.classes(),
-            self.classes().join(", "),
-            self.cells.features().len(),
-            self.cells.features().iter().map(|name| format!("x_{name}")).collect::<Vec<_>>().join(", "),
-        ))
+        TableError::QueryShape {
+            probabilities: prediction,
+            values: features,
+            classes: self.classes().to_vec(),
+            features: self.cells.features().to_vec(),
+        }
+        .into()
     }
 
     fn check_classes(&self, table: &Table) -> Result<()> {
         if table.classes() == self.classes() {
             return Ok(());
         }
-        Err(Error::Table(format!(
-            "the table's classes are {}; this router's classes are {}",
-            table.classes().join(", "),
-            self.classes().join(", ")
-        )))
+        Err(TableError::OtherClasses { table: table.classes().to_vec(), router: self.classes().to_vec() }.into())
     }
 
     /// The verdict on a query of a router with cells.

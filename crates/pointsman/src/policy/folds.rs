@@ -4,10 +4,9 @@
 //! so the same rows cannot estimate its cost (the winner's curse). Every fold is therefore decided by estimates from the other folds,
 //! made and pooled as in the policy itself, and evaluated on its own labels. Cells do not depend on labels and stay fixed.
 
-use rayon::prelude::*;
-
 use super::held_out::{HeldOut, Part};
 use crate::estimate::{Decomposition, LabelLosses, Valuation};
+use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::router::{Mixture, Router, label_free};
 

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::choose::MAX_ACTIONS;
-use crate::error::{Error, Result};
+use crate::error::{Result, RouterError, TaskError};
 use crate::estimate::{GroupLosses, LeafBuffers, LossTable, Slopes, Valuation, estimator_for_leaves, fit_slopes};
 use crate::loss::{Loss, SelfEstimate};
+use crate::parallel::prelude::*;
 use crate::partition::forest::{Forest, LeafStatistics, add_leaf_values, inputs};
-use crate::partition::{COMMAND_FOR_CELLS, CellId, Edges};
+use crate::partition::{CellId, Edges};
 use crate::table::Table;
 use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};
@@ -192,16 +191,11 @@ impl LeafLosses {
 
 fn check(is_recalibrated: bool, estimator: Estimator) -> Result<()> {
     if is_recalibrated {
-        return Err(Error::Router(format!(
-            "a forest serves the weak prediction: its cells have no distribution worth serving; to get cells that have, run \
-             {COMMAND_FOR_CELLS}"
-        )));
+        return Err(RouterError::NotServable.into());
     }
     let estimator = estimator_for_leaves(estimator);
     if !matches!(estimator, Estimator::Shrink | Estimator::Plugin) {
-        return Err(Error::Task(format!(
-            "the estimator {estimator} needs more rows than a leaf of a forest has: use shrink, or run {COMMAND_FOR_CELLS}"
-        )));
+        return Err(TaskError::EstimatorOfForest { estimator: estimator.to_string() }.into());
     }
     Ok(())
 }

@@ -6,12 +6,10 @@
 //! the cost of its best other action minus that of its best route at λ = 0, exceeds λ. Of the queries whose gap equals λ, the marginal
 //! ones, a random part is routed. Routing by gap is optimal: no other rule that routes the same share costs, or loses, less.
 
-use serde::Serialize;
-
 use super::decision::QueryCosts;
 use super::promise::with_slack;
 use super::{Decisions, KEPT, Policy, TIE, UNDETERMINED, Verdict, choose};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 use crate::numeric::mix::{mix, uniform};
 use crate::table::simplex::Real;
 use crate::task::{Limit, Task, Ties};
@@ -37,7 +35,8 @@ pub(crate) struct Unit {
 }
 
 /// The price that enforces a limit, and its effect.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Surcharge {
     /// With a budget, the amount added to the price of every route; with a target loss, the price of every route instead of its own.
@@ -138,7 +137,7 @@ impl Policy {
     /// If only bounds of a route's cost are known, the upper bound counts, so that routed queries are certain to gain.
     pub(super) fn keep_within(&mut self, limit: Limit) -> Result<()> {
         if self.task.routes().is_empty() {
-            return Err(Error::Task("a budget or target loss limits routing: give the task a route".into()));
+            return Err(TaskError::LimitWithoutRoute.into());
         }
         let largest = self.high.iter().copied().fold(0.0, f64::max);
         self.tie = TIE * self.task.loss().rounding().max(largest);
@@ -163,13 +162,7 @@ impl Policy {
         let task = self.at_no_price();
         let find = |limit: Limit, units: &[Unit]| Cutoff::find(limit, units, self.tie);
         if self.has_forest() {
-            let units = self.all_units(&task, self.held_out()).ok_or_else(|| {
-                Error::Task(
-                    "no calibration row is out of bag for any tree, so that a limit on routing cannot be turned into a price: grow \
-                     more trees"
-                        .into(),
-                )
-            })?;
+            let units = self.all_units(&task, self.held_out()).ok_or(TaskError::NoHeldOutTrees)?;
             return find(limit, &units);
         }
         let cells = (0..self.cells.count()).filter_map(|cell| {

@@ -19,12 +19,11 @@ mod tally;
 
 use std::sync::{Arc, OnceLock};
 
-use rayon::prelude::*;
-
-use crate::error::{Error, Result};
+use crate::error::{Result, RouterError, TaskError};
 use crate::estimate::{self, Decomposition, GroupLosses, OracleLoss, OtherOracles, RowLosses, RowVotes, Valuation};
 use crate::loss::{Loss, Shape};
-use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells};
+use crate::parallel::prelude::*;
+use crate::partition::{CellId, Cells};
 use crate::router::{Router, Support};
 use crate::task::{Estimator, Named, Route, Task, TaskSummary};
 pub use cap::{Bid, CapRule, CapSize, CapUse, Caps, MAX_CAPS};
@@ -164,17 +163,12 @@ impl Policy {
         let oracle_loss = |route: &Route| {
             estimates.other_oracles.loss_of(route).ok_or_else(|| {
                 let (name, oracle) = (route.name(), route.oracle());
-                Error::Task(format!(
-                    "the oracle {oracle} of the route {name:?} needs a policy of its own: Router::policy"
-                ))
+                TaskError::OtherOracle { route: name.to_owned(), oracle: oracle.to_string() }.into()
             })
         };
         let oracle_losses = task.routes().iter().map(oracle_loss).collect::<Result<Vec<_>>>()?;
         if estimates.leaves.is_some() && task.actions() > MAX_ACTIONS {
-            return Err(Error::Task(format!(
-                "{} actions; with a forest at most {MAX_ACTIONS} are possible: leave out routes, or run {COMMAND_FOR_CELLS}",
-                task.actions()
-            )));
+            return Err(TaskError::ForestActions { actions: task.actions(), most: MAX_ACTIONS }.into());
         }
         check_size(cells.count(), &task)?;
         let actions = task.actions();
@@ -227,7 +221,7 @@ impl Policy {
     pub fn reprice(&self, task: &Task) -> Result<Self> {
         let task = task.for_classes(self.classes())?;
         if *task.loss() != self.estimates.loss || task.chosen_estimator() != self.task.chosen_estimator() {
-            return Err(Error::Task("another loss or estimator needs a policy of its own: Router::policy".into()));
+            return Err(TaskError::OtherPolicy.into());
         }
         Self::compile(task, self.cells.clone(), self.backoff.clone(), self.estimates.clone())
     }
@@ -325,7 +319,7 @@ impl Policy {
     /// If the policy was not made from this router.
     pub fn identified(&self, router: &Router) -> Result<Vec<Option<[f64; 2]>>> {
         if !self.is_of(router) {
-            return Err(Error::Task("the policy was not made from this router: compile it with Router::policy".into()));
+            return Err(RouterError::OtherRouter.into());
         }
         let of_cell = |cell: u32| {
             let estimate = self.estimates.sources[cell as usize].as_ref()?;
@@ -468,10 +462,7 @@ impl Policy {
 fn check_size(cells: usize, task: &Task) -> Result<()> {
     let actions = task.actions();
     if cells.saturating_mul(actions) > MAX_COSTS {
-        return Err(Error::Task(format!(
-            "a policy of {cells} cells and {actions} actions: cells times actions must not be above {MAX_COSTS}; use fewer bins \
-             or fewer routes"
-        )));
+        return Err(TaskError::PolicySize { cells, actions, most: MAX_COSTS }.into());
     }
     Ok(())
 }

@@ -7,12 +7,11 @@
 //!
 //! Rows are decided by these losses and evaluated on their own labels (`held_out`).
 
-use rayon::prelude::*;
-
 use super::Policy;
 use super::held_out::HeldOut;
 use super::leaf_losses::LeafLosses;
 use crate::estimate::{GroupLosses, LabelLosses, LeafBuffers, LeafValuation, Valuation};
+use crate::parallel::prelude::*;
 use crate::partition::CellId;
 use crate::partition::forest::BootstrapSample;
 use crate::task::Named;

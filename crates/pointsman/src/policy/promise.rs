@@ -1,7 +1,5 @@
 //! What a policy is promised to do on new queries like the calibration rows.
 
-use serde::Serialize;
-
 use super::held_out::{HeldOut, Sums};
 use super::limit::{Cutoff, Unit};
 use super::{MixedAction, Policy};
@@ -14,7 +12,8 @@ use crate::task::Named;
 ///
 /// The costs of single decisions ([`Decision::costs`](super::Decision::costs)) are estimates from all rows. The cheapest of several
 /// estimates is too cheap on average, so their mean is not what to expect; this is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Promise {
     /// Expected cost per query.

@@ -1,7 +1,7 @@
 //! What decisions cost once the labels are known.
 
 use super::{Decisions, Policy};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
 use crate::table::simplex::{self, Peak, Real};
 
 impl Policy {
@@ -36,20 +36,15 @@ impl Policy {
     ) -> Result<Vec<f64>> {
         let (rows, c) = (decisions.len(), self.cells.classes());
         if predictions.len() != rows * c || answers.len() != rows * c || labels.len() != rows {
-            return Err(Error::Table(format!(
-                "{rows} decisions need {} probabilities, as many of answers, and {rows} labels; there are {}, {} and {}",
-                rows * c,
-                predictions.len(),
-                answers.len(),
-                labels.len()
-            )));
+            let (probabilities, answers, labels) = (predictions.len(), answers.len(), labels.len());
+            return Err(TableError::OutcomeShape { rows, classes: c, probabilities, answers, labels }.into());
         }
         let (mut served, mut losses) = (vec![0.0; c], vec![0.0; c]);
         let mut costs = Vec::with_capacity(rows);
         for (row, &label) in labels.iter().enumerate() {
             let label = label as usize;
             if label >= c {
-                return Err(Error::value(row, "label", format!("{label} is no class: there are {c}")));
+                return Err(Error::value(row, "label", ValueError::Label { label, classes: c }));
             }
             let decision = self.row(decisions, row);
             let action = decision.code().unwrap_or(0);

@@ -3,7 +3,7 @@
 use super::decision::KEPT;
 use super::decisions::NOT_MOVED;
 use super::{Decisions, Policy, Verdict};
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
 use crate::estimate::{GroupLosses, LossTable};
 
 /// The contents of a batch of decisions. [`Policy::restore`] checks them and makes a batch of them.
@@ -48,7 +48,7 @@ impl Policy {
     pub fn restore(&self, stored: StoredDecisions) -> Result<Decisions> {
         let StoredDecisions { codes, totals, irreducible, oracles, moved } = stored;
         let rows = codes.len();
-        let refuse = |what: &str| Err(Error::Table(format!("{what}: these decisions are of another policy")));
+        let refuse = |what: String| Err(TableError::OtherDecisions { what }.into());
         let pairs = self.estimates.empty.len() * self.fall_backs();
         let is_known = |code: &u32| {
             let place = (code & !KEPT) as usize;
@@ -58,20 +58,20 @@ impl Policy {
                 && (self.has_limit() || !is_drawn)
         };
         if let Some(row) = codes.iter().position(|code| !is_known(code)) {
-            return refuse(&format!("row {row} has the code {}", codes[row]));
+            return refuse(format!("row {row} has the code {}", codes[row]));
         }
         let is_action = |code: &u8| *code == NOT_MOVED || usize::from(*code) < self.actions();
         if !(moved.is_empty() || moved.len() == rows && moved.iter().all(is_action)) {
-            return refuse("the actions that caps assigned do not fit");
+            return refuse("the actions that caps assigned do not fit".into());
         }
         let width = if self.has_forest() { self.estimates.oracles.columns().len() } else { 0 };
         let with_losses = if self.has_forest() { rows } else { 0 };
         if [totals.len(), irreducible.len(), oracles.len()] != [with_losses, with_losses, with_losses * width] {
-            return refuse("the losses do not fit the rows");
+            return refuse("the losses do not fit the rows".into());
         }
         let mut ends = irreducible.iter().chain(&oracles).flatten().chain(&totals);
         if !ends.all(|loss| loss.is_finite()) {
-            return refuse("a loss is not finite");
+            return refuse("a loss is not finite".into());
         }
         let losses = self.has_forest().then(|| {
             let mut losses = LossTable::new(width);

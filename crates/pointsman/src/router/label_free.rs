@@ -14,10 +14,10 @@
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
-use rayon::prelude::*;
 
 use super::compare_content;
 use crate::numeric::mix::{mix, shuffle};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::predictions::match_precision;
 use crate::table::simplex::Real;

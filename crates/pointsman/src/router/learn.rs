@@ -1,7 +1,8 @@
 //! Fitting a router to a table, including partitions that are learned from labels.
 
 use super::{BACKOFF_BINS, Router, label_free};
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
+use crate::parallel;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::{self, Halves, HonestForest, Trees};
 use crate::partition::{Axis, Cells, Factor, Partition};
@@ -11,7 +12,7 @@ impl Router {
     /// Fits a given partition. `step` is called as trees are grown.
     pub(crate) fn fit(table: &Table, partition: &Partition, seed: u64, step: &(dyn Fn() + Sync)) -> Result<Self> {
         if !table.has_votes() {
-            return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
+            return Err(TableError::NoVotes { purpose: "calibration", columns: "votes_<class>" }.into());
         }
         partition.check()?;
         super::check_rows(table)?;
@@ -44,7 +45,7 @@ impl Router {
                     Factor::Pooled => Some((table.rows() / SPARSE_BELOW_ROWS).max(1)),
                     _ => None,
                 });
-                let (cells, backoff) = rayon::join(
+                let (cells, backoff) = parallel::join(
                     || Cells::fit(partition, table),
                     || Self::fit_backoff(table, bins.unwrap_or(BACKOFF_BINS)),
                 );

@@ -14,9 +14,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
-use crate::error::{Error, Result};
+use crate::error::{Error, PartitionError, Result, TableError};
+use crate::parallel::{self, prelude::*};
 use crate::partition::forest::{BootstrapSample, Forest, LeafStatistics, Node, Trees, inputs};
 use crate::partition::{Axis, CellId, Cells, Edges, Factor, Partition, SPARSE_BELOW_ROWS, double};
 use crate::table::Table;
@@ -142,7 +141,7 @@ impl Router {
         partition.check()?;
         check_rows(table)?;
         if !fits(&partition, &cells, &backoff, table.classes().len()) {
-            return Err(Error::Router("the router's partition does not fit its rows".into()));
+            return Err(Error::contradiction("the router's partition does not fit its rows"));
         }
         Self::assemble(partition, Arc::new(cells), Arc::new(backoff), recalibrated, table)
     }
@@ -172,7 +171,7 @@ impl Router {
         check_rows(table)?;
         let fits = matches!(partition.factors(), [Factor::Forest { trees: count }] if *count == trees.count());
         if !fits || !is_backoff(&backoff, table.classes().len()) {
-            return Err(Error::Router("the router's partition does not fit its rows".into()));
+            return Err(Error::contradiction("the router's partition does not fit its rows"));
         }
         check_size(table.rows(), trees.count())?;
         let columns: Vec<usize> = (0..table.feature_names().len()).collect();
@@ -420,15 +419,7 @@ fn same_classes(own: &[String], classes: &[String]) -> Result<()> {
     if own == classes {
         return Ok(());
     }
-    let (mut a, mut b) = (own.to_vec(), classes.to_vec());
-    a.sort();
-    b.sort();
-    Err(Error::Table(format!(
-        "the table's classes are {}, the router's {}: {}",
-        classes.join(", "),
-        own.join(", "),
-        if a == b { "put the table's columns in the router's order" } else { "calibrate on tables of these classes" }
-    )))
+    Err(TableError::OtherClasses { table: classes.to_vec(), router: own.to_vec() }.into())
 }
 
 /// The cell of each row; `columns` are the places of the cells' features in the table.
@@ -457,7 +448,7 @@ fn sort_by_cell(table: &Table, cells: &Cells, columns: &[usize]) -> (Vec<u32>, V
     let found = cells_of(table, cells, columns);
     // Each core puts its share of the rows in the order of cells: confidence and row as one number, which is sorted in half the
     // time of a pair.
-    let share = found.len().div_ceil(rayon::current_num_threads()).max(IN_A_SHARE).max(cells.count());
+    let share = found.len().div_ceil(parallel::current_num_threads()).max(IN_A_SHARE).max(cells.count());
     let place = |(found, peaks, first): (&[CellId], &[Peak], usize)| {
         let (mut next, starts) = starts_of(found, cells.count());
         let mut order = vec![0_u64; found.len()];
@@ -508,11 +499,14 @@ fn starts_of(found: &[CellId], cells: usize) -> (Vec<u32>, Vec<u32>) {
 }
 
 fn check_rows(table: &Table) -> Result<()> {
-    if table.rows() == 0 || !table.has_votes() {
-        return Err(Error::Table("a router needs at least one row with votes".into()));
+    if !table.has_votes() {
+        return Err(TableError::NoVotes { purpose: "a router", columns: "votes_<class>" }.into());
+    }
+    if table.rows() == 0 {
+        return Err(TableError::TooFewRows { purpose: "a router", rows: 0, least: 1 }.into());
     }
     if u32::try_from(table.rows()).is_err() {
-        return Err(Error::Table(format!("{} rows are too many: sample the table", table.rows())));
+        return Err(TableError::TooManyRows { rows: table.rows() }.into());
     }
     Ok(())
 }
@@ -520,10 +514,7 @@ fn check_rows(table: &Table) -> Result<()> {
 /// Refuses what would take more than two or three gigabytes to keep.
 pub(crate) fn check_size(rows: usize, trees: usize) -> Result<()> {
     if rows.saturating_mul(trees) > MAX_IN_LEAVES {
-        return Err(Error::Partition(format!(
-            "{trees} trees over {rows} rows: trees times rows must not be above {MAX_IN_LEAVES}; use fewer trees, sample the \
-             table, or give parts a cap"
-        )));
+        return Err(PartitionError::ForestSize { trees, rows, most: MAX_IN_LEAVES }.into());
     }
     Ok(())
 }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use super::exact::{Sum, WORDS};
 use super::{Router, cells_of, compare_content, fits};
-use crate::error::{Error, Result};
+use crate::error::{Error, PartitionError, Result, RouterError, TableError, ValueError};
 use crate::numeric::mix::{mix, nth};
-use crate::partition::{COMMAND_FOR_CELLS, CellId, Cells, Factor, Partition};
+use crate::partition::{CellId, Cells, Factor, Partition};
 use crate::table::Table;
 
 /// The largest number of rows per cell of a [`Partial`], and the seed of the sample.
@@ -87,10 +87,10 @@ impl Partial {
     /// If the cap is zero, or there are rows already.
     pub fn capped(self, cap: Cap) -> Result<Self> {
         if cap.rows == 0 {
-            return Err(Error::Router("a cap of 0 rows per cell keeps nothing: give a number from 1".into()));
+            return Err(RouterError::EmptyCap.into());
         }
         if self.rows.rows() > 0 {
-            return Err(Error::Router("rows were added before the cap: give the cap first".into()));
+            return Err(RouterError::LateCap.into());
         }
         Ok(Self { seen: vec![Sum::default(); self.cells.count()], cap: Some(cap), ..self })
     }
@@ -107,7 +107,7 @@ impl Partial {
         cap: Option<Cap>,
         (kept, keys, seen): (Table, Vec<u64>, &[u64]),
     ) -> Result<Self> {
-        let wrong = |what: &str| Err(Error::Router(format!("the part contradicts itself: {what}")));
+        let wrong = |what: &str| Err(Error::contradiction(format!("the part contradicts itself: {what}")));
         partition.check()?;
         refuse_forest(&partition)?;
         super::check_walks(&partition, kept.rows())?;
@@ -146,7 +146,7 @@ impl Partial {
     /// If the table does not fit the router or the rows before, or there is a cap, which needs ids. Nothing is added then.
     pub fn add(&mut self, table: &Table) -> Result<()> {
         if self.cap.is_some() {
-            return Err(Error::Table("a cap needs ids: give each row one that no other row of any part has".into()));
+            return Err(TableError::CapWithoutIds.into());
         }
         self.extend(table, &[])
     }
@@ -158,7 +158,7 @@ impl Partial {
     /// If there are not as many ids as rows, or the table does not fit the router or the rows before. Nothing is added then.
     pub fn add_with_ids(&mut self, table: &Table, ids: &[u64]) -> Result<()> {
         if ids.len() != table.rows() {
-            return Err(Error::Table(format!("{} ids for {} rows: give one per row", ids.len(), table.rows())));
+            return Err(TableError::Length { what: "ids", found: ids.len(), rows: table.rows() }.into());
         }
         let Some(cap) = self.cap else { return self.extend(table, &[]) };
         let start = nth(cap.seed, 0);
@@ -177,11 +177,7 @@ impl Partial {
     /// # Errors
     /// If the two are not like the same router, or differ in their caps or columns. Nothing is added then.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
-        let differs = |what: &str| {
-            Err(Error::Router(format!(
-                "the parts differ in {what}: make every part like the same router, with the same cap"
-            )))
-        };
+        let differs = |what: &str| Err(RouterError::DifferentParts { what: what.to_owned() }.into());
         if self.rows.classes() != other.rows.classes() {
             return differs("their classes");
         }
@@ -293,7 +289,7 @@ impl Partial {
             return Ok(());
         }
         if !table.has_votes() {
-            return Err(Error::Table("calibration needs votes: columns votes_<class>".into()));
+            return Err(TableError::NoVotes { purpose: "calibration", columns: "votes_<class>" }.into());
         }
         self.keep(table, keys)?;
         if self.cap.is_some() {
@@ -312,12 +308,13 @@ impl Partial {
         }
         super::same_classes(self.rows.classes(), table.classes())?;
         self.cells.columns_in(table)?;
-        if u32::try_from(self.rows.rows() + table.rows()).is_err() {
-            return Err(Error::Table("more than 4294967295 rows are too many: give a cap".into()));
+        let rows = self.rows.rows() + table.rows();
+        if u32::try_from(rows).is_err() {
+            return Err(TableError::TooManyRows { rows }.into());
         }
         // A router file must not hold more rows than the reader accepts.
         let most = self.cap.map_or(usize::MAX, |cap| cap.rows.saturating_mul(self.cells.count()));
-        super::check_walks(&self.partition, most.min(self.rows.rows() + table.rows()))?;
+        super::check_walks(&self.partition, most.min(rows))?;
         self.rows.extend(table)?;
         self.keys.extend_from_slice(keys);
         let Some(cap) = self.cap else { return Ok(()) };
@@ -374,13 +371,7 @@ impl Router {
             let old: Vec<u32> = self.mixture(CellId(cell as u32)).rows().map(|row| row as u32).collect();
             if old.is_empty() {
                 let name = self.cells.name(CellId(cell as u32), self.classes());
-                return Err(Error::value(
-                    new[0] as usize,
-                    "cell",
-                    format!(
-                        "cell {cell} ({name}) has no calibration rows, so that its share of the traffic is not known: calibrate anew with rows drawn from traffic"
-                    ),
-                ));
+                return Err(Error::value(new[0] as usize, "cell", ValueError::EmptyCell { cell, name }));
             }
             let before = weigh(self.rows(), &old).value();
             let scale = before / (before + weigh(table, new).value());
@@ -410,9 +401,7 @@ fn weigh(table: &Table, rows: &[u32]) -> Sum {
 
 fn refuse_forest(partition: &Partition) -> Result<()> {
     if matches!(partition.factors(), [Factor::Forest { .. }]) {
-        return Err(Error::Partition(format!(
-            "{partition}: a forest's cells are made of its own rows; to get cells that other rows can fill, run {COMMAND_FOR_CELLS}"
-        )));
+        return Err(PartitionError::ForestCells { partition: partition.to_string() }.into());
     }
     Ok(())
 }

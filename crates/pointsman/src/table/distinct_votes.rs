@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use rayon::prelude::*;
-
+use crate::parallel::prelude::*;
 use crate::table::predictions::gather;
 use crate::table::votes::Votes;
 

@@ -9,7 +9,8 @@ pub(crate) mod votes;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
+use crate::parallel;
 use crate::table::distinct_votes::DistinctVotes;
 use crate::table::predictions::{Predictions, RawPredictions, gather, match_precision, peaks_of};
 use simplex::Fault;
@@ -122,8 +123,7 @@ impl Table {
         let distinct = DistinctVotes::from_rows(votes, self.classes.len());
         if let Some(empty) = distinct.iter().position(|votes| votes.k() == 0) {
             let row = distinct.index_of_row().iter().position(|&index| index as usize == empty).unwrap_or_default();
-            let reason = "no votes: every row needs at least one label; leave the row out if it has none";
-            return Err(Error::value(row, "votes_*", reason));
+            return Err(Error::value(row, "votes_*", ValueError::NoVotes));
         }
         self.votes = Some(distinct);
         Ok(self)
@@ -145,10 +145,9 @@ impl Table {
     /// If there are not as many weights as rows, or a weight is not a positive finite number.
     pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
         self.same_rows("weight", weights.len(), 1)?;
-        for (row, w) in weights.iter().enumerate() {
-            if !(1e-100..=1e100).contains(w) {
-                let reason = format!("{w} is not a weight: give a positive finite number, best near 1");
-                return Err(Error::value(row, "weight", reason));
+        for (row, &value) in weights.iter().enumerate() {
+            if !(1e-100..=1e100).contains(&value) {
+                return Err(Error::value(row, "weight", ValueError::Weight { value }));
             }
         }
         self.weights = Some(weights);
@@ -172,11 +171,7 @@ impl Table {
         self.same_rows("x_*", values.len(), names.len())?;
         if let Some(i) = values.iter().position(|x| x.is_infinite()) {
             let (row, name) = (i / names.len(), &names[i % names.len()]);
-            return Err(Error::value(
-                row,
-                format!("x_{name}"),
-                format!("{} is not a feature value: give a finite number", values[i]),
-            ));
+            return Err(Error::value(row, format!("x_{name}"), ValueError::Feature { value: values[i] }));
         }
         // One bit pattern for all missing values.
         values.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = f64::NAN);
@@ -191,8 +186,11 @@ impl Table {
     /// If the name is empty or taken, the shape does not fit, or a row is not a prediction.
     pub fn with_oracle(mut self, name: impl Into<String>, probs: Vec<f64>) -> Result<Self> {
         let name = name.into();
-        if name.is_empty() || self.oracles.iter().any(|(other, _)| *other == name) {
-            return Err(Error::Table(format!("oracle name {name:?} is empty or given twice")));
+        if name.is_empty() {
+            return Err(TableError::Unnamed { what: "oracle" }.into());
+        }
+        if self.oracles.iter().any(|(other, _)| *other == name) {
+            return Err(TableError::RepeatedName { what: "oracle", name }.into());
         }
         let prefix = format!("oracle_{name}_");
         self.same_rows(&format!("{prefix}*"), probs.len(), self.classes.len())?;
@@ -318,15 +316,8 @@ impl Table {
             .iter()
             .map(|name| {
                 self.feature_names.iter().position(|other| other == name).ok_or_else(|| {
-                    let have: Vec<String> = self.feature_names.iter().map(|name| format!("x_{name}")).collect();
-                    Error::Table(format!(
-                        "the feature x_{name} is needed; the table has {}",
-                        if have.is_empty() {
-                            "no features: name their columns x_<name>".into()
-                        } else {
-                            have.join(", ")
-                        }
-                    ))
+                    let features = self.feature_names.clone();
+                    TableError::NoFeature { feature: name.clone(), features }.into()
                 })
             })
             .collect()
@@ -336,11 +327,9 @@ impl Table {
     pub(crate) fn check_present(&self, column: usize) -> Result<()> {
         match (0..self.rows()).find(|&row| self.features(row)[column].is_nan()) {
             None => Ok(()),
-            Some(row) => Err(Error::value(
-                row,
-                format!("x_{}", self.feature_names[column]),
-                "the value is missing: give a finite number, or use a partition with a place for missing values: tree, honest-forest or forest",
-            )),
+            Some(row) => {
+                Err(Error::value(row, format!("x_{}", self.feature_names[column]), ValueError::MissingFeature))
+            }
         }
     }
 
@@ -358,7 +347,7 @@ impl Table {
             }
         }
         let (probs, votes) =
-            rayon::join(|| self.probs.select(rows, c), || self.votes.as_ref().map(|votes| votes.select(rows)));
+            parallel::join(|| self.probs.select(rows, c), || self.votes.as_ref().map(|votes| votes.select(rows)));
         Self {
             classes: self.classes.clone(),
             probs,
@@ -398,9 +387,11 @@ impl Table {
             *self = other.select(&all, &columns);
             return Ok(());
         }
-        if self.classes != other.classes || self.has_votes() != other.has_votes() {
-            return Err(Error::Table("the tables differ in their classes or votes: give all the same columns".into()));
+        if self.classes != other.classes {
+            let (first, second) = (self.classes.clone(), other.classes.clone());
+            return Err(TableError::DifferentColumns { what: "classes", first, second }.into());
         }
+        self.both_or_none(other, "votes", "votes_*", Self::has_votes)?;
         let features = |table: &Self| table.feature_names.iter().map(|name| format!("x_{name}")).collect();
         let oracles = |table: &Self| table.oracles.iter().map(|(name, _)| name.clone()).collect();
         same_names("features", features(self), features(other))?;
@@ -439,16 +430,8 @@ impl Table {
     /// If the tables differ in their classes, or in which of votes, truth, weights, features and oracles they have; nothing is added
     /// then.
     pub fn append(&mut self, other: &Self) -> Result<()> {
-        for (what, differs) in [
-            ("truth", self.truth.is_some() != other.truth.is_some()),
-            ("weights", self.has_weights() != other.has_weights()),
-        ] {
-            if differs {
-                return Err(Error::Table(format!(
-                    "one of the tables has {what}, the other none: give all the same columns"
-                )));
-            }
-        }
+        self.both_or_none(other, "truth", "true_*", |table| table.truth.is_some())?;
+        self.both_or_none(other, "weights", "weight", Self::has_weights)?;
         let truth = self.truth.as_ref().zip(other.truth.as_ref()).map(|(own, more)| [own.as_slice(), more].concat());
         self.extend(other)?;
         self.truth = truth;
@@ -463,8 +446,8 @@ impl Table {
         let place = |class: &String| self.classes.iter().position(|own| own == class);
         let places: Option<Vec<usize>> = classes.iter().map(place).collect();
         let Some(places) = places.filter(|places| places.len() == self.classes.len()) else {
-            let (own, other) = (self.classes.join(", "), classes.join(", "));
-            return Err(Error::Table(format!("the classes are {own}, not {other}")));
+            let (first, second) = (self.classes.clone(), classes.to_vec());
+            return Err(TableError::DifferentColumns { what: "classes", first, second }.into());
         };
         let mut table =
             match_precision!(self.probs.all(), probs => Self::from_rows(classes, &permuted(probs, &places)))?;
@@ -486,11 +469,17 @@ impl Table {
         })
     }
 
+    /// Checks that columns are in both tables or in neither.
+    fn both_or_none(&self, other: &Self, what: &'static str, column: &str, has: impl Fn(&Self) -> bool) -> Result<()> {
+        let [first, second] = [self, other].map(|table| if has(table) { vec![column.to_owned()] } else { Vec::new() });
+        if first == second { Ok(()) } else { Err(TableError::DifferentColumns { what, first, second }.into()) }
+    }
+
     fn same_rows(&self, columns: &str, values: usize, width: usize) -> Result<()> {
         whole_rows(columns, values, width)?;
         match values / width.max(1) {
-            rows if rows == self.rows() => Ok(()),
-            rows => Err(Error::Table(format!("{columns} has {rows} rows, the predictions {}", self.rows()))),
+            found if found == self.rows() => Ok(()),
+            found => Err(TableError::ColumnLength { columns: columns.to_owned(), found, rows: self.rows() }.into()),
         }
     }
 
@@ -513,46 +502,37 @@ fn permuted<T: Copy>(rows: &[T], places: &[usize]) -> Vec<T> {
 
 /// Checks that there are at least two classes with distinct names.
 pub(crate) fn check_classes(classes: &[String]) -> Result<()> {
-    if classes.len() < 2 {
-        return Err(Error::Table(format!(
-            "{} class{}: a classifier needs at least two",
-            classes.len(),
-            if classes.len() == 1 { "" } else { "es" }
-        )));
-    }
-    if classes.len() > MAX_CLASSES {
-        return Err(Error::Table(format!("{} classes are too many: at most {MAX_CLASSES}", classes.len())));
+    if !(2..=MAX_CLASSES).contains(&classes.len()) {
+        return Err(TableError::ClassCount { classes: classes.len(), most: MAX_CLASSES }.into());
     }
     check_names("class", classes)
 }
 
-fn check_names(what: &str, names: &[String]) -> Result<()> {
+fn check_names(what: &'static str, names: &[String]) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     for name in names {
         if name.is_empty() {
-            return Err(Error::Table(format!("a {what} without a name")));
+            return Err(TableError::Unnamed { what }.into());
         }
         if !seen.insert(name) {
-            return Err(Error::Table(format!("{what} {name:?} is given twice")));
+            return Err(TableError::RepeatedName { what, name: name.clone() }.into());
         }
     }
     Ok(())
 }
 
-fn same_names(what: &str, before: Vec<String>, now: Vec<String>) -> Result<()> {
-    if before.len() == now.len() && before.iter().all(|name| now.contains(name)) {
+fn same_names(what: &'static str, first: Vec<String>, second: Vec<String>) -> Result<()> {
+    if first.len() == second.len() && first.iter().all(|name| second.contains(name)) {
         return Ok(());
     }
-    let text = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
-    let (before, now) = (text(before), text(now));
-    Err(Error::Table(format!("the tables differ in their {what}, {before} and {now}: give all the same columns")))
+    Err(TableError::DifferentColumns { what, first, second }.into())
 }
 
 fn whole_rows(columns: &str, values: usize, width: usize) -> Result<()> {
     if width == 0 && values == 0 || width != 0 && values.is_multiple_of(width) {
         Ok(())
     } else {
-        Err(Error::Table(format!("{columns} has {values} values, not a whole number of rows of {width}")))
+        Err(TableError::IncompleteRow { columns: columns.to_owned(), values, width }.into())
     }
 }
 

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
+use crate::parallel::prelude::*;
 use crate::table::peaks;
 use crate::table::simplex::{Fault, Peak, Real};
 
@@ -49,9 +48,11 @@ impl<'a> RawPredictions<'a> {
 /// The peak of each row, or the first row that is not a prediction.
 pub(crate) fn peaks_of<T: Real>(probs: &[T], width: usize) -> Result<Vec<Peak>, (usize, Fault)> {
     let mut peaks = vec![Peak::default(); probs.len() / width];
-    let blocks = probs.par_chunks(ROWS_PER_BLOCK * width).zip(peaks.par_chunks_mut(ROWS_PER_BLOCK));
     // Threads report any fault; the first one is searched for only if there is one.
-    let found = blocks.try_for_each(|(probs, peaks)| write_peaks(probs, width, peaks));
+    let found = probs
+        .par_chunks(ROWS_PER_BLOCK * width)
+        .zip(peaks.par_chunks_mut(ROWS_PER_BLOCK))
+        .try_for_each(|(probs, peaks)| write_peaks(probs, width, peaks));
     found.map_err(|fault| first_fault(probs, width).unwrap_or((0, fault))).map(|()| peaks)
 }
 

@@ -7,7 +7,7 @@
 
 use std::ops::Deref;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ValueError};
 use crate::table::predictions::RawPredictions;
 
 /// How far from one a prediction's sum may be before the row is refused.
@@ -70,6 +70,7 @@ impl Real for f64 {
 
 /// The largest entry of a prediction: its class and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Peak {
     /// First index of the maximum.
     pub class: u32,
@@ -121,17 +122,9 @@ impl Fault {
         match self {
             Self::Entry { class, value } => {
                 let name = classes.get(class).map_or("?", String::as_str);
-                Error::value(
-                    row,
-                    format!("{prefix}{name}"),
-                    format!("{value} is not a probability: give a finite number from 0 to 1"),
-                )
+                Error::value(row, format!("{prefix}{name}"), ValueError::Probability { value })
             }
-            Self::Sum(sum) => Error::value(
-                row,
-                format!("{prefix}*"),
-                format!("the probabilities sum to {sum:.6}, not to 1: give softmax outputs, not scores"),
-            ),
+            Self::Sum(sum) => Error::value(row, format!("{prefix}*"), ValueError::ProbabilitySum { sum }),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 
 /// The largest number of classes for the nonparametric estimator. Under the cross-entropy it is fitted class by class, for any number
 /// of classes.
@@ -36,9 +36,8 @@ impl Estimator {
     /// If it is not.
     pub fn check_classes(self, classes: usize) -> Result<()> {
         if self == Self::Npmle && classes > MAX_NPMLE_CLASSES {
-            return Err(Error::Task(format!(
-                "the estimator npmle is for at most {MAX_NPMLE_CLASSES} classes, there are {classes}: use shrink or dirichlet"
-            )));
+            let (estimator, most) = (self.to_string(), MAX_NPMLE_CLASSES);
+            return Err(TaskError::EstimatorClasses { estimator, classes, most }.into());
         }
         Ok(())
     }
@@ -54,7 +53,12 @@ impl FromStr for Estimator {
             "plugin" => Ok(Self::Plugin),
             "npmle" => Ok(Self::Npmle),
             "dirichlet" => Ok(Self::Dirichlet),
-            _ => Err(Error::Task(format!("unknown estimator {text:?}: use auto, shrink, plugin, npmle or dirichlet"))),
+            _ => Err(TaskError::Unknown {
+                what: "estimator",
+                text: text.to_owned(),
+                known: "auto, shrink, plugin, npmle or dirichlet",
+            }
+            .into()),
         }
     }
 }

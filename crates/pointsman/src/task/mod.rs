@@ -7,7 +7,7 @@ mod summary;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 use crate::loss::{Loss, MAX_COST};
 use crate::oracle::Oracle;
 pub use estimator::Estimator;
@@ -90,15 +90,13 @@ impl Task {
         let is_valid =
             !name.is_empty() && name.len() <= 64 && !name.contains(|c: char| c.is_control() || ",=:\"".contains(c));
         if !is_valid {
-            return Err(Error::Task(format!(
-                "route name {name:?}: use 1 to 64 characters without commas, colons, equal signs or quotes"
-            )));
+            return Err(TaskError::RouteName { name }.into());
         }
         if self.routes.iter().any(|route| route.name == name) {
-            return Err(Error::Task(format!("two routes are called {name:?}: give each a name of its own")));
+            return Err(TaskError::RepeatedName { what: "routes", name }.into());
         }
         if self.routes.len() == MAX_ROUTES {
-            return Err(Error::Task(format!("more than {MAX_ROUTES} routes")));
+            return Err(TaskError::TooManyRoutes { most: MAX_ROUTES }.into());
         }
         let price = checked_price(&format!("route {name:?}"), price)?;
         oracle.check_loss(&self.loss)?;
@@ -143,9 +141,8 @@ impl Task {
     /// If it is not a number from 0 to 1, or the task has a target loss.
     pub fn budget(self, share: f64) -> Result<Self> {
         if !(0.0..=1.0).contains(&share) {
-            return Err(Error::Task(format!(
-                "budget: {share} is not a share of the queries; give a number from 0 to 1"
-            )));
+            let wanted = "is not a share of the queries; give a number from 0 to 1".to_owned();
+            return Err(TaskError::OutOfRange { what: "budget".to_owned(), value: share, wanted }.into());
         }
         self.with_limit(Limit::Budget(share.abs()))
     }
@@ -157,18 +154,15 @@ impl Task {
     /// If it is negative or not finite, or the task has a budget.
     pub fn target_loss(self, loss: f64) -> Result<Self> {
         if !(0.0..=MAX_COST).contains(&loss) {
-            return Err(Error::Task(format!(
-                "target loss: {loss} is not a loss; give a number from 0 to {MAX_COST:e}"
-            )));
+            let wanted = format!("is not a loss; give a number from 0 to {MAX_COST:e}");
+            return Err(TaskError::OutOfRange { what: "target loss".to_owned(), value: loss, wanted }.into());
         }
         self.with_limit(Limit::TargetLoss(loss.abs()))
     }
 
     fn with_limit(mut self, limit: Limit) -> Result<Self> {
         if self.limit.is_some_and(|other| std::mem::discriminant(&other) != std::mem::discriminant(&limit)) {
-            return Err(Error::Task(
-                "a budget and a target loss: one decides how much is routed, give one of them".into(),
-            ));
+            return Err(TaskError::MixedLimits.into());
         }
         self.limit = Some(limit);
         Ok(self)
@@ -221,10 +215,11 @@ impl Task {
     /// # Errors
     /// If there is no such route or the price is negative or not finite.
     pub fn reprice_route(mut self, name: &str, price: f64) -> Result<Self> {
-        let known: Vec<&str> = self.routes.iter().map(Route::name).collect();
-        let unknown = || Error::Task(format!("no route is called {name:?}; there are: {}", known.join(", ")));
-        let route = known.iter().position(|other| *other == name).ok_or_else(unknown)?;
-        self.routes[route].price = checked_price(&format!("route {name:?}"), price)?;
+        let Some(route) = self.routes.iter_mut().find(|route| route.name == name) else {
+            let known = self.routes.into_iter().map(|route| route.name).collect();
+            return Err(TaskError::UnknownName { what: "route", name: name.to_owned(), known }.into());
+        };
+        route.price = checked_price(&format!("route {name:?}"), price)?;
         Ok(self)
     }
 
@@ -250,7 +245,7 @@ impl Task {
     /// If there are fewer than two distinct classes, the loss or the estimator is not defined for them, or a limit has no route.
     pub fn checked_for(&self, classes: Option<&[String]>) -> Result<Self> {
         if self.limit.is_some() && self.routes.is_empty() {
-            return Err(Error::Task("a budget or target loss limits routing: give the task a route".into()));
+            return Err(TaskError::LimitWithoutRoute.into());
         }
         let Some(classes) = classes else { return Ok(self.clone()) };
         crate::table::check_classes(classes)?;
@@ -351,8 +346,8 @@ fn checked_price(what: &str, price: f64) -> Result<f64> {
         // A negative zero would be printed with its sign.
         Ok(price.abs())
     } else {
-        let price = if price.abs() < 1e15 { price.to_string() } else { format!("{price:e}") };
-        Err(Error::Task(format!("{what}: {price} is not a price; give a number from 0 to {MAX_COST:e}")))
+        let wanted = format!("is not a price; give a number from 0 to {MAX_COST:e}");
+        Err(TaskError::OutOfRange { what: what.to_owned(), value: price, wanted }.into())
     }
 }
 
@@ -363,7 +358,7 @@ impl FromStr for Ties {
         match text {
             "frugal" => Ok(Self::Frugal),
             "paper" => Ok(Self::Paper),
-            _ => Err(Error::Task(format!("unknown tie rule {text:?}: use frugal or paper"))),
+            _ => Err(TaskError::Unknown { what: "tie rule", text: text.to_owned(), known: "frugal or paper" }.into()),
         }
     }
 }

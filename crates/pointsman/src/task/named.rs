@@ -1,8 +1,6 @@
 //! An ordered list of named values.
 
-use serde::{Serialize, Serializer};
-
-/// An ordered list of named values, serialised as a map.
+/// An ordered list of named values; a map if serialised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named<T>(Vec<(String, T)>);
 
@@ -42,8 +40,9 @@ impl<T> FromIterator<(String, T)> for Named<T> {
     }
 }
 
-impl<T: Serialize> Serialize for Named<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+#[cfg(feature = "serde")]
+impl<T: serde::Serialize> serde::Serialize for Named<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }

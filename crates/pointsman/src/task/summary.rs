@@ -1,17 +1,17 @@
 //! Summaries of tasks for reports.
 
-use serde::Serialize;
-
 use super::{Limit, Route, Task};
 use crate::loss::CostMatrix;
 
 /// A task for reports.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct TaskSummary {
     /// The loss.
     pub loss: String,
     /// The cost of each act under each class, if the loss is a cost matrix.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub cost_matrix: Option<CostMatrix>,
     /// The estimator of the irreducible loss.
     pub estimator: String,
@@ -22,15 +22,17 @@ pub struct TaskSummary {
     /// The price of abstaining, if it is allowed.
     pub abstain: Option<f64>,
     /// The largest share of queries that is routed, if there is a budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub budget: Option<f64>,
     /// The expected loss to reach, if there is a target loss.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub target_loss: Option<f64>,
 }
 
 /// A route for reports.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct RouteSummary {
     /// Its name.
     pub name: String,

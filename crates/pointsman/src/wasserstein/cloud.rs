@@ -1,6 +1,6 @@
 //! Clouds of label distributions.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::table::simplex::{checked_sum, normalise_into};
 
 /// Weighted points of the simplex: the snapshot means of a cell's items.
@@ -26,7 +26,7 @@ impl Cloud {
     /// [`SUM_TOLERANCE`](crate::table::SUM_TOLERANCE)), or a weight is not a positive finite number. Rows are numbered as
     /// given.
     pub fn new(dim: usize, points: &[f64], weights: &[f64]) -> Result<Self> {
-        pointsman_transport::Cloud::check_shape(dim, points, weights).map_err(label_error)?;
+        pointsman_transport::Cloud::check_shape(dim, points, weights)?;
         let mut scaled = vec![0.0; points.len()];
         for (row, (point, out)) in points.chunks_exact(dim).zip(scaled.chunks_exact_mut(dim)).enumerate() {
             checked_sum(point).map_err(|fault| {
@@ -35,7 +35,7 @@ impl Cloud {
             })?;
             normalise_into(point, out);
         }
-        pointsman_transport::Cloud::new(dim, &scaled, weights).map(Self).map_err(label_error)
+        Ok(Self(pointsman_transport::Cloud::new(dim, &scaled, weights)?))
     }
 
     /// A cloud of points with equal weights.
@@ -67,19 +67,5 @@ impl Cloud {
     /// The points and weights for the transport problem.
     pub(super) fn points(&self) -> &pointsman_transport::Cloud {
         &self.0
-    }
-}
-
-/// Converts an error of the transport problem: points are label distributions, coordinates are classes.
-pub(super) fn label_error(error: pointsman_transport::Error) -> Error {
-    use pointsman_transport::Error as Transport;
-    match error {
-        Transport::Weight { row, value } => {
-            Error::value(row, "weight", format!("{value} is not a weight: give a positive finite number"))
-        }
-        Transport::Dimensions { first, second } => {
-            Error::Table(format!("clouds of {first} and {second} classes cannot be compared"))
-        }
-        other => Error::Table(other.to_string()),
     }
 }

@@ -18,13 +18,12 @@ mod tests;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
-use rayon::prelude::*;
-use serde::Serialize;
 
 pub use cloud::Cloud;
 use resample::Resampler;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, TableError};
+use crate::parallel::prelude::*;
 
 /// The number of re-splits for [`distance`] if there is no reason for another.
 pub const DEFAULT_SPLITS: usize = 40;
@@ -33,7 +32,9 @@ pub const DEFAULT_SPLITS: usize = 40;
 const DISTANCE_TOLERANCE: f64 = 1e-10;
 
 /// W1 between two clouds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct W1 {
     /// W1 in the ℓ1 norm, from 0 to 2.
     pub distance: f64,
@@ -42,7 +43,9 @@ pub struct W1 {
 }
 
 /// W1 between two clouds, and its expectation by chance.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Distance {
     /// W1 between the clouds.
     pub raw: f64,
@@ -101,7 +104,7 @@ pub fn w1(a: &Cloud, b: &Cloud, seed: u64) -> Result<W1> {
 pub fn distance(a: &Cloud, b: &Cloud, splits: usize, seed: u64) -> Result<Distance> {
     let (pool, parts) = Resampler::new(a, b, true)?;
     if splits == 0 {
-        return Err(Error::Table(format!("no floor without re-splits: give at least 1, or better {DEFAULT_SPLITS}")));
+        return Err(TableError::NoSplits { better: DEFAULT_SPLITS }.into());
     }
     let mut rng = Pcg64::seed_from_u64(seed);
     let raw = pool.w1(&parts, &mut rng)?;

@@ -4,7 +4,7 @@ use pointsman_transport::{MAX_POINTS, Part, Pool};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use super::cloud::{Cloud, label_error};
+use super::cloud::Cloud;
 use crate::error::Result;
 
 /// Items per side of a subsample: together they have at most [`MAX_POINTS`] distinct points.
@@ -24,7 +24,7 @@ impl Resampler {
     /// # Errors
     /// If the clouds are of different dimensions.
     pub(super) fn new(a: &Cloud, b: &Cloud, often: bool) -> Result<(Self, Vec<Part>)> {
-        let (pool, parts) = Pool::new(a.points(), b.points()).map_err(label_error)?;
+        let (pool, parts) = Pool::new(a.points(), b.points())?;
         let resampler = Self { pool };
         let keeps = often && resampler.pool.dim() > 2 && resampler.is_exact();
         Ok((if keeps { Self { pool: resampler.pool.with_distances() } } else { resampler }, parts))
@@ -73,7 +73,7 @@ impl Resampler {
             2 => self.pool.w1_of_first_coordinate(parts).map(|half| 2.0 * half),
             _ => self.pool.w1(parts),
         };
-        found.map_err(label_error)
+        Ok(found?)
     }
 }
 

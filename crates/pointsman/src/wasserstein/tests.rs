@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::Error;
 
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-10

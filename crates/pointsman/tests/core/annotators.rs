@@ -193,8 +193,8 @@ fn annotations_that_do_not_fit_are_refused() {
         let error = Annotations::new(names.to_vec(), [labels]).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     };
-    refused(&["ann", "ann"], vec![], "\"ann\" is empty or given twice");
-    refused(&["ann", ""], vec![], "\"\" is empty");
+    refused(&["ann", "ann"], vec![], "annotator \"ann\" is given twice");
+    refused(&["ann", ""], vec![], "an annotator without a name");
     refused(&["ann"], vec![(1, 0)], "annotator 1 has no name");
     refused(&["ann"], vec![(0, 0), (0, 1)], "\"ann\" labels it twice");
     let table = table(2, &[vec![0.5, 0.5]], &[vec![1, 1]]);

@@ -218,7 +218,7 @@ fn what_cannot_be_compared_is_refused() {
     };
     assert!(reason(&[("a", &one)], None).contains("give two or more"));
     assert!(reason(&[("a", &one), ("a", &one)], None).contains("two policies are called \"a\""));
-    assert!(reason(&[("a", &one), ("b", &one)], Some("c")).contains("there are a, b"));
+    assert!(reason(&[("a", &one), ("b", &one)], Some("c")).contains("there are: a, b"));
     assert!(reason(&[("a", &one), ("b", &other)], None).contains("different rows"));
     // As many rows of the same weights, with other labels.
     let other = policy.replay(&three_kinds(&mut Rng::new(10), 300, 3).0).unwrap();

@@ -175,7 +175,7 @@ fn a_sweep_is_an_evaluation_at_each_price() {
     assert_eq!(routed("route=0:0.8:0.2"), [1.0, 0.5, 0.5, 0.5, 0.0]);
     assert_eq!(routed("route:expert=0:0.8:0.2"), [1.0, 0.5, 0.5, 0.5, 0.0]);
     assert!(replay.sweep(&policy, &"route:novice=0:1:0.5".parse().unwrap()).is_err());
-    assert!(replay.sweep(&policy, &Sweep { axis: SweepAxis::Abstain, prices: vec![f64::NAN] }).is_err());
+    assert!(replay.sweep(&policy, &Sweep::new(SweepAxis::Abstain, vec![f64::NAN])).is_err());
     let bare = policy.reprice(&task().without_routes()).unwrap();
     assert!(replay.sweep(&bare, &"route=0:1:0.5".parse().unwrap()).is_err());
 }

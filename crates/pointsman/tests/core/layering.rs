@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The modules of the crate; each may import those before it.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
+    "parallel",
     "error",
     "number",
     "numeric",

@@ -12,6 +12,7 @@ mod cost_matrices;
 mod decisions;
 mod diagnosis;
 mod diagnosis_limits;
+mod errors;
 mod estimator_choice;
 mod estimators;
 mod evaluation;

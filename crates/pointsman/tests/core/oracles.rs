@@ -31,6 +31,7 @@ fn by_definition(loss: &Loss, experts: u32, aggregate: Aggregate, p: &[f64]) -> 
                 let winners = (0..counts.len()).filter(|&class| counts[class] == *most);
                 winners.map(|winner| (0..counts.len()).map(|c| f64::from(u8::from(c == winner))).collect()).collect()
             }
+            other => panic!("{other} is not defined here"),
         }
     };
     let outcomes = compositions(experts, p.len());

@@ -1,11 +1,9 @@
 //! Which annotators' labels should be left out.
 
-use rayon::prelude::*;
-use serde::Serialize;
-
 use super::statistics::{AnnotatorStatistics, Suspicion};
 use super::{Annotations, NamedLabel};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 
 /// An annotator who labels independently is suspected with this probability at most.
@@ -19,7 +17,8 @@ const LEAST_CLASS_SHARE: f64 = 0.05;
 
 /// One annotator, beside the others on the same items. The three means are zero, up to chance, if all labels of an item are
 /// independent draws from one law.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Annotator {
     /// The name.
@@ -63,13 +62,13 @@ impl AnnotatorCheck {
     pub fn of(table: &Table, annotations: &Annotations) -> Result<Self> {
         if annotations.rows() != table.rows() {
             let (own, rows) = (annotations.rows(), table.rows());
-            return Err(Error::Table(format!("annotations of {own} rows do not fit a table of {rows}")));
+            return Err(TableError::Length { what: "rows of annotations", found: own, rows }.into());
         }
         let classes = table.classes();
-        if let Some(row) = (0..table.rows())
-            .find(|&row| annotations.labels(row).iter().any(|label| label.class as usize >= classes.len()))
-        {
-            return Err(Error::value(row, "label", format!("is not among the {} classes", classes.len())));
+        let labels = (0..table.rows()).flat_map(|row| annotations.labels(row).iter().map(move |label| (row, label)));
+        let mut labels = labels.map(|(row, label)| (row, label.class as usize));
+        if let Some((row, label)) = labels.find(|(_, label)| *label >= classes.len()) {
+            return Err(Error::value(row, "label", ValueError::Label { label, classes: classes.len() }));
         }
         let top_classes: Vec<u32> = (0..table.rows()).map(|row| table.peak(row).class).collect();
         Ok(Self::examine(annotations, &top_classes, classes))

@@ -3,7 +3,7 @@
 mod check;
 mod statistics;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TableError, ValueError};
 pub use check::{Annotator, AnnotatorCheck};
 pub use statistics::{AnnotatorStatistics, Suspicion};
 
@@ -47,10 +47,11 @@ impl Annotations {
         let given: Vec<String> = names.into_iter().map(Into::into).collect();
         let mut names = given.clone();
         names.sort_unstable();
-        if let Some(name) =
-            names.iter().find(|name| name.is_empty()).or_else(|| names.windows(2).find(|p| p[0] == p[1]).map(|p| &p[0]))
-        {
-            return Err(Error::Table(format!("annotator name {name:?} is empty or given twice")));
+        if names.first().is_some_and(String::is_empty) {
+            return Err(TableError::Unnamed { what: "annotator" }.into());
+        }
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(TableError::RepeatedName { what: "annotator", name: pair[0].clone() }.into());
         }
         let place_of = |name: &String| names.partition_point(|other| other < name) as u32;
         let places: Vec<u32> = given.iter().map(place_of).collect();
@@ -59,11 +60,11 @@ impl Annotations {
             let start = labels.len();
             for (annotator, class) in own {
                 let Some(&annotator) = places.get(annotator as usize) else {
-                    let reason = format!("annotator {annotator} has no name: there are {} names", names.len());
+                    let reason = ValueError::Annotator { annotator, names: names.len() };
                     return Err(Error::value(row, "annotator", reason));
                 };
                 if labels[start..].iter().any(|label| label.annotator == annotator) {
-                    let reason = format!("{:?} labels it twice: keep one label", names[annotator as usize]);
+                    let reason = ValueError::LabelledTwice { annotator: names[annotator as usize].clone() };
                     return Err(Error::value(row, "annotator", reason));
                 }
                 labels.push(NamedLabel { annotator, class });
@@ -100,7 +101,7 @@ impl Annotations {
         let mut is_left_out = vec![false; self.names.len()];
         for name in left_out {
             let found = self.names.binary_search_by(|other| other.as_str().cmp(name.as_ref()));
-            let place = found.map_err(|_| Error::Table(format!("no annotator is called {:?}", name.as_ref())))?;
+            let place = found.map_err(|_| TableError::UnknownAnnotator { name: name.as_ref().to_owned() })?;
             is_left_out[place] = true;
         }
         let mut votes = vec![0; self.rows() * classes];

@@ -34,6 +34,7 @@ pub struct AnnotatorStatistics {
 
 /// What an annotator's labels are suspected of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Suspicion {
     /// They agree with the others' more than these do among themselves.
     AgreementHigh,

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pointsman_trees::{BootstrapSample, Trees};
-use rayon::prelude::*;
 
 use super::scorer::{Scorer, means_of_leaves};
 use super::{inputs, targets};
 use crate::error::{Error, Result};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 
 /// The most rows by which leaves are compared with rows that are out of bag: more would hardly tell more, and another loss is to cost
@@ -64,7 +64,7 @@ impl Forest {
         columns: &[usize],
     ) -> Result<Assignment> {
         if trees.inputs() != inputs::width(table.classes().len(), columns.len()) {
-            return Err(Error::Router("the router's trees do not fit its classes and features".into()));
+            return Err(Error::contradiction("the router's trees do not fit its classes and features"));
         }
         let encoded = trees.encode_rows(&inputs::of_rows(table, order, columns));
         let ranked = RankedRows::new(table, order);
@@ -76,7 +76,7 @@ impl Forest {
         };
         let assigned: Vec<AssignedTree> = (0..trees.count()).into_par_iter().map(assign).collect();
         if assigned.iter().any(|tree| tree.counts.contains(&0)) {
-            return Err(Error::Router("a leaf of the router's trees has no rows".into()));
+            return Err(Error::contradiction("a leaf of the router's trees has no rows"));
         }
         let scores = ranked.out_of_bag_scores(&assigned, &samples);
         let leaf_scores = assigned.iter().flat_map(|tree| tree.scores.iter().copied()).collect();

@@ -1,7 +1,8 @@
 //! One small tree over points, grown where it tells them apart best, until it has as many leaves as are wanted.
 
 use pointsman_trees::{Node, threshold_between};
-use rayon::prelude::*;
+
+use crate::parallel::prelude::*;
 
 /// Gains below this part of a point's weight are rounding.
 const ROUNDING: f64 = 1e-9;

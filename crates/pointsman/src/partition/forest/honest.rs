@@ -1,12 +1,12 @@
 //! Honest partitions: half of the rows say where to divide, the other half what is there.
 
 use pointsman_trees::{GrowthRule, LEAF_SIZES, Node, Trees, join_trees};
-use rayon::prelude::*;
 
+use super::inputs;
 use super::learn::training_set;
-use super::{inputs, partition_error};
 use crate::error::Result;
 use crate::numeric::mix::nth;
+use crate::parallel::prelude::*;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 
@@ -46,7 +46,7 @@ pub(crate) fn tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) 
         let mut errors = vec![0.0; training.rows()];
         for left_out in 0..FOLDS {
             let grown = training.grow_tree(|row| fold(row) != left_out, rule(leaf), seed);
-            let trees = join_trees(training.width(), std::slice::from_ref(&grown)).map_err(partition_error)?;
+            let trees = join_trees(training.width(), std::slice::from_ref(&grown))?;
             for (row, slot) in errors.iter_mut().enumerate().filter(|(row, _)| fold(*row) == left_out) {
                 let mean = &grown.means[trees.leaf_of_row(0, training.inputs_of_row(row)) as usize];
                 *slot = training.squared_error(row, mean);
@@ -58,7 +58,7 @@ pub(crate) fn tree(table: &Table, divide: &[u32], columns: &[usize], seed: u64) 
     let error = |size: usize| training.weighted_mean(&tried[size]);
     let best = (0..LEAF_SIZES.len()).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
     let grown = training.grow_tree(|_| true, rule(LEAF_SIZES[best]), seed);
-    let trees = join_trees(training.width(), std::slice::from_ref(&grown)).map_err(partition_error)?;
+    let trees = join_trees(training.width(), std::slice::from_ref(&grown))?;
     let found = trees.leaves_of_inputs(0, &inputs::of_rows(table, divide, columns));
     thin(&trees, &found)
 }
@@ -79,7 +79,7 @@ pub(super) fn thin(trees: &Trees, found: &[u32]) -> Result<Trees> {
     let mut out = vec![Node::Leaf];
     let root = keep(&nodes, &leaf_of, &counts, 0);
     write(&root, &mut out, 0);
-    Trees::new(trees.inputs(), vec![0], &out).map_err(partition_error)
+    Ok(Trees::new(trees.inputs(), vec![0], &out)?)
 }
 
 /// A subtree that stays, and its rows.

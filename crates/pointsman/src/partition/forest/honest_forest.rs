@@ -1,14 +1,14 @@
 //! A forest whose cells are cells like all others: half of the rows grows it and divides what it expects of queries.
 
 use pointsman_trees::{BootstrapSample, Trees};
-use rayon::prelude::*;
 
 use super::divide::Points;
 use super::honest::thin;
 use super::learn::grow_forest;
 use super::scorer::{MAX_SCORES, Scorer, means_of_leaves};
-use super::{inputs, partition_error, targets};
+use super::{inputs, targets};
 use crate::error::{Error, Result};
+use crate::parallel::prelude::*;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::table::Table;
 use crate::table::simplex::{Peak, Real};
@@ -44,7 +44,7 @@ impl HonestForest {
             && cells.inputs() == scorer.width()
             && cells.count() == 1;
         if !fits || cells.leaves() > CELLS || !shares.is_sorted_by(|a, b| a < b) {
-            return Err(Error::Router("the cells of an honest forest do not fit the scores of its trees".into()));
+            return Err(Error::contradiction("the cells of an honest forest do not fit the scores of its trees"));
         }
         Ok(Self { scorer, shares, cells: Box::new(cells) })
     }
@@ -100,7 +100,7 @@ impl HonestForest {
             Points { values: &points, width, weights: &weights, scales: &scales }.divide(CELLS, SPARSE_BELOW_ROWS);
         let scores = settled.into_iter().flat_map(|tree| tree.all).collect();
         let scorer = Scorer::new(trees, width, scores)?;
-        let cells = Trees::new(width, vec![0], &nodes).map_err(partition_error)?;
+        let cells = Trees::new(width, vec![0], &nodes)?;
         let cells = thin(&cells, &cells.leaves_of_inputs(0, &scorer.of_rows(table, divide, columns)))?;
         Self::new(scorer, told.shares, cells)
     }

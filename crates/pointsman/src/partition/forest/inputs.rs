@@ -1,8 +1,8 @@
 //! The inputs of trees: a query's probabilities, its confidence and its features.
 
 use pointsman_trees::Trees;
-use rayon::prelude::*;
 
+use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::predictions::match_precision;
 use crate::table::simplex::{self, Peak, Real};

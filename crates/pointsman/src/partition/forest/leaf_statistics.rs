@@ -1,10 +1,10 @@
 //! Statistics of the calibration rows in each leaf of a forest that depend on no loss.
 
 use pointsman_trees::{BootstrapSample, Trees};
-use rayon::prelude::*;
 
 use super::assignment::RankedLeaves;
 use super::vote_moments::{Shrunk, ShrunkLeaves};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 
 /// The fewest rows per distinct vote vector of a leaf, on average, for which vote counts are kept. With fewer rows they save too little time

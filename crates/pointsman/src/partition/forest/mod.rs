@@ -24,10 +24,3 @@ pub(crate) use pointsman_trees::{BootstrapSample, add_leaf_values, growth_steps}
 pub use pointsman_trees::{Node, Trees};
 pub use scorer::Scorer;
 pub(crate) use vote_moments::{Shrunk, VoteMoments, VoteRun, VoteVectors};
-
-use crate::error::Error;
-
-/// Converts an error of the trees of a partition.
-pub(crate) fn partition_error(error: pointsman_trees::Error) -> Error {
-    Error::Router(format!("the partition's {error}"))
-}

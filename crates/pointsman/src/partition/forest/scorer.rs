@@ -30,14 +30,14 @@ impl Scorer {
     pub fn new(trees: Trees, width: usize, scores: Vec<f64>) -> Result<Self> {
         if !(1..=MAX_SCORES).contains(&width) || scores.len() != trees.leaves().saturating_mul(width) {
             let (scores, leaves) = (scores.len(), trees.leaves());
-            return Err(Error::Router(format!(
+            return Err(Error::contradiction(format!(
                 "the partition's trees have {leaves} leaves and {scores} scores, {width} per leaf: at most {MAX_SCORES} are possible"
             )));
         }
         // NaN is in no range.
         if let Some(place) = scores.iter().position(|score| !(-MAX_SCORE..=MAX_SCORE).contains(score)) {
             let (score, leaf) = (scores[place], place / width);
-            return Err(Error::Router(format!(
+            return Err(Error::contradiction(format!(
                 "the score {score} of leaf {leaf} of the partition's trees is neither a mean Brier loss nor a share"
             )));
         }

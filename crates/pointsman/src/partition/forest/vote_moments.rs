@@ -1,8 +1,7 @@
 //! Moments of the votes of rows, before there is a loss: for very many small groups of the same rows, the leaves of a forest.
 
-use rayon::prelude::*;
-
 use super::leaf_statistics::{LeafMembers, VoteCounts};
+use crate::parallel::prelude::*;
 use crate::table::Table;
 use crate::table::simplex::dot;
 

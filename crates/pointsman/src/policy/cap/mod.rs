@@ -14,7 +14,7 @@ use std::str::FromStr;
 use super::decisions::NOT_MOVED;
 use super::limit::content;
 use super::{Action, Decision, Decisions, Policy, TIE};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskError};
 use crate::numeric::mix::mix;
 use crate::table::Table;
 use crate::table::simplex::Real;
@@ -53,7 +53,8 @@ impl FromStr for CapSize {
 
     fn from_str(text: &str) -> Result<Self> {
         let refuse = || {
-            Error::Task(format!("{text:?} is not a cap: give a whole number of queries as in 500, or a share as in 5%"))
+            let reason = "give a whole number of queries as in 500, or a share as in 5%".to_owned();
+            Error::from(TaskError::Syntax { what: "cap", text: text.to_owned(), reason })
         };
         match text.trim().strip_suffix('%') {
             Some(percent) => {
@@ -104,19 +105,17 @@ impl Caps {
         for (name, size) in caps {
             let name = name.as_ref();
             let route = task.routes().iter().position(|route| route.name() == name).ok_or_else(|| {
-                let known: Vec<&str> = task.routes().iter().map(|route| route.name()).collect();
-                Error::Task(format!(
-                    "cap {name}={size}: no route is called {name:?}; there are: {}",
-                    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-                ))
+                let known = task.routes().iter().map(|route| route.name().to_owned()).collect();
+                TaskError::UnknownName { what: "route", name: name.to_owned(), known }
             })?;
             if capped.iter().any(|(action, _)| *action == 1 + route) {
-                return Err(Error::Task(format!("the route {name:?} has two caps: give one")));
+                return Err(TaskError::TwoCaps { route: name.to_owned() }.into());
             }
             capped.push((1 + route, size));
         }
         if capped.is_empty() || capped.len() > MAX_CAPS {
-            return Err(Error::Task(format!("{} caps: give from 1 to {MAX_CAPS}", capped.len())));
+            let (value, wanted) = (capped.len() as f64, format!("routes; give from 1 to {MAX_CAPS}"));
+            return Err(TaskError::OutOfRange { what: "caps".to_owned(), value, wanted }.into());
         }
         capped.sort_by_key(|(action, _)| *action);
         Ok(Self { capped })
