@@ -1,4 +1,4 @@
-//! What a policy is promised to do on new queries like the calibration rows.
+//! The cost and loss that a policy is expected to have on new queries like the calibration rows.
 
 use super::held_out::{HeldOut, Sums};
 use super::limit::{Cutoff, Unit};
@@ -7,11 +7,11 @@ use crate::estimate::{OracleLoss, RowVotes};
 use crate::task::Limit;
 use crate::task::Named;
 
-/// What a policy costs and loses on new queries like the calibration rows, told by rows that its decisions have not seen: cells by
-/// cross-fitting, forests out of bag.
+/// The expected cost and loss of a policy on new queries like the calibration rows, estimated from held-out rows: by cross-fitting for
+/// cells, out of bag for forests.
 ///
-/// The costs of single decisions ([`Decision::costs`](super::Decision::costs)) are estimates from all rows. The cheapest of several
-/// estimates is too cheap on average, so their mean is not what to expect; this is.
+/// The costs of single decisions ([`Decision::costs`](super::Decision::costs)) are estimated from all rows. The least of several estimates
+/// is too low on average (the winner's curse), so the mean cost of decisions is biased; this estimate is not.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -20,15 +20,15 @@ pub struct Promise {
     pub cost: f64,
     /// Its standard error; not a number if there is one row.
     pub standard_error: f64,
-    /// Between what the cost lies as far as the labels identify it, however many rows there are: k labels per item do not tell
-    /// what a Bayes-optimal oracle loses under any other loss than Brier. The cost is within; the standard error comes on top.
-    /// `None` where nothing is left open.
+    /// The bounds on the cost that the labels identify with any number of rows: k labels per item do not identify the loss of a
+    /// Bayes-optimal oracle, except under the Brier loss. The cost lies within; the standard error comes on top. `None` if the labels
+    /// identify it.
     pub identified: Option<[f64; 2]>,
     /// Expected loss per query, prices of routes left out; abstaining loses its price.
     pub loss: f64,
     /// Its standard error.
     pub loss_standard_error: f64,
-    /// Between what the loss lies as far as the labels identify it.
+    /// The bounds on the loss that the labels identify.
     pub loss_identified: Option<[f64; 2]>,
     /// The share of the queries that each action gets; `undetermined` is listed only if there are any.
     pub shares: Named<f64>,
@@ -36,16 +36,18 @@ pub struct Promise {
     pub always: Named<f64>,
 }
 
-/// The rows of one source, or all, under a policy: what is done costs, what it loses, and what each action costs.
+/// Costs and losses of the held-out rows of one source, or of all, under a policy.
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
+    /// The cost and the loss of the policy's actions, by the rows' labels.
     pub(super) cost: Sums,
     pub(super) loss: Sums,
+    /// The cost of each action, taken always.
     pub(super) always: Vec<Sums>,
-    /// What estimates made without the rows say that it costs, and that each action does.
+    /// The same costs as expected by the estimates that decide the rows.
     pub(super) expected: f64,
     pub(super) expected_always: Vec<f64>,
-    /// How far below that the costs may lie where labels only bound them: of what is done, and of each action.
+    /// The width of the bounds where labels only bound the costs: of the policy's actions, and of each action.
     pub(super) slack: f64,
     pub(super) slack_always: Vec<f64>,
     /// The weight of rows whose costs are known and not only bounded.
@@ -59,7 +61,8 @@ impl Judged {
         Self { cost, loss, always, expected: 0.0, expected_always, slack: 0.0, slack_always, known: 0.0 }
     }
 
-    /// Adds a row: what it costs and loses, what each action costs, what estimates said of both costs, and how far below they may lie.
+    /// Adds a row, given as in [`Policy::judge`]: its cost and loss and the cost of each action, these costs as expected, and the widths
+    /// of their bounds.
     fn add(&mut self, weight: f64, values: &[f64]) {
         let actions = self.always.len();
         let (own, estimates) = values.split_at(2 + actions);
@@ -73,27 +76,27 @@ impl Judged {
         self.slack_always.iter_mut().zip(&slack[1..]).for_each(|(sum, slack)| *sum += weight * slack);
     }
 
-    /// How far below its mean the cost of what is done may lie, because labels only bound it.
+    /// The mean width of the bounds on the cost, if a cap assigned the action `moved`, else by the policy's own actions.
     pub(super) fn slack_of(&self, moved: Option<u8>) -> f64 {
         let of_action = moved.and_then(|code| self.slack_always.get(usize::from(code)));
         of_action.unwrap_or(&self.slack) / self.cost.weight
     }
 
-    /// What the policy costs or, if a cap put another action in the place of its own, what that action does.
+    /// The cost of the policy's own actions or, if a cap assigned the action `moved`, of that action.
     pub(super) fn taken(&self, moved: Option<u8>) -> &Sums {
         moved.and_then(|code| self.always.get(usize::from(code))).unwrap_or(&self.cost)
     }
 }
 
 impl Policy {
-    /// What the policy is expected to cost on new queries like the calibration rows, with standard errors; `None` if labels do not
-    /// tell: one label per item, or a single row.
+    /// The expected cost on new queries like the calibration rows, with standard errors; `None` if it cannot be estimated, from one label
+    /// per item or from a single row.
     ///
-    /// Where labels only bound the cost of a route for some of the rows, the dearer end counts, and [`Promise::identified`] says how much less
-    /// it may be; rows without a certain best action count as the cheapest action whose cost is known.
+    /// If labels only bound the cost of a route for some of the rows, the upper bound counts, and [`Promise::identified`] includes the lower
+    /// one. Rows without a determined action count as the cheapest action whose cost is known.
     ///
-    /// The first call estimates every cell several times, each time without some of the rows; later ones, also of policies
-    /// repriced from this one, only decide and add up.
+    /// The first call estimates every cell several times, each time without some of the rows. Later calls, also of policies repriced from
+    /// this one, only decide and sum.
     ///
     /// ```
     /// use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
@@ -123,30 +126,30 @@ impl Policy {
         })
     }
 
-    /// The cost of [`promise`](Self::promise) alone, without what it takes to tell its standard error.
+    /// The cost of [`promise`](Self::promise) alone, without the work for its standard error.
     #[must_use]
     pub fn promised_cost(&self) -> Option<f64> {
         self.judge_rows().filter(|judged| judged.known > 0.0).map(|judged| judged.cost.mean())
     }
 
-    /// How far below and above its estimate the expected cost may lie because labels do not identify the irreducible loss of the
-    /// rows that are routed. `None` if nothing is left open.
+    /// The distances from the expected cost to its bounds, because labels do not identify the irreducible loss of routed rows. `None` if the
+    /// labels identify it.
     pub(super) fn open(&self) -> Option<[f64; 2]> {
-        self.open_under(&self.held_out().parts(), &|_, course| [1.0, course.mean(|action| self.bayes_part(action))])
+        self.open_under(&self.held_out().parts(), &|_, taken| [1.0, taken.mean(|action| self.bayes_part(action))])
     }
 
-    /// The same where the rows of each source count differently. `weigh` tells by what factor they count, and by what factor those count that
-    /// are routed to who knows the truth, from their source and what is done with them.
+    /// The same with other weights of the rows. From the source and the action of rows, `weigh` gives the factor of their weight, and the
+    /// factor of the weight that is routed to a Bayes-optimal oracle.
     pub(super) fn open_under(&self, parts: &[usize], weigh: &dyn Fn(u32, MixedAction) -> [f64; 2]) -> Option<[f64; 2]> {
         let (held_out, table) = (self.held_out(), self.estimates.router.rows());
         let votes = self.estimates.votes.get_or_init(|| RowVotes::from_table(table, &self.estimates.loss)).as_ref()?;
-        // Rows of each source with their factors and irreducible loss; they may be decided several times.
+        // Source, row, both factors and irreducible loss; a row may be decided several times.
         let mut decided = Vec::new();
-        for (&part, (_, course)) in parts.iter().zip(self.mixed_actions(held_out, parts)) {
+        for (&part, (_, taken)) in parts.iter().zip(self.mixed_actions(held_out, parts)) {
             let source = held_out.source(part);
-            let [all, asked] = weigh(source, course);
+            let [all, routed] = weigh(source, taken);
             let rows = held_out.numbers(part).iter().zip(held_out.rows(part));
-            decided.extend(rows.map(|(&row, (_, losses))| (source, row, all, asked, losses.irreducible[1])));
+            decided.extend(rows.map(|(&row, (_, losses))| (source, row, all, routed, losses.irreducible[1])));
         }
         decided.sort_by_key(|&(source, row, ..)| (row, source));
         let (mut sum, mut estimates) = (0.0, Vec::new());
@@ -161,11 +164,11 @@ impl Policy {
         votes.open(&estimates, sum, &self.estimates.loss)
     }
 
-    /// Standard errors of the mean cost and the mean loss of rows judged.
+    /// The standard errors of the mean cost and the mean loss.
     ///
-    /// That of the rows takes decisions for given; one row can tip that on its whole cell. Leaving out groups of rows in turn, decisions made
-    /// anew, counts that too often, since the jackknife overstates the variance of what is not smooth. The truth lies between, and so does the mean of both
-    /// variances.
+    /// The variance over rows ignores that decisions depend on the rows, and one row can change the decision on its whole cell. The
+    /// delete-a-group jackknife decides anew each time, but overstates the variance of a statistic that is not smooth. The truth lies between
+    /// them, so the mean of both variances is used.
     pub(super) fn standard_errors(&self, judged: &Judged) -> [f64; 2] {
         let without: Vec<Judged> = self
             .held_out_without_groups()
@@ -179,26 +182,24 @@ impl Policy {
         [of(|judged| &judged.cost), of(|judged| &judged.loss)]
     }
 
-    /// What the rows of each source cost and lose without each group of rows that is left out in turn, as [`judge_sources`](Self::judge_sources);
-    /// fall-backs are not judged.
+    /// [`judge_sources`](Self::judge_sources) with each jackknife group deleted in turn; without fall-backs.
     pub(super) fn judge_sources_without_groups(&self) -> Vec<Vec<Option<Judged>>> {
         let of = |held_out: &HeldOut| self.judge_sources_of(held_out, &held_out.parts());
         self.held_out_without_groups().iter().map(of).collect()
     }
 
-    /// One if an action asks an oracle who knows the truth, else zero.
+    /// One if an action is a route to a Bayes-optimal oracle, else zero.
     pub(crate) fn bayes_part(&self, action: usize) -> f64 {
         let routes = 1..=self.task.routes().len();
         f64::from(u8::from(routes.contains(&action) && self.oracle_loss(action - 1) == OracleLoss::Irreducible))
     }
 
-    /// What the calibration rows cost and lose as if they were new; `None` if estimates have seen all of them.
+    /// The costs and losses of the held-out calibration rows; `None` if no row is held out.
     pub(super) fn judge_rows(&self) -> Option<Judged> {
         self.judge(self.held_out(), &self.held_out().parts(), |_| 0).pop()
     }
 
-    /// What the rows of each source cost and lose, whether they are cells or what these fall back to; sources without rows that
-    /// estimates have not seen are `None`.
+    /// The costs and losses of the held-out rows of each source, cells and fall-backs; `None` for sources without held-out rows.
     pub(super) fn judge_sources(&self) -> Vec<Option<Judged>> {
         self.judge_sources_of(self.held_out(), &self.held_out().all_parts().collect::<Vec<usize>>())
     }
@@ -209,16 +210,16 @@ impl Policy {
         judged.into_iter().map(|judged| (judged.cost.weight > 0.0).then_some(judged)).collect()
     }
 
-    /// Decides parts as new queries and judges them by their labels, group by group.
+    /// Decides held-out parts and evaluates them by their labels, group by group.
     fn judge(&self, held_out: &HeldOut, parts: &[usize], group: impl Fn(usize) -> usize) -> Vec<Judged> {
         let actions = self.actions();
-        let courses = self.mixed_actions(held_out, parts);
+        let actions_of_parts = self.mixed_actions(held_out, parts);
         let mut judged: Vec<Judged> = Vec::new();
-        // What a row costs and loses, then what each action does, then the same of estimates, and how far below these may lie.
+        // Per row: cost, loss and the cost of each action by labels; cost and the cost of each action as expected; the widths of their bounds.
         let width = 4 + 3 * actions;
         let (mut values, mut places) = (Vec::new(), Vec::new());
         let [mut low, mut high] = [(); 2].map(|()| vec![0.0; actions]);
-        for (&part, (known, course)) in parts.iter().zip(courses) {
+        for (&part, (known, taken)) in parts.iter().zip(actions_of_parts) {
             let at = group(part);
             if judged.len() <= at {
                 judged.resize_with(at + 1, || Judged::new(actions));
@@ -231,16 +232,16 @@ impl Policy {
                 };
                 let paid = |action: usize| self.task.routes().get(action.wrapping_sub(1)).map_or(0.0, |r| r.price());
                 places.push((at, row, weight, values.len()));
-                values.extend([course.mean(cost), course.mean(|action| cost(action) - paid(action))]);
+                values.extend([taken.mean(cost), taken.mean(|action| cost(action) - paid(action))]);
                 values.extend((0..actions).map(cost));
-                values.push(course.mean(|action| high[action]));
+                values.push(taken.mean(|action| high[action]));
                 values.extend_from_slice(&high);
-                values.push(course.mean(slack));
+                values.push(taken.mean(slack));
                 values.extend((0..actions).map(slack));
                 judged[at].known += if known { weight } else { 0.0 };
             }
         }
-        // A row that was decided several times counts once, with the mean.
+        // A row that is decided several times counts once, with the mean.
         places.sort_by_key(|&(at, row, ..)| (at, row));
         let mut mean = vec![0.0; width];
         for times in places.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
@@ -254,24 +255,24 @@ impl Policy {
         judged
     }
 
-    /// What is done with each part, and whether its costs are known. With a limit as much is routed as the policy does.
+    /// The action on each part, and whether its costs are known. With a limit, the same share is routed as by the policy.
     fn mixed_actions(&self, held_out: &HeldOut, parts: &[usize]) -> Vec<(bool, MixedAction)> {
-        let free = |&part: &usize| self.unlimited_action(held_out.expected(part));
-        let Some(found) = self.cutoff else { return parts.iter().map(free).collect() };
+        let unlimited = |&part: &usize| self.unlimited_action(held_out.expected(part));
+        let Some(found) = self.cutoff else { return parts.iter().map(unlimited).collect() };
         let task = self.at_no_price();
         let all = self.all_units(&task, held_out);
-        // A budget is always within reach.
+        // A budget can always be kept.
         let at = all.and_then(|all| Cutoff::find(Limit::Budget(found.share), &all, self.tie).ok()).unwrap_or(found);
         let units = self.units(&task, held_out, parts);
         let routed = |(part, unit): (&usize, &Unit)| {
             let [kept, route] = unit.actions;
-            (free(part).0, MixedAction::either(route, kept, at.part_of(unit, self.tie)))
+            (unlimited(part).0, MixedAction::either(route, kept, at.part_of(unit, self.tie)))
         };
         parts.iter().zip(&units).map(routed).collect()
     }
 }
 
-/// What is left open below and above, and further below by what labels only bound.
+/// The distances to the bounds, the lower one extended by the width of the bounds on costs.
 pub(super) fn with_slack(open: Option<[f64; 2]>, slack: f64) -> Option<[f64; 2]> {
     if slack <= 0.0 {
         return open;
@@ -280,7 +281,7 @@ pub(super) fn with_slack(open: Option<[f64; 2]>, slack: f64) -> Option<[f64; 2]>
     Some([low - slack, high])
 }
 
-/// The root of the mean of two variances: that of rows, and that of means without each group in turn, if there are any.
+/// The root of the mean of two variances: that over rows, and the jackknife's from the means without each group, if there are any.
 pub(super) fn with_jackknife(of_rows: f64, means: &[f64]) -> f64 {
     let groups = means.len() as f64;
     let centre = means.iter().sum::<f64>() / groups;

@@ -1,14 +1,14 @@
-//! What decisions cost once the labels are known.
+//! The realised cost of decisions once labels are known.
 
 use super::{Decisions, Policy};
 use crate::error::{Error, Result, TableError, ValueError};
 use crate::table::simplex::{self, Peak, Real};
 
 impl Policy {
-    /// What each decision of a batch really cost, one label per row being known: the loss of what was predicted, or of what the
-    /// oracle answered and its price, or the price of abstaining. Undetermined rows count as predicted.
+    /// The realised cost of each decision of a batch, given one label per row: the loss of the prediction, or the loss of the oracle's answer
+    /// plus its price, or the price of abstaining. Undetermined rows count as predicted.
     ///
-    /// `predictions` and `answers` are row by row; answers to rows that are not routed are not looked at.
+    /// `predictions` and `answers` are row by row; answers to rows that are not routed are ignored.
     ///
     /// ```
     /// use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
@@ -48,8 +48,8 @@ impl Policy {
             }
             let decision = self.row(decisions, row);
             let action = decision.code().unwrap_or(0);
-            let asked = action.checked_sub(1).map(|route| self.task.routes().get(route));
-            costs.push(match asked {
+            let route = action.checked_sub(1).map(|route| self.task.routes().get(route));
+            costs.push(match route {
                 None => {
                     match decision.served() {
                         Some(centroid) => served.copy_from_slice(centroid),

@@ -21,8 +21,8 @@ use crate::router::Support;
 /// | `hard` | *I* < *T* / 2 |
 /// | `sparse` | items have one label each, which leaves open on which side of *T* / 2 the irreducible loss is |
 ///
-/// So a query that is abstained on, or predicted for want of something better, is told by the larger part of its loss: the one
-/// that an oracle would save (`hard`), or the one that nobody can (`ambiguous`).
+/// So the reason for a query that is abstained on, or predicted because nothing is better, is the larger part of its loss: the part that an
+/// oracle would save (`hard`), or the part that nobody can (`ambiguous`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The model is good enough.

@@ -1,4 +1,4 @@
-//! What a run of decisions amounts to.
+//! Counts and expected costs of many decisions.
 
 use std::collections::BTreeMap;
 
@@ -8,67 +8,68 @@ use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict, cheapest_
 use crate::router::Support;
 use crate::task::Named;
 
-/// Queries counted by how they were decided. Counts are whole numbers, so the order of the queries does not matter; with a
-/// forest, whose costs are each query's own, they are added up in order.
+/// Queries counted by their decisions. Counts do not depend on the order of the queries. With a forest, the costs of queries are summed in
+/// order.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// By verdict, and by the action that a cap put in the place of the verdict's.
+    /// By verdict, and by the action that a cap assigned instead of the verdict's.
     counts: BTreeMap<(Verdict, Option<u8>), u64>,
     rows: u64,
     own: Option<OwnCosts>,
 }
 
-/// Sums over queries that have costs of their own.
+/// Sums over queries with their own costs.
 #[derive(Debug, Clone)]
 struct OwnCosts {
-    /// How often each action was taken; the last is undetermined.
+    /// The number of queries per action; the last is undetermined.
     taken: Vec<u64>,
-    /// What was spent, and what each action would have cost everywhere.
+    /// The cost of the actions taken, and of each action taken always.
     router: f64,
     always: Vec<f64>,
-    /// How far below that the router's may lie where labels only bound it.
+    /// The width of the bounds on the cost where labels only bound it.
     slack: f64,
-    /// Whether some query's costs are known and not only bounded.
+    /// Whether the costs of some query are known, not only bounded.
     known: bool,
-    /// What caps cost.
+    /// The extra cost of caps.
     capped: f64,
     /// By reason, in the order of [`Reason::ALL`].
     reasons: [u64; Reason::ALL.len()],
 }
 
-/// What caps did to the queries counted.
+/// The effect of caps on the queries counted.
 #[derive(Debug, Clone)]
 pub struct CappedSummary {
-    /// How many queries did not get their own action.
+    /// The number of queries that did not get their own action.
     pub moved: u64,
-    /// How many of them got each action.
+    /// The number of them that got each action.
     pub to: Named<u64>,
-    /// By how much that raises the expected cost per query, over all queries.
+    /// The increase of the expected cost per query, over all queries.
     pub cost: f64,
 }
 
 /// Shares and expected costs of the queries counted.
 #[derive(Debug, Clone)]
 pub struct TallySummary {
-    /// How many queries there were.
+    /// The number of queries.
     pub rows: u64,
     /// The share that each action gets; `undetermined` is listed only if there are any.
     pub shares: Named<f64>,
-    /// Expected cost per query of `router` and of each `always-<action>`, told by calibration rows that decisions alike have not
-    /// seen ([`Promise`](super::Promise)) in the cells of these queries; `None` if labels give only bounds for all of them, or there were no queries.
-    /// Where they do for some, the dearer end counts; queries without a certain best action count as the cheapest action of known cost.
+    /// The expected cost per query of `router` and of each `always-<action>`, estimated from held-out calibration rows
+    /// ([`Promise`](super::Promise)) in the cells of these queries; `None` if labels give only bounds for all of them, or there were no
+    /// queries. If labels give bounds for some, the upper bound counts; queries without a determined action count as the cheapest action
+    /// whose cost is known.
     pub expected_cost: Option<Named<f64>>,
-    /// The standard error of the router's, as that of a [`Promise`](super::Promise) whose rows count as much as the queries in their cells; not a
-    /// number if there is one calibration row.
+    /// The standard error of the router's cost: that of a [`Promise`](super::Promise) whose rows are weighted like the queries in their cells.
+    /// NaN if there is one calibration row.
     pub standard_error: Option<f64>,
-    /// Between what the router's lies as far as the labels identify it, however many calibration rows there are; standard errors come on top.
-    /// `None` where nothing is left open.
+    /// The bounds on the router's cost that the labels identify with any number of calibration rows; the standard error comes on top. `None`
+    /// if the labels identify it.
     pub identified: Option<[f64; 2]>,
-    /// How many fell into cells of so much support.
+    /// The number of queries per support of their cell.
     pub support: Named<u64>,
-    /// How many were decided for each [`Reason`].
+    /// The number of queries per [`Reason`].
     pub reasons: Named<u64>,
-    /// What caps did, if there were any that did not suffice.
+    /// The effect of caps, if any query did not get its own action.
     pub capped: Option<CappedSummary>,
 }
 
@@ -99,7 +100,7 @@ impl Tally {
                 own.reasons[decision.reason() as usize] += 1;
             }
         }
-        // Sorted first: one look-up for all that are alike.
+        // Sorted, so that equal verdicts take one look-up.
         let with_move = |(row, &verdict): (usize, &Verdict)| (verdict, decisions.moved(row));
         let mut verdicts: Vec<(Verdict, Option<u8>)> = decisions.verdicts.iter().enumerate().map(with_move).collect();
         verdicts.sort_unstable();
@@ -109,13 +110,13 @@ impl Tally {
         self.rows += verdicts.len() as u64;
     }
 
-    /// How many queries there were.
+    /// The number of queries.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// What the queries amount to under the policy that decided them, or one repriced from it.
+    /// Shares and expected costs under the policy that decided the queries, or one repriced from it.
     #[must_use]
     pub fn summary(&self, policy: &Policy) -> TallySummary {
         let mean = |value: &dyn Fn(Decision<'_>) -> f64| -> f64 {
@@ -178,11 +179,11 @@ impl Tally {
         (moved > 0).then_some(CappedSummary { moved, to, cost })
     }
 
-    /// By the rows of each cell that decisions on it have not seen; `None` if the costs of all are only bounded.
+    /// Expected costs from the held-out rows of each cell; `None` if the costs of all are only bounded.
     fn expected(&self, policy: &Policy) -> Option<Expected> {
         let (judged, all) = (policy.judge_sources(), self.rows as f64);
         let mut expected = Expected { router: 0.0, always: vec![0.0; policy.actions()], error: 0.0, open: None };
-        // Lots do not matter here: how many fall is part of what is judged.
+        // Random draws do not matter here: held-out rows are evaluated with their probabilities.
         let mut shares: BTreeMap<(u32, Option<u8>), f64> = BTreeMap::new();
         for (&(verdict, moved), &n) in &self.counts {
             *shares.entry((policy.unfold(verdict).1, moved)).or_default() += n as f64 / all;
@@ -197,7 +198,7 @@ impl Tally {
                     let always = expected.always.iter_mut().zip(&judged.always);
                     always.for_each(|(sum, cost)| *sum += share * cost.mean());
                 }
-                // No row is new to it.
+                // No row of the source is held out.
                 None => {
                     let [low, high] = policy.costs_of(source);
                     let taken = moved.map_or_else(|| policy.taken(source), |code| MixedAction::always(code.into()));
@@ -211,7 +212,7 @@ impl Tally {
         if !known {
             return None;
         }
-        // Rows of a source count as much as its queries do.
+        // The rows of a source are weighted like its queries.
         let mut factors: Vec<Vec<(Option<u8>, f64)>> = vec![Vec::new(); judged.len()];
         for (&(source, moved), share) in &shares {
             let weight = judged[source as usize].as_ref().map_or(f64::NAN, |judged| judged.cost.weight);
@@ -231,10 +232,10 @@ impl Tally {
         let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
         expected.error = with_jackknife(sums(&judged).standard_error(), &means);
         let parts: Vec<usize> = policy.held_out().all_parts().collect();
-        let open = policy.open_under(&parts, &|source, course| {
-            factors[source as usize].iter().fold([0.0; 2], |[all, asked], (moved, factor)| {
-                let taken = moved.map_or(course, |code| MixedAction::always(code.into()));
-                [all + factor, asked + factor * taken.mean(|action| policy.bayes_part(action))]
+        let open = policy.open_under(&parts, &|source, own| {
+            factors[source as usize].iter().fold([0.0; 2], |[all, routed], (moved, factor)| {
+                let taken = moved.map_or(own, |code| MixedAction::always(code.into()));
+                [all + factor, routed + factor * taken.mean(|action| policy.bayes_part(action))]
             })
         });
         expected.open = with_slack(open, slack);
@@ -242,18 +243,18 @@ impl Tally {
     }
 }
 
-/// What queries are expected to cost: as decided, and by each action always.
+/// Expected costs of queries: of the actions taken, and of each action taken always.
 struct Expected {
     router: f64,
     always: Vec<f64>,
     error: f64,
-    /// How far below and above that may lie because labels do not identify it.
+    /// The distances to the bounds if labels do not identify the cost.
     open: Option<[f64; 2]>,
 }
 
 impl OwnCosts {
-    /// The queries' own costs, which rest on all calibration rows, moved by what such costs are off on rows that trees have not
-    /// seen; `None` if the costs of all are only bounded.
+    /// The queries' own costs, which are estimated from all calibration rows, corrected by the bias of such costs on out-of-bag rows; `None` if
+    /// the costs of all are only bounded.
     fn expected(&self, policy: &Policy, all: f64) -> Option<Expected> {
         if !self.known {
             return None;
@@ -263,18 +264,18 @@ impl OwnCosts {
             let open = with_slack(None, self.slack / all);
             return Some(Expected { router: self.router / all, always, error: f64::NAN, open });
         };
-        let off = |told: &Sums, expected: f64| told.mean() - expected / told.weight;
+        let bias = |observed: &Sums, expected: f64| observed.mean() - expected / observed.weight;
         let always = self.always.iter().zip(judged.always.iter().zip(&judged.expected_always));
         Some(Expected {
-            router: self.router / all + off(&judged.cost, judged.expected),
-            always: always.map(|(sum, (told, expected))| sum / all + off(told, *expected)).collect(),
+            router: self.router / all + bias(&judged.cost, judged.expected),
+            always: always.map(|(sum, (observed, expected))| sum / all + bias(observed, *expected)).collect(),
             error: policy.standard_errors(&judged)[0],
             open: with_slack(policy.open(), self.slack / all),
         })
     }
 }
 
-/// What queries of one verdict get.
+/// The decision on queries of one verdict, if a cap assigned the action `moved`.
 fn decided(policy: &Policy, (verdict, moved): (Verdict, Option<u8>)) -> Decision<'_> {
     Decision { moved, ..policy.decision(verdict) }
 }
