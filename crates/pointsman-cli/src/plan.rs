@@ -378,7 +378,7 @@ pub(crate) fn read_frame(path: &Path, options: &ReadOptions) -> anyhow::Result<F
 /// Says so if the classes of votes and probabilities seem to be matched wrongly.
 pub(crate) fn warn_if_matched_wrongly(table: &Table) -> anyhow::Result<()> {
     const MOST_CLASSES: usize = 5;
-    let Some(found) = Mismatch::of(table)? else { return Ok(()) };
+    let Some(found) = Mismatch::detect(table)? else { return Ok(()) };
     render::warn(format!(
         "the classes of votes and probabilities seem to be matched wrongly: labels name the model's top class in {} of cases, where \
          chance would make {}, and in {} if {}; compare the names and order of the columns",
@@ -411,7 +411,7 @@ pub(crate) fn labels_in_words(table: &Table, votes: &VotesArgs) -> anyhow::Resul
             ));
         }
     }
-    if let Some(found) = Unanimity::of(table)? {
+    if let Some(found) = Unanimity::detect(table)? {
         sentences.push(format!(
             "the labels of every row agree, though {} of {} rows contradict the others of like prediction: either nothing is ambiguous \
              here, or each label was copied; copies hide all noise, so count each independent label once",
@@ -419,7 +419,7 @@ pub(crate) fn labels_in_words(table: &Table, votes: &VotesArgs) -> anyhow::Resul
             count(found.rows)
         ));
     }
-    let Some(stopping) = Stopping::of(table)?.filter(Stopping::is_suspicious) else { return Ok(sentences) };
+    let Some(stopping) = Stopping::detect(table)?.filter(Stopping::is_suspicious) else { return Ok(sentences) };
     let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
     let why = match stopping.stopped_at {
         Some(k) => format!("every row with {k} labels is unanimous: labelling went on until annotators agreed"),

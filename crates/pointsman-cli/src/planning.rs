@@ -516,7 +516,7 @@ fn uncertain_in_words(found: &Plan, cells: &[pointsman::CellId]) -> String {
 /// What to buy, in a sentence or two.
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     let Some(first) = found.begin_with(FIRST_CELLS) else {
-        let settling: Vec<Offer> = found.cells.iter().filter_map(CellPlan::settling).collect();
+        let settling: Vec<Offer> = found.cells.iter().filter_map(CellPlan::determining).collect();
         if settling.is_empty() {
             return "No cell can be made certain within reason, nor are labels expected to change an action: not worth it."
                 .to_owned();

@@ -96,7 +96,7 @@ pub(crate) fn order_in_words(frame: &Frame) -> Option<String> {
 /// Says so if annotators differ by more than chance explains.
 pub(crate) fn annotators_in_words(frame: &Frame) -> anyhow::Result<Option<String>> {
     let Some(annotations) = &frame.annotations else { return Ok(None) };
-    let check = AnnotatorCheck::of(&frame.table, annotations)?;
+    let check = AnnotatorCheck::new(&frame.table, annotations)?;
     let flagged: Vec<&str> =
         check.annotators.iter().filter(|one| !one.flags.is_empty()).map(|one| one.annotator.as_str()).collect();
     /// Annotators that are named.

@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
 
-/// The least weight relative to the mean weight of its cloud; smaller ones are raised to it, so that every point has mass.
+/// The smallest weight relative to the mean weight of its cloud; smaller weights are raised to it, so that every point has mass.
 const MIN_RELATIVE_WEIGHT: f64 = 1e-200;
 
 /// A discrete distribution: points with positive weights.
 ///
-/// Weights are divided by their mean: the scale of a cloud's weights carries no information, also beside another cloud. Items are kept
-/// sorted by point, then by weight, so the order in which they are given changes no result.
+/// Weights are divided by their mean, so their scale has no effect. Items are sorted by point, then by weight, so their original order has no
+/// effect either.
 ///
 /// ```
 /// use pointsman_transport::{Cloud, Error};
@@ -27,10 +27,10 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// The largest size of a coordinate: sums of distances stay finite.
+    /// The largest absolute value of a coordinate; sums of distances stay finite.
     pub const MAX_COORDINATE: f64 = 1e100;
 
-    /// A cloud of `points`, row by row with `dim` numbers each, and one weight for each.
+    /// A cloud of `points`, row by row with `dim` numbers each, with one weight per point.
     ///
     /// # Errors
     /// If there is no point, the shapes do not fit, a coordinate is not finite or larger than [`Cloud::MAX_COORDINATE`], or a weight is not
@@ -41,7 +41,7 @@ impl Cloud {
             return Err(Error::Coordinate { row: place / dim, coordinate: place % dim, value: points[place] });
         }
         let weights = relative_weights(weights)?;
-        // A negative zero would be another point than zero.
+        // Adding zero turns −0 into +0, which would otherwise be another point.
         let points: Vec<f64> = points.iter().map(|x| x + 0.0).collect();
         let mut order: Vec<usize> = (0..weights.len()).collect();
         let point = |i: usize| &points[i * dim..(i + 1) * dim];
@@ -53,7 +53,7 @@ impl Cloud {
         })
     }
 
-    /// A cloud whose points have equal weights.
+    /// A cloud of points with equal weights.
     ///
     /// # Errors
     /// As [`Cloud::new`].
@@ -61,10 +61,10 @@ impl Cloud {
         Self::new(dim, points, &vec![1.0; points.len().checked_div(dim).unwrap_or(0)])
     }
 
-    /// Checks that numbers and weights are those of at least one point, as [`Cloud::new`] does before it looks at any value.
+    /// Checks that there is at least one point, with `dim` numbers and one weight each.
     ///
     /// # Errors
-    /// [`Error::Shape`] if they are not.
+    /// [`Error::Shape`] if there is not.
     pub fn check_shape(dim: usize, points: &[f64], weights: &[f64]) -> Result<()> {
         if dim == 0 || weights.is_empty() || Some(points.len()) != dim.checked_mul(weights.len()) {
             return Err(Error::Shape { dim, numbers: points.len(), weights: weights.len() });
@@ -72,19 +72,19 @@ impl Cloud {
         Ok(())
     }
 
-    /// How many numbers a point has.
+    /// The dimension of the points.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
 
-    /// How many items there are.
+    /// The number of items.
     #[must_use]
     pub fn items(&self) -> usize {
         self.weights.len()
     }
 
-    /// How many distinct points there are.
+    /// The number of distinct points.
     #[must_use]
     pub fn distinct(&self) -> usize {
         let repeats = self.points.chunks_exact(self.dim).zip(self.points.chunks_exact(self.dim).skip(1));
@@ -108,7 +108,7 @@ pub(crate) fn compare_items(a: (&[f64], f64), b: (&[f64], f64)) -> Ordering {
     a.1.total_cmp(&b.1)
 }
 
-/// Divides weights by their mean; exactly one each if all are equal.
+/// Divides weights by their mean; equal weights become exactly one.
 fn relative_weights(weights: &[f64]) -> Result<Vec<f64>> {
     if let Some(row) = weights.iter().position(|w| !(*w > 0.0 && w.is_finite())) {
         return Err(Error::Weight { row, value: weights[row] });
@@ -116,7 +116,7 @@ fn relative_weights(weights: &[f64]) -> Result<Vec<f64>> {
     if weights.iter().all(|w| *w == weights[0]) {
         return Ok(vec![1.0; weights.len()]);
     }
-    // Summed in sorted order, so that the order of the rows does not matter, and relative to the largest, so that nothing overflows.
+    // Summed in sorted order, so that the order of rows has no effect, and relative to the largest, to avoid overflow.
     let mut sorted = weights.to_vec();
     sorted.sort_by(f64::total_cmp);
     let largest = sorted[sorted.len() - 1];

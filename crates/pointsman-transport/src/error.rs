@@ -1,8 +1,8 @@
-//! Why clouds were refused.
+//! Errors of clouds and distances.
 
 use crate::MAX_POINTS;
 
-/// Why a cloud cannot be made, or W1 not be taken. Rows count from zero in the order in which they were given.
+/// Why a cloud is invalid or W1 cannot be computed. Rows are counted from zero, in the original order.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -56,7 +56,7 @@ pub enum Error {
     /// More than [`MAX_POINTS`] distinct points have mass to move.
     #[error("mass would move between {points} distinct points: at most {MAX_POINTS} are possible; subsample")]
     TooManyPoints {
-        /// How many.
+        /// The number of points.
         points: usize,
     },
 }

@@ -4,7 +4,7 @@
 //!
 //! W1(A, B) = min over couplings π of A and B of E_π‖a − b‖₁,
 //!
-//! the least mean distance, in the ℓ1 norm, at which the mass of A can be moved onto that of B.
+//! the smallest mean distance, in the ℓ1 norm, by which the mass of A can be moved onto that of B.
 //!
 //! ```
 //! use pointsman_transport::{Cloud, w1};
@@ -17,20 +17,21 @@
 //! ```
 //!
 //! # Method
-//! One coordinate: W1 = ∫|F − G|, by sorting. More: the transportation problem, solved by the network simplex method with integer masses and
-//! costs on a binary grid, so that no tolerance decides when it ends (see the notes in `network_simplex.rs`). Mass that both clouds have
-//! at a point stays there, because the cost is a metric. At most [`MAX_POINTS`] distinct points may have mass to move; subsample beyond.
+//! In one dimension, W1 = ∫|F − G|, by sorting. In more dimensions, the transportation problem is solved by the network simplex method with
+//! integer masses and costs on a binary grid, so that termination needs no tolerance (see the notes in `network_simplex.rs`). Mass that both
+//! clouds have at a point stays there, because the cost is a metric. At most [`MAX_POINTS`] distinct points may have mass to move; larger
+//! clouds have to be subsampled.
 //!
 //! # Exactness
-//! With equal weights, masses are exact. Other weights are rounded to multiples of 2⁻⁴⁹ of a cloud's mass, which moves W1 by less than
-//! 2⁻⁴⁸ per distinct point and unit of distance. Costs are rounded to multiples of 2⁻⁴⁰ if no two points are further than 4 apart, and to
-//! 2⁻⁴² of the largest distance or less if they are: the plan found costs at most that much more than the optimal one.
+//! With equal weights, masses are exact. Other weights are rounded to multiples of 2⁻⁴⁹ of a cloud's mass, which changes W1 by less than
+//! 2⁻⁴⁸ per distinct point and unit of distance. Costs are rounded to multiples of 2⁻⁴⁰ if all distances are at most 4, and otherwise to at
+//! most 2⁻⁴² of the largest distance. The cost of the plan exceeds that of the optimal plan by at most this rounding.
 //!
 //! # Many distances between parts of the same points
-//! A permutation test takes W1 between many random parts of two pooled clouds. [`Pool`] holds the distinct points of both clouds and, if
-//! asked, all distances between them; [`Pool::w1`] takes W1 between any two parts of its items.
+//! A permutation test computes W1 between many random parts of two pooled clouds. [`Pool`] holds the distinct points of both clouds and,
+//! optionally, all distances between them; [`Pool::w1`] computes W1 between any two parts of its items.
 //!
-//! Nothing here draws random numbers. The same clouds give the same bits, whatever the order of their points.
+//! No random numbers are used. The same clouds give the same bits in any order of their points.
 
 mod cloud;
 mod error;
@@ -43,7 +44,7 @@ pub use cloud::Cloud;
 pub use error::{Error, Result};
 pub use pool::{Part, Pool};
 
-/// The most distinct points between which mass can be moved: the bound that keeps sums of costs exact.
+/// The largest number of distinct points between which mass can be moved, so that sums of costs are exact.
 pub const MAX_POINTS: usize = network_simplex::MAX_NODES;
 
 /// W1 in the ℓ1 norm between two clouds.

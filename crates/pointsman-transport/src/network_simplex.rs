@@ -14,8 +14,8 @@
 //! leaves. Arcs are priced row by row, rows in turn, and the best arc of the first row that has one enters: block pricing
 //! with blocks of about the square root of the number of arcs.
 //!
-//! # Why it ends, and why it is exact
-//! Nothing in the loop rounds, so the textbook argument holds without tolerances.
+//! # Termination and exactness
+//! The loop does not round, so the textbook argument holds without tolerances.
 //!
 //! * *Masses* are integers, perturbed as Orden did: every supply becomes K·s_i + 1, the first demand K·d_0 + m, the
 //!   other demands K·d_j, with K = 2m + 1. A tree arc without flow would need sources I and sinks J, not none and not
@@ -41,10 +41,10 @@ pub(crate) const MAX_COST: f64 = 4.0;
 /// Costs are rounded to multiples of one over this.
 const COST_STEPS_PER_UNIT: f64 = (1_u64 << 40) as f64;
 
-/// The index that stands for no node.
+/// Marks the absence of a node.
 const NONE: u32 = u32::MAX;
 
-/// A route with flow: from which source, to which sink, how much.
+/// The flow from a source to a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Flow {
     pub(crate) source: usize,
@@ -157,7 +157,7 @@ impl Tree {
         tree
     }
 
-    /// Pivots until no arc is worth entering.
+    /// Pivots until no arc has a negative reduced cost.
     fn optimise(&mut self, costs: &[f64]) {
         let sinks = self.parent.len() - self.sources;
         let mut idle = 0;
@@ -225,7 +225,7 @@ impl Tree {
         }
     }
 
-    /// Mends the potentials and depths of the subtree of `top`, whose own potential rises by `reduced`.
+    /// Updates the potentials and depths of the subtree of `top`, whose own potential rises by `reduced`.
     fn shift(&mut self, top: usize, reduced: f64) {
         let top_is_source = top < self.sources;
         let mut stack = std::mem::take(&mut self.stack);
@@ -266,7 +266,7 @@ impl Tree {
         }
     }
 
-    /// The tree's flows without the perturbation, in the order of the nodes.
+    /// The flows of the tree without the perturbation, in the order of the nodes.
     fn routes(&self, scale: i64) -> Vec<Flow> {
         let mut routes = Vec::new();
         for (node, (&parent, &flow)) in self.parent.iter().zip(&self.flow).enumerate() {

@@ -1,4 +1,4 @@
-//! The items of two clouds together, between parts of which W1 is taken.
+//! The pooled items of two clouds, and W1 between parts of them.
 
 use crate::cloud::{Cloud, compare_items};
 use crate::error::{Error, Result};
@@ -7,12 +7,12 @@ use crate::network_simplex::{self, MAX_COST, MAX_MASS, MAX_NODES};
 /// The total mass to which unequal weights are rounded.
 const ROUNDED_MASS: i64 = MAX_MASS / 2;
 
-/// Which part an item of a [`Pool`] belongs to.
+/// The part that an item of a [`Pool`] belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// The first part; of the parts that [`Pool::new`] returns, the first cloud.
+    /// The first part; [`Pool::new`] puts the items of the first cloud into it.
     First,
-    /// The second.
+    /// The second part.
     Second,
     /// Neither: the item is left out.
     Neither,
@@ -25,7 +25,7 @@ pub enum Part {
 /// let (a, b) = (Cloud::uniform(1, &[0.0, 2.0])?, Cloud::uniform(1, &[1.0, 3.0])?);
 /// let (pool, parts) = Pool::new(&a, &b)?;
 /// assert_eq!(pool.w1(&parts)?, 1.0);
-/// // Items are sorted, whichever cloud they are from: 0 and 1 against 2 and 3.
+/// // Items of both clouds are sorted together: 0 and 1 against 2 and 3.
 /// assert_eq!(pool.w1(&[Part::First, Part::First, Part::Second, Part::Second])?, 2.0);
 /// # Ok::<(), pointsman_transport::Error>(())
 /// ```
@@ -43,7 +43,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The pool of two clouds, and which cloud each item is from.
+    /// The pool of two clouds, and the part of each item: the cloud that it is from.
     ///
     /// # Errors
     /// If the clouds have points of different dimensions.
@@ -71,7 +71,7 @@ impl Pool {
         Ok((Self { dim: a.dim(), points, point_of_item, weights, has_equal_weights, distances: None }, parts))
     }
 
-    /// The same pool with the distances between all distinct points kept, which pays if W1 is taken between many parts.
+    /// The same pool with stored distances between all distinct points, which is faster if W1 is computed for many parts.
     #[must_use]
     pub fn with_distances(mut self) -> Self {
         let n = self.distinct();
@@ -87,19 +87,7 @@ impl Pool {
         self
     }
 
-    /// How many numbers a point has.
-    #[must_use]
-    pub fn dim(&self) -> usize {
-        self.dim
-    }
-
-    /// How many items there are.
-    #[must_use]
-    pub fn items(&self) -> usize {
-        self.weights.len()
-    }
-
-    /// How many distinct points there are.
+    /// The number of distinct points.
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.points.len() / self.dim
@@ -129,7 +117,7 @@ impl Pool {
         scale_costs(&mut costs);
         let plan = network_simplex::solve(&supply, &demand, costs);
         let moved = plan.iter().map(|flow| flow.mass as f64 * self.distance(sources[flow.source], sinks[flow.sink]));
-        // From zero, since an empty sum of floats is negative zero.
+        // A fold from zero, because an empty sum of floats is negative zero.
         Ok(moved.fold(0.0, |sum, cost| sum + cost) / total as f64)
     }
 
@@ -149,16 +137,17 @@ impl Pool {
         Ok(area / total as f64)
     }
 
-    /// The first part's mass less the second's at each distinct point, in units of which each part has the total returned with them.
+    /// The first part's mass minus the second's at each distinct point, as integers, and the total mass of each part in the same units.
     ///
-    /// With a metric cost, mass that both parts have at a point may stay there, so the differences are all that must move. With equal
-    /// weights they are multiples of 1/(n·n′) and exact. Other weights are rounded to multiples of 1/[`ROUNDED_MASS`] = 2⁻⁴⁹, and the
-    /// rounding's excess is taken from the largest difference: this moves W1 by less than 2⁻⁴⁸ per distinct point and unit of distance.
+    /// With a metric cost, mass that both parts have at a point can stay there, so only the differences must move. With equal weights they
+    /// are multiples of 1/(n·n′) and exact. Other weights are rounded to multiples of 1/[`ROUNDED_MASS`] = 2⁻⁴⁹, and the rounding error of
+    /// the sum is subtracted from the largest difference. This changes W1 by less than 2⁻⁴⁸ per distinct point and unit of distance.
     fn net_masses(&self, parts: &[Part]) -> Result<(Vec<i64>, i64)> {
         let count = |part| parts.iter().filter(|&&p| p == part).count() as i64;
         let (first, second) = (count(Part::First), count(Part::Second));
-        if parts.len() != self.items() || first == 0 || second == 0 {
-            return Err(Error::Parts { items: self.items(), parts: parts.len() });
+        let items = self.weights.len();
+        if parts.len() != items || first == 0 || second == 0 {
+            return Err(Error::Parts { items, parts: parts.len() });
         }
         let divisor = greatest_common_divisor(first, second);
         let total = (first / divisor).checked_mul(second).filter(|total| *total <= MAX_MASS);

@@ -18,7 +18,7 @@ fn pairs(p: &[f64]) -> Cloud {
     Cloud::uniform(2, &p.iter().flat_map(|&p| [p, 1.0 - p]).collect::<Vec<_>>()).unwrap()
 }
 
-/// Points of the lattice of k = 6 labels on three classes, so that duplicates are common, or of a fine grid.
+/// Points of a coarse grid with k = 6, so that duplicates are common, or of a fine grid.
 fn points(n: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<f64>> {
     let point = |k: u32| {
         (0..=k, 0..=k).prop_map(move |(a, b)| {
@@ -37,7 +37,7 @@ fn weighted(n: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Cloud> 
     })
 }
 
-/// Least mean cost over all matchings of `a`'s points from `row` on with the unused ones of `b`.
+/// The smallest total cost over all matchings of the points of `a` with the unused points of `b`.
 fn best_matching(a: &[f64], b: &[f64], used: &mut [bool]) -> f64 {
     let Some((point, rest)) = a.split_at_checked(3) else { return 0.0 };
     let mut best = f64::INFINITY;
@@ -60,10 +60,10 @@ fn cases_by_hand() {
     let corners = |weights: &[f64]| Cloud::new(3, &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], weights).unwrap();
     // Between corners W1 is total variation times two.
     assert!(near(exact(&corners(&[1.0, 1.0, 2.0]), &corners(&[5.0, 4.0, 1.0])), 0.8));
-    // Two to one centre: each corner is 4/3 away from it.
+    // Each corner is 4/3 away from the centre.
     let centre = Cloud::uniform(3, &[1.0 / 3.0; 3]).unwrap();
     assert!(near(exact(&corners(&[1.0; 3]), &centre), 4.0 / 3.0));
-    // A chain: moving everything one step along costs the same as moving the ends.
+    // Moving each point one step along a chain costs the same as moving the end points.
     let chain = Cloud::uniform(3, &[0.5, 0.5, 0.0, 0.25, 0.5, 0.25]).unwrap();
     let ahead = Cloud::uniform(3, &[0.25, 0.5, 0.25, 0.0, 0.5, 0.5]).unwrap();
     assert!(near(exact(&chain, &ahead), 0.5));
@@ -85,7 +85,7 @@ fn golden_cases() {
 }
 
 #[test]
-fn bad_input_is_refused() {
+fn invalid_input_is_refused() {
     let shape =
         |dim, points: &[f64], weights: &[f64]| matches!(Cloud::new(dim, points, weights), Err(Error::Shape { .. }));
     assert!(shape(0, &[], &[]) && shape(3, &[], &[]) && shape(2, &[0.5, 0.5], &[1.0, 1.0]));
@@ -105,7 +105,7 @@ fn bad_input_is_refused() {
 #[test]
 fn parts_must_fit_the_pool() {
     let (pool, parts) = Pool::new(&pairs(&[0.5]), &pairs(&[0.25])).unwrap();
-    assert_eq!((pool.items(), pool.distinct(), pool.dim()), (2, 2, 2));
+    assert_eq!(pool.distinct(), 2);
     assert_eq!(parts, [Part::Second, Part::First]);
     for parts in [&[][..], &[Part::First], &[Part::First; 2], &[Part::First, Part::Neither]] {
         assert_eq!(pool.w1(parts), Err(Error::Parts { items: 2, parts: parts.len() }));
@@ -126,7 +126,7 @@ fn too_many_points_are_refused() {
 }
 
 #[test]
-fn kept_distances_change_no_bit() {
+fn stored_distances_change_no_bit() {
     let mut rng = Pcg64::seed_from_u64(5);
     let mut random = |n: usize| (0..n).map(|_| (rng.next_u64() % 1000) as f64 / 7.0).collect::<Vec<_>>();
     let (a, b) = (Cloud::uniform(3, &random(90)).unwrap(), Cloud::uniform(3, &random(60)).unwrap());
@@ -134,7 +134,7 @@ fn kept_distances_change_no_bit() {
     assert_eq!(pool.w1(&parts), pool.clone().with_distances().w1(&parts));
 }
 
-/// Not distinguished: minus zero, the scale of the weights, the order of the items.
+/// Minus zero, the scale of the weights and the order of the items have no effect.
 #[test]
 fn equal_distributions_are_equal_clouds() {
     let b = Cloud::new(2, &[1.0, -0.0, 0.5, 0.5], &[6.0, 2.0]).unwrap();
@@ -150,24 +150,24 @@ fn is_optimal(supply: &[i64], demand: &[i64], costs: &[f64], plan: &[Flow]) -> b
         out[route.source] += route.mass;
         into[route.sink] += route.mass;
     }
-    // Bellman and Ford: without such a cycle, labels settle within as many rounds as there are nodes.
+    // Bellman–Ford: without such a cycle, distances converge within as many rounds as there are nodes.
     let (mut u, mut v) = (vec![0.0_f64; supply.len()], vec![0.0_f64; demand.len()]);
     for _ in 0..=supply.len() + demand.len() {
-        let mut settled = true;
+        let mut converged = true;
         for (i, row) in costs.chunks_exact(demand.len()).enumerate() {
             for (j, cost) in row.iter().enumerate() {
                 if u[i] + cost < v[j] - 1e-9 {
-                    (v[j], settled) = (u[i] + cost, false);
+                    (v[j], converged) = (u[i] + cost, false);
                 }
             }
         }
         for route in plan {
             let back = v[route.sink] - costs[route.source * demand.len() + route.sink];
             if back < u[route.source] - 1e-9 {
-                (u[route.source], settled) = (back, false);
+                (u[route.source], converged) = (back, false);
             }
         }
-        if settled {
+        if converged {
             return out == supply && into == demand;
         }
     }
@@ -175,12 +175,12 @@ fn is_optimal(supply: &[i64], demand: &[i64], costs: &[f64], plan: &[Flow]) -> b
 }
 
 #[test]
-fn transport_is_optimal_when_ties_and_degeneracy_abound() {
+fn plan_is_optimal_with_ties_and_degeneracy() {
     let mut rng = Pcg64::seed_from_u64(3);
     for case in 0..300_usize {
         let (m, n) = (1 + case % 17, 1 + case % 23);
         let mut random = |range: u64| (rng.next_u64() % range) as i64;
-        // Costs of few values; masses equal, small, or of very different sizes.
+        // Few distinct costs; masses that are equal, small, or of very different sizes.
         let costs: Vec<f64> = (0..m * n).map(|_| random(1 + case as u64 % 9) as f64 / 4.0).collect();
         let mut mass = || match case % 3 {
             0 => 1,
@@ -202,7 +202,7 @@ fn transport_is_optimal_when_ties_and_degeneracy_abound() {
 
 proptest! {
     #[test]
-    fn transport_finds_the_best_matching((a, b) in (1..=6_usize).prop_flat_map(|n| (points(n..=n), points(n..=n)))) {
+    fn w1_equals_the_best_matching((a, b) in (1..=6_usize).prop_flat_map(|n| (points(n..=n), points(n..=n)))) {
         let n = a.len() / 3;
         let best = best_matching(&a, &b, &mut vec![false; n]) / n as f64;
         let found = exact(&Cloud::uniform(3, &a).unwrap(), &Cloud::uniform(3, &b).unwrap());
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn transport_agrees_with_the_line(
+    fn w1_in_more_dimensions_agrees_with_one_dimension(
         a in prop::collection::vec((0.0..=1.0, 0.1..9.0), 1..40),
         b in prop::collection::vec((0.0..=1.0, 0.1..9.0), 1..40),
     ) {
@@ -226,9 +226,9 @@ proptest! {
         }
     }
 
-    /// W1 of points t·x is |t| times that of points x, and moving both clouds changes nothing.
+    /// W1 of points t·x is |t| times that of points x, and shifting both clouds has no effect.
     #[test]
-    fn w1_follows_scale_and_shift(a in weighted(1..=12), b in weighted(1..=12), exponent in -20..300, shift in -3.0..3.0) {
+    fn w1_scales_with_the_points_and_ignores_shifts(a in weighted(1..=12), b in weighted(1..=12), exponent in -20..300, shift in -3.0..3.0) {
         let (scale, apart) = (f64::from(exponent).exp2(), exact(&a, &b));
         let moved = |cloud: &Cloud, f: &dyn Fn(f64) -> f64| {
             let (points, weights): (Vec<Vec<f64>>, Vec<f64>) =
@@ -252,7 +252,7 @@ proptest! {
         }
     }
 
-    /// ‖p − q‖₁ ≥ 2|p_c − q_c|, since the differences sum to zero; and a marginal as two classes carries the 2.
+    /// ‖p − q‖₁ ≥ 2|p_c − q_c|, because the differences sum to zero.
     #[test]
     fn marginals_bound_w1_from_below(a in weighted(1..=30), b in weighted(1..=30)) {
         let whole = exact(&a, &b);

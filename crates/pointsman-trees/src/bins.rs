@@ -2,7 +2,7 @@
 
 use crate::parallel::prelude::*;
 
-/// The most bins of an input: fine structure in one input needs many, and more than this make no difference.
+/// The largest number of bins per input. Fine structure needs many bins; more than this make no difference.
 const MAX_BINS: usize = 2048;
 
 /// The code of a missing value.
@@ -21,7 +21,7 @@ pub(crate) struct BinnedColumn {
     pub(crate) codes: Vec<u16>,
     /// A value is in a bin above `i` if it is at or above `thresholds[i]`.
     pub(crate) thresholds: Vec<f64>,
-    /// Whether a row lacks a value.
+    /// Whether some value is missing.
     has_missing: bool,
 }
 
@@ -37,7 +37,7 @@ impl BinnedInputs {
         &self.columns[input]
     }
 
-    /// Whether an input differs between rows, so that a split can ask for it.
+    /// Whether an input differs between rows, so that it can be split.
     pub(crate) fn varies(&self, input: usize) -> bool {
         let column = &self.columns[input];
         !column.thresholds.is_empty() || column.has_missing && column.codes.iter().any(|&code| code != MISSING)
@@ -70,7 +70,7 @@ impl BinnedColumn {
     }
 }
 
-/// A number above `low` and not above `high`, in the middle if floating point has one there.
+/// A number above `low` and at most `high`: the midpoint, if it is representable.
 #[must_use]
 pub fn threshold_between(low: f64, high: f64) -> f64 {
     let middle = low / 2.0 + high / 2.0;
@@ -101,13 +101,13 @@ mod tests {
         let mut counts = vec![0; MAX_BINS];
         column.codes.iter().for_each(|&code| counts[usize::from(code)] += 1);
         assert!(counts.iter().all(|&count| count == 10));
-        // A value that most rows share takes one bin, and the others keep theirs.
+        // A value that most rows share takes one bin, and the others keep their bins.
         let column = BinnedColumn::new(&(0..n).map(|i| if i % 2 == 0 { 0.0 } else { i as f64 }).collect::<Vec<_>>());
         assert!(column.thresholds.len() > MAX_BINS / 2 - 2 && column.thresholds.len() < MAX_BINS);
     }
 
     #[test]
-    fn only_inputs_that_differ_vary() {
+    fn constant_inputs_do_not_vary() {
         let nan = f64::NAN;
         let rows = [[1.0, 1.0, nan, nan], [1.0, 2.0, nan, 3.0], [1.0, 1.0, nan, 3.0]];
         let bins = BinnedInputs::new(rows.as_flattened(), 4);

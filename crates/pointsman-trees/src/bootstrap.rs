@@ -1,4 +1,4 @@
-//! Which rows a tree is grown on.
+//! The bootstrap samples on which trees are grown.
 
 use crate::hash::{draw, unit};
 
@@ -7,8 +7,8 @@ const SHARE_OF_ROWS: f64 = 0.6;
 
 /// The bootstrap sample of one tree: each row with probability 0.6, without replacement.
 ///
-/// Rows are drawn by a hash of seed, tree and the row's key, so that a sample need not be stored: whoever knows the seed can tell later
-/// which rows are in the sample and which are out of bag.
+/// Rows are drawn by a hash of seed, tree and the row's key. A sample need not be stored: the seed determines which rows are in the sample and
+/// which are out of bag.
 ///
 /// ```
 /// use pointsman_trees::BootstrapSample;
@@ -35,7 +35,7 @@ impl BootstrapSample {
         unit(draw(self.seed, u64::from(key))) < SHARE_OF_ROWS
     }
 
-    /// The seed by which the tree draws the inputs that its splits try.
+    /// The seed by which the tree draws the inputs that are tried at each split.
     pub(crate) fn tree_seed(self) -> u64 {
         self.seed
     }

@@ -1,8 +1,8 @@
-//! Why trees were refused, or cannot be grown.
+//! Errors of trees and training sets.
 
 use crate::trees::{MAX_DEPTH, MAX_INPUTS};
 
-/// Why nodes are no trees, or no trees can be grown on a training set.
+/// Why nodes are not valid trees, or trees cannot be grown on a training set.
 ///
 /// Messages begin with the word "trees" and can follow any possessive: "the partition's trees have a node with two parents".
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
@@ -17,13 +17,13 @@ pub enum Error {
     /// There are more inputs than can be numbered.
     #[error("trees have {inputs} inputs: at most {MAX_INPUTS} are possible")]
     TooManyInputs {
-        /// How many.
+        /// The number of inputs.
         inputs: usize,
     },
-    /// A split asks for an input that does not exist.
+    /// A split uses an input that does not exist.
     #[error("trees ask for an input that does not exist")]
     NoSuchInput {
-        /// The input asked for.
+        /// The input.
         input: u32,
     },
     /// A threshold is infinite or not a number.

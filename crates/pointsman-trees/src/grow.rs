@@ -9,22 +9,22 @@ use crate::trees::{MAX_DEPTH, Node};
 /// Nodes with fewer rows than the number of bins divided by this are sorted instead of counted bin by bin.
 const BINS_PER_SORTED_ROW: usize = 4;
 
-/// The least share of a node's weight on either side of a split, and the least gain per unit of weight: less is rounding.
+/// The smallest share of a node's weight on each side of a split, and the smallest gain per unit of weight; less is rounding error.
 const MIN_SHARE_OF_WEIGHT: f64 = 1e-9;
 
 /// A split that leaves less than this share of a node's rows on one side is narrow.
 const NARROW_SHARE_OF_ROWS: f64 = 0.2;
 
-/// What the gain of a narrow split is divided by. Real rare groups survive a halved gain; noise splits, which fall near the ends of an
-/// input that says nothing, do not, so that trees do not grow deep for nothing.
+/// The divisor of the gain of a narrow split. Real rare groups survive a halved gain; noise splits, which fall near the ends of uninformative
+/// inputs, do not, so trees do not grow deep without reason.
 const NARROW_PENALTY: f64 = 2.0;
 
-/// When a node is divided, and which inputs are tried.
+/// The rule by which nodes are divided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GrowthRule {
-    /// The fewest rows per leaf.
+    /// The smallest number of rows per leaf.
     pub min_rows_per_leaf: usize,
-    /// The share of the inputs that each split tries, in \[0, 1\]; at least one is tried.
+    /// The share of the inputs that is tried at each split, in \[0, 1\]; at least one is tried.
     pub share_of_inputs: f64,
 }
 
@@ -74,7 +74,7 @@ impl<const N: usize> Sums<N> {
 /// A possible split of a node.
 #[derive(Debug, Clone, Copy)]
 struct Split {
-    /// What it explains beyond the mean of the node; of a narrow one, divided by [`NARROW_PENALTY`].
+    /// The sum of squares that it explains beyond the mean of the node; for a narrow split divided by [`NARROW_PENALTY`].
     gain: f64,
     input: u32,
     /// The last bin that goes left.
@@ -99,7 +99,7 @@ struct Buffers<const N: usize> {
     right: Vec<u32>,
 }
 
-/// Grows a tree on the given rows; splits may ask for the `candidates` among the inputs.
+/// Grows a tree on the given rows; splits may use the `candidates` among the inputs.
 pub(crate) fn grow_tree<const N: usize>(
     inputs: &BinnedInputs,
     targets: &[[f64; N]],
@@ -125,7 +125,7 @@ pub(crate) fn grow_tree<const N: usize>(
         }
         let mut best: Option<Split> = None;
         for drawn in 0..candidates.len() {
-            // More inputs than the share are tried only until one gives a split.
+            // More inputs than the share are tried only until a split is found.
             if drawn >= tried && best.is_some() {
                 break;
             }
@@ -159,7 +159,7 @@ pub(crate) fn grow_tree<const N: usize>(
 }
 
 impl<const N: usize> Buffers<N> {
-    /// Collects the targets of a node's rows and adds them up.
+    /// Collects and sums the targets of a node's rows.
     fn gather(&mut self, targets: &[[f64; N]], weights: &[f64], rows: &[u32]) -> Sums<N> {
         self.rows.clear();
         self.rows.extend(rows.iter().map(|&row| {
@@ -171,7 +171,7 @@ impl<const N: usize> Buffers<N> {
         all
     }
 
-    /// Replaces the best split by the best one of this input, if that gains more.
+    /// Replaces the best split by the best split of this input if its gain is larger.
     fn try_input(
         &mut self,
         column: &BinnedColumn,
@@ -212,7 +212,7 @@ impl<const N: usize> Buffers<N> {
         }
     }
 
-    /// Moves the rows that go right behind the others, both in order, and returns where they begin.
+    /// Moves the rows that go right behind the others, keeping the order, and returns the index of the first.
     fn partition(&mut self, rows: &mut [u32], goes_right: impl Fn(u32) -> bool) -> usize {
         self.right.clear();
         let mut left = 0;
@@ -245,7 +245,7 @@ fn scan_bins<const N: usize>(
         if left.rows < min_rows || right.rows < min_rows {
             return;
         }
-        // Weights may differ by so much that a difference of sums has no correct digit.
+        // Weights may differ so much that a difference of sums has no correct digits.
         if left.weight.min(right.weight) <= MIN_SHARE_OF_WEIGHT * all.weight {
             return;
         }
@@ -261,7 +261,7 @@ fn scan_bins<const N: usize>(
     let mut last: Option<u16> = None;
     for (code, sums) in bins {
         if let Some(last) = last {
-            // In the middle of the bins without rows between the two.
+            // The middle of the empty bins between the two.
             let last_left_bin = last + (code - last - 1) / 2;
             if missing.rows > 0.0 {
                 let mut with_missing = left;
@@ -269,7 +269,7 @@ fn scan_bins<const N: usize>(
                 offer(&with_missing, last_left_bin, false, false);
                 offer(&left, last_left_bin, true, false);
             } else {
-                // No row shows where missing values belong: they go with most rows.
+                // No row has a missing value: they go to the side with most rows.
                 offer(&left, last_left_bin, left.rows < all.rows - left.rows, false);
             }
         }
@@ -285,9 +285,9 @@ fn scan_bins<const N: usize>(
 mod tests {
     use super::*;
 
-    /// Beside weights of 10¹⁷ one of five is lost in rounding: a side of such rows would explain infinitely much.
+    /// Next to weights of 10¹⁷ a weight of five is lost in rounding, and such a side would appear to explain infinitely much.
     #[test]
-    fn a_side_without_weight_explains_nothing() {
+    fn sides_without_weight_explain_nothing() {
         let bin = |weight: f64, targets: [f64; 2]| Sums { rows: 5.0, weight, targets };
         let bins = [bin(1e17, [0.0, 1e17]), bin(1e17, [0.0, -1e17]), bin(5.0, [50.0, 0.0])];
         for bins in [bins, [bins[2], bins[0], bins[1]]] {
@@ -301,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_split_must_explain_more() {
-        // Twenty bins of five rows. Those of the first half are above the others by a little, the first bin by more.
+    fn narrow_splits_need_a_larger_gain() {
+        // Twenty bins of five rows. The first half is slightly above the rest, the first bin by more.
         let split = |more: f64| {
             let sum = |i: u16| if i < 10 { 1.0 } else { -1.0 } + if i == 0 { more } else { 0.0 };
             let bins = (0..20).map(|i| (i, Sums { rows: 5.0, weight: 5.0, targets: [sum(i), 0.0] }));

@@ -1,6 +1,6 @@
-//! Numbers drawn by a seed and a place, the same on every machine and in every version.
+//! Random numbers from a seed and an index, the same on every machine and in every version.
 
-/// The step of SplitMix64's sequence.
+/// The increment of SplitMix64.
 const SPLITMIX_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The `place`-th number of SplitMix64's sequence for a seed, counted from zero.
@@ -11,7 +11,7 @@ pub(crate) fn draw(seed: u64, place: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The same bits as a number from 0, included, to 1.
+/// Maps 64 random bits to a uniform number in [0, 1).
 pub(crate) fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }

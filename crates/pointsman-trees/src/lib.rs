@@ -1,4 +1,4 @@
-//! Regression forests over plain numbers: bin, grow, walk one row, walk many.
+//! Regression forests over plain numbers: binning, growing, and finding the leaves of one row or of many.
 //!
 //! A [`TrainingSet`] holds rows of inputs with several targets, a weight and a key each. It grows [`Trees`]: binary trees that divide the rows
 //! where the targets differ. A node's split is the one that explains most of the squared deviations of all targets together,
@@ -6,10 +6,10 @@
 //! gain = Σ_t (S_t,left² / W_left + S_t,right² / W_right − S_t² / W),
 //!
 //! with S_t the weighted sum of target t and W the sum of the weights. Inputs may be missing: a split sends NaN to the side where it explains
-//! more, and may ask for nothing but whether a value is there.
+//! more, and may also separate missing values from all others.
 //!
-//! Trees say in which leaf a row falls, and nothing else: what a leaf is worth is up to the caller, who keeps one or more values per leaf and
-//! averages them over the trees. So one forest can serve many questions.
+//! Trees give the leaf of a row and nothing else. The caller keeps one or more values per leaf and averages them over the trees, so one forest
+//! can serve many purposes.
 //!
 //! ```
 //! use pointsman_trees::{BootstrapSample, TrainingSet, add_leaf_values};
@@ -41,7 +41,7 @@
 //! let many = trees.sum_leaf_values(&means, 2, inputs_of_rows, |_, sums| sums.to_vec()).concat();
 //! assert!(many[0] == one[0] && many[1] / 10.0 > 0.9);
 //!
-//! // Which rows tree 0 was grown on follows from the seed.
+//! // The seed determines the rows on which tree 0 was grown.
 //! assert!((0..400).filter(|&key| BootstrapSample::new(42, 0).contains(key)).count() > 200);
 //! # Ok::<(), pointsman_trees::Error>(())
 //! ```
@@ -49,10 +49,10 @@
 //! # Walks
 //! [`Trees::leaf_of_row`] is the reference: one row, one tree, floats compared node by node. [`Trees::leaves_of_row`] (one row, all trees) and
 //! [`Trees::leaves_of_rows`] (many rows, one tree) compare 16-bit codes and walk in lockstep; a test holds them to the reference on random
-//! forests. `docs/design/trees.md` has what each device of theirs was measured to be worth.
+//! forests. Design note 016, on tree evaluation, has the measured speed-up of each technique.
 //!
 //! # Determinism
-//! The same rows, seed and number of trees give the same nodes, whatever the number of threads. Sums are in the order of rows and of trees.
+//! The same rows, seed and number of trees give the same nodes for any number of threads. Sums are in the order of rows and of trees.
 //!
 //! # Features
 //! `rayon` (on by default) uses all threads; without it everything runs on the caller's, with the same results.

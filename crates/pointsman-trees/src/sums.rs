@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::parallel::prelude::*;
 use crate::trees::Trees;
 
-/// Rows that one task takes through all trees: their codes and sums stay in the cache meanwhile.
+/// The number of rows per task; their codes and sums stay in the cache.
 const ROWS_PER_BLOCK: usize = 2048;
 
 /// Adds the values of a leaf to sums; there are as many values per leaf as sums.

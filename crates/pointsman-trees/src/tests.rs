@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::hash::{draw, unit};
 use crate::{Node, Trees, add_leaf_values};
 
-/// A random forest: each tree divides one of its leaves again and again, so that leaves are at all depths.
+/// A random forest: each tree repeatedly divides one of its leaves, so that leaves are at all depths.
 fn forest(inputs: usize, trees: usize, splits: usize, seed: u64) -> Trees {
     let (mut nodes, mut roots, mut place) = (Vec::new(), Vec::new(), 0);
     let mut random = |below: usize| {
@@ -17,7 +17,7 @@ fn forest(inputs: usize, trees: usize, splits: usize, seed: u64) -> Trees {
         let mut leaves = vec![nodes.len()];
         nodes.push(Node::Leaf);
         for _ in 0..random(splits + 1) {
-            // Children come after their parents, in whatever order leaves are divided.
+            // Children come after their parents, in any order of division.
             let leaf = leaves.swap_remove(random(leaves.len()));
             let left = nodes.len();
             nodes[leaf] = Node::Split {
@@ -50,7 +50,7 @@ proptest! {
 
     /// Inputs around the widths at which codes are padded or kept on the stack, rows around the number that walks in lockstep.
     #[test]
-    fn fast_walks_find_the_leaves_of_the_reference(
+    fn fast_walks_agree_with_the_reference(
         inputs in prop_oneof![1..5_usize, 30..35_usize, 62..67_usize, Just(300)],
         trees in prop_oneof![1..4_usize, 15..18_usize, Just(40)],
         splits in prop_oneof![0..4_usize, Just(30), Just(200)],
@@ -80,7 +80,7 @@ proptest! {
 
 /// More rows than one block, and every number of values per leaf.
 #[test]
-fn sums_of_many_rows_have_the_bits_of_one() {
+fn sums_of_many_rows_equal_sums_of_one_row_bit_for_bit() {
     for (count, width, inputs) in [(0, 1, 3), (1, 2, 3), (2047, 1, 3), (2049, 4, 5), (5000, 3, 40)] {
         let (trees, rows) = (forest(inputs, 21, 60, 7), rows(inputs, count, 8));
         let values: Vec<f64> = (0..trees.leaves() * width).map(|i| unit(draw(9, i as u64)) - 0.3).collect();

@@ -109,16 +109,16 @@ impl Thresholds {
     }
 }
 
-/// Both codes of a value that is at or above so many thresholds.
+/// Both codes of a value that is at or above `thresholds` thresholds.
 #[inline(always)]
 fn codes_of(x: f64, thresholds: usize) -> [u16; 2] {
     if x.is_nan() { [0, MISSING_RIGHT] } else { [thresholds as u16; 2] }
 }
 
-/// How many of the thresholds, which are sorted, are no greater than each value: binary searches in step.
+/// The number of sorted thresholds that are at most each value, by interleaved binary searches.
 #[inline(always)]
 fn count_up_to<const N: usize>(thresholds: &[f64], values: [f64; N]) -> [usize; N] {
-    // Of each value, so many thresholds are known to be no greater, and so many more are open.
+    // For each value, the number of thresholds known to be at most it; `open` more are undecided.
     let (mut known, mut open) = ([0; N], thresholds.len());
     while open > 0 {
         let half = open.div_ceil(2);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_compare_as_the_inputs_do() {
+    fn codes_compare_like_inputs() {
         let thresholds = [f64::MIN, -1.0, -0.0, 0.0, 0.5, 2.0, f64::MAX];
         let nodes: Vec<Node> = thresholds.iter().rev().map(|&threshold| split(1, threshold)).collect();
         let all = Thresholds::new(2, &nodes).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn many_rows_have_the_codes_that_one_has() {
+    fn codes_of_many_rows_equal_codes_of_one_row() {
         for thresholds in 0..70_u32 {
             let nodes: Vec<Node> = (0..thresholds).map(|i| split(1, f64::from(i * i))).collect();
             let all = Thresholds::new(3, &nodes).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_numbered_is_refused() {
+    fn too_many_thresholds_are_refused() {
         assert_eq!(Thresholds::new(1 << 15, &[]), Err(Error::TooManyInputs { inputs: 1 << 15 }));
         assert!(Thresholds::new((1 << 15) - 1, &[]).is_ok());
         let many = |n: u32| (0..n).map(|i| split(0, i.into())).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Rows ready to grow trees on, and forests grown on them.
+//! Training sets, and forests grown on them.
 
 use crate::bins::BinnedInputs;
 use crate::bootstrap::BootstrapSample;
@@ -7,34 +7,35 @@ use crate::grow::{GrownTree, GrowthRule, grow_tree};
 use crate::parallel::prelude::*;
 use crate::trees::{Node, Trees};
 
-/// The leaf sizes that a forest chooses from, as the fewest rows per leaf.
+/// The candidate leaf sizes of a forest, as the smallest number of rows per leaf.
 pub const LEAF_SIZES: [usize; 7] = [250, 120, 60, 30, 15, 8, 4];
 
-/// Trees that try each leaf size first. Their error is corrected for their being few.
+/// The number of trees that try each leaf size first. Their error is corrected for the small number of trees.
 const PILOT_TREES: usize = 20;
 
-/// Trees that decide between the best size and its neighbours: errors of [`PILOT_TREES`] differ by chance as much as neighbouring sizes do.
+/// The number of trees that decide between the best size and its neighbours. With [`PILOT_TREES`] chance differences are as large as those
+/// between neighbouring sizes.
 const COMPARISON_TREES: usize = 100;
 
 /// The best size and its two neighbours.
 const SIZES_COMPARED: usize = 3;
 
-/// Of the sizes compared, the largest is taken that explains this share of what the best one explains: the rest is chance.
+/// The largest size compared is chosen that explains this share of what the best one explains; the rest is chance.
 const SUFFICIENT_SHARE_EXPLAINED: f64 = 0.998;
 
-/// The share of the inputs that a split tries.
+/// The share of the inputs that is tried at each split.
 const SHARE_OF_INPUTS: f64 = 1.0 / 3.0;
 
-/// With no more inputs than this, each split tries all of them.
+/// With at most this number of inputs, all of them are tried at each split.
 const MAX_INPUTS_TO_TRY_ALL: usize = 3;
 
-/// The fewest rows whose errors are worth a task of their own.
+/// The smallest number of rows per parallel task.
 const MIN_ROWS_PER_TASK: usize = 256;
 
 /// Rows with inputs, `N` targets, a weight and a key each.
 ///
-/// Inputs may be missing (NaN). Targets count alike in a split, so they should be standardised: [`TrainingSet::grow_forest`] takes the
-/// error of the mean alone for `N`. Keys decide which bootstrap samples a row is in; they should not depend on the targets.
+/// Inputs may be missing (NaN). Targets have equal weight in a split, so they should be standardised: [`TrainingSet::grow_forest`] assumes that
+/// the squared error of the mean is `N`. Keys determine the bootstrap samples of a row; they should not depend on the targets.
 #[derive(Debug, Clone)]
 pub struct TrainingSet<const N: usize> {
     /// Row by row.
@@ -44,12 +45,12 @@ pub struct TrainingSet<const N: usize> {
     targets: Vec<[f64; N]>,
     weights: Vec<f64>,
     keys: Vec<u32>,
-    /// The inputs that splits may ask for.
+    /// The inputs that splits may use.
     candidates: Vec<u32>,
 }
 
 impl<const N: usize> TrainingSet<N> {
-    /// Bins the inputs, `width` per row and row by row. Splits ask for inputs that differ between rows and that `may_ask` allows.
+    /// Bins the inputs, `width` per row, row by row. Splits use inputs that differ between rows and for which `may_use` is true.
     ///
     /// # Errors
     /// If these are not the inputs, targets, weights and keys of the same rows, a target is not finite, or a weight is not positive and
@@ -60,7 +61,7 @@ impl<const N: usize> TrainingSet<N> {
         targets: Vec<[f64; N]>,
         weights: Vec<f64>,
         keys: Vec<u32>,
-        may_ask: impl Fn(usize) -> bool,
+        may_use: impl Fn(usize) -> bool,
     ) -> Result<Self> {
         let rows = targets.len();
         if width == 0 || Some(inputs.len()) != width.checked_mul(rows) || weights.len() != rows || keys.len() != rows {
@@ -74,17 +75,17 @@ impl<const N: usize> TrainingSet<N> {
             return Err(Error::Row { row });
         }
         let bins = BinnedInputs::new(&inputs, width);
-        let candidates = (0..width).filter(|&input| may_ask(input) && bins.varies(input)).map(|i| i as u32).collect();
+        let candidates = (0..width).filter(|&input| may_use(input) && bins.varies(input)).map(|i| i as u32).collect();
         Ok(Self { inputs, width, bins, targets, weights, keys, candidates })
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.keys.len()
     }
 
-    /// How many inputs a row has.
+    /// The number of inputs per row.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
@@ -102,7 +103,7 @@ impl<const N: usize> TrainingSet<N> {
         self.keys[row]
     }
 
-    /// Grows one tree on the rows that `is_wanted` accepts; `seed` draws the inputs that each split tries.
+    /// Grows one tree on the rows that `is_wanted` accepts; `seed` determines the inputs that are tried at each split.
     pub fn grow_tree(&self, is_wanted: impl Fn(usize) -> bool, rule: GrowthRule, seed: u64) -> GrownTree<N> {
         let rows = (0..self.rows() as u32).filter(|&row| is_wanted(row as usize)).collect();
         grow_tree(&self.bins, &self.targets, &self.weights, rows, &self.candidates, rule, seed)
@@ -146,7 +147,7 @@ impl<const N: usize> TrainingSet<N> {
         let skip = |trees: usize| (0..trees).for_each(|_| progress());
         let error_of =
             |grown: &[GrownTree<N>]| -> Result<f64> { Ok(self.weighted_mean(&self.out_of_bag_errors(grown, seed)?)) };
-        // Where rows are few, the largest sizes are all alike: no tree divides.
+        // With few rows the largest sizes are equal: no tree has a split.
         let (mut tried, mut best) = (Vec::<LeafSize<N>>::new(), 0);
         for min_rows in LEAF_SIZES {
             let grown = grow(0..PILOT_TREES, min_rows);
@@ -167,7 +168,7 @@ impl<const N: usize> TrainingSet<N> {
         }
         skip((SIZES_COMPARED - tried.len()) * (COMPARISON_TREES.min(trees) - PILOT_TREES.min(trees)));
         let least = tried.iter().map(|size| size.error).fold(f64::INFINITY, f64::min);
-        // The error of the mean alone is the variance of the standardised targets.
+        // The squared error of the mean is the variance of the standardised targets.
         let explained = |error: f64| N as f64 - error;
         let is_sufficient = |size: &LeafSize<N>| {
             explained(size.error) >= SUFFICIENT_SHARE_EXPLAINED * explained(least) || size.error <= least
@@ -179,8 +180,8 @@ impl<const N: usize> TrainingSet<N> {
         join_trees(self.width, &grown)
     }
 
-    /// The squared error of each row by the trees that were not grown on it, as infinitely many such trees would have it: the variance of
-    /// a mean of few trees is estimated from these trees and subtracted. NaN if a row is out of bag for fewer than two trees.
+    /// The out-of-bag squared error of each row, extrapolated to infinitely many trees: the variance of a mean of few trees is estimated and
+    /// subtracted. NaN if a row is out of bag for fewer than two trees.
     fn out_of_bag_errors(&self, grown: &[GrownTree<N>], seed: u64) -> Result<Vec<f64>> {
         let trees = join_trees(self.width, grown)?;
         let means: Vec<[f64; N]> = grown.iter().flat_map(|tree| &tree.means).copied().collect();
@@ -215,7 +216,7 @@ struct LeafSize<const N: usize> {
     grown: Vec<GrownTree<N>>,
 }
 
-/// How often [`TrainingSet::grow_forest`] reports progress for so many trees.
+/// The number of progress reports of [`TrainingSet::grow_forest`] for a number of trees.
 #[must_use]
 pub fn growth_steps(trees: usize) -> u64 {
     let compared = SIZES_COMPARED * (COMPARISON_TREES.min(trees) - PILOT_TREES.min(trees));
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_reported_as_often_as_announced() {
+    fn progress_is_reported_growth_steps_times() {
         for (rows, width) in [(60, 1), (600, 5)] {
             let training = training(rows, width);
             for trees in [1, 7, 30, 130] {
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_found_beside_noise() {
+    fn forest_finds_a_step_among_noise() {
         let training = training(2000, 4);
         let grown = training.grow_tree(|_| true, GrowthRule { min_rows_per_leaf: 250, share_of_inputs: 1.0 }, 0);
         let Node::Split { input: 0, threshold, .. } = grown.nodes[0] else { panic!("{:?}", grown.nodes[0]) };
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_values_have_a_side_of_their_own() {
+    fn missing_values_can_be_split_off() {
         let inputs: Vec<f64> = (0..200).map(|i| if i % 4 == 0 { f64::NAN } else { f64::from(i) }).collect();
         let targets = inputs.iter().map(|x| [if x.is_nan() { 3.0 } else { -1.0 }]).collect();
         let training = TrainingSet::new(inputs, 1, targets, vec![1.0; 200], (0..200).collect(), |_| true).unwrap();
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn inconsistent_rows_are_refused() {
         let new = |inputs: usize, targets: &[[f64; 1]], weights: &[f64], keys: u32| {
             let (targets, weights) = (targets.to_vec(), weights.to_vec());
             TrainingSet::new(vec![0.0; inputs], 2, targets, weights, (0..keys).collect(), |_| true).map(|_| ())

@@ -1,23 +1,23 @@
-//! Binary trees as flat arrays: what is stored and checked, and the reference walk.
+//! Binary trees as flat arrays, their checks, and the reference walk.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::thresholds::{NEVER, Thresholds};
 
-/// The deepest level of a split: it bounds the cost of a row, also for trees from a file.
+/// The largest depth of a split. It bounds the time per row, also for trees from a file.
 pub const MAX_DEPTH: usize = 64;
 
-/// The most inputs of a row: each has two columns of codes, numbered by 16 bits.
+/// The largest number of inputs per row: each has two columns of codes, numbered by 16 bits.
 pub const MAX_INPUTS: usize = (u16::MAX / 2) as usize;
 
-/// The most nodes of all trees together.
+/// The largest number of nodes of all trees.
 const MAX_NODES: usize = 1 << 28;
 
-/// One node as it is stored.
+/// One node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Node {
-    /// Where rows end.
+    /// A leaf.
     Leaf,
     /// Rows whose input is at or above the threshold go to the right child, the others to the left.
     Split {
@@ -32,7 +32,7 @@ pub enum Node {
     },
 }
 
-/// One or more binary trees over the same inputs; leaves are numbered through all of them.
+/// One or more binary trees over the same inputs; leaves are numbered consecutively over all trees.
 ///
 /// ```
 /// use pointsman_trees::{Node, Trees};
@@ -48,19 +48,19 @@ pub struct Trees {
     /// The first node of each tree; the nodes of a tree are contiguous.
     pub(crate) roots: Vec<u32>,
     pub(crate) packed: Vec<PackedNode>,
-    /// The leaf number of each node, [`NO_LEAF`] of a split. Apart from the nodes, because only the end of a walk needs it.
+    /// The leaf number of each node, [`NO_LEAF`] for a split. Stored separately, because only the end of a walk needs it.
     pub(crate) leaf_numbers: Vec<u32>,
     /// Leaves of the trees before each tree, then of all trees.
     first_leaves: Vec<u32>,
 }
 
-/// Stands for the leaf number of a split.
+/// The leaf number of a split.
 const NO_LEAF: u32 = u32::MAX;
 
-/// A node as it is walked, in eight bytes, so that more of the trees stays in the cache.
+/// A node packed into eight bytes, so that more of the trees fit into the cache.
 ///
-/// From the lowest bit: the least code that goes right (16 bits; of a leaf [`NEVER`]), the left child (32 bits; of a leaf itself, so that
-/// trees of different depth can be walked in lockstep), and the column of codes that is compared (16 bits).
+/// From the lowest bit: the smallest code that goes right (16 bits; [`NEVER`] for a leaf), the left child (32 bits; the leaf itself for a
+/// leaf, so that trees of different depths can be walked in lockstep), and the column of codes that is compared (16 bits).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PackedNode(u64);
 
@@ -86,7 +86,7 @@ impl PackedNode {
 }
 
 impl Trees {
-    /// Checks nodes and puts them together; `roots` are the first nodes of the trees.
+    /// Checks nodes and creates the trees; `roots` are the first nodes of the trees.
     ///
     /// # Errors
     /// If they are not trees: a child before its parent, outside its tree or with two parents, a threshold that is not finite, an input that
@@ -145,19 +145,19 @@ impl Trees {
         Ok(Self { thresholds, roots, packed, leaf_numbers, first_leaves })
     }
 
-    /// How many inputs a row has.
+    /// The number of inputs per row.
     #[must_use]
     pub fn inputs(&self) -> usize {
         self.thresholds.inputs()
     }
 
-    /// How many trees there are.
+    /// The number of trees.
     #[must_use]
     pub fn count(&self) -> usize {
         self.roots.len()
     }
 
-    /// How many leaves all trees have together.
+    /// The number of leaves of all trees.
     #[must_use]
     pub fn leaves(&self) -> usize {
         self.first_leaves[self.roots.len()] as usize
@@ -196,7 +196,7 @@ impl Trees {
         }
     }
 
-    /// The leaf of one tree that a row falls in.
+    /// The leaf of a row in one tree.
     ///
     /// # Panics
     /// If there is no such tree, or the row has fewer inputs than the trees.
@@ -206,7 +206,7 @@ impl Trees {
         self.leaf_by(tree, |input| row[input])
     }
 
-    /// The leaf of one tree that a row falls in whose inputs are looked up one by one.
+    /// The leaf of a row in one tree, with inputs given by a function.
     ///
     /// This is the reference: it compares floats and walks node by node. All other walks must agree with it.
     ///
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_nodes_keep_their_parts() {
+    fn packed_nodes_unpack_to_their_parts() {
         for column in [0, 1, 63, 64, 1023, 1024, u16::MAX - 1] {
             for (left, code) in [(0, 1), (MAX_NODES as u32 - 1, NEVER), (12_345, 54_321)] {
                 let node = PackedNode::new(left, column, code);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused() {
+    fn invalid_trees_are_refused() {
         let leaf = Node::Leaf;
         let deep = (0..200).flat_map(|i| [split(0, 0.0, 2 * i + 1), leaf]).chain([leaf]).collect();
         let two_parents = vec![split(0, 0.0, 1), split(0, 0.0, 3), split(0, 0.0, 3), leaf, leaf];

@@ -1,29 +1,29 @@
-//! Walks of many trees by one row, and of one tree by many rows.
+//! Finding the leaves of one row in many trees, and of many rows in one tree.
 //!
 //! A walk waits for memory at every node. So sixteen walks advance in lockstep, and while one waits the others proceed: a batch takes 2.7
-//! times as long one walk after the other, and a row in 200 trees 2.4 times (`docs/design/trees.md`). Leaves lead to themselves, so that
+//! times as long one walk after the other, and a row in 200 trees 2.4 times (design note 016). Leaves lead to themselves, so that
 //! walks of different length can stay in step until the last one has arrived.
 
 use crate::parallel::prelude::*;
 use crate::trees::{PackedNode, Trees};
 
-/// Trees that one row walks in lockstep.
+/// The number of trees that one row walks in lockstep.
 const TREES_PER_STEP: usize = 16;
 
-/// Rows that walk one tree in lockstep.
+/// The number of rows that walk one tree in lockstep.
 const ROWS_PER_STEP: usize = 16;
 
-/// The most inputs of a row whose codes are kept on the stack.
+/// The largest number of inputs whose codes are kept on the stack.
 const MAX_INPUTS_ON_STACK: usize = 64;
 
 /// Rows with at most this many codes are padded to it: with a length known at compile time no step checks a bound. A batch takes 1.4 times
 /// as long without it.
 const CODES_PER_SHORT_ROW: usize = 64;
 
-/// Rows that one task encodes.
+/// The number of rows that one task encodes.
 const ROWS_PER_ENCODING_TASK: usize = 512;
 
-/// Rows with each input replaced by its place among the thresholds of some trees.
+/// Rows with each input replaced by its rank among the thresholds of some trees.
 #[derive(Debug, Clone)]
 pub struct EncodedRows {
     codes: Vec<u16>,
@@ -31,7 +31,7 @@ pub struct EncodedRows {
 }
 
 impl EncodedRows {
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.codes.len() / self.codes_per_row
@@ -39,7 +39,7 @@ impl EncodedRows {
 }
 
 impl Trees {
-    /// Calls `visit` with the row's leaf of every tree, in order. Nothing is allocated.
+    /// Calls `visit` with the leaf of the row in every tree, in order, without allocating.
     ///
     /// # Panics
     /// If the row has fewer inputs than the trees.
@@ -71,7 +71,7 @@ impl Trees {
         EncodedRows { codes, codes_per_row }
     }
 
-    /// Writes the leaf of one tree that each row falls in.
+    /// Writes the leaf of each row in one tree.
     ///
     /// # Panics
     /// If there is no such tree, the rows were encoded for trees with fewer inputs, or `out` is not as long as there are rows.
@@ -123,7 +123,7 @@ impl Trees {
             packed.left() + u32::from(code_of(walk, packed) >= packed.code())
         };
         loop {
-            // Whether a walk still moves is asked at every second step: asked at every step, walks take 1.5 times as long.
+            // Checked at every second step whether a walk still moves; with a check at every step, walks take 1.5 times as long.
             for (walk, node) in nodes.iter_mut().enumerate() {
                 *node = next(walk, *node);
             }

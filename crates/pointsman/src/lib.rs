@@ -1,13 +1,13 @@
 //! Predict, route or abstain: the mathematics of Pointsman.
 //!
-//! A classifier's expected loss on a query has two parts: what nobody can know, since the labels themselves disagree
-//! (*irreducible*), and what an oracle would save (*reducible*). From items that carry several independent labels a
-//! [`Router`] learns both, cell by cell, for every proper loss at once. A [`Task`] adds a loss and prices; the
-//! [`Policy`] that comes out decides queries in tens of nanoseconds:
+//! A classifier's expected loss on a query has two parts: the *irreducible* loss, which remains even for an oracle because labels
+//! themselves disagree, and the *reducible* loss, which an oracle would save. From items with several independent labels a [`Router`] learns
+//! both, cell by cell, for every proper loss at once. A [`Task`] adds a loss and prices, which gives a [`Policy`] that decides queries in
+//! tens of nanoseconds:
 //!
 //! * predict, at the cost irreducible + reducible,
-//! * route to an oracle, at the cost irreducible + its price (or, for a panel of experts and an oracle whose answers were
-//!   measured, what that one loses + its price),
+//! * route to an oracle, at the cost irreducible + its price (or, for a panel of experts and a measured oracle, its own expected loss + its
+//!   price),
 //! * or abstain, at a price.
 //!
 //! ```
@@ -21,13 +21,13 @@
 //! let decision = policy.decide(&[0.2, 0.8])?;
 //! println!("{} {:?}", decision.action(), decision.costs());
 //!
-//! let replay = policy.replay(&table)?; // held-out rows, in earnest
+//! let replay = policy.replay(&table)?; // in practice, on held-out rows
 //! println!("{:?}", replay.evaluate(&policy)?.mean_cost);
 //! # Ok::<(), pointsman::Error>(())
 //! ```
 //!
-//! Nothing here reads a file, a clock or a random number that was not asked for with a seed. The same table gives the
-//! same bytes, whatever the order of its rows and the number of threads.
+//! The crate reads no files and no clock, and all random numbers come from given seeds. The same table gives the same bytes for any order of
+//! its rows and any number of threads.
 //!
 //! # Features
 //! Both are on by default.
@@ -67,7 +67,7 @@ pub use router::{Mixture, Router, Support};
 pub use table::{LabelDist, Table, Votes};
 pub use task::{Estimator, Limit, Task};
 
-/// The examples of the README run as tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;

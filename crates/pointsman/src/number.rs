@@ -1,13 +1,13 @@
-//! Numbers as people read them: thousands separated by commas, a real minus sign, as many digits as matter.
+//! Number formatting for people: thousands separators, a minus sign, four significant digits.
 //!
-//! Everything that Pointsman says to people writes its numbers with these functions; what programs read (JSON, tables) has all digits.
+//! All text for people uses these functions; output for programs (JSON, tables) has all digits.
 
-/// From here on numbers are written with an exponent.
+/// Numbers from this size are written with an exponent.
 const LARGE: f64 = 1e15;
 
 /// The number of decimals that shows the largest of these values with four significant digits.
 ///
-/// A column shares them, so that its points are below each other.
+/// The numbers of a column share them, so that decimal points are aligned.
 #[must_use]
 pub fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
     let largest = values.into_iter().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
@@ -19,7 +19,7 @@ pub fn decimals(values: impl IntoIterator<Item = f64>) -> usize {
     (3 - exponent).clamp(0, 12) as usize
 }
 
-/// A number with so many decimals: `−1,234.50`; a dash if it is not known.
+/// A number with `decimals` decimals: `−1,234.50`; a dash for NaN.
 #[must_use]
 pub fn fixed(x: f64, decimals: usize) -> String {
     if x.is_nan() {
@@ -29,24 +29,24 @@ pub fn fixed(x: f64, decimals: usize) -> String {
         return if x > 0.0 { "∞" } else { "−∞" }.into();
     }
     let text = if x.abs() < LARGE { grouped(&format!("{:.decimals$}", x.abs())) } else { format!("{:.3e}", x.abs()) };
-    // No minus before a zero.
+    // No minus sign before zero.
     let is_zero = !text.bytes().any(|digit| matches!(digit, b'1'..=b'9'));
     if x < 0.0 && !is_zero { format!("−{text}") } else { text }
 }
 
-/// A number as one would type it: all its digits, but never hundreds of zeros.
+/// A number with all its digits, with an exponent if it is very large or very small.
 #[must_use]
 pub fn plain(x: f64) -> String {
     if x != 0.0 && !(1e-9..LARGE).contains(&x.abs()) { format!("{x:e}") } else { x.to_string() }
 }
 
-/// One number by itself, with four significant digits.
+/// A single number with four significant digits.
 #[must_use]
 pub fn short(x: f64) -> String {
     fixed(x, decimals([x]))
 }
 
-/// A number that may not be known.
+/// A number, or a dash if it is unknown.
 #[must_use]
 pub fn maybe(x: Option<f64>, decimals: usize) -> String {
     fixed(x.unwrap_or(f64::NAN), decimals)
@@ -58,10 +58,10 @@ pub fn percent(share: f64) -> String {
     format!("{} %", fixed(100.0 * share, 1))
 }
 
-/// A share that somebody chose, such as a confidence, with the digits it was given: `95 %`, `99.9 %`.
+/// A share chosen by the user, such as a confidence, with all its digits: `95 %`, `99.9 %`.
 #[must_use]
 pub fn level(share: f64) -> String {
-    // What multiplication adds in the last digits is left out.
+    // Rounded to remove the error of the multiplication.
     format!("{} %", plain((1e11 * share).round() / 1e9))
 }
 
@@ -77,7 +77,7 @@ pub fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// Digits with a comma between the thousands before the point.
+/// Digits with thousands separators before the decimal point.
 fn grouped(digits: &str) -> String {
     let whole = digits.find('.').unwrap_or(digits.len());
     let mut text = String::with_capacity(digits.len() + whole / 3);

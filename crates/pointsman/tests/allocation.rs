@@ -1,11 +1,11 @@
-//! The decision path does not allocate, and cells take no more room than their edges.
+//! The decision path does not allocate, and cells need no more memory than their edges.
 
 use pointsman::partition::forest::{Node, Trees};
 use pointsman::partition::{Axis, Edges};
 use pointsman::{CellId, Cells, Loss, Oracle, Partition, Router, Table, Task};
 
 #[test]
-fn deciding_allocates_nothing() {
+fn decisions_do_not_allocate() {
     let classes = ["a", "b", "c"];
     let rows: Vec<f64> = (0..300_u32)
         .flat_map(|i| {
@@ -34,8 +34,8 @@ fn deciding_allocates_nothing() {
 }
 
 #[test]
-fn deciding_by_a_forest_allocates_nothing() {
-    // Few inputs, which are put side by side, and more than fit there.
+fn decisions_by_forests_do_not_allocate() {
+    // Few inputs, whose codes fit on the stack, and more inputs than fit there.
     for features in [1, 80] {
         let n = 200_u32;
         let rows = (0..n).flat_map(|i| [0.5 + f64::from(i % 50) * 0.01, 0.5 - f64::from(i % 50) * 0.01]).collect();
@@ -68,9 +68,9 @@ fn deciding_by_a_forest_allocates_nothing() {
     }
 }
 
-/// A file of some megabytes may claim 65,536 classes and a million edges of confidence: once each, not edges a class.
+/// A file of some megabytes may claim 65,536 classes and a million confidence edges; the edges are stored once, not once per class.
 #[test]
-fn edges_are_not_copied_for_every_class() {
+fn confidence_edges_are_not_copied_for_every_class() {
     let (classes, edges) = (4_000, 2_000_u32);
     let values: Vec<f64> = (0..edges).map(|i| f64::from(i) / f64::from(edges)).collect();
     let axes = vec![Axis::Confidence { edges: Edges::of_confidence(values).unwrap() }];
@@ -80,9 +80,9 @@ fn edges_are_not_copied_for_every_class() {
     assert!(counted.bytes_total < 1 << 20, "{} bytes for {edges} edges", counted.bytes_total);
 }
 
-/// A report names all cells: the ways to them are found once, not once a cell.
+/// A report names all cells, so the paths to the leaves are computed once, not once per cell.
 #[test]
-fn naming_a_leaf_does_not_look_at_all_nodes() {
+fn naming_a_leaf_does_not_visit_all_nodes() {
     let splits = 2_000_u32;
     let split = |i: u32| Node::Split { input: 0, threshold: f64::from(i), left: 2 * i + 1, missing_right: false };
     let nodes: Vec<Node> = (0..splits).map(split).chain((0..=splits).map(|_| Node::Leaf)).collect();

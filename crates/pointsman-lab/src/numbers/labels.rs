@@ -104,7 +104,7 @@ fn draw_annotations(seed: u64, k: usize, labeller: impl Fn(usize) -> Labeller) -
 fn check_annotators(worlds: usize, k: usize, kind: Labeller) -> Result<Value> {
     let check = |seed: u64| -> Result<(bool, usize)> {
         let (table, annotations) = draw_annotations(seed, k, |who| if who == 0 { kind } else { Labeller::Honest })?;
-        let left_out = AnnotatorCheck::of(&table, &annotations)?.left_out;
+        let left_out = AnnotatorCheck::new(&table, &annotations)?.left_out;
         let found = left_out.iter().any(|name| name == "00");
         Ok((found, left_out.len() - usize::from(found)))
     };
@@ -118,7 +118,7 @@ fn check_annotators(worlds: usize, k: usize, kind: Labeller) -> Result<Value> {
 fn excluded_share(worlds: usize, k: usize, preference: f64) -> Result<f64> {
     let check = |seed: u64| -> Result<usize> {
         let (table, annotations) = draw_annotations(seed, k, |_| Labeller::Tilted(preference))?;
-        Ok(AnnotatorCheck::of(&table, &annotations)?.left_out.len())
+        Ok(AnnotatorCheck::new(&table, &annotations)?.left_out.len())
     };
     let found: Vec<usize> = (0..worlds as u64).into_par_iter().map(check).collect::<Result<_>>()?;
     Ok(found.iter().sum::<usize>() as f64 / (worlds * ANNOTATORS) as f64)
@@ -171,7 +171,7 @@ fn draw_rows(seed: u64, classes: usize, rows: usize, sure: f64, rotated: bool) -
 fn detect_mismatches(worlds: usize) -> Result<Vec<Value>> {
     let measure = |n: usize| -> Result<Value> {
         let is_found = |seed: u64, sure: f64, rotated: bool| -> Result<bool> {
-            let found = Mismatch::of(&draw_rows(seed, n, 100 * n, sure, rotated)?)?;
+            let found = Mismatch::detect(&draw_rows(seed, n, 100 * n, sure, rotated)?)?;
             let next = |class: &str| class.parse::<usize>().map(|class| ((class + 1) % n).to_string());
             let fits = |one: &pointsman::diagnose::ClassMatch| next(&one.class).is_ok_and(|next| next == one.votes);
             Ok(found.is_some_and(|found| !rotated || found.matches.len() == n && found.matches.iter().all(fits)))

@@ -1,16 +1,16 @@
-//! `auto`: of a few partitions the one that costs least on rows it has not seen.
+//! `auto`: the partition among a few candidates that costs least on held-out rows.
 //!
-//! Every candidate is calibrated on four fifths of the rows and decides the rest, five times over, under a few standard tasks: three
-//! losses, each with an oracle at half of, at, and at twice the mean reducible loss, and once with abstention. What a row costs is told
-//! by its own labels, with the bias of few labels taken out. The cheapest candidate is taken, where half of the standard error of its
-//! difference to pooled cells, the simplest candidate, is added to its cost. The router keeps the partition chosen, and no loss: the
-//! tasks decide between partitions and are forgotten.
+//! Every candidate is cross-fitted in five folds under a few standard tasks: three losses, each with an oracle at half, one and two times the
+//! mean reducible loss, and once with abstention. The cost of a row is measured by its own labels, corrected for the bias of few labels. The
+//! cheapest candidate is chosen, after adding to its cost half of the standard error of its difference to pooled cells, the simplest
+//! candidate. The router keeps the chosen partition, but neither the losses nor the tasks.
 
 use super::{WORK_OF_FOREST, WORK_OF_TREE};
 use crate::error::Result;
 use crate::estimate::{LabelLosses, RowLosses};
 use crate::loss::Loss;
 use crate::number::{count, percent};
+use crate::numeric::weighted::{WeightedMean, weighted_mean};
 use crate::oracle::Oracle;
 use crate::parallel::prelude::*;
 use crate::partition::SPARSE_BELOW_ROWS;
@@ -20,88 +20,88 @@ use crate::router::{Progress, Router, check_size, label_free};
 use crate::table::Table;
 use crate::task::Task;
 
-/// How partitions are compared.
+/// The effort of a comparison of partitions.
 #[derive(Clone, Copy)]
-struct Rigour {
-    /// Parts that the rows are divided into; each is decided by routers calibrated on the others.
+struct Effort {
+    /// The number of folds; each is decided by routers calibrated on the others.
     folds: usize,
-    /// Trees of the forests compared; the one chosen has more, which changes costs little.
+    /// The number of trees of the forests compared. The chosen one has more, which changes costs little.
     trees: usize,
 }
 
-const FOR_CALIBRATION: Rigour = Rigour { folds: 5, trees: 50 };
+const FOR_CALIBRATION: Effort = Effort { folds: 5, trees: 50 };
 
-/// A diagnosis makes the choice twenty times.
-const FOR_DIAGNOSIS: Rigour = Rigour { folds: 3, trees: 25 };
+/// Less effort, because a diagnosis makes the choice twenty times.
+const FOR_DIAGNOSIS: Effort = Effort { folds: 3, trees: 25 };
 
-/// Trees of the forests that a diagnosis evaluates.
+/// The number of trees of the forests that a diagnosis evaluates.
 const TREES_EVALUATED_IN_DIAGNOSIS: usize = 50;
 
-/// Rows by which partitions are compared at most; the router is made of all.
+/// The largest number of rows for the comparison; the router uses all rows.
 const MAX_ROWS_COMPARED: usize = 4_000;
 
-/// Rows with two labels from which partitions are compared: below that trees have nothing to divide.
+/// The smallest number of rows with two labels for a comparison; trees cannot be grown on fewer.
 const MIN_PAIRED_ROWS: usize = 4 * SPARSE_BELOW_ROWS;
 
-/// Prices of the oracle, in units of the mean reducible loss.
+/// The prices of the oracle, in units of the mean reducible loss.
 const PRICES: [f64; 3] = [0.5, 1.0, 2.0];
 
-/// The least such unit, as a share of the mean total loss: where nothing is reducible a price must still be one.
-const LEAST_UNIT: f64 = 0.05;
+/// The smallest such unit, as a share of the mean total loss, so that prices are positive even if no loss is reducible.
+const MIN_UNIT: f64 = 0.05;
 
-/// Standard errors of the difference to pooled cells that are added to a candidate's cost. In worlds of 300 rows whose features are
-/// noise, zero costs 0.001 more than a half, and one costs up to 0.001 less; where features tell, all three choose alike. Two would
-/// miss gains as large as the error.
+/// The number of standard errors of the difference to pooled cells that is added to a candidate's cost. In simulations with 300 rows and noise
+/// features, 0 costs 0.001 more than ½, and 1 costs up to 0.001 less; with informative features all three choose alike. 2 would miss gains
+/// as large as the standard error.
 const CAUTION: f64 = 0.5;
 
-/// The seed by which the rows compared are drawn and put into folds.
+/// The seed of the sample of rows and of its folds.
 const SEED: u64 = 0xA070;
 
 /// How `auto` chose a partition.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// What it chose among: first the one chosen, then the others, cheapest first. Only one if there was nothing to compare by.
+    /// The candidates: the chosen one first, then the others, cheapest first. Only one if nothing could be compared.
     pub candidates: Vec<Candidate>,
-    /// Rows by which they were compared.
+    /// The number of rows of the comparison.
     pub rows: usize,
-    /// Standard tasks under which they were compared.
+    /// The number of standard tasks of the comparison.
     pub tasks: usize,
-    /// Features of the table that the partition chosen asks for.
+    /// Features of the table that the chosen partition uses.
     pub features_used: Vec<String>,
-    /// Features that it does without.
+    /// Features that it does not use.
     pub features_ignored: Vec<String>,
     reason: String,
 }
 
-/// A partition that `auto` has looked at.
+/// A partition that `auto` compared.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Candidate {
     /// The partition.
     pub partition: Partition,
-    /// Its mean cost per query on rows left out, over the standard tasks, as a share of what always predicting costs.
+    /// Its mean cost per query on held-out rows, over the standard tasks, as a share of the cost of always predicting.
     pub cost: f64,
-    /// By how much that is above the cost of the one chosen; zero for that one.
+    /// Its cost minus that of the chosen one.
     pub excess: f64,
     /// The standard error of this difference, over rows.
     pub standard_error: f64,
 }
 
 impl Choice {
-    /// What was chosen and why, in one sentence.
+    /// The choice and its reason, in one sentence.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 }
 
-/// A router as [`Router::calibrate`] makes it, but with fewer trees in the forests that `auto` compares and chooses; and the partition
-/// chosen, with as many trees as it has. A diagnosis makes many of them.
+/// As [`Router::calibrate`], with fewer trees in the forests that `auto` compares and chooses, because a diagnosis makes many routers. Also
+/// returns the chosen partition with its full number of trees.
 pub(super) fn choose_for_diagnosis(table: &Table, certifiable: bool) -> Result<(Router, Partition)> {
-    let telling = table.without_constant_features();
-    let rows = telling.as_ref().unwrap_or(table);
-    let compared = Comparison::of(rows, certifiable, 0, FOR_DIAGNOSIS, &|| ())?;
+    let reduced = table.without_constant_features();
+    let rows = reduced.as_ref().unwrap_or(table);
+    let compared = Comparison::run(rows, certifiable, 0, FOR_DIAGNOSIS, &|| ())?;
     let chosen = compared.map_or_else(|_| Partition::pooled(), |compared| compared.candidates[0].partition.clone());
     let smaller = match chosen.factors() {
         [Factor::Forest { .. }] => Partition::forest(TREES_EVALUATED_IN_DIAGNOSIS),
@@ -111,22 +111,22 @@ pub(super) fn choose_for_diagnosis(table: &Table, certifiable: bool) -> Result<(
     Ok((Router::fit(table, &smaller, 0, &|| ())?, chosen))
 }
 
-/// Chooses a partition and makes a router of all rows by it.
+/// Chooses a partition and calibrates a router on all rows.
 pub(super) fn choose(
     table: &Table,
     certifiable: bool,
     seed: u64,
     step: &(dyn Fn() + Sync),
 ) -> Result<(Router, Choice)> {
-    // The time a tree takes grows with its rows.
+    // The time to grow a tree is proportional to its rows.
     let all_rows = (table.rows() as u64).max(1);
-    let Rigour { folds, trees } = FOR_CALIBRATION;
+    let Effort { folds, trees } = FOR_CALIBRATION;
     let work_of_compared = all_rows.min(MAX_ROWS_COMPARED as u64) * (folds as u64 - 1) / folds as u64 * WORK_OF_TREE;
     let comparing = 2 * folds as u64 * growth_steps(trees) * work_of_compared;
     let progress = Progress::new(comparing + growth_steps(TREES) * all_rows * WORK_OF_FOREST, step);
-    let telling = table.without_constant_features();
+    let reduced = table.without_constant_features();
     let step = || progress.advance(work_of_compared);
-    let compared = Comparison::of(telling.as_ref().unwrap_or(table), certifiable, seed, FOR_CALIBRATION, &step)?;
+    let compared = Comparison::run(reduced.as_ref().unwrap_or(table), certifiable, seed, FOR_CALIBRATION, &step)?;
     progress.reach(comparing);
     let (candidates, rows, tasks, reason) = match compared {
         Ok(compared) => {
@@ -146,11 +146,11 @@ pub(super) fn choose(
     Ok((router, Choice { candidates, rows, tasks, features_used, features_ignored, reason }))
 }
 
-/// Partitions to compare, simplest first: what is asked for, and what stands for it.
+/// The candidates, simplest first: each as it would be chosen, and with fewer trees for the comparison.
 fn candidates(rows: usize, certifiable: bool, trees: usize) -> Vec<[Partition; 2]> {
     let same = |partition: Partition| [partition.clone(), partition];
     let mut all = vec![same(Partition::pooled()), same(Partition::tree())];
-    // Forests of very many rows would be too large to keep.
+    // Forests of very many rows would not fit into memory.
     if check_size(rows, TREES).is_ok() {
         all.push([Partition::honest_forest(TREES), Partition::honest_forest(trees)]);
         if !certifiable {
@@ -160,38 +160,33 @@ fn candidates(rows: usize, certifiable: bool, trees: usize) -> Vec<[Partition; 2
     all
 }
 
-/// One loss on the rows compared, and the tasks with it.
+/// One loss on the sample of rows, and its tasks.
 struct Measure {
     losses: LabelLosses,
     tasks: Vec<Task>,
-    /// What always predicting costs.
+    /// The cost of always predicting.
     scale: f64,
 }
 
 impl Measure {
-    /// `None` if the labels do not tell noise from error.
-    fn of(rows: &Table, loss: Loss) -> Result<Option<Self>> {
+    /// `None` if the labels do not separate noise from error.
+    fn new(rows: &Table, loss: Loss) -> Result<Option<Self>> {
         let losses = LabelLosses::from_table(rows, &loss, &RowLosses::default());
-        let known = |row: &usize| losses.irreducible[*row].is_finite();
-        let (mut weight, mut total, mut irreducible) = (0.0, 0.0, 0.0);
-        for row in (0..rows.rows()).filter(known) {
-            weight += rows.weight(row);
-            total += rows.weight(row) * losses.total[row];
-            irreducible += rows.weight(row) * losses.irreducible[row];
-        }
-        if weight == 0.0 {
+        let known: Vec<usize> = (0..rows.rows()).filter(|&row| losses.irreducible[row].is_finite()).collect();
+        if known.is_empty() {
             return Ok(None);
         }
-        let (total, irreducible) = (total / weight, irreducible / weight);
+        let mean = |values: &[f64]| weighted_mean(known.iter().map(|&row| (rows.weight(row), values[row])));
+        let (total, irreducible) = (mean(&losses.total), mean(&losses.irreducible));
         let scale = total.max(1e-6 * loss.bound());
-        let unit = (total - irreducible).max(LEAST_UNIT * scale);
+        let unit = (total - irreducible).max(MIN_UNIT * scale);
         let routed = |price: f64| Task::new(loss.clone()).route("oracle", Oracle::bayes(), price * unit);
         let mut tasks = PRICES.into_iter().map(routed).collect::<Result<Vec<Task>>>()?;
         tasks.push(routed(1.0)?.abstain((irreducible + unit).max(0.0))?);
         Ok(Some(Self { losses, tasks, scale }))
     }
 
-    /// Adds to each row, of those in a table of held-out ones, what a router costs there.
+    /// Adds the cost of a router on each held-out row to `costs`.
     fn add(&self, router: &Router, rows: &[u32], held_out: &Table, costs: &mut [f64]) -> Result<()> {
         let policy = router.policy(&self.tasks[0])?;
         let decisions = policy.decide_batch(held_out)?;
@@ -210,22 +205,22 @@ impl Measure {
     }
 }
 
-/// Candidates with what they cost.
+/// The candidates with their costs.
 struct Comparison {
     candidates: Vec<Candidate>,
     rows: usize,
     tasks: usize,
-    /// What the simplest costs, and the standard error of its difference to the one chosen.
+    /// The simplest candidate, with its difference to the chosen one.
     simplest: Candidate,
 }
 
 impl Comparison {
-    /// The reason in words if there is nothing to compare by.
-    fn of(
+    /// Compares the candidates; the inner error is the reason, in words, why they cannot be compared.
+    fn run(
         table: &Table,
         certifiable: bool,
         seed: u64,
-        rigour: Rigour,
+        effort: Effort,
         step: &(dyn Fn() + Sync),
     ) -> Result<std::result::Result<Self, String>> {
         let mut order = label_free::order_of_table(table, SEED);
@@ -241,13 +236,13 @@ impl Comparison {
             )));
         }
         let losses = [Loss::brier(), Loss::zero_one(), Loss::cross_entropy()];
-        let measures = losses.into_par_iter().map(|loss| Measure::of(&sample, loss)).collect::<Result<Vec<_>>>()?;
+        let measures = losses.into_par_iter().map(|loss| Measure::new(&sample, loss)).collect::<Result<Vec<_>>>()?;
         let Some(measures) = measures.into_iter().collect::<Option<Vec<Measure>>>() else {
-            return Ok(Err("pooled cells, since the labels do not tell noise from error".into()));
+            return Ok(Err("pooled cells, since the labels do not separate noise from error".into()));
         };
-        let asked = candidates(table.rows(), certifiable, rigour.trees);
+        let asked = candidates(table.rows(), certifiable, effort.trees);
         let compared: Vec<&Partition> = asked.iter().map(|[_, compared]| compared).collect();
-        let costs = costs_of_rows(&sample, &compared, &measures, rigour.folds, seed, step);
+        let costs = costs_of_rows(&sample, &compared, &measures, effort.folds, seed, step);
         let names = asked.iter().map(|[asked, _]| asked.clone());
         let costs: Vec<(Partition, Vec<f64>)> =
             names.zip(costs).filter_map(|(partition, costs)| Some((partition, costs?))).collect();
@@ -258,22 +253,19 @@ impl Comparison {
         Ok(Ok(Self::rank(&sample, costs, tasks)))
     }
 
-    /// Takes the cheapest, pooled cells if in doubt.
+    /// Ranks the candidates: the chosen one first, then by cost.
     fn rank(sample: &Table, costs: Vec<(Partition, Vec<f64>)>, tasks: usize) -> Self {
         let known = |row: &usize| costs.iter().all(|(_, costs)| costs[*row].is_finite());
         let rows: Vec<usize> = (0..sample.rows()).filter(known).collect();
-        let all: f64 = rows.iter().map(|&row| sample.weight(row)).sum();
-        let sum = |value: &dyn Fn(usize) -> f64| rows.iter().map(|&row| value(row)).sum::<f64>();
-        let mean = |place: usize| sum(&|row| sample.weight(row) * costs[place].1[row]) / all;
+        let mean = |place: usize| weighted_mean(rows.iter().map(|&row| (sample.weight(row), costs[place].1[row])));
         let candidate = |place: usize, other: usize| {
             let excess = mean(place) - mean(other);
-            let difference = |row: usize| costs[place].1[row] - costs[other].1[row] - excess;
-            let squares = sum(&|row| (sample.weight(row) * difference(row)).powi(2));
+            let difference = |&row: &usize| (sample.weight(row), costs[place].1[row] - costs[other].1[row]);
             Candidate {
                 partition: costs[place].0.clone(),
                 cost: mean(place),
                 excess,
-                standard_error: squares.sqrt() / all,
+                standard_error: WeightedMean::around(excess, rows.iter().map(difference)).standard_error(),
             }
         };
         let score = |place: &usize| {
@@ -290,6 +282,7 @@ impl Comparison {
         Self { candidates, rows: rows.len(), tasks, simplest }
     }
 
+    /// The choice and its reason, in one sentence.
     fn reason(&self) -> String {
         let chosen = &self.candidates[0];
         let on = format!("on {} rows left out, over {} standard tasks", count(self.rows), self.tasks);
@@ -312,7 +305,7 @@ impl Comparison {
     }
 }
 
-/// What each candidate costs each row when the row's fold is left out, the mean over all tasks; `None` if it cannot be fitted.
+/// The mean cost over all tasks of each candidate on each row, with the row's fold left out; `None` if it cannot be fitted.
 fn costs_of_rows(
     sample: &Table,
     candidates: &[&Partition],
@@ -325,14 +318,14 @@ fn costs_of_rows(
     let columns: Vec<usize> = (0..sample.feature_names().len()).collect();
     // The sample's rows are in random order.
     let of_fold = |fold: usize| (0..sample.rows() as u32).partition::<Vec<u32>, _>(|row| *row as usize % folds == fold);
-    let judge = |place: usize| -> Option<(Vec<u32>, Vec<f64>)> {
+    let evaluate = |place: usize| -> Option<(Vec<u32>, Vec<f64>)> {
         let (own, others) = of_fold(place % folds);
         let router = Router::fit(&sample.select(&others, &columns), candidates[place / folds], seed, step).ok()?;
         let (held_out, mut costs) = (sample.select(&own, &columns), vec![0.0; own.len()]);
         measures.iter().try_for_each(|measure| measure.add(&router, &own, &held_out, &mut costs)).ok()?;
         Some((own, costs))
     };
-    let judged: Vec<_> = (0..candidates.len() * folds).into_par_iter().map(judge).collect();
+    let evaluated: Vec<_> = (0..candidates.len() * folds).into_par_iter().map(evaluate).collect();
     let gather = |folds: &[Option<(Vec<u32>, Vec<f64>)>]| {
         let mut all = vec![f64::NAN; sample.rows()];
         for fold in folds {
@@ -341,5 +334,5 @@ fn costs_of_rows(
         }
         Some(all)
     };
-    judged.chunks_exact(folds).map(gather).collect()
+    evaluated.chunks_exact(folds).map(gather).collect()
 }

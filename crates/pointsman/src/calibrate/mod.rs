@@ -1,7 +1,7 @@
-//! From a table to a router: by the partition that is named, or by the one that `auto` finds cheapest.
+//! Calibration: from a table to a router, with a given partition or with the one that `auto` finds cheapest.
 //!
-//! A router knows no task. Choosing among partitions needs a few standard ones, which is why this module stands above
-//! [`estimate`](crate::estimate) and not in [`router`](crate::router).
+//! A router knows no task. Choosing a partition needs a few standard tasks, which is why this module comes after
+//! [`estimate`](crate::estimate) and is not part of [`router`](crate::router).
 
 mod auto;
 
@@ -14,18 +14,19 @@ use crate::router::{Progress, Router, STEPS};
 use crate::table::Table;
 pub use auto::{Candidate, Choice};
 
-/// Units of work per tree that is grown, and per tree with its part in making a router of the forest: measured, with 200 trees
-/// of 20,000 rows the last tree is grown after nine tenths of the time.
+/// Units of work to grow one tree. Measured with 200 trees and 20,000 rows: growing takes nine tenths of the time.
 const WORK_OF_TREE: u64 = 9;
+
+/// Units of work per tree to make a router, including growing.
 const WORK_OF_FOREST: u64 = 10;
 
-/// How a router is made of a table; begun by [`Router::builder`].
+/// The settings of a calibration, created by [`Router::builder`].
 ///
 /// | setting | default | meaning |
 /// |---|---|---|
 /// | [`partition`](Self::partition) | `auto` | how inputs are grouped |
-/// | [`seed`](Self::seed) | 0 | for partitions that draw random numbers |
-/// | [`progress`](Self::progress) | none | called as the work goes on |
+/// | [`seed`](Self::seed) | 0 | the seed of partitions that draw random numbers |
+/// | [`progress`](Self::progress) | none | a function called as the work proceeds |
 ///
 /// ```
 /// use pointsman::{Partition, Router, Table};
@@ -53,25 +54,25 @@ pub struct Calibration {
 }
 
 impl<'a> RouterBuilder<'a> {
-    /// Groups inputs by this partition.
+    /// Sets the partition.
     pub fn partition(mut self, partition: Partition) -> Self {
         self.partition = partition;
         self
     }
 
-    /// Draws random numbers from this seed.
+    /// Sets the seed of random numbers.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Calls a function [`Router::steps`] times, after about equal times, the last time when the router is complete.
+    /// Sets a function that is called [`Router::steps`] times, about evenly in time, the last time when the router is complete.
     pub fn progress(mut self, step: &'a (dyn Fn() + Sync)) -> Self {
         self.progress = Some(step);
         self
     }
 
-    /// Makes the router.
+    /// Calibrates the router.
     ///
     /// # Errors
     /// If the table has no rows or no votes, or the partition does not fit it. Partitions that learn need thirty rows with two
@@ -80,7 +81,7 @@ impl<'a> RouterBuilder<'a> {
         Ok(self.calibrate(table)?.router)
     }
 
-    /// Makes the router, and says how its partition was chosen.
+    /// Calibrates the router and reports how its partition was chosen.
     ///
     /// # Errors
     /// As [`fit`](Self::fit).
@@ -111,13 +112,13 @@ impl fmt::Debug for RouterBuilder<'_> {
 }
 
 impl Router {
-    /// Begins a calibration by the partition `auto`; see [`RouterBuilder`] for what can be set.
+    /// The builder of a calibration; the default partition is `auto`.
     pub fn builder<'a>() -> RouterBuilder<'a> {
         RouterBuilder { partition: Partition::auto(), seed: 0, progress: None }
     }
 
-    /// Groups a table's rows by the cells of a partition. No task is involved, except that `auto` compares partitions under
-    /// standard ones.
+    /// Fits a partition to a table and groups its rows by cell. No task is involved, except that `auto` compares partitions under standard
+    /// tasks.
     ///
     /// The order of the rows does not matter: within a cell they are stored by content.
     ///
@@ -127,7 +128,7 @@ impl Router {
         Self::builder().partition(partition.clone()).fit(table)
     }
 
-    /// A router as [`Router::calibrate`] makes it, but with fewer trees in the forests that `auto` chooses; and the partition chosen.
+    /// As [`Router::calibrate`], with fewer trees in the forests that `auto` chooses. Also returns the chosen partition.
     pub(crate) fn calibrate_for_diagnosis(table: &Table, partition: &Partition) -> Result<(Self, Partition)> {
         match partition.factors() {
             [Factor::Auto { certifiable }] => auto::choose_for_diagnosis(table, *certifiable),
@@ -135,7 +136,7 @@ impl Router {
         }
     }
 
-    /// How many steps a calibration takes; none if that is a matter of moments.
+    /// The number of progress steps of a calibration; zero if it is fast.
     #[must_use]
     pub fn steps(partition: &Partition) -> u64 {
         match partition.factors() {

@@ -1,9 +1,9 @@
-//! Which coarser cells would settle more.
+//! Coarser partitions that would determine the action of more traffic.
 //!
-//! With fewer cells each has more rows, and the failures allowed are divided among fewer intervals. What coarser cells would settle
-//! is computed from the very labels that would certify them, so that choosing among them and certifying by the same rows looks
-//! at the labels twice. It is therefore a forecast; a certificate of the cells chosen holds if the failures
-//! allowed are divided by the number of partitions chosen among.
+//! With fewer cells each has more rows, and the error probability is divided among fewer intervals. The comparison uses the same labels that
+//! would certify the coarser cells, so choosing a partition and certifying it on the same rows uses the labels twice. The result is
+//! therefore a forecast. A certificate of the chosen partition is valid if the error probability is divided by the number of partitions
+//! compared.
 
 use crate::error::Result;
 use crate::partition::Partition;
@@ -11,34 +11,34 @@ use crate::policy::Promise;
 use crate::router::Router;
 use crate::task::Task;
 
-/// What coarser partitions of the same rows would settle: a forecast, not a certificate.
+/// Coarser partitions of the same rows that would determine more: a forecast, not a certificate.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CoarserCells {
-    /// The partitions that would settle more, the one that settles most first.
+    /// The partitions that would determine more than the present one, largest share first.
     pub partitions: Vec<CoarserPartition>,
-    /// The confidence to certify the one chosen with, so that what was asked for holds although the labels were looked at to choose.
+    /// The confidence at which to certify the chosen partition so that the requested confidence holds after the choice.
     pub confidence: f64,
 }
 
-/// One of them.
+/// One coarser partition.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CoarserPartition {
     /// The partition.
     pub partition: Partition,
-    /// How many cells it has.
+    /// The number of its cells.
     pub cells: usize,
     /// The share of the calibration rows, by weight, whose action would be certain.
     pub certain: f64,
-    /// What the policy might cost more than the best one on these cells, per query.
+    /// The upper bound on the regret per query on these cells.
     pub regret_bound: f64,
-    /// What new queries are expected to cost with it; `None` if the labels give only bounds.
+    /// The expected cost of new queries with it; `None` if the labels only bound it.
     pub promise: Option<Promise>,
 }
 
 impl Router {
-    /// Which coarser partitions would make the action of more of the traffic certain.
+    /// The coarser partitions that would determine the action of more of the traffic.
     ///
     /// # Errors
     /// As [`Router::certificate`].

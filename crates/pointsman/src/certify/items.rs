@@ -26,7 +26,7 @@ pub(super) struct Items {
     answers: Vec<Vec<f64>>,
     /// The range of confidences that the cell allows.
     pub(super) confidence: [f64; 2],
-    /// Rows left out because they define an edge of the cell.
+    /// The number of rows left out because they define an edge of the cell.
     pub(super) dropped: usize,
 }
 
@@ -65,7 +65,7 @@ impl Items {
         Self { votes, ..self.clone() }
     }
 
-    /// These items and then others of the same cell, which are taken in turn until there are so many times as many in all.
+    /// These items followed by other items of the same cell, repeated until there are `times` as many in total.
     pub(super) fn followed_by(&self, others: &Self, times: usize) -> Self {
         fn extended<T: Copy>(own: &[T], others: &[T], times: usize) -> Vec<T> {
             let more = others.iter().copied().cycle().take((times - 1) * own.len());
@@ -82,7 +82,7 @@ impl Items {
         }
     }
 
-    /// The items with at least so many labels.
+    /// The items with at least this number of labels.
     pub(super) fn with_at_least(&self, labels: u64) -> Self {
         let kept: Vec<usize> = (0..self.len()).filter(|&item| self.votes(item).k() >= labels).collect();
         fn rows<T: Copy>(values: &[T], kept: &[usize], width: usize) -> Vec<T> {
@@ -108,6 +108,10 @@ impl Items {
 
     pub(super) fn len(&self) -> usize {
         self.votes.len() / self.classes
+    }
+
+    pub(super) fn weight(&self, item: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[item])
     }
 
     pub(super) fn weights(&self) -> Option<&[f64]> {

@@ -1,25 +1,25 @@
-//! The verdict, in plain words.
+//! The verdict of a diagnosis, in words.
 
-use super::{AtLimit, Diagnosis, FlaggedAnnotators, Mismatch, Worth};
-use crate::diagnose::annotators::Annotator;
+use super::remarks::{plain, remarks, without_flagged};
+use super::{AtLimit, Diagnosis, Estimate, Mismatch, Worth};
 use crate::evaluate::rule_name;
 use crate::number::{count, counted, fixed, percent};
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::task::Named;
 
-/// A saving below this share of the cost, or a gain below it, does not matter.
+/// A saving below this share of the cost, or a gain below this, is negligible.
 const MATERIAL: f64 = 0.01;
 
-/// If more than this may be saved for all that is known, it is not known enough.
+/// If the interval of the saving reaches above this share of the cost, more data is needed.
 const UNDECIDED: f64 = 0.05;
 
-/// Classes and annotators listed in a sentence.
-const LISTED: usize = 5;
+/// The largest number of classes listed in a sentence.
+const MAX_LISTED: usize = 5;
 
-/// With fewer rows intervals are too narrow, if not empty: halves of them have no more than a sparse cell has.
-const FEWEST_ROWS: usize = 2 * SPARSE_BELOW_ROWS;
+/// The smallest number of rows for a verdict. Halves of fewer rows have fewer rows than a sparse cell, and intervals would be too narrow.
+const MIN_ROWS: usize = 2 * SPARSE_BELOW_ROWS;
 
-/// What to do about it.
+/// What the diagnosis advises.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -27,16 +27,16 @@ const FEWEST_ROWS: usize = 2 * SPARSE_BELOW_ROWS;
 pub enum Advice {
     /// Decomposition pays here.
     UseIt,
-    /// Something simpler does as well.
+    /// A simpler rule does as well.
     NoNeed,
-    /// Little is saved, if anything, and the data cannot tell it from nothing: whether it is worth the trouble is for the user to say.
+    /// At most a small saving, which the data cannot distinguish from none: whether it is worth it is the user's decision.
     SmallSaving,
-    /// Items carry one label each: noise and error cannot be told apart.
+    /// Items have one label each: noise and error cannot be separated.
     OneLabel,
-    /// The data does not decide.
+    /// There is too little data for a verdict.
     #[default]
     MoreData,
-    /// The labels must be mended first: no estimate from them can be believed.
+    /// The labels must be corrected first: estimates from them are not valid.
     MendLabels,
 }
 
@@ -45,13 +45,13 @@ pub enum Advice {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Recommendation {
-    /// In a word.
+    /// The advice.
     pub advice: Advice,
-    /// In a sentence.
+    /// The verdict as a sentence.
     pub sentence: String,
-    /// The partition it is about: the one asked for or, if that does not pay and another surely does, that one.
+    /// The partition of the verdict: the one asked for or, if only another one certainly pays, that one.
     pub partition: String,
-    /// What speaks against relying on it, or what to do about it.
+    /// Reasons for caution, and what to do about them.
     pub remarks: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn recommend(diagnosis: &Diagnosis) -> Recommendation {
     let (mut advice, mut sentence) = verdict(diagnosis);
     let mut partition = diagnosis.partition.clone();
     if matches!(advice, Advice::NoNeed | Advice::SmallSaving | Advice::MoreData)
-        && let Some((other, reason)) = elsewhere(diagnosis)
+        && let Some((other, reason)) = another_partition(diagnosis)
     {
         (advice, sentence) = (Advice::UseIt, reason);
         partition = other;
@@ -68,13 +68,13 @@ pub(super) fn recommend(diagnosis: &Diagnosis) -> Recommendation {
     Recommendation { advice, sentence, partition, remarks }
 }
 
-/// A partition that pays where the one asked for does not, and what is said of it. Several are compared and the best of them is
-/// lucky: its own saving must be beyond three standard errors.
-fn elsewhere(diagnosis: &Diagnosis) -> Option<(String, String)> {
-    let worth = diagnosis.worth.as_ref().filter(|_| diagnosis.rows_used >= FEWEST_ROWS)?;
+/// A partition that pays although the one asked for does not, and the verdict on it. Several are compared and the best looks better than it
+/// is, so its saving must exceed three standard errors.
+fn another_partition(diagnosis: &Diagnosis) -> Option<(String, String)> {
+    let worth = diagnosis.worth.as_ref().filter(|_| diagnosis.rows_used >= MIN_ROWS)?;
     // The best simpler rule is the same for every partition.
     let target = diagnosis.task.target_loss.zip(worth.limit.as_ref());
-    let ends = |named: &Named<super::Estimate>| {
+    let ends = |named: &Named<Estimate>| {
         let least =
             named.iter().filter(|(name, _)| *name != "router").min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
         least.map(|(name, value)| (spoken(name), value.estimate))
@@ -85,7 +85,7 @@ fn elsewhere(diagnosis: &Diagnosis) -> Option<(String, String)> {
         _ => Some((String::new(), 1.0)),
     };
     let (rule, scale) = rival.filter(|(_, scale)| *scale > 0.0)?;
-    let pays = |saves: &super::Estimate| saves.low > saves.estimate / 3.0 && saves.estimate >= MATERIAL * scale;
+    let pays = |saves: &Estimate| saves.low > saves.estimate / 3.0 && saves.estimate >= MATERIAL * scale;
     let others = diagnosis.enough.partitions.iter().skip(1).filter_map(|other| Some((other, other.saves?)));
     let (other, saves) =
         others.filter(|(_, saves)| pays(saves)).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate))?;
@@ -122,22 +122,22 @@ fn verdict(diagnosis: &Diagnosis) -> (Advice, String) {
     if let Some(text) = labels_to_mend(diagnosis) {
         return (Advice::MendLabels, text);
     }
-    if diagnosis.rows_used < FEWEST_ROWS {
+    if diagnosis.rows_used < MIN_ROWS {
         let text = format!(
             "More rows first: {}, halved to learn from one half and judge on the other, are too few, whatever the intervals \
-             below say. Give at least {FEWEST_ROWS}, better hundreds.",
+             below say. Give at least {MIN_ROWS}, better hundreds.",
             counted(diagnosis.rows_used, "row", "rows")
         );
         return (Advice::MoreData, text);
     }
     match (&worth.savings, &worth.limit, diagnosis.task.target_loss) {
         (Some(_), Some(limit), Some(target)) => by_routing(limit, target),
-        (Some(savings), ..) => by_money(diagnosis, savings),
+        (Some(savings), ..) => by_cost(diagnosis, savings),
         (None, ..) => by_gain(diagnosis, worth),
     }
 }
 
-/// Why the labels must be mended before anything is estimated from them, if they must.
+/// The reason why the labels must be corrected before anything is estimated from them, if there is one.
 fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
     if let Some(k) = diagnosis.stopping.and_then(|stopping| stopping.stopped_at) {
         return Some(format!(
@@ -169,7 +169,7 @@ fn labels_to_mend(diagnosis: &Diagnosis) -> Option<String> {
     })
 }
 
-/// What is said of classes that seem to be matched wrongly.
+/// The verdict on classes that seem to be matched wrongly.
 fn matched_wrongly(mismatch: &Mismatch) -> String {
     format!(
         "Look at the columns first: the classes of votes and probabilities seem to be matched wrongly. The labels name the model's top \
@@ -178,50 +178,30 @@ fn matched_wrongly(mismatch: &Mismatch) -> String {
         percent(mismatch.agreement),
         percent(mismatch.chance),
         percent(mismatch.agreement_if_matched),
-        mismatch.matches_in_words(LISTED)
+        mismatch.matches_in_words(MAX_LISTED)
     )
 }
 
-/// Which annotators do not label independently, and what the irreducible loss is with and without them.
-fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators) -> String {
-    let flags = |name: &String| {
-        let flags = diagnosis.annotators.iter().find(|one| one.annotator == *name).map(|one| one.flags.join(", "));
-        format!("{name} ({})", flags.unwrap_or_default())
-    };
-    let mut names = flagged.annotators.iter().take(LISTED).map(flags).collect::<Vec<_>>().join(", ");
-    if flagged.annotators.len() > LISTED {
-        names += &format!(" and {} more", flagged.annotators.len() - LISTED);
-    }
-    let does = if flagged.annotators.len() == 1 { "does" } else { "do" };
-    let change = match (flagged.irreducible, flagged.irreducible_without) {
-        (Some(with), Some(without)) => {
-            format!(", and without these labels the irreducible loss is {}, not {}", fixed(without, 3), fixed(with, 3))
-        }
-        _ => String::new(),
-    };
-    format!("{names} {does} not label independently of the others or of the model{change}")
-}
-
-/// A name as a command line takes it.
+/// A name quoted for the command line.
 fn quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-.@".contains(c);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
-/// What a saving per query comes to on a thousand queries, in the loss's unit.
-fn per_thousand(saving: super::Estimate, unit: &str) -> String {
-    let super::Estimate { estimate, low, high } = saving.per_thousand();
+/// A saving per thousand queries, in the loss's unit.
+fn per_thousand(saving: Estimate, unit: &str) -> String {
+    let Estimate { estimate, low, high } = saving.per_thousand();
     let decimals = if low.abs().max(high.abs()) >= 100.0 { 0 } else { 1 };
     let [estimate, low, high] = [estimate, low, high].map(|x| fixed(x, decimals));
     format!("{estimate} {unit} per thousand queries (between {low} and {high})")
 }
 
-/// Whether a saving is known to be next to nothing: too small to matter, or not positive and at most small.
-fn is_nothing(saving: &super::Estimate, scale: f64) -> bool {
+/// Whether a saving is certainly negligible, or not positive and certainly small.
+fn is_nothing(saving: &Estimate, scale: f64) -> bool {
     saving.high < MATERIAL * scale || saving.estimate <= 0.0 && saving.high < UNDECIDED * scale
 }
 
-/// A rule's name within a sentence.
+/// The name of a rule within a sentence.
 fn spoken(rule: &str) -> String {
     match rule {
         "total-uncertainty" => "the best confidence threshold".to_owned(),
@@ -229,8 +209,8 @@ fn spoken(rule: &str) -> String {
     }
 }
 
-/// At prices, the least saving against anything simpler decides.
-fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice, String) {
+/// The verdict if there are prices: by the smallest saving over a simpler rule.
+fn by_cost(diagnosis: &Diagnosis, savings: &Named<Estimate>) -> (Advice, String) {
     let Some((rival, saving)) = savings.iter().min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else {
         return (Advice::NoNeed, "The only action is to predict: there is nothing to decide.".into());
     };
@@ -278,7 +258,7 @@ fn by_money(diagnosis: &Diagnosis, savings: &Named<super::Estimate>) -> (Advice,
     }
 }
 
-/// At a target loss the least routing spared against anything simpler decides.
+/// The verdict at a target loss: by the smallest share spared over a simpler rule.
 fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
     let Some((rival, spared)) = limit.spared.iter().min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) else {
         let text = format!(
@@ -318,8 +298,8 @@ fn by_routing(limit: &AtLimit, target: f64) -> (Advice, String) {
     }
 }
 
-/// Without prices, the order in which queries would be routed decides. A gain is relative to what the best order wins, which is next to
-/// nothing where no loss is reducible: then it is the loss saved that tells.
+/// The verdict without prices: by the ranking of queries. A gain is relative to what the best ranking wins, which is almost nothing if no
+/// loss is reducible; then the loss saved decides.
 fn by_gain(diagnosis: &Diagnosis, worth: &Worth) -> (Advice, String) {
     let (loss, saves) = (worth.loss.estimate, worth.ranking_saves);
     let scale = if loss > 0.0 { loss } else { 1.0 };
@@ -364,97 +344,4 @@ fn by_gain(diagnosis: &Diagnosis, worth: &Worth) -> (Advice, String) {
         );
         (Advice::MoreData, text)
     }
-}
-
-/// As it was asked for, rounding of a product left out.
-fn plain(x: f64) -> String {
-    format!("{}", (x * 1e9).round() / 1e9)
-}
-
-fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if let Some(stopping) =
-        diagnosis.stopping.filter(|stopping| stopping.is_suspicious() && advice != Advice::MendLabels)
-    {
-        remarks.push(format!(
-            "Items with more labels disagree {} than others of similar confidence: k depends on the labels, which biases every \
-             estimate (--first-labels removes that), or harder items were given more labels on purpose.",
-            if stopping.z > 0.0 { "more" } else { "less" }
-        ));
-    }
-    remarks.extend(diagnosis.worth.as_ref().and_then(|worth| missed(worth.limit.as_ref()?, diagnosis)));
-    let gain = |name: &str| diagnosis.worth.as_ref().and_then(|worth| worth.gain.get(name).copied().flatten());
-    if let (Advice::UseIt, Some(ours), Some(usual)) = (advice, gain("higher-order"), gain("recalibrated-uncertainty"))
-        && usual > ours - MATERIAL
-        && partition == diagnosis.partition
-    {
-        remarks.push(format!(
-            "Calibration pays more here than decomposition: ranking by the confidence of the re-calibrated prediction does as \
-             well, at a gain of {}.",
-            fixed(usual, 3)
-        ));
-    }
-    remarks.extend(annotators(diagnosis, advice));
-    let enough = &diagnosis.enough;
-    if enough.rows_in_sparse_cells > 0.2 {
-        remarks.push(format!(
-            "{} of the rows are in sparse cells: use fewer bins or more rows.",
-            percent(enough.rows_in_sparse_cells)
-        ));
-    }
-    if let Some(better) = enough.better_partition().filter(|better| *better != partition) {
-        remarks.push(format!("The partition {better} does better on this table."));
-    }
-    let model = &diagnosis.weak_model;
-    if !model.is_calibrated() {
-        let pays = model.recalibrating_saves[1].or(model.recalibrating_saves[0]).is_some_and(|saves| saves.low > 0.0);
-        remarks.push(format!(
-            "The weak model is {}: its calibration error is {:.3}, of which chance alone explains {:.3} (mean confidence {:.3}; {:.3} of \
-             the labels are its top class).{}",
-            if model.is_overconfident() { "overconfident" } else { "not calibrated" },
-            model.error,
-            model.floor,
-            model.confidence,
-            model.accuracy,
-            if pays { " Recalibrating, which serves the mean of each cell, would pay." } else { "" }
-        ));
-    }
-    remarks
-}
-
-/// What is said of annotators beside the verdict.
-fn annotators(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if let Some(flagged) = &diagnosis.flagged_annotators
-        && !(advice == Advice::MendLabels && flagged.is_material())
-    {
-        remarks.push(format!("{}.", without_flagged(diagnosis, flagged)));
-    }
-    let agrees = |one: &&Annotator| one.flags == ["agreement-high"];
-    let names: Vec<&str> = diagnosis.annotators.iter().filter(agrees).map(|one| one.annotator.as_str()).collect();
-    if !names.is_empty() {
-        remarks.push(format!(
-            "{} {} with the others more than these do among themselves, which alone is no reason to leave them out.",
-            names[..names.len().min(LISTED)].join(", "),
-            if names.len() == 1 { "agrees" } else { "agree" }
-        ));
-    }
-    remarks
-}
-
-/// What is said of a target loss where not every half reaches it.
-fn missed(limit: &AtLimit, diagnosis: &Diagnosis) -> Option<String> {
-    let (target, halves) = (plain(diagnosis.task.target_loss?), 2 * diagnosis.splits);
-    let missed = |rule: &str| limit.missed.get(rule).copied().filter(|&missed| missed > 0);
-    if let Some(missed) = missed("router") {
-        return Some(format!(
-            "In {missed} of {halves} halves Pointsman does not reach a loss of {target}, however much it routes, or reaches it only by chance: what \
-             it would route is not known, and the verdict is by the order of routing alone. A higher target or more rows would tell."
-        ));
-    }
-    missed("total-uncertainty").map(|missed| {
-        format!(
-            "In {missed} of {halves} halves the best confidence threshold does not reach a loss of {target}; it is left out."
-        )
-    })
 }

@@ -1,9 +1,9 @@
-//! What counts of labels say about copied labels, and what they cannot say.
+//! Evidence of copied labels in label counts, and the sensitivity to copies that counts cannot show.
 //!
-//! A label that was copied and an item on which everybody agrees have the same counts, so counts accuse nobody but where independent
-//! labels could not have made them: all counts multiples of a number ([`Agreement::copies`]), labels that never differ
-//! ([`Unanimity`](super::Unanimity)), a number of labels that goes with agreement ([`Stopping`](super::Stopping)). Instead
-//! [`Sensitivity`] says what would change if some of the unanimous rows were copies. Annotations with names can be tested.
+//! A copied label and an item on which everybody agrees have the same counts. Counts are evidence of copies only where independent labels
+//! could not have produced them: all counts are multiples of one number ([`Agreement::copies`]), labels never differ
+//! ([`Unanimity`](super::Unanimity)), or the number of labels depends on agreement ([`Stopping`](super::Stopping)). Otherwise
+//! [`Sensitivity`] shows what would change if some of the unanimous rows were copies. Annotations with names can be tested.
 
 use std::cmp::Ordering;
 
@@ -16,42 +16,42 @@ use crate::table::Table;
 use crate::table::votes::Votes;
 use crate::task::Task;
 
-/// Contested rows that must share a divisor before it is called one.
-const FEWEST_CONTESTED: usize = 30;
+/// The smallest number of contested rows from which a common divisor of all counts is reported.
+const MIN_CONTESTED_ROWS: usize = 30;
 
-/// The share of the unanimous rows that is supposed to be copies.
-const SUPPOSED_COPIES: f64 = 0.2;
+/// The share of the unanimous rows that is assumed to be copies.
+const ASSUMED_COPIES: f64 = 0.2;
 
-/// A share of copies so small that it changes nothing but how the estimate is made: rows then carry different numbers of labels.
+/// A negligible share of copies. It makes the numbers of labels vary, so that the same estimator is used as with copies.
 const NO_COPIES: f64 = 1e-9;
 
-/// How unanimous the votes are, and what depends on their being independent.
+/// The share of unanimous rows, and which results depend on labels being independent.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Agreement {
-    /// Rows with two labels or more.
+    /// The number of rows with two labels or more.
     pub rows: usize,
-    /// How many of them are unanimous.
+    /// The number of unanimous rows among them.
     pub unanimous: usize,
     /// All counts of contested rows are multiples of this: labels were copied.
     pub copies: Option<u32>,
-    /// Rows that equal another in prediction, features and votes.
+    /// The number of rows that equal another row in prediction, features and votes.
     pub identical_rows: usize,
-    /// What would change if some of the unanimous rows were copies; unknown if no row is unanimous, or all are, or rows carry one label.
+    /// The effect of copies among the unanimous rows; unknown if no row or every row is unanimous, or rows have one label.
     pub sensitivity: Option<Sensitivity>,
 }
 
-/// What would change if some of the unanimous rows carried one label, copied, instead of independent ones.
+/// The results if some of the unanimous rows carried copies of one label instead of independent labels.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Sensitivity {
-    /// The share of the unanimous rows that is supposed to be copies.
+    /// The share of the unanimous rows that is assumed to be copies.
     pub share: f64,
     /// The irreducible loss per query if all labels are independent.
     pub irreducible: f64,
-    /// The same if that share are copies.
+    /// The irreducible loss per query if that share are copies.
     pub irreducible_if_copied: f64,
     /// The cells in which another action would be taken, at the task's prices.
     pub cells: Vec<ChangedCell>,
@@ -64,33 +64,33 @@ pub struct Sensitivity {
 pub struct ChangedCell {
     /// Its name.
     pub cell: String,
-    /// What is done if all labels are independent.
+    /// The action if all labels are independent.
     pub action: String,
-    /// What would be done if some are copies.
+    /// The action if some are copies.
     pub action_if_copied: String,
 }
 
 impl Agreement {
-    /// Looks at the rows; `router` has the cells that the sensitivity is told for, at the prices of a task without a limit.
-    pub(super) fn of(ordered: &Ordered, router: &Router, task: &Task) -> Result<Self> {
+    /// Checks the rows. The sensitivity is computed in the cells of `router`, at the prices of a task without a limit.
+    pub(super) fn new(ordered: &Ordered, router: &Router, task: &Task) -> Result<Self> {
         let rows = &ordered.rows;
         let several = || (0..rows.rows()).filter_map(|row| rows.votes(row)).filter(|votes| votes.k() >= 2);
         let (all, unanimous) = (several().count(), several().filter(|votes| is_unanimous(*votes)).count());
-        let sensitivity = if 0 < unanimous && unanimous < all { Sensitivity::of(rows, router, task)? } else { None };
+        let sensitivity = if 0 < unanimous && unanimous < all { Sensitivity::fit(rows, router, task)? } else { None };
         Ok(Self { rows: all, unanimous, copies: copies(ordered), identical_rows: identical_rows(ordered), sensitivity })
     }
 }
 
 impl Sensitivity {
-    /// If a random share q of the items carries one label, copied, all these are unanimous: the copies are s = q/U of the unanimous
-    /// items, whose share is U, and the remaining unanimous and contested items are as those without copies would be. So each
-    /// unanimous row counts as k independent labels with the weight 1 − s and as one label with the weight s, and everything is
-    /// estimated anew. For the Brier loss the irreducible loss of a cell becomes 1/(1 − sU) times as large.
-    fn of(rows: &Table, router: &Router, task: &Task) -> Result<Option<Self>> {
+    /// If a random share q of the items carries copies of one label, all of these are unanimous. With U the share of unanimous items, the
+    /// copies are s = q/U of them, and the other items are distributed as if there were no copies. So each unanimous row counts as k
+    /// independent labels with weight 1 − s and as one label with weight s, and everything is estimated again. For the Brier loss the
+    /// irreducible loss of a cell becomes 1/(1 − sU) times as large.
+    fn fit(rows: &Table, router: &Router, task: &Task) -> Result<Option<Self>> {
         let compile =
             |share: f64| -> Result<Policy> { Router::calibrate_like(&with_copies(rows, share)?, router)?.policy(task) };
-        // Copied and not, both with rows of one label among them: the difference is due to the copies alone.
-        let (own, reference, copied) = (router.policy(task)?, compile(NO_COPIES)?, compile(SUPPOSED_COPIES)?);
+        // Both policies have rows with one label, so the difference is due to the copies alone.
+        let (own, reference, copied) = (router.policy(task)?, compile(NO_COPIES)?, compile(ASSUMED_COPIES)?);
         let (mut irreducible, mut difference, mut weight) = (0.0, 0.0, 0.0);
         let mut changed = Vec::new();
         for cell in (0..router.cells().count() as u32).map(CellId) {
@@ -115,15 +115,15 @@ impl Sensitivity {
             }
         }
         Ok((weight > 0.0).then(|| Self {
-            share: SUPPOSED_COPIES,
+            share: ASSUMED_COPIES,
             irreducible: irreducible / weight,
             irreducible_if_copied: (irreducible + difference) / weight,
             cells: changed,
         }))
     }
 
-    /// Takes the irreducible loss from another estimate, that of all rows together. The cells' own are too low where labels differ more within
-    /// items than between them, since no variance is below zero. Copies look as if nothing were noise, so that without them it is
+    /// Replaces the irreducible loss by an estimate from all rows together. The estimates of single cells are too low where labels vary more
+    /// within items than between them, because variance estimates are clamped to zero. Copies look noiseless, so without them the loss is
     /// 1/(1 − sU) times as large.
     pub(super) fn rescale(&mut self, irreducible: f64, rows: &Table) {
         let (mut all, mut unanimous) = (0.0, 0.0);
@@ -136,7 +136,7 @@ impl Sensitivity {
     }
 }
 
-/// The rows with a share of every unanimous one carrying one label only.
+/// The rows, with a share of the weight of each unanimous row moved to a row with one label.
 fn with_copies(rows: &Table, share: f64) -> Result<Table> {
     let (mut places, mut votes, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for row in 0..rows.rows() {
@@ -160,7 +160,7 @@ fn is_unanimous(votes: Votes<'_>) -> bool {
     votes.counts().iter().filter(|&&n| n > 0).count() == 1
 }
 
-/// What divides every count of every contested row, if there are enough of them and it is more than one.
+/// The greatest common divisor of all counts of contested rows, if it is above one and there are enough such rows.
 fn copies(ordered: &Ordered) -> Option<u32> {
     let (mut common, mut rows) = (0_u32, 0);
     for row in 0..ordered.rows.rows() {
@@ -173,14 +173,14 @@ fn copies(ordered: &Ordered) -> Option<u32> {
             return None;
         }
     }
-    (rows >= FEWEST_CONTESTED && common > 1).then_some(common)
+    (rows >= MIN_CONTESTED_ROWS && common > 1).then_some(common)
 }
 
 fn greatest_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
-/// Rows that are another one again, whatever they weigh; missing values are alike.
+/// The number of rows that equal another one up to their weight; missing values are equal.
 fn identical_rows(ordered: &Ordered) -> usize {
     let rows = &ordered.rows;
     let compare = |a: &usize, b: &usize| {

@@ -1,21 +1,22 @@
-//! Whether reducible and total loss go together.
+//! The correlation of reducible and total loss over cells.
 
 use super::crossfit::SPLITS;
 use super::halves::Ordered;
 use crate::error::Result;
 use crate::estimate::{Decomposition, RowLosses, VoteGroups};
+use crate::numeric::weighted::weighted_mean;
 use crate::router::{Mixture, Router};
 use crate::task::Task;
 
-/// A cell's losses as two halves of the rows give them.
+/// A cell's losses, estimated from each of two halves of its rows.
 struct Cell {
     weight: f64,
     total: [f64; 2],
     reducible: [f64; 2],
 }
 
-/// Correlation of reducible and total loss over cells. Each moment takes its two factors from different halves, so that the
-/// noise of the estimates drops out.
+/// The correlation of reducible and total loss over cells. The two factors of each moment come from different halves, so the noise of the
+/// estimates cancels.
 pub(super) fn correlation(ordered: &Ordered, router: &Router, task: &Task) -> Result<Option<f64>> {
     let found = router.find_cells(&ordered.rows)?;
     let none = RowLosses::default();
@@ -54,10 +55,9 @@ pub(super) fn correlation(ordered: &Ordered, router: &Router, task: &Task) -> Re
     Ok((total > 0.0 && reducible > 0.0).then(|| (both / (total * reducible).sqrt()).clamp(-1.0, 1.0)))
 }
 
-/// Covariance over cells by their weight; zero if there are none.
+/// The weighted covariance over cells; zero without cells.
 fn covariance(cells: &[Cell], x: impl Fn(&Cell) -> f64, y: impl Fn(&Cell) -> f64) -> f64 {
-    let all: f64 = cells.iter().map(|cell| cell.weight).sum();
-    let mean = |f: &dyn Fn(&Cell) -> f64| cells.iter().map(|cell| cell.weight * f(cell)).sum::<f64>() / all;
-    let (centre, middle) = (mean(&x), mean(&y));
-    if all > 0.0 { mean(&|cell| (x(cell) - centre) * (y(cell) - middle)) } else { 0.0 }
+    let mean = |f: &dyn Fn(&Cell) -> f64| weighted_mean(cells.iter().map(|cell| (cell.weight, f(cell))));
+    let (x_mean, y_mean) = (mean(&x), mean(&y));
+    if cells.is_empty() { 0.0 } else { mean(&|cell| (x(cell) - x_mean) * (y(cell) - y_mean)) }
 }

@@ -1,12 +1,11 @@
-//! Every row judged by routers that have not seen it, over several random halvings.
+//! Cross-fitting: every row is evaluated by routers calibrated on other rows, over several random splits into halves.
 //!
-//! What a row really costs is measured on the half it is in: its labels, with the bias of few labels taken out cell by cell.
-//! All rules are judged by that same measure, so that only what they do makes a difference.
+//! The true cost of a row is measured by its own labels, corrected for the bias of few labels within the cells of its half. All rules are
+//! evaluated by the same costs, so differences are due to their decisions alone.
 
+use super::estimate::Average;
 use super::halves::Ordered;
-use super::interval::Average;
 use super::limited::{Held, Ranked, Rows};
-
 use crate::error::Result;
 use crate::evaluate::{Quantiles, RowCosts, Thresholds, spans};
 use crate::parallel::prelude::*;
@@ -16,63 +15,65 @@ use crate::router::Router;
 use crate::table::Table;
 use crate::task::Task;
 
-/// How often the table is halved.
+/// The number of splits into halves.
 pub(super) const SPLITS: usize = 10;
 
-/// Rows that a cell of the measure should have in a half.
-const MEASURE_ROWS: usize = 40;
+/// The number of rows per half that each cell of the correction should have.
+const ROWS_PER_CELL: usize = 40;
 
-/// A router to try: cells, and whether their centroids are served.
+/// A router to evaluate: its partition, and whether centroids are served.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) partition: Partition,
     pub(super) recalibrated: bool,
 }
 
-/// What a rule does for the rows, averaged over the splits.
+/// The results of a rule, averaged over the splits.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
-    /// Its cost per query, and the share it routes.
+    /// The cost per query.
     pub(super) cost: Average,
+    /// The share routed.
     pub(super) routed: Average,
-    /// In how many of the halves judged it does not keep to the task's limit.
+    /// The number of held-out halves in which it does not keep the task's limit.
     pub(super) missed: usize,
-    /// What its order saves beyond a random one: the area between their routing curves.
+    /// The saving of its ranking over a random one: the area between their routing curves.
     pub(super) won: Average,
-    /// The loss of what it would serve, if it always predicted.
+    /// The loss of always predicting with what it serves.
     pub(super) loss: Average,
 }
 
-/// All rules side by side.
+/// The results of all rules on the same rows.
 #[derive(Debug)]
 pub(super) struct Crossfit {
     pub(super) weights: Vec<f64>,
-    /// Each action, whatever the row.
+    /// The cost of always taking each action.
     pub(super) always: Vec<Average>,
     /// The reducible loss of the weak prediction.
     pub(super) reducible: Average,
-    /// Thresholds on total uncertainty; ranking by it.
+    /// Thresholds on total uncertainty, and the ranking by it.
     pub(super) threshold: Outcome,
-    /// Ranking by the uncertainty of what the first re-calibrated plan serves.
+    /// The ranking by the uncertainty of the predictions that the first re-calibrated plan serves.
     pub(super) recalibrated_uncertainty: Option<Outcome>,
     /// One per plan; `None` if it cannot be fitted to a half.
     pub(super) routers: Vec<Option<Outcome>>,
-    /// The share of rows on which the first plan's routers of two halves agree; unknown if one cannot keep to the task's limit.
+    /// The share of rows on which the routers of two halves, by the first plan, agree; unknown if one cannot keep the task's limit.
     pub(super) stability: Option<f64>,
 }
 
-/// One split: one number per row for each of the above.
+/// The results of one split, one number per row each.
 struct Split {
     always: Vec<Vec<f64>>,
     reducible: Vec<f64>,
-    threshold: Judged,
-    recalibrated_uncertainty: Option<Judged>,
-    routers: Vec<Option<Judged>>,
+    threshold: RowResults,
+    recalibrated_uncertainty: Option<RowResults>,
+    routers: Vec<Option<RowResults>>,
     agreeing: Option<f64>,
 }
 
+/// The results of a rule in one split.
 #[derive(Clone)]
-struct Judged {
+struct RowResults {
     cost: Vec<f64>,
     routed: Vec<f64>,
     missed: usize,
@@ -80,34 +81,34 @@ struct Judged {
     loss: Vec<f64>,
 }
 
-/// The cells in which the bias of few labels is taken out: classes, and as many confidences as rows allow.
-pub(super) fn measure(rows: &Table) -> Partition {
-    let bins = rows.rows() / 2 / MEASURE_ROWS / rows.classes().len();
+/// The partition in which losses are corrected for the bias of few labels: the top class, with as many bins as the rows allow.
+pub(super) fn correction_cells(rows: &Table) -> Partition {
+    let bins = rows.rows() / 2 / ROWS_PER_CELL / rows.classes().len();
     Partition::top_class(bins.clamp(1, 10))
 }
 
 impl Crossfit {
-    /// Judges the plans; the first must be possible. `None` if too few items carry two labels.
-    pub(super) fn of(ordered: &Ordered, task: &Task, plans: &[Plan], done: impl Fn() + Sync) -> Result<Option<Self>> {
+    /// Evaluates the plans; the first one must fit the table. `None` if too few items have two labels.
+    pub(super) fn fit(ordered: &Ordered, task: &Task, plans: &[Plan], done: impl Fn() + Sync) -> Result<Option<Self>> {
         let rows = &ordered.rows;
-        let measure = measure(rows);
+        let correction = correction_cells(rows);
         let splits: Vec<Option<Split>> = (0..SPLITS as u64)
             .into_par_iter()
             .map(|split| {
-                let found = Split::of(ordered, split, task, &measure, plans);
+                let found = Split::fit(ordered, split, task, &correction, plans);
                 done();
                 found
             })
             .collect::<Result<_>>()?;
         let Some(splits) = splits.into_iter().collect::<Option<Vec<Split>>>() else { return Ok(None) };
         let weights: Vec<f64> = (0..rows.rows()).map(|row| rows.weight(row)).collect();
-        let outcome = |pick: &dyn Fn(&Split) -> Option<&Judged>| -> Option<Outcome> {
-            let judged: Vec<&Judged> = splits.iter().map(pick).collect::<Option<_>>()?;
-            let average = |value: fn(&Judged) -> &[f64]| Average::over(judged.iter().map(|j| value(j)), &weights);
+        let outcome = |pick: &dyn Fn(&Split) -> Option<&RowResults>| -> Option<Outcome> {
+            let results: Vec<&RowResults> = splits.iter().map(pick).collect::<Option<_>>()?;
+            let average = |value: fn(&RowResults) -> &[f64]| Average::over(results.iter().map(|j| value(j)), &weights);
             Some(Outcome {
                 cost: average(|j| &j.cost),
                 routed: average(|j| &j.routed),
-                missed: judged.iter().map(|j| j.missed).sum(),
+                missed: results.iter().map(|j| j.missed).sum(),
                 won: average(|j| &j.won),
                 loss: average(|j| &j.loss),
             })
@@ -130,109 +131,133 @@ impl Crossfit {
 }
 
 impl Split {
-    fn of(ordered: &Ordered, split: u64, task: &Task, measure: &Partition, plans: &[Plan]) -> Result<Option<Self>> {
+    fn fit(ordered: &Ordered, split: u64, task: &Task, correction: &Partition, plans: &[Plan]) -> Result<Option<Self>> {
         let halves = ordered.halves(split);
         let n = ordered.rows.rows();
-        let actions = task.actions();
-        // Under a limit routers only say in which order to route.
+        // Under a limit a router only gives the order of routing.
         let unlimited = task.clone().with_limit_as_price(0.0);
         let fit = |plan: &Plan, half: usize| -> Result<Policy> {
             let (router, _) = Router::calibrate_for_diagnosis(&halves[half].1, &plan.partition)?;
             if plan.recalibrated { router.recalibrated() } else { router }.policy(&unlimited)
         };
-        let reference = Plan { partition: measure.clone(), recalibrated: false };
+        let reference = Plan { partition: correction.clone(), recalibrated: false };
         let mut truths = Vec::new();
         for half in [0, 1] {
-            let Some(truth) = Truth::of(&fit(&reference, 1 - half)?, task, &halves[half].1)? else { return Ok(None) };
+            let truth = Truth::measure(&fit(&reference, 1 - half)?, task, &halves[half].1)?;
+            let Some(truth) = truth else { return Ok(None) };
             truths.push(truth);
         }
-        let blank =
-            || Judged { cost: vec![0.0; n], routed: vec![0.0; n], missed: 0, won: vec![0.0; n], loss: vec![0.0; n] };
         let mut found = Self {
-            always: vec![vec![0.0; n]; actions],
+            always: vec![vec![0.0; n]; task.actions()],
             reducible: vec![0.0; n],
-            threshold: blank(),
+            threshold: RowResults::zeros(n),
             recalibrated_uncertainty: None,
             routers: Vec::new(),
             agreeing: None,
         };
         for half in [0, 1] {
-            let (truth, other, rows) = (&truths[half], &truths[1 - half], &halves[half].0);
-            let held = match task.limit() {
-                None => {
-                    let rule = Thresholds::fit(&other.uncertainty, &other.costs, &other.weights);
-                    truth.taking(&truth.total, |place| rule.action(truth.uncertainty[place]))
-                }
-                Some(limit) => {
-                    let rule = Quantiles::fit(&other.uncertainty, &other.unlimited, &other.weights, task);
-                    let spans = spans(&truth.uncertainty, &truth.weights);
-                    truth.rows(&truth.total).keep(limit, |share| rule.parts(share, &spans))
-                }
-            };
-            truth.judge(rows, held, &truth.uncertainty, &truth.total, &mut found.threshold);
-            for (place, &row) in rows.iter().enumerate() {
-                found.reducible[row as usize] = truth.total[place] - truth.irreducible[place];
-                for (action, cost) in truth.costs[place].iter().enumerate() {
-                    found.always[action][row as usize] = *cost;
-                }
-            }
+            found.add_threshold(task, &halves[half].0, &truths[half], &truths[1 - half]);
         }
         for (place, plan) in plans.iter().enumerate() {
             let policies = match [fit(plan, 0), fit(plan, 1)] {
                 [Ok(a), Ok(b)] => [a, b],
-                // What was asked for must work; what is only compared may not fit.
+                // The partition asked for must fit; those only compared need not.
                 [Err(error), _] | [_, Err(error)] if place == 0 => return Err(error),
                 _ => {
                     found.routers.push(None);
                     continue;
                 }
             };
-            let mut judged = blank();
-            for half in [0, 1] {
-                let policy = &policies[1 - half];
-                let replay = policy.replay_uncorrected(&halves[half].1)?;
-                let (truth, rows, loss) = (&truths[half], &halves[half].0, replay.total_losses());
-                let held = match task.limit() {
-                    None => {
-                        let taken = replay.actions_of(policy);
-                        truth.taking(loss, |place| taken[place])
-                    }
-                    Some(limit) => {
-                        let ranked = Ranked::of(policy, replay.decisions(), task);
-                        truth.rows(loss).keep(limit, |share| ranked.parts(share, &truth.weights))
-                    }
-                };
-                truth.judge(rows, held, &replay.estimated_reducible(), loss, &mut judged);
-                if plan.recalibrated {
-                    let ranked = found.recalibrated_uncertainty.get_or_insert_with(blank);
-                    truth.judge(rows, None, replay.uncertainties(), loss, ranked);
-                }
-            }
+            found.add_router(task, plan, &policies, &halves, &truths)?;
             if place == 0 {
-                // A half by itself may not keep to a limit that the table as a whole can.
+                // Half of the table may fail to keep a limit that the whole table can keep.
                 let [first, second] = policies.map(|policy| policy.reprice(task));
                 found.agreeing = first.ok().zip(second.ok()).map(|pair| agreeing(&ordered.rows, pair)).transpose()?;
             }
-            found.routers.push(Some(judged));
         }
         Ok(Some(found))
     }
+
+    /// Adds constant actions and the thresholds learned from the other half.
+    fn add_threshold(&mut self, task: &Task, rows: &[u32], truth: &Truth, other: &Truth) {
+        let held = match task.limit() {
+            None => {
+                let rule = Thresholds::fit(&other.uncertainty, &other.costs, &other.weights);
+                truth.taking(&truth.total, |place| rule.action(truth.uncertainty[place]))
+            }
+            Some(limit) => {
+                let rule = Quantiles::fit(&other.uncertainty, &other.unlimited, &other.weights, task);
+                let spans = spans(&truth.uncertainty, &truth.weights);
+                truth.rows(&truth.total).keep(limit, |share| rule.parts(share, &spans))
+            }
+        };
+        truth.record(rows, held, &truth.uncertainty, &truth.total, &mut self.threshold);
+        for (place, &row) in rows.iter().enumerate() {
+            self.reducible[row as usize] = truth.total[place] - truth.irreducible[place];
+            for (action, cost) in truth.costs[place].iter().enumerate() {
+                self.always[action][row as usize] = *cost;
+            }
+        }
+    }
+
+    /// Adds the routers of a plan, each evaluated on the other half.
+    fn add_router(
+        &mut self,
+        task: &Task,
+        plan: &Plan,
+        policies: &[Policy; 2],
+        halves: &[(Vec<u32>, Table); 2],
+        truths: &[Truth],
+    ) -> Result<()> {
+        let n = self.reducible.len();
+        let mut results = RowResults::zeros(n);
+        for half in [0, 1] {
+            let policy = &policies[1 - half];
+            let replay = policy.replay_uncorrected(&halves[half].1)?;
+            let (truth, rows, loss) = (&truths[half], &halves[half].0, replay.total_losses());
+            let held = match task.limit() {
+                None => {
+                    let taken = replay.actions_of(policy);
+                    truth.taking(loss, |place| taken[place])
+                }
+                Some(limit) => {
+                    let ranked = Ranked::new(policy, replay.decisions(), task);
+                    truth.rows(loss).keep(limit, |share| ranked.parts(share, &truth.weights))
+                }
+            };
+            truth.record(rows, held, &replay.estimated_reducible(), loss, &mut results);
+            if plan.recalibrated {
+                let ranking = self.recalibrated_uncertainty.get_or_insert_with(|| RowResults::zeros(n));
+                truth.record(rows, None, replay.uncertainties(), loss, ranking);
+            }
+        }
+        self.routers.push(Some(results));
+        Ok(())
+    }
 }
 
-/// What the rows of one half really cost.
+impl RowResults {
+    fn zeros(n: usize) -> Self {
+        let [cost, routed, won, loss] = [(); 4].map(|()| vec![0.0; n]);
+        Self { cost, routed, missed: 0, won, loss }
+    }
+}
+
+/// The true costs of the rows of one half.
 struct Truth {
     weights: Vec<f64>,
     total: Vec<f64>,
     irreducible: Vec<f64>,
     uncertainty: Vec<f64>,
-    /// One list per row, one cost per action: at the task's prices, and with a limit at those the limit begins with.
+    /// One list per row, one cost per action, at the task's prices.
     costs: Vec<Vec<f64>>,
+    /// The same at the prices by which rules are chosen under the task's limit.
     unlimited: Vec<Vec<f64>>,
     routes: usize,
 }
 
 impl Truth {
-    fn of(policy: &Policy, task: &Task, rows: &Table) -> Result<Option<Self>> {
+    fn measure(policy: &Policy, task: &Task, rows: &Table) -> Result<Option<Self>> {
         let replay = policy.replay(rows)?;
         let Some(RowCosts { irreducible, actions }) = replay.corrected_rows(policy) else { return Ok(None) };
         let priced = policy.reprice(&task.clone().without_limit())?;
@@ -252,7 +277,7 @@ impl Truth {
         Rows { weights: &self.weights, costs: [&self.costs, &self.unlimited], loss, routes: self.routes }
     }
 
-    /// What a rule without a limit does, which loses `loss` where it predicts.
+    /// The results of a rule without a limit that loses `loss` where it predicts.
     fn taking(&self, loss: &[f64], action: impl Fn(usize) -> usize) -> Option<Held> {
         let taken: Vec<usize> = (0..loss.len()).map(action).collect();
         let cost =
@@ -261,8 +286,8 @@ impl Truth {
         Some(Held { cost: taken.iter().enumerate().map(cost).collect(), routed: taken.iter().map(routed).collect() })
     }
 
-    /// Writes down what a rule costs and wins here; `loss` is what it loses where it predicts.
-    fn judge(&self, rows: &[u32], held: Option<Held>, scores: &[f64], loss: &[f64], into: &mut Judged) {
+    /// Records the results of a rule on this half; `loss` is its loss where it predicts.
+    fn record(&self, rows: &[u32], held: Option<Held>, scores: &[f64], loss: &[f64], into: &mut RowResults) {
         let ranks = ranks(scores, &self.weights);
         into.missed += usize::from(held.is_none());
         for (place, &row) in rows.iter().enumerate() {
@@ -277,7 +302,7 @@ impl Truth {
     }
 }
 
-/// Each row's place in order of the scores, highest first, as a share of the weight; ties share theirs.
+/// Each row's rank by score, highest first, as a share of the weight; tied rows share their mean rank.
 pub(super) fn ranks(scores: &[f64], weights: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
@@ -291,7 +316,7 @@ pub(super) fn ranks(scores: &[f64], weights: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// The share of rows, by weight, on which two policies of one task take the same action.
+/// The weighted share of rows on which two policies of one task take the same action.
 fn agreeing(rows: &Table, (first, second): (Policy, Policy)) -> Result<f64> {
     let actions = |policy: &Policy| -> Result<Vec<usize>> { Ok(policy.actions_of(&policy.decide_batch(rows)?)) };
     let taken = [actions(&first)?, actions(&second)?];

@@ -1,4 +1,4 @@
-//! Halves of a table, drawn by what is known of its rows but their votes: neither these nor the order of the rows matter.
+//! Random halves of a table that depend neither on the votes nor on the order of the rows.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
@@ -9,32 +9,32 @@ use crate::partition::{Factor, Partition};
 use crate::router::label_free;
 use crate::table::Table;
 
-/// More rows than this are sampled: the answers would not change, the time would.
-const MOST_ROWS: usize = 50_000;
+/// Longer tables are sampled: more rows take time but hardly change the results.
+const MAX_ROWS: usize = 50_000;
 
-/// The same where every half chooses its partition anew.
-const MOST_ROWS_OF_AUTO: usize = 20_000;
+/// The same if each half chooses its partition by `auto`.
+const MAX_ROWS_WITH_AUTO: usize = 20_000;
 
 const SEED: u64 = 0xD1A6_0515;
 
-/// A table's rows in an order of their own, and where each was.
+/// The rows of a table in a label-free random order.
 #[derive(Debug)]
 pub(super) struct Ordered {
     pub(super) rows: Table,
-    /// The place of each row in the table given.
+    /// The row of the original table.
     pub(super) origin: Vec<u32>,
 }
 
 impl Ordered {
-    /// Brings a table into an order that depends on neither votes nor the order given, and samples it if it is very long.
-    pub(super) fn of(table: &Table) -> Result<Self> {
-        Self::sample(table, MOST_ROWS)
+    /// Orders the rows of a table at random, independent of votes and of the original order; samples very long tables.
+    pub(super) fn new(table: &Table) -> Result<Self> {
+        Self::sample(table, MAX_ROWS)
     }
 
-    /// The same for what is to be judged: fewer rows where every half chooses its partition.
+    /// As [`Ordered::new`], with fewer rows if each half chooses its partition by `auto`.
     pub(super) fn for_partition(table: &Table, partition: &Partition) -> Result<Self> {
         let is_auto = matches!(partition.factors(), [Factor::Auto { .. }]);
-        Self::sample(table, if is_auto { MOST_ROWS_OF_AUTO } else { MOST_ROWS })
+        Self::sample(table, if is_auto { MAX_ROWS_WITH_AUTO } else { MAX_ROWS })
     }
 
     fn sample(table: &Table, most: usize) -> Result<Self> {
@@ -54,7 +54,7 @@ impl Ordered {
         Ok(Self { rows: table.select(&origin, &columns), origin })
     }
 
-    /// Two random halves: their rows, ascending, and tables of them.
+    /// Two random halves: their row numbers in ascending order, and their tables.
     pub(super) fn halves(&self, split: u64) -> [(Vec<u32>, Table); 2] {
         let mut order: Vec<u32> = (0..self.rows.rows() as u32).collect();
         shuffle(&mut order, &mut Pcg64::seed_from_u64(SEED ^ (split + 1)));
@@ -67,8 +67,8 @@ impl Ordered {
     }
 }
 
-/// Two random halves of a table with votes, one to calibrate on and one to prove it on. Which row is in which half depends on
-/// neither the votes nor the order of the rows. Very long tables are sampled.
+/// Two random halves of a table with votes, one to calibrate on and one to evaluate on. They depend neither on the votes nor on the order
+/// of the rows. Very long tables are sampled.
 ///
 /// # Errors
 /// If the table has no votes or fewer than two rows.
@@ -76,5 +76,5 @@ pub fn halves(table: &Table) -> Result<[Table; 2]> {
     if table.rows() < 2 {
         return Err(TableError::TooFewRows { purpose: "halving", rows: table.rows(), least: 2 }.into());
     }
-    Ok(Ordered::of(table)?.halves(0).map(|(_, half)| half))
+    Ok(Ordered::new(table)?.halves(0).map(|(_, half)| half))
 }

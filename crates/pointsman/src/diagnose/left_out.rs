@@ -1,32 +1,33 @@
-//! What the irreducible loss would be without the annotators whose labels are not independent.
+//! The irreducible loss without the annotators whose labels are not independent.
 
 use crate::diagnose::annotators::{Annotations, AnnotatorCheck};
 use crate::error::Result;
+use crate::numeric::weighted::weighted_mean;
 use crate::partition::CellId;
 use crate::policy::Policy;
 use crate::router::Router;
 use crate::table::Table;
 use crate::task::Task;
 
-/// A relative difference of the irreducible loss from which labels are to be mended.
+/// The relative difference of the irreducible loss from which the labels must be corrected first.
 const MATERIAL: f64 = 0.1;
 
-/// Annotators whose labels should be left out, and what that changes.
+/// Annotators whose labels should be left out, and the effect on the irreducible loss.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct FlaggedAnnotators {
-    /// Their names, the clearest case first.
+    /// Their names, strongest evidence first.
     pub annotators: Vec<String>,
     /// The irreducible loss per query with their labels; unknown with one label per item.
     pub irreducible: Option<f64>,
-    /// The same without them.
+    /// The irreducible loss per query without their labels.
     pub irreducible_without: Option<f64>,
 }
 
 impl FlaggedAnnotators {
-    /// `None` if nobody is to be left out. `cells` has the cells that losses are estimated in.
-    pub(super) fn of(
+    /// `None` if no annotator is to be left out. Losses are estimated in the cells of `cells`.
+    pub(super) fn new(
         table: &Table,
         annotations: &Annotations,
         check: &AnnotatorCheck,
@@ -65,12 +66,8 @@ impl FlaggedAnnotators {
 
 /// The mean irreducible loss over the cells in which it is known; `None` if it is known in none.
 fn mean_irreducible(policy: &Policy) -> Option<f64> {
-    let (mut sum, mut weight) = (0.0, 0.0);
-    for decision in (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))) {
-        if let Some(irreducible) = decision.irreducible() {
-            sum += decision.estimate().weight * irreducible;
-            weight += decision.estimate().weight;
-        }
-    }
-    (weight > 0.0).then(|| sum / weight)
+    let cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
+    let known = cells.filter_map(|decision| Some((decision.estimate().weight, decision.irreducible()?)));
+    let mean = weighted_mean(known);
+    mean.is_finite().then_some(mean)
 }

@@ -1,26 +1,27 @@
-//! Whether the classes of votes and of predictions seem to be matched wrongly.
+//! Detection of classes of votes and predictions that are matched wrongly.
 //!
-//! If the columns of votes are in another order than those of probabilities, labels agree with the top class less often than by
-//! chance, and with a permuted class far more often. A bad model alone does neither: at worst it agrees as often as chance.
+//! If the columns of votes are in another order than those of probabilities, labels agree with the top class less often than by chance, and
+//! with a permuted class far more often. A bad model alone does neither: at worst it agrees as often as by chance.
 
 use super::halves::Ordered;
 use crate::error::Result;
+use crate::numeric::weighted::WeightedMean;
 use crate::table::Table;
 
-/// With more classes nothing is said: the matrix of all pairs of classes would be too large.
-const MOST_CLASSES: usize = 1024;
+/// With more classes nothing is checked: the matrix of all pairs of classes would be too large.
+const MAX_CLASSES: usize = 1024;
 
-/// With more classes the permutation is found by taking the commonest pair of classes first.
-const MOST_FOR_EXACT_ASSIGNMENT: usize = 256;
+/// With more classes the permutation is found greedily, most frequent pair of classes first.
+const MAX_CLASSES_FOR_EXACT_ASSIGNMENT: usize = 256;
 
-/// Rows whose class the permutation changes: fewer tell nothing.
-const FEWEST_ROWS: usize = 20;
+/// The smallest number of rows whose class the permutation changes.
+const MIN_ROWS: usize = 20;
 
-/// Agreement under the permutation must exceed that of the classes as they are by so many standard errors.
+/// The number of standard errors by which agreement under the permutation must exceed agreement as given.
 const STANDARD_ERRORS: f64 = 5.0;
 
-/// As they are, classes must agree less often than this multiple of what chance would make.
-const BELOW_CHANCE: f64 = 0.5;
+/// Agreement as given must be below this multiple of agreement by chance.
+const MAX_RATIO_TO_CHANCE: f64 = 0.5;
 
 /// Classes of votes and predictions that seem to be matched wrongly.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,15 +30,15 @@ const BELOW_CHANCE: f64 = 0.5;
 pub struct Mismatch {
     /// The share of labels that name the prediction's top class.
     pub agreement: f64,
-    /// What that share would be by chance, and if votes were matched as below.
+    /// The share that chance alone would give.
     pub chance: f64,
-    /// The share of labels that would name the top class if votes were matched as below.
+    /// The share of labels that would name the top class if votes were matched by `matches`.
     pub agreement_if_matched: f64,
     /// The classes that seem to be matched wrongly.
     pub matches: Vec<ClassMatch>,
 }
 
-/// Which votes seem to mean a class of the predictions.
+/// A class of the predictions and the class of the votes that seems to mean it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -49,26 +50,26 @@ pub struct ClassMatch {
 }
 
 impl Mismatch {
-    /// Looks at a table; `None` if it has no votes, or the classes seem to be matched rightly.
+    /// Checks a table; `None` if it has no votes, or the classes seem to be matched correctly.
     ///
     /// # Errors
     /// If the table has too many rows to be sorted.
-    pub fn of(table: &Table) -> Result<Option<Self>> {
+    pub fn detect(table: &Table) -> Result<Option<Self>> {
         let classes = table.classes().len();
-        if !table.has_votes() || !(2..=MOST_CLASSES).contains(&classes) || table.rows() < FEWEST_ROWS {
+        if !table.has_votes() || !(2..=MAX_CLASSES).contains(&classes) || table.rows() < MIN_ROWS {
             return Ok(None);
         }
-        // A quick look at the rows as they stand: nearly always the classes fit as they are.
-        if Confusion::of(table).best_permutation().iter().enumerate().all(|(class, &votes)| class == votes) {
+        // A quick check in table order: nearly always the classes fit as given.
+        if Confusion::from_table(table).best_permutation().iter().enumerate().all(|(class, &votes)| class == votes) {
             return Ok(None);
         }
-        // Then carefully, in an order that does not depend on that of the table.
-        let ordered = Ordered::of(table)?;
-        let confusion = Confusion::of(&ordered.rows);
+        // The full check uses an order that does not depend on that of the table.
+        let ordered = Ordered::new(table)?;
+        let confusion = Confusion::from_table(&ordered.rows);
         let permutation = confusion.best_permutation();
         let moved: Vec<bool> = permutation.iter().enumerate().map(|(class, &votes)| class != votes).collect();
         let (own, chance) = confusion.agreement_and_chance(&moved);
-        let is_below_chance = own < BELOW_CHANCE * chance;
+        let is_below_chance = own < MAX_RATIO_TO_CHANCE * chance;
         if !is_below_chance || !is_confirmed(&ordered) {
             return Ok(None);
         }
@@ -86,7 +87,7 @@ impl Mismatch {
         }))
     }
 
-    /// The classes in words: "votes for a are b's, …", so many of them at most.
+    /// The matches in words, "votes for a fit b, …", at most `most` of them.
     #[must_use]
     pub fn matches_in_words(&self, most: usize) -> String {
         let words = |one: &ClassMatch| format!("votes for {} fit {}", one.votes, one.class);
@@ -98,11 +99,11 @@ impl Mismatch {
     }
 }
 
-/// Whether the permutation that fits one half of the rows fits the other half far better than the classes as they are do, both ways
-/// round: the best of many permutations fits its own rows by luck.
+/// Whether the permutation fitted to one half of the rows fits the other half far better than the classes as given, in both directions. The
+/// best of many permutations fits its own rows by chance.
 fn is_confirmed(ordered: &Ordered) -> bool {
     let halves = ordered.halves(0).map(|(_, half)| half);
-    let fitted = [&halves[0], &halves[1]].map(|half| Confusion::of(half).best_permutation());
+    let fitted = [&halves[0], &halves[1]].map(|half| Confusion::from_table(half).best_permutation());
     let mut differences = Vec::new();
     for (half, permutation) in halves.iter().zip(fitted.iter().rev()) {
         for row in 0..half.rows() {
@@ -112,21 +113,19 @@ fn is_confirmed(ordered: &Ordered) -> bool {
             }
         }
     }
-    let all: f64 = differences.iter().map(|(w, _)| w).sum();
-    let mean = differences.iter().map(|(w, d)| w * d).sum::<f64>() / all;
-    let squares: f64 = differences.iter().map(|(w, d)| (w * (d - mean)).powi(2)).sum();
-    differences.len() >= FEWEST_ROWS && mean > STANDARD_ERRORS * squares.sqrt() / all
+    let difference = WeightedMean::new(differences.iter().copied());
+    differences.len() >= MIN_ROWS && difference.mean > STANDARD_ERRORS * difference.standard_error()
 }
 
-/// How often labels of each class were given to rows of each top class.
+/// The weight of labels of each class on rows of each top class.
 struct Confusion {
     classes: usize,
-    /// By top class and label, weighted, every row's labels counting as one.
+    /// By top class and label; the labels of a row sum to its weight.
     shares: Vec<f64>,
 }
 
 impl Confusion {
-    fn of(rows: &Table) -> Self {
+    fn from_table(rows: &Table) -> Self {
         let classes = rows.classes().len();
         let mut shares = vec![0.0; classes * classes];
         for row in 0..rows.rows() {
@@ -144,14 +143,14 @@ impl Confusion {
         self.shares[top * self.classes + label]
     }
 
-    /// The share of labels that are the top class's partner in a permutation.
+    /// The share of labels that a permutation maps to the top class.
     fn agreement(&self, permutation: &[usize]) -> f64 {
         let agreeing: f64 = permutation.iter().enumerate().map(|(top, &label)| self.at(top, label)).sum();
         agreeing / self.shares.iter().sum::<f64>()
     }
 
-    /// Among rows whose top class is one of some: the share of labels that name it, and what that would be if labels had nothing to do with
-    /// the top class.
+    /// Among rows whose top class is within a set: the share of labels that name it, and that share if labels were independent of the top
+    /// class.
     fn agreement_and_chance(&self, within: &[bool]) -> (f64, f64) {
         let tops = || (0..self.classes).filter(|&top| within[top]);
         let of_top = |top: usize| (0..self.classes).map(|label| self.at(top, label)).sum::<f64>();
@@ -161,7 +160,7 @@ impl Confusion {
         (agreement, tops().map(|top| of_top(top) * given(top)).sum::<f64>() / (all * all))
     }
 
-    /// The label of each top class in the permutation of most agreement; classes stay as they are where nothing speaks against it.
+    /// The label of each top class in the permutation of largest agreement; ties keep the classes as given.
     fn best_permutation(&self) -> Vec<usize> {
         let all: f64 = self.shares.iter().sum();
         let bonus = 1e-9 * all;
@@ -171,7 +170,7 @@ impl Confusion {
         };
         if (0..self.classes).all(fits) {
             (0..self.classes).collect()
-        } else if self.classes <= MOST_FOR_EXACT_ASSIGNMENT {
+        } else if self.classes <= MAX_CLASSES_FOR_EXACT_ASSIGNMENT {
             assign(self.classes, |top, label| -value(top, label))
         } else {
             self.greedy_permutation()
@@ -196,9 +195,9 @@ impl Confusion {
     }
 }
 
-/// The assignment of rows to columns of least cost, by shortest augmenting paths with potentials (the Hungarian method).
+/// The assignment of rows to columns of least cost, by shortest augmenting paths with potentials (Hungarian method).
 fn assign(n: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
-    // Column n stands for the row that is being assigned.
+    // Column n is a placeholder for the row that is being assigned.
     let (mut row_potential, mut column_potential) = (vec![0.0; n], vec![0.0; n + 1]);
     let mut row_of: Vec<Option<usize>> = vec![None; n + 1];
     for start in 0..n {

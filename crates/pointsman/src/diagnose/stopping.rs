@@ -1,9 +1,9 @@
-//! Whether the number of labels depends on the labels.
+//! Tests whether the number of labels depends on the labels.
 //!
-//! Every estimate takes k as given. If annotators were asked until they agreed, items of few labels agree by construction
-//! and the irreducible loss comes out far too small: "stop at two that agree, else five" makes 0.17 of a Brier loss of 0.33.
-//! Two statistics are unbiased whatever k is: the disagreement of pairs Û = k/(k−1)·(1 − ‖ȳ‖²) for k ≥ 2, and the share of
-//! labels that contradict the prediction. Among items of like confidence neither may go with k.
+//! Every estimate takes k as given. If annotators were asked until they agreed, items with few labels agree by construction and the
+//! irreducible loss is far too small: "stop at two that agree, otherwise five" turns a Brier loss of 0.33 into 0.17. Two statistics are
+//! unbiased for any k: the disagreement of pairs Û = k/(k−1)·(1 − ‖ȳ‖²) for k ≥ 2, and the share of labels that contradict the prediction.
+//! Among items of similar confidence neither may be correlated with k.
 
 use statrs::function::erf::erfc;
 
@@ -13,53 +13,52 @@ use crate::router::Router;
 use crate::table::Table;
 use crate::table::votes::Votes;
 
-/// Items are compared with items of like confidence: so many groups.
+/// The number of confidence bins within which items are compared.
 const STRATA: usize = 10;
 
-/// Fewer rows of another k than the commonest tell nothing.
-const FEWEST_ROWS: usize = 20;
+/// The smallest number of rows whose k is not the most frequent one.
+const MIN_ROWS: usize = 20;
 
-/// Chance would make a statistic as large so rarely. Commands warn by it, so it must be rare.
-const SUSPICIOUS: f64 = 1e-3;
+/// The significance level below which commands warn.
+const SIGNIFICANCE: f64 = 1e-3;
 
-/// Whether items of more labels agree more or less than others of like confidence.
+/// Whether items with more labels agree more or less than others of similar confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stopping {
-    /// Rows that vary in the number of labels and were compared.
+    /// The number of rows compared.
     pub rows: usize,
-    /// Fewest and most labels per row.
+    /// The minimum and maximum number of labels per row.
     pub labels: [u64; 2],
-    /// How far disagreement goes with the number of labels, in standard errors; above zero, where annotators disagree
-    /// there are more labels.
+    /// The covariance of disagreement and the number of labels, in standard errors; positive if items with more labels disagree more.
     pub z: f64,
-    /// How often chance alone would do as much.
+    /// The probability of a covariance this large by chance.
     pub p_value: f64,
-    /// How often two labels of one item differ, where labels are few and where they are many.
+    /// The share of label pairs that differ, among items with few and with many labels.
     pub disagreement: [f64; 2],
-    /// So many labels agree on every item that has no more, which chance would not do: labelling stopped on agreement.
+    /// The smallest number of labels, if all items with that number are unanimous beyond chance: labelling stopped on agreement.
     pub stopped_at: Option<u64>,
 }
 
 impl Stopping {
-    /// Compares the rows of a table; `None` if all have equally many labels, or too few rows differ.
+    /// Compares the rows of a table; `None` if all have the same number of labels, or too few differ.
     ///
     /// # Errors
     /// If the table has no votes.
-    pub fn of(table: &Table) -> Result<Option<Self>> {
+    pub fn detect(table: &Table) -> Result<Option<Self>> {
         let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
         if (1..table.rows()).all(|row| labels(row) == labels(0)) {
             return Ok(None);
         }
-        // A router has its rows sorted by cell and content: sums do not depend on the order of the table.
+        // A router sorts its rows by cell and content, so sums do not depend on the order of the table.
         let router = Router::calibrate(table, &Partition::confidence(STRATA))?;
         let items = items(&router);
         let pairs: Vec<Item> = items.iter().copied().filter(|item| item.k >= 2).collect();
         let mut found = Vec::new();
-        found.extend(slope(&pairs, |item| item.disagreement));
+        found.extend(covariance_in_errors(&pairs, |item| item.disagreement));
         if pairs.len() < items.len() {
-            found.extend(slope(&items, |item| item.contradiction));
+            found.extend(covariance_in_errors(&items, |item| item.contradiction));
         }
         let tests = found.len() as f64;
         let Some(z) = found.into_iter().max_by(|a, b| a.abs().total_cmp(&b.abs())) else { return Ok(None) };
@@ -77,20 +76,21 @@ impl Stopping {
         }))
     }
 
-    /// Whether chance hardly explains it: k depends on the labels, or harder items were given more labels on purpose.
+    /// Whether chance is an unlikely explanation: k depends on the labels, or harder items were given more labels on purpose.
     #[must_use]
     pub fn is_suspicious(&self) -> bool {
-        self.p_value < SUSPICIOUS || self.stopped_at.is_some()
+        self.p_value < SIGNIFICANCE || self.stopped_at.is_some()
     }
 }
 
+/// One item with its labels summarised.
 #[derive(Clone, Copy)]
 struct Item {
     stratum: u32,
     k: u64,
-    /// How often two of its labels differ.
+    /// The share of its label pairs that differ.
     disagreement: f64,
-    /// How often a label is not the predicted class.
+    /// The share of its labels that are not the predicted class.
     contradiction: f64,
 }
 
@@ -112,13 +112,13 @@ fn items(router: &Router) -> Vec<Item> {
     strata.flat_map(of).collect()
 }
 
-/// Covariance of ln k and a value within the strata, in standard errors that do not assume equal variances: the value's
-/// own depends on k. `None` if too few rows differ in k.
-fn slope(items: &[Item], value: impl Fn(&Item) -> f64) -> Option<f64> {
+/// The covariance of ln k and a value within the bins, in standard errors that do not assume equal variances, because the value's variance
+/// depends on k. `None` if too few rows differ in k.
+fn covariance_in_errors(items: &[Item], value: impl Fn(&Item) -> f64) -> Option<f64> {
     let mut ks: Vec<u64> = items.iter().map(|item| item.k).collect();
     ks.sort_unstable();
     let commonest = ks.chunk_by(|a, b| a == b).map(<[u64]>::len).max()?;
-    if ks.len() - commonest < FEWEST_ROWS || commonest < FEWEST_ROWS && ks.len() < 2 * FEWEST_ROWS {
+    if ks.len() - commonest < MIN_ROWS || commonest < MIN_ROWS && ks.len() < 2 * MIN_ROWS {
         return None;
     }
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -134,7 +134,7 @@ fn slope(items: &[Item], value: impl Fn(&Item) -> f64) -> Option<f64> {
     (squares > 0.0).then(|| sum / squares.sqrt())
 }
 
-/// Mean disagreement of the rows below and above the mean of ln k; zero where there are none.
+/// The mean disagreement of rows below and above the mean of ln k; zero without rows.
 fn few_and_many(pairs: &[Item]) -> [f64; 2] {
     let centre = pairs.iter().map(|item| (item.k as f64).ln()).sum::<f64>() / pairs.len().max(1) as f64;
     [false, true].map(|many| {
@@ -144,11 +144,11 @@ fn few_and_many(pairs: &[Item]) -> [f64; 2] {
     })
 }
 
-/// The fewest labels, if all items that have no more agree although the others would make it next to impossible.
+/// The smallest k, if all items with it are unanimous although the disagreement of the others makes that nearly impossible.
 fn stopped_at(pairs: &[Item]) -> Option<u64> {
     let fewest = pairs.iter().map(|item| item.k).min()?;
     let (few, more): (Vec<&Item>, Vec<&Item>) = pairs.iter().partition(|item| item.k == fewest);
     let differ = more.iter().map(|item| item.disagreement).sum::<f64>() / more.len().max(1) as f64;
     let agree = few.iter().all(|item| item.disagreement == 0.0);
-    (agree && few.len() >= FEWEST_ROWS && few.len() as f64 * (-differ).ln_1p() < 1e-6_f64.ln()).then_some(fewest)
+    (agree && few.len() >= MIN_ROWS && few.len() as f64 * (-differ).ln_1p() < 1e-6_f64.ln()).then_some(fewest)
 }

@@ -1,8 +1,8 @@
-//! Whether every row's labels agree although rows differ.
+//! Detection of labels that always agree within a row although similar rows differ.
 //!
-//! Independent labels of items that people could see either way disagree now and then. If none of them ever does while rows of like
-//! prediction carry different labels, either nothing is ambiguous to anybody or one label was written down several times.
-//! Counts cannot tell the two apart, and with copies every irreducible loss comes out as zero: whoever knows must be asked.
+//! Independent labels of ambiguous items sometimes disagree. If they never do while rows of similar prediction carry different labels,
+//! either no item is ambiguous or each label was recorded several times. Counts cannot distinguish the two, and with copies every
+//! irreducible loss is estimated as zero, so the owner of the data has to be asked.
 
 use crate::error::Result;
 use crate::partition::{CellId, Partition};
@@ -10,31 +10,33 @@ use crate::router::Router;
 use crate::table::Table;
 use crate::table::votes::Votes;
 
-/// Bins per class: rows in the same one have like predictions.
+/// The number of bins per class; rows of one bin have similar predictions.
 const BINS: usize = 5;
-/// Fewer rows of several labels may be unanimous by chance.
-const FEWEST_ROWS: usize = 60;
-/// Rows that contradict the rest of their cell: fewer, as a number or as a share, leave little that could be ambiguous.
-const CONTRADICTING: (usize, f64) = (20, 0.02);
 
-/// Every row of several labels is unanimous, and yet rows of like prediction differ.
+/// The smallest number of rows with several labels; fewer may be unanimous by chance.
+const MIN_ROWS: usize = 60;
+
+/// The smallest number and the smallest share of rows that contradict the rest of their cell; with fewer, little could be ambiguous.
+const MIN_CONTRADICTING: (usize, f64) = (20, 0.02);
+
+/// All rows with several labels are unanimous although rows of similar prediction differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unanimity {
-    /// Rows with two labels or more, all of them unanimous.
+    /// The number of rows with two labels or more, all unanimous.
     pub rows: usize,
-    /// How many of them carry another label than most rows of like prediction.
+    /// The number of these rows whose label differs from most rows of similar prediction.
     pub contradicting: usize,
 }
 
 impl Unanimity {
-    /// Looks at a table; `None` if some row's labels differ, if most rows carry one label, if rows are few, or if hardly any row
-    /// contradicts the others of its cell.
+    /// Checks a table; `None` if the labels of some row differ, most rows have one label, there are few rows, or hardly any row contradicts
+    /// the others of its cell.
     ///
     /// # Errors
-    /// If the table has votes but no cells can be made of it.
-    pub fn of(table: &Table) -> Result<Option<Self>> {
+    /// If the table has votes but cannot be partitioned.
+    pub fn detect(table: &Table) -> Result<Option<Self>> {
         let mut rows = 0;
         for votes in (0..table.rows()).filter_map(|row| table.votes(row)).filter(|votes| votes.k() >= 2) {
             if top(votes).1 < votes.k() {
@@ -42,7 +44,7 @@ impl Unanimity {
             }
             rows += 1;
         }
-        if rows < FEWEST_ROWS || 2 * rows < table.rows() {
+        if rows < MIN_ROWS || 2 * rows < table.rows() {
             return Ok(None);
         }
         let router = Router::calibrate(table, &Partition::top_class(BINS))?;
@@ -54,13 +56,13 @@ impl Unanimity {
             several.for_each(|votes| with[top(votes).0] += 1);
             contradicting += with.iter().sum::<usize>() - with.iter().copied().max().unwrap_or(0);
         }
-        let (fewest, share) = CONTRADICTING;
+        let (fewest, share) = MIN_CONTRADICTING;
         let many = contradicting >= fewest && contradicting as f64 >= share * rows as f64;
         Ok(many.then_some(Self { rows, contradicting }))
     }
 }
 
-/// The commonest label and how often it was given.
+/// The most frequent label and its count.
 fn top(votes: Votes<'_>) -> (usize, u64) {
     let counts = votes.counts().iter().enumerate();
     counts.fold((0, 0), |best, (class, &n)| if u64::from(n) > best.1 { (class, u64::from(n)) } else { best })

@@ -1,60 +1,61 @@
-//! Whether the weak model's confidence can be believed.
+//! The calibration of the weak model's confidence.
 
 use statrs::function::gamma::gamma_ur;
 
-use super::interval::Estimate;
+use super::estimate::Estimate;
 use crate::error::Result;
+use crate::numeric::weighted::{WeightedMean, weighted_mean};
 use crate::partition::{CellId, Partition};
 use crate::router::Router;
 use crate::table::Table;
 
-/// Groups of like confidence.
-const BINS: usize = 15;
+/// The largest number of confidence bins.
+const MAX_BINS: usize = 15;
 
-/// Fewer rows of like confidence than this say nothing.
-const BIN_ROWS: usize = 50;
+/// The smallest number of rows per confidence bin.
+const MIN_ROWS_PER_BIN: usize = 50;
 
-/// A calibration error no larger than this beyond chance does not matter.
-const SMALL: f64 = 0.01;
+/// A calibration error that exceeds chance by no more than this is negligible.
+const NEGLIGIBLE_ERROR: f64 = 0.01;
 
-/// How the weak model's confidence compares with how often labels name its top class.
+/// The weak model's confidence compared with its accuracy.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct WeakModel {
-    /// Mean confidence.
+    /// The mean confidence.
     pub confidence: f64,
-    /// How often a label is the top class.
+    /// The share of labels that are the top class.
     pub accuracy: f64,
-    /// Mean over groups of like confidence of |confidence − accuracy|.
+    /// The mean of |confidence − accuracy| over confidence bins.
     pub error: f64,
-    /// What chance alone would make of it, were the model calibrated.
+    /// The error that chance alone would give if the model were calibrated.
     pub floor: f64,
-    /// How often chance alone would make the groups differ as much.
+    /// The probability of differences this large if the model is calibrated.
     pub p_value: f64,
-    /// The groups, least confident first.
+    /// The confidence bins, least confident first.
     pub bins: Vec<ConfidenceBin>,
-    /// What serving centroids (`--recalibrate`) would take off the loss of always predicting, and off the router's cost at the
-    /// task's prices; unknown with one label per item, or without a choice.
+    /// The saving from serving centroids (`--recalibrate`) in the loss of always predicting, and in the router's cost at the task's prices;
+    /// unknown with one label per item, or with only one action.
     pub recalibrating_saves: [Option<Estimate>; 2],
 }
 
-/// Rows of like confidence.
+/// One confidence bin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ConfidenceBin {
-    /// Their share.
+    /// Its share of the rows.
     pub share: f64,
-    /// Their mean confidence.
+    /// The mean confidence.
     pub confidence: f64,
-    /// How often a label is their top class.
+    /// The share of labels that are the top class.
     pub accuracy: f64,
 }
 
 impl WeakModel {
-    pub(super) fn of(rows: &Table) -> Result<Self> {
-        let bins = (rows.rows() / BIN_ROWS).clamp(1, BINS);
+    pub(super) fn fit(rows: &Table) -> Result<Self> {
+        let bins = (rows.rows() / MIN_ROWS_PER_BIN).clamp(1, MAX_BINS);
         let router = Router::calibrate(rows, &Partition::confidence(bins))?;
         let all: f64 = (0..rows.rows()).map(|row| rows.weight(row)).sum();
         let (mut model, mut statistic, mut groups) = (Self::blank(), 0.0, 0.0);
@@ -68,17 +69,16 @@ impl WeakModel {
                     [table.weight(row), peak.confidence, mixture.votes(row).mean(peak.class as usize)]
                 })
                 .collect();
-            let weight: f64 = gaps.iter().map(|[w, ..]| w).sum();
             if gaps.is_empty() {
                 continue;
             }
-            let mean = |value: usize| gaps.iter().map(|row| row[0] * row[value]).sum::<f64>() / weight;
-            let (confidence, accuracy) = (mean(1), mean(2));
+            let [confidence, accuracy] = [1, 2].map(|value| weighted_mean(gaps.iter().map(|row| (row[0], row[value]))));
             let gap = confidence - accuracy;
-            let squares: f64 = gaps.iter().map(|[w, c, a]| (w * (c - a - gap)).powi(2)).sum();
-            // As if two further rows varied as far as labels can: a group of sure predictions that met no error yet is not exact.
+            let spread = WeightedMean::around(gap, gaps.iter().map(|[w, c, a]| (*w, c - a)));
+            let weight = spread.weight;
+            // Two pseudo-rows with the variance of labels: a bin of confident predictions without errors so far still has a standard error.
             let prior = 2.0 * (weight / gaps.len() as f64).powi(2) * confidence * (1.0 - confidence);
-            let error = (squares + prior).sqrt() / weight;
+            let error = (spread.squared_deviations + prior).sqrt() / weight;
             let share = weight / all;
             model.confidence += share * confidence;
             model.accuracy += share * accuracy;
@@ -106,13 +106,13 @@ impl WeakModel {
         }
     }
 
-    /// Whether chance explains the calibration error, or it is too small to matter.
+    /// Whether the calibration error is negligible or explained by chance.
     #[must_use]
     pub fn is_calibrated(&self) -> bool {
-        self.p_value >= 0.01 || self.error <= self.floor + SMALL
+        self.p_value >= 0.01 || self.error <= self.floor + NEGLIGIBLE_ERROR
     }
 
-    /// Whether the model is surer of itself than labels warrant.
+    /// Whether the model is more confident than accurate.
     #[must_use]
     pub fn is_overconfident(&self) -> bool {
         !self.is_calibrated() && self.confidence > self.accuracy

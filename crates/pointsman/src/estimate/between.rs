@@ -3,6 +3,7 @@
 use super::moments::Moments;
 use super::{Decomposition, RowLosses};
 use crate::loss::Loss;
+use crate::numeric::weighted::{WeightedSums, weighted_mean};
 use crate::router::Mixture;
 use crate::table::simplex::dot;
 
@@ -109,38 +110,15 @@ fn centre(
     counts: fn(&Decomposition) -> bool,
     value: impl Fn(&Decomposition) -> f64,
 ) -> f64 {
-    let (mut sum, mut weight) = (0.0, 0.0);
-    for leaf in leaves.iter().flatten().filter(|leaf| counts(leaf)) {
-        sum += leaf.weight * value(leaf);
-        weight += leaf.weight;
-    }
-    sum / weight
+    let counted = leaves.iter().flatten().filter(|leaf| counts(leaf));
+    weighted_mean(counted.map(|leaf| (leaf.weight, value(leaf))))
 }
 
-/// Sums for a weighted variance over rows.
-#[derive(Default)]
-struct Spread {
-    weight: f64,
-    sum: f64,
-    squares: f64,
-}
-
-impl Spread {
-    fn add(&mut self, weight: f64, value: f64) {
-        self.weight += weight;
-        self.sum += weight * value;
-        self.squares += weight * value * value;
-    }
-
-    fn variance(&self) -> f64 {
-        if self.weight > 0.0 { (self.squares / self.weight - (self.sum / self.weight).powi(2)).max(0.0) } else { 0.0 }
-    }
-}
-
+/// The variance of a value over the rows of a mixture.
 fn variance(mixture: Mixture<'_>, value: impl Fn(usize) -> f64) -> f64 {
-    let mut spread = Spread::default();
-    mixture.rows().for_each(|row| spread.add(mixture.table().weight(row), value(row)));
-    spread.variance()
+    let mut sums = WeightedSums::default();
+    mixture.rows().for_each(|row| sums.add(mixture.table().weight(row), value(row)));
+    sums.variance()
 }
 
 /// The variance of the rows' total and irreducible losses within a leaf.
@@ -148,7 +126,7 @@ fn spread(mixture: Mixture<'_>, loss: &Loss, recalibrated: bool) -> [f64; 2] {
     let Some(moments) = Moments::from_mixture(mixture) else { return [0.0; 2] };
     let classes = moments.mean.len();
     let (mut mean, mut point, mut losses) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
-    let mut spreads = [Spread::default(), Spread::default()];
+    let mut sums = [WeightedSums::default(); 2];
     for row in mixture.rows() {
         let (votes, weight) = (mixture.votes(row), mixture.table().weight(row));
         votes.mean_into(&mut mean);
@@ -159,10 +137,7 @@ fn spread(mixture: Mixture<'_>, loss: &Loss, recalibrated: bool) -> [f64; 2] {
         }
         loss.losses_into(&point, &mut losses);
         moments.shrink_into(votes, &mean, &mut point);
-        spreads
-            .iter_mut()
-            .zip([dot(&mean, &losses), loss.entropy(&point)])
-            .for_each(|(spread, x)| spread.add(weight, x));
+        sums.iter_mut().zip([dot(&mean, &losses), loss.entropy(&point)]).for_each(|(sums, x)| sums.add(weight, x));
     }
-    spreads.map(|spread| spread.variance())
+    sums.map(|sums| sums.variance())
 }

@@ -4,7 +4,8 @@
 //! with the same moments can differ in E G(p*), so the irreducible loss is identified up to an interval. For the Brier loss it is a point
 //! from two labels on. For other losses the interval is the tightest of the following bounds that apply:
 //!
-//! * T⁻ ≤ IL ≤ T⁺: the entropy of the votes' mean, and the loss of predicting one label from the item's others (MATHS §3);
+//! * T⁻ ≤ IL ≤ T⁺: the entropy of the votes' mean, too small because G is concave, and the loss of predicting one label from the item's
+//!   others, too large because no prediction is better than p*;
 //! * for the cross-entropy, the polynomial [`Enclosure`], and the sum over classes of the linear programs below;
 //! * for two classes, the least and largest E G(p*) among all laws with the same law of votes, by a linear program;
 //! * for the zero-one and the spherical loss, the range given the mean of ‖p*‖².

@@ -2,7 +2,7 @@
 //!
 //! The loss of a measured oracle is the mean of Σ_c ȳ_c ℓ(c, o), which is unbiased for any number of labels. The loss of a panel is
 //! unbiased on items with more labels than the panel has experts: the average over all divisions of the labels into a panel and one
-//! label that judges it. On other items it is the panel's loss under the estimator's law of p*. A mixture may contain both kinds.
+//! label that evaluates it. On other items it is the panel's loss under the estimator's law of p*. A mixture may contain both kinds.
 
 use super::moments::Moments;
 use super::vote_groups::weighted_votes_by_row;

@@ -14,6 +14,7 @@ use std::ops::Range;
 use super::oracles::RowLosses;
 use super::{Decomposition, certain_loss};
 use crate::loss::Loss;
+use crate::numeric::weighted::WeightedMean;
 use crate::router::{Mixture, Router};
 use crate::table::simplex::dot;
 
@@ -93,12 +94,12 @@ impl Rows {
         let mut all = Self { expected: blank(), total: blank(), irreducible: blank() };
         let known: Vec<Option<f64>> =
             cells.iter().map(|cell| cell.as_ref().and_then(Decomposition::irreducible)).collect();
-        let disagreements: Vec<Mean> = mixtures.iter().map(|mixture| disagreement(*mixture)).collect();
+        let disagreements: Vec<WeightedMean> = mixtures.iter().map(|mixture| disagreement(*mixture)).collect();
         let (mut noise, mut irreducible) = (0.0, 0.0);
         for ((known, own), mixture) in known.iter().zip(&disagreements).zip(mixtures) {
             let weight: f64 = mixture.rows().map(|row| mixture.table().weight(row)).sum();
-            if let Some(known) = known.filter(|_| own.rows > 0.0) {
-                noise += weight * own.value;
+            if let Some(known) = known.filter(|_| own.effective_rows > 0.0) {
+                noise += weight * own.mean;
                 irreducible += weight * known;
             }
         }
@@ -114,7 +115,7 @@ impl Rows {
                 mixture.votes(row).mean_into(&mut mean);
                 all.total[row] = dot(&mean, &losses);
                 if let (Some(known), Some(own)) = (known[cell], mixture.votes(row).disagreement()) {
-                    all.irreducible[row] = known + ratio * (own - disagreements[cell].value);
+                    all.irreducible[row] = known + ratio * (own - disagreements[cell].mean);
                 }
             }
         }
@@ -123,37 +124,10 @@ impl Rows {
 }
 
 /// The mean disagreement of a cell's rows with two labels or more.
-fn disagreement(mixture: Mixture<'_>) -> Mean {
-    Mean::from_rows(
+fn disagreement(mixture: Mixture<'_>) -> WeightedMean {
+    WeightedMean::new(
         mixture.rows().filter_map(|row| Some((mixture.table().weight(row), mixture.votes(row).disagreement()?))),
     )
-}
-
-/// A weighted mean over rows.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    value: f64,
-    /// The effective number of rows, (Σw)²/Σw²; zero if there are none.
-    rows: f64,
-    /// The variance of the rows around the mean.
-    variance: f64,
-}
-
-impl Mean {
-    fn from_rows(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
-        let (mut weight, mut squares, mut sum) = (0.0, 0.0, 0.0);
-        for (w, value) in rows.clone() {
-            weight += w;
-            squares += w * w;
-            sum += w * value;
-        }
-        if weight == 0.0 {
-            return Self::default();
-        }
-        let value = sum / weight;
-        let variance = rows.map(|(w, x)| w * (x - value).powi(2)).sum::<f64>() / weight;
-        Self { value, rows: weight * weight / squares, variance }
-    }
 }
 
 /// The variances of the model: of a row's noise, of a step from bin to bin, of a class's start and of its steps.
@@ -209,21 +183,23 @@ impl<'a> Design<'a> {
     /// The least-squares slope of the rows' values on the entropies of their predictions.
     fn slope(&self, values: &[f64]) -> f64 {
         let rows = || (0..values.len()).filter(|&row| values[row].is_finite());
-        let x = Mean::from_rows(self.known(rows(), |row| self.expected[row]));
-        let y = Mean::from_rows(self.known(rows(), |row| values[row]));
-        let together = self.known(rows(), |row| (self.expected[row] - x.value) * (values[row] - y.value));
-        if x.variance > 1e-12 * x.value * x.value { Mean::from_rows(together).value / x.variance } else { 0.0 }
+        let x = WeightedMean::new(self.known(rows(), |row| self.expected[row]));
+        let y = WeightedMean::new(self.known(rows(), |row| values[row]));
+        let together = self.known(rows(), |row| (self.expected[row] - x.mean) * (values[row] - y.mean));
+        if x.variance > 1e-12 * x.mean * x.mean { WeightedMean::new(together).mean / x.variance } else { 0.0 }
     }
 
     /// Each cell's pooled value, NaN if no row's value is known, and the variances used: those given, or the maximum-likelihood ones.
     fn pool(&self, values: &[f64], variances: Option<Variances>) -> (Vec<f64>, Variances) {
         let slope = self.slope(values);
         let level = |row: usize| values[row] - slope * self.expected[row];
-        let of_bin = |rows: &Vec<u32>| Mean::from_rows(self.known(rows.iter().map(|&row| row as usize), level));
-        let bins: Vec<Mean> = self.bins.iter().map(of_bin).collect();
+        let of_bin = |rows: &Vec<u32>| WeightedMean::new(self.known(rows.iter().map(|&row| row as usize), level));
+        let bins: Vec<WeightedMean> = self.bins.iter().map(of_bin).collect();
         let noise = variances.map_or_else(|| pooled_variance(&bins), |variances| variances.noise);
-        let spread =
-            Mean::from_rows(bins.iter().filter(|bin| bin.rows > 0.0).map(|bin| (bin.rows, bin.value))).variance;
+        let spread = WeightedMean::new(
+            bins.iter().filter(|bin| bin.effective_rows > 0.0).map(|bin| (bin.effective_rows, bin.mean)),
+        )
+        .variance;
         let start = DIFFUSE_VARIANCE * (noise + spread);
         let step = variances.map_or_else(|| fit_step(&bins, noise, start), |variances| variances.step);
         let curve = Walk { noise, start, step }.smooth(&bins);
@@ -232,17 +208,18 @@ impl<'a> Design<'a> {
             let expected = |row: usize| slope * self.expected[row] + curve[self.bin_of[row] as usize];
             let known = |row: &usize| values[*row].is_finite();
             (
-                Mean::from_rows(self.known(rows.clone(), |row| values[row])),
-                Mean::from_rows(self.known(rows.filter(known), expected)).value,
+                WeightedMean::new(self.known(rows.clone(), |row| values[row])),
+                WeightedMean::new(self.known(rows.filter(known), expected)).mean,
             )
         };
-        let (own, centres): (Vec<Mean>, Vec<f64>) = self.mixtures.iter().map(of_cell).unzip();
+        let (own, centres): (Vec<WeightedMean>, Vec<f64>) = self.mixtures.iter().map(of_cell).unzip();
         let mut pooled: Vec<f64> =
-            centres.iter().zip(&own).map(|(&c, own)| if own.rows > 0.0 { c } else { f64::NAN }).collect();
+            centres.iter().zip(&own).map(|(&c, own)| if own.effective_rows > 0.0 { c } else { f64::NAN }).collect();
         let mut found = Variances { noise, step, offset: 0.0, drift: 0.0 };
         if self.groups.len() > 1 {
-            let beyond = |cell: usize| Mean { value: own[cell].value - centres[cell], ..own[cell] };
-            let groups: Vec<Vec<Mean>> = self.groups.iter().map(|cells| cells.clone().map(beyond).collect()).collect();
+            let beyond = |cell: usize| WeightedMean { mean: own[cell].mean - centres[cell], ..own[cell] };
+            let groups: Vec<Vec<WeightedMean>> =
+                self.groups.iter().map(|cells| cells.clone().map(beyond).collect()).collect();
             [found.offset, found.drift] =
                 variances.map_or_else(|| fit_offsets(&groups, noise), |variances| [variances.offset, variances.drift]);
             let walk = Walk { noise, start: found.offset, step: found.drift };
@@ -254,34 +231,34 @@ impl<'a> Design<'a> {
 }
 
 /// The pooled variance of row values within bins.
-fn pooled_variance(bins: &[Mean]) -> f64 {
+fn pooled_variance(bins: &[WeightedMean]) -> f64 {
     let (mut rows, mut count, mut squares) = (0.0, 0.0, 0.0);
-    for bin in bins.iter().filter(|bin| bin.rows > 0.0) {
-        rows += bin.rows;
+    for bin in bins.iter().filter(|bin| bin.effective_rows > 0.0) {
+        rows += bin.effective_rows;
         count += 1.0;
-        squares += bin.rows * bin.variance;
+        squares += bin.effective_rows * bin.variance;
     }
     if rows > count { squares / (rows - count) } else { 0.0 }
 }
 
 /// The mean number of rows of the non-empty bins.
-fn usual_rows<'a>(bins: impl Iterator<Item = &'a Mean>) -> f64 {
+fn usual_rows<'a>(bins: impl Iterator<Item = &'a WeightedMean>) -> f64 {
     let (mut rows, mut count) = (0.0, 0.0);
-    for bin in bins.filter(|bin| bin.rows > 0.0) {
-        rows += bin.rows;
+    for bin in bins.filter(|bin| bin.effective_rows > 0.0) {
+        rows += bin.effective_rows;
         count += 1.0;
     }
     if count > 0.0 { rows / count } else { 1.0 }
 }
 
-fn fit_step(bins: &[Mean], noise: f64, start: f64) -> f64 {
+fn fit_step(bins: &[WeightedMean], noise: f64, start: f64) -> f64 {
     let unit = noise / usual_rows(bins.iter());
     let tried = [0.0].into_iter().chain(STEP_EXPONENTS.map(|power| unit * 2_f64.powi(power)));
     likeliest(tried.map(|step| (step, Walk { noise, start, step }.likelihood(bins)))).unwrap_or(0.0)
 }
 
 /// The maximum-likelihood variances of the classes' starts and of their steps.
-fn fit_offsets(groups: &[Vec<Mean>], noise: f64) -> [f64; 2] {
+fn fit_offsets(groups: &[Vec<WeightedMean>], noise: f64) -> [f64; 2] {
     let unit = noise / usual_rows(groups.iter().flatten());
     let tried = || [0.0].into_iter().chain(OFFSET_EXPONENTS.map(move |power| unit * 4_f64.powi(power)));
     let both = tried().flat_map(|start| tried().map(move |step| [start, step]));
@@ -319,13 +296,13 @@ type State = (f64, f64);
 
 impl Walk {
     /// The Kalman filter: each state before and after its bin's observation, and the log-likelihood of all bins up to a constant.
-    fn filter(&self, bins: &[Mean]) -> (Vec<[State; 2]>, f64) {
+    fn filter(&self, bins: &[WeightedMean]) -> (Vec<[State; 2]>, f64) {
         let (mut states, mut likelihood) = (Vec::with_capacity(bins.len()), 0.0);
         let mut before = (0.0, self.start);
         for bin in bins {
             let mut after = before;
-            if bin.rows > 0.0 {
-                let (error, variance) = (bin.value - before.0, before.1 + self.noise / bin.rows);
+            if bin.effective_rows > 0.0 {
+                let (error, variance) = (bin.mean - before.0, before.1 + self.noise / bin.effective_rows);
                 if variance > 0.0 {
                     let part = before.1 / variance;
                     after = (before.0 + part * error, before.1 * (1.0 - part));
@@ -338,14 +315,14 @@ impl Walk {
         (states, likelihood)
     }
 
-    fn likelihood(&self, bins: &[Mean]) -> f64 {
+    fn likelihood(&self, bins: &[WeightedMean]) -> f64 {
         self.filter(bins).1
     }
 
     /// The Kalman smoother: the expected state of each bin given all bins.
-    fn smooth(&self, bins: &[Mean]) -> Vec<f64> {
+    fn smooth(&self, bins: &[WeightedMean]) -> Vec<f64> {
         if self.noise == 0.0 && self.start > 0.0 {
-            return bins.iter().map(|bin| bin.value).collect();
+            return bins.iter().map(|bin| bin.mean).collect();
         }
         let (states, _) = self.filter(bins);
         let mut smoothed: Vec<f64> = states.iter().map(|[_, after]| after.0).collect();

@@ -1,11 +1,11 @@
-//! Held-out rows decided by someone else: what an action costs on each row.
+//! The costs of given actions on held-out rows.
 
 use super::{Basis, Mean, Replay};
 use crate::error::{Error, Result, TableError, ValueError};
 use crate::policy::Policy;
 
 impl Replay {
-    /// What every action of a policy's task costs on each row: a list per row, one cost per action, in the task's order.
+    /// The cost of every action of a policy's task on each row: one list per row, one cost per action, in the task's order.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
@@ -17,7 +17,7 @@ impl Replay {
             .collect())
     }
 
-    /// What it costs to take the given action on each row, as places among the task's actions.
+    /// The mean cost of one given action per row, each an index into the task's actions.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it, if there are not as many actions as
@@ -32,7 +32,6 @@ impl Replay {
         if let Some(row) = actions.iter().position(|&action| action >= known) {
             return Err(Error::value(row, "action", ValueError::Action { action: actions[row], actions: known }));
         }
-        let (mean, standard_error) = self.mean(&|row| self.cost(policy, row, actions[row], Basis::Table));
-        Ok(Mean { mean, standard_error })
+        Ok(self.mean(&|row| self.cost(policy, row, actions[row], Basis::Table)))
     }
 }

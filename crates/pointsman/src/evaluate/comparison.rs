@@ -1,17 +1,14 @@
-//! Several policies on the same held-out rows: what each costs, and by how much they differ row by row.
+//! Comparison of several policies on the same held-out rows, with paired differences.
 
 use std::cmp::Ordering;
 
 use super::taken_actions::TakenActions;
-use super::{Basis, Replay, Truth, minus};
+use super::{Basis, Mean, Replay, Truth, minus};
 use crate::error::{Result, TableError, TaskError};
 use crate::loss::Loss;
+use crate::numeric::weighted::Z_95;
 use crate::policy::Policy;
-use crate::task::Named;
-use crate::task::TaskSummary;
-
-/// Standard errors on each side of a difference within which it lies in 95 of 100 cases.
-const NORMAL_95: f64 = 1.96;
+use crate::task::{Named, TaskSummary};
 
 /// Several policies on the same held-out rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +17,7 @@ const NORMAL_95: f64 = 1.96;
 pub struct Comparison {
     /// Held-out rows.
     pub rows: usize,
-    /// What the rows are judged by.
+    /// The truth that costs are computed from.
     pub truth: Truth,
     /// The name of the policy that the others are compared with.
     pub baseline: String,
@@ -39,39 +36,39 @@ pub struct PolicyCost {
     pub task: TaskSummary,
     /// The unit of its costs.
     pub unit: &'static str,
-    /// Whether the bias of few labels was taken out of its cost.
+    /// Whether its cost is corrected for the bias of few labels.
     pub corrected: bool,
-    /// Mean cost per query; unknown where one label per item does not tell what routing costs.
+    /// Mean cost per query; unknown if one label per item does not identify the cost of routing.
     pub cost: Option<f64>,
-    /// Its standard error; one row has none.
+    /// The standard error; none for one row.
     pub standard_error: Option<f64>,
     /// Whether its loss is the baseline's. Costs in different losses cannot be subtracted; shares can always be compared.
     pub same_loss: bool,
-    /// Its cost less the baseline's; unknown for the baseline itself, under another loss, and where one of the costs is.
+    /// Its cost minus the baseline's; unknown for the baseline itself, under another loss, and if one of the costs is unknown.
     pub difference: Option<Difference>,
-    /// Share of the rows that each action gets.
+    /// The share of the rows that gets each action.
     pub shares: Named<f64>,
 }
 
-/// A mean difference of two costs, row by row.
+/// The mean paired difference of two costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Difference {
-    /// The mean over the rows: below zero, the policy is cheaper than the baseline.
+    /// The mean over the rows; negative if the policy is cheaper than the baseline.
     pub estimate: f64,
-    /// The standard error of the paired difference: what both policies share cancels.
+    /// The standard error of the paired difference.
     pub standard_error: Option<f64>,
-    /// Where the difference lies in 95 of 100 cases, if nothing is left open.
+    /// The 95 % interval, without what the labels leave unidentified.
     pub interval: Option<[f64; 2]>,
-    /// Between what the estimate lies as far as the labels identify it, however many rows there are: k labels per item do not tell what a
-    /// Bayes-optimal oracle loses under any other loss than Brier. Standard errors come on top. `None` where nothing is left open.
+    /// The bounds on the difference that labels identify with infinitely many rows; standard errors come on top. Under losses other than
+    /// Brier, k labels per item do not identify the loss of a Bayes-optimal oracle. `None` if the difference is identified exactly.
     pub identified: Option<[f64; 2]>,
 }
 
 impl Difference {
-    /// Whether the policy costs less or more than the baseline for sure, as far as an interval of 95 % and what the labels leave open go.
-    /// `None` if these rows do not show it.
+    /// Whether the policy costs less or more than the baseline, by the 95 % interval widened by what the labels leave unidentified. `None` if
+    /// the sign is uncertain.
     #[must_use]
     pub fn certain_sign(&self) -> Option<Ordering> {
         let open = self.identified.map_or([0.0; 2], |ends| ends.map(|end| end - self.estimate));
@@ -86,8 +83,7 @@ impl Difference {
     }
 }
 
-/// Compares policies on the rows that each was [replayed](Policy::replay) with, which must be the same. The first is the baseline, unless
-/// one is named.
+/// Compares policies that were [replayed](Policy::replay) on the same rows. The first is the baseline unless another one is named.
 ///
 /// ```
 /// use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
@@ -103,7 +99,7 @@ impl Difference {
 /// ```
 ///
 /// # Errors
-/// If there are fewer than two policies, two of one name or none of the baseline's name, or if they were replayed on different rows.
+/// If there are fewer than two policies, two have the same name, none has the baseline's name, or they were replayed on different rows.
 pub fn compare_policies<'a, S: Into<String>>(
     replays: impl IntoIterator<Item = (S, &'a Replay)>,
     baseline: Option<&str>,
@@ -129,7 +125,7 @@ pub fn compare_policies<'a, S: Into<String>>(
         return Err(TableError::DifferentRows { first: other.clone(), second: name.clone() }.into());
     }
     let same_loss: Vec<bool> = replays.iter().map(|(_, it)| have_same_loss(&first.policy, &it.policy)).collect();
-    // Costs that are subtracted are worked out alike.
+    // Costs that are subtracted use the same correction.
     let mut comparable = replays.iter().zip(&same_loss).filter(|(_, same)| **same);
     let all_corrected = comparable.all(|((_, replay), _)| replay.best_basis() == Basis::Corrected);
     let basis = |(_, replay): &(String, &Replay), same: bool| match replay.best_basis() {
@@ -147,9 +143,9 @@ pub fn compare_policies<'a, S: Into<String>>(
                 unit: policy.task().loss().unit(),
                 corrected: own.by == Basis::Corrected,
                 cost: own.rows.as_ref().map(|_| own.taken.mean_cost(own.by)),
-                standard_error: own.rows.as_ref().and_then(|rows| replay.mean_and_error(rows).1),
+                standard_error: own.rows.as_ref().and_then(|rows| replay.corrected_mean(rows).standard_error),
                 same_loss: same,
-                difference: if same && other != place { own.less(&costs[place]) } else { None },
+                difference: if same && other != place { own.minus(&costs[place]) } else { None },
                 shares: replay.shares(policy, &policy.task().action_names()),
             }
         });
@@ -161,12 +157,12 @@ pub fn compare_policies<'a, S: Into<String>>(
     })
 }
 
-/// What a policy costs on each row.
+/// The costs of a policy on each row.
 struct CostsByRow<'a> {
     replay: &'a Replay,
     taken: TakenActions<'a>,
     by: Basis,
-    /// By the basis and by the other correction; unknown where the labels do not tell.
+    /// By both corrections; `None` if the labels do not identify them.
     rows: Option<[Vec<f64>; 2]>,
 }
 
@@ -174,49 +170,49 @@ impl<'a> CostsByRow<'a> {
     fn new(replay: &'a Replay, by: Basis) -> Self {
         let policy = &replay.policy;
         let taken = replay.taken_actions(policy);
-        let is_told = replay.is_told(policy, "router");
+        let is_identified = replay.is_identified(policy, "router");
         let other = |corrected: Basis| if by == Basis::Corrected { corrected } else { by };
-        let rows = is_told.then(|| replay.each_row(&|row, corrected| taken.cost(row, other(corrected))));
+        let rows = is_identified.then(|| replay.each_row(&|row, corrected| taken.cost(row, other(corrected))));
         Self { replay, taken, by, rows }
     }
 
-    /// These costs less others on the same basis; unknown where one of them is.
-    fn less(&self, other: &Self) -> Option<Difference> {
+    /// These costs minus others on the same basis; `None` if one of them is unknown.
+    fn minus(&self, other: &Self) -> Option<Difference> {
         let rows = minus(self.rows.as_ref()?, other.rows.as_ref()?);
-        let (estimate, standard_error) = self.replay.mean_and_error(&rows);
-        let asked = |row: usize| self.asked(row) - other.asked(row);
+        let Mean { mean: estimate, standard_error } = self.replay.corrected_mean(&rows);
+        let bayes_part = |row: usize| self.bayes_part(row) - other.bayes_part(row);
         let is_corrected = self.by == Basis::Corrected;
-        let interval = standard_error.map(|error| [estimate - NORMAL_95 * error, estimate + NORMAL_95 * error]);
-        let identified = if is_corrected { self.replay.identify_difference(estimate, &asked) } else { None };
+        let interval = standard_error.map(|error| [estimate - Z_95 * error, estimate + Z_95 * error]);
+        let identified = if is_corrected { self.replay.identify_difference(estimate, &bayes_part) } else { None };
         Some(Difference { estimate, standard_error, interval, identified })
     }
 
-    /// Which part of a row is routed to who knows the truth.
-    fn asked(&self, row: usize) -> f64 {
+    /// The part of a row that is routed to a Bayes-optimal oracle.
+    fn bayes_part(&self, row: usize) -> f64 {
         self.taken.action(row).mean(|action| self.replay.policy.bayes_part(action))
     }
 }
 
 impl Replay {
-    /// Whether these are rows of the same weights and labels as those of another replay.
+    /// Whether the rows have the same weights and labels as those of another replay.
     fn has_rows_of(&self, other: &Self) -> bool {
         self.weights == other.weights && self.truth_known == other.truth_known && self.labels == other.labels
     }
 
-    /// Whether the labels tell what a rule costs.
-    fn is_told(&self, policy: &Policy, rule: &str) -> bool {
+    /// Whether the labels identify the cost of a rule.
+    fn is_identified(&self, policy: &Policy, rule: &str) -> bool {
         !self.unidentified(policy, &policy.task().action_names()).iter().any(|name| name == rule)
     }
 }
 
-/// Whether two policies are judged by one loss.
+/// Whether two policies have the same loss.
 fn have_same_loss(one: &Policy, other: &Policy) -> bool {
     let (own, loss) = (one.task().loss(), other.task().loss());
     let in_order = one.classes() == other.classes();
-    // Of other losses than these, classes in another order make no difference.
-    let goes_by_order =
+    // Other losses do not depend on the order of the classes.
+    let depends_on_order =
         |loss: &Loss| loss.penalised_class().is_some() || loss.costs().is_some() && loss.class_names().is_none();
-    if !in_order && (goes_by_order(own) || goes_by_order(loss)) {
+    if !in_order && (depends_on_order(own) || depends_on_order(loss)) {
         return false;
     }
     let is_same = |loss: &Loss| loss == own || own.costs().is_some_and(|costs| loss.costs().as_ref() == Some(&costs));

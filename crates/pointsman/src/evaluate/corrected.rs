@@ -109,14 +109,7 @@ impl Corrected {
         let irreducible = rows.iter().map(|(_, irreducible, _)| *irreducible).collect();
         let of_draws = |which: usize| rows.iter().flat_map(|(.., drawn)| drawn.map(|losses| losses[which])).collect();
         let drawn = laws.is_some().then(|| Drawn { total: of_draws(0), reducible: of_draws(1) });
-        let (oracles, smooth) = if policy.other_oracles().is_empty() {
-            (Vec::new(), RowLosses::default())
-        } else {
-            let smooth = RowLosses::held_out(&table.clone().with_truth(points)?, loss, policy.other_oracles())?;
-            let unbiased = RowLosses::from_labels(table, loss, policy.other_oracles())?;
-            let columns = unbiased.columns().iter().zip(raw.columns()).zip(smooth.columns());
-            (columns.map(|((unbiased, raw), smooth)| fill_missing(table, unbiased, raw, smooth)).collect(), smooth)
-        };
+        let (oracles, smooth) = other_oracles(policy, table, raw, points)?;
         Ok(Some(Self {
             irreducible: estimates.irreducible,
             alternative: estimates.alternative,
@@ -127,6 +120,24 @@ impl Corrected {
             all_identified: estimates.all_identified,
         }))
     }
+}
+
+/// The losses of the other oracles on each row, one list per oracle, and those under the rows' shrunk snapshot means `points`.
+fn other_oracles(
+    policy: &Policy,
+    table: &Table,
+    raw: &RowLosses,
+    points: Vec<f64>,
+) -> Result<(Vec<Vec<f64>>, RowLosses)> {
+    let (loss, others) = (policy.task().loss(), policy.other_oracles());
+    if others.is_empty() {
+        return Ok((Vec::new(), RowLosses::default()));
+    }
+    let smooth = RowLosses::held_out(&table.clone().with_truth(points)?, loss, others)?;
+    let unbiased = RowLosses::from_labels(table, loss, others)?;
+    let columns = unbiased.columns().iter().zip(raw.columns()).zip(smooth.columns());
+    let filled = columns.map(|((unbiased, raw), smooth)| fill_missing(table, unbiased, raw, smooth)).collect();
+    Ok((filled, smooth))
 }
 
 /// An oracle's loss on each row: the unbiased estimate or, if the row has too few labels, the raw loss times the factor by which it is too

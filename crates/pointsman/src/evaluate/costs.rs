@@ -3,7 +3,7 @@
 use super::corrected::Corrected;
 use super::replay::{Basis, Group, Replay, best, minus, sum};
 use super::taken_actions::TakenActions;
-use super::{Evaluation, LossReached, Saving, Truth};
+use super::{Evaluation, LossReached, Mean, Saving, Truth};
 use crate::error::{Error, Result};
 use crate::oracle::Oracle;
 use crate::partition::CellId;
@@ -12,10 +12,9 @@ use crate::router::Support;
 use crate::task::{Limit, Named, Task};
 
 impl Replay {
-    /// What the policy the rows were replayed with, or one repriced from it, costs.
+    /// Evaluates the policy that the rows were replayed with, or one repriced from it.
     ///
-    /// Rows whose action is undetermined are counted as predicted or, if that is known to cost less, as abstained or sent to
-    /// an oracle that was measured.
+    /// Rows whose action is undetermined count as predicted or, if that is known to cost less, as abstained or routed to a measured oracle.
     ///
     /// # Errors
     /// If the policy is neither the one the rows were replayed with nor one repriced from it.
@@ -23,7 +22,28 @@ impl Replay {
         self.check(policy)?;
         let task = policy.task();
         let names = task.action_names();
-        let mut evaluation = Evaluation {
+        let mut evaluation = self.without_costs(policy, &names)?;
+        let taken = self.taken_actions(policy);
+        self.add_costs(policy, &names, &taken, &mut evaluation);
+        if matches!(task.limit(), Some(Limit::TargetLoss(_))) {
+            evaluation.loss_reached = Some(self.loss_reached(task, &taken));
+        }
+        if self.is_correctable() {
+            self.add_corrected_costs(policy, &names, &taken, &mut evaluation)?;
+        }
+        evaluation.shares = self.shares(policy, &names);
+        self.rank(&mut evaluation);
+        for support in [Support::Enough, Support::Sparse, Support::Empty] {
+            let share = self.share(|group| policy.support(CellId(group.cell)) == support);
+            evaluation.support.push(support.name(), share);
+        }
+        Ok(evaluation)
+    }
+
+    /// An evaluation in which the costs, shares and rankings are still empty.
+    fn without_costs(&self, policy: &Policy, names: &[String]) -> Result<Evaluation> {
+        let task = policy.task();
+        Ok(Evaluation {
             rows: self.places.len(),
             loss: task.loss().to_string(),
             unit: task.loss().unit(),
@@ -37,7 +57,7 @@ impl Replay {
             corrected_standard_error: None,
             corrected_identified: Named::new(),
             savings: None,
-            unidentified: self.unidentified(policy, &names),
+            unidentified: self.unidentified(policy, names),
             regret: Named::new(),
             regret_ignores_limit: task.limit().is_some(),
             corrected_regret: None,
@@ -50,15 +70,18 @@ impl Replay {
             corrected_gain_standard_error: None,
             curves: Named::new(),
             corrected_curves: None,
-            correlation: self.correlation().filter(|_| self.tells_noise()),
+            correlation: self.correlation().filter(|_| self.separates_noise()),
             support: Named::new(),
-        };
-        let taken = self.taken_actions(policy);
+        })
+    }
+
+    /// Adds the mean costs of the router, constant actions and the optima, with standard errors and regrets.
+    fn add_costs(&self, policy: &Policy, names: &[String], taken: &TakenActions<'_>, evaluation: &mut Evaluation) {
         let mut add = |name: String, mean: f64, cost: &dyn Fn(usize) -> f64| {
             evaluation.mean_cost.push(name.clone(), mean);
-            evaluation.standard_error.push(name, self.mean(cost).1);
+            evaluation.standard_error.push(name, self.mean(cost).standard_error);
         };
-        // Means by groups where there is one action per group, as everywhere; rows are needed for the standard errors only.
+        // Means are computed by group if all rows of a group have one action; rows are needed for the standard errors only.
         let router = taken.mean_cost(Basis::Table);
         add("router".into(), router, &|row| taken.cost(row, Basis::Table));
         for (action, name) in names.iter().enumerate() {
@@ -70,43 +93,29 @@ impl Replay {
         let actions: Vec<usize> = self.groups.iter().map(in_hindsight).collect();
         let group_of = |row: usize| self.places[row].group as usize;
         add("cell-optimal".into(), by_cell, &|row| self.cost(policy, row, actions[group_of(row)], Basis::Table));
-        let (pointwise, error) = self.mean(&|row| self.least_cost(policy, row, names.len()));
-        evaluation.mean_cost.push("pointwise-optimal", pointwise);
-        evaluation.standard_error.push("pointwise-optimal", error);
+        let pointwise = self.mean(&|row| self.least_cost(policy, row, names.len()));
+        evaluation.mean_cost.push("pointwise-optimal", pointwise.mean);
+        evaluation.standard_error.push("pointwise-optimal", pointwise.standard_error);
         evaluation.regret.push("cell-optimal", router - by_cell);
-        evaluation.regret.push("pointwise-optimal", router - pointwise);
-
-        if matches!(task.limit(), Some(Limit::TargetLoss(_))) {
-            evaluation.loss_reached = Some(self.loss_reached(task, &taken));
-        }
-        if self.is_correctable() {
-            self.add_corrected_costs(policy, &names, &taken, &mut evaluation)?;
-        }
-        evaluation.shares = self.shares(policy, &names);
-        self.rank(policy, &mut evaluation);
-        for support in [Support::Enough, Support::Sparse, Support::Empty] {
-            let share = self.share(|group| policy.support(CellId(group.cell)) == support);
-            evaluation.support.push(support.name(), share);
-        }
-        Ok(evaluation)
+        evaluation.regret.push("pointwise-optimal", router - pointwise.mean);
     }
 
-    /// The loss of the actions taken on these rows, prices of routes left out.
+    /// The loss of the actions on these rows, without the prices of routes.
     fn loss_reached(&self, task: &Task, taken: &TakenActions<'_>) -> LossReached {
         let price = |action: usize| task.routes().get(action.wrapping_sub(1)).map_or(0.0, |route| route.price());
         let loss = |row: usize, by: Basis| taken.cost(row, by) - taken.action(row).mean(price);
-        let (mean, standard_error) = self.mean(&|row| loss(row, Basis::Table));
+        let Mean { mean, standard_error } = self.mean(&|row| loss(row, Basis::Table));
         let corrected =
-            (!self.truth_known && self.is_correctable()).then(|| self.mean_and_error(&self.each_row(&loss)));
+            (!self.truth_known && self.is_correctable()).then(|| self.corrected_mean(&self.each_row(&loss)));
         LossReached {
             mean,
             standard_error,
-            corrected: corrected.map(|(mean, _)| mean),
-            corrected_standard_error: corrected.and_then(|(_, error)| error),
+            corrected: corrected.map(|corrected| corrected.mean),
+            corrected_standard_error: corrected.and_then(|corrected| corrected.standard_error),
         }
     }
 
-    /// Costs, regrets and savings with the bias of few labels taken out, each with its standard error.
+    /// Adds costs, regrets and savings corrected for the bias of few labels, each with its standard error.
     fn add_corrected_costs(
         &self,
         policy: &Policy,
@@ -124,78 +133,104 @@ impl Replay {
             .map(|action| (format!("always-{}", names[action]), rows(&|row, by| self.cost(policy, row, action, by))))
             .collect();
         let optima = [("cell-optimal", &by_cell), ("pointwise-optimal", &by_row)];
-        // Means by groups where there is one action per group, as everywhere; rows are needed for the standard errors only.
+        // Means are computed by group if all rows of a group have one action; rows are needed for the standard errors only.
         let mut costs = Named::new();
         costs.push("router", taken.mean_cost(Basis::Corrected));
         self.compare(policy, names, Basis::Corrected, &mut costs);
-        // Nothing costs less than the best possible: an estimate above another rule's cost is lowered to that.
+        // No rule costs less than the best possible one: an estimate above another rule's cost is lowered to that.
         let least = costs.iter().map(|(_, &cost)| cost).fold(f64::INFINITY, f64::min);
-        costs.push("pointwise-optimal", self.mean(&|row| by_row[0][row]).0.min(least));
+        costs.push("pointwise-optimal", self.mean(&|row| by_row[0][row]).mean.min(least));
         let mut errors = Named::new();
         let rules = always.iter().map(|(name, rows)| (name.as_str(), rows)).chain(optima);
         for (name, rows) in [("router", &router)].into_iter().chain(rules) {
-            errors.push(name, self.mean_and_error(rows).1);
+            errors.push(name, self.corrected_mean(rows).standard_error);
         }
         let (mut regret, mut regret_errors) = (Named::new(), Named::new());
         for (name, rows) in optima {
-            let (mean, error) = self.mean_and_error(&minus(&router, rows));
+            let Mean { mean, standard_error } = self.corrected_mean(&minus(&router, rows));
             let own = costs.get("router").zip(costs.get(name)).map(|(router, best)| router - best);
             regret.push(name, own.filter(|_| name == "pointwise-optimal").unwrap_or(mean));
-            regret_errors.push(name, error);
+            regret_errors.push(name, standard_error);
         }
-        let mut savings = Named::new();
-        let asks = |action: usize| policy.bayes_part(action);
-        let router_asks = |row: usize| taken.action(row).mean(asks);
-        for (action, (name, rows)) in always.iter().enumerate() {
-            savings.push(name, Saving::new(self, rows, &router, 0.0, [&|_| asks(action), &router_asks]));
-        }
-        if let Some(threshold) = self.best_threshold(policy, taken)? {
-            let asked: [&dyn Fn(usize) -> f64; 2] = [&|row| threshold.bayes_parts[row], &router_asks];
-            savings.push("best-threshold", Saving::new(self, &threshold.rows, &router, threshold.open, asked));
-        }
-        let mut identified = Named::new();
-        let mut add = |name: &str, asked: &dyn Fn(usize) -> f64| {
-            if let (Some(open), Some(cost)) = (self.open(asked), costs.get(name)) {
-                identified.push(name, open.map(|end| cost + end));
-            }
-        };
-        add("router", &router_asks);
-        (0..names.len()).for_each(|action| add(&format!("always-{}", names[action]), &|_| asks(action)));
-        add("cell-optimal", &|row| asks(actions[self.places[row].group as usize]));
-        evaluation.corrected_identified = identified;
+        evaluation.corrected_identified = self.identified_costs(policy, names, taken, &actions, &costs);
         evaluation.corrected_cost = Some(costs);
         evaluation.corrected_standard_error = Some(errors);
         evaluation.corrected_regret = Some(regret);
         evaluation.corrected_regret_standard_error = Some(regret_errors);
-        evaluation.savings = Some(savings);
+        evaluation.savings = Some(self.savings(policy, taken, &router, &always)?);
         evaluation.corrected_two_way = Some(self.two_way(policy, policy.task(), Basis::Corrected)?);
         Ok(())
     }
 
-    /// How far below and above its corrected value a mean cost may lie because labels do not identify the irreducible loss: `asked` is which
-    /// part of each row is routed to who knows the truth.
-    pub(super) fn open(&self, asked: &dyn Fn(usize) -> f64) -> Option<[f64; 2]> {
+    /// The router's savings over constant actions and over the best thresholds, from corrected costs of each row.
+    fn savings(
+        &self,
+        policy: &Policy,
+        taken: &TakenActions<'_>,
+        router: &[Vec<f64>; 2],
+        always: &[(String, [Vec<f64>; 2])],
+    ) -> Result<Named<Saving>> {
+        let mut savings = Named::new();
+        let router_part = |row: usize| taken.action(row).mean(|action| policy.bayes_part(action));
+        for (action, (name, rows)) in always.iter().enumerate() {
+            let parts: [&dyn Fn(usize) -> f64; 2] = [&|_| policy.bayes_part(action), &router_part];
+            savings.push(name, Saving::new(self, rows, router, 0.0, parts));
+        }
+        if let Some(threshold) = self.best_threshold(policy, taken)? {
+            let parts: [&dyn Fn(usize) -> f64; 2] = [&|row| threshold.bayes_parts[row], &router_part];
+            savings.push("best-threshold", Saving::new(self, &threshold.rows, router, threshold.open, parts));
+        }
+        Ok(savings)
+    }
+
+    /// The bounds on corrected costs that labels identify; `in_hindsight` is the best action of each group.
+    fn identified_costs(
+        &self,
+        policy: &Policy,
+        names: &[String],
+        taken: &TakenActions<'_>,
+        in_hindsight: &[usize],
+        costs: &Named<f64>,
+    ) -> Named<[f64; 2]> {
+        let mut identified = Named::new();
+        let mut add = |name: &str, bayes_part: &dyn Fn(usize) -> f64| {
+            if let (Some(open), Some(cost)) = (self.open(bayes_part), costs.get(name)) {
+                identified.push(name, open.map(|end| cost + end));
+            }
+        };
+        add("router", &|row| taken.action(row).mean(|action| policy.bayes_part(action)));
+        for (action, name) in names.iter().enumerate() {
+            add(&format!("always-{name}"), &|_| policy.bayes_part(action));
+        }
+        add("cell-optimal", &|row| policy.bayes_part(in_hindsight[self.places[row].group as usize]));
+        identified
+    }
+
+    /// The distances of the identified bounds from the corrected value of a mean cost, below and above, due to the irreducible loss.
+    /// `bayes_part` is the part of each row that is routed to a Bayes-optimal oracle.
+    pub(super) fn open(&self, bayes_part: &dyn Fn(usize) -> f64) -> Option<[f64; 2]> {
         let Corrected { votes, irreducible, .. } = self.corrected.as_ref()?;
         let rows: Vec<(usize, f64, f64)> =
-            (0..self.places.len()).map(|row| (row, self.weights[row] * asked(row), irreducible[row])).collect();
+            (0..self.places.len()).map(|row| (row, self.weights[row] * bayes_part(row), irreducible[row])).collect();
         votes.as_ref()?.open(&rows, sum(self.weights.iter().copied()), self.policy.task().loss())
     }
 
-    /// Between what the difference of two rules' mean costs lies as far as the labels identify it; `None` where nothing is left open. `asked` is how
-    /// much more of each row the first rule routes to who knows the truth than the second.
-    pub(super) fn identify_difference(&self, estimate: f64, asked: &dyn Fn(usize) -> f64) -> Option<[f64; 2]> {
-        // What rows lose that only one of the two routes is open on its own.
-        let [more, less] = [1.0, -1.0].map(|sign| self.open(&|row| (sign * asked(row)).max(0.0)).unwrap_or([0.0; 2]));
+    /// The bounds on the difference of two rules' mean costs that labels identify; `None` if it is identified exactly. `bayes_part` is the part
+    /// of each row that the first rule routes to a Bayes-optimal oracle minus that of the second.
+    pub(super) fn identify_difference(&self, estimate: f64, bayes_part: &dyn Fn(usize) -> f64) -> Option<[f64; 2]> {
+        // Rows that only the first rule routes and rows that only the second routes have independent bounds.
+        let [more, less] =
+            [1.0, -1.0].map(|sign| self.open(&|row| (sign * bayes_part(row)).max(0.0)).unwrap_or([0.0; 2]));
         let identified = [estimate + more[0] - less[1], estimate + more[1] - less[0]];
         Some(identified).filter(|[low, high]| low < high)
     }
 
-    /// The mean costs that the labels do not tell.
+    /// The names of the mean costs that the labels do not identify.
     pub(super) fn unidentified(&self, policy: &Policy, names: &[String]) -> Vec<String> {
-        if self.tells_noise() {
+        if self.separates_noise() {
             return Vec::new();
         }
-        // One label judges a prediction, that of a measured oracle too, but not one who knows the truth.
+        // One label identifies the loss of a prediction or of a measured oracle, but not of a Bayes-optimal oracle.
         let routes = policy.task().routes();
         let unknown = |action: usize| {
             action > 0 && routes.get(action - 1).is_some_and(|route| *route.oracle() != Oracle::Measured)
@@ -210,14 +245,14 @@ impl Replay {
         named("router", router).into_iter().chain(always).chain(optima).collect()
     }
 
-    /// Mean cost of the best action per group, known in hindsight.
+    /// The mean cost of the best action per group, chosen in hindsight.
     pub(super) fn cell_optimal(&self, policy: &Policy, by: Basis) -> f64 {
         let actions = policy.task().actions();
         let least = |group: &Group| group.cost(policy, best(actions, |action| group.cost(policy, action, by)), by);
         sum(self.groups.iter().map(|group| group.share * least(group)))
     }
 
-    /// Adds the costs of always doing the same and of the best action per cell.
+    /// Adds the costs of constant actions and of the best action per cell.
     pub(super) fn compare(&self, policy: &Policy, names: &[String], by: Basis, costs: &mut Named<f64>) {
         for (action, name) in names.iter().enumerate() {
             costs.push(format!("always-{name}"), self.always(policy, action, by));
@@ -225,7 +260,7 @@ impl Replay {
         costs.push("cell-optimal", self.cell_optimal(policy, by));
     }
 
-    /// Mean costs of the same router allowed two actions only, as far as they reach a target loss.
+    /// Mean costs of the same router restricted to two actions, if it still reaches a target loss.
     pub(super) fn two_way(&self, policy: &Policy, task: &Task, by: Basis) -> Result<Named<f64>> {
         let mut costs = Named::new();
         for (name, task) in
@@ -239,7 +274,7 @@ impl Replay {
         Ok(costs)
     }
 
-    /// The share of the rows that each action gets; `undetermined` only if there are any.
+    /// The share of the rows that gets each action; `undetermined` only if there are any.
     pub(super) fn shares(&self, policy: &Policy, names: &[String]) -> Named<f64> {
         let (mut shares, taken) = (Named::new(), self.taken_actions(policy));
         for (action, name) in names.iter().enumerate() {
@@ -252,10 +287,11 @@ impl Replay {
         shares
     }
 
+    /// The correlation of reducible and total loss over rows.
     pub(super) fn correlation(&self) -> Option<f64> {
         let reducible = |row: usize| self.total[row] - self.irreducible[row];
-        let (a, b) = (self.mean(&reducible).0, self.mean(&|row| self.total[row]).0);
-        let product = |x: &dyn Fn(usize) -> f64, y: &dyn Fn(usize) -> f64| self.mean(&|row| x(row) * y(row)).0;
+        let (a, b) = (self.mean(&reducible).mean, self.mean(&|row| self.total[row]).mean);
+        let product = |x: &dyn Fn(usize) -> f64, y: &dyn Fn(usize) -> f64| self.mean(&|row| x(row) * y(row)).mean;
         let (x, y) = (|row: usize| reducible(row) - a, |row: usize| self.total[row] - b);
         let scale = (product(&x, &x) * product(&y, &y)).sqrt();
         (scale > self.negligible().powi(2)).then(|| product(&x, &y) / scale)

@@ -14,7 +14,7 @@ use crate::task::{Limit, Route, Task};
 /// [`Replay::price_grid`] varies the price of the main route, the one with the least cost (loss plus price) on the held-out rows, and the
 /// prices of all others in proportion; [`Replay::route_price_grid`] varies the price of one route, and all others keep theirs. At the
 /// task's own prices both equal the task. Lists over the grid run through the abstention prices first: entry
-/// `r · abstain_prices.len() + a`. A limit of the task applies wherever there is a route: its surcharge is found anew at each price and
+/// `r · abstain_prices.len() + a`. A limit of the task applies wherever there is a route: its surcharge is found again at each price and
 /// affects decisions, but is not part of the costs.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

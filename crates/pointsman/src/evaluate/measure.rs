@@ -79,11 +79,11 @@ impl Replay {
             return Err(Error::value(row, "score", ValueError::Score));
         }
         let reducible = self.reducible();
-        let base = self.mean(&|row| self.total[row]).0;
+        let base = self.mean(&|row| self.total[row]).mean;
         let rank = |scores: &[f64]| Ranking::new(scores, &reducible, &self.weights, base);
         let (ranking, best) = (rank(scores), rank(&reducible).area());
         // With all scores tied, the curve is the straight line from the weak model to the oracle.
-        let random = base - self.mean(&|row| reducible[row]).0 / 2.0;
+        let random = base - self.mean(&|row| reducible[row]).mean / 2.0;
         let area = ranking.area();
         let gain = (random - best > self.negligible()).then(|| (random - area) / (random - best));
         Ok(RoutingCurve { area, gain, curve: ranking.percentiles() })
@@ -96,8 +96,7 @@ impl Replay {
     pub fn cost_of(&self, policy: &Policy) -> Result<Mean> {
         self.check(policy)?;
         let taken = self.taken_actions(policy);
-        let (mean, standard_error) = self.mean(&|row| taken.cost(row, Basis::Table));
-        Ok(Mean { mean, standard_error })
+        Ok(self.mean(&|row| taken.cost(row, Basis::Table)))
     }
 
     /// The mean cost of the first policy minus that of the second, with the standard error of the paired difference.
@@ -108,8 +107,7 @@ impl Replay {
         self.check(first)?;
         self.check(second)?;
         let (one, two) = (self.taken_actions(first), self.taken_actions(second));
-        let (mean, standard_error) = self.mean(&|row| one.cost(row, Basis::Table) - two.cost(row, Basis::Table));
-        Ok(Mean { mean, standard_error })
+        Ok(self.mean(&|row| one.cost(row, Basis::Table) - two.cost(row, Basis::Table)))
     }
 
     /// The held-out losses of each cell with rows.

@@ -6,44 +6,38 @@ use super::curve::Ranking;
 use super::gain::GainArea;
 use super::replay::{Basis, Place, Replay};
 use crate::parallel::prelude::*;
-use crate::policy::Policy;
 use crate::task::Named;
 
-/// Places of the rankings that others are compared with.
+/// Indices of the rankings that others are compared with.
 const BY_CELL: usize = 2;
 const OPTIMAL: usize = 3;
 const RANDOM: usize = 4;
 
 impl Replay {
     /// Routing curves and gains of the rankings.
-    pub(super) fn rank(&self, policy: &Policy, evaluation: &mut Evaluation) {
+    pub(super) fn rank(&self, evaluation: &mut Evaluation) {
         let reducible = self.reducible();
-        // Cells that differ by rounding only are tied.
+        // Cells that differ only by rounding are tied.
         let step = self.negligible();
         let tied = |score: f64| if step > 0.0 { (score / step).round() * step } else { score };
         let hindsight = |place: &Place| {
             let group = &self.groups[place.group as usize];
             tied(group.total - group.irreducible)
         };
-        // Where labels give only bounds, the middle of the bounds ranks.
-        let estimated = |row: usize| {
-            let losses = policy.losses_of(&self.decisions, row);
-            tied(losses.total - losses.irreducible[0].midpoint(losses.irreducible[1]))
-        };
         let rankings: [(&str, Vec<f64>); 5] = [
-            ("higher-order", (0..self.places.len()).map(estimated).collect()),
+            ("higher-order", self.estimated_reducible().into_iter().map(tied).collect()),
             ("total-uncertainty", self.uncertainty.clone()),
             ("cell-optimal", self.places.iter().map(hindsight).collect()),
             ("pointwise-optimal", reducible.clone()),
             ("random", vec![0.0; reducible.len()]),
         ];
-        let base = self.mean(&|row| self.total[row]).0;
+        let base = self.mean(&|row| self.total[row]).mean;
         let rank = |scores: &[f64]| Ranking::new(scores, &reducible, &self.weights, base);
         let ranked: Vec<(&str, Ranking)> = rankings.par_iter().map(|(name, scores)| (*name, rank(scores))).collect();
         let (best, random) = (ranked[OPTIMAL].1.area(), ranked[RANDOM].1.area());
         for (name, ranking) in &ranked {
             let gain =
-                (random - best > step && self.tells_noise()).then(|| (random - ranking.area()) / (random - best));
+                (random - best > step && self.separates_noise()).then(|| (random - ranking.area()) / (random - best));
             evaluation.gain.push(*name, gain);
             evaluation.curves.push(*name, ranking.percentiles());
         }
@@ -52,17 +46,17 @@ impl Replay {
         }
     }
 
-    /// Curves and gains of the rankings with the bias of few labels taken out.
+    /// Curves and gains of the rankings, corrected for the bias of few labels.
     ///
-    /// What the best possible order saves depends on how the true distributions of rows vary, of which few labels tell little. It is the mean of
-    /// two estimates: by the rows' snapshots, shrunk among rows of like confidence, which hides what features tell, and by draws
-    /// from laws of rows of which the router expects the same, which are less alike than they are. Half their difference is part of
-    /// the standard errors. Where too few rows have two labels for such laws, it is the first.
+    /// The saving of the best possible ranking depends on the variance of the true distributions, about which few labels say little. It is the
+    /// mean of two estimates: one from snapshot means shrunk among rows of similar confidence, which understates the variance due to
+    /// features, and one from posterior draws under the law of rows with similar expected reducible loss, which overstates it. Half of their
+    /// difference is part of the standard errors. If too few rows have two labels for such laws, only the first is used.
     pub(super) fn rank_corrected(&self, mut rankings: [(&str, Vec<f64>); 5], step: f64, evaluation: &mut Evaluation) {
         let weights = &self.weights;
         let saved: Vec<f64> =
             (0..weights.len()).map(|row| self.total[row] - self.irreducible_at(row, Basis::Corrected)).collect();
-        let base = self.mean(&|row| self.total[row]).0;
+        let base = self.mean(&|row| self.total[row]).mean;
         let best_of = |values: &[f64]| {
             let draws = values.len() / weights.len().max(1);
             let spread: Vec<f64> = weights.iter().flat_map(|weight| vec![*weight; draws]).collect();
@@ -88,7 +82,7 @@ impl Replay {
         let [(low, low_curve), (high, high_curve)] = &bests;
         let (optimal, open) = (low.midpoint(high), (high.area - low.area) / 2.0);
         let won = rankings.each_ref().map(|(_, scores)| GainArea::new(scores, &saved, weights));
-        // Whichever order saves most counts as the best possible.
+        // The ranking that saves most counts as the best possible.
         let others = won.iter().enumerate().filter(|(place, _)| *place != OPTIMAL).map(|(_, won)| won);
         let best = others.fold(&optimal, |a, b| if b.area > a.area { b } else { a });
         let best = Some(best).filter(|best| best.area > step);

@@ -1,5 +1,6 @@
 //! Decided held-out rows with their actual losses.
 
+use super::Mean;
 use super::corrected::Corrected;
 use crate::error::{Result, TableError, TaskError};
 use crate::estimate::{OracleLoss, RowLosses};
@@ -10,6 +11,7 @@ use crate::policy::{Decisions, Policy};
 use crate::router::label_free;
 use crate::table::Table;
 use crate::table::simplex::dot;
+use crate::table::votes::Votes;
 
 /// Differences below this, relative to the rounding scale of a loss, are rounding.
 const NEGLIGIBLE: f64 = 1e-12;
@@ -129,17 +131,8 @@ impl Policy {
 
     /// As [`Self::replay`] without the correction for few labels, for rows whose losses are measured elsewhere.
     pub(crate) fn replay_uncorrected(&self, table: &Table) -> Result<Replay> {
-        if table.rows() == 0 {
-            return Err(TableError::TooFewRows { purpose: "evaluation", rows: 0, least: 1 }.into());
-        }
+        self.check_held_out(table)?;
         let truth_known = table.truth(0).is_some();
-        if !truth_known && !table.has_votes() {
-            return Err(TableError::NoVotes { purpose: "evaluation", columns: "votes_<class> or true_<class>" }.into());
-        }
-        if table.classes() != self.classes() {
-            let (table, router) = (table.classes().to_vec(), self.classes().to_vec());
-            return Err(TableError::OtherClasses { table, router }.into());
-        }
         let decisions = self.decide_batch(table)?;
         let loss = self.task().loss();
         let classes = self.classes().len();
@@ -159,20 +152,10 @@ impl Policy {
                 None => table.dist_into(row, served),
             }
             loss.losses_into(served, losses);
-            // In single precision, because dividing by sums in another order changes the last bits of a truth.
-            let label = |class: usize| match table.votes(row) {
-                Some(votes) if !truth_known => u64::from(votes.counts()[class]),
-                _ => u64::from((truth[class] as f32).to_bits()),
-            };
-            let labels =
-                (0..classes).fold(0_u64, |sum, class| sum.wrapping_add(mix(class_hashes[class], label(class))));
-            (
-                Place { cell, source, group: verdict.code() },
-                dot(truth, losses),
-                loss.entropy(truth),
-                loss.entropy(served),
-                labels,
-            )
+            let place = Place { cell, source, group: verdict.code() };
+            let votes = table.votes(row).filter(|_| !truth_known);
+            let labels = label_hash(&class_hashes, votes, truth);
+            (place, dot(truth, losses), loss.entropy(truth), loss.entropy(served), labels)
         };
         let buffers = || (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
         let rows: Vec<_> = (0..table.rows()).into_par_iter().with_min_len(1 << 10).map_init(buffers, measure).collect();
@@ -202,9 +185,35 @@ impl Policy {
         replay.form_groups();
         Ok(replay)
     }
+
+    /// Checks that a table has rows, votes or truth, and the router's classes.
+    fn check_held_out(&self, table: &Table) -> Result<()> {
+        if table.rows() == 0 {
+            return Err(TableError::TooFewRows { purpose: "evaluation", rows: 0, least: 1 }.into());
+        }
+        if table.truth(0).is_none() && !table.has_votes() {
+            return Err(TableError::NoVotes { purpose: "evaluation", columns: "votes_<class> or true_<class>" }.into());
+        }
+        if table.classes() != self.classes() {
+            let (table, router) = (table.classes().to_vec(), self.classes().to_vec());
+            return Err(TableError::OtherClasses { table, router }.into());
+        }
+        Ok(())
+    }
+}
+
+/// A hash of a row's votes, or of its truth if there are none, that does not depend on the order of classes.
+fn label_hash(class_hashes: &[u64], votes: Option<Votes<'_>>, truth: &[f64]) -> u64 {
+    // In single precision, because dividing by sums in another order changes the last bits of a truth.
+    let label = |class: usize| match votes {
+        Some(votes) => u64::from(votes.counts()[class]),
+        None => u64::from((truth[class] as f32).to_bits()),
+    };
+    (0..truth.len()).fold(0_u64, |sum, class| sum.wrapping_add(mix(class_hashes[class], label(class))))
 }
 
 impl Replay {
+    /// Checks that the rows were replayed with this policy or one that it was repriced from.
     pub(super) fn check(&self, policy: &Policy) -> Result<()> {
         if self.policy.shares_estimates(policy) {
             return Ok(());
@@ -254,7 +263,7 @@ impl Replay {
     }
 
     /// Whether the labels of at least half of the rows separate noise from error.
-    pub(super) fn tells_noise(&self) -> bool {
+    pub(super) fn separates_noise(&self) -> bool {
         self.truth_known || self.corrected.is_some()
     }
 
@@ -286,6 +295,7 @@ impl Replay {
         sum(self.groups.iter().map(|group| group.share * group.cost(policy, action, by)))
     }
 
+    /// The cost of the cheapest action on a row under the truth of the table.
     pub(super) fn least_cost(&self, policy: &Policy, row: usize, actions: usize) -> f64 {
         (0..actions).map(|action| self.cost(policy, row, action, Basis::Table)).fold(f64::INFINITY, f64::min)
     }
@@ -312,13 +322,13 @@ impl Replay {
         f64::midpoint(smoothed, sum / draws)
     }
 
-    /// The weighted mean and its standard error; none for one row.
-    pub(super) fn mean(&self, value: &dyn Fn(usize) -> f64) -> (f64, Option<f64>) {
+    /// The weighted mean and its standard error; none for one row. Sums are compensated, so rules that differ on few rows compare exactly.
+    pub(super) fn mean(&self, value: &dyn Fn(usize) -> f64) -> Mean {
         let weight = sum(self.weights.iter().copied());
         let mean = sum(self.weights.iter().enumerate().map(|(row, w)| w * value(row))) / weight;
         let squares: f64 = self.weights.iter().enumerate().map(|(row, w)| (w * (value(row) - mean)).powi(2)).sum();
         let several = self.weights.iter().filter(|&&weight| weight > 0.0).nth(1).is_some();
-        (mean, several.then(|| squares.sqrt() / weight))
+        Mean { mean, standard_error: several.then(|| squares.sqrt() / weight) }
     }
 
     /// A value per row by both corrections.
@@ -327,10 +337,10 @@ impl Replay {
     }
 
     /// The corrected mean and its standard error, which includes the difference of the two corrections.
-    pub(super) fn mean_and_error(&self, [rows, alternative]: &[Vec<f64>; 2]) -> (f64, Option<f64>) {
-        let (mean, error) = self.mean(&|row| rows[row]);
-        let open = self.mean(&|row| alternative[row]).0 - mean;
-        (mean, error.map(|error| error.hypot(open)))
+    pub(super) fn corrected_mean(&self, [rows, alternative]: &[Vec<f64>; 2]) -> Mean {
+        let Mean { mean, standard_error } = self.mean(&|row| rows[row]);
+        let open = self.mean(&|row| alternative[row]).mean - mean;
+        Mean { mean, standard_error: standard_error.map(|error| error.hypot(open)) }
     }
 
     /// The share of the rows in groups for which `holds` is true.
@@ -340,7 +350,7 @@ impl Replay {
 
     /// The size below which differences of losses are rounding.
     pub(super) fn negligible(&self) -> f64 {
-        NEGLIGIBLE * self.policy.task().loss().rounding().max(self.mean(&|row| self.total[row]).0)
+        NEGLIGIBLE * self.policy.task().loss().rounding().max(self.mean(&|row| self.total[row]).mean)
     }
 }
 

@@ -35,7 +35,7 @@ impl Replay {
 
     /// The rows' corrected losses; `None` if the labels of most rows do not separate noise from error.
     pub(crate) fn corrected_rows(&self, policy: &Policy) -> Option<RowCosts> {
-        if !self.tells_noise() {
+        if !self.separates_noise() {
             return None;
         }
         let actions = policy.task().actions();
@@ -46,7 +46,7 @@ impl Replay {
         })
     }
 
-    /// The action of a policy on each row, as a place among the task's; at the margin of a limit, the route.
+    /// The action of a policy on each row, as its index in the task; at the margin of a limit, the route.
     pub(crate) fn actions_of(&self, policy: &Policy) -> Vec<usize> {
         policy.actions_of(&self.decisions)
     }
@@ -62,7 +62,7 @@ impl Replay {
 }
 
 impl Policy {
-    /// The action on each row of a batch that this policy decided, as a place among the task's.
+    /// The action on each row of a batch that this policy decided, as its index in the task.
     pub(crate) fn actions_of(&self, decisions: &Decisions) -> Vec<usize> {
         (0..decisions.len()).map(|row| self.action_on(decisions, row).1.actions()[0]).collect()
     }

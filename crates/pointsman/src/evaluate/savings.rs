@@ -1,7 +1,7 @@
 //! Savings of a router over simple rules, on held-out rows.
 
 use super::taken_actions::TakenActions;
-use super::{Basis, Parts, Quantiles, Replay, Thresholds, minus, spans};
+use super::{Basis, Mean, Parts, Quantiles, Replay, Thresholds, minus, spans};
 use crate::error::Result;
 use crate::policy::Policy;
 use crate::task::Limit;
@@ -41,16 +41,17 @@ impl Saving {
         [other_part, router_part]: [&dyn Fn(usize) -> f64; 2],
     ) -> Self {
         let saved = minus(other, router);
-        let (estimate, of_rows) = replay.mean_and_error(&saved);
-        let standard_error = of_rows.map(|error| error.hypot(open));
-        let (cost, of_rows) = replay.mean_and_error(other);
-        let cost_standard_error = of_rows.map(|error| error.hypot(open));
+        let Mean { mean: estimate, standard_error } = replay.corrected_mean(&saved);
+        let standard_error = standard_error.map(|error| error.hypot(open));
+        let Mean { mean: cost, standard_error: cost_standard_error } = replay.corrected_mean(other);
+        let cost_standard_error = cost_standard_error.map(|error| error.hypot(open));
         let share = (cost > replay.negligible()).then(|| estimate / cost);
         let share_standard_error = share.and_then(|share| {
             // The linearised ratio: each row's saving minus the share of its cost.
             let beyond =
                 |by: usize| saved[by].iter().zip(&other[by]).map(|(saved, cost)| saved - share * cost).collect();
-            replay.mean_and_error(&[beyond(0), beyond(1)]).1.map(|error| error.hypot((1.0 - share) * open) / cost)
+            let error = replay.corrected_mean(&[beyond(0), beyond(1)]).standard_error;
+            error.map(|error| error.hypot((1.0 - share) * open) / cost)
         });
         let identified = replay.identify_difference(estimate, &|row| other_part(row) - router_part(row));
         let share_identified = identified.filter(|_| share.is_some()).map(|_| {
@@ -125,8 +126,8 @@ impl Replay {
         };
         let of = |rule: &Parts, row: usize, by| mean(rule, row, &|action| self.cost(policy, row, action, by));
         let other = |row: usize| &others[self.folds[row] as usize];
-        let open =
-            self.mean(&|row| of(other(row), row, Basis::Corrected) - of(&own, row, Basis::Corrected)).0.abs() / 2.0;
+        let difference = |row: usize| of(other(row), row, Basis::Corrected) - of(&own, row, Basis::Corrected);
+        let open = self.mean(&difference).mean.abs() / 2.0;
         let bayes_part = |rule: &Parts, row: usize| mean(rule, row, &|action| policy.bayes_part(action));
         Ok(Some(BestThreshold {
             rows: self.each_row(&|row, by| f64::midpoint(of(&own, row, by), of(other(row), row, by))),

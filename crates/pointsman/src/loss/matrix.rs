@@ -98,7 +98,7 @@ impl Matrix {
         Ok(Self { cost, names: Some(classes.to_vec()), ..self.clone() })
     }
 
-    /// The matrix with the classes that its columns stand for.
+    /// The matrix with the classes of its columns.
     pub(super) fn describe(&self, classes: &[String]) -> CostMatrix {
         CostMatrix {
             acts: self.acts.clone(),

@@ -4,21 +4,23 @@
 //! proper by taking the cheapest act under the prediction, so a [cost matrix](Loss::matrix) covers classification error,
 //! asymmetric errors, hedging, and any business decision with named acts.
 
+mod entropy;
 mod log;
 mod matrix;
 mod never_chosen;
 mod parse;
+mod votes;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Result, TaskError};
-use crate::table::predictions::{RawPredictions, match_precision};
-use crate::table::simplex::{self, Real, dot};
-use crate::table::votes::Votes;
+use crate::table::simplex::{dot, top_class};
+pub(crate) use entropy::Shape;
 pub use matrix::CostMatrix;
 use matrix::Matrix;
 pub use never_chosen::NeverChosen;
+pub(crate) use votes::SelfEstimate;
 
 /// The smallest probability of a class under the cross-entropy.
 pub const LOG_FLOOR: f64 = 1e-6;
@@ -246,149 +248,6 @@ impl Loss {
         dot(truth, &losses)
     }
 
-    /// The mean of ℓ(y, q) over the labels y of an item. `q` sums to one; `buffer` has the same length.
-    pub(crate) fn of_votes(&self, votes: Votes<'_>, q: &[f64], buffer: &mut [f64]) -> f64 {
-        let counts = || votes.counts().iter().map(|&n| f64::from(n));
-        let k = || counts().sum::<f64>();
-        match &self.0 {
-            Kind::Brier => brier_of_votes(votes, q),
-            Kind::CrossEntropy(floor) => {
-                log::project_into(q, *floor, buffer);
-                // Classes without labels need no logarithm.
-                let labelled = counts().zip(buffer.iter()).filter(|(n, _)| *n > 0.0);
-                -labelled.map(|(n, a)| n * a.ln()).sum::<f64>() / k()
-            }
-            _ => {
-                self.losses_into(q, buffer);
-                counts().zip(buffer.iter()).map(|(n, loss)| n * loss).sum::<f64>() / k()
-            }
-        }
-    }
-
-    /// As [`Self::of_votes`] for a prediction that need not sum to one. `point` and `buffer` are scratch space of its length.
-    pub(crate) fn of_votes_raw(
-        &self,
-        votes: Votes<'_>,
-        prediction: RawPredictions<'_>,
-        point: &mut [f64],
-        buffer: &mut [f64],
-    ) -> f64 {
-        match_precision!(prediction, row => match self.0 {
-            Kind::Brier => brier_of_votes(votes, row),
-            _ => {
-                simplex::normalise_into(row, point);
-                self.of_votes(votes, point, buffer)
-            }
-        })
-    }
-
-    /// The self-estimate of a prediction; writes the loss under each class into `buffer`.
-    pub(crate) fn self_estimate_into(&self, q: &[f64], buffer: &mut [f64]) -> SelfEstimate {
-        self.losses_into(q, buffer);
-        let top = simplex::top_class(q);
-        let (mut mass, mut lost, mut plain) = (0.0, 0.0, 0.0);
-        for (_, (x, loss)) in q.iter().zip(buffer.iter()).enumerate().filter(|(class, _)| *class != top) {
-            mass += x;
-            lost += x * loss;
-            plain += loss;
-        }
-        let (right, others) = (buffer[top], (q.len() - 1) as f64);
-        // A prediction with no mass outside its top class gives the other classes equal weight.
-        let wrong = if mass > 0.0 { lost / mass } else { plain / others };
-        SelfEstimate { entropy: q[top] * right + lost, right, wrong }
-    }
-
-    /// The mean of ℓ(y, q) over the labels y of an item, and the self-estimate of q.
-    pub(crate) fn of_votes_with_self_estimate(
-        &self,
-        votes: Votes<'_>,
-        q: &[f64],
-        buffer: &mut [f64],
-    ) -> (f64, SelfEstimate) {
-        let self_estimate = self.self_estimate_into(q, buffer);
-        let (mut lost, mut k) = (0.0, 0.0);
-        for (loss, n) in buffer.iter().zip(votes.counts().iter().map(|&n| f64::from(n))) {
-            lost += n * loss;
-            k += n;
-        }
-        (lost / k, self_estimate)
-    }
-
-    /// The generalised entropy G(p): the expected loss of predicting the true distribution p.
-    #[must_use]
-    pub fn entropy(&self, p: &[f64]) -> f64 {
-        match &self.0 {
-            Kind::Brier => 1.0 - dot(p, p),
-            Kind::CrossEntropy(floor) => log::entropy(p, *floor),
-            Kind::Spherical => 1.0 - dot(p, p).sqrt(),
-            Kind::ZeroOne => 1.0 - p.iter().fold(0.0, |a: f64, &b| a.max(b)),
-            Kind::Asymmetric(penalty) => asymmetric_costs(p, *penalty).fold(f64::INFINITY, f64::min),
-            Kind::Matrix(matrix, _) => matrix.entropy(p),
-        }
-    }
-
-    /// The largest loss B; ℓ lies in [0, B].
-    #[must_use]
-    pub fn bound(&self) -> f64 {
-        match &self.0 {
-            Kind::Brier => 2.0,
-            Kind::CrossEntropy(floor) => -floor.ln(),
-            Kind::Spherical | Kind::ZeroOne => 1.0,
-            Kind::Asymmetric(penalty) => penalty.max(1.0),
-            Kind::Matrix(matrix, _) => matrix.bound(),
-        }
-    }
-
-    /// An upper bound on the entropy for this number of classes; it is the maximum except for matrices of three or more classes.
-    ///
-    /// Any random choice of acts loses at least the entropy in expectation, so its largest expected loss over the classes is an upper
-    /// bound. Single acts and the uniform choice are tried.
-    pub(crate) fn largest_entropy(&self, classes: usize) -> f64 {
-        let uniform = || self.entropy(&vec![1.0 / classes as f64; classes]);
-        let (rows, own): (Vec<Vec<f64>>, _) = match &self.0 {
-            Kind::Asymmetric(penalty) => {
-                let cost = |act: usize, class: usize| match (act == class, act) {
-                    (true, _) => 0.0,
-                    (false, 0) => *penalty,
-                    (false, _) => 1.0,
-                };
-                ((0..classes).map(|act| (0..classes).map(|class| cost(act, class)).collect()).collect(), self.bound())
-            }
-            Kind::Matrix(matrix, _) => {
-                ((0..matrix.acts().len()).map(|act| matrix.row(act).to_vec()).collect(), matrix.bound())
-            }
-            // The entropy is concave and symmetric in the classes.
-            _ => return uniform(),
-        };
-        if classes == 2 {
-            return self.entropy(&top_of_lines(&rows));
-        }
-        let largest = |losses: &mut dyn Iterator<Item = f64>| losses.fold(0.0, f64::max);
-        let single = rows.iter().map(|row| largest(&mut row.iter().copied())).fold(own, f64::min);
-        let mean = |class: usize| rows.iter().map(|row| row[class]).sum::<f64>() / rows.len() as f64;
-        let mixed = largest(&mut (0..classes).map(mean));
-        single.min(mixed)
-    }
-
-    /// The magnitude of the numbers that are subtracted when this loss is computed: its values are rounded on this scale. A matrix
-    /// only adds non-negative terms, so its costs are rounded relative to themselves.
-    pub(crate) fn rounding(&self) -> f64 {
-        match &self.0 {
-            Kind::Matrix(..) => 0.0,
-            _ => self.bound(),
-        }
-    }
-
-    /// The Lipschitz constant of the expected loss in the true distribution, in the ℓ1 norm: at most B/2, less for matrices whose
-    /// acts vary less.
-    #[must_use]
-    pub fn lipschitz(&self) -> f64 {
-        match &self.0 {
-            Kind::Matrix(matrix, _) => matrix.lipschitz(),
-            _ => self.bound() / 2.0,
-        }
-    }
-
     /// The acts of a cost matrix.
     #[must_use]
     pub fn acts(&self) -> Option<&[String]> {
@@ -414,11 +273,11 @@ impl Loss {
             Kind::Matrix(matrix, _) => matrix.best(q),
             Kind::Asymmetric(penalty) => matrix::first_best(asymmetric_costs(q, *penalty), 1.0),
             Kind::ZeroOne => matrix::first_best(q.iter().map(|x| -x), 1.0),
-            _ => crate::table::simplex::top_class(q),
+            _ => top_class(q),
         }
     }
 
-    /// The class that is predicted: the one that the best act stands for, or the top class where acts do not stand for classes.
+    /// The predicted class: that of the best act, or the top class if acts are not classes.
     ///
     /// ```
     /// use pointsman::Loss;
@@ -433,9 +292,9 @@ impl Loss {
             Kind::Matrix(matrix, Some(_)) => match matrix.acts()[matrix.best(q)].as_str() {
                 "positive" => 1,
                 "negative" => 0,
-                _ => crate::table::simplex::top_class(q),
+                _ => top_class(q),
             },
-            Kind::Matrix(_, None) => crate::table::simplex::top_class(q),
+            Kind::Matrix(_, None) => top_class(q),
             _ => self.act(q),
         }
     }
@@ -468,21 +327,6 @@ impl Loss {
         }
     }
 
-    /// The functional form of the entropy, for estimators that use it.
-    pub(crate) fn shape(&self) -> Shape {
-        match &self.0 {
-            Kind::Brier => Shape::Brier,
-            Kind::CrossEntropy(_) => Shape::Log,
-            Kind::Spherical => Shape::Other,
-            Kind::ZeroOne => Shape::Largest,
-            Kind::Asymmetric(penalty) => Shape::Lines(vec![[0.0, *penalty], [1.0, 0.0]]),
-            Kind::Matrix(matrix, _) => {
-                let rows = (0..matrix.acts().len()).map(|act| matrix.row(act));
-                Shape::Lines(rows.map(|row| [row[0], row[1]]).collect())
-            }
-        }
-    }
-
     /// The unit of losses and prices, in words.
     #[must_use]
     pub fn unit(&self) -> &'static str {
@@ -494,58 +338,6 @@ impl Loss {
             Kind::Asymmetric(_) | Kind::Matrix(..) => "cost units",
         }
     }
-}
-
-/// The functional form of an entropy.
-pub(crate) enum Shape {
-    /// 1 − ‖p‖².
-    Brier,
-    /// −Σ p ln p, except for the floor of the smallest probabilities.
-    Log,
-    /// 1 − max p.
-    Largest,
-    /// With two classes, the minimum of lines, each given by its values at the first and at the second class.
-    Lines(Vec<[f64; 2]>),
-    /// None of these.
-    Other,
-}
-
-/// The loss of a prediction q as q itself expects it.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct SelfEstimate {
-    /// G(q), the expected loss if labels follow q.
-    pub(crate) entropy: f64,
-    /// The loss if the label is the top class.
-    pub(crate) right: f64,
-    /// The expected loss if the label is another class, drawn in proportion to q.
-    pub(crate) wrong: f64,
-}
-
-impl SelfEstimate {
-    /// The expected loss if the top class is wrong with probability `error`.
-    pub(crate) fn at(self, error: f64) -> f64 {
-        self.right + error * (self.wrong - self.right)
-    }
-}
-
-/// The mean Brier loss of a prediction, divided by its sum, over votes. Two accumulators let the processor overlap the additions.
-fn brier_of_votes<T: Real>(votes: Votes<'_>, row: &[T]) -> f64 {
-    let (mut k, mut sum, mut hit, mut square) = (0, [0.0; 2], [0.0; 2], [0.0; 2]);
-    let mut add = |lane: usize, n: u32, x: T| {
-        let x = x.to_f64();
-        k += u64::from(n);
-        sum[lane] += x;
-        hit[lane] += f64::from(n) * x;
-        square[lane] += x * x;
-    };
-    let ((counts, last_count), (pairs, last)) = (votes.counts().as_chunks::<2>(), row.as_chunks::<2>());
-    for (n, x) in counts.iter().zip(pairs) {
-        add(0, n[0], x[0]);
-        add(1, n[1], x[1]);
-    }
-    last_count.iter().zip(last).for_each(|(&n, &x)| add(0, n, x));
-    let [sum, hit, square] = [sum, hit, square].map(|[a, b]| a + b);
-    1.0 - 2.0 * hit / (k as f64 * sum) + square / (sum * sum)
 }
 
 /// The expected cost of predicting each class if wrongly predicting the first one costs `penalty`.
@@ -564,36 +356,5 @@ impl fmt::Display for Loss {
             Kind::Matrix(_, Some(name)) => f.write_str(name),
             Kind::Matrix(matrix, None) => write!(f, "matrix({})", matrix.acts().join(", ")),
         }
-    }
-}
-
-/// The distribution over two classes at which the minimum of some lines is largest: a vertex, or where two lines cross. Each line is
-/// given by its values at the first and at the second class.
-fn top_of_lines(lines: &[Vec<f64>]) -> [f64; 2] {
-    let slope = |line: usize| lines[line][1] - lines[line][0];
-    let value = |line: usize, share: f64| (1.0 - share) * lines[line][0] + share * lines[line][1];
-    // The lowest line just beside a share: of several that meet there, the one that decreases fastest on that side.
-    let lowest = |share: f64, side: f64| {
-        let order = |&a: &usize, &b: &usize| {
-            value(a, share).total_cmp(&value(b, share)).then((side * slope(a)).total_cmp(&(side * slope(b))))
-        };
-        (0..lines.len()).min_by(order).unwrap_or(0)
-    };
-    let (mut rising, mut falling) = (lowest(0.0, 1.0), lowest(1.0, -1.0));
-    if slope(rising) <= 0.0 {
-        return [1.0, 0.0];
-    }
-    if slope(falling) >= 0.0 {
-        return [0.0, 1.0];
-    }
-    // The maximum lies between the two lines; each step replaces one of them by a flatter one.
-    loop {
-        let share = (lines[falling][0] - lines[rising][0]) / (slope(rising) - slope(falling));
-        let next = lowest(share, 1.0);
-        let is_steeper = if slope(next) > 0.0 { slope(next) >= slope(rising) } else { slope(next) <= slope(falling) };
-        if is_steeper || slope(next) == 0.0 {
-            return [1.0 - share, share];
-        }
-        *(if slope(next) > 0.0 { &mut rising } else { &mut falling }) = next;
     }
 }

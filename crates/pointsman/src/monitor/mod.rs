@@ -1,5 +1,7 @@
-//! What is seen of traffic after calibration: whether queries are still like the calibration rows.
+//! Monitoring of traffic after calibration: whether queries are still like the calibration rows.
 
+mod share;
 mod traffic;
 
-pub use traffic::{MovedShare, TRAFFIC_DOUBT, TRAFFIC_TOLERANCE, Traffic, TrafficShift, share_limits};
+pub use share::share_limits;
+pub use traffic::{MovedShare, TRAFFIC_DOUBT, TRAFFIC_TOLERANCE, Traffic, TrafficShift};

@@ -1,4 +1,5 @@
-//! Numerical tools: reproducible random numbers and small linear programs.
+//! Numerical tools: reproducible random numbers, weighted means and small linear programs.
 
 pub(crate) mod linear;
 pub(crate) mod mix;
+pub(crate) mod weighted;

@@ -1,6 +1,6 @@
-//! Pólya's urn, from which a panel's labels and the label that judges them are drawn.
+//! Pólya's urn, from which a panel's labels and the label that evaluates them are drawn.
 //!
-//! A panel of m experts is judged by one more label, so its expected loss depends on m + 1 labels. They are drawn independently from
+//! A panel of m experts is evaluated by one more label, so its expected loss depends on m + 1 labels. They are drawn independently from
 //! a distribution, from the item's own labels without replacement, or from a distribution with a Dirichlet law, which is the same as
 //! returning each drawn label with one more of its class. In Pólya's urn the weight x_c of a class changes by d = 0, −1 or +1 with
 //! every label of that class.

@@ -1,10 +1,12 @@
-//! The inner edges of quantile bins, and where a value falls between them.
+//! The inner edges of quantile bins, and the bin of a value.
 
 use crate::error::{Error, Result};
 
-/// The most slots that values are counted in, and how many values there are for each at least.
-const SLOTS: usize = 1 << 12;
-const IN_A_SLOT: usize = 4;
+/// The largest number of slots of the counting pass.
+const MAX_SLOTS: usize = 1 << 12;
+
+/// The smallest mean number of values per slot.
+const MIN_VALUES_PER_SLOT: usize = 4;
 
 /// Strictly increasing inner edges; a value's bin is the number of edges at or below it.
 ///
@@ -16,8 +18,8 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// Quantile edges `sorted[floor(i·n/bins)]`, i = 1..bins−1, without repetitions and without any equal
-    /// to the smallest value, so that every bin has rows. Without values there is one bin.
+    /// Quantile edges `sorted[floor(i·n/bins)]`, i = 1..bins−1, without repetitions and without the smallest value, so that every bin has
+    /// rows. Without values there is one bin.
     pub(crate) fn quantiles(values: impl Iterator<Item = f64> + Clone, bins: usize, key: fn(f64) -> f64) -> Self {
         let mut edges = Self { values: Vec::new(), keys: Vec::new() };
         let n = values.clone().count();
@@ -38,7 +40,7 @@ impl Edges {
         edges
     }
 
-    /// Edges of confidences, read from outside.
+    /// Checks edges of confidences from a file.
     ///
     /// # Errors
     /// If they are not finite and strictly increasing.
@@ -46,7 +48,7 @@ impl Edges {
         Self::checked(values, single)
     }
 
-    /// Edges of a feature, read from outside.
+    /// Checks edges of a feature from a file.
     ///
     /// # Errors
     /// If they are not finite and strictly increasing.
@@ -72,7 +74,7 @@ impl Edges {
         &self.keys
     }
 
-    /// How many bins there are.
+    /// The number of bins.
     #[must_use]
     pub fn bins(&self) -> usize {
         self.values.len() + 1
@@ -84,7 +86,7 @@ impl Edges {
         self.keys.partition_point(|&edge| edge <= key)
     }
 
-    /// The edges that a bin lies between, where it has one.
+    /// The lower and the upper edge of a bin; none at the ends.
     pub(crate) fn around(&self, bin: usize) -> [Option<f64>; 2] {
         [bin.checked_sub(1).and_then(|below| self.keys.get(below)), self.keys.get(bin)].map(Option::<&f64>::copied)
     }
@@ -95,13 +97,13 @@ impl Edges {
     }
 }
 
-/// The values of the given ascending ranks, were all sorted; they lie between the two given.
+/// The values at the given ascending ranks in sorted order; `smallest` and `largest` are the range of the values.
 ///
-/// They are counted in slots of one width first: only slots that hold such a rank are put in order.
+/// Values are first counted in slots of equal width, so that only slots that contain a rank have to be sorted.
 fn at_ranks(values: impl Iterator<Item = f64> + Clone, [smallest, largest]: [f64; 2], ranks: &[usize]) -> Vec<f64> {
-    let slots = (values.clone().count() / IN_A_SLOT).clamp(1, SLOTS);
+    let slots = (values.clone().count() / MIN_VALUES_PER_SLOT).clamp(1, MAX_SLOTS);
     let scale = slots as f64 / (largest - smallest);
-    // However this is rounded, a larger value is in no lower slot.
+    // Rounding is monotone: a larger value is never in a lower slot.
     let slot = |value: f64| (((value - smallest) * scale) as usize).min(slots - 1);
     let mut ends = vec![0; slots];
     values.clone().for_each(|value| ends[slot(value)] += 1);
@@ -124,7 +126,7 @@ fn at_ranks(values: impl Iterator<Item = f64> + Clone, [smallest, largest]: [f64
     found.collect()
 }
 
-/// Puts the values of the given ascending ranks where sorting would put them; `values` starts at rank `start`.
+/// Partially sorts `values`, which start at rank `start`, so that the values at the given ascending ranks are in place.
 fn select(values: &mut [f64], start: usize, ranks: &[usize]) {
     let Some(&rank) = ranks.get(ranks.len() / 2) else { return };
     let (left, _, right) = values.select_nth_unstable_by(rank - start, f64::total_cmp);
@@ -132,12 +134,12 @@ fn select(values: &mut [f64], start: usize, ranks: &[usize]) {
     select(right, rank + 1, &ranks[ranks.len() / 2 + 1..]);
 }
 
-/// How confidences are compared.
+/// The precision in which confidences are compared.
 pub(crate) fn single(value: f64) -> f64 {
     f64::from(value as f32)
 }
 
-/// How features are compared.
+/// The precision in which features are compared.
 pub(crate) fn double(value: f64) -> f64 {
     value
 }
@@ -147,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ties_make_no_empty_bins() {
+    fn ties_do_not_create_empty_bins() {
         let mut sorted = vec![0.5, 0.6, 0.7];
         sorted.extend([0.9999; 7]);
         let edges = Edges::quantiles(sorted.iter().copied().rev(), 10, single);
@@ -158,9 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn selecting_finds_what_sorting_would() {
+    fn selection_matches_sorting() {
         let mixed = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) % 337) / 337.0;
-        // Even, crowded at one end, on both sides of zero, and too far apart for a difference.
+        // Uniform, skewed, on both sides of zero, and with differences that overflow.
         let spreads: [fn(f64) -> f64; 4] =
             [|x| x, |x| (60.0 * x).exp(), |x| x - 0.5, |x| if x < 0.3 { -f64::MAX } else { f64::MAX * x }];
         for spread in spreads {
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_values_make_one_bin() {
+    fn constant_values_give_one_bin() {
         let edges = Edges::quantiles([0.5; 4].into_iter(), 10, single);
         assert_eq!(edges.bins(), 1);
         assert_eq!(Edges::quantiles(std::iter::empty(), 10, single).bins(), 1);

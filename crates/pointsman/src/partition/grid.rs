@@ -1,4 +1,4 @@
-//! The fast way from many predictions to cells of one confidence axis.
+//! A fast lookup of the cells of many predictions, for one confidence axis.
 
 use wide::f32x4;
 
@@ -6,10 +6,10 @@ use super::{Axis, CellId, Edges};
 use crate::table::peaks::{MAX_CLASSES, in_fours};
 use crate::table::simplex::Peak;
 
-/// What is left to the careful path.
+/// Marks rows that need the general lookup.
 pub(crate) const UNUSUAL: u32 = u32::MAX;
 
-/// Edges of every class, padded to a fixed number of them.
+/// The edges of each class, padded to a fixed number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Grid {
     /// At most 12 edges per class.
@@ -18,7 +18,7 @@ pub(crate) enum Grid {
     Wide(Vec<Bins<7>>),
 }
 
-/// The edges of one class, infinity beyond the last, and its first cell.
+/// The edges of one class, padded with infinity, and its first cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bins<const W: usize> {
     keys: [[f32; 4]; W],
@@ -26,9 +26,9 @@ pub(crate) struct Bins<const W: usize> {
 }
 
 impl Grid {
-    /// The grid of a partition that consists of one confidence axis with few enough classes and edges.
-    pub(super) fn of(axes: &[Axis], classes: usize) -> Option<Self> {
-        // Nothing is put side by side for more classes than there is room for: a file may claim very many, and very many edges.
+    /// The grid of a partition with a single confidence axis and few enough classes and edges.
+    pub(super) fn new(axes: &[Axis], classes: usize) -> Option<Self> {
+        // Checked before allocating: a file may claim very many classes and edges.
         let (edges, first): (Vec<&Edges>, Vec<u32>) = match axes {
             _ if classes > MAX_CLASSES => return None,
             [Axis::TopClass { edges, first }] => (edges.iter().collect(), first.clone()),
@@ -45,7 +45,7 @@ impl Grid {
         }
     }
 
-    /// Writes each row's cell, or [`UNUSUAL`], into `out`, wrapped as the caller wants it.
+    /// Writes each row's cell, or [`UNUSUAL`], converted by `wrap`, into `out`.
     pub(crate) fn find<V: Copy>(&self, rows: &[f32], out: &mut [V], wrap: impl Fn(u32) -> V) {
         match self {
             Self::Narrow(bins) => find(bins, rows, out, wrap),
@@ -71,7 +71,7 @@ impl<const W: usize> Bins<W> {
         for (i, keys) in self.keys.iter().enumerate() {
             above |= f32x4::from(*keys).simd_gt(f32x4::splat(confidence)).to_bitmask() << (4 * i);
         }
-        // Edges increase, so those at or below the confidence are the zeros before the first one.
+        // Edges increase, so the number of edges at or below the confidence is the number of trailing zeros.
         self.first + (above | 1 << (4 * W)).trailing_zeros()
     }
 }
@@ -83,7 +83,7 @@ fn bins<const W: usize>(edges: &[&Edges], first: &[u32]) -> Vec<Bins<W>> {
         Bins { keys, first }
     };
     let mut bins: Vec<Bins<W>> = edges.iter().zip(first).map(one).collect();
-    // Sixteen, so that four bits of a class are always a place.
+    // Sixteen entries, so that a class modulo 16 is always in range.
     bins.resize(MAX_CLASSES, Bins { keys: [[f32::INFINITY; 4]; W], first: 0 });
     bins
 }

@@ -1,9 +1,9 @@
 //! Partitions: how inputs are grouped into cells.
 //!
-//! A [`Partition`] is a wish (`top-class:10`); fitted to a table it becomes [`Cells`], which say which
-//! cell an input falls in. Cells are found from the *original* weak prediction and the features, never
-//! from a loss or a price.
+//! A [`Partition`] is a specification such as `top-class:10`. Fitted to a table it becomes [`Cells`], which give the cell of each input. Cells
+//! depend on the *original* weak prediction and the features, never on a loss or a price.
 
+mod axis;
 mod cells;
 mod edges;
 pub mod forest;
@@ -13,43 +13,44 @@ mod names;
 use std::fmt;
 use std::str::FromStr;
 
-pub use cells::{Axis, CellId, Cells};
+pub use axis::Axis;
+pub use cells::{CellId, Cells};
 pub use edges::Edges;
 pub(crate) use edges::double;
 pub(crate) use grid::UNUSUAL;
 
 use crate::error::{Error, PartitionError, Result};
 
-/// Cells with fewer rows than this are called sparse.
+/// Cells with fewer rows are sparse.
 pub const SPARSE_BELOW_ROWS: usize = 30;
 
-/// The largest number of cells a partition may have.
+/// The largest number of cells of a partition.
 pub const MAX_CELLS: usize = 1 << 20;
 
-/// The largest number of bins along one axis.
+/// The largest number of bins per axis.
 const MAX_BINS: usize = 100_000;
 
 /// The largest number of trees.
 const MAX_TREES: usize = 5_000;
 
-/// The number of trees if nobody says.
+/// The default number of trees.
 pub(crate) const TREES: usize = 200;
 
-/// How to group inputs: a product of one or more factors.
+/// A specification of cells: a product of one or more factors.
 ///
 /// | text | cells |
 /// |---|---|
 /// | `top-class:B` | for each top class, `B` quantiles of its confidence |
-/// | `confidence:B` | `B` quantiles of the confidence, whatever the class |
+/// | `confidence:B` | `B` quantiles of the confidence over all classes |
 /// | `level-sets` | one cell for each distinct prediction |
 /// | `features:x_a=10,x_b=4` | quantiles of each named feature, crossed |
-/// | `pooled` | bins of about 30 rows by confidence, and by top class where rows suffice; their losses are drawn towards those of neighbours |
+/// | `pooled` | bins of about 30 rows by confidence, and by top class if there are enough rows; losses are shrunk towards those of neighbouring bins |
 /// | `tree` | the leaves of one tree grown on half of the rows, filled by the other half |
-/// | `honest-forest:T` | up to 25 cells of what `T` trees grown on half of the rows expect, filled by the other half |
-/// | `forest:T` | bins of the reducible Brier loss that `T` trees expect; costs are each query's own |
-/// | `auto` | `pooled`, `tree`, `honest-forest:200` or `forest:200`, whichever costs least on rows left out |
+/// | `honest-forest:T` | up to 25 cells of the expected losses by `T` trees grown on half of the rows, filled by the other half |
+/// | `forest:T` | bins of the reducible Brier loss expected by `T` trees; each query has its own costs |
+/// | `auto` | `pooled`, `tree`, `honest-forest:200` or `forest:200`, whichever costs least on held-out rows |
 /// | `auto:certifiable` | the same without `forest:200`, whose cells cannot be certified |
-/// | `P*Q` | the product of two partitions that do not learn |
+/// | `P*Q` | the product of two partitions that are not learned from labels |
 ///
 /// ```
 /// use pointsman::Partition;
@@ -86,35 +87,35 @@ pub enum Factor {
         /// How many.
         bins: usize,
     },
-    /// Bins of the confidence, of each top class with enough rows, whose losses are drawn towards those of neighbours.
+    /// Bins of the confidence for each top class with enough rows, with losses shrunk towards those of neighbouring bins.
     Pooled,
     /// The leaves of one honest tree.
     Tree,
-    /// Many trees.
+    /// The score of a forest.
     Forest {
         /// How many.
         trees: usize,
     },
-    /// Cells of what many trees, grown on half of the rows, expect of the other half.
+    /// Cells of the expected losses by trees grown on half of the rows, filled by the other half.
     HonestForest {
         /// How many.
         trees: usize,
     },
-    /// Whichever of a few costs least on rows left out.
+    /// The partition among a few candidates that costs least on held-out rows.
     Auto {
-        /// Whether only partitions with cells of their own are looked at: they can be certified.
+        /// Whether only partitions that can be certified are compared.
         certifiable: bool,
     },
 }
 
 impl Factor {
-    /// Whether it needs votes to be fitted.
+    /// Whether it is learned from votes.
     #[must_use]
     pub fn learns(&self) -> bool {
         matches!(self, Self::Tree | Self::Forest { .. } | Self::HonestForest { .. } | Self::Auto { .. })
     }
 
-    /// Whether it finds its own cells and cannot be part of a product.
+    /// Whether it cannot be part of a product.
     fn stands_alone(&self) -> bool {
         self.learns() || *self == Self::Pooled
     }
@@ -127,7 +128,7 @@ impl Partition {
         Self { factors: vec![Factor::TopClass { bins }] }
     }
 
-    /// `bins` quantiles of the confidence, whatever the class.
+    /// `bins` quantiles of the confidence over all classes.
     #[must_use]
     pub fn confidence(bins: usize) -> Self {
         Self { factors: vec![Factor::Confidence { bins }] }
@@ -145,8 +146,8 @@ impl Partition {
         Self { factors: features.into_iter().map(|(name, bins)| Factor::Feature { name: name.into(), bins }).collect() }
     }
 
-    /// Many bins of the confidence, of each top class with enough rows, whose losses are drawn towards those of neighbouring
-    /// bins by empirical Bayes.
+    /// Many bins of the confidence for each top class with enough rows, with losses shrunk towards those of neighbouring bins by empirical
+    /// Bayes.
     #[must_use]
     pub fn pooled() -> Self {
         Self { factors: vec![Factor::Pooled] }
@@ -158,26 +159,26 @@ impl Partition {
         Self { factors: vec![Factor::Tree] }
     }
 
-    /// A forest of so many trees.
+    /// A forest with this number of trees.
     #[must_use]
     pub fn forest(trees: usize) -> Self {
         Self { factors: vec![Factor::Forest { trees }] }
     }
 
-    /// Cells of what so many trees, grown on half of the rows, expect, filled by the other half: they can be certified.
+    /// Cells of the expected losses by trees grown on half of the rows, filled by the other half; they can be certified.
     #[must_use]
     pub fn honest_forest(trees: usize) -> Self {
         Self { factors: vec![Factor::HonestForest { trees }] }
     }
 
-    /// Whichever of `pooled`, `tree`, `honest-forest:200` and `forest:200` costs least on rows left out: the default.
+    /// The one of `pooled`, `tree`, `honest-forest:200` and `forest:200` that costs least on held-out rows: the default.
     #[must_use]
     pub fn auto() -> Self {
         Self { factors: vec![Factor::Auto { certifiable: false }] }
     }
 
-    /// Whichever of `pooled`, `tree` and `honest-forest:200` costs least on rows left out: their cells can be certified, served
-    /// and filled again with other rows.
+    /// The one of `pooled`, `tree` and `honest-forest:200` that costs least on held-out rows. Their cells can be certified, have centroids and
+    /// can be filled with other rows.
     #[must_use]
     pub fn certifiable() -> Self {
         Self { factors: vec![Factor::Auto { certifiable: true }] }
@@ -196,6 +197,7 @@ impl Partition {
         &self.factors
     }
 
+    /// Checks the numbers of bins and trees, the names, and that the factors can be combined.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |partition: &dyn fmt::Display, reason: String| {
             Err(PartitionError::Factor { partition: partition.to_string(), reason }.into())
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_advice() {
+    fn invalid_partitions_are_refused() {
         for text in [
             "",
             "forest:-1",

@@ -1,38 +1,39 @@
-//! What lies in a cell, in words: `spam, confidence 0.73–0.87`, or the rule of a tree's leaf, `x_age < 31.5 and confidence < 0.80`.
+//! Display names of cells: `spam, confidence 0.73–0.87`, or the rule of a tree's leaf, `x_age < 31.5 and confidence < 0.80`.
 //!
-//! Every name of a cell is made here. Edges are rounded only as far as neighbouring ones still differ.
+//! Edges are rounded as far as neighbouring edges still differ.
 
 use std::collections::BTreeMap;
 
-use super::cells::{Axis, CellId, Cells};
+use super::axis::Axis;
+use super::cells::{CellId, Cells};
 use super::edges::Edges;
 use crate::number::fixed;
 use crate::partition::forest::{HonestForest, Node, Trees};
 
-/// The most conditions of a rule that are written out: those nearest to the leaf.
+/// The largest number of conditions that are shown of a rule: those nearest to the leaf.
 const MAX_CONDITIONS: usize = 12;
 
-/// Decimals that are tried, beyond the first number of them, until an edge differs from its neighbours.
+/// The largest number of additional decimals by which an edge is distinguished from its neighbours.
 const MAX_MORE_DECIMALS: usize = 15;
 
-/// What is divided, which says how its values are written.
+/// The quantity that edges divide, which determines how values are formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quantity {
     /// A probability, a confidence or a share of labels: from 0 to 1.
     Share,
-    /// An estimated loss: below zero by noise only.
+    /// An estimated loss, negative only by noise.
     Loss,
     /// A feature: any number.
     Feature,
 }
 
 impl Quantity {
-    /// A value with the fewest decimals, and some more.
+    /// A value with `more` decimals beyond the minimum.
     fn written(self, value: f64, more: usize) -> String {
         if self != Self::Feature {
             return fixed(value, 2 + more);
         }
-        // Five significant digits; where there are fewer, no zeros in their place.
+        // Five significant digits without trailing zeros.
         let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
         if !(-5..15).contains(&exponent) {
             return format!("{value:.*e}", 3 + more).replace('-', "−");
@@ -41,7 +42,7 @@ impl Quantity {
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     }
 
-    /// Values that an edge must not seem to be.
+    /// Values that a rounded edge must differ from.
     fn ends(self) -> &'static [f64] {
         match self {
             Self::Share => &[0.0, 1.0],
@@ -50,7 +51,7 @@ impl Quantity {
         }
     }
 
-    /// An edge with as many digits as tell it from the edges beside it.
+    /// An edge with enough digits to distinguish it from its neighbours.
     fn edge(self, edges: &[f64], place: usize) -> String {
         let value = edges[place];
         let beside = [place.checked_sub(1), place.checked_add(1)].map(|place| edges.get(place?).copied());
@@ -62,7 +63,7 @@ impl Quantity {
         self.written(value, (0..MAX_MORE_DECIMALS).find(differs).unwrap_or(MAX_MORE_DECIMALS))
     }
 
-    /// Values between two of the edges, each given by its place: `name 0.73–0.87`, `name < 0.61`, `name ≥ 0.8`, or the name alone.
+    /// The range between two edges, each given by its index: `name 0.73–0.87`, `name < 0.61`, `name ≥ 0.8`, or the name alone.
     fn between(self, name: &str, edges: &[f64], low: Option<usize>, high: Option<usize>) -> String {
         if self == Self::Loss && edges.first().is_some_and(|&edge| edge <= 0.0) {
             return loss_around_zero(name, edges, low, high);
@@ -79,12 +80,12 @@ impl Quantity {
     }
 }
 
-/// The same where some edges are not above zero: no loss is negative, so that the bins below are all called zero, and numbered.
+/// The range of a loss if some edges are not positive. No loss is negative, so all bins below zero are shown as "near 0" and numbered.
 fn loss_around_zero(name: &str, edges: &[f64], low: Option<usize>, high: Option<usize>) -> String {
     let below = edges.partition_point(|&edge| edge <= 0.0);
     let positive = |place: &usize| *place >= below;
     match (low.filter(positive), high.filter(positive)) {
-        // Wholly below: which of the bins there, if there are several.
+        // Entirely below zero: the number of the bin, if there are several.
         (None, None) if high.is_some() => {
             let (first, last) = (low.map_or(1, |low| low + 2), high.map_or(below, |high| high + 1));
             match below {
@@ -93,7 +94,7 @@ fn loss_around_zero(name: &str, edges: &[f64], low: Option<usize>, high: Option<
                 _ => format!("{name} near 0, parts {first}–{last} of {below}"),
             }
         }
-        // What is left out at its lower end is nothing that a loss can be.
+        // The range starts at zero, the smallest loss.
         (None, Some(high)) => format!("{name} 0–{}", Quantity::Loss.edge(edges, high)),
         (None, None) if low.is_some() => format!("{name} > 0"),
         (None, None) => name.to_owned(),
@@ -110,7 +111,7 @@ fn bin_name(quantity: Quantity, name: &str, edges: &Edges, bin: usize) -> String
     quantity.between(name, edges.values(), bin.checked_sub(1), high)
 }
 
-/// Predictions of a class, or of some, in a bin of their confidence.
+/// The name of a confidence bin of one or more classes.
 fn class_name(class: &str, edges: &Edges, bin: usize) -> String {
     if edges.values().is_empty() {
         return class.to_owned();
@@ -118,7 +119,7 @@ fn class_name(class: &str, edges: &Edges, bin: usize) -> String {
     format!("{class}, {}", bin_name(Quantity::Share, "confidence", edges, bin))
 }
 
-/// A bin of the confidence over all classes.
+/// The name of a confidence bin over all classes.
 fn confidence_name(edges: &Edges, bin: usize) -> String {
     if edges.values().is_empty() {
         "any confidence".into()
@@ -127,7 +128,7 @@ fn confidence_name(edges: &Edges, bin: usize) -> String {
     }
 }
 
-/// A bin by its place among all bins of a quantity, the lowest first.
+/// The name of a bin by its rank among all bins of a quantity.
 fn rank_name(quantity: &str, bin: usize, bins: usize) -> String {
     let place = match bin + 1 {
         _ if bins == 1 => return "all rows".into(),
@@ -148,7 +149,7 @@ fn rank_name(quantity: &str, bin: usize, bins: usize) -> String {
 }
 
 impl Cells {
-    /// What lies in a cell, in words.
+    /// The display name of a cell.
     #[must_use]
     pub fn name(&self, cell: CellId, classes: &[String]) -> String {
         let part = |(axis, stride): (&Axis, &usize)| axis.name(cell.index() / stride % axis.bins(), classes, self);
@@ -198,13 +199,13 @@ impl Axis {
                     }
                 })
             }
-            // Not by the edges: scores are noisy, so that rows with low ones lose more than these say and rows with high ones less.
+            // By rank, not by edges: scores are noisy, so rows with low scores lose more than their score and rows with high scores less.
             Self::Forest { edges, .. } => rank_name("reducible loss", bin, edges.bins()),
         }
     }
 }
 
-/// The rules of the leaves of a single tree: who led to each node, where the leaves are, and at what each input is split.
+/// The rules of the leaves of a single tree: the parent of each node, the nodes of the leaves, and the thresholds of each input.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Rules {
     parents: Vec<u32>,
@@ -212,7 +213,7 @@ pub(super) struct Rules {
     thresholds: BTreeMap<u32, Vec<f64>>,
 }
 
-/// What a leaf asks of one input: between which of its thresholds it lies, and whether its value is missing or there.
+/// The condition of a leaf on one input: the thresholds between which it lies.
 #[derive(Debug, Clone, Copy, Default)]
 struct Condition {
     input: u32,
@@ -220,7 +221,7 @@ struct Condition {
     high: Option<f64>,
 }
 
-/// A split at this threshold asks whether a value is there at all.
+/// A split at this threshold separates missing values from all others.
 const ANY_VALUE: f64 = f64::MIN;
 
 impl Rules {
@@ -248,7 +249,7 @@ impl Rules {
         rules
     }
 
-    /// What holds in a leaf, from the root on. `what` names an input and says what it is.
+    /// The conditions of a leaf in words, from the root. `what` gives the quantity and the name of an input.
     fn name(&self, trees: &Trees, leaf: usize, what: impl Fn(usize) -> (Quantity, String)) -> String {
         let conditions = self.conditions(trees, leaf);
         if conditions.is_empty() {
@@ -266,7 +267,7 @@ impl Rules {
         words.join(" and ")
     }
 
-    /// One condition per input, those that the root asks for last: of two splits of one input the one nearer to the leaf is sharper.
+    /// One condition per input, that of the root last. Of two splits of one input, the one nearer to the leaf is tighter.
     fn conditions(&self, trees: &Trees, leaf: usize) -> Vec<Condition> {
         let mut place = self.leaves.get(leaf).copied().unwrap_or(0);
         let mut conditions: Vec<Condition> = Vec::new();
@@ -278,7 +279,7 @@ impl Rules {
                     known.map_or(Condition { input, ..Condition::default() }, |known| conditions.remove(known));
                 let end = if place > left { &mut condition.low } else { &mut condition.high };
                 end.get_or_insert(threshold);
-                // Where it is asked for first, seen from the root.
+                // Ordered by the split nearest to the root.
                 conditions.push(condition);
             }
             place = parent;
@@ -312,7 +313,7 @@ mod tests {
             names(Quantity::Share, "confidence", &[0.730_12, 0.871_99]),
             ["confidence < 0.73", "confidence 0.73–0.87", "confidence ≥ 0.87"]
         );
-        // Neither neighbours nor the ends of the scale are taken for an edge.
+        // Rounded edges differ from their neighbours and from the ends of the scale.
         assert_eq!(
             names(Quantity::Share, "confidence", &[0.001, 0.8751, 0.8759, 0.9999, 1.0]),
             [
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn features_keep_their_digits_and_their_sign() {
+    fn features_keep_digits_and_sign() {
         assert_eq!(
             names(Quantity::Feature, "x_age", &[-12.5, -3.0, 31.5, 1234.5, 1e20]),
             [
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_of_a_forest_are_named_by_their_rank() {
+    fn forest_bins_are_named_by_rank() {
         let names = [0, 1, 2, 10, 20, 23, 24].map(|bin| rank_name("reducible loss", bin, 25));
         assert_eq!(names[0], "reducible loss lowest of 25");
         let place = |name: &String| name["reducible loss ".len()..].trim_end_matches(" of 25").to_owned();
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn no_loss_is_called_negative() {
+    fn losses_are_never_shown_as_negative() {
         assert_eq!(
             names(Quantity::Loss, "reducible loss", &[-0.001_582, -0.000_736_16, 0.0312, 0.0533]),
             [
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_names_differ_however_close_their_edges_are() {
+    fn names_of_neighbouring_bins_always_differ() {
         let edges: Vec<f64> = (0..400).map(|i| 1.0 - 0.9_f64.powi(i)).collect();
         let mut edges: Vec<f64> = edges.into_iter().filter(|edge| *edge < 1.0).collect();
         edges.dedup();

@@ -47,54 +47,6 @@ pub(super) struct HeldOut {
     observed: LossTable,
 }
 
-/// Sums for a weighted mean and its standard error.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sums {
-    pub(super) weight: f64,
-    pub(super) sum: f64,
-    squares: f64,
-    squared_weights: f64,
-    crossed: f64,
-}
-
-impl Sums {
-    pub(super) fn add(&mut self, weight: f64, value: f64) {
-        self.weight += weight;
-        self.sum += weight * value;
-        self.squares += (weight * value).powi(2);
-        self.squared_weights += weight * weight;
-        self.crossed += weight * weight * value;
-    }
-
-    /// Adds other rows, their weights multiplied by a factor.
-    pub(super) fn add_scaled(&mut self, other: &Self, factor: f64) {
-        self.weight += factor * other.weight;
-        self.sum += factor * other.sum;
-        self.squares += factor * factor * other.squares;
-        self.squared_weights += factor * factor * other.squared_weights;
-        self.crossed += factor * factor * other.crossed;
-    }
-
-    pub(super) fn mean(&self) -> f64 {
-        self.sum / self.weight
-    }
-
-    /// The effective number of rows, (Σw)²/Σw².
-    pub(super) fn effective_rows(&self) -> f64 {
-        self.weight * self.weight / self.squared_weights
-    }
-
-    /// √(Σ w² (x − x̄)²) / Σw, corrected by n/(n − 1) for n = (Σw)²/Σw² rows; NaN for one row.
-    pub(super) fn standard_error(&self) -> f64 {
-        let mean = self.mean();
-        let spread = self.squares - 2.0 * mean * self.crossed + mean * mean * self.squared_weights;
-        // A tiny spread is the rounding of equal values.
-        let spread = if spread > 1e-12 * self.squares { spread } else { 0.0 };
-        let rows = self.effective_rows();
-        if rows < 1.5 { f64::NAN } else { (spread * rows / (rows - 1.0)).sqrt() / self.weight }
-    }
-}
-
 impl HeldOut {
     pub(super) fn new(cells: usize, oracles: usize) -> Self {
         let (sources, ends, rows, weights) = Default::default();

@@ -338,7 +338,7 @@ impl Policy {
     /// The support of a cell.
     #[must_use]
     pub fn support(&self, cell: CellId) -> Support {
-        Support::of(self.cell(cell).map_or(0.0, |decision| decision.estimate().effective_rows))
+        Support::from_effective_rows(self.cell(cell).map_or(0.0, |decision| decision.estimate().effective_rows))
     }
 
     /// Which action a source takes: 0 predict, then the routes, then abstain; `None` if undetermined.

@@ -1,9 +1,10 @@
 //! The cost and loss that a policy is expected to have on new queries like the calibration rows.
 
-use super::held_out::{HeldOut, Sums};
+use super::held_out::HeldOut;
 use super::limit::{Cutoff, Unit};
 use super::{MixedAction, Policy};
 use crate::estimate::{OracleLoss, RowVotes};
+use crate::numeric::weighted::WeightedSums;
 use crate::task::Limit;
 use crate::task::Named;
 
@@ -40,10 +41,10 @@ pub struct Promise {
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
     /// The cost and the loss of the policy's actions, by the rows' labels.
-    pub(super) cost: Sums,
-    pub(super) loss: Sums,
+    pub(super) cost: WeightedSums,
+    pub(super) loss: WeightedSums,
     /// The cost of each action, taken always.
-    pub(super) always: Vec<Sums>,
+    pub(super) always: Vec<WeightedSums>,
     /// The same costs as expected by the estimates that decide the rows.
     pub(super) expected: f64,
     pub(super) expected_always: Vec<f64>,
@@ -56,7 +57,8 @@ pub(super) struct Judged {
 
 impl Judged {
     fn new(actions: usize) -> Self {
-        let (cost, loss, always) = (Sums::default(), Sums::default(), vec![Sums::default(); actions]);
+        let (cost, loss, always) =
+            (WeightedSums::default(), WeightedSums::default(), vec![WeightedSums::default(); actions]);
         let [expected_always, slack_always] = [(); 2].map(|()| vec![0.0; actions]);
         Self { cost, loss, always, expected: 0.0, expected_always, slack: 0.0, slack_always, known: 0.0 }
     }
@@ -83,7 +85,7 @@ impl Judged {
     }
 
     /// The cost of the policy's own actions or, if a cap assigned the action `moved`, of that action.
-    pub(super) fn taken(&self, moved: Option<u8>) -> &Sums {
+    pub(super) fn taken(&self, moved: Option<u8>) -> &WeightedSums {
         moved.and_then(|code| self.always.get(usize::from(code))).unwrap_or(&self.cost)
     }
 }
@@ -110,7 +112,7 @@ impl Policy {
     #[must_use]
     pub fn promise(&self) -> Option<Promise> {
         let judged = self.judge_rows().filter(|judged| judged.known > 0.0)?;
-        let always = self.task.action_names().into_iter().zip(judged.always.iter().map(Sums::mean)).collect();
+        let always = self.task.action_names().into_iter().zip(judged.always.iter().map(WeightedSums::mean)).collect();
         let (cost, loss) = (judged.cost.mean(), judged.loss.mean());
         let open = with_slack(self.open(), judged.slack_of(None));
         let [standard_error, loss_standard_error] = self.standard_errors(&judged);
@@ -175,7 +177,7 @@ impl Policy {
             .iter()
             .filter_map(|held_out| self.judge(held_out, &held_out.parts(), |_| 0).pop())
             .collect();
-        let of = |sums: fn(&Judged) -> &Sums| {
+        let of = |sums: fn(&Judged) -> &WeightedSums| {
             let means: Vec<f64> = without.iter().map(|judged| sums(judged).mean()).collect();
             with_jackknife(sums(judged).standard_error(), &means)
         };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::held_out::Sums;
 use super::promise::{Judged, with_jackknife, with_slack};
 use super::{Decision, Decisions, MixedAction, Policy, Reason, Verdict, cheapest_known};
+use crate::numeric::weighted::WeightedSums;
 use crate::router::Support;
 use crate::task::Named;
 
@@ -219,11 +219,11 @@ impl Tally {
             factors[source as usize].push((moved, share / weight));
         }
         let sums = |of: &[Option<Judged>]| {
-            let mut sums = Sums::default();
+            let mut sums = WeightedSums::default();
             for (source, factors) in factors.iter().enumerate() {
                 let found = of[source].as_ref().or(judged[source].as_ref());
                 for &(moved, factor) in factors {
-                    sums.add_scaled(found.map_or(&Sums::default(), |judged| judged.taken(moved)), factor);
+                    sums.add_scaled(found.map_or(&WeightedSums::default(), |judged| judged.taken(moved)), factor);
                 }
             }
             sums
@@ -264,7 +264,7 @@ impl OwnCosts {
             let open = with_slack(None, self.slack / all);
             return Some(Expected { router: self.router / all, always, error: f64::NAN, open });
         };
-        let bias = |observed: &Sums, expected: f64| observed.mean() - expected / observed.weight;
+        let bias = |observed: &WeightedSums, expected: f64| observed.mean() - expected / observed.weight;
         let always = self.always.iter().zip(judged.always.iter().zip(&judged.expected_always));
         Some(Expected {
             router: self.router / all + bias(&judged.cost, judged.expected),

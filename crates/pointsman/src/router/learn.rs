@@ -1,12 +1,16 @@
 //! Fitting a router to a table, including partitions that are learned from labels.
 
-use super::{BACKOFF_BINS, Router, label_free};
+use super::fitted::FittedPartition;
+use super::{Router, label_free};
 use crate::error::{Result, TableError};
 use crate::parallel;
 use crate::partition::SPARSE_BELOW_ROWS;
 use crate::partition::forest::{self, Halves, HonestForest, Trees};
 use crate::partition::{Axis, Cells, Factor, Partition};
 use crate::table::Table;
+
+/// The number of confidence bins that queries of empty cells fall back to, unless the partition has bins of its own.
+const BACKOFF_BINS: usize = 10;
 
 impl Router {
     /// Fits a given partition. `step` is called as trees are grown.
@@ -28,14 +32,14 @@ impl Router {
                 Self::learn_honestly(table, partition, seed, divide)
             }
             [Factor::HonestForest { trees }] => {
-                super::check_walks(partition, table.rows())?;
+                super::check_size(table.rows(), *trees)?;
                 let divide = |divide: &[u32], columns: &[usize]| {
                     Ok(Axis::HonestForest { forest: HonestForest::learn(table, divide, columns, *trees, seed, step)? })
                 };
                 Self::learn_honestly(table, partition, seed, divide)
             }
             [Factor::Forest { trees }] => {
-                let backoff = Self::fit_backoff(table, BACKOFF_BINS)?;
+                let backoff = FittedPartition::fit_backoff(table, BACKOFF_BINS)?;
                 let trees = grow(table, *trees, seed, step)?;
                 Self::from_forest(partition.clone(), trees, seed, backoff, table)
             }
@@ -47,7 +51,7 @@ impl Router {
                 });
                 let (cells, backoff) = parallel::join(
                     || Cells::fit(partition, table),
-                    || Self::fit_backoff(table, bins.unwrap_or(BACKOFF_BINS)),
+                    || FittedPartition::fit_backoff(table, bins.unwrap_or(BACKOFF_BINS)),
                 );
                 Self::from_parts(partition.clone(), cells?, backoff?, false, table)
             }
@@ -66,7 +70,7 @@ impl Router {
         let kept = table.select(&halves.kept, &columns);
         let axes = vec![divide(&halves.divide, &columns)?];
         let cells = Cells::new(table.classes().len(), axes, table.feature_names().to_vec())?;
-        let backoff = Self::fit_backoff(&kept, BACKOFF_BINS)?;
+        let backoff = FittedPartition::fit_backoff(&kept, BACKOFF_BINS)?;
         Self::from_parts(partition.clone(), cells, backoff, false, &kept)
     }
 }

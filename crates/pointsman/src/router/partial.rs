@@ -11,10 +11,12 @@
 use std::sync::Arc;
 
 use super::exact::{Sum, WORDS};
-use super::{Router, cells_of, compare_content, fits};
-use crate::error::{Error, PartitionError, Result, RouterError, TableError, ValueError};
+use super::fitted::{FittedPartition, refuse_forest};
+use super::more_rows::{rows_by_cell, total_weight};
+use super::{Router, cells_of, compare_content};
+use crate::error::{Error, Result, RouterError, TableError};
 use crate::numeric::mix::{mix, nth};
-use crate::partition::{CellId, Cells, Factor, Partition};
+use crate::partition::{Cells, Partition};
 use crate::table::Table;
 
 /// The largest number of rows per cell of a [`Partial`], and the seed of the sample.
@@ -48,10 +50,7 @@ pub struct Cap {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Partial {
-    partition: Partition,
-    cells: Arc<Cells>,
-    backoff: Arc<Cells>,
-    recalibrated: bool,
+    fitted: FittedPartition,
     cap: Option<Cap>,
     /// The kept rows in no particular order, with all features and their original weights.
     rows: Table,
@@ -69,16 +68,7 @@ impl Partial {
     pub fn like(router: &Router) -> Result<Self> {
         refuse_forest(router.partition())?;
         let rows = Table::new(router.classes().to_vec(), Vec::new())?.with_votes(Vec::new())?;
-        Ok(Self {
-            partition: router.partition.clone(),
-            cells: router.cells.clone(),
-            backoff: router.backoff.clone(),
-            recalibrated: router.recalibrated,
-            cap: None,
-            rows,
-            keys: Vec::new(),
-            seen: Vec::new(),
-        })
+        Ok(Self { fitted: router.fitted.clone(), cap: None, rows, keys: Vec::new(), seen: Vec::new() })
     }
 
     /// The same part with a cap on the rows per cell.
@@ -92,7 +82,7 @@ impl Partial {
         if self.rows.rows() > 0 {
             return Err(RouterError::LateCap.into());
         }
-        Ok(Self { seen: vec![Sum::default(); self.cells.count()], cap: Some(cap), ..self })
+        Ok(Self { seen: vec![Sum::default(); self.cells().count()], cap: Some(cap), ..self })
     }
 
     /// Restores a part from [`Partial::kept`], [`Partial::keys`], [`Partial::seen`] and the cells of its router.
@@ -108,15 +98,14 @@ impl Partial {
         (kept, keys, seen): (Table, Vec<u64>, &[u64]),
     ) -> Result<Self> {
         let wrong = |what: &str| Err(Error::contradiction(format!("the part contradicts itself: {what}")));
-        partition.check()?;
         refuse_forest(&partition)?;
-        super::check_walks(&partition, kept.rows())?;
-        if !kept.has_votes() || !fits(&partition, &cells, &backoff, kept.classes().len()) {
-            return wrong("its partition does not fit its rows");
+        if !kept.has_votes() {
+            return wrong("its rows have no votes");
         }
-        let (cells, backoff) = (Arc::new(cells), Arc::new(backoff));
-        let columns = if kept.rows() == 0 { Vec::new() } else { cells.columns_in(&kept)? };
-        let part = Self { partition, cells, backoff, recalibrated, cap, rows: kept, keys, seen: Vec::new() };
+        let fitted = FittedPartition::new(partition, cells, backoff, recalibrated, kept.classes().len())?;
+        fitted.check_size(kept.rows())?;
+        let columns = if kept.rows() == 0 { Vec::new() } else { fitted.cells.columns_in(&kept)? };
+        let part = Self { fitted, cap, rows: kept, keys, seen: Vec::new() };
         let Some(cap) = cap else {
             return if part.keys.is_empty() && seen.is_empty() { Ok(part) } else { wrong("keys without a cap") };
         };
@@ -127,12 +116,12 @@ impl Partial {
         let Some(seen) = sums.iter().map(|&words| Sum::from_words(words)).collect::<Option<Vec<Sum>>>() else {
             return wrong("a cell has seen more than can be");
         };
-        if part.keys.len() != part.rows.rows() || !rest.is_empty() || seen.len() != part.cells.count() {
+        if part.keys.len() != part.rows.rows() || !rest.is_empty() || seen.len() != part.cells().count() {
             return wrong("keys or weights are missing");
         }
-        let groups = group(&part.rows, &part.cells, &columns);
+        let groups = rows_by_cell(&part.rows, part.cells(), &columns);
         for (rows, all) in groups.iter().zip(&seen) {
-            let own = weigh(&part.rows, rows);
+            let own = total_weight(&part.rows, rows);
             if rows.len() > cap.rows || own > *all || rows.len() < cap.rows && own != *all {
                 return wrong("a cell's rows do not fit the cap and the weight it has seen");
             }
@@ -181,13 +170,13 @@ impl Partial {
         if self.rows.classes() != other.rows.classes() {
             return differs("their classes");
         }
-        if self.partition != other.partition {
-            return differs(&format!("their partitions, {} and {}", self.partition, other.partition));
+        if self.partition() != other.partition() {
+            return differs(&format!("their partitions, {} and {}", self.partition(), other.partition()));
         }
-        if (&self.cells, &self.backoff) != (&other.cells, &other.backoff) {
-            return differs(&format!("the cells of {}", self.partition));
+        if (self.cells(), self.backoff()) != (other.cells(), other.backoff()) {
+            return differs(&format!("the cells of {}", self.partition()));
         }
-        if self.recalibrated != other.recalibrated {
+        if self.is_recalibrated() != other.is_recalibrated() {
             return differs("whether centroids are served");
         }
         if self.cap != other.cap {
@@ -206,8 +195,7 @@ impl Partial {
     /// # Errors
     /// If there are no rows.
     pub fn finish(&self) -> Result<Router> {
-        let (cells, backoff) = (self.cells.clone(), self.backoff.clone());
-        Router::assemble(self.partition.clone(), cells, backoff, self.recalibrated, &self.table()?)
+        Router::assemble(self.fitted.clone(), &self.table()?)
     }
 
     /// The kept rows with all features and adjusted weights, for calibrating with any other partition.
@@ -217,9 +205,9 @@ impl Partial {
     pub fn table(&self) -> Result<Table> {
         let mut scales: Vec<(Vec<u32>, f64)> = Vec::new();
         if self.cap.is_some() && self.rows.rows() > 0 {
-            let columns = self.cells.columns_in(&self.rows)?;
-            for (rows, all) in group(&self.rows, &self.cells, &columns).into_iter().zip(&self.seen) {
-                let own = weigh(&self.rows, &rows);
+            let columns = self.cells().columns_in(&self.rows)?;
+            for (rows, all) in rows_by_cell(&self.rows, self.cells(), &columns).into_iter().zip(&self.seen) {
+                let own = total_weight(&self.rows, &rows);
                 if own != *all {
                     scales.push((rows, all.value() / own.value()));
                 }
@@ -238,25 +226,25 @@ impl Partial {
     /// The partition of the part's router.
     #[must_use]
     pub fn partition(&self) -> &Partition {
-        &self.partition
+        &self.fitted.partition
     }
 
     /// Its cells.
     #[must_use]
     pub fn cells(&self) -> &Arc<Cells> {
-        &self.cells
+        &self.fitted.cells
     }
 
     /// The confidence bins that empty cells fall back to.
     #[must_use]
     pub fn backoff(&self) -> &Arc<Cells> {
-        &self.backoff
+        &self.fitted.backoff
     }
 
-    /// Whether the router serves centroids instead of predictions.
+    /// Whether centroids are served instead of predictions.
     #[must_use]
     pub fn is_recalibrated(&self) -> bool {
-        self.recalibrated
+        self.fitted.recalibrated
     }
 
     /// The cap, if any.
@@ -293,8 +281,8 @@ impl Partial {
         }
         self.keep(table, keys)?;
         if self.cap.is_some() {
-            let columns = self.cells.columns_in(table)?;
-            for (row, cell) in cells_of(table, &self.cells, &columns).into_iter().enumerate() {
+            let columns = self.cells().columns_in(table)?;
+            for (row, cell) in cells_of(table, self.cells(), &columns).into_iter().enumerate() {
                 self.seen[cell.index()].add(table.weight(row));
             }
         }
@@ -307,19 +295,19 @@ impl Partial {
             return Ok(());
         }
         super::same_classes(self.rows.classes(), table.classes())?;
-        self.cells.columns_in(table)?;
+        self.cells().columns_in(table)?;
         let rows = self.rows.rows() + table.rows();
         if u32::try_from(rows).is_err() {
             return Err(TableError::TooManyRows { rows }.into());
         }
         // A router file must not hold more rows than the reader accepts.
-        let most = self.cap.map_or(usize::MAX, |cap| cap.rows.saturating_mul(self.cells.count()));
-        super::check_walks(&self.partition, most.min(rows))?;
+        let most = self.cap.map_or(usize::MAX, |cap| cap.rows.saturating_mul(self.cells().count()));
+        self.fitted.check_size(most.min(rows))?;
         self.rows.extend(table)?;
         self.keys.extend_from_slice(keys);
         let Some(cap) = self.cap else { return Ok(()) };
-        let columns = self.cells.columns_in(&self.rows)?;
-        let mut groups = group(&self.rows, &self.cells, &columns);
+        let columns = self.cells().columns_in(&self.rows)?;
+        let mut groups = rows_by_cell(&self.rows, self.cells(), &columns);
         if groups.iter().all(|rows| rows.len() <= cap.rows) {
             return Ok(());
         }
@@ -336,72 +324,4 @@ impl Partial {
         self.keys = kept.iter().map(|&row| self.keys[row as usize]).collect();
         Ok(())
     }
-}
-
-impl Router {
-    /// Calibrates on a table in the cells of another router instead of fitting new cells. If those cells were learned from labels (a
-    /// tree, an honest forest), certificates hold only if the table shares no rows with the ones they were learned from.
-    ///
-    /// # Errors
-    /// If the table has no rows or no votes or does not fit the router, or the router is a forest, whose leaves depend on its own rows.
-    pub fn calibrate_like(table: &Table, like: &Self) -> Result<Self> {
-        refuse_forest(like.partition())?;
-        like.check_classes(table.classes())?;
-        let (cells, backoff) = (like.cells.clone(), like.backoff.clone());
-        Self::assemble(like.partition.clone(), cells, backoff, like.recalibrated, table)
-    }
-
-    /// Adds the rows of a table to the router's own, in the same cells. Each cell keeps its share of the traffic: its rows, old and
-    /// new, are reweighted to the total weight of the old ones. This is for items chosen cell by cell, as a plan does, whose number
-    /// does not reflect traffic.
-    ///
-    /// # Errors
-    /// If the table has no votes or other features or oracles than the router's rows, a cell with new rows had none before (its share
-    /// is unknown), or the router is a forest, whose leaves depend on its own rows.
-    pub fn with_more_rows(&self, table: &Table) -> Result<Self> {
-        refuse_forest(self.partition())?;
-        self.check_classes(table.classes())?;
-        let columns = self.cells.columns_in(table)?;
-        let all: Vec<u32> = (0..table.rows() as u32).collect();
-        let mut rows = self.rows().clone();
-        rows.extend(&table.select(&all, &table.feature_columns(self.rows().feature_names())?))?;
-        let own = self.rows().rows();
-        let mut weights: Vec<f64> = (0..rows.rows()).map(|row| rows.weight(row)).collect();
-        for (cell, new) in group(table, &self.cells, &columns).iter().enumerate().filter(|(_, new)| !new.is_empty()) {
-            let old: Vec<u32> = self.mixture(CellId(cell as u32)).rows().map(|row| row as u32).collect();
-            if old.is_empty() {
-                let name = self.cells.name(CellId(cell as u32), self.classes());
-                return Err(Error::value(new[0] as usize, "cell", ValueError::EmptyCell { cell, name }));
-            }
-            let before = weigh(self.rows(), &old).value();
-            let scale = before / (before + weigh(table, new).value());
-            let added = new.iter().map(|&row| own + row as usize);
-            old.iter().map(|&row| row as usize).chain(added).for_each(|row| weights[row] *= scale);
-        }
-        let (cells, backoff) = (self.cells.clone(), self.backoff.clone());
-        Self::assemble(self.partition.clone(), cells, backoff, self.recalibrated, &rows.with_weights(weights)?)
-    }
-}
-
-/// The rows in each cell.
-fn group(table: &Table, cells: &Cells, columns: &[usize]) -> Vec<Vec<u32>> {
-    let mut groups = vec![Vec::new(); cells.count()];
-    for (row, cell) in cells_of(table, cells, columns).into_iter().enumerate() {
-        groups[cell.index()].push(row as u32);
-    }
-    groups
-}
-
-/// The exact total weight of some rows.
-fn weigh(table: &Table, rows: &[u32]) -> Sum {
-    let mut sum = Sum::default();
-    rows.iter().for_each(|&row| sum.add(table.weight(row as usize)));
-    sum
-}
-
-fn refuse_forest(partition: &Partition) -> Result<()> {
-    if matches!(partition.factors(), [Factor::Forest { .. }]) {
-        return Err(PartitionError::ForestCells { partition: partition.to_string() }.into());
-    }
-    Ok(())
 }

@@ -104,7 +104,7 @@ impl DistinctVotes {
         self.counts.chunks_exact(self.width).map(Votes::new)
     }
 
-    /// The vote vectors of the given rows, numbered anew.
+    /// The vote vectors of the given rows, renumbered.
     pub(crate) fn select(&self, rows: &[u32]) -> Self {
         // Fetching scattered rows is parallel; numbering the gathered indices is sequential and fast.
         let mut index_of_row = gather(rows, 1, &self.index_of_row);

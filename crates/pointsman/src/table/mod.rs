@@ -1,18 +1,23 @@
 //! Tables: one row per item, with the weak prediction and the item's votes, truth, features, weight and other models' predictions.
 
+mod check;
+mod combine;
 pub(crate) mod distinct_votes;
 pub(crate) mod peaks;
 pub(crate) mod predictions;
 pub(crate) mod simplex;
+#[cfg(test)]
+mod tests;
 pub(crate) mod votes;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result, TableError, ValueError};
-use crate::parallel;
 use crate::table::distinct_votes::DistinctVotes;
-use crate::table::predictions::{Predictions, RawPredictions, gather, match_precision, peaks_of};
+use crate::table::predictions::{Predictions, RawPredictions, match_precision, peaks_of};
+pub(crate) use check::check_classes;
+use check::{check_names, check_whole_rows};
 use simplex::Fault;
 pub use votes::Votes;
 
@@ -45,7 +50,7 @@ pub struct Table {
     feature_names: Vec<String>,
     features: Vec<f64>,
     oracles: Vec<(String, Vec<f64>)>,
-    /// What stands for `votes` in a table without votes; computed on first use.
+    /// The empty votes of a table without votes; computed on first use.
     unlabelled: OnceLock<DistinctVotes>,
 }
 
@@ -90,7 +95,7 @@ impl Table {
     ) -> Result<Self> {
         let classes: Vec<String> = classes.into_iter().map(Into::into).collect();
         check_classes(&classes)?;
-        whole_rows("prob_*", values, classes.len())?;
+        check_whole_rows("prob_*", values, classes.len())?;
         let (probs, peaks) = check(classes.len()).map_err(|(row, fault)| fault.at(row, "prob_", &classes))?;
         Ok(Self {
             classes,
@@ -119,7 +124,7 @@ impl Table {
     /// # Errors
     /// As [`Table::with_votes`].
     pub fn with_vote_rows(mut self, votes: &[u32]) -> Result<Self> {
-        self.same_rows("votes_*", votes.len(), self.classes.len())?;
+        self.check_rows("votes_*", votes.len(), self.classes.len())?;
         let distinct = DistinctVotes::from_rows(votes, self.classes.len());
         if let Some(empty) = distinct.iter().position(|votes| votes.k() == 0) {
             let row = distinct.index_of_row().iter().position(|&index| index as usize == empty).unwrap_or_default();
@@ -134,7 +139,7 @@ impl Table {
     /// # Errors
     /// If there are not as many rows as predictions, or a row is not a distribution.
     pub fn with_truth(mut self, truth: Vec<f64>) -> Result<Self> {
-        self.same_rows("true_*", truth.len(), self.classes.len())?;
+        self.check_rows("true_*", truth.len(), self.classes.len())?;
         self.truth = Some(self.normalised("true_", truth)?);
         Ok(self)
     }
@@ -144,7 +149,7 @@ impl Table {
     /// # Errors
     /// If there are not as many weights as rows, or a weight is not a positive finite number.
     pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
-        self.same_rows("weight", weights.len(), 1)?;
+        self.check_rows("weight", weights.len(), 1)?;
         for (row, &value) in weights.iter().enumerate() {
             if !(1e-100..=1e100).contains(&value) {
                 return Err(Error::value(row, "weight", ValueError::Weight { value }));
@@ -168,7 +173,7 @@ impl Table {
         if names.is_empty() && values.is_empty() {
             return Ok(self);
         }
-        self.same_rows("x_*", values.len(), names.len())?;
+        self.check_rows("x_*", values.len(), names.len())?;
         if let Some(i) = values.iter().position(|x| x.is_infinite()) {
             let (row, name) = (i / names.len(), &names[i % names.len()]);
             return Err(Error::value(row, format!("x_{name}"), ValueError::Feature { value: values[i] }));
@@ -193,7 +198,7 @@ impl Table {
             return Err(TableError::RepeatedName { what: "oracle", name }.into());
         }
         let prefix = format!("oracle_{name}_");
-        self.same_rows(&format!("{prefix}*"), probs.len(), self.classes.len())?;
+        self.check_rows(&format!("{prefix}*"), probs.len(), self.classes.len())?;
         let probs = self.normalised(&prefix, probs)?;
         // Sorted by name, so that the stored table does not depend on the order of the columns.
         let place = self.oracles.partition_point(|(other, _)| *other < name);
@@ -333,156 +338,16 @@ impl Table {
         }
     }
 
-    /// The given rows and feature columns, in the given order and without truth: what a router stores.
-    ///
-    /// # Panics
-    /// If a row or column does not exist.
-    #[must_use]
-    pub(crate) fn select(&self, rows: &[u32], feature_columns: &[usize]) -> Self {
-        let c = self.classes.len();
-        let mut features = Vec::with_capacity(rows.len() * feature_columns.len());
-        if !feature_columns.is_empty() {
-            for values in rows.iter().map(|&row| self.features(row as usize)) {
-                features.extend(feature_columns.iter().map(|&column| values[column]));
-            }
-        }
-        let (probs, votes) =
-            parallel::join(|| self.probs.select(rows, c), || self.votes.as_ref().map(|votes| votes.select(rows)));
-        Self {
-            classes: self.classes.clone(),
-            probs,
-            peaks: OnceLock::new(),
-            votes,
-            truth: None,
-            weights: self.weights.as_ref().map(|weights| gather(rows, 1, weights)),
-            feature_names: feature_columns.iter().map(|&column| self.feature_names[column].clone()).collect(),
-            features,
-            oracles: self.oracles.iter().map(|(name, probs)| (name.clone(), gather(rows, c, probs))).collect(),
-            unlabelled: OnceLock::new(),
-        }
-    }
-
-    /// The table without features that are equal in all rows or missing in all; `None` if there are none. A feature that is missing in
-    /// some rows only is not constant.
-    pub(crate) fn without_constant_features(&self) -> Option<Self> {
-        let varies = |&column: &usize| {
-            let mut values = (0..self.rows()).map(|row| self.features(row)[column]);
-            let first = values.next().unwrap_or(f64::NAN);
-            values.any(|value| value != first && !(value.is_nan() && first.is_nan()))
-        };
-        let columns: Vec<usize> = (0..self.feature_names.len()).filter(varies).collect();
-        let rows = || (0..self.rows() as u32).collect::<Vec<u32>>();
-        (columns.len() < self.feature_names.len()).then(|| self.select(&rows(), &columns))
-    }
-
-    /// Adds the rows of another table with the same classes, features and oracles; features and oracles may be in another order.
-    /// Missing weights become 1, and truth is dropped. A table without rows takes the other's columns.
-    ///
-    /// # Errors
-    /// If the columns differ; nothing is added then.
-    pub(crate) fn extend(&mut self, other: &Self) -> Result<()> {
-        let all: Vec<u32> = (0..other.rows() as u32).collect();
-        if self.rows() == 0 {
-            let columns: Vec<usize> = (0..other.feature_names.len()).collect();
-            *self = other.select(&all, &columns);
-            return Ok(());
-        }
-        if self.classes != other.classes {
-            let (first, second) = (self.classes.clone(), other.classes.clone());
-            return Err(TableError::DifferentColumns { what: "classes", first, second }.into());
-        }
-        self.both_or_none(other, "votes", "votes_*", Self::has_votes)?;
-        let features = |table: &Self| table.feature_names.iter().map(|name| format!("x_{name}")).collect();
-        let oracles = |table: &Self| table.oracles.iter().map(|(name, _)| name.clone()).collect();
-        same_names("features", features(self), features(other))?;
-        same_names("oracles", oracles(self), oracles(other))?;
-        let mut other = other.select(&all, &other.feature_columns(&self.feature_names)?);
-        if self.has_weights() || other.has_weights() {
-            let rows = self.rows();
-            let weights = self.weights.get_or_insert_with(|| vec![1.0; rows]);
-            weights.extend((0..other.rows()).map(|row| other.weight(row)));
-        }
-        self.truth = None;
-        (self.peaks, self.unlabelled) = Default::default();
-        self.probs.append(other.probs);
-        self.features.append(&mut other.features);
-        if let (Some(votes), Some(more)) = (&mut self.votes, &other.votes) {
-            votes.append(more);
-        }
-        for ((_, probs), (_, more)) in self.oracles.iter_mut().zip(&mut other.oracles) {
-            probs.append(more);
-        }
-        Ok(())
-    }
-
-    /// Adds the rows of another table with the same columns; its features and oracles may be in another order.
-    ///
-    /// ```
-    /// use pointsman::Table;
-    /// let mut table = Table::new(["no", "yes"], vec![0.9, 0.1])?.with_votes(vec![5, 0])?;
-    /// table.append(&Table::new(["no", "yes"], vec![0.4, 0.6])?.with_votes(vec![2, 3])?)?;
-    /// assert_eq!(table.rows(), 2);
-    /// assert!(table.append(&Table::new(["no", "yes"], vec![0.4, 0.6])?).is_err());
-    /// # Ok::<(), pointsman::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If the tables differ in their classes, or in which of votes, truth, weights, features and oracles they have; nothing is added
-    /// then.
-    pub fn append(&mut self, other: &Self) -> Result<()> {
-        self.both_or_none(other, "truth", "true_*", |table| table.truth.is_some())?;
-        self.both_or_none(other, "weights", "weight", Self::has_weights)?;
-        let truth = self.truth.as_ref().zip(other.truth.as_ref()).map(|(own, more)| [own.as_slice(), more].concat());
-        self.extend(other)?;
-        self.truth = truth;
-        Ok(())
-    }
-
-    /// The same rows with the columns of the classes in another order.
-    ///
-    /// # Errors
-    /// If these are not the table's classes.
-    pub fn in_order_of(&self, classes: &[String]) -> Result<Self> {
-        let place = |class: &String| self.classes.iter().position(|own| own == class);
-        let places: Option<Vec<usize>> = classes.iter().map(place).collect();
-        let Some(places) = places.filter(|places| places.len() == self.classes.len()) else {
-            let (first, second) = (self.classes.clone(), classes.to_vec());
-            return Err(TableError::DifferentColumns { what: "classes", first, second }.into());
-        };
-        let mut table =
-            match_precision!(self.probs.all(), probs => Self::from_rows(classes, &permuted(probs, &places)))?;
-        if let Some(distinct) = &self.votes {
-            let counts = distinct.index_of_row().iter().flat_map(|&index| distinct.votes(index).counts());
-            table = table.with_votes(permuted(&counts.copied().collect::<Vec<u32>>(), &places))?;
-        }
-        if let Some(truth) = &self.truth {
-            table = table.with_truth(permuted(truth, &places))?;
-        }
-        for (name, probs) in &self.oracles {
-            table = table.with_oracle(name.as_str(), permuted(probs, &places))?;
-        }
-        Ok(Self {
-            weights: self.weights.clone(),
-            feature_names: self.feature_names.clone(),
-            features: self.features.clone(),
-            ..table
-        })
-    }
-
-    /// Checks that columns are in both tables or in neither.
-    fn both_or_none(&self, other: &Self, what: &'static str, column: &str, has: impl Fn(&Self) -> bool) -> Result<()> {
-        let [first, second] = [self, other].map(|table| if has(table) { vec![column.to_owned()] } else { Vec::new() });
-        if first == second { Ok(()) } else { Err(TableError::DifferentColumns { what, first, second }.into()) }
-    }
-
-    fn same_rows(&self, columns: &str, values: usize, width: usize) -> Result<()> {
-        whole_rows(columns, values, width)?;
+    /// Checks that columns have as many rows as the predictions.
+    fn check_rows(&self, columns: &str, values: usize, width: usize) -> Result<()> {
+        check_whole_rows(columns, values, width)?;
         match values / width.max(1) {
             found if found == self.rows() => Ok(()),
             found => Err(TableError::ColumnLength { columns: columns.to_owned(), found, rows: self.rows() }.into()),
         }
     }
 
+    /// Checks distributions and divides each by its sum.
     fn normalised(&self, prefix: &str, mut values: Vec<f64>) -> Result<Vec<f64>> {
         for (row, p) in values.chunks_exact_mut(self.classes.len()).enumerate() {
             let sum = simplex::checked_sum(p).map_err(|fault| fault.at(row, prefix, &self.classes))?;
@@ -492,99 +357,5 @@ impl Table {
             }
         }
         Ok(values)
-    }
-}
-
-/// The rows with their columns in the order of `places`.
-fn permuted<T: Copy>(rows: &[T], places: &[usize]) -> Vec<T> {
-    rows.chunks_exact(places.len()).flat_map(|row| places.iter().map(|&place| row[place])).collect()
-}
-
-/// Checks that there are at least two classes with distinct names.
-pub(crate) fn check_classes(classes: &[String]) -> Result<()> {
-    if !(2..=MAX_CLASSES).contains(&classes.len()) {
-        return Err(TableError::ClassCount { classes: classes.len(), most: MAX_CLASSES }.into());
-    }
-    check_names("class", classes)
-}
-
-fn check_names(what: &'static str, names: &[String]) -> Result<()> {
-    let mut seen = std::collections::HashSet::new();
-    for name in names {
-        if name.is_empty() {
-            return Err(TableError::Unnamed { what }.into());
-        }
-        if !seen.insert(name) {
-            return Err(TableError::RepeatedName { what, name: name.clone() }.into());
-        }
-    }
-    Ok(())
-}
-
-fn same_names(what: &'static str, first: Vec<String>, second: Vec<String>) -> Result<()> {
-    if first.len() == second.len() && first.iter().all(|name| second.contains(name)) {
-        return Ok(());
-    }
-    Err(TableError::DifferentColumns { what, first, second }.into())
-}
-
-fn whole_rows(columns: &str, values: usize, width: usize) -> Result<()> {
-    if width == 0 && values == 0 || width != 0 && values.is_multiple_of(width) {
-        Ok(())
-    } else {
-        Err(TableError::IncompleteRow { columns: columns.to_owned(), values, width }.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bad_rows_are_named() {
-        let error = Table::new(["a", "b"], vec![0.5, 0.5, 0.5, f64::NAN]).unwrap_err();
-        assert!(error.to_string().starts_with("row 1, column prob_b: NaN is not a probability"), "{error}");
-        let table = Table::new(["a", "b"], vec![0.5, 0.5]).unwrap();
-        let error = table.clone().with_votes(vec![0, 0]).unwrap_err();
-        assert!(error.to_string().contains("row 0") && error.to_string().contains("no votes"), "{error}");
-        assert!(table.clone().with_votes(vec![1, 0, 1, 0]).is_err());
-        assert!(table.clone().with_weights(vec![0.0]).is_err());
-        assert!(table.clone().with_features(["a"], vec![f64::INFINITY]).is_err());
-        assert!(table.with_oracle("", vec![0.5, 0.5]).is_err());
-    }
-
-    #[test]
-    fn rows_with_equal_votes_share_an_index() {
-        let table = Table::new(["a", "b"], [0.5, 0.5].repeat(4)).unwrap();
-        assert_eq!(table.distinct_votes().index_of_row(), [0; 4]);
-        let mut table = table.with_votes(vec![1, 2, 0, 3, 1, 2, 2, 1]).unwrap();
-        assert_eq!(table.distinct_votes().index_of_row(), [0, 1, 0, 2]);
-        table.extend(&table.select(&[3, 1], &[])).unwrap();
-        assert_eq!(table.distinct_votes().index_of_row(), [0, 1, 0, 2, 2, 1]);
-        assert_eq!(table.distinct_votes().len(), 3);
-    }
-
-    #[test]
-    fn reordering_classes_permutes_all_columns() {
-        let table = Table::new(["a", "b", "c"], vec![0.5, 0.3, 0.2, 0.1, 0.2, 0.7]).unwrap();
-        let table = table.with_votes(vec![3, 2, 1, 0, 1, 4]).unwrap().with_weights(vec![1.0, 2.0]).unwrap();
-        let table = table.with_features(["x"], vec![7.0, 8.0]).unwrap();
-        let order = ["c", "a", "b"].map(String::from);
-        let other = table.in_order_of(&order).unwrap();
-        assert_eq!(&*other.predictions(), [0.2, 0.5, 0.3, 0.7, 0.1, 0.2]);
-        assert_eq!(other.votes(1).unwrap().counts(), [4, 0, 1]);
-        assert_eq!(other.in_order_of(table.classes()).unwrap(), table);
-        for wrong in [["a", "b", "d"].as_slice(), &["a", "b"], &["a", "a", "b"]] {
-            let wrong: Vec<String> = wrong.iter().map(|&name| name.to_owned()).collect();
-            assert!(table.in_order_of(&wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn too_few_or_repeated_classes_are_refused() {
-        assert!(Table::new(["a"], vec![1.0]).is_err());
-        assert!(Table::new(["a", "a"], vec![]).is_err());
-        assert!(Table::new(["a", ""], vec![]).is_err());
-        assert_eq!(Table::new(["a", "b"], vec![]).unwrap().rows(), 0);
     }
 }

@@ -16,23 +16,27 @@ const SUBSAMPLES: u32 = 5;
 /// The pooled items of two clouds.
 pub(super) struct Resampler {
     pool: Pool,
+    dim: usize,
+    items: usize,
 }
 
 impl Resampler {
-    /// The pool of two clouds, and which cloud each item is from. Pairwise distances are stored if W1 is to be computed `often`.
+    /// The pool of two clouds, and the part of each item: the cloud that it is from. Pairwise distances are stored if W1 is to be computed `often`.
     ///
     /// # Errors
     /// If the clouds are of different dimensions.
     pub(super) fn new(a: &Cloud, b: &Cloud, often: bool) -> Result<(Self, Vec<Part>)> {
         let (pool, parts) = Pool::new(a.points(), b.points())?;
-        let resampler = Self { pool };
-        let keeps = often && resampler.pool.dim() > 2 && resampler.is_exact();
-        Ok((if keeps { Self { pool: resampler.pool.with_distances() } } else { resampler }, parts))
+        let mut resampler = Self { pool, dim: a.dim(), items: parts.len() };
+        if often && resampler.dim > 2 && resampler.is_exact() {
+            resampler.pool = resampler.pool.with_distances();
+        }
+        Ok((resampler, parts))
     }
 
     /// Whether W1 between parts of this pool is exact or a mean over subsamples.
     pub(super) fn is_exact(&self) -> bool {
-        self.pool.dim() <= 2 || self.pool.distinct() <= MAX_POINTS
+        self.dim <= 2 || self.pool.distinct() <= MAX_POINTS
     }
 
     /// W1 between the two parts; the generator is used only if [`Resampler::is_exact`] is false.
@@ -60,7 +64,7 @@ impl Resampler {
 
     /// Splits the pool at random into a part of `n` items and the rest.
     pub(super) fn split(&self, n: usize, rng: &mut Pcg64) -> Vec<Part> {
-        let mut items: Vec<usize> = (0..self.pool.items()).collect();
+        let mut items: Vec<usize> = (0..self.items).collect();
         draw(&mut items, n, rng);
         let mut parts = vec![Part::Second; items.len()];
         items[..n].iter().for_each(|&i| parts[i] = Part::First);
@@ -69,7 +73,7 @@ impl Resampler {
 
     /// W1 by the first class's share if there are two classes, since ‖(p, 1−p) − (q, 1−q)‖₁ = 2|p − q|.
     fn exact_w1(&self, parts: &[Part]) -> Result<f64> {
-        let found = match self.pool.dim() {
+        let found = match self.dim {
             2 => self.pool.w1_of_first_coordinate(parts).map(|half| 2.0 * half),
             _ => self.pool.w1(parts),
         };

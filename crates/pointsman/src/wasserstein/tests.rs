@@ -61,13 +61,13 @@ fn distances_of_degenerate_clouds_are_defined() {
         let apart = distance(&wild, &Cloud::uniform(3, &points).unwrap(), 10, seed).unwrap();
         assert!((0.0..=2.0).contains(&apart.floor) && (0.0..=1.0).contains(&apart.p_value), "{apart:?}");
     }
-    // Minus zero, the scale of the weights and the order of the items make no difference.
+    // Minus zero, the scale of the weights and the order of the items have no effect.
     let b = Cloud::new(2, &[1.0, -0.0, 0.5, 0.5], &[6.0, 2.0]).unwrap();
     assert_eq!(b, Cloud::new(2, &[0.5, 0.5, 1.0, 0.0], &[1.0, 3.0]).unwrap());
 }
 
 #[test]
-fn bad_input_is_refused() {
+fn invalid_input_is_refused() {
     assert!(Cloud::new(0, &[], &[]).is_err());
     assert!(Cloud::uniform(0, &[1.0]).is_err());
     assert!(Cloud::uniform(3, &[]).is_err());
@@ -151,6 +151,6 @@ fn threads_and_row_order_change_no_bit() {
     let apart = with(1, &a);
     assert_eq!(apart, with(4, &a));
     assert_eq!(apart, with(3, &turned));
-    // Pinned, so that no change alters published reports.
+    // Pinned, so that published reports stay reproducible.
     assert!(near(apart.raw, 0.407508345459216) && near(apart.floor, 0.2982170925328703), "{apart:?}");
 }

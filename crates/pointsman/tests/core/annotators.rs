@@ -1,4 +1,4 @@
-//! Annotators with names: the statistics of an independent implementation, and who is found out in worlds of known behaviour.
+//! Annotators with names: statistics against an independent implementation, and detection in simulations of known behaviour.
 
 use pointsman::Table;
 use pointsman::certify::EProcess;
@@ -20,10 +20,10 @@ fn integers(value: &Value) -> Vec<u32> {
 }
 
 #[test]
-fn golden_evidence_of_bets_with_fixed_stakes() {
+fn e_processes_match_golden_values() {
     let mut checked = 0;
     for case in golden(include_str!("../golden/e-processes.json")) {
-        // The others are about labels that are still to come.
+        // Other golden cases are about future labels.
         let Some(expected) = case.get("ln_e") else { continue };
         let (name, mean) = (case["name"].as_str().unwrap(), case["m"].as_f64().unwrap());
         let above = case["above"].as_bool().unwrap();
@@ -38,14 +38,14 @@ fn golden_evidence_of_bets_with_fixed_stakes() {
 }
 
 #[test]
-fn golden_statistics_of_annotators() {
+fn annotator_statistics_match_golden_values() {
     for case in golden(include_str!("../golden/annotators.json")) {
         let items = case["items"].as_array().unwrap();
         let rows = items.iter().map(|item| integers(&item["who"]).into_iter().zip(integers(&item["labels"])));
         let annotations = Annotations::new(["a", "b", "c", "d", "e"], rows).unwrap();
         let tops: Vec<u32> = items.iter().map(|item| item["top"].as_u64().unwrap() as u32).collect();
         for (annotator, expected) in case["expected"].as_object().unwrap() {
-            let found = AnnotatorStatistics::of(&annotations, annotator.parse().unwrap(), &tops, &[0, 1, 2]);
+            let found = AnnotatorStatistics::new(&annotations, annotator.parse().unwrap(), &tops, &[0, 1, 2]);
             for (name, values) in [
                 ("agreement", &found.agreement),
                 ("follows", &found.follows),
@@ -68,7 +68,7 @@ fn golden_statistics_of_annotators() {
     }
 }
 
-/// How somebody labels.
+/// A way of labelling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Labeller {
     Honest,
@@ -78,7 +78,7 @@ pub(crate) enum Labeller {
     Random,
 }
 
-/// Items of three classes that `k` of so many annotators label, each about `items` of them; `labeller` says who does how.
+/// Items of three classes, each labelled by `k` annotators, about `items` per annotator; `labeller` gives the behaviour of each.
 pub(crate) fn labelled_by(
     rng: &mut Rng,
     annotators: usize,
@@ -89,7 +89,7 @@ pub(crate) fn labelled_by(
     let (mut probs, mut votes, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     let mut order: Vec<u32> = (0..annotators as u32).collect();
     for _ in 0..annotators * items / k {
-        // Some items are clear to everybody, some to nobody.
+        // Some items are clear and some are ambiguous.
         let mixed = rng.dist(3);
         let top = rng.below(3);
         let clear = rng.uniform();
@@ -121,10 +121,10 @@ pub(crate) fn labelled_by(
     (table(3, &probs, &votes), Annotations::new(names, rows).unwrap())
 }
 
-/// With 200 items of theirs each kind of bad labeller is found in nine worlds of ten, and at most one honest annotator in twenty is
-/// accused. Of 40 worlds at least 33 must agree: a power of 0.9 less two standard errors of 0.047.
+/// With 200 items per annotator, each kind of bad labeller is found in nine of ten simulations, and at most one in twenty honest annotators is
+/// flagged. At least 33 of 40 simulations must agree: a power of 0.9 minus two standard errors of 0.047.
 #[test]
-fn bad_labellers_are_found_and_honest_ones_are_not() {
+fn bad_labellers_are_flagged_and_honest_ones_are_not() {
     let mut rng = Rng::new(16);
     let (worlds, annotators) = (40, 15);
     let (mut accused, mut honest) = (0, 0);
@@ -139,7 +139,7 @@ fn bad_labellers_are_found_and_honest_ones_are_not() {
             for _ in 0..worlds {
                 let labeller = |who| if who == 3 { kind } else { Labeller::Honest };
                 let (table, annotations) = labelled_by(&mut rng, annotators, 200, k, labeller);
-                let check = AnnotatorCheck::of(&table, &annotations).unwrap();
+                let check = AnnotatorCheck::new(&table, &annotations).unwrap();
                 let flagged = check.annotators[3].flags.iter().any(|name| name == flag);
                 found += usize::from(flagged && check.left_out.contains(&"a03".to_owned()));
                 accused += check.left_out.iter().filter(|name| *name != "a03").count();
@@ -153,42 +153,42 @@ fn bad_labellers_are_found_and_honest_ones_are_not() {
     assert!(accused as f64 <= 0.05 * honest as f64, "{accused} of {honest}");
 }
 
-/// Everybody independent: at most one in twenty is suspected of anything that counts.
+/// If everybody labels independently, at most one annotator in twenty is flagged for leaving out.
 #[test]
-fn independent_annotators_are_left_alone() {
+fn independent_annotators_are_rarely_flagged() {
     let mut rng = Rng::new(17);
     let mut accused = 0;
     for world in 0..40 {
         let (table, annotations) = labelled_by(&mut rng, 20, 100, 2 + world % 4, |_| Labeller::Honest);
-        accused += AnnotatorCheck::of(&table, &annotations).unwrap().left_out.len();
+        accused += AnnotatorCheck::new(&table, &annotations).unwrap().left_out.len();
     }
     assert!(accused <= 40, "{accused} of 800");
 }
 
-/// Several at once: the clearest case goes first, and what it did to the others is gone with it.
+/// With several bad labellers the one with the strongest evidence is left out first, and the others are examined without their labels.
 #[test]
 fn several_bad_labellers_are_left_out_one_by_one() {
     let mut rng = Rng::new(18);
     let kinds = [Labeller::Copier, Labeller::ModelFollower, Labeller::Constant, Labeller::Random];
     let labeller = |who: usize| kinds.get(who).copied().unwrap_or(Labeller::Honest);
     let (table, annotations) = labelled_by(&mut rng, 20, 400, 5, labeller);
-    let check = AnnotatorCheck::of(&table, &annotations).unwrap();
+    let check = AnnotatorCheck::new(&table, &annotations).unwrap();
     let mut left_out = check.left_out.clone();
     left_out.sort();
     assert_eq!(left_out, ["a00", "a01", "a02", "a03"], "{:?}", check.left_out);
     assert!(check.annotators[4..].iter().all(|one| !one.flags.iter().any(|flag| flag != "agreement-high")));
-    // The order of items and of names does not show.
+    // The order of items and of names has no effect.
     let turned: Vec<usize> = (0..table.rows()).rev().collect();
     let probs: Vec<Vec<f64>> = turned.iter().map(|&row| table.prediction(row).to_vec()).collect();
     let votes: Vec<Vec<u32>> = turned.iter().map(|&row| table.votes(row).unwrap().counts().to_vec()).collect();
     let labels = |row: usize| annotations.labels(row).iter().map(|label| (19 - label.annotator, label.class)).collect();
     let rows: Vec<Vec<(u32, u32)>> = turned.iter().map(|&row| labels(row)).collect();
     let other = Annotations::new((0..20).rev().map(|who| format!("a{who:02}")), rows).unwrap();
-    assert_eq!(AnnotatorCheck::of(&crate::world::table(3, &probs, &votes), &other).unwrap(), check);
+    assert_eq!(AnnotatorCheck::new(&crate::world::table(3, &probs, &votes), &other).unwrap(), check);
 }
 
 #[test]
-fn annotations_that_do_not_fit_are_refused() {
+fn inconsistent_annotations_are_refused() {
     let refused = |names: &[&str], labels: Vec<(u32, u32)>, part: &str| {
         let error = Annotations::new(names.to_vec(), [labels]).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
@@ -199,11 +199,11 @@ fn annotations_that_do_not_fit_are_refused() {
     refused(&["ann"], vec![(0, 0), (0, 1)], "\"ann\" labels it twice");
     let table = table(2, &[vec![0.5, 0.5]], &[vec![1, 1]]);
     let check = |rows: Vec<Vec<(u32, u32)>>| {
-        AnnotatorCheck::of(&table, &Annotations::new(["ann", "bob"], rows).unwrap()).map_err(|error| error.to_string())
+        AnnotatorCheck::new(&table, &Annotations::new(["ann", "bob"], rows).unwrap()).map_err(|error| error.to_string())
     };
     assert!(check(vec![vec![], vec![]]).unwrap_err().contains("2 rows"));
     assert!(check(vec![vec![(0, 2)]]).unwrap_err().contains("2 classes"));
-    // One item tells nothing of anybody.
+    // One item is no evidence against anybody.
     let found = check(vec![vec![(0, 0), (1, 1)]]).unwrap();
     assert!(found.left_out.is_empty() && found.annotators[0].agreement.is_none(), "{found:?}");
     let error = Annotations::new(["ann"], [vec![(0, 0)]]).unwrap().votes_without(&["bob"], 2).unwrap_err().to_string();

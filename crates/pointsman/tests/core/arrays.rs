@@ -1,15 +1,15 @@
-//! Arrays decided where they lie are decided as tables are, and what decisions cost afterwards.
+//! Arrays are decided like tables, and the costs of given decisions and actions.
 
 use pointsman::{Error, Loss, Oracle, Policy, Router, Table, Task};
 
 use crate::world::Rng;
 
-/// Binary queries with one feature, as many as are asked for.
+/// Binary queries with one feature.
 fn queries(rows: usize, seed: u64) -> Table {
     let mut rng = Rng::new(seed);
     let (mut probs, mut votes, mut features) = (vec![], vec![], vec![]);
     for _ in 0..rows {
-        // As single precision has it, so that both precisions are the same numbers.
+        // Rounded to single precision, so that both precisions hold the same numbers.
         let f = f64::from(rng.uniform() as f32);
         probs.extend([f, f64::from((1.0 - f) as f32)]);
         votes.extend(rng.votes(&[0.2 + 0.6 * f, 0.8 - 0.6 * f], 4));
@@ -27,8 +27,8 @@ fn policy(partition: &str, recalibrated: bool) -> Policy {
 }
 
 #[test]
-fn arrays_are_decided_as_tables_are() {
-    // More rows than one core takes at a time.
+fn arrays_are_decided_like_tables() {
+    // More rows than one task takes at a time.
     let table = queries(40_000, 2);
     let singles: Vec<f32> = table.predictions().iter().map(|&p| p as f32).collect();
     let xs: Vec<f64> = (0..table.rows()).map(|row| table.features(row)[0]).collect();
@@ -54,7 +54,7 @@ fn arrays_are_decided_as_tables_are() {
 }
 
 #[test]
-fn tables_in_single_precision_are_what_they_are_in_double() {
+fn tables_do_not_depend_on_precision() {
     let double = queries(9_000, 4);
     let singles: Vec<f32> = double.predictions().iter().map(|&p| p as f32).collect();
     let votes: Vec<u32> = (0..double.rows()).flat_map(|row| double.votes(row).unwrap().counts()).copied().collect();
@@ -83,7 +83,7 @@ fn tables_in_single_precision_are_what_they_are_in_double() {
 }
 
 #[test]
-fn the_first_bad_row_of_an_array_is_named() {
+fn first_invalid_row_of_an_array_is_named() {
     let policy = policy("top-class:7", false);
     let mut singles = [0.25_f32, 0.75].repeat(50_000);
     for bad in [30_001, 40_002] {
@@ -96,7 +96,7 @@ fn the_first_bad_row_of_an_array_is_named() {
 }
 
 #[test]
-fn decisions_cost_what_they_were_and_what_was_answered() {
+fn costs_of_given_actions_match_the_decisions() {
     let table = queries(2_000, 3);
     let policy = policy("top-class:7", false);
     let decisions = policy.decide_batch(&table).unwrap();

@@ -1,4 +1,4 @@
-//! What `auto` chooses, in worlds of known truth, and what it says about it.
+//! The partition that `auto` chooses in simulations of known truth, and its stated reason.
 
 use pointsman::calibrate::Calibration;
 use pointsman::partition::Factor;
@@ -9,7 +9,7 @@ use crate::world::Rng;
 
 const CANDIDATES: [&str; 4] = ["pooled", "tree", "honest-forest:50", "forest:50"];
 
-/// What `auto` and each candidate truly cost, in some worlds of one kind with two labels per item. Costs are known for 2,000 queries.
+/// The true costs of `auto` and of each candidate in simulations of one kind with two labels per item, over 2,000 queries.
 struct Costs {
     auto: Vec<f64>,
     candidates: Vec<Vec<f64>>,
@@ -28,7 +28,7 @@ impl Costs {
         costs
     }
 
-    /// The mean of what `auto` costs above the candidate that is best in worlds of this kind, and its standard error over worlds.
+    /// The mean cost of `auto` above the candidate that is best for simulations of this kind, and its standard error.
     fn above_best(&self) -> [f64; 2] {
         let n = self.auto.len() as f64;
         let mean = |values: &[f64]| values.iter().sum::<f64>() / n;
@@ -40,10 +40,10 @@ impl Costs {
     }
 }
 
-/// Kinds of worlds: classes, what features tell, rows. The mean over worlds is at most 0.005 plus two of its standard errors, and
-/// these are at most 0.004, so that 0.013 above the best would be found out. `docs/numbers.md` has more worlds per kind.
+/// Kinds of simulations: classes, information in the features, rows. The mean excess is at most 0.005 plus two standard errors, which are at
+/// most 0.004, so an excess of 0.013 would be detected. `docs/numbers.md` has more simulations per kind.
 #[test]
-fn auto_is_within_half_a_point_of_the_best_candidate() {
+fn auto_costs_at_most_half_a_point_more_than_the_best_candidate() {
     let kinds = [
         (3, Features::Telling, 300, 6),
         (3, Features::Useless, 300, 6),
@@ -67,10 +67,10 @@ fn abstaining(router: &Router, queries: &Table, price: f64) -> f64 {
     taken.iter().filter(|code| **code == Some(2)).count() as f64 / taken.len() as f64
 }
 
-/// With 80 classes and 1,000 rows `auto` abstains on about as many queries as with 20,000 rows and five labels per item. Single tables
-/// differ by a standard deviation of 0.05, so that a tenth and a half is three of them.
+/// With 80 classes and 1,000 rows `auto` abstains on about as many queries as with 20,000 rows and five labels per item. The standard deviation
+/// between tables is 0.05, so the tolerance of 0.15 is three of them.
 #[test]
-fn eighty_classes_are_not_abstained_on_for_lack_of_rows() {
+fn few_rows_of_eighty_classes_do_not_cause_abstention() {
     let world = World { classes: 80, features: Features::Missing };
     let queries = world.draw(&mut Rng::new(999), 2000, 1);
     let many = Router::calibrate(&world.draw(&mut Rng::new(998), 20_000, 5), &Partition::pooled()).unwrap();
@@ -84,7 +84,7 @@ fn eighty_classes_are_not_abstained_on_for_lack_of_rows() {
 }
 
 #[test]
-fn features_that_tell_are_used_and_named() {
+fn informative_features_are_used_and_named() {
     let world = World { classes: 3, features: Features::Telling };
     let Calibration { router, choice, .. } =
         Router::builder().calibrate(&world.draw(&mut Rng::new(1), 1000, 3)).unwrap();
@@ -98,7 +98,7 @@ fn features_that_tell_are_used_and_named() {
 }
 
 #[test]
-fn features_that_tell_nothing_are_named_as_ignored() {
+fn uninformative_features_are_named_as_ignored() {
     let world = World { classes: 3, features: Features::Useless };
     let table = world.draw(&mut Rng::new(2), 600, 2);
     let Calibration { router, choice, .. } = Router::builder().calibrate(&table).unwrap();
@@ -107,7 +107,7 @@ fn features_that_tell_nothing_are_named_as_ignored() {
     assert_eq!(choice.features_used, router.features_used());
 }
 
-/// What `auto:certifiable` chooses has cells that can be certified, served and filled with other rows.
+/// The partition chosen by `auto:certifiable` has cells that can be certified, have centroids and can be filled with other rows.
 #[test]
 fn certifiable_partitions_have_cells() {
     let world = World { classes: 3, features: Features::Telling };
@@ -121,9 +121,9 @@ fn certifiable_partitions_have_cells() {
     assert!(router.recalibrated().policy(&task).is_ok());
 }
 
-/// Too few labels to compare by are no reason to fail, nor are too many rows for a forest.
+/// Neither too few labels for a comparison nor too many rows for a forest is an error.
 #[test]
-fn auto_never_fails_for_lack_of_something_to_compare() {
+fn auto_succeeds_if_nothing_can_be_compared() {
     let world = World { classes: 3, features: Features::Missing };
     for (rows, k) in [(1, 3), (50, 3), (400, 1)] {
         let table = world.draw(&mut Rng::new(4), rows, k);
@@ -139,9 +139,9 @@ fn auto_never_fails_for_lack_of_something_to_compare() {
     assert!(Router::calibrate(&Table::new(["a", "b"], vec![0.6, 0.4]).unwrap(), &Partition::auto()).is_err());
 }
 
-/// A bar reaches its end when the router is complete, whatever was chosen and however soon.
+/// Progress is complete when the router is, for every choice.
 #[test]
-fn learning_takes_the_steps_it_is_said_to_take() {
+fn progress_is_reported_steps_times() {
     use std::sync::atomic::{AtomicU64, Ordering};
     let world = World { classes: 3, features: Features::Telling };
     let tables = [world.draw(&mut Rng::new(1), 60, 2), world.draw(&mut Rng::new(1), 400, 3)];

@@ -1,11 +1,11 @@
-//! Hard caps: never exceeded, used up where they are wanted, and spent where they save most.
+//! Hard caps: never exceeded, used up if wanted, and given to the queries that save most.
 
 use pointsman::policy::{Bid, CapRule, CapSize, Caps, Tally};
 use pointsman::{Action, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, table};
 
-/// A task with so many routes to be capped, called a, b, c.
+/// A task with routes a, b, c to be capped.
 fn task(routes: usize) -> Task {
     let priced = [0.02, 0.05, 0.01];
     (0..routes).fold(Task::new(Loss::brier()), |task, route| {
@@ -17,7 +17,7 @@ fn caps(task: &Task, most: &[u64]) -> Caps {
     Caps::new(task, ["a", "b", "c"].into_iter().zip(most.iter().map(|&n| CapSize::Queries(n)))).unwrap()
 }
 
-/// What each bid gets.
+/// The action that each bid gets.
 fn given(caps: &Caps, bids: &[Bid]) -> (Vec<usize>, CapRule) {
     let scan = |see: &mut dyn FnMut(&Bid)| {
         bids.iter().for_each(see);
@@ -28,14 +28,14 @@ fn given(caps: &Caps, bids: &[Bid]) -> (Vec<usize>, CapRule) {
     (given, rule)
 }
 
-/// Bids of random costs; with `steps`, of few different ones, so that ties are common.
+/// Bids of random costs; with `steps`, of few distinct costs, so that ties are common.
 fn random_bids(rng: &mut Rng, n: usize, places: usize, steps: Option<usize>) -> Vec<Bid> {
     let mut draw = || steps.map_or(rng.uniform(), |steps| rng.below(steps) as f64 / 4.0);
     let mut bids: Vec<Bid> = Vec::new();
     for _ in 0..n {
         let mut bid = Bid::default();
         bid.costs[..=places].iter_mut().for_each(|cost| *cost = draw());
-        // Those who want an action without a cap do not bid.
+        // Queries that want an action without a cap do not bid.
         let best = (0..places).min_by(|&a, &b| bid.costs[a].total_cmp(&bid.costs[b])).unwrap();
         bid.costs[best] = bid.costs[best].min(bid.costs[places]);
         bid.wanted = best as u8;
@@ -45,7 +45,7 @@ fn random_bids(rng: &mut Rng, n: usize, places: usize, steps: Option<usize>) -> 
     bids
 }
 
-/// The least total cost of any way to keep the caps.
+/// The smallest total cost of any assignment within the caps.
 fn least_cost(bids: &[Bid], most: &[u64]) -> f64 {
     let Some((bid, rest)) = bids.split_first() else { return 0.0 };
     let places = most.len();
@@ -64,7 +64,7 @@ fn least_cost(bids: &[Bid], most: &[u64]) -> f64 {
 }
 
 #[test]
-fn no_other_way_to_keep_the_caps_costs_less() {
+fn assignment_within_the_caps_has_least_cost() {
     let mut rng = Rng::new(1);
     for round in 0..600 {
         let places = 1 + round % 3;
@@ -74,7 +74,7 @@ fn no_other_way_to_keep_the_caps_costs_less() {
         let (given, rule) = given(&caps(&task(places), &most), &bids);
         let cost: f64 = bids.iter().zip(&given).map(|(bid, &place)| bid.costs[place]).sum();
         let least = least_cost(&bids, &most);
-        // Both are sums of at most nine costs from 0 to 2: they differ by rounding alone.
+        // Both are sums of at most nine costs from 0 to 2, which differ by rounding only.
         assert!((cost - least).abs() < 1e-9, "round {round}: {cost} instead of {least} with {most:?}: {bids:?}");
         for (place, &most) in most.iter().enumerate() {
             assert!(given.iter().filter(|&&given| given == place).count() as u64 <= most);
@@ -84,7 +84,7 @@ fn no_other_way_to_keep_the_caps_costs_less() {
 }
 
 #[test]
-fn one_cap_goes_to_the_largest_gaps() {
+fn single_cap_goes_to_the_largest_savings() {
     let mut rng = Rng::new(2);
     for most in [0, 1, 37, 999, 1000, 5000] {
         let bids = random_bids(&mut rng, 1000, 1, None);
@@ -92,7 +92,7 @@ fn one_cap_goes_to_the_largest_gaps() {
         let mut gaps: Vec<f64> = bids.iter().map(|bid| bid.costs[1] - bid.costs[0]).collect();
         gaps.sort_by(|a, b| b.total_cmp(a));
         let granted = given.iter().filter(|&&given| given == 0).count() as u64;
-        // Some bids are ties: they want the route, and lose nothing without it.
+        // Some bids are ties: they want the route but lose nothing without it.
         let gaining = gaps.iter().filter(|gap| **gap > 0.0).count() as u64;
         assert!(granted <= most && granted >= most.min(gaining), "{granted} of {most}");
         let threshold = gaps.get(most as usize).copied().unwrap_or(-1.0);
@@ -106,7 +106,7 @@ fn one_cap_goes_to_the_largest_gaps() {
 }
 
 #[test]
-fn the_order_of_rows_does_not_matter() {
+fn capped_actions_do_not_depend_on_row_order() {
     let mut rng = Rng::new(3);
     for steps in [None, Some(3)] {
         let bids = random_bids(&mut rng, 500, 2, steps);
@@ -125,9 +125,9 @@ fn the_order_of_rows_does_not_matter() {
     }
 }
 
-/// Rows that are alike in everything, keys included, are still counted one by one.
+/// Rows that are equal in everything, including their keys, are still counted one by one.
 #[test]
-fn caps_are_exact_among_rows_that_are_alike() {
+fn caps_are_exact_among_equal_rows() {
     let bid = Bid { costs: [0.1, 0.3, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], key: 7, wanted: 0 };
     let bids = vec![bid; 100];
     let (given, rule) = given(&caps(&task(2), &[30, 25]), &bids);
@@ -148,7 +148,7 @@ fn world(rows: usize, seed: u64, labels: usize) -> Table {
     table(3, &probs, &votes)
 }
 
-/// Decides a table with caps, in batches of so many rows.
+/// Decides a table under caps, in batches.
 fn decide_capped(policy: &Policy, caps: &Caps, queries: &Table) -> (Vec<String>, Vec<Option<String>>, Tally, CapRule) {
     let mut decisions = policy.decide_batch(queries).unwrap();
     let keys = policy.cap_keys_of_table(queries, None).unwrap();
@@ -167,7 +167,7 @@ fn decide_capped(policy: &Policy, caps: &Caps, queries: &Table) -> (Vec<String>,
 }
 
 #[test]
-fn policies_keep_caps_exactly_whatever_decides_and_however_it_is_priced() {
+fn caps_are_exact_for_every_partition_and_price() {
     let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
     let few = world(600, 1, 1);
     let base = || Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.02).unwrap();
@@ -194,7 +194,7 @@ fn policies_keep_caps_exactly_whatever_decides_and_however_it_is_priced() {
             assert!(rule.is_kept() && rule.uses()[0].granted == granted as u64);
             for row in 0..queries.rows() {
                 let before = policy.row(&plain, row).action().to_string();
-                // Whoever wants no capped route is left alone, and whoever is moved is told what was wanted.
+                // Queries that want no capped route keep their action, and moved queries record the wanted one.
                 assert!(before == actions[row] || before == "route:a" && wanted[row].as_deref() == Some("route:a"));
                 assert_eq!(wanted[row].is_some(), before != actions[row]);
             }
@@ -207,7 +207,7 @@ fn policies_keep_caps_exactly_whatever_decides_and_however_it_is_priced() {
 }
 
 #[test]
-fn both_of_two_capped_routes_keep_their_caps() {
+fn two_capped_routes_keep_their_caps() {
     let (calibration, queries) = (world(600, 1, 4), world(700, 2, 4));
     let task = Task::new(Loss::brier())
         .route("a", Oracle::bayes(), 0.05)
@@ -221,7 +221,7 @@ fn both_of_two_capped_routes_keep_their_caps() {
         let (actions, _, tally, rule) = decide_capped(&policy, &caps, &queries);
         let count = |name: &str| actions.iter().filter(|action| *action == name).count();
         assert!(count("route:a") <= 30 && count("route:b") <= 70, "{partition}");
-        // What is full has a price, what has none is not full.
+        // A route has a price if and only if its cap is used up.
         for (used, most) in rule.uses().iter().zip([30, 70]) {
             assert_eq!(used.most, most);
             assert!(used.price == 0.0 || used.granted == used.most, "{partition}: {used:?}");
@@ -232,7 +232,7 @@ fn both_of_two_capped_routes_keep_their_caps() {
 }
 
 #[test]
-fn percentages_are_rounded_down_and_nonsense_is_refused() {
+fn percentages_are_rounded_down_and_invalid_caps_are_refused() {
     let of = |text: &str, rows: u64| text.parse::<CapSize>().unwrap().of(rows);
     assert_eq!([of("29%", 100), of("5%", 199), of("0.1 %", 999), of("100%", 7), of("12", 5)], [29, 9, 0, 7, 12]);
     for text in ["", "-1", "5.5", "101%", "-1%", "nan%", "%", "5 per cent", "1e3"] {

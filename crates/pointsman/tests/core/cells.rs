@@ -1,4 +1,4 @@
-//! Cells: every row where its edges say, no empty quantiles, and what happens to queries whose cell is empty.
+//! Cells: rows are assigned by the edges, quantile bins are not empty, and queries of empty cells fall back.
 
 use pointsman::partition::{Axis, Edges, SPARSE_BELOW_ROWS};
 use pointsman::policy::Level;
@@ -13,17 +13,17 @@ fn calibrated(table: &Table, partition: &str) -> Router {
     Router::calibrate(table, &partition.parse().unwrap()).unwrap()
 }
 
-/// The bin of a confidence, by the definition: how many edges are at or below it, compared in single precision.
+/// The bin of a confidence by definition: the number of edges at or below it, compared in single precision.
 fn bin(edges: &Edges, confidence: f64) -> usize {
     edges.values().iter().filter(|edge| **edge as f32 <= confidence as f32).count()
 }
 
-/// A row's largest entry, as a share of its sum.
+/// The largest entry of a row, as a share of its sum.
 fn confidence(p: &[f64]) -> f64 {
     p[top_class(p)]
 }
 
-/// The documented edges: `sorted[floor(i·n/bins)]`, distinct and above the smallest.
+/// The documented edges: `sorted[floor(i·n/bins)]`, distinct and above the smallest value.
 fn documented(mut values: Vec<f64>, bins: usize) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     let mut edges: Vec<f64> = Vec::new();
@@ -65,7 +65,7 @@ proptest! {
             let p = table.prediction(row);
             prop_assert_eq!(cell.index(), first[top_class(&p)] as usize + bin(&edges[top_class(&p)], confidence(&p)));
         }
-        // A class has as many cells as it has edges and one more, and each has rows unless the class has none.
+        // A class has one cell more than edges, and each has rows unless the class has none.
         for class in 0..classes {
             let of_class = (0..table.rows()).filter(|&row| top_class(&table.prediction(row)) == class).count();
             let last = first.get(class + 1).map_or(router.cells().count(), |&next| next as usize);
@@ -91,7 +91,7 @@ proptest! {
             let wanted = (bin(c, confidence(&table.prediction(row))) * v.bins() + reals(v, features[1])) * u.bins() + reals(u, features[0]);
             prop_assert_eq!(cell.index(), wanted);
         }
-        // Every bin of every axis has rows, though not every cell of the product.
+        // Every bin of every axis has rows, although some cells of the product have none.
         for (edges, values) in [(v, column(1)), (u, column(0))] {
             for bin in 0..edges.bins() {
                 prop_assert!(values.iter().any(|&x| reals(edges, x) == bin));
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn level_sets_hold_equal_predictions((table, _) in world()) {
+    fn level_sets_contain_equal_predictions((table, _) in world()) {
         let router = Router::calibrate(&table, &Partition::level_sets()).unwrap();
         let found = router.find_cells(&table).unwrap();
         let single = |row: usize| table.prediction(row).iter().map(|&x| x as f32).collect::<Vec<_>>();
@@ -114,13 +114,13 @@ proptest! {
         prop_assert!(router.mixture(CellId(distinct as u32)).is_empty(), "the cell of predictions never seen");
     }
 
-    /// Saturated models: many confidences are equal, and no quantile is left without rows.
+    /// Saturated models have many equal confidences; still no quantile bin is empty.
     #[test]
-    fn ties_never_make_empty_quantiles(values in vec((0_u32..4, 0.5..1.0), 1..80), bins in 1_usize..40) {
+    fn ties_never_create_empty_quantile_bins(values in vec((0_u32..4, 0.5..1.0), 1..80), bins in 1_usize..40) {
         let probs: Vec<Vec<f64>> = values.into_iter().map(|(kind, x)| match kind {
             0 => vec![1.0, 0.0],
             1 => vec![0.9999, 0.0001],
-            // Equal in single precision only.
+            // Equal only in single precision.
             2 => vec![0.9999 + 1e-10 * x, 0.0001 - 1e-10 * x],
             _ => vec![x, 1.0 - x],
         }).collect();
@@ -129,14 +129,14 @@ proptest! {
         for partition in [Partition::confidence(bins), Partition::top_class(bins)] {
             let router = Router::calibrate(&table, &partition).unwrap();
             let empty = (0..router.cells().count() as u32).filter(|&c| router.mixture(CellId(c)).is_empty()).count();
-            // Only the class that is never on top has an empty cell.
+            // Only a class that is never on top has an empty cell.
             prop_assert_eq!(empty, usize::from(partition == Partition::top_class(bins)));
         }
     }
 
-    /// The same predictions in f32, in f64 and as decimal text, sums within floating-point noise of one.
+    /// The same predictions in f32, in f64 and as decimal text, with sums within floating-point noise of one.
     #[test]
-    fn precision_does_not_move_a_row((probs, partition) in ((2_usize..5).prop_flat_map(|c| vec(dist(c), 1..40)),
+    fn cells_do_not_depend_on_precision((probs, partition) in ((2_usize..5).prop_flat_map(|c| vec(dist(c), 1..40)),
         proptest::sample::select(vec!["top-class:7", "confidence:9", "level-sets"]))) {
         let classes = probs[0].len();
         let single: Vec<f32> = probs.concat().iter().map(|&x| x as f32).collect();
@@ -168,7 +168,7 @@ fn places(router: &Router, queries: &[[f64; 3]]) -> Vec<(u32, Level, Support, us
     queries.iter().map(place).collect()
 }
 
-/// Calibration rows name the first two classes only; the third has one empty cell.
+/// Calibration rows predict only the first two classes; the third has one empty cell.
 fn two_of_three() -> Table {
     let probs: Vec<Vec<f64>> = (0..80)
         .map(|i| match (i % 2, 0.5 + f64::from(i) / 200.0) {
@@ -180,7 +180,7 @@ fn two_of_three() -> Table {
 }
 
 #[test]
-fn an_unseen_top_class_falls_back_to_its_confidence() {
+fn unseen_top_classes_fall_back_to_confidence() {
     let router = calibrated(&two_of_three(), "top-class:2");
     assert_eq!(router.cells().count(), 5, "two cells for each class seen, one for the class without rows");
     assert_eq!(router.backoff().count(), 2);
@@ -188,7 +188,7 @@ fn an_unseen_top_class_falls_back_to_its_confidence() {
     let found = places(&router, &[[0.55, 0.45, 0.0], [0.0, 0.2, 0.8], [0.05, 0.05, 0.9], [0.3, 0.3, 0.4]]);
     assert_eq!(found[0], (0, Level::Cell, Support::Sparse, 20));
     assert_eq!(found[1..], [(4, Level::Confidence, Support::Empty, 40); 3]);
-    // Low and high confidence have different rows behind them.
+    // Low and high confidence fall back to different rows.
     let policy = router.policy(&Task::new(Loss::brier())).unwrap();
     let total = |p: &[f64; 3]| policy.decide(p).unwrap().total();
     assert_ne!(total(&[0.05, 0.05, 0.9]), total(&[0.3, 0.3, 0.4]));
@@ -201,13 +201,13 @@ fn an_unseen_top_class_falls_back_to_its_confidence() {
         })
         .sum();
     assert!((total(&[0.05, 0.05, 0.9]) - loss / confident.len() as f64).abs() < 1e-12);
-    // The empty cell as a whole has no decision.
+    // The empty cell itself has no decision.
     assert!(policy.cell(CellId(4)).is_none());
     assert_eq!(router.cells().name(CellId(4), router.classes()), "cat");
 }
 
 #[test]
-fn an_unseen_prediction_falls_back_to_its_confidence() {
+fn unseen_predictions_fall_back_to_confidence() {
     let router = calibrated(&two_of_three(), "level-sets");
     assert_eq!(router.cells().count(), 81);
     let found = places(&router, &[[0.5, 0.5, 0.0], [0.6, 0.3, 0.1]]);
@@ -217,8 +217,8 @@ fn an_unseen_prediction_falls_back_to_its_confidence() {
 }
 
 #[test]
-fn an_empty_cell_of_a_product_falls_back_to_its_confidence() {
-    // The feature is 0 whenever the first class is on top and 1 otherwise: half the product is empty.
+fn empty_cells_of_products_fall_back_to_confidence() {
+    // The feature is 0 if the first class is on top and 1 otherwise, so half of the product is empty.
     let table = two_of_three();
     let feature = (0..80).map(|row| f64::from(table.peak(row).class)).collect();
     let table = table.with_features(["kind"], feature).unwrap();
@@ -237,9 +237,9 @@ fn an_empty_cell_of_a_product_falls_back_to_its_confidence() {
     assert_eq!(place([0.2, 0.0, 0.8], 1e9), (5, Level::Confidence, Support::Empty, 80));
 }
 
-/// Confidences read from a file may have no rows either: then all rows answer.
+/// Confidence bins read from a file may have no rows either; then all rows are used.
 #[test]
-fn an_empty_confidence_falls_back_to_all_rows() {
+fn empty_confidence_bins_fall_back_to_all_rows() {
     let table = two_of_three();
     let fitted = calibrated(&table, "top-class:2");
     let edges = Edges::of_confidence(vec![0.45, 0.95]).unwrap();
@@ -254,14 +254,14 @@ fn an_empty_confidence_falls_back_to_all_rows() {
 }
 
 #[test]
-fn support_counts_rows() {
-    let supports =
-        [0, 1, SPARSE_BELOW_ROWS - 1, SPARSE_BELOW_ROWS, 1_000_000].map(|rows| Support::of(rows as f64).name());
+fn support_depends_on_the_number_of_rows() {
+    let supports = [0, 1, SPARSE_BELOW_ROWS - 1, SPARSE_BELOW_ROWS, 1_000_000]
+        .map(|rows| Support::from_effective_rows(rows as f64).name());
     assert_eq!(supports, ["empty", "sparse", "sparse", "enough", "enough"]);
 }
 
 #[test]
-fn outer_values_fall_into_the_outer_cells() {
+fn values_outside_the_range_fall_into_the_outer_cells() {
     let mut rng = Rng::new(1);
     let probs: Vec<Vec<f64>> = (0..100)
         .map(|_| {
@@ -300,7 +300,7 @@ fn partitions_that_do_not_fit_are_refused() {
     assert!(Router::calibrate(&no_votes, &Partition::top_class(1)).is_err());
     let no_rows = Table::new(["a", "b"], vec![]).unwrap().with_votes(vec![]).unwrap();
     assert!(Router::calibrate(&no_rows, &Partition::top_class(1)).is_err());
-    // A table of other classes, or of the same in another order, is not the router's.
+    // A table with other classes, or with the same classes in another order, does not fit the router.
     let router = calibrated(&table, "top-class:2");
     let other = Table::new(["bee", "ant", "cat"], vec![0.5, 0.5, 0.0]).unwrap();
     assert!(router.find_cells(&other).unwrap_err().to_string().contains("order"));
@@ -308,7 +308,7 @@ fn partitions_that_do_not_fit_are_refused() {
         assert!(Edges::of_confidence(edges.clone()).is_err(), "{edges:?}");
     }
     assert!(Edges::of_feature(vec![0.5, 0.5 + 1e-12]).is_ok(), "features are compared in double precision");
-    // Cells read from outside that contradict themselves.
+    // Inconsistent cells from a file.
     let edges = |values: &[f64]| Edges::of_confidence(values.to_vec()).unwrap();
     let level = |levels: &[f32], classes| Axis::LevelSets { levels: levels.to_vec(), classes };
     for axis in [

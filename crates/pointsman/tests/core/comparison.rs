@@ -1,4 +1,4 @@
-//! Policies compared on the same held-out rows, in worlds whose truth is known.
+//! Comparison of policies on the same held-out rows, in simulations of known truth.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ fn task(loss: &str, price: f64) -> Task {
     Task::new(loss.parse().unwrap()).route("expert", Oracle::bayes(), price).unwrap()
 }
 
-/// Routers of one calibration table: cells of confidence, and cells of the feature that tells the kinds of items apart.
+/// Routers of one calibration table: cells by confidence, and cells by the feature that separates the kinds of items.
 static TWO_ROUTERS: LazyLock<[Router; 2]> = LazyLock::new(|| {
     let (calibration, _) = three_kinds(&mut Rng::new(5), 1500, 3);
     ["confidence:4", "features:x_kind=8"].map(|cells| Router::calibrate(&calibration, &cells.parse().unwrap()).unwrap())
@@ -28,14 +28,14 @@ fn compared(policies: &[Policy], table: &Table) -> Comparison {
     compare_policies(replays.iter().enumerate().map(|(place, replay)| (place.to_string(), replay)), None).unwrap()
 }
 
-/// Held-out rows are judged by `k` labels each, or by their true distributions.
+/// Held-out rows with `k` labels each, or with their true distributions.
 #[derive(Clone, Copy)]
 enum Judged {
     ByLabels(usize),
     ByTruth,
 }
 
-/// How many intervals cover the true difference, the mean standard error and the mean error.
+/// The number of intervals that cover the true difference, the mean standard error and the mean error.
 fn covered(loss: &str, price: f64, judged: Judged, worlds: u64) -> (u64, f64, f64) {
     let policies = two_policies(loss, price);
     let truth = compared(&policies, &POPULATION).policies[1].difference.unwrap().estimate;
@@ -58,11 +58,11 @@ fn covered(loss: &str, price: f64, judged: Judged, worlds: u64) -> (u64, f64, f6
     (covered, paired / worlds as f64, error / worlds as f64)
 }
 
-/// Of intervals that cover in 95 of 100 cases, fewer or more than these do in fewer than one case of a hundred.
+/// Numbers of covering intervals of nominal coverage 0.95 outside of these ranges have probability below 1 %.
 const OF_300: RangeInclusive<u64> = 270..=294;
 const OF_100: RangeInclusive<u64> = 88..=99;
 
-/// Other losses than Brier have no unbiased estimate from few labels: what three leave open under the cross-entropy is tested below.
+/// Under losses other than Brier there is no unbiased estimate from few labels; the cross-entropy with three labels is tested below.
 #[test]
 fn paired_standard_errors_cover_the_true_difference() {
     for (loss, price, judged, name, worlds, expected) in [
@@ -78,10 +78,10 @@ fn paired_standard_errors_cover_the_true_difference() {
     }
 }
 
-/// Three labels do not identify the cross-entropy of rows that only one of two policies routes: the truth is within what is said to be
-/// open and 1.96 standard errors, in nine of ten worlds at least.
+/// Three labels do not identify the cross-entropy of rows that only one of two policies routes. The truth is within the identified bounds plus
+/// 1.96 standard errors in at least nine of ten simulations.
 #[test]
-fn what_labels_leave_open_of_a_difference_is_named() {
+fn unidentified_part_of_a_difference_is_reported() {
     let policies = two_policies("cross-entropy", 0.5);
     let truth = compared(&policies, &POPULATION).policies[1].difference.unwrap();
     assert_eq!(truth.identified, None, "the truth is known");
@@ -97,14 +97,14 @@ fn what_labels_leave_open_of_a_difference_is_named() {
     println!("{held} of {worlds} hold, mean width {width:.3} around {:.3}", truth.estimate);
     assert!(10 * held >= 9 * worlds, "{held} of {worlds}");
     assert!(width < 0.4, "{width}");
-    // The Brier loss is identified by two.
+    // Two labels identify the Brier loss.
     let (table, _) = three_kinds(&mut Rng::new(9), 400, 3);
     assert_eq!(compared(&two_policies("brier", 0.3), &table).policies[1].difference.unwrap().identified, None);
 }
 
-/// One model is confident where items carry one label each, so that its costs cannot be corrected there: then neither's are.
+/// If the costs of one model cannot be corrected because its items have one label each, neither policy's costs are corrected.
 #[test]
-fn costs_that_are_subtracted_are_worked_out_alike() {
+fn subtracted_costs_use_the_same_correction() {
     let mut rng = Rng::new(61);
     let (mut votes, mut probs) = (Vec::new(), [Vec::new(), Vec::new()]);
     for row in 0..1_200 {
@@ -128,7 +128,7 @@ fn costs_that_are_subtracted_are_worked_out_alike() {
 }
 
 #[test]
-fn costs_and_shares_are_those_of_an_evaluation() {
+fn compared_costs_and_shares_equal_those_of_an_evaluation() {
     let (held_out, known) = three_kinds(&mut Rng::new(9), 500, 3);
     let policies = two_policies("brier", 0.3);
     for (table, corrected) in [(&held_out, true), (&known, false)] {
@@ -147,9 +147,9 @@ fn costs_and_shares_are_those_of_an_evaluation() {
     }
 }
 
-/// Costs in nats and costs in errors have no difference; who gets how many queries can be compared all the same.
+/// Costs in nats and in errors have no difference, but shares can be compared.
 #[test]
-fn other_losses_have_shares_but_no_difference() {
+fn policies_of_different_losses_have_no_difference() {
     let [router, _] = &*TWO_ROUTERS;
     let (held_out, _) = three_kinds(&mut Rng::new(9), 300, 3);
     let matrix = |named: bool| {
@@ -175,7 +175,7 @@ fn other_losses_have_shares_but_no_difference() {
     assert_eq!(found.policies[3].difference.unwrap().estimate, 0.0);
 }
 
-/// Classes in another order are the same classes, unless the loss goes by their order.
+/// Classes in another order are the same classes, unless the loss depends on their order.
 #[test]
 fn routers_may_have_their_classes_in_another_order() {
     let (calibration, _) = three_kinds(&mut Rng::new(5), 600, 3);
@@ -196,9 +196,9 @@ fn routers_may_have_their_classes_in_another_order() {
     }
 }
 
-/// One label per item judges predictions, not what an oracle who knows the truth would lose.
+/// One label per item identifies the loss of predictions, but not that of a Bayes-optimal oracle.
 #[test]
-fn one_label_does_not_tell_what_routing_costs() {
+fn one_label_does_not_identify_the_cost_of_routing() {
     let [router, _] = &*TWO_ROUTERS;
     let (held_out, _) = three_kinds(&mut Rng::new(9), 300, 1);
     let predict = router.policy(&Task::new(Loss::brier())).unwrap();
@@ -209,7 +209,7 @@ fn one_label_does_not_tell_what_routing_costs() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn invalid_comparisons_are_refused() {
     let [router, _] = &*TWO_ROUTERS;
     let policy = router.policy(&task("brier", 0.3)).unwrap();
     let [one, other] = [300, 301].map(|rows| policy.replay(&three_kinds(&mut Rng::new(9), rows, 3).0).unwrap());
@@ -220,7 +220,7 @@ fn what_cannot_be_compared_is_refused() {
     assert!(reason(&[("a", &one), ("a", &one)], None).contains("two policies are called \"a\""));
     assert!(reason(&[("a", &one), ("b", &one)], Some("c")).contains("there are: a, b"));
     assert!(reason(&[("a", &one), ("b", &other)], None).contains("different rows"));
-    // As many rows of the same weights, with other labels.
+    // The same number of rows with the same weights but other labels.
     let other = policy.replay(&three_kinds(&mut Rng::new(10), 300, 3).0).unwrap();
     assert!(reason(&[("a", &one), ("b", &other)], None).contains("different rows"));
 }

@@ -1,4 +1,4 @@
-//! Held-out numbers with few labels, in worlds whose truth is known: costs, gains, savings and their standard errors.
+//! Corrected costs, gains, savings and their standard errors with few labels, in simulations of known truth.
 
 use std::sync::LazyLock;
 
@@ -6,20 +6,20 @@ use pointsman::{Evaluation, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{CLASS_NAMES, Rng, normalised};
 
-/// Three kinds of items that the prediction does not tell apart and a feature does: easy ones, ones the model gets wrong, and ones that
-/// are ambiguous for everybody. Without and with their true distributions.
+/// Three kinds of items that only a feature distinguishes: easy ones, ones that the model gets wrong, and ambiguous ones. Without and with their
+/// true distributions.
 pub(crate) fn three_kinds(rng: &mut Rng, rows: usize, k: usize) -> (Table, Table) {
     draw(rng, rows, |_| k, |rng, _| [rng.uniform(), rng.uniform()])
 }
 
-/// As many rows as tell costs, with their true distributions. Kinds are spread evenly, so that they vary less than drawn ones.
+/// Enough rows to know costs, with their true distributions. Kinds are spread evenly, which reduces the variance.
 pub(crate) static POPULATION: LazyLock<Table> = LazyLock::new(|| {
     let (rows, golden) = (8_000, 0.618_033_988_749_894_9);
     let even = |_: &mut Rng, row: usize| [(row as f64 + 0.5) / rows as f64, (row as f64 * golden).fract()];
     draw(&mut Rng::new(77), rows, |_| 2, even).1
 });
 
-/// Each row has as many labels as `labels` says; its kind and how sharp it is are drawn by `kind`.
+/// The number of labels of each row is given by `labels`, its kind and sharpness by `kind`.
 fn draw(
     rng: &mut Rng,
     rows: usize,
@@ -51,13 +51,13 @@ fn task(loss: &str, price: f64) -> Task {
     Task::new(loss.parse().unwrap()).route("expert", Oracle::bayes(), price).unwrap()
 }
 
-/// What an evaluation by labels says, and what is true of the same policy.
+/// An evaluation by labels and the true values for the same policy.
 struct Pair {
     labels: Evaluation,
     truth: Evaluation,
 }
 
-/// Held-out rows of a world, judged by labels and by the truth of the population, not of the rows at hand: standard errors are about that.
+/// Held-out rows evaluated by labels and by the truth of the population, to which standard errors refer.
 fn pairs(loss: &str, price: f64, k: usize, worlds: u64) -> Vec<Pair> {
     let world = |seed: u64| {
         let mut rng = Rng::new(1000 + seed);
@@ -71,7 +71,7 @@ fn pairs(loss: &str, price: f64, k: usize, worlds: u64) -> Vec<Pair> {
     (0..worlds).map(world).collect()
 }
 
-/// Under the Brier loss, by two and by three labels: several tests look at them.
+/// Under the Brier loss, with two and with three labels; used by several tests.
 static BY_TWO_LABELS: LazyLock<Vec<Pair>> = LazyLock::new(|| pairs("brier", 0.3, 2, 30));
 static BY_THREE_LABELS: LazyLock<Vec<Pair>> = LazyLock::new(|| pairs("brier", 0.3, 3, 30));
 
@@ -90,8 +90,7 @@ fn off(pair: &Pair) -> f64 {
     corrected(&pair.labels, "router") - pair.truth.mean_cost.get("router").unwrap()
 }
 
-/// How often the truth lies within 1.96 standard errors. Of 30 worlds 24 at least: fewer would happen once in a thousand times if the
-/// coverage were .93.
+/// Checks the coverage of 1.96 standard errors: at least 24 of 30 simulations. With coverage 0.93, fewer have probability 0.001.
 fn assert_covered(pairs: &[Pair], what: &str, covers: impl Fn(&Pair) -> bool) {
     let covered = pairs.iter().filter(|pair| covers(pair)).count();
     println!("{what}: {covered} of {} cover the truth", pairs.len());
@@ -115,16 +114,16 @@ fn corrected_costs_of_a_forest_are_unbiased_for_brier() {
     }
 }
 
-/// Few labels do not show which action is best on a row, but nothing costs less than the best possible: the estimate is near the truth, and
+/// Few labels do not show which action is best on a row, but no rule costs less than the best possible one: the estimate is near the truth, and
 /// no regret is negative.
 #[test]
-fn the_best_possible_per_query_is_below_every_rule() {
+fn best_possible_cost_is_below_every_rule() {
     for (k, pairs) in [(2, &*BY_TWO_LABELS), (3, &*BY_THREE_LABELS)] {
         let best =
             |p: &Pair| corrected(&p.labels, "pointwise-optimal") - p.truth.mean_cost.get("pointwise-optimal").unwrap();
         let (bias, error) = mean(pairs.iter().map(best));
         println!("k = {k}: bias {bias:+.4} ± {error:.4}");
-        // What few labels leave: the law of a row is known by rows like it only.
+        // The remaining error of few labels: the law of a row is known only from similar rows.
         assert!(bias.abs() <= 0.01 + 2.0 * error, "k = {k}: bias {bias} with standard error {error}");
         for pair in pairs {
             let regret = pair.labels.corrected_regret.as_ref().unwrap().get("pointwise-optimal").unwrap();
@@ -144,9 +143,9 @@ fn corrections_of_other_losses_leave_a_quarter_of_the_bias() {
     }
 }
 
-/// By two or three labels as they are, ranking by the entropy of the prediction looks as good as a forest that knows better.
+/// With two or three uncorrected labels, ranking by the entropy of the prediction looks as good as a better forest.
 #[test]
-fn corrected_gains_rank_as_the_truth_does() {
+fn corrected_gains_rank_like_the_truth() {
     let pairs = &*BY_TWO_LABELS;
     let of = |gains: &pointsman::task::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
     let off =
@@ -154,7 +153,7 @@ fn corrected_gains_rank_as_the_truth_does() {
     let (bias, error) = mean(pairs.iter().map(off));
     let (plain, _) = mean(pairs.iter().map(|p| of(&p.labels.gain, "higher-order") - of(&p.truth.gain, "higher-order")));
     println!("gain: bias {bias:+.3} ± {error:.3}, by the labels as they are {plain:+.3}");
-    // The best possible order is known by shrunken snapshots only: a tenth of the bias of the labels may be left.
+    // The best ranking is estimated from shrunk snapshot means, so a tenth of the bias may remain.
     assert!(bias.abs() <= plain.abs() / 10.0 + 4.0 * error && plain < -0.2, "{bias} {plain}");
     assert_covered(pairs, "gain", |p| {
         let error = of(p.labels.corrected_gain_standard_error.as_ref().unwrap(), "higher-order");
@@ -166,9 +165,9 @@ fn corrected_gains_rank_as_the_truth_does() {
     }
 }
 
-/// The saving against thresholds that were chosen on other rows, and the same keys wherever costs are named.
+/// The saving over thresholds chosen on other rows, with the same keys wherever costs are named.
 #[test]
-fn savings_carry_standard_errors_that_hold() {
+fn standard_errors_of_savings_cover_the_truth() {
     let pairs = &*BY_THREE_LABELS;
     let saving = |evaluation: &Evaluation, name: &str| *evaluation.savings.as_ref().unwrap().get(name).unwrap();
     for name in ["always-predict", "always-route:expert", "best-threshold"] {
@@ -187,9 +186,9 @@ fn savings_carry_standard_errors_that_hold() {
     assert!((against.share.unwrap() - share).abs() < 1e-12 && against.share_standard_error.unwrap() > 0.0);
 }
 
-/// What the best possible order saves is not known from three labels; the standard error says so.
+/// Three labels do not identify the saving of the best ranking; the standard error includes this.
 #[test]
-fn gains_at_three_labels_carry_standard_errors_that_hold() {
+fn standard_errors_of_gains_cover_the_truth() {
     let of = |gains: &pointsman::task::Named<Option<f64>>, name: &str| gains.get(name).unwrap().unwrap();
     for (loss, pairs) in [("brier", &*BY_THREE_LABELS), ("cross-entropy", &pairs("cross-entropy", 0.4, 3, 30))] {
         assert_covered(pairs, loss, |p| {
@@ -200,9 +199,9 @@ fn gains_at_three_labels_carry_standard_errors_that_hold() {
     }
 }
 
-/// Where rows of like confidence are alike, powers of their shares are nearly the same column: their slopes must not explode.
+/// If rows of similar confidence are alike, powers of their shares are nearly collinear; the slopes must stay bounded.
 #[test]
-fn corrections_stay_near_the_truth_where_items_are_alike() {
+fn corrections_are_stable_if_items_are_alike() {
     for loss in ["cross-entropy", "zero-one"] {
         for seed in 0..12 {
             let mut rng = Rng::new(seed);
@@ -229,7 +228,7 @@ fn corrections_stay_near_the_truth_where_items_are_alike() {
     }
 }
 
-/// Laws of rows of like score need more rows with two labels than the corrections do: without them only the gain rests on less.
+/// The laws of rows with similar scores need more rows with two labels than the correction of costs; without them only gains are less certain.
 #[test]
 fn a_few_rows_with_two_labels_are_enough_to_correct_costs() {
     let mut rng = Rng::new(31);
@@ -245,22 +244,22 @@ fn a_few_rows_with_two_labels_are_enough_to_correct_costs() {
     assert!(found.savings.is_some() && found.corrected_gain.is_some());
 }
 
-/// The rival has the router's actions and keeps its budget. With the truth known the best such rule is found by trying all.
+/// The threshold rule has the router's actions and budget. With known truth the best such rule is found by trying all.
 #[test]
-fn the_best_threshold_under_a_budget_may_abstain() {
+fn best_threshold_under_a_budget_may_abstain() {
     let mut rng = Rng::new(41);
     let router = Router::calibrate(&three_kinds(&mut rng, 600, 5).0, &Partition::confidence(4)).unwrap();
     for (budget, abstain) in [(0.2, 0.35), (0.1, 0.3), (0.5, 0.45)] {
         let task = task("brier", 0.05).abstain(abstain).unwrap().budget(budget).unwrap();
         let policy = router.policy(&task).unwrap();
-        // A hundred confidences, ten rows each: thresholds at whole percents.
+        // A hundred confidences with ten rows each, so that thresholds are at whole percents.
         let (rows, cuts) = (1_000, 100);
         let ten_alike = |rng: &mut Rng, row: usize| [rng.uniform(), (row / 10) as f64 / 100.0];
         let (_, known) = draw(&mut rng, rows, |_| 2, ten_alike);
         let replay = policy.replay(&known).unwrap();
         let found = replay.evaluate(&policy).unwrap();
         let costs = replay.action_costs(&policy).unwrap();
-        // The less sharp come first, and are the least certain.
+        // Items with less sharp predictions come first and are the least certain.
         let mean = |rows: std::ops::Range<usize>, action: usize| -> f64 {
             costs[10 * rows.start..10 * rows.end].iter().map(|costs| costs[action]).sum::<f64>() / 1_000.0
         };
@@ -292,9 +291,9 @@ fn the_best_threshold_under_a_budget_may_abstain() {
     }
 }
 
-/// A rule that routes nothing has a known cost: the range of the share is that of the saving over it. The cost of one that routes is open too.
+/// A rule that routes nothing has a known cost, so the bounds of the share follow from those of the saving. The cost of a rule that routes is bounded too.
 #[test]
-fn shares_saved_are_bounded_where_both_costs_are_open() {
+fn saved_shares_are_bounded_if_both_costs_are() {
     let mut rng = Rng::new(51);
     let router = Router::calibrate(&three_kinds(&mut rng, 600, 3).0, &Partition::confidence(4)).unwrap();
     let policy = router.policy(&task("cross-entropy", 0.4)).unwrap();

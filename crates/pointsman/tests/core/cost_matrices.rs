@@ -1,4 +1,4 @@
-//! Cost matrices are bound to class names: the order of their columns does not matter, another set of classes is refused.
+//! Cost matrices with class names: the order of their columns has no effect, and other classes are refused.
 
 use pointsman::{Loss, Oracle, Partition, Router, Table, Task};
 
@@ -18,7 +18,7 @@ fn world(rows: usize, seed: u64) -> Table {
 
 const COST: [[f64; 3]; 2] = [[0.0, 3.0, 1.0], [1.0, 0.0, 2.0]];
 
-/// The matrix with its columns in this order, and the names that belong to them.
+/// The matrix with its columns in this order, with their names.
 fn named(order: [usize; 3]) -> Loss {
     let cost = COST.iter().map(|row| order.map(|class| row[class]).to_vec()).collect();
     Loss::matrix(["ship", "hold"], cost).unwrap().with_classes(order.map(|class| CLASS_NAMES[class])).unwrap()
@@ -43,7 +43,7 @@ fn any_order_of_named_columns_gives_the_same_policy() {
             let (ours, theirs) = (policy.row(&decisions, row), wanted.row(&decided, row));
             assert_eq!((ours.action(), ours.costs()), (theirs.action(), theirs.costs()), "{order:?}");
         }
-        // Everything that takes a task binds it: certificates, plans, other prices and the diagnosis.
+        // Certificates, plans, other prices and the diagnosis bind the task's matrix to the classes.
         router.certificate(&task, 0.9).unwrap().judge(&policy).unwrap();
         router.plan(&task, 0.9).unwrap();
         policy.reprice(&task.clone().abstain(0.4).unwrap()).unwrap();
@@ -69,7 +69,7 @@ fn other_classes_are_refused_by_name() {
 }
 
 #[test]
-fn only_matrices_have_columns_to_name() {
+fn only_matrices_can_name_their_classes() {
     assert!(Loss::brier().with_classes(["a", "b"]).is_err());
     assert!(Loss::fn_fp(1.0, 3.0).unwrap().with_classes(["a", "b"]).is_err());
     let loss = || Loss::matrix(["x"], vec![vec![0.0, 1.0]]).unwrap();

@@ -1,4 +1,4 @@
-//! Decisions are the cheapest action: the paper's tree, ties, margins, prices, batches and refusals.
+//! Decisions take the cheapest action: the paper's tree, ties, margins, prices, batches and errors.
 
 use pointsman::task::MAX_ROUTES;
 use pointsman::task::Ties;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::world::{Rng, any_loss, dist, position, said, table};
 
-/// A few rows of the same number of classes, two labels or more each.
+/// A few rows of the same number of classes, with two labels or more each.
 fn rows(classes: usize) -> impl Strategy<Value = Table> {
     vec((dist(classes), vec(0_u32..4, classes)), 1..20).prop_map(move |rows| {
         let (probs, mut votes): (Vec<_>, Vec<Vec<u32>>) = rows.into_iter().unzip();
@@ -21,7 +21,7 @@ fn world() -> impl Strategy<Value = (Table, Loss)> {
     (2_usize..5).prop_flat_map(|c| (rows(c), any_loss(c)))
 }
 
-/// Price of an action relative to what the estimates make a tie.
+/// A price relative to the price at which estimated costs tie.
 #[derive(Debug, Clone, Copy)]
 enum Price {
     Free(f64),
@@ -46,7 +46,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_argmin_is_the_papers_tree((table, loss) in world(), alpha in price(), beta in price(), plugin: bool) {
+    fn cheapest_action_equals_the_papers_tree((table, loss) in world(), alpha in price(), beta in price(), plugin: bool) {
         let router = Router::calibrate(&table, &Partition::top_class(2)).unwrap();
         let estimator = if plugin { Estimator::Plugin } else { Estimator::Shrink };
         let bare = router.policy(&Task::new(loss.clone()).estimator(estimator).ties(Ties::Paper)).unwrap();
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn the_action_costs_least_and_the_margin_is_the_runner_up(
+    fn action_costs_least_and_margin_is_to_the_next_best(
         (table, loss) in world(), prices in vec(0.0..1.0, 0..4), beta in proptest::option::of(0.0..1.0), paper: bool
     ) {
         let mut task = Task::new(loss.clone()).ties(if paper { Ties::Paper } else { Ties::Frugal });
@@ -87,7 +87,7 @@ proptest! {
             let costs = decision.costs();
             prop_assert_eq!(costs.len(), 1 + prices.len() + usize::from(beta.is_some()));
             prop_assert_eq!(costs, decision.costs_high());
-            // Each cost is what it is said to be.
+            // Each cost equals its definition.
             prop_assert_eq!(costs[0], decision.total());
             for (cost, route) in costs[1..].iter().zip(task.routes()) {
                 prop_assert_eq!(*cost, decision.irreducible().unwrap() + route.price());
@@ -103,7 +103,7 @@ proptest! {
             } else {
                 prop_assert!((decision.margin() - margin).abs() <= 2.0 * tie);
             }
-            // Among tied actions the rule chooses: by default the first, in the paper abstaining first, predicting last.
+            // Among tied actions the rule decides: by default the first, in the paper abstaining first and predicting last.
             let rival = |a: usize| (0..costs.len()).filter(|b| *b != a).map(|b| costs[b]).fold(f64::INFINITY, f64::min);
             let tied: Vec<usize> = (0..costs.len()).filter(|&a| costs[a] <= rival(a) + tie).collect();
             let wanted = if !paper {
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn repricing_equals_compiling_anew(
+    fn repricing_equals_compiling_again(
         (table, loss) in world(), old in (0.0..1.0, 0.0..1.0), new in vec(0.0..1.0, 0..3), beta in proptest::option::of(0.0..1.0),
     ) {
         let router = Router::calibrate(&table, &Partition::top_class(3)).unwrap();
@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// Two classes, two cells of known estimates: confidence below 0.7 predicts at 0.625, above at 0.125.
+/// Two classes and two cells of known estimates: below confidence 0.7 predicting costs 0.625, above 0.125.
 fn fixed() -> Router {
     let probs = [vec![0.75, 0.25], vec![0.25, 0.75]];
     Router::calibrate(&table(2, &probs, &[vec![2, 2], vec![4, 0]]), &Partition::top_class(1)).unwrap()
@@ -163,7 +163,7 @@ fn fixed_policy(routes: &[(&str, f64)], abstain: Option<f64>, ties: Ties) -> Pol
 
 /// The first cell has irreducible loss 0.5 and total loss 0.625, all exact in binary.
 #[test]
-fn by_default_nothing_is_paid_on_a_tie() {
+fn ties_avoid_payments_by_default() {
     let first = |routes: &[(&str, f64)], abstain, ties| {
         fixed_policy(routes, abstain, ties).cell(CellId(0)).unwrap().action().to_string()
     };
@@ -177,7 +177,7 @@ fn by_default_nothing_is_paid_on_a_tie() {
     assert_eq!(both(&[("b", 0.0625), ("a", 0.0625)], Some(1.0)), ["route:b", "route:b"]);
     assert_eq!(both(&[("a", 0.2), ("b", 0.125)], None), ["predict", "route:b"]);
     assert_eq!(both(&[], None), ["predict", "predict"]);
-    // A free oracle on a noiseless cell saves nothing: do not ask.
+    // A free oracle on a noiseless cell saves nothing, so it is not used.
     let noiseless = table(2, &[vec![1.0, 0.0]], &[vec![3, 0]]);
     let router = Router::calibrate(&noiseless, &Partition::top_class(1)).unwrap();
     let task = Task::new(Loss::brier()).route("a", Oracle::bayes(), 0.0).unwrap();
@@ -185,7 +185,7 @@ fn by_default_nothing_is_paid_on_a_tie() {
 }
 
 #[test]
-fn of_several_routes_the_cheapest_is_taken() {
+fn cheapest_of_several_routes_is_taken() {
     let policy = fixed_policy(&[("dear", 0.5), ("cheap", 0.25), ("middling", 0.3)], Some(0.6), Ties::Frugal);
     let decision = policy.cell(CellId(1)).unwrap();
     assert_eq!(decision.costs(), [1.125, 0.5, 0.25, 0.3, 0.6]);
@@ -198,7 +198,7 @@ fn of_several_routes_the_cheapest_is_taken() {
 }
 
 #[test]
-fn one_query_a_batch_and_single_precision_say_the_same() {
+fn queries_batches_and_single_precision_agree() {
     let mut rng = Rng::new(5);
     // Multiples of 1/64: exact in both precisions.
     let grid = |rng: &mut Rng| {
@@ -233,7 +233,7 @@ fn one_query_a_batch_and_single_precision_say_the_same() {
     }
 }
 
-/// A distribution with some mass on one class, so that top classes and confidences vary.
+/// A distribution with additional mass on one class, so that top classes and confidences vary.
 fn peaked(rng: &mut Rng, classes: usize) -> Vec<f64> {
     let mut p = rng.dist(classes);
     let (top, pull) = (rng.below(classes), rng.uniform());
@@ -243,7 +243,7 @@ fn peaked(rng: &mut Rng, classes: usize) -> Vec<f64> {
 }
 
 #[test]
-fn bad_queries_are_refused_with_their_row() {
+fn invalid_queries_are_refused_with_their_row() {
     let features = table(2, &[vec![0.75, 0.25]], &[vec![2, 2]]).with_features(["size"], vec![1.0]).unwrap();
     let router = Router::calibrate(&features, &"top-class:1*features:x_size=2".parse().unwrap()).unwrap();
     let policy = router.policy(&Task::new(Loss::brier())).unwrap();
@@ -290,7 +290,7 @@ fn bad_queries_are_refused_with_their_row() {
 }
 
 #[test]
-fn bad_routes_and_prices_are_refused() {
+fn invalid_routes_and_prices_are_refused() {
     let task = || Task::new(Loss::brier());
     for bad in [-1.0, -1e-300, f64::NAN, f64::INFINITY] {
         assert!(task().route("a", Oracle::bayes(), bad).is_err() && task().abstain(bad).is_err(), "{bad}");
@@ -313,13 +313,13 @@ fn bad_routes_and_prices_are_refused() {
         full = full.route(format!("r{i}"), Oracle::bayes(), 1.0 + i as f64).unwrap();
     }
     assert!(full.clone().route("more", Oracle::bayes(), 1.0).is_err());
-    // The last action of the largest task still has a code of its own.
+    // The last action of the largest task still has its own code.
     let policy = fixed().policy(&full.abstain(0.01).unwrap()).unwrap();
     assert_eq!(policy.cell(CellId(0)).unwrap().action(), Action::Abstain);
 }
 
 #[test]
-fn another_loss_or_estimator_is_not_a_price() {
+fn repricing_refuses_another_loss_or_estimator() {
     let policy = fixed_policy(&[("a", 0.1)], None, Ties::Frugal);
     assert!(policy.reprice(&Task::new(Loss::spherical()).estimator(Estimator::Plugin)).is_err());
     assert!(policy.reprice(&Task::new(Loss::brier())).is_err(), "another estimator");
@@ -332,7 +332,7 @@ fn another_loss_or_estimator_is_not_a_price() {
 }
 
 #[test]
-fn a_table_is_decided_as_its_rows_are() {
+fn tables_are_decided_like_their_rows() {
     let mut rng = Rng::new(5);
     let n = 3000;
     let (mut probs, mut features, mut votes) = (Vec::new(), Vec::new(), Vec::new());

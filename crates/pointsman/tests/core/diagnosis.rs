@@ -1,4 +1,4 @@
-//! The diagnosis on worlds whose answer is known.
+//! Diagnoses of simulations with known answers.
 
 use pointsman::diagnose::diagnose;
 use pointsman::diagnose::{Advice, Stopping, Unanimity};
@@ -6,7 +6,7 @@ use pointsman::{Diagnosis, Loss, Oracle, Partition, Table, Task};
 
 use crate::world::{CLASS_NAMES, Rng, close, table};
 
-/// Items of two classes with p* between 0.5 and 1, predicted as they are with noise; `labels` says how an item is labelled.
+/// Items of two classes with p* between 0.5 and 1, predicted with noise; `labels` draws the labels of an item.
 fn labelled(rng: &mut Rng, n: usize, labels: impl Fn(&mut Rng, &[f64]) -> Vec<u32>) -> Table {
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..n {
@@ -18,7 +18,7 @@ fn labelled(rng: &mut Rng, n: usize, labels: impl Fn(&mut Rng, &[f64]) -> Vec<u3
     table(2, &probs, &votes)
 }
 
-/// Two labels, and three more if they differ.
+/// Two labels, and three more if they disagree.
 fn until_two_agree(rng: &mut Rng, p: &[f64]) -> Vec<u32> {
     let mut votes = rng.votes(p, 2);
     if votes.iter().all(|&n| n < 2) {
@@ -28,14 +28,14 @@ fn until_two_agree(rng: &mut Rng, p: &[f64]) -> Vec<u32> {
 }
 
 #[test]
-fn labels_that_stop_on_agreement_are_noticed() {
+fn stopping_on_agreement_is_detected() {
     let mut rng = Rng::new(5);
     for _ in 0..40 {
         let table = labelled(&mut rng, 300, until_two_agree);
-        let found = Stopping::of(&table).unwrap().expect("k varies");
+        let found = Stopping::detect(&table).unwrap().expect("k varies");
         assert!(found.is_suspicious() && found.z > 0.0 && found.stopped_at == Some(2), "{found:?}");
         assert!(found.disagreement[0] == 0.0 && found.disagreement[1] > 0.3, "{found:?}");
-        // One label, and two more if it contradicts the prediction: no pair is among the rows of one label.
+        // One label, and two more if it contradicts the prediction: rows with one label have no pairs.
         let table = labelled(&mut rng, 300, |rng, p| {
             let mut votes = rng.votes(p, 1);
             if votes[1] == 0 {
@@ -43,13 +43,13 @@ fn labels_that_stop_on_agreement_are_noticed() {
             }
             votes
         });
-        let found = Stopping::of(&table).unwrap().expect("k varies");
+        let found = Stopping::detect(&table).unwrap().expect("k varies");
         assert!(found.is_suspicious() && found.z > 0.0, "{found:?}");
     }
 }
 
 #[test]
-fn labels_whose_number_is_chance_are_left_alone() {
+fn random_numbers_of_labels_are_not_suspicious() {
     let mut rng = Rng::new(6);
     let (mut warned, mut small) = (0, 0);
     for draw in 0..400 {
@@ -58,31 +58,31 @@ fn labels_whose_number_is_chance_are_left_alone() {
             let k = 1 + rng.below(6);
             rng.votes(p, k)
         });
-        let found = Stopping::of(&table).unwrap().expect("k varies");
+        let found = Stopping::detect(&table).unwrap().expect("k varies");
         warned += usize::from(found.is_suspicious());
         small += usize::from(found.p_value < 0.05);
     }
-    // One in a thousand by design; what p says is roughly how often it happens.
+    // One in a thousand by design; p-values are approximately uniform.
     assert!(warned <= 4 && small <= 36, "{warned} warnings, {small} below 0.05");
 }
 
 #[test]
-fn equally_many_labels_depend_on_nothing() {
+fn equal_numbers_of_labels_are_not_tested() {
     let mut rng = Rng::new(7);
     let table = labelled(&mut rng, 100, |rng, p| rng.votes(p, 3));
-    assert_eq!(Stopping::of(&table).unwrap(), None);
+    assert_eq!(Stopping::detect(&table).unwrap(), None);
     let bare = Table::new(CLASS_NAMES[..2].to_vec(), vec![0.5, 0.5]).unwrap();
-    assert_eq!(Stopping::of(&bare).unwrap(), None, "no votes, nothing to compare");
+    assert_eq!(Stopping::detect(&bare).unwrap(), None, "no votes, nothing to compare");
 }
 
-/// A binary world: each item's confidence is even on [0.5, 1], `truth` says how often its top class is right.
+/// A binary simulation: confidences are uniform on [0.5, 1], and `truth` is the probability that the top class is right.
 pub(crate) fn world(seed: u64, n: usize, k: usize, truth: impl Fn(&mut Rng, f64) -> f64) -> Table {
     let mut rng = Rng::new(seed);
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..n {
         let confidence = 0.5 + 0.5 * rng.uniform();
         let p = truth(&mut rng, confidence);
-        // Either class may be the top one.
+        // Either class may be on top.
         let (f, p) = if rng.uniform() < 0.5 { (confidence, p) } else { (1.0 - confidence, 1.0 - p) };
         probs.push(vec![1.0 - f, f]);
         votes.push(rng.votes(&[1.0 - p, p], k));
@@ -90,12 +90,12 @@ pub(crate) fn world(seed: u64, n: usize, k: usize, truth: impl Fn(&mut Rng, f64)
     table(2, &probs, &votes)
 }
 
-/// Where the model is least sure people disagree as well; where it is somewhat sure, it errs and they do not.
+/// At the lowest confidences annotators disagree as well; at middle confidences the model errs and they agree.
 pub(crate) fn noise_then_error(rng: &mut Rng, confidence: f64) -> f64 {
     if confidence < 0.7 { confidence } else { f64::from(u8::from(rng.uniform() < confidence)) }
 }
 
-/// Hardly anybody disagrees: nearly all loss is the model's.
+/// Annotators hardly disagree: nearly all loss is reducible.
 pub(crate) fn error_alone(rng: &mut Rng, confidence: f64) -> f64 {
     if rng.uniform() < confidence { 0.99 } else { 0.01 }
 }
@@ -109,7 +109,7 @@ pub(crate) fn look(table: &Table, task: &Task) -> Diagnosis {
 }
 
 #[test]
-fn noise_beside_error_is_worth_decomposing() {
+fn decomposition_pays_if_noise_and_error_are_mixed() {
     for k in [3, 10] {
         let table = world(1, 990, k, noise_then_error);
         for task in [Task::new(Loss::brier()), task(0.1)] {
@@ -124,7 +124,7 @@ fn noise_beside_error_is_worth_decomposing() {
 }
 
 #[test]
-fn error_alone_needs_no_decomposition() {
+fn decomposition_does_not_pay_for_error_alone() {
     let table = world(2, 2000, 5, error_alone);
     for task in [Task::new(Loss::brier()), task(0.2), Task::new(Loss::zero_one())] {
         let found = look(&table, &task);
@@ -133,13 +133,13 @@ fn error_alone_needs_no_decomposition() {
         assert!(worth.correlation.unwrap() > 0.95, "{worth:?}");
         assert!(worth.gain_over_total_uncertainty.unwrap().high < 0.05, "{worth:?}");
     }
-    // Money too: thresholds on total uncertainty do as well as the router.
+    // Costs too: thresholds on total uncertainty do as well as the router.
     let savings = look(&table, &task(0.2)).worth.unwrap().savings.unwrap();
     assert!(savings.get("total-uncertainty").unwrap().high < 0.01 && savings.get("always-predict").unwrap().low > 0.0);
 }
 
 #[test]
-fn one_label_an_item_is_refused_and_bounded() {
+fn one_label_per_item_gives_bounds_only() {
     let table = world(3, 600, 1, noise_then_error);
     let found = look(&table, &task(0.9));
     assert_eq!(found.verdict.advice, Advice::OneLabel);
@@ -151,14 +151,14 @@ fn one_label_an_item_is_refused_and_bounded() {
 }
 
 #[test]
-fn few_rows_do_not_decide() {
+fn few_rows_give_no_verdict() {
     let found = look(&world(4, 40, 3, noise_then_error), &task(0.1));
     assert_eq!(found.verdict.advice, Advice::MoreData, "{:?}", found.verdict);
 }
 
-/// Intervals of no width are no knowledge where rows are few.
+/// Intervals of zero width are not evidence with few rows.
 #[test]
-fn a_handful_of_rows_decides_nothing() {
+fn very_few_rows_give_no_verdict() {
     for n in [4, 10] {
         let table = table(2, &vec![vec![0.3, 0.7]; n], &vec![vec![1, 2]; n]);
         for task in [Task::new(Loss::brier()), task(0.1)] {
@@ -169,7 +169,7 @@ fn a_handful_of_rows_decides_nothing() {
     }
 }
 
-/// A verdict is rarely the wrong one, even on few rows: what is not known is said to be unknown.
+/// A verdict is rarely wrong, even with few rows: uncertainty is reported as such.
 #[test]
 fn wrong_verdicts_are_rare() {
     let (mut needless, mut missed) = (0, 0);
@@ -183,10 +183,10 @@ fn wrong_verdicts_are_rare() {
 }
 
 #[test]
-fn an_overconfident_model_is_told_from_a_calibrated_one() {
+fn overconfident_models_are_distinguished_from_calibrated_ones() {
     let honest = look(&world(5, 990, 5, error_alone), &task(0.2));
     assert!(honest.weak_model.is_calibrated() && !honest.weak_model.is_overconfident(), "{:?}", honest.weak_model);
-    // Right in a quarter of the cases beyond a coin's.
+    // Right in a quarter of the cases beyond chance.
     let boasting = |rng: &mut Rng, confidence: f64| error_alone(rng, 0.5 + (confidence - 0.5) / 4.0);
     let found = look(&world(5, 990, 5, boasting), &task(0.2));
     let model = &found.weak_model;
@@ -196,7 +196,7 @@ fn an_overconfident_model_is_told_from_a_calibrated_one() {
 }
 
 #[test]
-fn the_floor_of_the_calibration_error_is_what_chance_gives() {
+fn calibration_floor_equals_the_error_by_chance() {
     let (mut error, mut floor, mut refused) = (0.0, 0.0, 0);
     for seed in 0..40 {
         let model = look(&world(100 + seed, 300, 3, error_alone), &Task::new(Loss::brier())).weak_model;
@@ -208,9 +208,9 @@ fn the_floor_of_the_calibration_error_is_what_chance_gives() {
     assert!(refused <= 3, "{refused}");
 }
 
-/// Five copies of one label look like five labels on which all agree.
+/// Five copies of one label look like five labels that agree.
 #[test]
-fn labels_that_never_differ_are_not_believed() {
+fn labels_that_never_differ_are_reported() {
     let copied = |seed: u64, n: usize, k: u32| {
         let drawn = world(seed, n, 1, |_, confidence| confidence);
         let votes = (0..n).flat_map(|row| drawn.votes(row).unwrap().counts().iter().map(move |count| k * count));
@@ -224,18 +224,18 @@ fn labels_that_never_differ_are_not_believed() {
         let unanimity = found.unanimity.unwrap();
         assert!(unanimity.rows == 400 && (60..140).contains(&unanimity.contradicting), "{unanimity:?}");
     }
-    // Few rows, one label a row, a single row that is contested, or a model that is always right: nothing is said.
-    assert_eq!(Unanimity::of(&copied(1, 50, 5)).unwrap(), None);
-    assert_eq!(Unanimity::of(&copied(1, 400, 1)).unwrap(), None);
+    // Few rows, one label per row, a single contested row, or a model that is always right: nothing is reported.
+    assert_eq!(Unanimity::detect(&copied(1, 50, 5)).unwrap(), None);
+    assert_eq!(Unanimity::detect(&copied(1, 400, 1)).unwrap(), None);
     let right = world(2, 400, 5, |_, _| 1.0);
-    assert_eq!(Unanimity::of(&right).unwrap(), None);
+    assert_eq!(Unanimity::detect(&right).unwrap(), None);
     for seed in 0..20 {
-        assert_eq!(Unanimity::of(&world(seed, 300, 2, |_, confidence| confidence)).unwrap(), None);
+        assert_eq!(Unanimity::detect(&world(seed, 300, 2, |_, confidence| confidence)).unwrap(), None);
     }
 }
 
 #[test]
-fn a_stopping_rule_makes_every_estimate_worthless() {
+fn stopping_rules_make_the_verdict_mend_labels() {
     let mut rng = Rng::new(9);
     let found = look(&labelled(&mut rng, 400, until_two_agree), &task(0.1));
     assert_eq!(found.verdict.advice, Advice::MendLabels);
@@ -243,7 +243,7 @@ fn a_stopping_rule_makes_every_estimate_worthless() {
 }
 
 #[test]
-fn a_diagnosis_does_not_depend_on_the_order_of_rows_or_on_threads() {
+fn diagnosis_does_not_depend_on_row_order_or_threads() {
     let table = world(6, 500, 4, noise_then_error);
     let turned = {
         let rows: Vec<usize> = (0..500).rev().collect();
@@ -262,8 +262,8 @@ fn a_diagnosis_does_not_depend_on_the_order_of_rows_or_on_threads() {
 }
 
 #[test]
-fn better_cells_are_named() {
-    // Whether people disagree is known to a feature, not to the confidence.
+fn better_partitions_are_named() {
+    // A feature, not the confidence, determines whether annotators disagree.
     let mut rng = Rng::new(8);
     let (mut probs, mut votes, mut features) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..990 {
@@ -277,7 +277,7 @@ fn better_cells_are_named() {
     let table = table(2, &probs, &votes).with_features(["length"], features).unwrap();
     let found = look(&table, &task(0.2));
     assert_eq!(found.enough.better_partition(), Some("top-class:5*features:x_length=4"), "{:?}", found.enough);
-    // The verdict is about what pays, not about the cells that happened to be asked for.
+    // The verdict is about the partition that pays, not about the one asked for.
     let verdict = &found.verdict;
     assert_eq!(verdict.partition, "top-class:5*features:x_length=4", "{verdict:?}");
     assert!(
@@ -285,14 +285,14 @@ fn better_cells_are_named() {
         "{verdict:?}"
     );
     assert!(found.worth.as_ref().unwrap().savings.as_ref().unwrap().get("total-uncertainty").unwrap().low < 0.01);
-    // The best order is no worse than any that was tried.
+    // The best ranking is no worse than any that was compared.
     let gains: Vec<f64> = found.enough.partitions.iter().filter_map(|compared| compared.gain).collect();
     assert!(gains.len() > 3 && gains.iter().all(|gain| *gain <= 1.0 + 1e-12), "{gains:?}");
 }
 
-/// Bins of a feature are tried if they can tell anything; what is not tried is said.
+/// Bins of informative features are compared; features that are not compared are listed.
 #[test]
-fn features_that_are_not_tried_are_named() {
+fn features_that_are_not_compared_are_listed() {
     let names = ["flat", "a", "gone", "gappy", "b", "c", "d", "e"];
     let mut rng = Rng::new(12);
     let mut features = Vec::new();
@@ -319,7 +319,7 @@ fn features_that_are_not_tried_are_named() {
 }
 
 #[test]
-fn what_cannot_be_diagnosed_is_refused() {
+fn invalid_diagnoses_are_refused() {
     let table = world(1, 3, 2, error_alone);
     let error = diagnose(&table, &task(0.1), &Partition::top_class(5), || ()).unwrap_err().to_string();
     assert!(error.contains("3 rows"), "{error}");
@@ -334,9 +334,9 @@ fn what_cannot_be_diagnosed_is_refused() {
 }
 
 #[test]
-fn oracles_that_do_not_know_the_truth_are_judged_by_what_they_lose() {
+fn imperfect_oracles_are_evaluated_by_their_loss() {
     let table = world(7, 900, 5, noise_then_error);
-    // An oracle that always says "ant" is no use; three people are nearly as good as knowing.
+    // An oracle that always answers "ant" is useless; three experts are nearly as good as the truth.
     let fool = [1.0, 0.0].repeat(900);
     let table = table.with_oracle("fool", fool).unwrap();
     let task = Task::new(Loss::brier())
@@ -351,15 +351,15 @@ fn oracles_that_do_not_know_the_truth_are_judged_by_what_they_lose() {
     assert!(cost("router") < cost("always-route:sage"), "{costs:?}");
     assert!(cost("always-route:sage") < cost("always-route:jury"), "{costs:?}");
     assert!(cost("always-route:jury") < cost("always-route:fool"), "{costs:?}");
-    // A panel of three loses a third of the irreducible Brier loss more.
+    // A panel of three loses a third more than the irreducible Brier loss.
     let irreducible = cost("always-route:sage") - 0.1;
     close((cost("always-route:jury") - 0.1) / irreducible, 4.0 / 3.0, 0.03, "jury over sage");
 }
 
-/// Without a partition in mind what `calibrate` would choose is judged, chosen anew by each half: here a feature tells where the model is wrong,
-/// which pooled cells do not see.
+/// With `auto` the chosen partition is evaluated, chosen again by each half. Here a feature shows where the model is wrong, which pooled cells do
+/// not use.
 #[test]
-fn what_auto_chooses_is_judged() {
+fn choice_of_auto_is_evaluated() {
     let mut rng = Rng::new(90);
     let (mut probs, mut votes, mut x) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..500 {

@@ -1,13 +1,13 @@
-//! `auto` against the single estimators, and what labels identify, in worlds of known truth.
+//! `auto` compared with single estimators, and identification from labels, in simulations of known truth.
 
 use pointsman::{CellId, Estimator, Loss, Partition, Router, Table, Task};
 
 use crate::world::{Rng, irreducible, normalised, table};
 
-/// A law of p*, and what it is called.
+/// A law of p* and its name.
 type Law = (&'static str, fn(&mut Rng, usize) -> Vec<f64>);
 
-/// All mass on two classes.
+/// A distribution on two classes.
 fn edge(classes: usize, one: usize, other: usize, share: f64) -> Vec<f64> {
     let mut p = vec![0.0; classes];
     p[one] += share;
@@ -15,7 +15,7 @@ fn edge(classes: usize, one: usize, other: usize, share: f64) -> Vec<f64> {
     p
 }
 
-/// `share` on one class, the rest spread evenly.
+/// `share` on one class, the rest spread evenly over the others.
 fn peak(classes: usize, class: usize, share: f64) -> Vec<f64> {
     let mut p = vec![(1.0 - share) / (classes - 1) as f64; classes];
     p[class] = share;
@@ -66,7 +66,7 @@ fn mean_entropy(loss: &Loss, truth: &[Vec<f64>]) -> f64 {
     truth.iter().map(|p| loss.entropy(p)).sum::<f64>() / truth.len() as f64
 }
 
-/// Root mean square error of estimators on the same worlds of one law.
+/// The root mean square errors of estimators on the same samples of one law.
 fn errors(rng: &mut Rng, law: Law, setting: (usize, usize, usize), loss: &Loss, estimators: &[Estimator]) -> Vec<f64> {
     const WORLDS: usize = 12;
     let (classes, rows, k) = setting;
@@ -88,8 +88,8 @@ fn auto_is_the_default() {
     assert_eq!("auto".parse::<Estimator>().unwrap().to_string(), "auto");
 }
 
-/// Averaged over laws, `auto` errs at most a quarter more than the best single estimator. The worlds are the same for all of them, so that
-/// their errors go together. The largest ratio of the simulation in the book is 1.07.
+/// Averaged over laws, the error of `auto` is at most a quarter larger than that of the best single estimator. All estimators see the same
+/// samples, so their errors are correlated. The largest ratio of the simulation in the book is 1.07.
 #[test]
 fn auto_is_within_a_quarter_of_the_best_estimator() {
     let mut rng = Rng::new(160);
@@ -100,7 +100,7 @@ fn auto_is_within_a_quarter_of_the_best_estimator() {
     for (classes, k) in [(2, 2), (2, 3), (2, 10), (3, 2), (3, 5), (10, 2), (10, 5), (30, 3)] {
         for loss in losses(classes).map(|loss| loss.parse::<Loss>().unwrap()) {
             let mut estimators = vec![Estimator::Auto, Estimator::Shrink, Estimator::Plugin];
-            // Where it has to sample, and is far from the best, `dirichlet` takes longer than all the rest.
+            // `dirichlet` has to sample here, is far from the best, and would take longer than all the rest.
             let closed = classes == 2 || ["brier", "cross-entropy"].contains(&loss.to_string().as_str());
             estimators.extend(closed.then_some(Estimator::Dirichlet));
             estimators.extend((classes <= 3).then_some(Estimator::Npmle));
@@ -115,9 +115,9 @@ fn auto_is_within_a_quarter_of_the_best_estimator() {
     }
 }
 
-/// Where two moments are not enough: the cases in which `shrink` failed silently.
+/// Laws that two moments do not determine, on which `shrink` failed silently.
 #[test]
-fn auto_sees_what_two_moments_cannot() {
+fn auto_is_accurate_beyond_two_moments() {
     let mut rng = Rng::new(161);
     for (name, classes, k, loss, factor) in [
         ("edges", 30, 2, "cross-entropy", 0.6),
@@ -141,14 +141,14 @@ fn auto_sees_what_two_moments_cannot() {
     assert!(found[0] <= found[1] && found[0] <= 1.1 * found[2], "zero-one on two atoms: {found:?}");
 }
 
-/// Thirty classes with two labels per item: single classes have too few labels for a law of their own, and the law of all classes helps.
-/// Fitted class by class alone the error was 1.9 times that of `dirichlet`.
+/// Thirty classes with two labels per item: single classes have too few labels for their own law, and the law of all classes helps. Fitted class
+/// by class alone, the error was 1.9 times that of `dirichlet`.
 #[test]
-fn rare_classes_borrow_their_concentration_from_all_classes() {
+fn rare_classes_share_the_concentration_of_all_classes() {
     let mut rng = Rng::new(166);
     let smooth: Law = ("smooth", |rng, classes| {
         let shares = normalised((1..=classes).map(|c| 1.0 / c as f64).collect());
-        // The mean of twelve draws varies about as a Dirichlet law of concentration twelve does.
+        // The mean of twelve draws varies about like a Dirichlet law of concentration twelve.
         normalised(rng.votes(&shares, 12).into_iter().zip(&shares).map(|(n, p)| f64::from(n) + p).collect())
     });
     let estimators = [Estimator::Auto, Estimator::Dirichlet];
@@ -157,7 +157,7 @@ fn rare_classes_borrow_their_concentration_from_all_classes() {
     assert!(found[0] <= 1.25 * found[1] + 0.02, "auto and dirichlet err by {found:?}");
 }
 
-/// Whoever names an estimator gets the numbers of before `auto` existed, whatever `auto` makes of the same laws.
+/// Named estimators give the same values as before `auto` existed.
 #[test]
 fn named_estimators_keep_their_values() {
     let rows = 60_u32;
@@ -184,7 +184,7 @@ fn named_estimators_keep_their_values() {
     }
 }
 
-/// A router of one cell and what its labels identify.
+/// A router with one cell, and the bounds that its labels identify.
 fn identified(table: &Table, loss: &Loss) -> ([f64; 2], f64) {
     let router = Router::calibrate(table, &Partition::confidence(1)).unwrap();
     let policy = router.policy(&Task::new(loss.clone())).unwrap();
@@ -192,11 +192,11 @@ fn identified(table: &Table, loss: &Loss) -> ([f64; 2], f64) {
     (policy.identified(&router).unwrap()[0].unwrap(), estimate)
 }
 
-/// The interval holds the estimate always, and the truth up to three standard errors: of the mean disagreement of pairs of labels (0.5/√2000
-/// at most), on which losses up to 2 depend with a slope of 1 or less; and for the cross-entropy of the variances τ_c² of the C shares, p_c√(2/(k(k−1)n)) each,
+/// The interval always contains the estimate, and the truth up to three standard errors: of the mean disagreement of label pairs (0.5/√2000 at
+/// most), on which losses up to 2 depend with a slope of at most 1; and for the cross-entropy of the variances τ_c² of the C shares, p_c√(2/(k(k−1)n)) each,
 /// on which it depends with a slope of 1/(2p_c).
 #[test]
-fn identified_interval_holds_the_truth() {
+fn identified_interval_contains_the_truth() {
     let mut rng = Rng::new(162);
     let rows = 2000;
     for (classes, k) in [(2, 2), (2, 3), (2, 5), (2, 20), (3, 2), (3, 5), (10, 3)] {
@@ -220,10 +220,10 @@ fn identified_interval_holds_the_truth() {
     }
 }
 
-/// Two classes and two labels: the interval lies within the closed forms in U, the mean disagreement, up to the grid of the fitted law, which has
-/// a step of 0.01.
+/// With two classes and two labels the interval lies within the closed forms in the mean disagreement U, up to the grid step of 0.01 of the fitted
+/// law.
 #[test]
-fn two_labels_identify_what_the_closed_forms_say() {
+fn identified_interval_matches_closed_forms_for_two_labels() {
     const GRID: f64 = 0.005;
     let mut rng = Rng::new(163);
     for law in LAWS {
@@ -238,9 +238,9 @@ fn two_labels_identify_what_the_closed_forms_say() {
     }
 }
 
-/// The more labels, the narrower; one label gives the bounds that are shown for it.
+/// More labels give narrower intervals; one label gives the bounds shown for it.
 #[test]
-fn more_labels_identify_more() {
+fn more_labels_narrow_the_identified_interval() {
     let mut rng = Rng::new(164);
     for loss in ["cross-entropy", "zero-one", "three-part"] {
         let loss: Loss = loss.parse().unwrap();
@@ -268,10 +268,9 @@ fn identified_refuses_the_policy_of_another_router() {
     assert!(policy.identified(&other).is_err());
 }
 
-/// Two labels identify the irreducible Brier loss: nothing is left open around the estimate of a cell, also where some items have one label and
-/// neighbouring cells are drawn upon.
+/// Two labels identify the irreducible Brier loss: the interval is a point, even if some items have one label and neighbouring cells are pooled.
 #[test]
-fn nothing_is_left_open_under_brier_where_the_loss_is_known() {
+fn brier_loss_is_identified_by_two_labels() {
     let mut rng = Rng::new(41);
     let probs: Vec<Vec<f64>> = (0..600).map(|_| 0.5 + 0.5 * rng.uniform()).map(|p| vec![p, 1.0 - p]).collect();
     let votes: Vec<Vec<u32>> = probs

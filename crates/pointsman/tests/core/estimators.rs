@@ -1,4 +1,4 @@
-//! Estimates of the irreducible loss from few labels, judged by worlds whose truth is known.
+//! Estimates of the irreducible loss from few labels, compared with known truths.
 
 use pointsman::{Action, CellId, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 use proptest::collection::vec;
@@ -19,7 +19,7 @@ fn mean(items: &Items, value: impl Fn(&[f64], &[f64]) -> f64) -> f64 {
     items.iter().map(|(share, p, f)| share * value(p, f)).sum::<f64>() / weight
 }
 
-/// Rows of `k` labels each.
+/// Rows with `k` labels each.
 fn rows(classes: usize, k: u32) -> impl Strategy<Value = (Vec<Vec<f64>>, Vec<Vec<u32>>)> {
     let votes = vec(0..classes, k as usize).prop_map(move |labels| {
         let mut counts = vec![0; classes];
@@ -32,7 +32,7 @@ fn rows(classes: usize, k: u32) -> impl Strategy<Value = (Vec<Vec<f64>>, Vec<Vec
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Common k and no truncation: the shrunken mixture has the variance pairs of labels say, so Brier is exact.
+    /// With a common k and no clamping, the shrunk mixture has the variance given by label pairs, so the Brier loss is exact.
     #[test]
     fn brier_shrinkage_is_the_u_statistic((k, probs, votes) in (2_usize..5, 2_u32..7).prop_flat_map(|(c, k)| (Just(f64::from(k)), rows(c, k)))
         .prop_map(|(k, (probs, votes))| (k, probs, votes))) {
@@ -45,11 +45,11 @@ proptest! {
             .map(|v| 1.0 - v.iter().map(|&n| f64::from(n) * (f64::from(n) - 1.0)).sum::<f64>() / (k * (k - 1.0)))
             .sum::<f64>() / n;
         let found = irreducible(&table(classes, &probs, &votes), &Loss::brier(), Estimator::Shrink);
-        // Truncation: pairs say more noise than the centroid leaves room for.
+        // Clamped: the pairs indicate more noise than the centroid allows.
         prop_assert!((found - unbiased.min(ceiling)).abs() <= 1e-12, "{found}, {unbiased}, {ceiling}");
     }
 
-    /// plug-in ≤ shrink ≤ G(centroid): with a common k, for every concave entropy, not only in expectation.
+    /// plug-in ≤ shrink ≤ G(centroid) with a common k, for every concave entropy and every sample, not only in expectation.
     #[test]
     fn shrinkage_lies_between_the_plug_in_and_the_centroid(
         (loss, (probs, votes)) in (2_usize..5, 2_u32..7).prop_flat_map(|(c, k)| (any_loss(c), rows(c, k)))
@@ -64,7 +64,7 @@ proptest! {
         prop_assert!(shrink <= loss.entropy(&estimate.centroid), "{loss}: shrink {shrink}");
     }
 
-    /// With any mixture of k the estimate stays at or below the entropy of the centroid.
+    /// With any mixture of k the estimate is at most the entropy of the centroid.
     #[test]
     fn no_estimate_exceeds_the_entropy_of_the_centroid(
         (loss, votes) in (2_usize..5).prop_flat_map(|c| (any_loss(c), vec(vec(0_u32..5, c), 1..20)))
@@ -81,9 +81,9 @@ proptest! {
         }
     }
 
-    /// Every vote at its probability: the total loss is E L(p*, f), exactly, for every loss and every k.
+    /// With every possible vote at its probability, the total loss is exactly E L(p*, f), for every loss and every k.
     #[test]
-    fn the_total_loss_is_unbiased_for_every_k(
+    fn total_loss_is_unbiased_for_every_k(
         (loss, items) in (2_usize..4).prop_flat_map(|c| (any_loss(c), items(c))), k in proptest::sample::select(vec![1_u32, 2, 5])
     ) {
         let policy = one_cell(&population(&items, &[(1.0, k)]), &loss, Estimator::Shrink);
@@ -91,7 +91,7 @@ proptest! {
         prop_assert!((policy.cell(CellId(0)).unwrap().total() - wanted).abs() <= 1e-12 * loss.bound().max(1.0), "{loss}");
     }
 
-    /// In an infinite sample shrinkage finds the Brier loss of the truth, also when k varies from row to row.
+    /// In an infinite sample, shrinkage gives the true irreducible Brier loss, even if k varies between rows.
     #[test]
     fn brier_shrinkage_is_consistent(items in (2_usize..4).prop_flat_map(items), varying: bool, k in 2_u32..6) {
         let ks = if varying { vec![(0.3, 1), (0.5, 2), (0.2, 5)] } else { vec![(1.0, k)] };
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn a_weight_of_two_is_the_row_given_twice(
+    fn weight_two_equals_a_repeated_row(
         (loss, rows) in (2_usize..4).prop_flat_map(|c| (any_loss(c), vec((dist(c), vec(0_u32..4, c), 1_u32..4), 1..12))), plugin: bool
     ) {
         let estimator = if plugin { Estimator::Plugin } else { Estimator::Shrink };
@@ -117,7 +117,7 @@ proptest! {
         let repeated = one_cell(&table(classes, &often.0, &often.1), &loss, estimator);
         let (a, b) = (weighted.cell(CellId(0)).unwrap().estimate(), repeated.cell(CellId(0)).unwrap().estimate());
         let rounding = 1e-12 * loss.bound().max(1.0);
-        // λ is a square root: the rounding of a τ² near zero is magnified, and an entropy with a kink passes it on.
+        // λ is a square root, which magnifies the rounding of a τ² near zero; an entropy with a kink passes it on.
         let magnified = if plugin || loss == Loss::brier() { rounding } else { 1e-7 * loss.bound() };
         for (x, y) in [(a.irreducible_low, b.irreducible_low), (a.irreducible_high, b.irreducible_high)] {
             prop_assert!((x - y).abs() <= magnified, "{loss}: {x} and {y}");
@@ -126,7 +126,7 @@ proptest! {
         prop_assert!(a.centroid.iter().zip(&b.centroid).all(|(x, y)| (x - y).abs() <= 1e-15));
     }
 
-    /// One label an item: the irreducible loss of the truth lies within the bounds, and no split is given.
+    /// With one label per item the true irreducible loss is within the bounds, and no point estimate is given.
     #[test]
     fn one_label_bounds_the_irreducible_loss((loss, items) in (2_usize..4).prop_flat_map(|c| (any_loss(c), items(c)))) {
         let policy = one_cell(&population(&items, &[(1.0, 1)]), &loss, Estimator::Shrink);
@@ -137,7 +137,7 @@ proptest! {
         prop_assert!(estimate.irreducible_low <= truth + rounding && truth <= estimate.irreducible_high + rounding);
         let centroid: Vec<f64> = (0..items[0].1.len()).map(|c| mean(&items, |p, _| p[c])).collect();
         prop_assert!((estimate.irreducible_high - loss.entropy(&centroid)).abs() <= rounding, "{loss}");
-        // At the least every item has one possible label; a cost matrix may charge even for that.
+        // At the lower bound every item has one possible label; a cost matrix may charge even for that.
         let vertex = |class: usize| (0..centroid.len()).map(|c| f64::from(u8::from(c == class))).collect::<Vec<_>>();
         let certain: f64 = centroid.iter().enumerate().map(|(c, share)| share * loss.entropy(&vertex(c))).sum();
         prop_assert!((estimate.irreducible_low - certain).abs() <= rounding, "{loss}");
@@ -145,14 +145,14 @@ proptest! {
             prop_assert!(!estimate.is_known());
             prop_assert_eq!((decision.irreducible(), decision.reducible()), (None, None));
         }
-        // The plug-in would call every loss reducible: it is never consulted.
+        // The plug-in would call every loss reducible, so it is not used.
         let plugin = one_cell(&population(&items, &[(1.0, 1)]), &loss, Estimator::Plugin);
         prop_assert_eq!(plugin.cell(CellId(0)).unwrap().estimate(), estimate);
     }
 
-    /// An action is taken only if it is the best whatever the irreducible loss within its bounds.
+    /// An action is taken only if it is best for every irreducible loss within the bounds.
     #[test]
-    fn one_label_decides_only_what_the_bounds_decide(
+    fn one_label_decides_only_if_the_bounds_do(
         (loss, items) in (2_usize..4).prop_flat_map(|c| (any_loss(c), items(c))),
         alpha in 0.0..1.0, beta in proptest::option::of(0.0..1.5)
     ) {
@@ -182,7 +182,7 @@ proptest! {
 /// A law of p*₁.
 type Mixture = fn(&mut Rng) -> f64;
 
-/// The binary mixtures the estimators were chosen on.
+/// The binary mixtures on which the estimators were chosen.
 fn mixtures() -> Vec<(&'static str, Mixture)> {
     vec![
         ("point mass .5", |_| 0.5),
@@ -193,7 +193,7 @@ fn mixtures() -> Vec<(&'static str, Mixture)> {
         ("Beta(1, 1)", Rng::uniform),
         ("Beta(.3, .3)", |rng| {
             loop {
-                // Jöhnk's rejection.
+                // Jöhnk's rejection method.
                 let (x, y) = (rng.uniform().powf(1.0 / 0.3), rng.uniform().powf(1.0 / 0.3));
                 if x + y > 0.0 && x + y <= 1.0 {
                     return x / (x + y);
@@ -201,7 +201,7 @@ fn mixtures() -> Vec<(&'static str, Mixture)> {
             }
         }),
         ("Beta(8, 2)", |rng| {
-            // The eighth of nine ordered uniforms.
+            // The eighth of nine order statistics of uniforms.
             let mut draws: Vec<f64> = (0..9).map(|_| rng.uniform()).collect();
             draws.sort_by(f64::total_cmp);
             draws[7]
@@ -209,7 +209,7 @@ fn mixtures() -> Vec<(&'static str, Mixture)> {
     ]
 }
 
-/// A sample of a mixture, and the irreducible loss of the items in it.
+/// A sample of a mixture, and the true distributions of its items.
 fn sample(rng: &mut Rng, mixture: Mixture, n: usize, k: impl Fn(&mut Rng) -> usize) -> (Table, Vec<Vec<f64>>) {
     let truth: Vec<Vec<f64>> = (0..n).map(|_| mixture(rng)).map(|p| vec![1.0 - p, p]).collect();
     let votes: Vec<Vec<u32>> = truth
@@ -222,12 +222,12 @@ fn sample(rng: &mut Rng, mixture: Mixture, n: usize, k: impl Fn(&mut Rng) -> usi
     (table(2, &vec![vec![0.5, 0.5]; n], &votes), truth)
 }
 
-/// Root mean square errors of plug-in and shrinkage, averaged over the mixtures.
+/// The root mean square errors of plug-in and shrinkage, averaged over the mixtures.
 fn errors(rng: &mut Rng, loss: &Loss, k: impl Fn(&mut Rng) -> usize) -> [f64; 2] {
     errors_of([Estimator::Plugin, Estimator::Shrink], rng, loss, k)
 }
 
-/// Root mean square errors of estimators, averaged over the mixtures.
+/// The root mean square errors of estimators, averaged over the mixtures.
 fn errors_of<const N: usize>(
     estimators: [Estimator; N],
     rng: &mut Rng,
@@ -252,9 +252,9 @@ fn errors_of<const N: usize>(
     means
 }
 
-/// The mean errors agree with those the estimator was chosen by: at most half the plug-in's, at every small k.
+/// At every small k the mean error is at most half of the plug-in's, as when the estimator was chosen.
 #[test]
-fn shrinkage_errs_less_than_half_as_much_as_the_plug_in() {
+fn shrinkage_halves_the_error_of_the_plug_in() {
     let mut rng = Rng::new(20);
     let wanted = [
         (Loss::brier(), [(2, 0.122, 0.016), (3, 0.081, 0.013), (5, 0.049, 0.009)]),
@@ -271,9 +271,9 @@ fn shrinkage_errs_less_than_half_as_much_as_the_plug_in() {
     }
 }
 
-/// The likeliest law and the Dirichlet posterior err as little as where they were chosen (thousandths, 500 rows).
+/// The maximum-likelihood law and the Dirichlet posterior have errors as small as when they were chosen (thousandths, 500 rows).
 #[test]
-fn the_other_estimators_err_as_little_as_they_should() {
+fn other_estimators_keep_their_accuracy() {
     let mut rng = Rng::new(23);
     let wanted = [
         (Loss::cross_entropy(), [(2, 23.0, 25.0), (5, 12.0, 14.0)]),
@@ -293,9 +293,9 @@ fn the_other_estimators_err_as_little_as_they_should() {
     assert!(npmle < 0.018, "k from 1 to 10: npmle {npmle}");
 }
 
-/// Three classes: every estimator but the plug-in comes near the truth, and none exceeds the centroid's entropy.
+/// With three classes every estimator except the plug-in is near the truth, and none exceeds the entropy of the centroid.
 #[test]
-fn three_classes_and_more() {
+fn estimators_are_accurate_with_three_classes() {
     let mut rng = Rng::new(24);
     let truth: Vec<Vec<f64>> = (0..600).map(|_| rng.dist(3)).collect();
     let votes: Vec<Vec<u32>> = truth.iter().map(|p| rng.votes(p, 5)).collect();
@@ -316,15 +316,15 @@ fn three_classes_and_more() {
     assert!(router.policy(&Task::new(Loss::brier()).estimator(Estimator::Dirichlet)).is_ok());
 }
 
-/// Labels from one to ten a row: the correction still works.
+/// With one to ten labels per row the correction still works.
 #[test]
-fn shrinkage_copes_with_labels_varying_by_row() {
+fn shrinkage_is_accurate_if_the_number_of_labels_varies() {
     let mut rng = Rng::new(21);
     let [plugin, shrink] = errors(&mut rng, &Loss::cross_entropy(), |rng| 1 + rng.below(10));
     assert!(shrink < plugin / 4.0 && shrink < 0.022, "plug-in {plugin}, shrink {shrink}");
 }
 
-/// For every mixture with noise in it, and labels varying by row, shrinkage is above the plug-in on average.
+/// For every noisy mixture, with varying numbers of labels, shrinkage is above the plug-in on average.
 #[test]
 fn shrinkage_raises_the_plug_in_for_the_cross_entropy() {
     let mut rng = Rng::new(22);
@@ -343,9 +343,9 @@ fn shrinkage_raises_the_plug_in_for_the_cross_entropy() {
     }
 }
 
-/// Rows of one label count for the mean and the total loss; the noise is learnt from the rows of two.
+/// Rows with one label count for the mean and the total loss; the noise is estimated from rows with two.
 #[test]
-fn single_labels_count_for_the_total_and_pairs_for_the_noise() {
+fn single_labels_count_for_total_loss_and_pairs_for_noise() {
     let probs = vec![vec![0.5, 0.5]; 4];
     let policy = one_cell(
         &table(2, &probs, &[vec![1, 0], vec![0, 1], vec![1, 1], vec![2, 0]]),
@@ -355,7 +355,7 @@ fn single_labels_count_for_the_total_and_pairs_for_the_noise() {
     let estimate = policy.cell(CellId(0)).unwrap().estimate();
     assert_eq!(estimate.centroid, [0.625, 0.375]);
     assert_eq!(estimate.total, 0.5);
-    // S = (1 + 0)/2 exceeds 1 − ‖p̄‖² = 0.46875: no variance is left, every item is the centroid.
+    // S = (1 + 0)/2 exceeds 1 − ‖p̄‖² = 0.46875, so the variance is clamped to zero and every item equals the centroid.
     assert!(estimate.is_known());
     close(estimate.irreducible_low, 0.46875, 1e-15, "irreducible");
 }

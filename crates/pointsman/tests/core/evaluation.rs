@@ -1,12 +1,9 @@
-//! Evaluation on held-out rows: every number by hand on a small example, then what must hold on any.
+//! Evaluation on held-out rows: all numbers of a small example by hand, and properties of any evaluation.
 
 use pointsman::evaluate::{Sweep, SweepAxis, Truth};
-use pointsman::task::Ties;
-use pointsman::{CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Replay, Router, Table, Task};
-use proptest::collection::vec;
-use proptest::prelude::*;
+use pointsman::{CellId, Estimator, Evaluation, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
-use crate::world::{CLASS_NAMES, Rng, any_loss, dist, table};
+use crate::world::{CLASS_NAMES, Rng, table};
 
 const NO: [f64; 2] = [0.75, 0.25];
 const YES: [f64; 2] = [0.25, 0.75];
@@ -32,7 +29,7 @@ fn held_out() -> Table {
     table(2, &[NO, NO, YES, YES].map(|p| p.to_vec()), &[[4, 0], [2, 2], [0, 4], [4, 0]].map(|v| v.to_vec()))
 }
 
-fn evaluate(policy: &Policy, table: &Table) -> Evaluation {
+pub(crate) fn evaluate(policy: &Policy, table: &Table) -> Evaluation {
     policy.replay(table).unwrap().evaluate(policy).unwrap()
 }
 
@@ -49,7 +46,7 @@ fn all_close(found: &pointsman::task::Named<f64>, wanted: &[(&str, f64)]) {
 }
 
 #[test]
-fn a_small_example_by_hand() {
+fn small_example_matches_hand_computed_values() {
     let policy = router().policy(&task()).unwrap();
     let evaluation = evaluate(&policy, &held_out());
     assert_eq!((evaluation.rows, evaluation.loss.as_str(), evaluation.unit), (4, "brier", "Brier points"));
@@ -63,14 +60,14 @@ fn a_small_example_by_hand() {
             ("always-predict", 0.5),
             ("always-route:expert", 0.375),
             ("always-abstain", 0.6),
-            // In hindsight `NO` should predict (0.375, 0.5, 0.6) and `YES` route (0.625, 0.25, 0.6).
+            // In hindsight `NO` should predict (0.375, 0.5, 0.6) and `YES` should route (0.625, 0.25, 0.6).
             ("cell-optimal", 0.3125),
             ("pointwise-optimal", (0.125 + 0.6 + 0.125 + 0.25) / 4.0),
         ],
     );
     all_close(&evaluation.regret, &[("cell-optimal", 0.425 - 0.3125), ("pointwise-optimal", 0.425 - 0.275)]);
     all_close(&evaluation.two_way, &[("predict/route", 0.3125), ("predict/abstain", 0.6)]);
-    // Deviations of 0.175 four times: √(4 · 0.175²)/4; predicting deviates by 0.375, 0.125, 0.375, 0.625.
+    // Four deviations of 0.175 give √(4 · 0.175²)/4; predicting deviates by 0.375, 0.125, 0.375, 0.625.
     let predicting = (2.0 * 0.375_f64.powi(2) + 0.125_f64.powi(2) + 0.625_f64.powi(2)).sqrt() / 4.0;
     let error = |name: &str| evaluation.standard_error.get(name).unwrap().unwrap();
     assert!((error("router") - 0.0875).abs() <= 1e-15 && (error("always-predict") - predicting).abs() <= 1e-15);
@@ -84,7 +81,7 @@ fn a_small_example_by_hand() {
 }
 
 #[test]
-fn curves_and_gains_by_hand() {
+fn curves_and_gains_match_hand_computed_values() {
     let policy = router().policy(&task()).unwrap();
     let evaluation = evaluate(&policy, &held_out());
     let rankings = ["higher-order", "total-uncertainty", "cell-optimal", "pointwise-optimal", "random"];
@@ -96,25 +93,25 @@ fn curves_and_gains_by_hand() {
         for (i, wanted) in wanted.into_iter().enumerate() {
             assert!((curve[25 * i] - wanted).abs() <= 1e-15, "{name} at {} %: {}", 25 * i, curve[25 * i]);
         }
-        // Straight lines between the rows.
+        // Linear between the rows.
         assert!((curve[10] - (0.6 * wanted[0] + 0.4 * wanted[1])).abs() <= 1e-15, "{name} at 10 %");
     };
-    // Ranked by cell, ties averaged: rows 2 and 3 save 0.625 each on average, then rows 0 and 1 0.125 each.
+    // Ranked by cell, ties averaged: rows 2 and 3 save 0.625 each on average, then rows 0 and 1 save 0.125 each.
     curve("higher-order", [0.5, 0.34375, 0.1875, 0.15625, 0.125]);
     curve("cell-optimal", [0.5, 0.34375, 0.1875, 0.15625, 0.125]);
-    // Row 3 first, then the three that save 0.125.
+    // Row 3 first, then the three rows that save 0.125.
     curve("pointwise-optimal", [0.5, 0.21875, 0.1875, 0.15625, 0.125]);
     curve("random", [0.5, 0.40625, 0.3125, 0.21875, 0.125]);
     // All predictions are equally uncertain.
     curve("total-uncertainty", [0.5, 0.40625, 0.3125, 0.21875, 0.125]);
-    // Areas: 0.25, 0.21875 at best, 0.3125 at random.
+    // Areas: 0.25, 0.21875 for the best and 0.3125 for a random ranking.
     let gain = |name: &str| evaluation.gain.get(name).unwrap().unwrap();
     assert!((gain("higher-order") - 2.0 / 3.0).abs() <= 1e-14 && (gain("cell-optimal") - 2.0 / 3.0).abs() <= 1e-14);
     assert_eq!((gain("pointwise-optimal"), gain("random"), gain("total-uncertainty")), (1.0, 0.0, 0.0));
 }
 
 #[test]
-fn total_uncertainty_ranks_by_what_is_served() {
+fn total_uncertainty_ranks_by_the_served_prediction() {
     let calibration = [vec![0.6, 0.4], vec![0.1, 0.9]];
     let votes = [vec![4, 0], vec![2, 2]];
     let router = Router::calibrate(&table(2, &calibration, &votes), &Partition::top_class(1)).unwrap();
@@ -124,16 +121,16 @@ fn total_uncertainty_ranks_by_what_is_served() {
         let curve = evaluation.curves.get("total-uncertainty").unwrap();
         (curve[0], curve[50], curve[100])
     };
-    // The weak predictions: 0.6 is the less certain, and costs 0.72, against 0.02.
+    // Of the weak predictions, 0.6 is the less certain one and costs 0.72, the other 0.02.
     let (none, half, all) = order(&router);
     assert!((none - 0.37).abs() < 1e-15 && (half - 0.01).abs() < 1e-15 && all.abs() < 1e-15);
-    // The centroids: (1, 0) is certain and costs 2, (½, ½) is not and costs ½, and is routed first.
+    // Of the centroids, (1, 0) is certain and costs 2; (½, ½) is uncertain, costs ½ and is routed first.
     assert_eq!(order(&router.recalibrated()), (1.25, 1.0, 0.0));
 }
 
-/// Where abstaining is cheap a low loss is easy; where it is dear no routing reaches it, and the rest of the sweep is there.
+/// If abstaining is cheap the target loss is easy; if it is expensive no routing reaches it. The rest of the sweep is still reported.
 #[test]
-fn a_sweep_goes_on_past_what_is_out_of_reach() {
+fn sweep_continues_past_unreachable_targets() {
     let target = 0.05;
     let policy = router().policy(&task().abstain(0.01).unwrap().target_loss(target).unwrap()).unwrap();
     let replay = policy.replay(&held_out()).unwrap();
@@ -141,7 +138,7 @@ fn a_sweep_goes_on_past_what_is_out_of_reach() {
     let named = |place: usize, name: &str| points[place].mean_cost.get(name).is_some();
     assert!(named(0, "router") && points[0].least_loss.is_none(), "{:?}", points[0]);
     assert!(!named(2, "router") && named(2, "always-predict") && points[2].shares.iter().next().is_none());
-    // What is named can be asked for, and less cannot.
+    // The least loss that is named can be reached, and a smaller one cannot.
     let least = points[2].least_loss.unwrap();
     let ask = |loss: f64| policy.reprice(&task().abstain(0.81).unwrap().target_loss(loss).unwrap());
     assert!(least > target && ask(least).is_ok(), "{least}");
@@ -149,7 +146,7 @@ fn a_sweep_goes_on_past_what_is_out_of_reach() {
 }
 
 #[test]
-fn a_sweep_is_an_evaluation_at_each_price() {
+fn sweep_equals_an_evaluation_at_each_price() {
     let policy = router().policy(&task()).unwrap();
     let replay = policy.replay(&held_out()).unwrap();
     let points = replay.sweep(&policy, &"abstain=0.2:0.7:0.1".parse().unwrap()).unwrap();
@@ -164,14 +161,14 @@ fn a_sweep_is_an_evaluation_at_each_price() {
         assert_eq!(point.shares, evaluation.shares);
         assert_eq!(names(&point.mean_cost).len(), names(&evaluation.mean_cost).len() + 2);
     }
-    // At 0.2 everything abstains; at 0.7 `NO` predicts.
+    // At 0.2 everything is abstained on; at 0.7 `NO` predicts.
     all_close(&points[0].shares, &[("predict", 0.0), ("route:expert", 0.0), ("abstain", 1.0)]);
     all_close(&points[5].shares, &[("predict", 0.5), ("route:expert", 0.5), ("abstain", 0.0)]);
     let routed = |text: &str| {
         let points = replay.sweep(&policy, &text.parse().unwrap()).unwrap();
         points.iter().map(|point| *point.shares.get("route:expert").unwrap()).collect::<Vec<_>>()
     };
-    // `NO` routes up to 0.1, `YES` up to 0.6, where abstaining is as cheap: an oracle goes before abstaining.
+    // `NO` routes up to 0.1, `YES` up to 0.6, where abstaining costs the same; ties prefer the oracle.
     assert_eq!(routed("route=0:0.8:0.2"), [1.0, 0.5, 0.5, 0.5, 0.0]);
     assert_eq!(routed("route:expert=0:0.8:0.2"), [1.0, 0.5, 0.5, 0.5, 0.0]);
     assert!(replay.sweep(&policy, &"route:novice=0:1:0.5".parse().unwrap()).is_err());
@@ -180,7 +177,7 @@ fn a_sweep_is_an_evaluation_at_each_price() {
     assert!(replay.sweep(&bare, &"route=0:1:0.5".parse().unwrap()).is_err());
 }
 
-/// Truth columns are believed before votes.
+/// Truth columns take precedence over votes.
 #[test]
 fn known_truth_takes_precedence_over_votes() {
     let policy = router().policy(&task()).unwrap();
@@ -191,14 +188,14 @@ fn known_truth_takes_precedence_over_votes() {
     assert_eq!((a.truth, b.truth), (Truth::Known, Truth::Known));
     assert_eq!(a.mean_cost, b.mean_cost);
     assert_eq!(a.gain, b.gain);
-    // 0.625, 0.125, 1.125, 0.125; not the votes' 0.125, 0.625, 0.125, 1.125.
+    // 0.625, 0.125, 1.125, 0.125 by truth, not 0.125, 0.625, 0.125, 1.125 by votes.
     let costs = policy.replay(&both.with_weights(vec![1.0, 1e-9, 1e-9, 1e-9]).unwrap()).unwrap();
     let first = *costs.evaluate(&policy).unwrap().mean_cost.get("always-predict").unwrap();
     assert!((first - 0.625).abs() < 1e-8);
 }
 
 #[test]
-fn tables_that_cannot_be_evaluated_are_refused() {
+fn invalid_held_out_tables_are_refused() {
     let policy = router().policy(&task()).unwrap();
     let plain = Table::new(CLASS_NAMES[..2].to_vec(), NO.to_vec()).unwrap();
     assert!(policy.replay(&plain).unwrap_err().to_string().contains("votes_<class> or true_<class>"));
@@ -208,9 +205,9 @@ fn tables_that_cannot_be_evaluated_are_refused() {
     assert!(policy.replay(&other).unwrap_err().to_string().contains("classes"));
 }
 
-/// One label an item: undetermined rows have a share of their own and are counted as predicted.
+/// With one label per item, undetermined rows have their own share and count as predicted.
 #[test]
-fn undetermined_rows_are_predicted_and_counted() {
+fn undetermined_rows_count_as_predicted() {
     let calibration = table(2, &[NO.to_vec(), NO.to_vec()], &[vec![1, 0], vec![0, 1]]);
     let router = Router::calibrate(&calibration, &Partition::confidence(1)).unwrap();
     let policy = router.policy(&Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.25).unwrap()).unwrap();
@@ -220,133 +217,9 @@ fn undetermined_rows_are_predicted_and_counted() {
     assert_eq!(cost("router"), cost("always-predict"));
 }
 
-/// Held-out rows of a world whose every cell has calibration rows.
-fn world() -> impl Strategy<Value = (Loss, Table, f64, Option<f64>, bool)> {
-    let rows = |c: usize| vec((dist(c), vec(0_u32..4, c), 0.1..3.0), 1..25);
-    (2_usize..4)
-        .prop_flat_map(move |c| (any_loss(c), rows(c), 0.0..0.6, proptest::option::of(0.0..1.0), any::<bool>()))
-        .prop_map(|(loss, rows, alpha, beta, plugin)| {
-            let classes = rows[0].0.len();
-            let probs: Vec<Vec<f64>> = rows.iter().map(|row| row.0.clone()).collect();
-            let votes: Vec<Vec<u32>> = rows
-                .iter()
-                .map(|row| {
-                    let mut v = row.1.clone();
-                    v[1] += 2;
-                    v
-                })
-                .collect();
-            let table = table(classes, &probs, &votes).with_weights(rows.iter().map(|row| row.2).collect()).unwrap();
-            (loss, table, alpha, beta, plugin)
-        })
-}
-
-fn compiled(loss: &Loss, table: &Table, alpha: f64, beta: Option<f64>, plugin: bool) -> (Policy, Replay) {
-    let estimator = if plugin { Estimator::Plugin } else { Estimator::Shrink };
-    let mut task = Task::new(loss.clone()).estimator(estimator).ties(Ties::Frugal);
-    task = task.route("expert", Oracle::bayes(), alpha * loss.bound()).unwrap();
-    if let Some(beta) = beta {
-        task = task.abstain(beta * loss.bound()).unwrap();
-    }
-    let policy = Router::calibrate(table, &Partition::top_class(3)).unwrap().policy(&task).unwrap();
-    let replay = policy.replay(table).unwrap();
-    (policy, replay)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
-    #[test]
-    fn each_optimum_is_cheaper_than_what_it_contains((loss, table, alpha, beta, plugin) in world()) {
-        let (policy, replay) = compiled(&loss, &table, alpha, beta, plugin);
-        let evaluation = replay.evaluate(&policy).unwrap();
-        let rounding = 1e-12 * loss.bound().max(1.0);
-        let cost = |name: &str| *evaluation.mean_cost.get(name).unwrap();
-        prop_assert!(cost("pointwise-optimal") <= cost("cell-optimal") + rounding);
-        prop_assert!(cost("cell-optimal") <= cost("router") + rounding);
-        for (name, always) in evaluation.mean_cost.iter().filter(|(name, _)| name.starts_with("always-")) {
-            prop_assert!(cost("cell-optimal") <= always + rounding, "{name}");
-        }
-        for (name, two_way) in evaluation.two_way.iter() {
-            prop_assert!(cost("cell-optimal") <= two_way + rounding, "{name}");
-        }
-        prop_assert!((evaluation.shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() <= 1e-12);
-        prop_assert!((evaluation.support.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() <= 1e-12);
-        prop_assert_eq!(evaluation.regret.get("cell-optimal").copied(), Some(cost("router") - cost("cell-optimal")));
-        // Calibrated on these very rows by the plug-in, the router is the best of its cells.
-        if plugin {
-            prop_assert!(cost("router") <= cost("cell-optimal") + rounding.max(1e-11 * loss.bound()));
-        }
-    }
-
-    #[test]
-    fn gains_are_normalised((loss, table, alpha, beta, plugin) in world()) {
-        let (policy, replay) = compiled(&loss, &table, alpha, beta, plugin);
-        let evaluation = replay.evaluate(&policy).unwrap();
-        let gain = |name: &str| *evaluation.gain.get(name).unwrap();
-        let curve = |name: &str| evaluation.curves.get(name).unwrap();
-        for (name, values) in evaluation.curves.iter() {
-            // All rankings start at the loss of predicting and end at the oracle's.
-            prop_assert_eq!(values.len(), 101);
-            prop_assert!((values[0] - evaluation.mean_cost.get("always-predict").unwrap()).abs() <= 1e-12 * loss.bound());
-            prop_assert!((values[100] - curve("random")[100]).abs() <= 1e-12 * loss.bound().max(1.0), "{name}");
-            for (value, best) in values.iter().zip(curve("pointwise-optimal")) {
-                prop_assert!(*best <= value + 1e-12 * loss.bound().max(1.0), "{name}");
-            }
-        }
-        if gain("random").is_some() {
-            prop_assert_eq!(gain("random"), Some(0.0));
-            prop_assert_eq!(gain("pointwise-optimal"), Some(1.0));
-        }
-    }
-
-    /// A price above every loss makes an action useless: three ways become two.
-    #[test]
-    fn a_useless_action_leaves_the_two_way_costs((loss, table, alpha, beta, plugin) in world()) {
-        let (policy, replay) = compiled(&loss, &table, alpha, Some(beta.unwrap_or(0.4)), plugin);
-        let dear = 3.0 * loss.bound() + 1.0;
-        let evaluate = |task: &Task| replay.evaluate(&policy.reprice(task).unwrap()).unwrap();
-        let cost = |evaluation: &Evaluation| *evaluation.mean_cost.get("router").unwrap();
-        let never_abstain = evaluate(&policy.task().clone().abstain(dear).unwrap());
-        prop_assert_eq!(Some(&cost(&never_abstain)), never_abstain.two_way.get("predict/route"));
-        let never_route = evaluate(&policy.task().clone().reprice_route("expert", dear).unwrap());
-        prop_assert_eq!(Some(&cost(&never_route)), never_route.two_way.get("predict/abstain"));
-        // Free abstention is always taken up to ties, and costs nothing.
-        let free = evaluate(&policy.task().clone().abstain(0.0).unwrap());
-        prop_assert!(cost(&free) <= 1e-11 * loss.bound());
-    }
-
-    #[test]
-    fn a_weight_of_two_is_the_row_given_twice((loss, table, alpha, beta, plugin) in world(), twice in vec(any::<bool>(), 25)) {
-        let (policy, _) = compiled(&loss, &table, alpha, beta, plugin);
-        let copies: Vec<usize> = (0..table.rows()).flat_map(|row| vec![row; 1 + usize::from(twice[row])]).collect();
-        let classes = table.classes().to_vec();
-        let rows = |order: &[usize]| {
-            let probs = order.iter().flat_map(|&row| table.prediction(row).to_vec()).collect();
-            let votes = order.iter().flat_map(|&row| table.votes(row).unwrap().counts().to_vec()).collect();
-            Table::new(classes.clone(), probs).unwrap().with_votes(votes).unwrap()
-        };
-        let once: Vec<usize> = (0..table.rows()).collect();
-        let weights = once.iter().map(|&row| 1.0 + f64::from(u8::from(twice[row]))).collect();
-        let weighted = evaluate(&policy, &rows(&once).with_weights(weights).unwrap());
-        let repeated = evaluate(&policy, &rows(&copies));
-        let rounding = 1e-12 * loss.bound().max(1.0);
-        for (a, b) in [(&weighted.mean_cost, &repeated.mean_cost), (&weighted.shares, &repeated.shares), (&weighted.two_way, &repeated.two_way)] {
-            for ((name, x), (_, y)) in a.iter().zip(b.iter()) {
-                // In hindsight two actions may tie, but then they cost the same.
-                prop_assert!((x - y).abs() <= rounding, "{name}: {x} and {y}");
-            }
-        }
-        for ((name, x), (_, y)) in weighted.curves.iter().zip(repeated.curves.iter()) {
-            // Rows are split finer when repeated, on the same straight lines.
-            prop_assert!(x.iter().zip(y).all(|(x, y)| (x - y).abs() <= rounding), "{name}");
-        }
-    }
-}
-
-/// The order of held-out rows changes no decision and no cost beyond rounding.
+/// The order of held-out rows changes no decision, and costs only by rounding.
 #[test]
-fn the_order_of_held_out_rows_does_not_matter() {
+fn evaluation_does_not_depend_on_row_order() {
     let mut rng = Rng::new(11);
     let probs: Vec<Vec<f64>> = (0..200).map(|_| rng.dist(3)).collect();
     let votes: Vec<Vec<u32>> = probs.iter().map(|p| rng.votes(p, 4)).collect();
@@ -370,7 +243,7 @@ fn the_order_of_held_out_rows_does_not_matter() {
 }
 
 #[test]
-fn any_ranking_is_measured_as_the_routers_own() {
+fn routing_curves_of_scores_match_the_evaluation() {
     let policy = router().policy(&task()).unwrap();
     let replay = policy.replay(&held_out()).unwrap();
     let evaluation = replay.evaluate(&policy).unwrap();
@@ -408,12 +281,12 @@ fn policies_and_cells_are_compared_on_the_same_rows() {
     assert_eq!((cells[0].total, cells[0].irreducible, cells[1].total), (0.375, 0.25, 0.625));
     let correlations = replay.correlations();
     assert_eq!(correlations.rows, evaluation.correlation);
-    // Two points are always on a line.
+    // Two points always lie on a line.
     assert!((correlations.cells.unwrap() - 1.0).abs() < 1e-12);
     assert!((correlations.irreducible_cells.unwrap() + 1.0).abs() < 1e-12);
 }
 
-/// One row tells no error, which is not an error of zero.
+/// One row has no standard error, which is not a standard error of zero.
 #[test]
 fn one_row_has_no_standard_error() {
     let policy = router().policy(&task()).unwrap();
@@ -423,9 +296,9 @@ fn one_row_has_no_standard_error() {
     assert_eq!(replay.cost_of(&policy).unwrap().standard_error, None);
 }
 
-/// What one label an item does not tell is named, and has no gain; what it tells stays.
+/// Costs that one label per item does not identify are listed and have no gain; the others are unchanged.
 #[test]
-fn one_label_does_not_tell_what_an_oracle_loses() {
+fn one_label_does_not_identify_the_loss_of_an_oracle() {
     let asked = task().route("gpt", Oracle::measured(), 0.1).unwrap();
     let answers = [NO, YES].repeat(2).concat();
     let with_answers = |table: Table| {
@@ -447,7 +320,7 @@ fn one_label_does_not_tell_what_an_oracle_loses() {
         assert!(evaluation.is_identified(name), "{name}: {:?}", evaluation.unidentified);
     }
     assert!(evaluation.gain.iter().all(|(_, gain)| gain.is_none()) && evaluation.correlation.is_none());
-    // A router that only predicts or abstains costs what the labels say.
+    // The cost of a router that only predicts or abstains is identified.
     let plain = router.policy(&Task::new(Loss::brier()).abstain(0.6).unwrap()).unwrap();
     let evaluation = plain.replay(&single).unwrap().evaluate(&plain).unwrap();
     assert_eq!(evaluation.unidentified, ["pointwise-optimal"]);
@@ -455,7 +328,7 @@ fn one_label_does_not_tell_what_an_oracle_loses() {
     assert!(policy.replay(&several).unwrap().evaluate(&policy).unwrap().unidentified.is_empty());
 }
 
-/// With three labels a row the truth made of them flatters routing; the corrected costs do not.
+/// Under the truth estimated from three labels routing looks too cheap; the corrected costs do not.
 #[test]
 fn corrected_costs_are_near_the_truth() {
     let mut rng = Rng::new(31);
@@ -486,7 +359,7 @@ fn corrected_costs_are_near_the_truth() {
         let corrected = votes.corrected_cost.as_ref().unwrap().get("always-route:expert").unwrap();
         assert!((corrected - wanted).abs() < 0.02, "{loss}: corrected {corrected}, true {wanted}");
         assert!(wanted - plain > 0.1, "{loss}: plain {plain}, true {wanted}");
-        // All that is concluded: what it costs, what two actions cost, and what is regretted.
+        // Everything that conclusions use: costs, costs with two actions, and regrets.
         assert!(votes.is_corrected() && !truth.is_corrected());
         for (name, cost) in votes.best_costs().iter() {
             let wanted = truth.mean_cost.get(name).unwrap();
@@ -498,7 +371,7 @@ fn corrected_costs_are_near_the_truth() {
         }
         let regret = |evaluation: &Evaluation| *evaluation.best_regret().get("cell-optimal").unwrap();
         assert!((regret(&votes) - regret(&truth)).abs() < 0.01, "{loss}: {} {}", regret(&votes), regret(&truth));
-        // At these prices the bias changes what is best under the first loss only.
+        // At these prices the bias changes the best action under the first loss only.
         let by_labels = votes.regret.get("cell-optimal").unwrap() - regret(&truth);
         assert!(by_labels > 0.02 || loss != "brier", "{loss}: {:?}", votes.regret);
         let replay = policy.replay(&held_out).unwrap();

@@ -1,4 +1,4 @@
-//! Cases from an independent implementation: cells, losses and decisions to 1e-9.
+//! Cells, losses and decisions of an independent implementation, to 1e-9.
 
 use pointsman::partition::Axis;
 use pointsman::{Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
@@ -83,8 +83,8 @@ fn check(text: &str) {
                 let decision = policy.decide(&queries.prediction(row)).unwrap();
                 let found = code(&decision.action().to_string());
                 let wanted = code(action.as_str().unwrap());
-                // The cases compare costs bit by bit, so at prices like 0.30 + 0.05 against 0.35 rounding chose for them.
-                // There, and only there, we may differ, and then by not paying.
+                // The cases compare costs bit by bit, so at prices like 0.30 + 0.05 against 0.35 rounding decided. Only there may we differ, and then by not
+                // paying.
                 let cell = decision.cell().index();
                 let costs = [totals[cell], plugins[cell] + route, abstain];
                 let tie = (costs[found] - costs[wanted]).abs() <= TOLERANCE;

@@ -1,4 +1,4 @@
-//! Forests grown on one half of the rows and filled by the other: their cells are cells like all others.
+//! Forests grown on one half of the rows and filled by the other: their cells behave like all cells.
 
 use pointsman::oracle::Aggregate;
 use pointsman::partition::forest::{HonestForest, Node, Scorer, Trees};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::certificates::{World, regret, task};
 use crate::world::{CLASS_NAMES, Rng, close};
 
-/// Predictions with little to say; what the truth is depends on the first of some features, any of which may be missing.
+/// Predictions carry little information; the truth depends on the first of some features, any of which may be missing.
 fn world(rows: usize, classes: usize, features: usize, seed: u64) -> Table {
     let mut rng = Rng::new(seed);
     let (mut probs, mut votes, mut values, mut oracle, mut truths) = (vec![], vec![], vec![], vec![], vec![]);
@@ -53,7 +53,7 @@ fn one_half_fills_at_most_25_cells() {
         for cell in (0..cells as u32).map(CellId) {
             let name = router.cells().name(cell, router.classes());
             assert!(cells == 1 || name.contains("reducible") || name.contains("share of"), "{name}");
-            // The other half divided: how many rows of this one are in a cell is chance.
+            // The cells were divided by the other half, so the number of rows in a cell is random.
             sparse += usize::from(router.mixture(cell).len() < SPARSE_BELOW_ROWS / 2);
             all += 1;
         }
@@ -61,9 +61,9 @@ fn one_half_fills_at_most_25_cells() {
     assert!(5 * sparse <= all, "{sparse} of {all} cells are sparse");
 }
 
-/// Items that look alike are in one cell, which may have most of the rows.
+/// Items with equal inputs are in one cell, which may have most of the rows.
 #[test]
-fn items_that_look_alike_stay_together() {
+fn items_with_equal_inputs_share_a_cell() {
     let mut rng = Rng::new(2);
     let x: Vec<f64> = (0..600).map(|i| if i % 2 == 0 { rng.uniform() } else { 0.5 }).collect();
     let votes = x.iter().flat_map(|x| rng.votes(&if *x < 0.5 { [0.9, 0.1] } else { [0.4, 0.6] }, 3)).collect();
@@ -79,8 +79,7 @@ fn items_that_look_alike_stay_together() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Tables, arrays of both precisions and single queries have the same cells; with few trees or many inputs, too, which are
-    /// walked in other ways.
+    /// Tables, arrays of both precisions and single queries have the same cells, also with few trees or many inputs, which use other code.
     #[test]
     fn batches_and_single_queries_agree(
         seed in any::<u64>(), classes in 2_usize..5, wide: bool, trees in 1_usize..20, budget: bool,
@@ -110,9 +109,9 @@ proptest! {
     }
 }
 
-/// What a forest refuses.
+/// Everything that a forest refuses works with an honest forest.
 #[test]
-fn its_cells_are_cells_like_all_others() {
+fn honest_forests_support_everything_that_cells_do() {
     let (table, test) = (world(1_200, 3, 2, 3), world(2_000, 3, 2, 4));
     let router = Router::calibrate(&table, &Partition::honest_forest(15)).unwrap();
     let task = task(&Loss::brier(), 0.05, Some(0.4));
@@ -141,7 +140,7 @@ fn its_cells_are_cells_like_all_others() {
 }
 
 #[test]
-fn scores_that_are_none_are_refused() {
+fn inconsistent_scores_are_refused() {
     let router = Router::calibrate(&world(200, 2, 1, 5), &Partition::honest_forest(3)).unwrap();
     let (scorer, cells) = (forest(&router).scorer(), forest(&router).cells());
     let with = |change: &dyn Fn(&mut Vec<f64>)| {
@@ -157,7 +156,7 @@ fn scores_that_are_none_are_refused() {
     }
     let none = Trees::new(4, vec![0], &[Node::Leaf]).unwrap();
     assert!(Scorer::new(none.clone(), 0, vec![]).is_err() && Scorer::new(none.clone(), 17, vec![0.1; 17]).is_err());
-    // Cells of other scores, of several trees, and shares of classes that come twice or are not there.
+    // Cells of other scores, of several trees, and with repeated or unknown classes.
     let made = |shares: &[u32], cells: &Trees| HonestForest::new(scorer.clone(), shares.to_vec(), cells.clone());
     assert_eq!(&made(&[0, 1], cells).unwrap(), forest(&router));
     let fewer = Trees::new(3, vec![0], &[Node::Leaf]).unwrap();
@@ -169,7 +168,7 @@ fn scores_that_are_none_are_refused() {
     assert!(Cells::new(2, axes, vec!["0".into()]).is_err(), "a third of two classes");
     let axes = vec![Axis::HonestForest { forest: forest(&router).clone() }];
     assert!(Cells::new(2, axes, vec![]).is_err(), "a feature that is not there");
-    // A partition that claims other trees than there are.
+    // A partition that claims another number of trees.
     let again = |trees: usize| {
         let (cells, backoff) = (router.cells().as_ref().clone(), router.backoff().as_ref().clone());
         Router::from_parts(Partition::honest_forest(trees), cells, backoff, false, router.rows())
@@ -178,7 +177,7 @@ fn scores_that_are_none_are_refused() {
     assert!(again(4).is_err());
 }
 
-/// What would take too long to read is not made.
+/// Routers that would take too long to read are not created.
 #[test]
 fn trees_times_rows_are_bounded() {
     let table = Table::new(["a", "b"], [0.6, 0.4].repeat(54_000)).unwrap().with_votes([2, 1].repeat(54_000)).unwrap();
@@ -186,9 +185,9 @@ fn trees_times_rows_are_bounded() {
     assert!(error.contains("5000 trees over 54000 rows"), "{error}");
 }
 
-/// More classes than leaves have room for: those whose shares differ most are looked at.
+/// With more classes than leaves have room for, the classes whose shares vary most are used.
 #[test]
-fn many_classes_are_told_apart_by_those_that_differ() {
+fn classes_whose_shares_vary_most_are_used() {
     let (mut rng, classes, n) = (Rng::new(9), 40, 600);
     let x: Vec<f64> = (0..n).map(|_| rng.uniform()).collect();
     let mut votes = vec![0; n * classes];
@@ -207,9 +206,9 @@ fn many_classes_are_told_apart_by_those_that_differ() {
     assert!(total(0.2) < 0.05 && total(0.8) > 0.95);
 }
 
-/// Cells were found with other rows: none is left out.
+/// The cells were found with other rows, so no row is left out of certificates.
 #[test]
-fn all_rows_that_are_kept_certify() {
+fn all_kept_rows_are_used_for_certificates() {
     let router = Router::calibrate(&world(1_000, 2, 2, 6), &Partition::honest_forest(12)).unwrap();
     let certificate = router.certificate(&task(&Loss::brier(), 0.05, None), 0.9).unwrap();
     assert!(certificate.cells().iter().all(|cell| cell.rows_left_out() == 0));
@@ -236,12 +235,12 @@ fn truth(router: &Router, loss: &Loss) -> Vec<[f64; 3]> {
         .collect()
 }
 
-/// What a cell says of itself is what new rows show; with the rows that grew the trees it would not be: they are in the cells that
-/// their own labels chose.
+/// The estimates of a cell hold for new rows. With the rows on which the trees were grown they would not, because those rows are in cells chosen by
+/// their own labels.
 #[test]
-fn cells_are_not_picked_by_their_own_noise() {
+fn cell_estimates_have_no_selection_bias() {
     let loss = Loss::brier();
-    // By how much the reducible loss of the uppermost cell is above the truth.
+    // The estimated reducible loss of the highest cell minus the truth.
     let mut off = [vec![], vec![]];
     for draw in 0..160 {
         let (table, fresh) = (world(500, 2, 3, 100 + draw), world(2_000, 2, 3, 500 + draw));
@@ -272,12 +271,12 @@ fn cells_are_not_picked_by_their_own_noise() {
     assert!(honest.abs() < 3.0 && own > 4.0, "off by {honest} and {own} standard errors");
 }
 
-/// All intervals of all cells hold at once at least as often as promised, and so does the regret bound at several prices.
+/// All intervals of all cells hold simultaneously with the stated confidence, and so does the regret bound at several prices.
 #[test]
-fn certificates_of_honest_partitions_hold() {
+fn certificates_of_honest_partitions_have_the_stated_coverage() {
     const CONFIDENCE: f64 = 0.8;
     const DRAWS: usize = 150;
-    // What a grid of confidences is off by, at most.
+    // The largest error of the grid of confidences.
     const GRID: f64 = 2e-3;
     let asked = [
         (Partition::honest_forest(4), Loss::brier(), 3),
@@ -297,7 +296,7 @@ fn certificates_of_honest_partitions_hold() {
                 (interval.low - GRID..=interval.high + GRID).contains(&value)
             };
             let mut holds = certificate.cells().iter().zip(&truth).all(|(cell, [share, total, irreducible])| {
-                // A cell too narrow for the grid is not judged.
+                // A cell too narrow for the grid is skipped.
                 *share == 0.0
                     || near(cell.total(), *total)
                         && near(cell.irreducible(), *irreducible)

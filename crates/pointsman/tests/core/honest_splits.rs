@@ -1,4 +1,4 @@
-//! Which rows divide and which are kept tells nothing about their votes, also where predictions tie.
+//! The split into rows that divide and rows that are kept does not depend on votes, even if predictions tie.
 
 use pointsman::diagnose::halves;
 use pointsman::{Loss, Partition, Router, Table};
@@ -7,7 +7,7 @@ use crate::world::Rng;
 
 const ROWS: usize = 1000;
 
-/// Nine predictions, and items whose labels do not depend on them alone.
+/// Nine distinct predictions, and items whose labels depend on more than the prediction.
 fn tied(seed: u64) -> Table {
     let mut rng = Rng::new(seed);
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
@@ -32,14 +32,14 @@ fn losses(table: &Table) -> (f64, f64) {
     (mean, (all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
 }
 
-/// How far the mean loss of a half is above that of the whole, in standard deviations of a random half.
+/// The mean loss of a half minus that of the whole, in standard deviations of a random half.
 fn deviation(half: &Table, whole: &Table) -> f64 {
     let (mean, sd) = losses(whole);
     let (n, all) = (half.rows() as f64, whole.rows() as f64);
     (losses(half).0 - mean) / (sd * (1.0 / n - 1.0 / all).sqrt())
 }
 
-/// Mean and standard deviation are those of chance: 0 and 1, each within four standard errors.
+/// Checks that mean and standard deviation are 0 and 1, each within four standard errors.
 #[track_caller]
 fn is_chance(what: &str, deviations: &[f64]) {
     let n = deviations.len() as f64;
@@ -50,7 +50,7 @@ fn is_chance(what: &str, deviations: &[f64]) {
 }
 
 #[test]
-fn kept_halves_lose_as_much_as_the_whole() {
+fn kept_halves_have_the_loss_of_the_whole() {
     let partition: Partition = "tree".parse().unwrap();
     let kept = |seed: u64| {
         let table = tied(seed);

@@ -1,4 +1,4 @@
-//! What a diagnosis says of labels that may not be independent, or may be of other classes than they seem.
+//! Diagnoses of labels that may not be independent, or whose classes may be matched wrongly.
 
 use pointsman::diagnose::diagnose;
 use pointsman::diagnose::{Advice, Annotations, Mismatch, diagnose_annotated};
@@ -12,7 +12,7 @@ fn look(table: &Table) -> Diagnosis {
     diagnose(table, &task, &Partition::top_class(5), || ()).unwrap()
 }
 
-/// Items of some classes, each of which the model sees with noise; `labels` turns p* into counts.
+/// Items of some classes, each predicted with noise; `labels` turns p* into counts.
 fn world(rng: &mut Rng, rows: usize, classes: usize, labels: impl Fn(&mut Rng, &[f64]) -> Vec<u32>) -> Table {
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -24,15 +24,15 @@ fn world(rng: &mut Rng, rows: usize, classes: usize, labels: impl Fn(&mut Rng, &
     table(classes, &probs, &votes)
 }
 
-/// One label is written down k times for a share of the items.
+/// For a share of the items one label is recorded k times.
 fn partly_copied(rng: &mut Rng, p: &[f64], k: usize, share: f64) -> Vec<u32> {
     if rng.uniform() < share { rng.votes(p, 1).iter().map(|n| n * k as u32).collect() } else { rng.votes(p, k) }
 }
 
-/// Copies look like items on which everybody agrees: nobody is accused, however many there are, and independent labels neither.
-/// What would change if some of the unanimous rows were copies is said instead.
+/// Copies look like items on which everybody agrees, so counts are no evidence of copying. The effect of copies among the unanimous rows is reported
+/// instead.
 #[test]
-fn counts_accuse_nobody_of_copying() {
+fn unanimous_counts_are_no_evidence_of_copying() {
     let mut rng = Rng::new(1);
     for share in [0.0, 0.3, 0.5, 0.8] {
         let found = look(&world(&mut rng, 600, 3, |rng, p| partly_copied(rng, p, 3, share)));
@@ -42,7 +42,7 @@ fn counts_accuse_nobody_of_copying() {
         let sensitivity = found.agreement.sensitivity.unwrap();
         assert!(sensitivity.irreducible_if_copied > 1.02 * sensitivity.irreducible, "{sensitivity:?}");
     }
-    // A majority vote counted as one more label is not impossible either.
+    // A majority vote counted as one more label is possible too.
     let majority = |rng: &mut Rng, p: &[f64]| {
         let mut counts = rng.votes(p, 5);
         let top = (0..3).max_by_key(|&class| counts[class]).unwrap();
@@ -53,25 +53,25 @@ fn counts_accuse_nobody_of_copying() {
     assert!(found.verdict.remarks.iter().all(|remark| !remark.contains("majority")), "{:?}", found.verdict);
 }
 
-/// Counts that independent labels cannot make are said to be so.
+/// Counts that independent labels cannot produce are reported.
 #[test]
-fn multiples_of_a_number_are_copies() {
+fn common_divisors_of_counts_are_reported_as_copies() {
     let mut rng = Rng::new(2);
     let doubled = |rng: &mut Rng, p: &[f64]| rng.votes(p, 3).iter().map(|n| 2 * n).collect();
     let found = look(&world(&mut rng, 300, 3, doubled));
     assert_eq!((found.agreement.copies, found.verdict.advice), (Some(2), Advice::MendLabels));
 }
 
-/// If the share supposed is the share there is, the irreducible loss comes out as it would from independent labels. Mean over 40
-/// worlds; the tolerance is three standard errors of that mean.
+/// If the assumed share of copies is the true one, the irreducible loss is that of independent labels. The mean over 40 simulations; the tolerance is
+/// three standard errors of that mean.
 #[test]
-fn the_sensitivity_is_what_copies_would_make() {
+fn sensitivity_matches_the_effect_of_copies() {
     let mut rng = Rng::new(3);
     let mut differences = Vec::new();
     for place in 0..40 {
-        // From a thousand rows on a diagnosis grows forests, which takes most of its time.
+        // With a thousand rows or more a diagnosis grows forests, which takes most of the time.
         let (rows, k) = (990, 3);
-        // Such a share of copies that they are a fifth of the unanimous rows; the unanimous share U of independent labels is measured.
+        // A share of copies such that they are a fifth of the unanimous rows; the unanimous share U of independent labels is measured.
         let independent = look(&world(&mut rng, rows, 3, |rng, p| rng.votes(p, k))).agreement;
         let unanimous = independent.unanimous as f64 / independent.rows as f64;
         let share = 0.2 * unanimous / (0.8 + 0.2 * unanimous);
@@ -81,8 +81,8 @@ fn the_sensitivity_is_what_copies_would_make() {
         if place >= 5 {
             continue;
         }
-        // For the Brier loss, in one cell, the irreducible loss is that of the pairs left: 1/(1 − sU) times as large, up to what
-        // shrinkage with different numbers of labels differs from the exact statistic.
+        // For the Brier loss in one cell, the irreducible loss is that of the remaining pairs: 1/(1 − sU) times as large, up to the difference between
+        // shrinkage with varying numbers of labels and the exact statistic.
         let one = diagnose(&copied, &Task::new(Loss::brier()), &Partition::confidence(1), || ()).unwrap().agreement;
         let sensitivity = one.sensitivity.unwrap();
         let share = one.unanimous as f64 / one.rows as f64;
@@ -95,7 +95,7 @@ fn the_sensitivity_is_what_copies_would_make() {
     close(mean, 0.0, 3.0 * (variance / n).sqrt(), "irreducible loss if copied");
 }
 
-/// Cells whose action hangs on the labels' being independent are named.
+/// Cells whose action depends on the independence of labels are named.
 #[test]
 fn cells_that_copies_would_change_are_named() {
     let mut rng = Rng::new(4);
@@ -105,7 +105,7 @@ fn cells_that_copies_would_change_are_named() {
         let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), price).unwrap();
         let found = diagnose(&table, &task, &Partition::top_class(10), || ()).unwrap();
         for cell in found.agreement.sensitivity.unwrap().cells {
-            // More noise leaves less to be gained by asking.
+            // More noise leaves less to gain from an oracle.
             assert_eq!((cell.action.as_str(), cell.action_if_copied.as_str()), ("route:expert", "predict"));
             named += 1;
         }
@@ -113,10 +113,10 @@ fn cells_that_copies_would_change_are_named() {
     assert!(named > 3, "{named}");
 }
 
-/// With names, labels that matter are to be mended, and leaving them out mends them: the irreducible loss without the bad labellers is
-/// that of the honest labels.
+/// If named annotators bias the loss, the verdict is to leave them out, which corrects it: the irreducible loss without them is that of the honest
+/// labels.
 #[test]
-fn named_annotators_who_bias_the_loss_are_to_be_left_out() {
+fn annotators_who_bias_the_loss_are_left_out() {
     let mut rng = Rng::new(5);
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap();
     let ask = |table: &Table, annotations: &Annotations| {
@@ -140,7 +140,7 @@ fn named_annotators_who_bias_the_loss_are_to_be_left_out() {
         for name in &names {
             assert!(found.verdict.sentence.contains(&format!("--without {name}")), "{}", found.verdict.sentence);
         }
-        // The same items labelled by honest people alone: noise of 1,500 rows of four labels is about 0.01.
+        // The same items labelled by honest annotators only; the noise of 1,500 rows with four labels is about 0.01.
         let (table, annotations) = labelled_by(&mut rng, 20, 300, 4, |_| Labeller::Honest);
         let honest = ask(&table, &annotations).agreement.sensitivity.unwrap().irreducible;
         close(flagged.irreducible_without.unwrap(), honest, 0.04, "irreducible loss without them");
@@ -149,7 +149,7 @@ fn named_annotators_who_bias_the_loss_are_to_be_left_out() {
     }
 }
 
-/// A table whose votes are of other classes than they seem: class c is counted as `permutation[c]`.
+/// A table with permuted votes: class c is counted as `permutation[c]`.
 fn permuted(rng: &mut Rng, rows: usize, permutation: &[usize], noise: f64) -> Table {
     let classes = permutation.len();
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
@@ -168,12 +168,12 @@ fn permuted(rng: &mut Rng, rows: usize, permutation: &[usize], noise: f64) -> Ta
 }
 
 #[test]
-fn votes_of_permuted_classes_are_noticed_and_the_permutation_is_shown() {
+fn permuted_classes_of_votes_are_detected() {
     let mut rng = Rng::new(6);
     for classes in [2, 3, 4, 10, 30] {
         let mut permutation: Vec<usize> = (0..classes).collect();
         permutation.rotate_left(1);
-        let found = Mismatch::of(&permuted(&mut rng, 60 * classes, &permutation, 0.2)).unwrap().unwrap();
+        let found = Mismatch::detect(&permuted(&mut rng, 60 * classes, &permutation, 0.2)).unwrap().unwrap();
         assert_eq!(found.matches.len(), classes, "{found:?}");
         for (class, one) in found.matches.iter().enumerate() {
             let expected = (format!("class {class}"), format!("class {}", permutation[class]));
@@ -181,10 +181,10 @@ fn votes_of_permuted_classes_are_noticed_and_the_permutation_is_shown() {
         }
         assert!(found.agreement < found.chance && found.agreement_if_matched > 0.5, "{found:?}");
     }
-    // Two of ten classes are exchanged: the others are left alone.
+    // Two of ten classes are exchanged; the others are unchanged.
     let swapped = [1, 0, 2, 3, 4, 5, 6, 7, 8, 9];
     let table = permuted(&mut rng, 600, &swapped, 0.2);
-    let found = Mismatch::of(&table).unwrap().unwrap();
+    let found = Mismatch::detect(&table).unwrap().unwrap();
     assert_eq!(found.matches.iter().map(|one| one.class.as_str()).collect::<Vec<_>>(), ["class 0", "class 1"]);
     let verdict = look(&table).verdict;
     assert_eq!(verdict.advice, Advice::MendLabels, "{verdict:?}");
@@ -194,12 +194,12 @@ fn votes_of_permuted_classes_are_noticed_and_the_permutation_is_shown() {
     // More classes than are assigned exactly.
     let mut many: Vec<usize> = (0..300).collect();
     many.rotate_left(7);
-    assert_eq!(Mismatch::of(&permuted(&mut rng, 6000, &many, 0.05)).unwrap().unwrap().matches.len(), 300);
+    assert_eq!(Mismatch::detect(&permuted(&mut rng, 6000, &many, 0.05)).unwrap().unwrap().matches.len(), 300);
 }
 
-/// Bad models are not accused: ones that know nothing, that always say the same, or that confuse a class with another one.
+/// Bad models are not reported as permuted: uninformative ones, constant ones, and ones that confuse two classes.
 #[test]
-fn bad_models_are_not_taken_for_permuted_classes() {
+fn bad_models_are_not_reported_as_permuted_classes() {
     let mut rng = Rng::new(7);
     for draw in 0..300 {
         let classes = 2 + draw % 7;
@@ -211,7 +211,7 @@ fn bad_models_are_not_taken_for_permuted_classes() {
             let said = match draw % 4 {
                 0 => rng.below(classes),
                 1 => 0,
-                // Two classes cannot be told apart.
+                // Two classes cannot be distinguished.
                 2 if top < 2 => rng.below(2),
                 // Right in a third of the cases.
                 3 if rng.uniform() < 0.67 => rng.below(classes),
@@ -224,8 +224,8 @@ fn bad_models_are_not_taken_for_permuted_classes() {
         }
         let names = (0..classes).map(|class| class.to_string());
         let table = Table::new(names, probs.concat()).unwrap().with_votes(votes.concat()).unwrap();
-        assert_eq!(Mismatch::of(&table).unwrap(), None, "draw {draw}");
+        assert_eq!(Mismatch::detect(&table).unwrap(), None, "draw {draw}");
     }
     let bare = Table::new(CLASS_NAMES[..2].to_vec(), [0.5, 0.5].repeat(99)).unwrap();
-    assert_eq!(Mismatch::of(&bare).unwrap(), None);
+    assert_eq!(Mismatch::detect(&bare).unwrap(), None);
 }

@@ -1,11 +1,11 @@
-//! The order of rows, the number of threads and the tasks asked leave a router and its decisions alone.
+//! Routers and decisions do not depend on the order of rows, the number of threads or the tasks compiled.
 
 use pointsman::task::Ties;
 use pointsman::{Estimator, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{CLASS_NAMES, Rng, Said, said};
 
-/// Rows as they could come in any order.
+/// Rows that can be put in any order.
 struct Rows {
     probs: Vec<Vec<f64>>,
     votes: Vec<Vec<u32>>,
@@ -15,7 +15,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Coarse predictions, so that many rows tie and fall into the same cells.
+    /// Coarse predictions, so that many rows tie and share cells.
     fn draw(n: usize) -> Self {
         let mut rng = Rng::new(77);
         let coarse = |rng: &mut Rng| {
@@ -69,7 +69,7 @@ fn tasks() -> Vec<Task> {
     ]
 }
 
-/// Everything the policy says on the table's rows.
+/// All outputs of the policy on the rows of a table.
 fn answers(policy: &Policy, table: &Table) -> Vec<Said> {
     let columns = table.feature_columns(policy.cells().features()).unwrap();
     let features: Vec<f64> =
@@ -79,7 +79,7 @@ fn answers(policy: &Policy, table: &Table) -> Vec<Said> {
 }
 
 #[test]
-fn the_order_of_the_rows_does_not_matter() {
+fn routers_do_not_depend_on_row_order() {
     let rows = Rows::draw(1500);
     let mut order: Vec<usize> = (0..1500).collect();
     let queries = rows.table(&order[..400]);
@@ -105,8 +105,8 @@ fn the_order_of_the_rows_does_not_matter() {
 }
 
 #[test]
-fn rows_are_sorted_alike_by_any_number_of_threads() {
-    // Three times what a core sorts at least; few confidences, so that most rows tie.
+fn row_sorting_does_not_depend_on_threads() {
+    // Three times the smallest share of a core; few distinct confidences, so that most rows tie.
     let n = 50_000;
     let share = |i: usize, of: usize| (i.wrapping_mul(2_654_435_761) >> 7) % of;
     let probs = (0..n).map(|i| share(i, 40) as f64 / 40.0).flat_map(|p| [p, 1.0 - p]).collect();
@@ -123,8 +123,8 @@ fn rows_are_sorted_alike_by_any_number_of_threads() {
 }
 
 #[test]
-fn the_number_of_threads_does_not_matter() {
-    // More rows than a thread takes at once, so that they are really shared out.
+fn routers_do_not_depend_on_threads() {
+    // More rows than one task takes, so that work is divided.
     let rows = Rows::draw(10_000);
     let table = rows.table(&(0..10_000).collect::<Vec<_>>());
     let run = |threads: usize| {
@@ -147,7 +147,7 @@ fn the_number_of_threads_does_not_matter() {
 }
 
 #[test]
-fn tasks_leave_a_router_as_it_was() {
+fn tasks_do_not_change_a_router() {
     let rows = Rows::draw(500);
     let table = rows.table(&(0..500).collect::<Vec<_>>());
     let router = Router::calibrate(&table, &Partition::top_class(5)).unwrap();
@@ -164,9 +164,9 @@ fn tasks_leave_a_router_as_it_was() {
     assert_eq!(answers(&router.policy(&tasks()[0]).unwrap(), &table), first);
 }
 
-/// A router taken apart and put together again is the same: what a file of it relies on.
+/// A router restored from its parts is the same, which files rely on.
 #[test]
-fn a_router_is_its_parts() {
+fn router_is_restored_from_its_parts() {
     let rows = Rows::draw(300);
     let table = rows.table(&(0..300).collect::<Vec<_>>());
     for partition in PARTITIONS {

@@ -1,5 +1,5 @@
-//! Modules import only what stands before them in [`ORDER`], so that data knows nothing of preference (no loss, oracle or task in
-//! table, partition or router) and there are no cycles; and a type's `impl` blocks live in its own module. The sources are read.
+//! Modules import only modules before them in [`ORDER`], so that data does not depend on preference (no loss, oracle or task in table,
+//! partition or router) and there are no cycles; and the `impl` blocks of a type are in its own module. The test reads the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,15 +27,15 @@ const ORDER: [&str; 18] = [
     "monitor",
 ];
 
-/// Types that later modules add methods to, so that users can write `router.policy(&task)` and `policy.replay(&table)`: each such method
-/// makes a value of the later module.
+/// Types to which later modules add methods, so that users can write `router.policy(&task)` and `policy.replay(&table)`. Each such method creates
+/// a value of the later module.
 const EXTENDED: [(&str, &[&str]); 3] = [
     ("Router", &["calibrate", "policy", "evaluate", "certify", "monitor"]),
     ("Policy", &["evaluate"]),
     ("Replay", &["monitor"]),
 ];
 
-/// Identifiers and punctuation, without comments and string or character literals.
+/// The identifiers and punctuation of a source, without comments and literals.
 fn tokens(source: &str) -> Vec<String> {
     let chars: Vec<char> = source.chars().collect();
     let starts = |i: usize, text: &str| text.chars().enumerate().all(|(j, c)| chars.get(i + j) == Some(&c));
@@ -81,8 +81,8 @@ fn tokens(source: &str) -> Vec<String> {
     out
 }
 
-/// What a file of one module must not name, found in `source`: a later module, the crate root's re-exports, everything.
-fn trespasses(module: &str, source: &str) -> Vec<String> {
+/// The forbidden paths in a file of one module: later modules, re-exports of the crate root, and glob imports.
+fn forbidden_paths(module: &str, source: &str) -> Vec<String> {
     let tokens = tokens(source);
     let place = |name: &str| ORDER.iter().position(|other| *other == name);
     let mut found = Vec::new();
@@ -93,7 +93,7 @@ fn trespasses(module: &str, source: &str) -> Vec<String> {
             _ => continue,
         }
         for name in modules_after(&tokens[i + 1..]) {
-            // Macros of the crate have no module of their own.
+            // Macros of the crate have no module.
             let is_later = match (place(name), place(module)) {
                 (Some(other), Some(own)) => other > own,
                 _ => !["match_precision"].contains(&name),
@@ -106,7 +106,7 @@ fn trespasses(module: &str, source: &str) -> Vec<String> {
     found
 }
 
-/// The first names of a path behind its root: one, or those of a group.
+/// The first names of a path after its root: one, or those of a group.
 fn modules_after(tokens: &[String]) -> Vec<&str> {
     let Some(first) = tokens.get(1).map(String::as_str) else { return Vec::new() };
     if first != "{" {
@@ -129,7 +129,7 @@ fn modules_after(tokens: &[String]) -> Vec<&str> {
     names
 }
 
-/// The types a source defines, and those it has `impl` blocks for.
+/// The types that a source defines, and those that it has `impl` blocks for.
 fn types(source: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut defined, mut implemented) = (BTreeSet::new(), BTreeSet::new());
     let lines = source.lines().map(|line| line.trim_start_matches("pub(crate) ").trim_start_matches("pub(super) "));
@@ -140,7 +140,7 @@ fn types(source: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         if let Some(rest) = line.strip_prefix("impl") {
             let rest =
                 if rest.starts_with('<') { rest.split_once("> ").map_or("", |(_, rest)| rest) } else { rest.trim() };
-            // Traits of others may be implemented wherever the trait's user is.
+            // Foreign traits may be implemented anywhere.
             if !rest.contains(" for ") {
                 implemented.insert(first_word(rest).to_owned());
             }
@@ -164,7 +164,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every file with its module and its text, without unit tests.
+/// All files with their module and their text, without unit tests.
 fn files() -> Vec<(PathBuf, String, String)> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut paths = Vec::new();
@@ -173,7 +173,7 @@ fn files() -> Vec<(PathBuf, String, String)> {
         let relative = path.strip_prefix(&src).unwrap().to_owned();
         let module = relative.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs").to_owned();
         let text = fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap().to_owned();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned();
         (relative, module, code)
     };
     paths.into_iter().map(file).filter(|(path, module, _)| module != "lib" && !path.ends_with("tests.rs")).collect()
@@ -184,7 +184,7 @@ fn modules_import_only_earlier_modules() {
     let mut seen = BTreeSet::new();
     for (path, module, code) in files() {
         assert!(ORDER.contains(&module.as_str()), "{module}: where does it belong in the order of modules?");
-        let found = trespasses(&module, &code);
+        let found = forbidden_paths(&module, &code);
         assert!(found.is_empty(), "{} names {found:?}", path.display());
         seen.insert(module);
     }
@@ -192,7 +192,7 @@ fn modules_import_only_earlier_modules() {
 }
 
 #[test]
-fn types_have_their_methods_at_home() {
+fn methods_are_in_the_module_of_their_type() {
     let mut homes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let files = files();
     for (_, module, code) in &files {
@@ -209,9 +209,9 @@ fn types_have_their_methods_at_home() {
     }
 }
 
-/// Trees and transport are below the core: they know plain numbers, and no label, vote, prediction, table or loss.
+/// Trees and transport are below the core: they have plain numbers only, and no label, vote, prediction, table or loss.
 #[test]
-fn the_crates_below_the_core_know_plain_numbers_only() {
+fn crates_below_the_core_use_plain_numbers_only() {
     const UNKNOWN: [&str; 10] =
         ["vote", "votes", "label", "labels", "prediction", "predictions", "table", "loss", "losses", "peak"];
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -223,7 +223,7 @@ fn the_crates_below_the_core_know_plain_numbers_only() {
         assert!(files.len() > 4, "{name}: {files:?}");
         for path in files {
             let known = tokens(&fs::read_to_string(&path).unwrap());
-            // Names of several words are looked at word by word, types included.
+            // Identifiers are checked word by word, including types.
             let words = known.iter().flat_map(|token| token.split('_')).map(str::to_lowercase);
             let found: Vec<String> = words.filter(|word| UNKNOWN.contains(&word.as_str())).collect();
             assert!(found.is_empty(), "{} names {found:?}", path.display());
@@ -232,7 +232,7 @@ fn the_crates_below_the_core_know_plain_numbers_only() {
 }
 
 #[test]
-fn the_reader_sees_every_way_in() {
+fn forbidden_paths_are_found_in_every_form() {
     for bad in [
         "use crate::loss::Loss;",
         "fn f() { let x = crate::loss::dot(a, b); }",
@@ -246,7 +246,7 @@ fn the_reader_sees_every_way_in() {
         "use pointsman::Loss;",
         "let quote = '\"'; use crate::loss::Loss;",
     ] {
-        assert!(!trespasses("router", bad).is_empty(), "{bad}");
+        assert!(!forbidden_paths("router", bad).is_empty(), "{bad}");
     }
     for good in [
         "//! No [`crate::loss`] here.\nuse crate::error::Result;",
@@ -258,7 +258,7 @@ fn the_reader_sees_every_way_in() {
         "use std::task::Poll;",
         "use crate::router::Router;",
     ] {
-        assert_eq!(trespasses("router", good), Vec::<String>::new(), "{good}");
+        assert_eq!(forbidden_paths("router", good), Vec::<String>::new(), "{good}");
     }
     let (defined, implemented) = types("pub struct A {}\nimpl<'a> B<'a> {\nimpl Clone for C {\npub(crate) enum D {");
     assert_eq!(defined, ["A", "D"].map(str::to_owned).into());

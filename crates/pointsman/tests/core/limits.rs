@@ -1,12 +1,12 @@
-//! Budgets and target losses: the share is kept on the calibration rows exactly, share and loss on other rows within sampling
-//! error, and at the least cost.
+//! Budgets and target losses: the share is exact on the calibration rows, share and loss hold on other rows within sampling error, at least
+//! cost.
 
 use pointsman::task::Ties;
 use pointsman::{Action, CellId, Decision, Limit, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, close, position};
 
-/// Confidence says how uncertain a query is, the class whether an oracle would know better.
+/// The confidence determines the uncertainty of a query, the class whether an oracle would be better.
 fn draw(rows: usize, seed: u64) -> Table {
     let mut rng = Rng::new(seed);
     let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
@@ -14,7 +14,7 @@ fn draw(rows: usize, seed: u64) -> Table {
         let p = 0.5 + 0.5 * rng.uniform();
         let yes = rng.uniform() < 0.5;
         let f = if yes { [1.0 - p, p] } else { [p, 1.0 - p] };
-        // Behind half the queries of one class the world is certain, and the model does not see it.
+        // Half of the queries of one class have a certain truth that the model does not see.
         let real = if yes { if rng.uniform() < f[1] { [0.02, 0.98] } else { [0.98, 0.02] } } else { f };
         probs.extend(f);
         votes.extend(rng.votes(&real, 8));
@@ -37,7 +37,7 @@ fn routed(actions: impl Iterator<Item = bool>) -> f64 {
 }
 
 #[test]
-fn a_budget_is_kept() {
+fn budgets_are_kept() {
     let (router, held_out) = (router(), draw(20_000, 2));
     let free = *router.policy(&task()).unwrap().shares().get("route:expert").unwrap();
     assert!((0.3..0.9).contains(&free), "{free}");
@@ -51,7 +51,7 @@ fn a_budget_is_kept() {
             let found = policy.surcharge().unwrap();
             close(found.share, promised, 1e-9, "reported share");
             assert!(found.price >= 0.0, "{found:?}");
-            // Cell shares and lots of 20,000 rows: five standard errors.
+            // Shares of cells and random draws of 20,000 rows: five standard errors.
             let error = 5.0 * (0.25_f64 / 20_000.0 + 0.25 / 4_000.0).sqrt();
             let evaluation = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
             close(*evaluation.shares.get("route:expert").unwrap(), promised, error, "expected share of held-out rows");
@@ -68,7 +68,7 @@ fn a_budget_is_kept() {
 }
 
 #[test]
-fn the_same_query_gets_the_same_action() {
+fn equal_queries_get_equal_actions() {
     let router = router();
     let policy = router.policy(&task().budget(0.23).unwrap()).unwrap();
     let part = policy.surcharge().unwrap().marginal;
@@ -89,7 +89,7 @@ fn the_same_query_gets_the_same_action() {
     }
     assert!(at_margin > 100);
     close(f64::from(drawn) / f64::from(at_margin), part, 5.0 * (0.25 / f64::from(at_margin)).sqrt(), "share drawn");
-    // Batches in single precision give the same draws.
+    // Batches in single precision use the same random draws.
     let singles: Vec<f32> =
         (0..table.rows()).flat_map(|row| table.prediction(row).to_vec()).map(|x| x as f32).collect();
     let batch = policy.decide_many(&singles, &[]).unwrap();
@@ -121,7 +121,7 @@ fn draws_by_id_differ_for_queries_of_equal_content() {
 }
 
 #[test]
-fn no_other_policy_within_the_budget_costs_less() {
+fn policy_within_the_budget_has_least_cost() {
     let router = router();
     let (free, mut rng) = (router.policy(&task()).unwrap(), Rng::new(9));
     let cells: Vec<(f64, f64)> = (0..router.cells().count())
@@ -146,7 +146,7 @@ fn no_other_policy_within_the_budget_costs_less() {
             })
             .sum();
         for _ in 0..2_000 {
-            // A random policy of parts, scaled into the budget.
+            // A random policy, scaled to the budget.
             let parts: Vec<f64> = cells.iter().map(|_| rng.uniform().powi(4)).collect();
             let share: f64 = parts.iter().zip(&cells).map(|(part, cell)| part * cell.0).sum();
             let scale = (budget / share).min(1.0);
@@ -157,7 +157,7 @@ fn no_other_policy_within_the_budget_costs_less() {
 }
 
 #[test]
-fn a_target_loss_is_met_with_no_more_routing_than_needed() {
+fn target_loss_is_met_with_least_routing() {
     let (router, held_out) = (router(), draw(20_000, 4));
     let always = router.policy(&task().budget(0.0).unwrap()).unwrap().surcharge().unwrap().loss;
     let floor = router.policy(&task().reprice_route("expert", 0.0).unwrap().budget(1.0).unwrap()).unwrap();
@@ -174,11 +174,11 @@ fn a_target_loss_is_met_with_no_more_routing_than_needed() {
         let evaluation = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
         let share = *evaluation.shares.get("route:expert").unwrap();
         let loss = *evaluation.mean_cost.get("router").unwrap() - 0.02 * share;
-        // Brier losses within [0, 2], their spread below 0.5.
+        // Brier losses are within [0, 2], with a standard deviation below 0.5.
         close(loss, found.loss, 5.0 * 0.5 * (1.0_f64 / 20_000.0 + 1.0 / 4_000.0).sqrt(), "held-out loss");
         assert!((0.0..1e3).contains(&policy.priced_task().routes()[0].price()));
     }
-    // The least is granted, and where rows left out say that routing the last ones saves nothing it is less than routing all.
+    // The least reachable loss is accepted; it may be below that of always routing if held-out rows show that routing the last ones saves nothing.
     let error = router.policy(&task().target_loss(0.9 * floor).unwrap()).unwrap_err().to_string();
     assert!(nearest(&error) <= floor + 1e-6, "{error}");
     let granted = router.policy(&task().target_loss(nearest(&error)).unwrap()).unwrap();
@@ -186,7 +186,7 @@ fn a_target_loss_is_met_with_no_more_routing_than_needed() {
 }
 
 #[test]
-fn limits_are_refused_where_they_make_no_sense() {
+fn invalid_limits_are_refused() {
     let bare = Task::new(Loss::brier()).abstain(0.3).unwrap();
     assert!(router().policy(&bare.budget(0.2).unwrap()).unwrap_err().to_string().contains("route"));
     for share in [-0.1, 1.01, f64::NAN, f64::INFINITY] {
@@ -197,7 +197,7 @@ fn limits_are_refused_where_they_make_no_sense() {
     }
     assert!(task().budget(0.1).unwrap().target_loss(0.1).is_err());
     assert_eq!(task().budget(0.1).unwrap().budget(0.3).unwrap().limit(), Some(Limit::Budget(0.3)));
-    // Repricing keeps the limit and finds the price anew.
+    // Repricing keeps the limit and finds its price again.
     let policy = router().policy(&task().budget(0.2).unwrap()).unwrap();
     let dearer = policy.reprice(&task().reprice_route("expert", 0.05).unwrap().budget(0.2).unwrap()).unwrap();
     let (a, b) = (policy.surcharge().unwrap(), dearer.surcharge().unwrap());
@@ -206,7 +206,7 @@ fn limits_are_refused_where_they_make_no_sense() {
 }
 
 #[test]
-fn where_labels_give_only_bounds_nothing_unsure_is_routed() {
+fn undetermined_cells_are_not_routed_under_a_limit() {
     let table = Table::new(["no", "yes"], vec![0.5; 8]).unwrap();
     let table = table.with_votes(vec![1, 0, 0, 1, 0, 1, 1, 0]).unwrap();
     let router = Router::calibrate(&table, &Partition::top_class(1)).unwrap();
@@ -215,8 +215,8 @@ fn where_labels_give_only_bounds_nothing_unsure_is_routed() {
     assert_eq!(policy.decide(&[0.5, 0.5]).unwrap().action(), Action::Undetermined);
 }
 
-/// Eight features, two of which matter; few labels.
-fn wide(rows: usize, seed: u64) -> Table {
+/// Eight features, two of them informative; few labels.
+pub(crate) fn wide(rows: usize, seed: u64) -> Table {
     let mut rng = Rng::new(seed);
     let (mut probs, mut votes, mut truth, mut features) = (vec![], vec![], vec![], vec![]);
     for _ in 0..rows {
@@ -233,17 +233,17 @@ fn wide(rows: usize, seed: u64) -> Table {
     table.with_features((0..8).map(|i| format!("x{i}")).collect::<Vec<_>>(), features).unwrap()
 }
 
-/// The loss that a refusal names.
-fn nearest(error: &str) -> f64 {
+/// The loss that an error message names.
+pub(crate) fn nearest(error: &str) -> f64 {
     error.split("leaves ").nth(1).and_then(|rest| rest.split(';').next()).unwrap().parse().unwrap()
 }
 
-/// The decisions on all cells that have rows.
+/// The decisions of all cells with rows.
 fn cells(policy: &Policy) -> impl Iterator<Item = Decision<'_>> {
     (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)))
 }
 
-/// Which share of the calibration rows is routed if every cell is decided as the policy says.
+/// The share of the calibration rows that is routed.
 fn routed_share(policy: &Policy) -> f64 {
     let (mut all, mut share) = (0.0, 0.0);
     for decision in cells(policy) {
@@ -259,11 +259,11 @@ fn routed_share(policy: &Policy) -> f64 {
     share / all
 }
 
-/// The limit is kept by what is done, and what is done is the best by every other action's priced cost.
+/// Checks that the limit is kept, and that the actions are best by the priced costs of all actions.
 fn check(policy: &Policy, what: &str) {
     let found = policy.surcharge().unwrap();
     close(routed_share(policy), found.share, 1e-9, &format!("share, {what}"));
-    // The loss is not that of the rows that decide: `promises` holds it to new ones.
+    // The loss is not that of the rows that decide; `promises` tests it on new rows.
     close(policy.promise().unwrap().loss, found.loss, 1e-12, &format!("loss, {what}"));
     let priced = policy.priced_task();
     let prices = policy.task().routes().iter().zip(priced.routes());
@@ -274,24 +274,24 @@ fn check(policy: &Policy, what: &str) {
         let others = (0..decision.costs().len()).filter(|&at| at != taken);
         let lead = others.map(|at| cost(at) - cost(taken)).fold(f64::INFINITY, f64::min);
         close(decision.margin(), lead.max(0.0), 1e-9, &format!("margin, {what}"));
-        // But for the budget of nothing at all, whose price is only as high as it must be.
+        // Except for a budget of zero, whose price is only as high as necessary.
         assert!(lead > -1e-9 || found.share == 0.0, "{what}: {lead}");
         assert!(policy.priced_task().routes().iter().all(|route| route.price() >= 0.0));
     }
 }
 
-/// A cheap poor oracle and a dear good one.
-fn two_routes(loss: Loss) -> Task {
+/// A cheap poor oracle and an expensive good one.
+pub(crate) fn two_routes(loss: Loss) -> Task {
     let one: Oracle = "panel:m=1,aggregate=plurality".parse().unwrap();
     Task::new(loss).route("cheap", one, 0.0).unwrap().route("expert", Oracle::bayes(), 0.5).unwrap()
 }
 
 #[test]
-fn with_several_routes_a_target_is_met_by_the_least_routing() {
+fn target_loss_with_several_routes_is_met_with_least_routing() {
     let router = router();
     for loss in [Loss::zero_one(), Loss::fn_fp(1.0, 3.0).unwrap()] {
         for task in [two_routes(loss.clone()), two_routes(loss.clone()).abstain(0.3).unwrap()] {
-            // A query goes to the oracle that loses least, whatever it costs: as if all were free.
+            // A query goes to the oracle with the smallest loss, as if all were free.
             let free = task.clone().reprice_route("expert", 0.0).unwrap();
             let unlimited = router.policy(&free).unwrap();
             let within =
@@ -317,7 +317,7 @@ fn with_several_routes_a_target_is_met_by_the_least_routing() {
 }
 
 #[test]
-fn what_two_actions_cannot_reach_is_left_out() {
+fn unreachable_targets_with_two_actions_are_left_out() {
     let (router, held_out) = (router(), draw(2_000, 5));
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.0).unwrap().abstain(0.1).unwrap();
     let policy = router.policy(&task.target_loss(0.09).unwrap()).unwrap();
@@ -326,7 +326,7 @@ fn what_two_actions_cannot_reach_is_left_out() {
 }
 
 #[test]
-fn with_several_routes_a_budget_is_kept_and_margins_are_to_the_next_best() {
+fn budget_with_several_routes_is_kept() {
     let router = router();
     let two = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.02).unwrap();
     let two = two.route("panel", "panel:m=3,aggregate=mean".parse().unwrap(), 0.0).unwrap();
@@ -335,15 +335,15 @@ fn with_several_routes_a_budget_is_kept_and_margins_are_to_the_next_best() {
             check(&router.policy(&task.clone().budget(budget).unwrap()).unwrap(), &format!("budget {budget}"));
         }
     }
-    // Of routes that lose the same, a target takes the cheaper.
+    // Of routes with equal loss, a target loss takes the cheaper one.
     let twins = task().route("friend", Oracle::bayes(), 0.01).unwrap().target_loss(0.2).unwrap();
     let policy = router.policy(&twins).unwrap();
     assert!(*policy.shares().get("route:expert").unwrap() == 0.0 && policy.surcharge().unwrap().share > 0.1);
 }
 
 #[test]
-fn a_budget_that_does_not_bind_changes_nothing() {
-    // The labels are sure and the model is: routing for nothing is a tie, and so is abstaining for nothing.
+fn budgets_that_do_not_bind_change_nothing() {
+    // Labels and model are certain, so free routing is a tie, and so is free abstention.
     let sure = Table::new(["no", "yes"], vec![1.0, 0.0, 0.9, 0.1, 0.6, 0.4]).unwrap();
     let sure = Router::calibrate(&sure.with_votes(vec![9, 0, 9, 0, 5, 4]).unwrap(), &Partition::confidence(3)).unwrap();
     for router in [router(), sure] {
@@ -367,81 +367,5 @@ fn a_budget_that_does_not_bind_changes_nothing() {
                 }
             }
         }
-    }
-}
-
-/// What is promised with a forest and what is met on other rows, over a few draws: share and loss, at each budget.
-fn forest_errors(loss: &Loss, trees: usize, rows: usize, seeds: u64, budgets: &[f64]) -> Vec<[Vec<f64>; 2]> {
-    let held_out = wide(6_000, 100);
-    let mut errors = vec![[Vec::new(), Vec::new()]; budgets.len()];
-    for seed in 0..seeds {
-        let router = Router::calibrate(&wide(rows, seed), &Partition::forest(trees)).unwrap();
-        let task = Task::new(loss.clone()).route("expert", Oracle::bayes(), 0.0).unwrap();
-        let policy = router.policy(&task).unwrap();
-        let replay = policy.replay(&held_out).unwrap();
-        for (budget, errors) in budgets.iter().zip(&mut errors) {
-            let policy = policy.reprice(&task.clone().budget(*budget).unwrap()).unwrap();
-            let found = policy.surcharge().unwrap();
-            close(found.share, *budget, 1e-9, "promised share");
-            close(*policy.shares().get("route:expert").unwrap(), found.share, 1e-9, "share");
-            let evaluation = replay.evaluate(&policy).unwrap();
-            errors[0].push(evaluation.shares.get("route:expert").unwrap() - found.share);
-            errors[1].push(evaluation.mean_cost.get("router").unwrap() - found.loss);
-        }
-    }
-    errors
-}
-
-fn rms(errors: &[f64]) -> f64 {
-    (errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64).sqrt()
-}
-
-#[test]
-fn with_a_forest_the_promise_holds_on_other_rows() {
-    let budgets = [0.05, 0.3, 0.8];
-    for loss in [Loss::brier(), Loss::zero_one(), Loss::cross_entropy()] {
-        for (errors, budget) in forest_errors(&loss, 60, 1_000, 3, &budgets).iter().zip(budgets) {
-            let [share, met] = [rms(&errors[0]), rms(&errors[1])];
-            let sampling = (budget * (1.0 - budget) * (1.0 / 1_000.0 + 1.0 / 6_000.0)).sqrt();
-            eprintln!("{loss} {budget}: share off by {share:.4} (sampling {sampling:.4}), loss by {met:.4}");
-            assert!(share < 2.5 * sampling, "{loss} {budget}: {:?}", errors[0]);
-            // The losses of single rows have a standard deviation of about a half.
-            assert!(met < 2.0 * 0.5 / 1_000_f64.sqrt(), "{loss} {budget}: {:?}", errors[1]);
-        }
-    }
-}
-
-#[test]
-fn with_a_forest_a_target_is_met_or_the_nearest_is_named() {
-    let (router, held_out) = (Router::calibrate(&wide(1_500, 7), &Partition::forest(60)).unwrap(), wide(6_000, 100));
-    let task = two_routes(Loss::zero_one());
-    let error = router.policy(&task.clone().target_loss(0.01).unwrap()).unwrap_err().to_string();
-    let base = router.policy(&task.clone().budget(0.0).unwrap()).unwrap().surcharge().unwrap().loss;
-    let mut before = 1.0 + 1e-12;
-    for target in [nearest(&error), 0.5 * (nearest(&error) + base), base, base + 0.1] {
-        let policy = router.policy(&task.clone().target_loss(target).unwrap()).unwrap();
-        let found = policy.surcharge().unwrap();
-        assert!(found.loss <= target + 1e-9 && found.share <= before, "{target}: {found:?}");
-        before = found.share;
-        let routes: f64 = policy.shares().iter().filter(|(name, _)| name.starts_with("route")).map(|(_, s)| s).sum();
-        close(routes, found.share, 1e-9, "share");
-        let evaluation = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
-        let expert = *evaluation.shares.get("route:expert").unwrap();
-        let met = *evaluation.mean_cost.get("router").unwrap() - 0.5 * expert;
-        close(met, found.loss, 4.0 * 0.5 / 1_500_f64.sqrt(), "held-out loss");
-        // Nobody loses less than who knows the truth.
-        assert_eq!(*evaluation.shares.get("route:cheap").unwrap(), 0.0);
-        assert!(found.share > 0.0 || expert == 0.0, "{expert}");
-    }
-}
-
-#[test]
-fn shares_of_a_forest_are_those_of_its_decisions() {
-    let (router, held_out) = (Router::calibrate(&wide(1_500, 8), &Partition::forest(60)).unwrap(), wide(6_000, 101));
-    let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap().abstain(0.4).unwrap();
-    let policy = router.policy(&task).unwrap();
-    let decided = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap().shares;
-    for (name, share) in policy.shares().iter() {
-        close(*decided.get(name).unwrap(), *share, 5.0 * (0.25_f64 / 1_500.0 + 0.25 / 6_000.0).sqrt(), name);
     }
 }

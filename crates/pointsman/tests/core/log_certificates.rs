@@ -1,4 +1,4 @@
-//! Certificates of the cross-entropy: they hold, and few labels leave less open than the entropies of snapshots do.
+//! Certificates of the cross-entropy: they have the stated coverage, and enclose the entropy more tightly than snapshot entropies do.
 
 use pointsman::{CellId, Loss, Oracle, Partition, Router, Task};
 
@@ -6,7 +6,7 @@ use crate::world::{Rng, table};
 
 const PREDICTION: [f64; 3] = [0.7, 0.2, 0.1];
 
-/// Items of one prediction: half of them clear, half of them not what the model says.
+/// Items of one prediction: half of them clear, half of them unlike the prediction.
 fn calibrated(rng: &mut Rng, rows: usize, k: usize) -> Router {
     let mut item = || {
         let truth = TRUTHS[rng.below(2)];
@@ -18,7 +18,7 @@ fn calibrated(rng: &mut Rng, rows: usize, k: usize) -> Router {
 
 const TRUTHS: [[f64; 3]; 2] = [[0.9, 0.07, 0.03], [0.25, 0.45, 0.3]];
 
-/// The certified loss has a floor of 0.001, which these truths are above: its entropy is Shannon's.
+/// The certified loss has a floor of 0.001, below all entries of these truths, so its entropy is Shannon's.
 fn truth(loss: &Loss) -> [f64; 2] {
     let mean = |value: &dyn Fn(&[f64]) -> f64| TRUTHS.iter().map(|p| value(p) / 2.0).sum::<f64>();
     [mean(&|p| loss.entropy(p)), mean(&|p| loss.expected(p, &PREDICTION) - loss.entropy(p))]
@@ -28,10 +28,10 @@ fn task() -> Task {
     Task::new(Loss::cross_entropy()).route("expert", Oracle::bayes(), 0.1).unwrap()
 }
 
-/// All intervals hold at least as often as promised, and they are narrower than T⁻ and T⁺ leave them with ever more rows (their gap, by
-/// enumeration, is .675, .512 and .341 at k = 2, 3 and 5).
+/// All intervals have the stated coverage, and they are narrower than the limits of T⁻ and T⁺ with infinitely many rows (whose gap, by enumeration,
+/// is .675, .512 and .341 at k = 2, 3 and 5).
 #[test]
-fn entropy_is_enclosed_by_less_than_snapshots_leave() {
+fn cross_entropy_intervals_are_narrower_than_snapshot_bounds() {
     const WORLDS: usize = 60;
     let [irreducible, reducible] = truth(&Loss::cross_entropy());
     for (k, widest) in [(2, 0.675), (3, 0.512), (5, 0.341)] {
@@ -46,17 +46,17 @@ fn entropy_is_enclosed_by_less_than_snapshots_leave() {
             widths[1] += cell.reducible().width() / WORLDS as f64;
         }
         println!("k = {k}: widths {widths:.3?}, {missed} of {WORLDS} missed");
-        // Bounds that hold in nine of ten cases whatever the truth hold in nearly all here.
+        // Bounds with guaranteed coverage 0.9 hold in nearly all cases here.
         assert!(missed <= 2, "k = {k}: {missed} of {WORLDS} missed");
         assert!(widths[0] < widest, "k = {k}: {widths:?}");
         assert!(widths[1] < 0.6 * widest, "k = {k}: {widths:?}");
     }
 }
 
-/// Intervals of other losses hold as well, and are narrower than T⁻ and T⁺ leave them with ever more rows. The gaps of these are by
-/// enumeration, at k = 2 and 3.
+/// Intervals of other losses have the stated coverage as well, and are narrower than the limits of T⁻ and T⁺ with infinitely many rows. The gaps are
+/// by enumeration, at k = 2 and 3.
 #[test]
-fn other_entropies_are_enclosed_by_less_than_snapshots_leave() {
+fn intervals_of_other_losses_are_narrower_than_snapshot_bounds() {
     const WORLDS: usize = 40;
     let (two, three) = ([vec![0.9, 0.1], vec![0.45, 0.55]], TRUTHS.map(Vec::from));
     let half = [vec![0.9, 0.1], vec![0.5, 0.5]];
@@ -97,9 +97,9 @@ fn other_entropies_are_enclosed_by_less_than_snapshots_leave() {
     }
 }
 
-/// Where cells are many, coarser ones settle more, and what is forecast is what they give.
+/// With many cells, coarser cells determine more, and the forecast equals the result.
 #[test]
-fn coarser_cells_are_named_where_they_settle_more() {
+fn coarser_cells_are_named_if_they_determine_more() {
     let mut rng = Rng::new(90);
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..2000 {
@@ -118,13 +118,13 @@ fn coarser_cells_are_named_where_they_settle_more() {
     let found = fine.coarser_cells(&task, 0.9).unwrap();
     let best = found.partitions.first().expect("forty cells of fifty rows are too many");
     assert!(best.certain > now && best.cells < 40, "{best:?}");
-    // Three were tried beside the present one: a fourth of the failures for each.
+    // Three partitions were compared beside the present one: a quarter of the error probability each.
     assert!((found.confidence - 0.975).abs() < 1e-12);
     let coarse = Router::calibrate(fine.rows(), &best.partition).unwrap();
     assert_eq!(certain(&coarse, found.confidence), best.certain);
     assert_eq!(coarse.policy(&task).unwrap().promise(), best.promise);
     assert!(found.partitions.windows(2).all(|pair| pair[0].certain >= pair[1].certain));
-    // The coarsest has no coarser one.
+    // The coarsest partition has no coarser one.
     let coarsest = Router::calibrate(fine.rows(), &Partition::confidence(1)).unwrap();
     assert!(coarsest.coarser_cells(&task, 0.9).unwrap().partitions.is_empty());
 }

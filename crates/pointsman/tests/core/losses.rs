@@ -1,4 +1,4 @@
-//! Losses are proper, bounded, Lipschitz in the truth, and those of the paper's appendix.
+//! Losses are proper, bounded, Lipschitz in the truth, and equal those of the paper's appendix.
 
 use pointsman::Loss;
 use pointsman::loss::LOG_FLOOR;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::world::{any_loss, dist, normalised};
 
-/// Rounding of an expected loss: a few units in the last place of the largest loss.
+/// The rounding error of an expected loss: a few units in the last place of the largest loss.
 fn rounding(loss: &Loss) -> f64 {
     1e-12 * loss.bound().max(1.0)
 }
@@ -63,7 +63,7 @@ proptest! {
         prop_assert!(loss.entropy(&middle) >= chord - rounding(&loss), "{loss}");
     }
 
-    /// The projected prediction is the best of all predictions above the floor, so the cross-entropy is a Bayes act.
+    /// The projected prediction is the best of all predictions above the floor, so the cross-entropy is proper.
     #[test]
     fn cross_entropy_of_the_truth_is_the_least_above_the_floor(
         (p, a) in (2_usize..6).prop_flat_map(|c| (dist(c), dist(c)))
@@ -73,7 +73,7 @@ proptest! {
         prop_assert!(Loss::cross_entropy().entropy(&p) <= rival + 1e-12);
     }
 
-    /// With nothing below the floor the cross-entropy is the plain one.
+    /// If no entry is below the floor, the cross-entropy is the plain one.
     #[test]
     fn cross_entropy_is_plain_above_the_floor(
         p in dist(4), q in proptest::collection::vec(0.01..1.0, 4).prop_map(normalised)
@@ -127,7 +127,7 @@ proptest! {
         prop_assert_eq!(losses(&Loss::zero_one(), &p)[y], f64::from(u8::from(wrong)));
     }
 
-    /// The named decision losses are the cost matrices they are said to be.
+    /// The named decision losses equal their cost matrices.
     #[test]
     fn named_losses_equal_their_matrices(y in dist(3), p in dist(3), gamma in 0.1..4.0) {
         let rows = |gamma: f64| vec![vec![0.0, gamma, gamma], vec![1.0, 0.0, 1.0], vec![1.0, 1.0, 0.0]];
@@ -141,9 +141,9 @@ proptest! {
     }
 }
 
-/// Exact ties, as snapshot means have them, in thirds and sevenths that floats cannot hold.
+/// Exact ties, as of snapshot means, in thirds and sevenths that floats cannot represent.
 #[test]
-fn the_first_listed_act_wins_a_tie() {
+fn first_listed_act_wins_ties() {
     for k in 2_u32..40 {
         let share = |n: u32| f64::from(n) / f64::from(k);
         for n in 0..=k / 2 {
@@ -153,15 +153,15 @@ fn the_first_listed_act_wins_a_tie() {
                 assert_eq!(losses(&Loss::zero_one(), &[b, a, a]), [1.0, 0.0, 1.0], "{n} of {k}");
             }
         }
-        // p₁/p₀ = (k − n)/n is the ratio of the prices: positive is listed first.
+        // p₁/p₀ = (k − n)/n is the ratio of the prices, so the costs tie; positive is listed first.
         for n in 1..k {
             let loss = Loss::fn_fp(f64::from(k - n), f64::from(n)).unwrap();
             assert_eq!(loss.act(&[share(n), share(k - n)]), 0, "{n} of {k}");
             assert_eq!(loss.acts().unwrap()[0], "positive");
-            // Below the threshold it is negative.
+            // Below the threshold the act is negative.
             assert_eq!(loss.act(&[share(n) + 1e-9, share(k - n) - 1e-9]), 1, "{n} of {k}");
         }
-        // Naming the first class costs 2(1 − p₀), another 1 − p_c: equal at 2p₀ − p_c = 1.
+        // Predicting the first class costs 2(1 − p₀), another one 1 − p_c: equal at 2p₀ − p_c = 1.
         if k % 3 == 0 {
             let asymmetric = Loss::asymmetric(2.0).unwrap();
             assert_eq!(asymmetric.act(&[2.0 / 3.0, 1.0 / 3.0]), 0);
@@ -179,12 +179,12 @@ fn the_first_listed_act_wins_a_tie() {
 }
 
 #[test]
-fn predictions_with_zeros_cost_the_bound_and_no_more() {
+fn losses_of_predictions_with_zeros_are_at_most_the_bound() {
     let loss = Loss::cross_entropy();
     assert_eq!(losses(&loss, &[1.0, 0.0])[1], loss.bound());
     assert!((losses(&loss, &[1.0, 0.0])[0] - LOG_FLOOR).abs() < 1e-11);
     assert!((losses(&loss, &[0.5, 0.5, 0.0])[0] - (2.0_f64.ln() + LOG_FLOOR)).abs() < 1e-11);
-    // The floor leaves room for as many classes as a table may have.
+    // The floor leaves room for the largest number of classes of a table.
     let mut vertex = vec![0.0; MAX_CLASSES];
     vertex[7] = 1.0;
     let all = losses(&loss, &vertex);
@@ -193,7 +193,7 @@ fn predictions_with_zeros_cost_the_bound_and_no_more() {
 }
 
 #[test]
-fn bad_cost_matrices_are_refused() {
+fn invalid_cost_matrices_are_refused() {
     let ok = || vec![vec![0.0, 1.0], vec![1.0, 0.0]];
     assert!(Loss::matrix(["a", "b"], ok()).is_ok());
     let mut cases = vec![
@@ -221,7 +221,7 @@ fn bad_cost_matrices_are_refused() {
 }
 
 #[test]
-fn every_text_form_is_read_and_written_back() {
+fn text_forms_of_losses_round_trip() {
     let texts = [
         ("brier", Loss::brier()),
         ("cross-entropy", Loss::cross_entropy()),
@@ -242,7 +242,7 @@ fn every_text_form_is_read_and_written_back() {
 }
 
 #[test]
-fn nonsense_losses_are_refused() {
+fn invalid_losses_are_refused() {
     for text in [
         "",
         "Brier",
@@ -285,16 +285,16 @@ fn nonsense_losses_are_refused() {
 }
 
 #[test]
-fn a_label_is_the_class_the_act_stands_for() {
+fn label_is_the_class_of_the_act() {
     let yes = |p: f64| [1.0 - p, p];
     let fn_fp = Loss::fn_fp(1.0, 3.0).unwrap();
     assert_eq!([0.1, 0.2, 0.3, 0.4, 0.6].map(|p| fn_fp.label(&yes(p))), [0, 0, 1, 1, 1]);
-    // Positive beyond 15/16, negative below 1/4; the hedge between them names the top class.
+    // Positive above 15/16, negative below 1/4; in between the hedge predicts the top class.
     let three_part = Loss::three_part();
     assert_eq!([0.2, 0.3, 0.45, 0.6, 0.95].map(|p| three_part.label(&yes(p))), [0, 0, 0, 1, 1]);
     let asymmetric = Loss::asymmetric(3.0).unwrap();
     assert_eq!([0.1, 0.3, 0.6].map(|p| asymmetric.label(&yes(p))), [0, 1, 1]);
-    // A user's acts stand for no class, whatever their names.
+    // The acts of a user's matrix are not classes, whatever their names.
     let own = Loss::matrix(["positive", "negative"], vec![vec![0.0, 0.0], vec![1.0, 1.0]]).unwrap();
     assert_eq!([0.2, 0.8].map(|p| own.label(&yes(p))), [0, 1]);
     assert_eq!([0.2, 0.8].map(|p| Loss::brier().label(&yes(p))), [0, 1]);

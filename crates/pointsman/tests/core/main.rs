@@ -1,5 +1,6 @@
-//! The core's tests that need no files but the golden cases and the sources themselves.
+//! Tests of the core that need no files except the golden cases and the sources.
 
+mod all_losses;
 mod annotators;
 mod arrays;
 mod auto;
@@ -16,18 +17,25 @@ mod errors;
 mod estimator_choice;
 mod estimators;
 mod evaluation;
+mod evaluation_properties;
+mod forecasts;
 mod forest;
+mod forest_limits;
+mod forest_losses;
 mod golden;
 mod honest_forest;
 mod honest_splits;
+mod honest_tree;
 mod independence;
 mod invariance;
+mod judgements;
 mod layering;
 mod limits;
 mod log_certificates;
 mod losses;
 mod more_rows;
 mod oracles;
+mod panels;
 mod partials;
 mod plans;
 mod pooled;
@@ -40,4 +48,5 @@ mod small_savings;
 mod stability;
 mod theorems;
 mod traffic;
+mod tree_inputs;
 mod world;

@@ -1,10 +1,10 @@
-//! Rows added to a router, chosen cell by cell.
+//! Rows added to a router cell by cell.
 
 use pointsman::{CellId, Loss, Oracle, Partition, Router, Table, Task};
 
 use crate::world::{Rng, close, table};
 
-/// Rows of two levels, of which the second is hard.
+/// Rows of two levels, the second of which is hard.
 fn rows(rng: &mut Rng, levels: &[usize]) -> Table {
     let mut probs = Vec::new();
     let mut votes = Vec::new();
@@ -20,7 +20,7 @@ fn task() -> Task {
     Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap()
 }
 
-/// However many rows are added to one cell, traffic is taken to be what it was.
+/// Adding many rows to one cell does not change its share of the traffic.
 #[test]
 fn cells_keep_their_share_of_the_traffic() {
     let mut rng = Rng::new(3);
@@ -35,7 +35,7 @@ fn cells_keep_their_share_of_the_traffic() {
     };
     let (before, after) = (share(&router), share(&more));
     before.iter().zip(&after).for_each(|(a, b)| close(*a, *b, 1e-12, "share"));
-    // Estimates of the cell are those of all its rows, each counting once.
+    // The estimates of the cell are those of all its rows, each counted once.
     let hard = |router: &Router| {
         (0..2)
             .map(CellId)
@@ -59,7 +59,7 @@ fn cells_keep_their_share_of_the_traffic() {
         policy.cell(cell).unwrap().irreducible().unwrap()
     };
     close(irreducible(&more, hard(&more)), irreducible(&alone, CellId(0)), 1e-12, "irreducible");
-    // A weight that all rows of a cell share leaves its certificate as it would be without weights, but for the share of failures.
+    // A weight shared by all rows of a cell does not change its certificate, except for the error probability of the shares.
     let width =
         |router: &Router| router.certificate(&task(), 0.9).unwrap().cells()[hard(router).index()].total().width();
     assert!(width(&more) < 0.5 * width(&router), "{} of {}", width(&more), width(&router));
@@ -69,7 +69,7 @@ fn cells_keep_their_share_of_the_traffic() {
 fn rows_that_do_not_fit_are_refused() {
     let mut rng = Rng::new(4);
     let router = Router::calibrate(&rows(&mut rng, &[0; 40]), &Partition::top_class(2)).unwrap();
-    // The second class has no calibration rows, so that its share is not known.
+    // The second class has no calibration rows, so its share is unknown.
     let other = table(2, &[vec![0.2, 0.8]], &[vec![1, 2]]);
     let error = router.with_more_rows(&other).unwrap_err().to_string();
     assert!(error.contains("no calibration rows"), "{error}");
@@ -81,9 +81,9 @@ fn predictions(table: &Table) -> Vec<Vec<f64>> {
     (0..table.rows()).map(|row| table.prediction(row).to_vec()).collect()
 }
 
-/// Rows that no other equals tell whether a table is the one that a router was made of.
+/// Unique rows identify the table from which a router was made.
 #[test]
-fn a_router_knows_the_rows_it_keeps() {
+fn routers_recognise_their_rows() {
     let mut rng = Rng::new(5);
     let draw = |rng: &mut Rng, n: usize| {
         let probs: Vec<Vec<f64>> = (0..n).map(|_| rng.uniform()).map(|p| vec![p, 1.0 - p]).collect();
@@ -95,13 +95,13 @@ fn a_router_knows_the_rows_it_keeps() {
     assert!(router.has_seen(&own) && !router.has_seen(&other));
     let tree = Router::calibrate(&own, &Partition::tree()).unwrap();
     assert!(tree.has_seen(&own) && !tree.has_seen(&other));
-    // Items are known by their predictions, whatever their votes, also those added later.
+    // Items are recognised by their predictions, with any votes, including items added later.
     let again = table(2, &predictions(&own), &vec![vec![1, 0]; 200]);
     assert!(!router.has_seen(&again) && router.items_seen(&again).unwrap().into_iter().all(|seen| seen));
     assert!(!router.items_seen(&other).unwrap().contains(&true));
     let more = router.with_more_rows(&other).unwrap();
     assert!(!more.has_seen(&other) && more.items_seen(&other).unwrap().into_iter().all(|seen| seen));
-    // Predictions of few values repeat by chance, which is no sign.
+    // Few distinct predictions repeat by chance, which is no evidence.
     let levels: Vec<usize> = (0..300).map(|row| row % 2).collect();
     let few = Router::calibrate(&rows(&mut rng, &levels), &Partition::level_sets()).unwrap();
     assert!(!few.has_seen(&rows(&mut rng, &levels)));

@@ -1,4 +1,4 @@
-//! Calibration in parts: however rows are divided among machines, the router is the same; and a cap is a fair sample.
+//! Calibration in parts: the router does not depend on the division of rows, and a cap gives an unbiased sample.
 
 use pointsman::router::{Cap, Partial};
 use pointsman::{CellId, Loss, Oracle, Partition, Router, Support, Table, Task};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::world::{CLASS_NAMES, Rng, close};
 
-/// Rows of coarse predictions, so that many are equal in all they hold.
+/// Rows of coarse predictions, so that many are equal.
 fn rows(n: usize, weighted: bool, seed: u64) -> Vec<Row> {
     let mut rng = Rng::new(seed);
     (0..n)
@@ -39,7 +39,7 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, weighted: bool) -> Table {
     if weighted { table.with_weights(rows.iter().map(|row| row.weight).collect()).unwrap() } else { table }
 }
 
-/// Rows with their numbers as ids, dealt to parts by `deal`, each part's rows in the order of `order`.
+/// Rows with their numbers as ids, divided among parts by `owner`, each part's rows in the order of `order`.
 fn deal(rows: &[Row], order: &[usize], owner: &[usize], parts: usize, weighted: bool) -> Vec<(Table, Vec<u64>)> {
     (0..parts)
         .map(|part| {
@@ -63,11 +63,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn any_division_gives_the_same_router(
+    fn router_does_not_depend_on_the_division(
         seed in any::<u64>(), parts in 1_usize..6, partition in 0..PARTITIONS.len(), weighted: bool, cap in prop::option::of(1_usize..40),
     ) {
         let rows = rows(300, weighted, seed);
-        // Cells are from a sample that lacks some levels and classes of the rest.
+        // Cells are fitted to a sample that lacks some levels and classes of the rest.
         let sample = table(&rows[..100], weighted);
         let like = Router::calibrate(&sample, &PARTITIONS[partition].parse::<Partition>().unwrap()).unwrap();
         let cap = cap.map(|rows| Cap { rows, seed });
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cap_bounds_rows_and_keeps_weight(seed in any::<u64>(), weighted: bool, cap in 1_usize..30) {
+    fn caps_bound_rows_and_keep_weight(seed in any::<u64>(), weighted: bool, cap in 1_usize..30) {
         let rows = rows(400, weighted, seed);
         let all = table(&rows, weighted);
         let ids: Vec<u64> = (0..rows.len() as u64).collect();
@@ -121,15 +121,15 @@ proptest! {
             let weight = |mixture: pointsman::Mixture<'_>| mixture.rows().map(|row| mixture.table().weight(row)).sum::<f64>();
             close(weight(kept), weight(full), 1e-9 * weight(full).max(1.0), "the cell's weight");
             if !weighted {
-                // Scaled weights are no more rows: what is left counts as what it is.
-                prop_assert_eq!(kept.support(), Support::of(full.len().min(cap) as f64));
+                // Scaled weights do not count as more rows: the support is that of the kept rows.
+                prop_assert_eq!(kept.support(), Support::from_effective_rows(full.len().min(cap) as f64));
             }
         }
     }
 }
 
 #[test]
-fn a_cap_that_is_never_reached_changes_nothing() {
+fn caps_that_are_not_reached_change_nothing() {
     for weighted in [false, true] {
         let rows = rows(500, weighted, 5);
         let all = table(&rows, weighted);
@@ -141,10 +141,10 @@ fn a_cap_that_is_never_reached_changes_nothing() {
     }
 }
 
-/// Over seeds a cell's mean and its irreducible loss are those of all rows, equal rows included.
+/// Over seeds, the mean and the irreducible loss of a cell are those of all rows, including equal rows.
 #[test]
-fn samples_are_fair() {
-    // Half of the rows are one and the same.
+fn capped_samples_are_unbiased() {
+    // Half of the rows are equal.
     let mut rows = rows(200, false, 8);
     let saturated = Row { probs: vec![1.0, 0.0, 0.0], votes: vec![2, 0, 0], weight: 1.0, feature: 0.0 };
     rows.extend(vec![saturated; 200]);
@@ -173,7 +173,7 @@ fn samples_are_fair() {
 }
 
 #[test]
-fn a_sample_can_become_a_forest() {
+fn capped_rows_can_be_calibrated_as_a_forest() {
     let rows = rows(600, false, 3);
     let all = table(&rows, false);
     let like = Router::calibrate(&all, &Partition::confidence(5)).unwrap();
@@ -182,7 +182,7 @@ fn a_sample_can_become_a_forest() {
     assert_eq!(sampled.feature_names(), all.feature_names());
     let forest = Router::calibrate(&sampled, &Partition::forest(5)).unwrap();
     assert!(forest.rows().has_weights() && forest.rows().rows() <= 300);
-    // Without a cap the rows are all there are, and calibrating them anew is calibrating in one place.
+    // Without a cap all rows are kept, and calibrating them gives the same router as in one place.
     let mut gathered = Partial::like(&like).unwrap();
     gathered.add(&table(&rows[300..], false)).unwrap();
     gathered.add(&table(&rows[..300], false)).unwrap();
@@ -192,7 +192,7 @@ fn a_sample_can_become_a_forest() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_advice() {
+fn inconsistent_parts_are_refused_with_advice() {
     let all = table(&rows(100, false, 1), false);
     let like = Router::calibrate(&all, &Partition::top_class(3)).unwrap();
     let says = |outcome: pointsman::Result<()>, what: &str| {
@@ -229,7 +229,7 @@ fn what_does_not_fit_is_refused_with_advice() {
 }
 
 #[test]
-fn parts_that_contradict_themselves_are_refused() {
+fn self_contradictory_parts_are_refused() {
     let all = table(&rows(100, true, 1), true);
     let like = Router::calibrate(&all, &Partition::top_class(3)).unwrap();
     let cap = Cap { rows: 5, seed: 0 };
@@ -257,9 +257,9 @@ fn ids_may_be_text() {
     assert_ne!(Partial::id_of(""), Partial::id_of("\0"));
 }
 
-/// What would be refused when read is refused when it is added, and a cap helps.
+/// Rows that could not be read back are refused when they are added, and a cap helps.
 #[test]
-fn more_rows_than_can_be_read_are_refused_at_once() {
+fn too_many_rows_are_refused_at_once() {
     let mut rng = Rng::new(41);
     let mut draw = |rows: usize| {
         let votes = (0..rows).flat_map(|_| rng.votes(&[0.3, 0.7], 3)).collect();

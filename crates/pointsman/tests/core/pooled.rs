@@ -1,4 +1,4 @@
-//! Pooled cells: few sparse ones whatever the number of classes, cheaper than cells that stand alone, and no worse than they say.
+//! Pooled cells: few sparse cells with any number of classes, lower costs than separate cells, and no more optimistic estimates.
 
 use pointsman::{CellId, Loss, Oracle, Partition, Router, Support, Table, Task};
 
@@ -9,7 +9,7 @@ fn calibrate(table: &Table) -> Router {
     Router::calibrate(table, &Partition::pooled()).unwrap()
 }
 
-/// What a router's own numbers say it costs per query.
+/// The cost per query by a router's own estimates.
 fn expected_cost(router: &Router, task: &Task) -> f64 {
     let policy = router.policy(task).unwrap();
     let (mut cost, mut weight) = (0.0, 0.0);
@@ -22,7 +22,7 @@ fn expected_cost(router: &Router, task: &Task) -> f64 {
 }
 
 #[test]
-fn eighty_classes_make_no_sparse_cells() {
+fn eighty_classes_give_no_sparse_cells() {
     let world = World { classes: 80, features: Features::Missing };
     for rows in [300, 1000, 5000] {
         let router = calibrate(&world.draw(&mut Rng::new(7), rows, 2));
@@ -35,7 +35,7 @@ fn eighty_classes_make_no_sparse_cells() {
 }
 
 #[test]
-fn classes_with_enough_rows_have_cells_of_their_own() {
+fn classes_with_enough_rows_have_their_own_cells() {
     // 600 rows of the first class, 100 of the second, 50 of the third and none of the fourth.
     let tops = [(0, 600), (1, 100), (2, 50)];
     let mut rng = Rng::new(3);
@@ -55,13 +55,13 @@ fn classes_with_enough_rows_have_cells_of_their_own() {
         (0..router.cells().count() as u32).map(|cell| router.cells().name(CellId(cell), router.classes())).collect();
     let starting = |with: &str| names.iter().filter(|name| name.starts_with(with)).count();
     assert_eq!((starting("ant"), starting("bee"), starting("other classes"), names.len()), (12, 3, 1, 16));
-    // The fourth class was never predicted, and is decided as the other rare one.
+    // The fourth class was never predicted, and shares the cells of the other rare class.
     let policy = router.policy(&tasks()[0]).unwrap();
     let decision = policy.decide(&[0.1, 0.1, 0.1, 0.7]).unwrap();
     assert_eq!((decision.cell(), decision.rows()), (CellId(15), 50));
 }
 
-/// The noise of all bins is taken to be the same, so that pooling moves losses between cells and leaves their mean.
+/// All bins share one noise variance, so pooling moves losses between cells and keeps their mean.
 #[test]
 fn pooling_keeps_the_mean_over_all_rows() {
     let world = World { classes: 10, features: Features::Missing };
@@ -75,10 +75,10 @@ fn pooling_keeps_the_mean_over_all_rows() {
     }
 }
 
-/// In 20 worlds each of 300 rows with two labels per item, over nine tasks: pooled cells cost less than the paper's in every kind
-/// of world, and what they say they cost is nearer to the truth. The mean difference has a standard error of at most 0.003 here.
+/// In 20 simulations each of 300 rows with two labels per item, over nine tasks: pooled cells cost less than the paper's in every kind of simulation,
+/// and their own estimates are nearer to the truth. The mean difference has a standard error of at most 0.003 here.
 #[test]
-fn pooled_cells_cost_less_and_promise_less_than_cells_that_stand_alone() {
+fn pooled_cells_cost_less_and_estimate_better_than_separate_cells() {
     for (classes, features) in [(2, Features::Missing), (3, Features::Missing), (3, Features::Telling)] {
         let world = World { classes, features };
         let queries = Queries::new(world.draw(&mut Rng::new(999), 4000, 2), tasks());
@@ -99,10 +99,10 @@ fn pooled_cells_cost_less_and_promise_less_than_cells_that_stand_alone() {
     }
 }
 
-/// Certificates look at the rows of a cell by themselves: whatever pooling made of the numbers that decide, an action that is called
-/// certain is the best one of its cell. Truth comes from 60,000 queries, and a cell's standard error there is below 0.01.
+/// Certificates use the rows of a cell alone: an action that is certain is the best of its cell, whatever the pooled estimates. The truth is from
+/// 60,000 queries, with a standard error below 0.01 per cell.
 #[test]
-fn certain_actions_of_pooled_cells_are_right() {
+fn certain_actions_of_pooled_cells_are_best() {
     let world = World { classes: 2, features: Features::Missing };
     let queries = world.draw(&mut Rng::new(11), 60_000, 1);
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.08).unwrap();
@@ -125,10 +125,10 @@ fn certain_actions_of_pooled_cells_are_right() {
             assert!(if routes { gap > -0.03 } else { gap < 0.03 }, "seed {seed}, cell {cell}: {gap}, {judged:?}");
         }
     }
-    assert!(certain > 10, "{certain} cells are certain: too few to tell");
+    assert!(certain > 10, "{certain} cells are certain: too few for a test");
 }
 
-/// One label per item: the total loss is pooled, the irreducible loss keeps its bounds.
+/// With one label per item the total loss is pooled and the irreducible loss keeps its bounds.
 #[test]
 fn one_label_per_item_leaves_bounds() {
     let world = World { classes: 3, features: Features::Missing };
@@ -140,9 +140,9 @@ fn one_label_per_item_leaves_bounds() {
     }
 }
 
-/// Measured oracles and panels are pooled as the losses are: finite, and near the truth of a perfect oracle.
+/// Losses of measured oracles and panels are pooled too: finite, and near the truth for a perfect oracle.
 #[test]
-fn oracles_of_pooled_cells_are_pooled() {
+fn losses_of_oracles_are_pooled() {
     let world = World { classes: 3, features: Features::Missing };
     let table = world.draw(&mut Rng::new(4), 900, 4);
     let truth: Vec<f64> = (0..table.rows()).flat_map(|row| table.truth(row).unwrap().to_vec()).collect();
@@ -154,9 +154,9 @@ fn oracles_of_pooled_cells_are_pooled() {
     let policy = router.policy(&task).unwrap();
     for decision in (0..router.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))) {
         let (irreducible, costs) = (decision.irreducible().unwrap(), decision.costs());
-        // 75 rows per cell and a standard deviation below 0.3 give 0.035; drawn together they differ by less.
+        // 75 rows per cell and a standard deviation below 0.3 give 0.035; pooled they differ by less.
         close(costs[1] - 0.1, irreducible, 0.1, "a perfect oracle");
-        // A mean of three labels loses a third more than the best answer (MATHS: G·(1 + 1/m)).
+        // The mean of three labels loses G·(1 + 1/3) under the Brier loss: a third more than the best answer.
         close(costs[2] - 0.1, irreducible * 4.0 / 3.0, 0.1, "three experts");
         assert!(costs[2] > irreducible);
     }

@@ -1,4 +1,4 @@
-//! What a report shows beyond an evaluation: cells, mixtures and the grid of prices, by hand on a small example.
+//! The data of a report beyond an evaluation: cells, mixtures and the grid of prices, by hand on a small example.
 
 use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 
@@ -25,7 +25,7 @@ fn held_out() -> Table {
 }
 
 #[test]
-fn cells_show_what_was_estimated_and_what_came() {
+fn cells_show_estimates_and_held_out_losses() {
     let policy = router().policy(&task()).unwrap();
     let cells = policy.replay(&held_out()).unwrap().cells(&policy).unwrap();
     let [no, yes] = &cells[..] else { panic!("two cells") };
@@ -41,7 +41,7 @@ fn cells_show_what_was_estimated_and_what_came() {
 }
 
 #[test]
-fn mixtures_are_shares_of_the_second_of_two_classes() {
+fn histograms_are_of_the_second_of_two_classes() {
     let found = router().mixture_histograms(&held_out(), &CELLS, 4).unwrap();
     assert_eq!((found[0].cell, found[0].class.as_str()), (0, router().classes()[1].as_str()));
     assert_eq!(found[0].stored.as_deref(), Some(&[0.0, 0.0, 1.0, 0.0][..]));
@@ -53,7 +53,7 @@ fn mixtures_are_shares_of_the_second_of_two_classes() {
 }
 
 #[test]
-fn every_pair_of_prices_is_the_repriced_policy() {
+fn price_grid_equals_repriced_policies() {
     let policy = router().policy(&task()).unwrap();
     let replay = policy.replay(&held_out()).unwrap();
     let grid = replay.price_grid(&policy, &CELLS, 6).unwrap();
@@ -86,13 +86,13 @@ fn every_pair_of_prices_is_the_repriced_policy() {
             assert_eq!(grid.actions[here], CELLS.map(letter).iter().collect::<String>(), "{route:?} {abstain:?}");
         }
     }
-    // Another router's policy is refused.
+    // The policy of another router is refused.
     assert!(replay.price_grid(&router().policy(&task()).unwrap(), &CELLS, 6).is_err());
 }
 
-/// A grid of one route is the task with that price, the others keeping theirs; without the route it is the task without it.
+/// A grid over one route equals the task with that price, the other prices unchanged; without the route it equals the task without it.
 #[test]
-fn the_price_of_one_route_leaves_the_others() {
+fn price_of_one_route_leaves_the_others_unchanged() {
     let two = |expert: Option<f64>, clerk: Option<f64>, abstain: Option<f64>| {
         let mut task = Task::new(Loss::brier()).estimator(Estimator::Plugin);
         for (name, price) in [("expert", expert), ("clerk", clerk)] {
@@ -118,7 +118,7 @@ fn the_price_of_one_route_leaves_the_others() {
             for route in &grid.routes {
                 close(route.shares[here], evaluation.shares.get(&format!("route:{}", route.name)));
             }
-            // Both oracles know the truth: the cheaper one decides where the regions end.
+            // Both oracles are Bayes-optimal, so the cheaper one bounds the regions.
             assert_eq!(grid.decision_prices[here], Some(clerk.map_or(0.25, |price| price.min(0.25))));
             let letter = |cell| match repriced.cell(cell).unwrap().action().to_string().as_str() {
                 "route:expert" => '0',
@@ -132,9 +132,9 @@ fn the_price_of_one_route_leaves_the_others() {
     assert!(replay.route_price_grid(&policy, &CELLS, 2, [5, 6]).is_err(), "there is no third route");
 }
 
-/// A price just beyond where the decision is said to flip flips it, to the action said; one just before does not.
+/// A price just beyond the stated flip changes the decision to the stated action; a price just before does not.
 #[test]
-fn decisions_flip_where_they_say() {
+fn decisions_flip_at_the_stated_price() {
     let policy = router().policy(&task()).unwrap();
     let said = [
         (CellId(0), [("route:expert", 0.1, "route:expert"), ("abstain", 0.625, "predict")]),
@@ -166,7 +166,7 @@ fn decisions_flip_where_they_say() {
             }
         }
     }
-    // An oracle that is worse even for nothing flips nothing.
+    // An oracle that is worse even for free flips no decision.
     let task = Task::new(Loss::brier()).estimator(Estimator::Plugin).route("expert", Oracle::bayes(), 0.25).unwrap();
     let policy = router().policy(&task.abstain(0.1).unwrap()).unwrap();
     let flips = policy.cell(CellId(0)).unwrap().flips();

@@ -1,12 +1,12 @@
-//! What is promised comes true on average on new rows of worlds whose truth is known: the expected cost of a policy, and the loss
-//! at a limit. The cheapest of several estimates is too cheap, so estimates made from the same rows would not do.
+//! Promised costs and losses hold on average on new rows of simulations with known truth. The cheapest of several estimates is too low, so
+//! estimates from the same rows would not do.
 
 use pointsman::policy::Tally;
 use pointsman::{CellId, Error, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
 use crate::world::{Rng, close, normalised, table};
 
-/// Three classes. The model sees how clear an item is; that some of the unclear ones are clear to others it does not.
+/// Three classes. The model sees how clear an item is, but not that some unclear ones are clear to annotators.
 fn draw(rows: usize, k: usize, rng: &mut Rng) -> Table {
     let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -37,7 +37,7 @@ fn task(loss: &Loss) -> Task {
     Task::new(loss.clone()).route("expert", Oracle::bayes(), price).unwrap().abstain(abstain).unwrap()
 }
 
-/// The mean of the cells' own estimates of the cost of what is done: what was promised before.
+/// The cost by the cells' own estimates, from the same rows.
 fn by_the_same_rows(policy: &Policy) -> f64 {
     let (mut sum, mut all) = (0.0, 0.0);
     for decision in (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))) {
@@ -54,7 +54,7 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
     (mean, (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt())
 }
 
-/// What each action really costs on each row.
+/// The true cost of each action on each row.
 fn true_costs(table: &Table, task: &Task) -> Vec<Vec<f64>> {
     let of_row = |row: usize| {
         let (truth, loss) = (table.truth(row).unwrap(), task.loss());
@@ -64,14 +64,14 @@ fn true_costs(table: &Table, task: &Task) -> Vec<Vec<f64>> {
     (0..table.rows()).map(of_row).collect()
 }
 
-/// What a policy really costs on rows whose actions cost so much.
+/// The true cost of a policy on rows with these costs of actions.
 fn true_cost(policy: &Policy, table: &Table, costs: &[Vec<f64>]) -> f64 {
     let decisions = policy.decide_batch(table).unwrap();
     let cost = |(row, costs): (usize, &Vec<f64>)| costs[policy.row(&decisions, row).code().unwrap()];
     costs.iter().enumerate().map(cost).sum::<f64>() / costs.len() as f64
 }
 
-/// What is promised less what new rows cost, over many worlds: by the rows that decide, and by rows left out.
+/// Promised minus true cost of new rows over many simulations: by the rows that decide, and by held-out rows.
 fn errors(loss: &Loss, rows: usize, k: usize, worlds: u64) -> [Vec<f64>; 2] {
     let (new, task) = (draw(5_000, 2, &mut Rng::new(1)), task(loss));
     let costs = true_costs(&new, &task);
@@ -86,22 +86,22 @@ fn errors(loss: &Loss, rows: usize, k: usize, worlds: u64) -> [Vec<f64>; 2] {
     errors
 }
 
-/// Cells of ten rows: the means of their own estimates are too low by a seventh, what is promised is not.
+/// With cells of ten rows the cells' own estimates are too low by a seventh; the promise is not.
 #[test]
-fn the_expected_cost_comes_true_on_new_rows() {
+fn promised_cost_holds_on_new_rows() {
     for k in [2, 5] {
         let errors = errors(&Loss::brier(), 300, k, 120);
         let [(same, _), (bias, error)] = errors.each_ref().map(|errors| mean_and_error(errors));
         println!("k = {k}: {same:+.4} by the same rows, {bias:+.4} ± {error:.4} promised");
         assert!(same < -0.02, "{same}");
-        // Half of a percent of the loss, and three standard errors of the mean over worlds.
+        // Half a percent of the loss, and three standard errors of the mean over simulations.
         assert!(bias.abs() < 0.005 + 3.0 * error, "k = {k}: {bias:.4} ± {error:.4}");
     }
 }
 
 /// A target halfway between never and always routing is met on average.
 #[test]
-fn a_target_loss_is_not_exceeded_on_new_rows() {
+fn target_loss_holds_on_new_rows() {
     let new = draw(5_000, 2, &mut Rng::new(1));
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.0).unwrap();
     let mut exceeded = Vec::new();
@@ -114,7 +114,7 @@ fn a_target_loss_is_not_exceeded_on_new_rows() {
         let target = 0.5 * (never + all);
         match policy.reprice(&task.clone().target_loss(target).unwrap()) {
             Ok(limited) => exceeded.push(lost(&limited) - target),
-            // A few hundred rows may say that no routing reaches it: then nothing is promised.
+            // A few hundred rows may indicate that no routing reaches it; then nothing is promised.
             Err(error) => assert!(matches!(error, Error::OutOfReach { .. }), "{error}"),
         }
     }
@@ -124,7 +124,7 @@ fn a_target_loss_is_not_exceeded_on_new_rows() {
     assert!(mean < 0.005 + 3.0 * error, "{mean:.4} ± {error:.4}");
 }
 
-/// Some classes, a model whose mistakes depend on its confidence, and annotators who disagree where it is unsure.
+/// Some classes, a model whose errors depend on its confidence, and annotators who disagree where it is unsure.
 fn draw_classes(classes: usize, rows: usize, k: usize, known: bool, rng: &mut Rng) -> Table {
     let (mut probs, mut votes, mut truth) = (Vec::new(), Vec::new(), Vec::new());
     let softmax = |logits: &[f64], scale: f64| normalised(logits.iter().map(|x| (scale * x).exp()).collect());
@@ -146,11 +146,11 @@ fn draw_classes(classes: usize, rows: usize, k: usize, known: bool, rng: &mut Rn
     if known { table.with_truth(truth).unwrap() } else { table }
 }
 
-/// Two, three or five labels per item do not identify the irreducible loss under the cross-entropy: whatever the estimate, the truth is
-/// within the range said to be open, widened by 1.96 standard errors, in nine of ten worlds at least.
+/// Two, three or five labels per item do not identify the irreducible loss under the cross-entropy. The truth is within the identified bounds, widened
+/// by 1.96 standard errors, in at least nine of ten simulations.
 #[test]
-fn the_range_that_labels_leave_open_holds_the_truth() {
-    // A range that says nothing holds too: half as wide again as what was measured.
+fn identified_bounds_contain_the_truth() {
+    // The bounds must also be informative: at most half as wide again as measured before.
     for (classes, rows, widest) in [(3, 300, [0.33, 0.14, 0.04]), (20, 300, [1.0, 0.5, 0.18])] {
         let new = draw_classes(classes, 3_000, 2, true, &mut Rng::new(1));
         for (k, widest) in [2, 3, 5].into_iter().zip(widest) {
@@ -191,16 +191,16 @@ fn the_range_that_labels_leave_open_holds_the_truth() {
 }
 
 #[test]
-fn two_labels_leave_nothing_open_under_brier() {
+fn two_labels_identify_costs_under_brier() {
     let table = draw(300, 2, &mut Rng::new(3));
     let policy = Router::calibrate(&table, &Partition::top_class(2)).unwrap().policy(&task(&Loss::brier())).unwrap();
     let promise = policy.promise().unwrap();
     assert!(promise.identified.is_none() && promise.loss_identified.is_none());
 }
 
-/// The cost alone, and what a run of decisions on the same rows amounts to, are those of the promise.
+/// The tally of decisions on the calibration rows equals the promise.
 #[test]
-fn a_run_of_decisions_on_the_calibration_rows_is_told_as_the_promise_is() {
+fn tally_on_calibration_rows_equals_the_promise() {
     for (loss, k) in [(Loss::brier(), 2), (Loss::cross_entropy(), 3)] {
         let table = draw(400, k, &mut Rng::new(4));
         let router = Router::calibrate(&table, &Partition::top_class(3)).unwrap();
@@ -223,12 +223,12 @@ fn a_run_of_decisions_on_the_calibration_rows_is_told_as_the_promise_is() {
     }
 }
 
-/// Where some rows have one label, costs of routing are only bounded for some queries: these count at the dearer end, and the range says how
-/// much less it may be. One such query does not hide the cost of all others; a route that was measured leaves nothing open.
+/// If some rows have one label, the costs of routing are only bounded for some queries: these count at the upper bound, and the range states how much
+/// lower they may be. One such query does not hide the cost of all others; a measured route is always identified.
 #[test]
-fn costs_that_labels_only_bound_count_at_the_dearer_end() {
+fn bounded_costs_count_at_the_upper_bound() {
     let mut rng = Rng::new(77);
-    // The first class is a world of one label per item, the second of three.
+    // The first class has one label per item, the second three.
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for row in 0..400 {
         let p = 0.55 + 0.4 * rng.uniform();
@@ -252,7 +252,7 @@ fn costs_that_labels_only_bound_count_at_the_dearer_end() {
         assert!(cost.is_finite() && cost > 0.0, "{partition}");
         let promise = policy.promise().unwrap();
         if partition == Partition::top_class(1) {
-            // The cell of one label is open by itself; others are not.
+            // The cell with one label is bounded; the others are not.
             assert!(summary.shares.get("undetermined").is_some_and(|share| *share < 0.1), "{:?}", summary.shares);
             close(promise.cost, cost, 0.02, "promise and tally");
         }
@@ -264,7 +264,7 @@ fn costs_that_labels_only_bound_count_at_the_dearer_end() {
             }
         }
     }
-    // Rows of one label and nothing else: nothing is told.
+    // With one label per row nothing is promised.
     let single: Vec<Vec<u32>> = (0..100).map(|_| rng.votes(&[0.7, 0.3], 1)).collect();
     let router = Router::calibrate(&table(2, &vec![vec![0.7, 0.3]; 100], &single), &Partition::top_class(1)).unwrap();
     assert!(router.policy(&task).unwrap().promise().is_none());

@@ -1,11 +1,11 @@
-//! Why queries get their actions: every line of the table at `Reason`, and the action that comes next.
+//! Reasons for actions: every line of the table at `Reason`, and the next-best action.
 
 use pointsman::partition::SPARSE_BELOW_ROWS;
 use pointsman::policy::{Bid, CapRule, CapSize, Caps, Reason, Tally};
 use pointsman::{Action, Loss, Oracle, Partition, Policy, Router, Table, Task};
 
-/// Two cells of enough rows, the first class certain to the model in one and the second in the other, and a sparse one of the
-/// third. The model is right in the first, and nobody knows in the second; in the fourth it is wrong and the labels agree.
+/// Two cells with enough rows, in which the model is certain of the first and of the second class, and a sparse cell of the third. The model is right
+/// in the first; the second is ambiguous; in the fourth the model is wrong and the labels agree.
 fn router() -> Router {
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     let mut add = |n: usize, prediction: [f64; 4], label: [u32; 4]| {
@@ -41,28 +41,28 @@ fn policy(router: &Router, route: Option<f64>, abstain: Option<f64>) -> Policy {
 #[track_caller]
 fn check(policy: &Policy, query: [f64; 4], action: &str, reason: Reason, next: Option<&str>) {
     let decision = policy.decide(&query).unwrap();
-    let told = (decision.action().to_string(), decision.reason(), decision.next_best().map(|next| next.to_string()));
-    assert_eq!(told, (action.to_owned(), reason, next.map(str::to_owned)));
+    let found = (decision.action().to_string(), decision.reason(), decision.next_best().map(|next| next.to_string()));
+    assert_eq!(found, (action.to_owned(), reason, next.map(str::to_owned)));
 }
 
 #[test]
-fn a_query_is_easy_where_the_model_is_good_enough_and_hard_where_an_oracle_is_asked() {
+fn queries_are_easy_if_predicted_and_hard_if_routed() {
     let policy = policy(&router(), Some(0.1), Some(0.3));
     check(&policy, EASY, "predict", Reason::Easy, Some("route:expert"));
     check(&policy, HARD, "route:expert", Reason::Hard, Some("abstain"));
 }
 
 #[test]
-fn a_query_is_ambiguous_where_nobody_can_know() {
+fn queries_are_ambiguous_if_even_an_oracle_errs() {
     let router = router();
-    // Even an oracle loses 0.5 here, where asking one costs 0.26 on average.
+    // Even an oracle loses 0.5 here; the mean cost of routing is 0.26.
     check(&policy(&router, Some(0.1), Some(0.3)), AMBIGUOUS, "abstain", Reason::Ambiguous, Some("predict"));
     check(&policy(&router, Some(0.1), None), AMBIGUOUS, "predict", Reason::Ambiguous, Some("route:expert"));
     check(&policy(&router, None, None), EASY, "predict", Reason::Easy, None);
 }
 
 #[test]
-fn a_query_is_hard_where_an_oracle_would_help_though_none_is_asked() {
+fn queries_are_hard_if_an_oracle_would_help() {
     let router = router();
     check(&policy(&router, None, Some(0.3)), HARD, "abstain", Reason::Hard, Some("predict"));
     // At such a price the model is good enough.
@@ -70,13 +70,13 @@ fn a_query_is_hard_where_an_oracle_would_help_though_none_is_asked() {
 }
 
 #[test]
-fn too_few_rows_are_a_reason_of_their_own() {
+fn too_few_rows_are_a_separate_reason() {
     check(&policy(&router(), Some(0.1), None), SPARSELY, "predict", Reason::Sparse, Some("route:expert"));
 }
 
 #[test]
-fn one_label_per_item_leaves_the_reason_open() {
-    // Half of the single labels agree with the model: nobody can know, or the model errs, and labels do not tell which.
+fn one_label_per_item_leaves_the_reason_unknown() {
+    // Half of the single labels agree with the model: either the items are ambiguous or the model errs, and labels do not show which.
     let (probs, votes) = ([0.8, 0.2].repeat(100), [1, 0, 0, 1].repeat(50));
     let table = Table::new(["no", "yes"], probs).unwrap().with_votes(votes).unwrap();
     let router = Router::calibrate(&table, &Partition::top_class(1)).unwrap();
@@ -92,7 +92,7 @@ fn one_label_per_item_leaves_the_reason_open() {
 }
 
 #[test]
-fn a_cap_degrades_and_the_action_it_did_not_allow_is_next_best() {
+fn capped_action_becomes_the_next_best() {
     let router = router();
     let policy = policy(&router, Some(0.1), Some(0.3));
     let mut decisions = policy.decide_many(&[HARD, EASY, HARD].concat(), &[]).unwrap();

@@ -1,4 +1,4 @@
-//! Faults found by review, each with the input that showed it.
+//! Faults found in reviews, each with the input that showed it.
 
 use std::sync::mpsc;
 use std::thread;
@@ -10,10 +10,10 @@ use pointsman::{Action, CellId, Cells, Estimator, Loss, Oracle, Partition, Route
 
 use crate::world::{CLASS_NAMES, Rng, table};
 
-/// Probabilities floored at 1e-6 upstream and renormalised: entries one unit in the last place below the floor are
-/// clipped, which scales the others by 1 + 2⁻⁵², which unclips them, and so on for ever.
+/// Probabilities floored at 1e-6 upstream and renormalised: entries one unit in the last place below the floor are clipped, which scales the
+/// others by 1 + 2⁻⁵², which unclips them, and so on forever.
 #[test]
-fn cross_entropy_ends_on_predictions_at_its_floor() {
+fn cross_entropy_terminates_on_predictions_at_its_floor() {
     let tiny = 9.999999999999997e-7;
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -27,9 +27,9 @@ fn cross_entropy_ends_on_predictions_at_its_floor() {
     assert!((losses[1] + 0.5649209896617202_f64.ln()).abs() < 1e-9 && entropy > 0.0);
 }
 
-/// "Never abstain" is often written as a price out of reach. It must not make all other costs tie.
+/// "Never abstain" is often written as a very large price. It must not make all other costs tie.
 #[test]
-fn a_price_out_of_reach_changes_no_decision() {
+fn very_large_prices_change_no_decision() {
     let calibration = table(2, &[vec![0.1, 0.9]], &[vec![4, 0]]);
     let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.05).unwrap();
@@ -42,9 +42,9 @@ fn a_price_out_of_reach_changes_no_decision() {
     }
 }
 
-/// A forbidden act is often written as an enormous cost. It must not make all other acts tie.
+/// A forbidden act is often written as a very large cost. It must not make all other acts tie.
 #[test]
-fn an_enormous_cost_leaves_the_loss_proper() {
+fn very_large_costs_leave_the_loss_proper() {
     for forbidden in [1e6, 1e9, 1e13] {
         let cost = vec![vec![1.0, 1.0], vec![0.0, 2.0], vec![2.0, 0.0], vec![forbidden, forbidden]];
         let loss = Loss::matrix(["hedge", "left", "right", "forbidden"], cost).unwrap();
@@ -55,11 +55,11 @@ fn an_enormous_cost_leaves_the_loss_proper() {
     }
 }
 
-/// One label an item, two oracles that know the truth: whatever the irreducible loss, the dearer one never wins, so it
-/// must not make undetermined what the bounds decide.
+/// With one label per item and two Bayes-optimal oracles, the more expensive one is never best for any irreducible loss, so it must not make the
+/// decision undetermined.
 #[test]
-fn a_dearer_oracle_leaves_the_bounds_decisive() {
-    // Nine labels against the prediction, one for it: TL − G(p̄) is far above both prices.
+fn more_expensive_oracle_does_not_make_decisions_undetermined() {
+    // Nine labels against the prediction and one for it: TL − G(p̄) is far above both prices.
     let votes = [vec![vec![1, 0]; 9], vec![vec![0, 1]]].concat();
     let calibration = table(2, &vec![vec![0.1, 0.9]; 10], &votes);
     let router = Router::calibrate(&calibration, &Partition::confidence(1)).unwrap();
@@ -71,9 +71,9 @@ fn a_dearer_oracle_leaves_the_bounds_decisive() {
     assert!((two.cell(CellId(0)).unwrap().margin() - 0.01).abs() < 1e-12);
 }
 
-/// The truth column of calibration rows is kept, so it must take part in their order.
+/// The truth column of calibration rows is kept, so it must be part of their order.
 #[test]
-fn rows_that_differ_in_truth_alone_have_one_order() {
+fn rows_that_differ_only_in_truth_have_one_order() {
     let rows = |truth: [f64; 4]| {
         table(2, &[vec![0.5, 0.5], vec![0.5, 0.5]], &[vec![1, 1], vec![1, 1]]).with_truth(truth.to_vec()).unwrap()
     };
@@ -81,10 +81,10 @@ fn rows_that_differ_in_truth_alone_have_one_order() {
     assert!(router([0.2, 0.8, 0.6, 0.4]) == router([0.6, 0.4, 0.2, 0.8]));
 }
 
-/// Taken apart and put together again, as a file does it, a router is the same. Rows were ordered by all columns of the
-/// table in the table's order, but only those of the partition are kept, in the partition's order.
+/// A router restored from its parts, as from a file, is the same. Rows were ordered by all columns of the table in the table's order, but only
+/// those of the partition are kept, in the partition's order.
 #[test]
-fn the_order_of_kept_rows_depends_on_kept_columns_only() {
+fn order_of_kept_rows_depends_on_kept_columns_only() {
     let again = |router: &Router| {
         let (cells, backoff) = ((**router.cells()).clone(), (**router.backoff()).clone());
         Router::from_parts(router.partition().clone(), cells, backoff, false, router.rows()).unwrap()
@@ -99,10 +99,10 @@ fn the_order_of_kept_rows_depends_on_kept_columns_only() {
     assert!(again(&router) == router, "a feature the partition does not use");
 }
 
-/// Queries in an empty cell fall back by confidence, so they may get different actions. The best action in hindsight
-/// must be found for the same groups, or the router beats its own optimum.
+/// Queries in an empty cell fall back by confidence, so they may get different actions. The best action in hindsight must be found for the same
+/// groups, or the router beats its own optimum.
 #[test]
-fn the_router_never_beats_the_cell_optimum() {
+fn router_never_beats_the_cell_optimum() {
     let calibration = table(
         3,
         &[vec![0.55, 0.45, 0.0], vec![0.45, 0.55, 0.0], vec![0.95, 0.05, 0.0], vec![0.05, 0.95, 0.0]],
@@ -111,16 +111,16 @@ fn the_router_never_beats_the_cell_optimum() {
     let router = Router::calibrate(&calibration, &Partition::top_class(2)).unwrap();
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.5).unwrap();
     let policy = router.policy(&task).unwrap();
-    // Both queries lie in the empty cell of the third class; one predicts, the other routes, each rightly.
+    // Both queries are in the empty cell of the third class; one is predicted and the other routed, both correctly.
     let held_out = table(3, &[vec![0.0, 0.45, 0.55], vec![0.0, 0.05, 0.95]], &[vec![0, 0, 4], vec![0, 4, 0]]);
     let evaluation = policy.replay(&held_out).unwrap().evaluate(&policy).unwrap();
     let regret = *evaluation.regret.get("cell-optimal").unwrap();
     assert!(regret >= -1e-12, "regret {regret}");
 }
 
-/// A replay knows the losses of one task; judging a policy of another loss, or of another router, is an error.
+/// A replay has the losses of one task; evaluating a policy of another loss or router is an error.
 #[test]
-fn a_replay_refuses_a_policy_it_was_not_made_with() {
+fn replays_refuse_policies_of_other_estimates() {
     let calibration = table(2, &[vec![0.1, 0.9], vec![0.9, 0.1]], &[vec![4, 0], vec![3, 1]]);
     let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
     let brier = router.policy(&Task::new(Loss::brier())).unwrap();
@@ -140,7 +140,7 @@ fn batches_of_another_policy_are_caught_at_once() {
     let calibration = table(3, &[vec![0.9, 0.1, 0.0]], &[vec![4, 0, 0]]);
     let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
     let policy = router.policy(&Task::new(Loss::brier())).unwrap();
-    // A cell that has no rows here; a cell that does not exist here.
+    // A cell that has no rows here, and a cell that does not exist here.
     let rows: Vec<Vec<f64>> =
         (0..30_u8).map(|i| vec![0.1 - f64::from(i) * 1e-3, 0.9 + f64::from(i) * 1e-3, 0.0]).collect();
     let elsewhere = table(3, &rows, &vec![vec![1, 1, 2]; 30]);
@@ -155,7 +155,7 @@ fn batches_of_another_policy_are_caught_at_once() {
     }
 }
 
-/// Cells are a checked constructor for files: no axes over no classes.
+/// Cells from a file are checked: no axes over no classes.
 #[test]
 fn cells_over_no_classes_are_refused() {
     let axis = Axis::LevelSets { levels: Vec::new(), classes: 0 };
@@ -165,7 +165,7 @@ fn cells_over_no_classes_are_refused() {
 
 /// Predictions rounded to four digits sum to 0.9999 or 1.0001. In f32, in f64 and as text they are the same table.
 #[test]
-fn precision_does_not_move_a_rounded_row() {
+fn cells_of_rounded_rows_do_not_depend_on_precision() {
     let mut rng = Rng::new(9);
     let rounded = |rng: &mut Rng| rng.dist(3).iter().map(|x| ((x * 1e4).round() / 1e4) as f32).collect::<Vec<_>>();
     let single: Vec<f32> = (0..400).flat_map(|_| rounded(&mut rng)).collect();
@@ -184,7 +184,7 @@ fn precision_does_not_move_a_rounded_row() {
 
 /// Predictions of three classes rounded to three digits sum to 0.999, 1 or 1.001: within 1e-3 of one, in either precision.
 #[test]
-fn three_digits_are_enough() {
+fn predictions_with_three_digits_are_accepted() {
     let mut rng = Rng::new(10);
     let (mut double, mut single) = (0, 0);
     for _ in 0..1000 {
@@ -196,18 +196,18 @@ fn three_digits_are_enough() {
     assert_eq!((double, single), (0, 0), "refused of 1000 rows, in f64 and in f32");
 }
 
-/// What the zero-one loss judges is the class it names.
+/// The zero-one loss evaluates the class that it names.
 #[test]
-fn the_act_is_the_one_that_is_judged() {
+fn zero_one_loss_evaluates_the_named_class() {
     let q = [0.5 - 1e-13, 0.5 + 1e-13];
     let mut losses = [0.0; 2];
     Loss::zero_one().losses_into(&q, &mut losses);
     assert_eq!(losses[Loss::zero_one().act(&q)], 0.0);
 }
 
-/// Weights are checked to be positive and finite, but their sum may be neither.
+/// Weights are positive and finite, but their sum need not be.
 #[test]
-fn extreme_weights_leave_numbers() {
+fn extreme_weights_give_finite_results() {
     let rows = || table(2, &vec![vec![0.9, 0.1]; 3], &[vec![3, 2], vec![4, 1], vec![1, 4]]);
     for weight in [1e308, 1.1e100, 0.9e-100, 5e-324] {
         assert!(rows().with_weights(vec![weight; 3]).is_err(), "{weight}");
@@ -223,17 +223,17 @@ fn extreme_weights_leave_numbers() {
     }
 }
 
-/// A sweep of small prices keeps them apart.
+/// A sweep of small prices keeps them distinct.
 #[test]
-fn small_prices_of_a_sweep_are_kept() {
+fn small_prices_of_a_sweep_stay_distinct() {
     let sweep: pointsman::evaluate::Sweep = "route=0:1e-12:2.5e-13".parse().unwrap();
     assert!(sweep.prices.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", sweep.prices);
 }
 
-/// Rows that all save the same, up to rounding, cannot be ranked: no gain, not noise divided by noise.
+/// Rows that save the same up to rounding cannot be ranked: there is no gain, not noise divided by noise.
 #[test]
 fn equal_savings_have_no_gain() {
-    // Permutations of one prediction and one truth: the losses differ in the last place only.
+    // Permutations of one prediction and one truth: the losses differ only in the last place.
     let (p, y) = ([0.3, 0.1, 0.6], [1, 2, 4]);
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     let probs: Vec<Vec<f64>> = orders.iter().map(|o| o.iter().map(|&i| p[i]).collect()).collect();
@@ -249,9 +249,9 @@ fn equal_savings_have_no_gain() {
     }
 }
 
-/// One act that must never happen does not make all costs equal.
+/// One forbidden act does not make all costs equal.
 #[test]
-fn a_forbidding_cost_leaves_decisions_alone() {
+fn forbidden_acts_change_no_other_decision() {
     let rows: Vec<Vec<f64>> = vec![vec![0.5, 0.5, 0.0]; 200];
     let votes: Vec<Vec<u32>> = (0..200).map(|i| if i % 2 == 0 { vec![10, 0, 0] } else { vec![0, 10, 0] }).collect();
     let router = Router::calibrate(&table(3, &rows, &votes), &Partition::confidence(1)).unwrap();
@@ -265,7 +265,7 @@ fn a_forbidding_cost_leaves_decisions_alone() {
     assert!(Task::new(Loss::brier()).abstain(1e200).is_err());
 }
 
-/// One item with two labels among hundreds with one does not speak for the cell.
+/// One item with two labels among hundreds with one does not represent the cell.
 #[test]
 fn one_pair_does_not_identify_a_cell() {
     let mut votes: Vec<Vec<u32>> = (0..200).map(|i| if i % 4 == 0 { vec![0, 1, 0] } else { vec![1, 0, 0] }).collect();
@@ -284,7 +284,7 @@ fn one_pair_does_not_identify_a_cell() {
 
 /// The shares of the calibration rows are shares of their weight.
 #[test]
-fn shares_go_by_weight() {
+fn shares_are_weighted() {
     let rows = [vec![0.9, 0.1, 0.0], vec![0.1, 0.9, 0.0]];
     let table = table(3, &rows, &[vec![5, 0, 0], vec![5, 0, 0]]).with_weights(vec![99.0, 1.0]).unwrap();
     let router = Router::calibrate(&table, &Partition::top_class(1)).unwrap();
@@ -293,9 +293,9 @@ fn shares_go_by_weight() {
     assert_eq!(shares.iter().collect::<Vec<_>>(), [("predict", &0.99), ("route:expert", &0.01)]);
 }
 
-/// Where a policy is judged by what a router or certificate knows of its cells, these must be its cells.
+/// If a policy is judged by a router or certificate, it must have the same cells.
 #[test]
-fn another_router_s_policy_is_not_judged() {
+fn policies_of_other_routers_are_not_judged() {
     let f: Vec<f64> = (0..40_u8).map(|i| 0.5 + f64::from(i) * 0.01).collect();
     let rows =
         |f: &[f64]| table(2, &f.iter().map(|f| vec![*f, 1.0 - f]).collect::<Vec<_>>(), &vec![vec![3, 1]; f.len()]);
@@ -305,12 +305,12 @@ fn another_router_s_policy_is_not_judged() {
     let own = router.policy(&task).unwrap();
     let certificate = router.certificate(&task, 0.9).unwrap();
     assert!(router.calibration_error(&calibration, &own, 2, 0, || ()).is_ok() && certificate.judge(&own).is_ok());
-    // A router put together again is the same one.
+    // A restored router is the same one.
     let (cells, backoff) = ((**router.cells()).clone(), (**router.backoff()).clone());
     let again = Router::from_parts(router.partition().clone(), cells, backoff, true, router.rows()).unwrap();
     assert!(certificate.judge(&again.policy(&task).unwrap()).is_ok());
     assert!(router.calibration_error(&calibration, &again.policy(&task).unwrap(), 2, 0, || ()).is_ok());
-    // Fewer cells, as many others, and the same of which some have no rows.
+    // Fewer cells, as many other cells, and the same cells of which some have no rows.
     let fewer = Router::calibrate(&calibration, &Partition::confidence(2)).unwrap();
     let others = Router::calibrate(&rows(&f[..20]), &Partition::confidence(4)).unwrap();
     assert_eq!(others.cells().count(), router.cells().count());
@@ -323,7 +323,7 @@ fn another_router_s_policy_is_not_judged() {
     }
 }
 
-/// Cells times routes make tables of gigabytes that nobody would look at: said before they are made.
+/// Cells times routes can need gigabytes; this is refused before allocating.
 #[test]
 fn very_many_cells_and_routes_are_refused() {
     let n = 100_u32;
@@ -346,12 +346,12 @@ fn very_many_cells_and_routes_are_refused() {
     assert!(router.plan(&panels, 0.9).is_err());
 }
 
-/// Rows are the same whatever they weigh, and a missing value is like another.
+/// Rows are equal up to their weights, and missing values are equal.
 #[test]
-fn rows_that_come_twice_are_counted() {
+fn identical_rows_are_counted() {
     let (mut probs, mut votes, mut features, mut weights) = (vec![], vec![], vec![], vec![]);
     for i in 0..60_u32 {
-        // Each twice, in weights that put other rows between the two.
+        // Each row twice, with weights that put other rows between the two.
         for weight in [1.0, 2.0] {
             probs.push(vec![0.6, 0.4]);
             votes.push(vec![2, 1]);
@@ -365,9 +365,9 @@ fn rows_that_come_twice_are_counted() {
     assert_eq!(diagnosis.agreement.identical_rows, 60);
 }
 
-/// What is kept does not depend on the order of columns.
+/// The stored router does not depend on the order of columns.
 #[test]
-fn the_order_of_oracles_does_not_matter() {
+fn routers_do_not_depend_on_the_order_of_oracles() {
     let mut rng = Rng::new(41);
     let n = 60;
     let [one, two]: [Vec<f64>; 2] = std::array::from_fn(|_| (0..n).flat_map(|_| rng.dist(2)).collect());

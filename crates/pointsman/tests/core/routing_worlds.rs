@@ -1,17 +1,17 @@
-//! Worlds of known truth in which partitions are compared: what a router costs there is known for every query.
+//! Simulations of known truth for comparing partitions: the true cost of a router is known for every query.
 
 use pointsman::{Loss, Oracle, Partition, Policy, Result, Router, Table, Task};
 
 use super::world::{Rng, normalised};
 
-/// What the features of a world tell.
+/// The information in the features of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Features {
-    /// The first says where the model is wrong, the second where annotators disagree; eight more are noise.
+    /// The first feature shows where the model is wrong, the second where annotators disagree; eight more are noise.
     Telling,
     /// Ten columns of noise.
     Useless,
-    /// There are none.
+    /// No features.
     Missing,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// So many items with `k` labels each and their true distributions.
+    /// Draws items with `k` labels each and their true distributions.
     pub(crate) fn draw(self, rng: &mut Rng, rows: usize, k: usize) -> Table {
         let (mut probs, mut truth, mut votes, mut features) = (vec![], vec![], vec![], vec![]);
         for _ in 0..rows {
@@ -70,7 +70,7 @@ fn softmax(logits: &[f64], scale: f64) -> Vec<f64> {
     normalised(logits.iter().map(|x| (scale * (x - most)).exp()).collect())
 }
 
-/// Tasks with prices where they matter: three losses, each with a cheap and a dear oracle, with and without abstention.
+/// Tasks whose prices matter: three losses, each with a cheap and an expensive oracle, with and without abstention.
 pub(crate) fn tasks() -> Vec<Task> {
     let task = |loss: Loss, price: f64| Task::new(loss).route("expert", Oracle::bayes(), price).unwrap();
     let mut tasks = Vec::new();
@@ -83,10 +83,10 @@ pub(crate) fn tasks() -> Vec<Task> {
     tasks
 }
 
-/// Queries whose true losses are known under each of some tasks.
+/// Queries whose true losses are known under some tasks.
 pub(crate) struct Queries {
     table: Table,
-    /// Under each task, what predicting and routing cost each query.
+    /// For each task, the costs of predicting and routing each query.
     costs: Vec<Vec<[f64; 2]>>,
     tasks: Vec<Task>,
 }
@@ -101,7 +101,7 @@ impl Queries {
         Self { table, costs, tasks }
     }
 
-    /// What a policy of one of the tasks truly costs per query.
+    /// The true cost per query of a policy of one of the tasks.
     pub(crate) fn cost_of(&self, policy: &Policy, task: usize) -> f64 {
         let decisions = policy.decide_batch(&self.table).unwrap();
         let taken = policy.values(&decisions, |decision| decision.code());
@@ -113,7 +113,7 @@ impl Queries {
         self.costs[task].iter().zip(&taken).map(cost).sum::<f64>() / taken.len() as f64
     }
 
-    /// The mean over all tasks of what a router truly costs per query.
+    /// The mean true cost per query of a router over all tasks.
     pub(crate) fn cost(&self, router: &Router) -> Result<f64> {
         let mut sum = 0.0;
         for (place, task) in self.tasks.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Queries {
         Ok(sum / self.tasks.len() as f64)
     }
 
-    /// The same of a router calibrated on a table.
+    /// The same for a router calibrated on a table.
     pub(crate) fn cost_with(&self, table: &Table, partition: &Partition) -> Result<f64> {
         self.cost(&Router::calibrate(table, partition)?)
     }

@@ -1,4 +1,4 @@
-//! Verdicts where little is saved, or nothing: worlds whose saving is known.
+//! Verdicts if little or nothing is saved, in simulations with known savings.
 
 use pointsman::diagnose::Advice;
 use pointsman::diagnose::diagnose;
@@ -7,7 +7,7 @@ use pointsman::{Diagnosis, Loss, Oracle, Partition, Table, Task};
 use crate::diagnosis::{look, world};
 use crate::world::Rng;
 
-/// Predictions are right about every item: no loss is reducible.
+/// Predictions equal the true distributions: no loss is reducible.
 fn nothing_reducible(seed: u64, rows: usize) -> Table {
     world(seed, rows, 3, |_, confidence| confidence)
 }
@@ -16,9 +16,9 @@ fn without_prices(table: &Table) -> Diagnosis {
     diagnose(table, &Task::new(Loss::brier()), &Partition::top_class(10), || ()).unwrap()
 }
 
-/// The loss of predicting is a third, the mean of 2c(1 − c) over confidences c from one half to one, and none of it is reducible. At 12,000 rows its upper limit is small enough to say so; with fewer the limit is said all the same.
+/// The loss of predicting is a third, the mean of 2c(1 − c) over confidences c from one half to one, and none of it is reducible. With 12,000 rows the upper limit is small enough for a verdict; with fewer rows the limit is still reported.
 #[test]
-fn nothing_reducible_is_said_with_an_upper_limit() {
+fn upper_limit_of_the_reducible_loss_is_reported() {
     let found = without_prices(&nothing_reducible(1, 12_000));
     assert!(matches!(found.verdict.advice, Advice::NoNeed | Advice::SmallSaving), "{:?}", found.verdict);
     assert!(found.verdict.sentence.contains("per thousand queries"), "{}", found.verdict.sentence);
@@ -34,11 +34,11 @@ fn nothing_reducible_is_said_with_an_upper_limit() {
             assert!(found.verdict.sentence.contains("is reducible"), "{}", found.verdict.sentence);
         }
     }
-    // Of ten intervals of 95 %, fewer than seven hold the truth in one case of a thousand.
+    // Of ten 95 % intervals, fewer than seven contain the truth with probability 0.001.
     assert!(covered >= 7, "{covered} of 10 intervals hold that nothing is reducible");
 }
 
-/// The share of items at a confidence about which people disagree as much as the model does; about the others they agree.
+/// The share of items at a confidence on which annotators disagree as much as the model; on the others they agree.
 fn noisy_share(confidence: f64) -> f64 {
     if confidence < 0.7 { 0.8 } else { 0.3 }
 }
@@ -53,8 +53,8 @@ fn slightly_better(seed: u64, rows: usize) -> Table {
     })
 }
 
-/// What knowing the reducible loss of every confidence saves over the best threshold, as a share of the latter's cost: at a confidence c
-/// predicting loses 2c(1 − c), and routing `price` and the part of it that is noise.
+/// The saving of knowing the reducible loss of every confidence over the best threshold, as a share of the latter's cost: at confidence c predicting
+/// loses 2c(1 − c), and routing costs `price` plus the part of it that is noise.
 fn true_saving(price: f64) -> f64 {
     let confidences: Vec<f64> = (0..2000).map(|i| 0.5 + (f64::from(i) + 0.5) / 4000.0).collect();
     let costs = |c: f64| (2.0 * c * (1.0 - c), price + noisy_share(c) * 2.0 * c * (1.0 - c));
@@ -65,10 +65,10 @@ fn true_saving(price: f64) -> f64 {
     1.0 - best / threshold
 }
 
-/// Where the saving is small but real it is said with its interval and its worth, and hardly ever that there is no need: only if the
-/// estimate is not even positive, which chance makes of this saving in one world of fifteen.
+/// A small but real saving is reported with its interval and worth, and almost never as "no need": only if the estimate is not positive, which has
+/// probability 1/15 for this saving.
 #[test]
-fn a_small_saving_is_said_with_what_it_is_worth() {
+fn small_savings_are_reported_with_their_worth() {
     let price = 0.11;
     assert!((0.016..0.04).contains(&true_saving(price)), "{}", true_saving(price));
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), price).unwrap();

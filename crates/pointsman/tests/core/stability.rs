@@ -1,6 +1,6 @@
-//! Pinned decisions and costs of a small fixed table: a refactor cannot change them silently.
+//! Pinned decisions and costs of a small fixed table, so that a refactor cannot change them silently.
 //!
-//! The numbers were printed by the crate itself; the golden cases say that such numbers are right.
+//! The numbers were printed by the crate itself; the golden cases show that such numbers are correct.
 
 use pointsman::{Estimator, Loss, Oracle, Router, Table, Task};
 
@@ -68,7 +68,7 @@ fn pinned(table: &Table, loss: &str, estimator: Estimator, recalibrated: bool, w
 }
 
 #[test]
-fn every_loss_of_three_classes_is_as_it_was() {
+fn losses_of_three_classes_are_pinned() {
     let table = three_classes();
     pinned(
         &table,
@@ -241,7 +241,7 @@ fn every_loss_of_three_classes_is_as_it_was() {
 }
 
 #[test]
-fn every_loss_of_two_classes_is_as_it_was() {
+fn losses_of_two_classes_are_pinned() {
     let table = two_classes();
     pinned(
         &table,

@@ -1,4 +1,4 @@
-//! The paper's theorems, and the partition bounds, on worlds whose truth is known.
+//! The paper's theorems, and the partition bounds, in simulations of known truth.
 
 use pointsman::{CellId, Estimator, Loss, Oracle, Partition, Router, Table, Task};
 use proptest::collection::vec;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::world::{CLASS_NAMES, Rng, any_loss, dist, position, table};
 
-/// W1 in the ℓ1 norm between two binary mixtures, each a list of (weight, p₁): twice the area between the cdfs.
+/// W1 in the ℓ1 norm between two binary mixtures, each a list of (weight, p₁): twice the area between the distribution functions.
 fn wasserstein(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
     let total = |m: &[(f64, f64)]| m.iter().map(|x| x.0).sum::<f64>();
     let (all_a, all_b) = (total(a), total(b));
@@ -22,13 +22,13 @@ fn wasserstein(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
 }
 
 #[test]
-fn the_distance_of_mixtures_is_right() {
+fn distance_of_mixtures_matches_hand_computed_values() {
     assert_eq!(wasserstein(&[(1.0, 0.25)], &[(2.0, 0.75)]), 1.0);
     assert_eq!(wasserstein(&[(1.0, 0.0), (1.0, 1.0)], &[(1.0, 0.5)]), 1.0);
     assert_eq!(wasserstein(&[(3.0, 0.25), (1.0, 0.5)], &[(1.0, 0.5), (3.0, 0.25)]), 0.0);
 }
 
-/// A finite world: in each cell some items with probability and p*₁, and the labels its calibration rows received.
+/// A finite simulation: in each cell some items with probability and p*₁, and the labels of its calibration rows.
 struct World {
     cells: Vec<Vec<(f64, f64)>>,
     votes: Vec<Vec<[u32; 2]>>,
@@ -56,7 +56,7 @@ impl World {
         Self { cells, votes, k }
     }
 
-    /// Every cell has a prediction of its own, so the cells are the level sets of f.
+    /// Every cell has its own prediction, so the cells are the level sets of f.
     fn prediction(cell: usize) -> [f64; 2] {
         [0.125 * cell as f64 + 0.25, 0.75 - 0.125 * cell as f64]
     }
@@ -68,7 +68,7 @@ impl World {
         Router::calibrate(&table(2, &probs, &votes), &Partition::level_sets()).unwrap().recalibrated()
     }
 
-    /// All items with their truth and probability, to be evaluated on.
+    /// All items with their truth and probability, for evaluation.
     fn everyone(&self) -> Table {
         let items = || self.cells.iter().enumerate().flat_map(|(cell, items)| items.iter().map(move |x| (cell, x)));
         let probs = items().flat_map(|(cell, _)| Self::prediction(cell)).collect();
@@ -77,7 +77,7 @@ impl World {
         table.with_weights(items().map(|(_, (w, _))| *w).collect()).unwrap()
     }
 
-    /// The mixture a router keeps for a cell: the snapshot means, shrunk if asked for.
+    /// The mixture that a router stores for a cell: the snapshot means, shrunk by some estimators.
     fn stored(&self, cell: usize, estimator: Estimator) -> Vec<(f64, f64)> {
         let k = f64::from(self.k);
         let means: Vec<f64> = self.votes[cell].iter().map(|v| f64::from(v[1]) / k).collect();
@@ -103,7 +103,7 @@ fn mean(items: &[(f64, f64)], value: impl Fn(&[f64]) -> f64) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Higher-order calibration implies low regret: simulated costs are off by at most Bε/2, decisions by Bε.
+    /// Higher-order calibration implies low regret: estimated costs differ by at most Bε/2, decisions by Bε.
     #[test]
     fn regret_is_at_most_the_bound_times_the_calibration_error(
         seed: u64, k in 2_u32..9, loss in any_loss(2), alpha in 0.0..0.5, beta in 0.0..1.0, plugin: bool
@@ -114,6 +114,8 @@ proptest! {
         let task = Task::new(loss.clone()).estimator(estimator).route("oracle", Oracle::bayes(), alpha).unwrap().abstain(beta).unwrap();
         let router = world.router();
         let policy = router.policy(&task).unwrap();
+        // λ is a square root, which magnifies the rounding of a τ² near zero to 1e-8.
+        let rounding = if plugin { 1e-11 } else { 1e-7 } * loss.bound().max(1.0);
         let (mut expected, mut weight, mut worst) = (0.0, 0.0, 0.0_f64);
         for (cell, items) in world.cells.iter().enumerate() {
             let epsilon = wasserstein(&world.stored(cell, estimator), items);
@@ -121,26 +123,26 @@ proptest! {
             let served = decision.served().unwrap();
             let truth = [mean(items, |p| loss.expected(p, served)), mean(items, |p| loss.entropy(p)) + alpha, beta];
             for (true_cost, simulated) in truth.iter().zip(decision.costs()) {
-                let reach = loss.lipschitz() * epsilon + 1e-12;
+                let reach = loss.lipschitz() * epsilon + rounding;
                 prop_assert!((true_cost - simulated).abs() <= reach, "{loss}: {true_cost} against {simulated}, ε = {epsilon}");
             }
             let regret = truth[position(&policy, decision.action()).unwrap()] - truth.iter().copied().fold(f64::INFINITY, f64::min);
-            prop_assert!(regret <= loss.bound() * epsilon + 1e-11, "{loss}: regret {regret}, ε = {epsilon}");
+            prop_assert!(regret <= loss.bound() * epsilon + rounding, "{loss}: regret {regret}, ε = {epsilon}");
             let share: f64 = items.iter().map(|x| x.0).sum();
             expected += share * regret;
             weight += share;
             worst = worst.max(epsilon);
         }
-        // The evaluation on all items says the same.
+        // The evaluation on all items gives the same regret.
         let evaluation = policy.replay(&world.everyone()).unwrap().evaluate(&policy).unwrap();
         let regret = *evaluation.regret.get("cell-optimal").unwrap();
         prop_assert!((regret - expected / weight).abs() <= 1e-12 * loss.bound().max(1.0));
-        prop_assert!(regret <= loss.bound() * worst + 1e-11);
+        prop_assert!(regret <= loss.bound() * worst + rounding);
     }
 
-    /// A mixture equal to the truth leaves no regret at all.
+    /// A mixture equal to the truth has no regret.
     #[test]
-    fn a_perfect_mixture_has_no_regret(
+    fn perfect_mixtures_have_no_regret(
         counts in vec(0_u32..=8, 1..10), loss in any_loss(2), alpha in 0.0..0.5, beta in 0.0..1.0
     ) {
         let votes: Vec<Vec<u32>> = counts.iter().map(|&n| vec![8 - n, n]).collect();
@@ -154,9 +156,9 @@ proptest! {
         prop_assert!(evaluation.regret.get("cell-optimal").unwrap().abs() <= 1e-11);
     }
 
-    /// What one action for a whole bin costs above the best action for each row, for every pair of prices.
+    /// The cost of one action for a whole bin above the best action for each row, for every pair of prices.
     #[test]
-    fn the_excess_of_a_bin_is_bounded_by_its_spread(
+    fn excess_cost_of_a_bin_is_bounded_by_its_spread(
         (loss, rows) in (2_usize..4).prop_flat_map(|c| (any_loss(c), vec((dist(c), dist(c), 0.1..1.0), 1..8))),
         prices in vec((0.0..1.0, 0.0..1.0), 6)
     ) {
@@ -204,7 +206,7 @@ proptest! {
 
 /// The cells of a recalibrated router serve their centroid, whose total loss is its entropy.
 #[test]
-fn the_centroid_is_served_and_its_loss_is_its_entropy() {
+fn loss_of_served_centroids_is_their_entropy() {
     let world = World::draw(3, 5);
     let policy = world.router().policy(&Task::new(Loss::brier())).unwrap();
     for cell in 0..world.cells.len() as u32 {
@@ -215,7 +217,7 @@ fn the_centroid_is_served_and_its_loss_is_its_entropy() {
     }
 }
 
-/// A table of several cells: predictions of two confidences a class, votes of k labels from hidden truths.
+/// A table of several cells: predictions of two confidences per class, votes of k labels from hidden truths.
 fn drawn(rng: &mut Rng, rows: usize, k: usize, shift: f64) -> Table {
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -229,9 +231,9 @@ fn drawn(rng: &mut Rng, rows: usize, k: usize, shift: f64) -> Table {
     Table::new(CLASS_NAMES[..3].to_vec(), probs).unwrap().with_votes(votes).unwrap()
 }
 
-/// The bound that is reported holds for what is reported: every loss, every price, both estimators.
+/// The reported bound holds for the reported regret: every loss, every price, both estimators.
 #[test]
-fn the_reported_bound_is_never_exceeded() {
+fn reported_regret_bound_is_never_exceeded() {
     let mut rng = Rng::new(77);
     let mut tight = f64::INFINITY;
     for round in 0..25 {
@@ -262,9 +264,9 @@ fn the_reported_bound_is_never_exceeded() {
     assert!(tight < 30.0, "a bound that is never near the regret would hold for the wrong reason: {tight}");
 }
 
-/// Where the theorem does not apply no bound is reported.
+/// If the theorem does not apply, no bound is reported.
 #[test]
-fn no_bound_without_its_conditions() {
+fn regret_bound_is_reported_only_under_its_conditions() {
     let mut rng = Rng::new(78);
     let (calibration, held_out) = (drawn(&mut rng, 60, 3, 0.4), drawn(&mut rng, 80, 3, 0.4));
     let router = Router::calibrate(&calibration, &Partition::top_class(2)).unwrap();
@@ -277,7 +279,7 @@ fn no_bound_without_its_conditions() {
     assert!(bound(&router, Estimator::Plugin, &held_out).is_some());
     assert!(bound(&router, Estimator::Shrink, &held_out).is_some());
     assert!(bound(&router, Estimator::Npmle, &held_out).is_none(), "no mixture of points");
-    // The class c has no calibration rows, so rows of it are not compared.
+    // The class c has no calibration rows, so its rows are not compared.
     let two = |rng: &mut Rng| {
         let probs: Vec<Vec<f64>> =
             (0..40).map(|i| if i % 2 == 0 { vec![0.7, 0.2, 0.1] } else { vec![0.2, 0.7, 0.1] }).collect();

@@ -1,4 +1,4 @@
-//! Traffic that has moved: seen where it matters, and not called so where it has not.
+//! Traffic shift: detected where it matters, and rarely reported without a shift.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::world::{Rng, table};
 
 #[test]
-fn limits_of_shares_agree_with_the_golden_case() {
+fn share_limits_match_golden_values() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/production-traffic.json");
     let golden: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let case = &golden["cases"][0];
@@ -30,7 +30,7 @@ fn limits_of_shares_agree_with_the_golden_case() {
     }
 }
 
-/// Predictions of three classes; the first class is on top in a share that can be asked for, else all are alike.
+/// Predictions of three classes; the first class is on top in a given share of the rows, by default all classes equally.
 fn rows(n: usize, first: Option<f64>, rng: &mut Rng) -> Table {
     let (mut probs, mut votes) = (Vec::new(), Vec::new());
     for _ in 0..n {
@@ -51,13 +51,13 @@ fn rows(n: usize, first: Option<f64>, rng: &mut Rng) -> Table {
 fn shift(router: &Router, queries: &Table) -> TrafficShift {
     let policy = router.policy(&Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.1).unwrap()).unwrap();
     let mut traffic = router.traffic();
-    // In two batches, as it comes from a file.
+    // In two batches, as from a file.
     traffic.add(&policy, queries, &policy.decide_batch(queries).unwrap()).unwrap();
     traffic.compare()
 }
 
 #[test]
-fn traffic_like_the_calibration_rows_is_not_called_moved_too_often() {
+fn unchanged_traffic_is_rarely_reported_as_moved() {
     let (runs, mut rng) = (300, Rng::new(1));
     for (partition, calibration, batch) in [("top-class:4", 300, 1000), ("confidence:20", 1000, 10_000)] {
         let mut alarms = 0;
@@ -65,14 +65,14 @@ fn traffic_like_the_calibration_rows_is_not_called_moved_too_often() {
             let router = Router::calibrate(&rows(calibration, None, &mut rng), &partition.parse().unwrap()).unwrap();
             alarms += usize::from(shift(&router, &rows(batch, None, &mut rng)).moved);
         }
-        // Two standard errors of 300 runs beside the doubt allowed; in fact the tolerance leaves far fewer.
+        // The error probability plus two standard errors of 300 runs; in fact the tolerance leaves far fewer.
         let allowed = TRAFFIC_DOUBT + 2.0 * (TRAFFIC_DOUBT * (1.0 - TRAFFIC_DOUBT) / f64::from(runs)).sqrt();
         assert!(alarms as f64 / f64::from(runs) <= allowed, "{partition}: {alarms} of {runs}");
     }
 }
 
 #[test]
-fn a_doubled_share_is_seen_and_named() {
+fn doubled_shares_are_detected_and_named() {
     let (runs, mut rng) = (60, Rng::new(2));
     let mut seen = 0;
     for _ in 0..runs {
@@ -87,18 +87,18 @@ fn a_doubled_share_is_seen_and_named() {
             assert!(low < share.calibration && share.calibration < high);
         }
     }
-    // The ratio 2/1.25 of shares of 100 and 200 rows is 3.8 standard errors, of which 2.6 are needed: seen in .9 of the runs; two
-    // standard errors of 60 runs are .08.
+    // The ratio 2/1.25 of shares of 100 and 200 rows is 3.8 standard errors, of which 2.6 are needed: detected in 0.9 of the runs; two standard errors of
+    // 60 runs are 0.08.
     assert!(seen as f64 / f64::from(runs) > 0.8, "{seen} of {runs}");
 }
 
 #[test]
-fn a_shift_of_confidence_inside_a_cell_is_seen() {
+fn shifts_of_confidence_within_a_cell_are_detected() {
     let mut rng = Rng::new(3);
     let calibration = rows(1000, None, &mut rng);
     let router = Router::calibrate(&calibration, &Partition::top_class(1)).unwrap();
     let queries = rows(4000, None, &mut rng);
-    // The same classes on top, only the less confident half of the queries.
+    // The same top classes, but only the less confident half of the queries.
     let mut confident: Vec<usize> = (0..queries.rows()).collect();
     confident.sort_by(|&a, &b| queries.peak(a).confidence.total_cmp(&queries.peak(b).confidence));
     let kept: Vec<f64> = confident[..2000].iter().flat_map(|&row| queries.prediction(row).to_vec()).collect();
@@ -117,7 +117,7 @@ fn forests_are_compared_by_confidence() {
 }
 
 #[test]
-fn a_limit_is_called_missed_only_on_other_traffic() {
+fn limit_is_reported_as_missed_only_on_shifted_traffic() {
     let (runs, mut rng) = (200, Rng::new(5));
     let task = Task::new(Loss::brier()).route("expert", Oracle::bayes(), 0.0).unwrap().budget(0.2).unwrap();
     let mut missed = 0;
@@ -139,13 +139,13 @@ fn a_limit_is_called_missed_only_on_other_traffic() {
             assert!(differs, "{routed} of {} routed", queries.rows());
         }
     }
-    // One in a hundred by chance, and two standard errors of 200 runs.
+    // One in a hundred by chance, plus two standard errors of 200 runs.
     assert!(missed as f64 / f64::from(runs) <= 0.01 + 2.0 * (0.01_f64 * 0.99 / f64::from(runs)).sqrt(), "{missed}");
 }
 
-/// A feature that broke shows in no confidence: it is missing, or in another unit.
+/// A broken feature, which is missing or in another unit, does not show in confidences.
 #[test]
-fn broken_features_of_a_forest_are_seen() {
+fn broken_features_of_forests_are_detected() {
     let mut rng = Rng::new(9);
     let mut draw = |n: usize, change: fn(f64) -> f64| {
         let (mut probs, mut votes, mut pages) = (Vec::new(), Vec::new(), Vec::new());

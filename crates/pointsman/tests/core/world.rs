@@ -1,4 +1,4 @@
-//! What the tests share: a seeded generator, points of the simplex, every loss, and tables of known truth.
+//! Shared by the tests: a seeded generator, points of the simplex, all losses, and tables of known truth.
 
 use pointsman::{Action, CellId, Estimator, Loss, Partition, Policy, Router, Table, Task};
 use proptest::collection::vec;
@@ -12,7 +12,7 @@ pub(crate) fn normalised(mut p: Vec<f64>) -> Vec<f64> {
     p
 }
 
-/// Points of the simplex: smooth ones, ones with zeros and tiny entries, and snapshot means full of ties.
+/// Points of the simplex: smooth ones, ones with zeros and tiny entries, and snapshot means with many ties.
 pub(crate) fn dist(classes: usize) -> impl Strategy<Value = Vec<f64>> {
     let smooth = vec(0.0..1.0, classes);
     let tiny = vec(prop_oneof![Just(0.0), 1e-9..1e-5, 0.0..1.0], classes);
@@ -22,14 +22,14 @@ pub(crate) fn dist(classes: usize) -> impl Strategy<Value = Vec<f64>> {
         .prop_map(normalised)
 }
 
-/// A cost matrix of random shape, some costs equal.
+/// A cost matrix of random shape with some equal costs.
 pub(crate) fn cost_matrix(classes: usize) -> impl Strategy<Value = Loss> {
     let cost = prop_oneof![0.0..5.0, (0_u32..5).prop_map(f64::from)];
     vec(vec(cost, classes), 1..5)
         .prop_map(|cost| Loss::matrix((0..cost.len()).map(|act| format!("act {act}")), cost).unwrap())
 }
 
-/// Every loss for so many classes.
+/// All losses for a number of classes.
 pub(crate) fn any_loss(classes: usize) -> impl Strategy<Value = Loss> {
     let mut named = vec![Loss::brier(), Loss::cross_entropy(), Loss::spherical(), Loss::zero_one()];
     named.extend([0.0, 0.5, 3.0].map(|penalty| Loss::asymmetric(penalty).unwrap()));
@@ -42,12 +42,12 @@ pub(crate) fn any_loss(classes: usize) -> impl Strategy<Value = Loss> {
 
 pub(crate) const CLASS_NAMES: [&str; 5] = ["ant", "bee", "cat", "dog", "elk"];
 
-/// A table of these predictions and votes.
+/// A table with these predictions and votes.
 pub(crate) fn table(classes: usize, probs: &[Vec<f64>], votes: &[Vec<u32>]) -> Table {
     Table::new(CLASS_NAMES[..classes].to_vec(), probs.concat()).unwrap().with_votes(votes.concat()).unwrap()
 }
 
-/// Items of one cell with known truth, every possible vote at its probability: an infinite sample, in weights.
+/// Items of one cell with known truth, with every possible vote weighted by its probability: an infinite sample.
 ///
 /// Each item is (share, p*, f), with `k` labels.
 pub(crate) fn population(items: &[(f64, Vec<f64>, Vec<f64>)], ks: &[(f64, u32)]) -> Table {
@@ -95,18 +95,18 @@ pub(crate) fn multinomial(counts: &[u32], p: &[f64]) -> f64 {
     chance
 }
 
-/// A policy over one cell of all rows.
+/// A policy with one cell of all rows.
 pub(crate) fn one_cell(table: &Table, loss: &Loss, estimator: Estimator) -> Policy {
     let router = Router::calibrate(table, &Partition::confidence(1)).unwrap();
     router.policy(&Task::new(loss.clone()).estimator(estimator)).unwrap()
 }
 
-/// Irreducible loss of one cell of all rows.
+/// The irreducible loss of one cell of all rows.
 pub(crate) fn irreducible(table: &Table, loss: &Loss, estimator: Estimator) -> f64 {
     one_cell(table, loss, estimator).cell(CellId(0)).unwrap().irreducible().unwrap()
 }
 
-/// Everything a decision says, costs as bits.
+/// All outputs of a decision, costs as bits.
 pub(crate) type Said = (String, Vec<u64>, Vec<u64>, u64, u32, usize, &'static str, &'static str);
 
 pub(crate) fn said(decision: pointsman::Decision<'_>) -> Said {
@@ -123,7 +123,7 @@ pub(crate) fn said(decision: pointsman::Decision<'_>) -> Said {
     )
 }
 
-/// Where an action's cost stands in `Decision::costs`.
+/// The index of an action in `Decision::costs`.
 pub(crate) fn position(policy: &Policy, action: Action<'_>) -> Option<usize> {
     let routes = policy.task().routes();
     match action {

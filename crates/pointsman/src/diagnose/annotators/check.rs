@@ -12,26 +12,26 @@ const FALSE_ALARM: f64 = 0.05;
 /// If all label independently, this many of them are suspected in expectation at most.
 const FALSE_ALARMS: f64 = 1.0;
 
-/// Classes with a smaller share of the labels are not looked at one by one.
-const LEAST_CLASS_SHARE: f64 = 0.05;
+/// Classes with a smaller share of the labels have no statistic of their own.
+const MIN_CLASS_SHARE: f64 = 0.05;
 
-/// One annotator, beside the others on the same items. The three means are zero, up to chance, if all labels of an item are
-/// independent draws from one law.
+/// One annotator compared with the others on the same items. The three means have expectation zero if all labels of an item are independent
+/// draws from one law.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Annotator {
     /// The name.
     pub annotator: String,
-    /// How many labels were given.
+    /// The number of labels given.
     pub votes: usize,
-    /// How far the labels agree with those of others more than these do among themselves; unknown without items of three labels.
+    /// The excess of agreement with others over their agreement among themselves; unknown without items of three labels.
     pub agreement: Option<f64>,
-    /// How far the labels agree with the one before more than others agree among themselves; unknown if never after others.
+    /// The excess of agreement with the previous label over the agreement of others among themselves; unknown if always first.
     pub follows: Option<f64>,
-    /// How far the labels are the model's top class more often than those of others; unknown if always alone.
+    /// The excess of labels that are the model's top class over the labels of others; unknown if always alone.
     pub model: Option<f64>,
-    /// What chance does not explain: `agreement-low`, `agreement-high`, `follows-high`, `model-high`, `class-<name>-high`,
+    /// Significant deviations: `agreement-low`, `agreement-high`, `follows-high`, `model-high`, `class-<name>-high`,
     /// `class-<name>-low`.
     pub flags: Vec<String>,
 }
@@ -42,24 +42,24 @@ pub struct Annotator {
 pub struct AnnotatorCheck {
     /// In alphabetical order.
     pub annotators: Vec<Annotator>,
-    /// The names of those to leave out, the clearest case first. Who agrees too much, and nothing else, is not among them.
+    /// The names of those to leave out, strongest evidence first. An annotator who only agrees too much is not left out.
     pub left_out: Vec<String>,
 }
 
-/// One annotator's statistics, and what they are suspected of with the logarithm of its e-value.
+/// One annotator's statistics, and each suspicion with the logarithm of its e-value.
 struct Examined {
     statistics: AnnotatorStatistics,
     suspicions: Vec<(Suspicion, f64)>,
 }
 
 impl AnnotatorCheck {
-    /// Examines the annotators of a table's labels. An annotator who does not label independently also distorts what the others are
-    /// compared with. So the clearest case is left out with all labels, the rest examined anew, and so on until nobody is suspected.
-    /// Each annotator is reported as last examined.
+    /// Examines the annotators of a table's labels. An annotator who does not label independently also distorts the comparison of the
+    /// others. So the one with the strongest evidence is left out and the rest are examined again, until nobody is suspected. Each annotator
+    /// is reported as last examined.
     ///
     /// # Errors
     /// If the annotations are not those of the table's rows and classes.
-    pub fn of(table: &Table, annotations: &Annotations) -> Result<Self> {
+    pub fn new(table: &Table, annotations: &Annotations) -> Result<Self> {
         if annotations.rows() != table.rows() {
             let (own, rows) = (annotations.rows(), table.rows());
             return Err(TableError::Length { what: "rows of annotations", found: own, rows }.into());
@@ -77,7 +77,7 @@ impl AnnotatorCheck {
     fn examine(annotations: &Annotations, top_classes: &[u32], classes: &[String]) -> Self {
         let names = annotations.names();
         let common = common_classes(&annotations.labels, classes.len());
-        // Four statistics and two per class are looked at.
+        // Four tests, and two per class.
         let tests = (4 + 2 * common.len()) as f64;
         let threshold = (tests * (1.0 / FALSE_ALARM).max(names.len() as f64 / FALSE_ALARMS)).ln();
         let mut is_left_out = vec![false; names.len()];
@@ -88,7 +88,7 @@ impl AnnotatorCheck {
             let places = kept.by_annotator();
             let examine = |annotator: usize| {
                 let own = places[annotator].iter().copied();
-                let statistics = AnnotatorStatistics::of_places(&kept, own, top_classes, &common);
+                let statistics = AnnotatorStatistics::from_places(&kept, own, top_classes, &common);
                 let mut suspicions = statistics.ln_e_values();
                 suspicions.retain(|(_, evidence)| *evidence >= threshold);
                 Examined { statistics, suspicions }
@@ -98,7 +98,7 @@ impl AnnotatorCheck {
             for (&annotator, result) in present.iter().zip(&examined) {
                 last[annotator] = Some(result.report(&names[annotator], places[annotator].len(), classes));
             }
-            // Of equal evidence the first in the alphabet counts.
+            // Ties go to the first name in alphabetical order.
             let worst =
                 present.iter().zip(&examined).filter_map(|(&annotator, result)| Some((annotator, result.evidence()?)));
             let Some((worst, _)) = worst.reduce(|a, b| if b.1 > a.1 { b } else { a }) else { break };
@@ -111,7 +111,7 @@ impl AnnotatorCheck {
 }
 
 impl Examined {
-    /// The strongest evidence that counts against the annotator; agreeing too much does not, by itself.
+    /// The strongest evidence against the annotator; too much agreement alone is none.
     fn evidence(&self) -> Option<f64> {
         let counts = |(suspicion, _): &&(Suspicion, f64)| *suspicion != Suspicion::AgreementHigh;
         self.suspicions.iter().filter(counts).map(|(_, evidence)| *evidence).reduce(f64::max)
@@ -129,15 +129,15 @@ impl Examined {
     }
 }
 
-/// The classes with a fair share of all labels.
+/// The classes with at least [`MIN_CLASS_SHARE`] of all labels.
 fn common_classes(labels: &[NamedLabel], classes: usize) -> Vec<u32> {
     let mut counts = vec![0_usize; classes];
     labels.iter().for_each(|label| counts[label.class as usize] += 1);
-    let is_common = |&class: &u32| counts[class as usize] as f64 >= LEAST_CLASS_SHARE * labels.len() as f64;
+    let is_common = |&class: &u32| counts[class as usize] as f64 >= MIN_CLASS_SHARE * labels.len() as f64;
     (0..classes as u32).filter(is_common).collect()
 }
 
-/// The mean, summed in order of size so that the order of items does not show; `None` if there are no values.
+/// The mean, summed in ascending order so that it does not depend on the order of items; `None` without values.
 fn mean(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Labels with the names of those who gave them, and whether each annotator labels independently of the others.
+//! Labels with annotators, and tests of whether each annotator labels independently of the others.
 
 mod check;
 mod statistics;
@@ -10,13 +10,13 @@ pub use statistics::{AnnotatorStatistics, Suspicion};
 /// One label of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedLabel {
-    /// Who gave it: a place among [`Annotations::names`].
+    /// The annotator: an index into [`Annotations::names`].
     pub annotator: u32,
-    /// The class it names.
+    /// The class.
     pub class: u32,
 }
 
-/// The labels of a table's rows in the order in which they were given, and by whom.
+/// The labels of a table's rows in the order in which they were given, with their annotators.
 ///
 /// ```
 /// use pointsman::diagnose::Annotations;
@@ -28,15 +28,15 @@ pub struct NamedLabel {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotations {
-    /// In alphabetical order, so that nothing depends on the order in which names come.
+    /// In alphabetical order, so that results do not depend on the order given.
     names: Vec<String>,
-    /// Where each row's labels start, and where the last row's end.
+    /// The start of each row's labels, and the end of the last row's.
     starts: Vec<usize>,
     labels: Vec<NamedLabel>,
 }
 
 impl Annotations {
-    /// Labels of rows: for each row pairs of an annotator's place in `names` and a class, in the order of labelling.
+    /// Creates annotations from pairs (index into `names`, class) for each row, in the order of labelling.
     ///
     /// # Errors
     /// If a name is empty or given twice, an annotator has no name, or labels a row twice.
@@ -74,7 +74,7 @@ impl Annotations {
         Ok(Self { names, starts, labels })
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.starts.len() - 1
@@ -92,11 +92,11 @@ impl Annotations {
         &self.labels[self.starts[row]..self.starts[row + 1]]
     }
 
-    /// Label counts of `classes` classes, row by row, without any label of the annotators named. A row that nobody else labelled has
-    /// counts of zero.
+    /// Label counts of `classes` classes, row by row, without the labels of the named annotators. A row that nobody else labelled has zero
+    /// counts.
     ///
     /// # Errors
-    /// If nobody has such a name.
+    /// If no annotator has one of the names.
     pub fn votes_without<S: AsRef<str>>(&self, left_out: &[S], classes: usize) -> Result<Vec<u32>> {
         let mut is_left_out = vec![false; self.names.len()];
         for name in left_out {
@@ -114,7 +114,7 @@ impl Annotations {
         Ok(votes)
     }
 
-    /// The same without any label of some annotators; rows may lose all their labels.
+    /// The annotations without some annotators; rows may lose all their labels.
     fn without(&self, is_left_out: &[bool]) -> Self {
         let mut kept = Self { names: self.names.clone(), starts: vec![0], labels: Vec::new() };
         for row in 0..self.rows() {
@@ -124,7 +124,7 @@ impl Annotations {
         kept
     }
 
-    /// Each annotator's labels: the row and the place among its labels.
+    /// The places of each annotator's labels: the row, and the index among its labels.
     fn by_annotator(&self) -> Vec<Vec<(usize, usize)>> {
         let mut places = vec![Vec::new(); self.names.len()];
         for row in 0..self.rows() {

@@ -1,7 +1,7 @@
 //! Four statistics of an annotator's labels, each of mean zero if all labels of an item are independent draws from one law.
 //!
-//! Let k be the labels of an item, y the annotator's, M_c the number of others that name c, and
-//! S = Σ_c M_c(M_c − 1) / ((k − 1)(k − 2)) the share of pairs of others that agree:
+//! Let k be the number of labels of an item, y the annotator's label, M_c the number of other labels that are c, and
+//! S = Σ_c M_c(M_c − 1) / ((k − 1)(k − 2)) the share of pairs of other labels that agree:
 //!
 //! | statistic | of an item | needs |
 //! |---|---|---|
@@ -15,43 +15,43 @@
 use super::{Annotations, NamedLabel};
 use crate::certify::EProcess;
 
-/// A mean within this distance of zero is not held against an annotator.
+/// Means within this distance of zero are accepted.
 const TOLERANCE: f64 = 0.05;
 
-/// What one annotator's labels are, item by item, beside those of the others.
+/// The statistics of one annotator, item by item.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AnnotatorStatistics {
-    /// How far the label agrees with the others more than these do among themselves.
+    /// The excess of agreement with the others over their agreement among themselves.
     pub agreement: Vec<f64>,
-    /// How far the label agrees with the one before more than others agree among themselves.
+    /// The excess of agreement with the previous label over the agreement of others among themselves.
     pub follows: Vec<f64>,
-    /// How far the label is the model's top class more often than those of others.
+    /// The excess of the model's top class over the labels of others.
     pub model: Vec<f64>,
-    /// How far the label is a class more often than those of others, for each class looked at.
+    /// The excess of each tested class over the labels of others.
     pub classes: Vec<(u32, Vec<f64>)>,
 }
 
-/// What an annotator's labels are suspected of.
+/// A way in which an annotator's labels are not independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Suspicion {
-    /// They agree with the others' more than these do among themselves.
+    /// They agree with the others more than the others do among themselves.
     AgreementHigh,
-    /// They agree less.
+    /// They agree with the others less than the others do among themselves.
     AgreementLow,
-    /// They repeat the label before.
+    /// They repeat the previous label.
     FollowsHigh,
     /// They repeat the model's top class.
     ModelHigh,
     /// They name a class too often.
     ClassHigh(u32),
-    /// They name a class too seldom.
+    /// They name a class too rarely.
     ClassLow(u32),
 }
 
 impl Suspicion {
-    /// In a word, as reports write it: `agreement-low`, `class-spam-high`, …
+    /// The key in reports: `agreement-low`, `class-spam-high`, …
     #[must_use]
     pub fn name(self, classes: &[String]) -> String {
         let class = |class: u32| classes.get(class as usize).cloned().unwrap_or_else(|| class.to_string());
@@ -67,19 +67,19 @@ impl Suspicion {
 }
 
 impl AnnotatorStatistics {
-    /// The statistics of one annotator, a place among [`Annotations::names`], for some classes; `top_classes` has each row's top class.
+    /// The statistics of one annotator, an index into [`Annotations::names`], for some classes; `top_classes` has each row's top class.
     #[must_use]
-    pub fn of(annotations: &Annotations, annotator: u32, top_classes: &[u32], classes: &[u32]) -> Self {
+    pub fn new(annotations: &Annotations, annotator: u32, top_classes: &[u32], classes: &[u32]) -> Self {
         let of_row = |row: usize| {
             let place = annotations.labels(row).iter().position(|label| label.annotator == annotator)?;
             Some((row, place))
         };
         let rows = 0..annotations.rows().min(top_classes.len());
-        Self::of_places(annotations, rows.filter_map(of_row), top_classes, classes)
+        Self::from_places(annotations, rows.filter_map(of_row), top_classes, classes)
     }
 
-    /// The same, from the places of the annotator's labels: the row and the place among its labels.
-    pub(super) fn of_places(
+    /// As [`Self::new`], from the places of the annotator's labels: the row, and the index among its labels.
+    pub(super) fn from_places(
         annotations: &Annotations,
         places: impl IntoIterator<Item = (usize, usize)>,
         top_classes: &[u32],
@@ -97,7 +97,7 @@ impl AnnotatorStatistics {
         found
     }
 
-    /// Adds an item: its labels, the place of the annotator's among them, and the model's top class.
+    /// Adds an item: its labels, the index of the annotator's label, and the model's top class.
     fn add(&mut self, labels: &[NamedLabel], place: usize, top: u32) {
         let others = labels.len() - 1;
         if others == 0 {
@@ -140,7 +140,7 @@ impl AnnotatorStatistics {
     }
 }
 
-/// Ordered pairs of other labels that name the same class: all pairs that agree, less those with the label at `place`.
+/// The number of ordered pairs of other labels that agree: all pairs that agree minus those with the label at `place`.
 fn agreeing_pairs(labels: &[NamedLabel], place: usize) -> usize {
     let mut classes: Vec<u32> = labels.iter().map(|label| label.class).collect();
     classes.sort_unstable();
@@ -149,8 +149,8 @@ fn agreeing_pairs(labels: &[NamedLabel], place: usize) -> usize {
     all - 2 * (own - 1)
 }
 
-/// The evidence that differences in [−1, 1] have a mean above the tolerance, or below its negative. Equal values are added
-/// together and in their order, so that the order of items does not show in any digit.
+/// The evidence that differences in [−1, 1] have a mean above the tolerance, or below its negative. Equal values are added together, in
+/// ascending order, so the result does not depend on the order of items.
 fn ln_e_value(differences: &[f64], high: bool) -> f64 {
     let mut evidence = if high {
         EProcess::above(f64::midpoint(1.0, TOLERANCE))

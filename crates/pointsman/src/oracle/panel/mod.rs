@@ -1,16 +1,19 @@
 //! The expected loss of a panel's aggregated labels.
 //!
-//! It is an expectation over the panel's labels and one more label, by which they are judged, all drawn from one [`Urn`]. A closed
+//! It is an expectation over the panel's labels and one more label, by which they are evaluated, all drawn from one [`Urn`]. A closed
 //! form is used if there is one; otherwise outcomes are enumerated or, if there are too many, sampled with a seed that depends on the
 //! urn alone.
+
+#[cfg(test)]
+mod tests;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
-use super::polynomial::Polynomial;
-use super::urn::Urn;
-use super::{Aggregate, Oracle};
 use crate::loss::{LOG_FLOOR, Loss, Shape};
+use crate::oracle::polynomial::Polynomial;
+use crate::oracle::urn::Urn;
+use crate::oracle::{Aggregate, Oracle};
 use crate::table::simplex::dot;
 use crate::table::votes::Votes;
 
@@ -38,8 +41,8 @@ const MAX_ADDITIONS_PER_TABLE: f64 = 4e9;
 /// A number of experts and the aggregation of their labels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Panel {
-    pub(super) experts: u32,
-    pub(super) aggregate: Aggregate,
+    pub(in crate::oracle) experts: u32,
+    pub(in crate::oracle) aggregate: Aggregate,
 }
 
 impl Panel {
@@ -68,7 +71,7 @@ impl Panel {
         matches!(loss.shape(), Shape::Brier) && self.aggregate != Aggregate::Plurality
     }
 
-    /// The expected loss of the panel's answer, judged by the label that is drawn next.
+    /// The expected loss of the panel's answer under the label that is drawn next.
     pub(crate) fn cost(self, loss: &Loss, urn: &Urn) -> f64 {
         self.cost_within(loss, urn, MAX_ADDITIONS, SAMPLED_PANELS)
     }
@@ -104,13 +107,13 @@ impl Panel {
         Costing { panel: self, polynomial, panels, additions }
     }
 
-    /// The loss given the counts of m + 1 labels, each of which is equally likely to be the one that judges the others.
-    pub(super) fn loss_given(self, loss: &Loss, counts: &mut [u32]) -> f64 {
+    /// The loss given the counts of m + 1 labels, each of which is equally likely to be the one that evaluates the others.
+    pub(in crate::oracle) fn loss_given(self, loss: &Loss, counts: &mut [u32]) -> f64 {
         let urn = Urn::from_votes(Votes::new(counts));
-        let (mut judge, mut sum) = (Judge::new(self, loss, &urn), 0.0);
+        let (mut outcome, mut sum) = (OutcomeLoss::new(self, loss, &urn), 0.0);
         for class in urn.support() {
             counts[class] -= 1;
-            sum += urn.share(class) * judge.loss(counts);
+            sum += urn.share(class) * outcome.mean_loss(counts);
             counts[class] += 1;
         }
         sum
@@ -126,7 +129,7 @@ impl Panel {
     }
 
     /// The smallest probability that a smoothed panel gives to a class.
-    pub(super) fn least_share(self, smoothing: f64, classes: usize) -> f64 {
+    pub(in crate::oracle) fn least_share(self, smoothing: f64, classes: usize) -> f64 {
         smoothing / (f64::from(self.experts) + classes as f64 * smoothing)
     }
 
@@ -153,7 +156,7 @@ impl Panel {
     }
 
     /// The loss of the winning class, by the exact probability of each class to win.
-    pub(super) fn plurality(self, loss: &Loss, urn: &Urn) -> f64 {
+    pub(in crate::oracle) fn plurality(self, loss: &Loss, urn: &Urn) -> f64 {
         let (support, classes) = (urn.support(), urn.classes());
         let mut losses = Vec::with_capacity(support.len() * classes);
         let mut vertex = vec![0.0; classes];
@@ -167,7 +170,7 @@ impl Panel {
         let mean = |label: usize, chances: &[f64]| -> f64 {
             chances.iter().enumerate().map(|(winner, chance)| chance * losses[winner * classes + label]).sum()
         };
-        // Labels are exchangeable, so the judging label may be drawn first. It changes the panel's labels only if draws depend on each
+        // Labels are exchangeable, so the evaluating label may be drawn first. It changes the panel's labels only if draws depend on each
         // other.
         let shared = urn.is_independent().then(|| winning_probabilities(urn, &support, self.experts));
         let term = |&label: &usize| {
@@ -181,20 +184,20 @@ impl Panel {
     }
 
     /// The loss by enumeration of all outcomes.
-    pub(super) fn enumerated(self, loss: &Loss, urn: &Urn) -> f64 {
-        let (mut judge, mut sum) = (Judge::new(self, loss, urn), 0.0);
-        urn.for_each_outcome(self.experts, &mut |counts, chance| sum += chance * judge.loss(counts));
+    pub(in crate::oracle) fn enumerated(self, loss: &Loss, urn: &Urn) -> f64 {
+        let (mut outcome, mut sum) = (OutcomeLoss::new(self, loss, urn), 0.0);
+        urn.for_each_outcome(self.experts, &mut |counts, chance| sum += chance * outcome.mean_loss(counts));
         sum
     }
 
     /// The loss by sampling.
-    pub(super) fn sampled(self, loss: &Loss, urn: &Urn, panels: u32) -> f64 {
+    pub(in crate::oracle) fn sampled(self, loss: &Loss, urn: &Urn, panels: u32) -> f64 {
         let mut random = Pcg64::seed_from_u64(urn.seed() ^ u64::from(self.experts));
         let mut counts = vec![0; urn.classes()];
-        let mut judge = Judge::new(self, loss, urn);
+        let mut outcome = OutcomeLoss::new(self, loss, urn);
         let mut draw = |_| {
             urn.draw_into(self.experts, &mut random, &mut counts);
-            judge.loss(&counts)
+            outcome.mean_loss(&counts)
         };
         (0..panels).map(&mut draw).sum::<f64>() / f64::from(panels)
     }
@@ -220,7 +223,7 @@ impl Costing {
 }
 
 /// Computes the mean loss of an outcome over the next label.
-struct Judge<'a> {
+struct OutcomeLoss<'a> {
     panel: Panel,
     loss: &'a Loss,
     urn: &'a Urn,
@@ -230,14 +233,14 @@ struct Judge<'a> {
     losses: Vec<f64>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> OutcomeLoss<'a> {
     fn new(panel: Panel, loss: &'a Loss, urn: &'a Urn) -> Self {
         let classes = urn.classes();
         let shares = urn.is_independent().then(|| (0..classes).map(|class| urn.share(class)).collect());
         Self { panel, loss, urn, shares, answer: vec![0.0; classes], losses: vec![0.0; classes] }
     }
 
-    fn loss(&mut self, counts: &[u32]) -> f64 {
+    fn mean_loss(&mut self, counts: &[u32]) -> f64 {
         let m = f64::from(self.panel.experts);
         let smoothing = match self.panel.aggregate {
             Aggregate::Mean => 0.0,
@@ -301,129 +304,4 @@ fn winning_probabilities(urn: &Urn, support: &[usize], m: u32) -> Vec<f64> {
         own * ways.iter().enumerate().map(|(tied, ways)| ways[left] / (tied + 1) as f64).sum::<f64>()
     };
     (0..support.len()).map(|class| scale * (1..=m).map(|t| wins(class, t)).sum::<f64>()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LAWS: [&[f64]; 6] = [
-        &[0.3, 0.7],
-        &[1.0, 0.0],
-        &[0.5, 0.25, 0.25],
-        &[0.1, 0.0, 0.9],
-        &[0.15, 0.2, 0.25, 0.4],
-        &[0.01, 0.04, 0.9, 0.02, 0.03],
-    ];
-    const SNAPSHOTS: [&[u32]; 5] = [&[4, 6], &[10, 0], &[3, 3, 4], &[1, 0, 9], &[2, 3, 1, 4]];
-
-    fn losses(classes: usize) -> Vec<Loss> {
-        let names =
-            ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:3", "fn-fp:fp=1,fn=4", "three-part"];
-        let losses = names.iter().map(|name| name.parse::<Loss>().unwrap());
-        losses.filter(|loss| loss.check_classes(classes).is_ok()).collect()
-    }
-
-    /// Urns of all three kinds.
-    fn urns() -> Vec<Urn> {
-        let laws = LAWS.iter().map(|p| Urn::from_distribution(p));
-        let snapshots = SNAPSHOTS.iter().map(|counts| Urn::from_votes(Votes::new(counts)));
-        let posteriors = LAWS.iter().map(|p| Urn::from_dirichlet(&p.iter().map(|x| 3.0 * x).collect::<Vec<_>>()));
-        laws.chain(snapshots).chain(posteriors).collect()
-    }
-
-    fn panel(experts: u32, aggregate: Aggregate) -> Panel {
-        Panel { experts, aggregate }
-    }
-
-    #[test]
-    fn outcome_probabilities_sum_to_one() {
-        for urn in urns() {
-            for m in 1..=9 {
-                let (mut sum, mut seen) = (0.0, 0.0);
-                urn.for_each_outcome(m, &mut |counts, chance| {
-                    assert_eq!(counts.iter().sum::<u32>(), m);
-                    (sum, seen) = (sum + chance, seen + 1.0);
-                });
-                assert!((sum - 1.0).abs() < 1e-12, "{urn:?} {m}: {sum}");
-                assert_eq!(urn.outcomes(m, MAX_OUTCOMES), seen, "{urn:?} {m}");
-            }
-        }
-    }
-
-    #[test]
-    fn closed_forms_equal_the_enumeration() {
-        let aggregates = [Aggregate::Mean, Aggregate::Plurality, Aggregate::Laplace(1.0), Aggregate::Laplace(0.3)];
-        for urn in urns() {
-            for loss in losses(urn.classes()) {
-                for aggregate in aggregates {
-                    for m in [1, 2, 3, 5, 9] {
-                        let panel = panel(m, aggregate);
-                        let (found, wanted) = (panel.cost(&loss, &urn), panel.enumerated(&loss, &urn));
-                        let rounding = 1e-12 * loss.bound().max(1.0);
-                        assert!((found - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {found}, {wanted}");
-                        let exact = panel.costing_for(&loss, urn.classes(), 1).cost(&loss, &urn);
-                        assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");
-                        if aggregate == Aggregate::Plurality {
-                            let exact = panel.plurality(&loss, &urn);
-                            assert!((exact - wanted).abs() < rounding, "{loss} {panel:?} {urn:?}: {exact}, {wanted}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// One label more than experts, and the largest counts that a table can hold.
-    #[test]
-    fn unbiased_loss_needs_one_label_more_than_experts() {
-        let loss = Loss::zero_one();
-        for aggregate in [Aggregate::Mean, Aggregate::Plurality, Aggregate::Laplace(1.0)] {
-            let least = panel(3, aggregate).unbiased(&loss, Votes::new(&[2, 1, 1])).unwrap();
-            assert!((0.0..=1.0).contains(&least));
-            assert_eq!(panel(4, aggregate).unbiased(&loss, Votes::new(&[2, 1, 1])), None);
-            let many = [u32::MAX, u32::MAX / 2, 7];
-            let p = many.map(|n| f64::from(n) / many.iter().map(|&n| f64::from(n)).sum::<f64>());
-            for m in [1, 5, 60, 1000] {
-                let found = panel(m, aggregate).unbiased(&loss, Votes::new(&many)).unwrap();
-                let wanted = panel(m, aggregate).cost(&loss, &Urn::from_distribution(&p));
-                assert!((found - wanted).abs() < 0.02, "{aggregate} {m}: {found} {wanted}");
-            }
-        }
-    }
-
-    /// Hundreds of labels, where the probabilities of single outcomes underflow.
-    #[test]
-    fn large_panels_equal_the_enumeration() {
-        for urn in [
-            Urn::from_distribution(&[0.02, 0.98]),
-            Urn::from_distribution(&[0.3, 0.3, 0.4]),
-            Urn::from_votes(Votes::new(&[700, 301])),
-        ] {
-            for loss in [Loss::zero_one(), Loss::brier()] {
-                for m in [120, 400, 1000].into_iter().filter(|&m| m < 500 || urn.classes() == 2) {
-                    let panel = panel(m, Aggregate::Plurality);
-                    let (found, wanted) =
-                        (panel.costing_for(&loss, urn.classes(), 1).cost(&loss, &urn), panel.enumerated(&loss, &urn));
-                    assert!((found - wanted).abs() < 1e-11, "{loss} {m} {urn:?}: {found}, {wanted}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn sampled_loss_is_reproducible_and_near_the_enumeration() {
-        for urn in urns() {
-            for loss in losses(urn.classes()) {
-                for aggregate in [Aggregate::Mean, Aggregate::Plurality, Aggregate::Laplace(0.5)] {
-                    let panel = panel(4, aggregate);
-                    let (found, wanted) = (panel.sampled(&loss, &urn, 4000), panel.enumerated(&loss, &urn));
-                    // Four standard errors of the mean of losses in [0, B].
-                    let error = 2.0 * loss.bound() / 4000_f64.sqrt();
-                    assert!((found - wanted).abs() < error, "{loss} {panel:?} {urn:?}: {found}, {wanted}");
-                    assert_eq!(found.to_bits(), panel.sampled(&loss, &urn, 4000).to_bits());
-                }
-            }
-        }
-    }
 }

@@ -1,9 +1,7 @@
-//! A number and how far off it may be.
+//! Estimates with 95 % intervals, from numbers per row averaged over splits.
 
 use super::crossfit::SPLITS;
-
-/// Standard errors on either side of a 95 % interval.
-const NORMAL: f64 = 1.96;
+use crate::numeric::weighted::{WeightedMean, Z_95, weighted_mean};
 
 /// An estimate with a 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,22 +17,22 @@ pub struct Estimate {
 
 impl Estimate {
     pub(super) fn new(estimate: f64, standard_error: f64) -> Self {
-        Self { estimate, low: estimate - NORMAL * standard_error, high: estimate + NORMAL * standard_error }
+        Self { estimate, low: estimate - Z_95 * standard_error, high: estimate + Z_95 * standard_error }
     }
 
-    /// The same with the other sign: a saving as what it costs more.
+    /// The estimate of the negative quantity: a saving as an extra cost.
     #[must_use]
     pub fn negated(self) -> Self {
         Self { estimate: -self.estimate, low: -self.high, high: -self.low }
     }
 
-    /// What a loss or saving per query comes to on a thousand queries.
+    /// A loss or saving per query as one per thousand queries.
     #[must_use]
     pub fn per_thousand(self) -> Self {
         self.scaled(1000.0)
     }
 
-    /// The same in another unit.
+    /// The estimate in another unit.
     pub(super) fn scaled(self, factor: f64) -> Self {
         Self { estimate: factor * self.estimate, low: factor * self.low, high: factor * self.high }
     }
@@ -48,7 +46,7 @@ pub(super) struct Average {
 }
 
 impl Average {
-    /// Averages `value` over the splits: for each a number per row.
+    /// Averages over splits, each with one number per row.
     pub(super) fn over<'a>(splits: impl Iterator<Item = &'a [f64]>, weights: &[f64]) -> Self {
         let mut average = Self { rows: vec![0.0; weights.len()], splits: Vec::new() };
         for split in splits {
@@ -60,7 +58,7 @@ impl Average {
         average
     }
 
-    /// The same for all rows, whatever the split.
+    /// One number for all rows and splits.
     pub(super) fn constant(value: f64, rows: usize) -> Self {
         Self { rows: vec![value; rows], splits: vec![value; SPLITS] }
     }
@@ -74,16 +72,16 @@ impl Average {
         mean(&self.rows, weights)
     }
 
-    /// The mean; its error is that of a mean over rows, and how much it varies with the split on top.
+    /// The mean with an interval. Its variance is that of a mean over rows plus the variance between splits.
     pub(super) fn interval(&self, weights: &[f64]) -> Estimate {
-        let (centre, all) = (self.mean(weights), weights.iter().sum::<f64>());
-        let squares: f64 = self.rows.iter().zip(weights).map(|(x, w)| (w * (x - centre)).powi(2)).sum();
+        let rows = WeightedMean::new(weights.iter().copied().zip(self.rows.iter().copied()));
         let n = self.splits.len() as f64;
-        let among: f64 = self.splits.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        Estimate::new(centre, (squares / (all * all) + among).sqrt())
+        let between: f64 = self.splits.iter().map(|x| (x - rows.mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        Estimate::new(rows.mean, (rows.squared_deviations / (rows.weight * rows.weight) + between).sqrt())
     }
 }
 
+/// The weighted mean of some values.
 pub(super) fn mean(values: &[f64], weights: &[f64]) -> f64 {
-    values.iter().zip(weights).map(|(x, w)| w * x).sum::<f64>() / weights.iter().sum::<f64>()
+    weighted_mean(weights.iter().copied().zip(values.iter().copied()))
 }

@@ -1,0 +1,147 @@
+//! Draws of a cell's cost differences after more items or labels.
+
+use std::f64::consts::{PI, SQRT_2};
+
+use statrs::function::erf::erfc;
+
+use super::difference_prior::DifferencePrior;
+use super::forecast::WIDENING;
+
+/// The two limits of a difference that has one unbiased estimate differ by at most this.
+const UNBIASED: f64 = 1e-12;
+
+/// Draws of the cost differences of a cell after more items or labels.
+pub(super) struct Later {
+    pub(super) actions: usize,
+    /// For each draw and pair of actions, the largest possible cost difference, without sampling errors.
+    pub(super) highs: Vec<Vec<f64>>,
+    /// For each pair, the distance of the upper end of the interval from `highs`.
+    pub(super) reach: Vec<f64>,
+    /// For each pair, the standard error of the difference.
+    pub(super) errors: Vec<f64>,
+    /// For each pair, the expected shrinkage of the difference towards the prior mean.
+    pub(super) pulls: Vec<f64>,
+}
+
+impl Later {
+    /// The draws with their mean moved to the present difference if that has an unbiased estimate, and [`WIDENING`] times as far from it. No
+    /// law of p* predicts the direction of the change better.
+    pub(super) fn centred(mut self, now: &[f64]) -> Self {
+        for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
+            let (there, back) = (a * self.actions + b, b * self.actions + a);
+            if (now[there] + now[back]).abs() <= UNBIASED {
+                let (centre, mean) = ((now[there] - now[back]) / 2.0, self.moments(there).0);
+                for highs in &mut self.highs {
+                    let middle = (highs[there] - highs[back]) / 2.0;
+                    let by = centre + WIDENING * (middle - mean) - middle;
+                    highs[there] += by;
+                    highs[back] -= by;
+                }
+            }
+        }
+        self
+    }
+
+    /// The draws shrunk towards the prior: differences that look large are overestimates.
+    pub(super) fn shrunk(mut self, prior: &DifferencePrior) -> Self {
+        for (a, b) in (0..self.actions).flat_map(|a| (0..a).map(move |b| (a, b))) {
+            let (there, back) = (a * self.actions + b, b * self.actions + a);
+            let (mean, step) = self.moments(there);
+            let [expected, variance] = prior.of_pair(a, b);
+            let spread = variance + self.errors[there].powi(2);
+            let pull = step / (step + spread);
+            (self.pulls[there], self.pulls[back]) = (pull, pull);
+            for highs in &mut self.highs {
+                let middle = (highs[there] - highs[back]) / 2.0;
+                let by = pull * (expected - mean) + ((1.0 - pull).sqrt() - 1.0) * (middle - mean);
+                highs[there] += by;
+                highs[back] -= by;
+            }
+        }
+        self
+    }
+
+    /// The share of draws in which one action is certainly at least as good as every other.
+    pub(super) fn chance(&self) -> f64 {
+        let certain = |highs: &[f64], a: usize| {
+            (0..self.actions).filter(|&b| b != a).all(|b| {
+                let pair = a * self.actions + b;
+                highs[pair] + self.reach[pair] <= 0.0
+            })
+        };
+        let determined = |highs: &&Vec<f64>| (0..self.actions).any(|a| certain(highs, a));
+        self.highs.iter().filter(determined).count() as f64 / self.highs.len() as f64
+    }
+
+    /// The expected saving from taking the action that then seems best instead of `taken`. `ahead` is the estimated advantage of each
+    /// action over `taken` now.
+    ///
+    /// If the later estimate x of another action's advantage is positive, that action is taken, and its expected saving is x shrunk towards
+    /// the prior. Of several actions the one with the largest expected saving counts.
+    pub(super) fn gain(&self, taken: usize, ahead: &[f64], prior: &DifferencePrior) -> f64 {
+        let gain = |other: usize| {
+            let pair = taken * self.actions + other;
+            let ([expected, variance], error) = (prior.of_pair(taken, other), self.errors[pair]);
+            let mean = ahead[other] + self.pulls[pair] * (expected - ahead[other]);
+            let trust = variance / (variance + error * error);
+            let (share, sum) = positive_part(mean, self.moments(pair).1.sqrt());
+            trust * sum + (1.0 - trust) * expected * share
+        };
+        (0..self.actions).filter(|&other| other != taken).map(gain).fold(0.0, f64::max)
+    }
+
+    /// The mean and variance over the draws of the midpoint of a pair's difference.
+    fn moments(&self, pair: usize) -> (f64, f64) {
+        let back = pair % self.actions * self.actions + pair / self.actions;
+        let middles = || self.highs.iter().map(|highs| (highs[pair] - highs[back]) / 2.0);
+        let draws = self.highs.len() as f64;
+        let mean = middles().sum::<f64>() / draws;
+        (mean, middles().map(|x| (x - mean).powi(2)).sum::<f64>() / (draws - 1.0))
+    }
+}
+
+/// P(x > 0) and E max(0, x) for a normal x.
+fn positive_part(mean: f64, deviation: f64) -> (f64, f64) {
+    if deviation <= 0.0 {
+        return (f64::from(u8::from(mean > 0.0)), mean.max(0.0));
+    }
+    let z = mean / deviation;
+    let share = 0.5 * erfc(-z / SQRT_2);
+    (share, (mean * share + deviation * (-z * z / 2.0).exp() / (2.0 * PI).sqrt()).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positive_part_matches_numerical_integration() {
+        assert_eq!((positive_part(0.3, 0.0), positive_part(-0.3, 0.0)), ((1.0, 0.3), (0.0, 0.0)));
+        for (mean, deviation) in [(-0.05, 0.08), (0.02, 0.01), (0.0, 1.0)] {
+            let density = |x: f64| (-((x - mean) / deviation).powi(2) / 2.0).exp() / (deviation * (2.0 * PI).sqrt());
+            let width = 1e-5 * (f64::abs(mean) + 8.0 * deviation);
+            let points = || (0..100_000).map(|i| (f64::from(i) + 0.5) * width);
+            let (share, sum) = positive_part(mean, deviation);
+            assert!((share - points().map(|x| density(x) * width).sum::<f64>()).abs() < 1e-6);
+            assert!((sum - points().map(|x| x * density(x) * width).sum::<f64>()).abs() < 1e-6);
+        }
+    }
+
+    /// One action is certain only if it beats every other one.
+    #[test]
+    fn cells_are_determined_by_an_action_that_beats_all_others() {
+        // Of three actions the first beats the second, but not the third.
+        let highs = vec![0.0, -0.2, 0.1, 0.3, 0.0, 0.4, 0.1, 0.3, 0.0];
+        let later = |reach: f64, highs: &[f64]| Later {
+            actions: 3,
+            highs: vec![highs.to_vec(); 4],
+            reach: vec![reach; 9],
+            errors: vec![0.0; 9],
+            pulls: vec![0.0; 9],
+        };
+        assert_eq!(later(0.0, &highs).chance(), 0.0);
+        let mut beaten = highs.clone();
+        beaten[2] = -0.1;
+        assert_eq!((later(0.05, &beaten).chance(), later(0.15, &beaten).chance()), (1.0, 0.0));
+    }
+}

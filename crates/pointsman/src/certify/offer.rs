@@ -1,0 +1,96 @@
+//! Offers of labels: what they cost and what they are expected to save.
+
+use crate::partition::CellId;
+
+/// Labels for one cell, and their expected saving.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Offer {
+    /// The cell.
+    pub cell: CellId,
+    /// The number of new items, if that is one way to get the labels.
+    pub more_items: Option<usize>,
+    /// The number of further labels on each present item, if that is one way.
+    pub more_labels: Option<usize>,
+    /// The total number of labels, by the cheaper way.
+    pub labels: usize,
+    /// The expected saving per thousand queries of all cells.
+    pub worth: f64,
+    /// The probability that they determine the cell.
+    pub chance: f64,
+}
+
+impl Offer {
+    /// The expected saving over a number of queries.
+    #[must_use]
+    pub fn saving(&self, queries: f64) -> f64 {
+        self.worth / 1000.0 * queries
+    }
+
+    /// The price of the labels.
+    #[must_use]
+    pub fn price(&self, label_price: f64) -> f64 {
+        self.labels as f64 * label_price
+    }
+
+    /// The worth per label; zero without labels.
+    #[must_use]
+    pub fn worth_per_label(&self) -> f64 {
+        if self.labels == 0 { 0.0 } else { self.worth / self.labels as f64 }
+    }
+
+    /// The number of queries after which the labels have saved their price; `None` if they save nothing.
+    #[must_use]
+    pub fn pays_after(&self, label_price: f64) -> Option<f64> {
+        pays_after(self.price(label_price), self.worth)
+    }
+}
+
+/// Labels that are expected to save more than their price.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Purchase {
+    /// The cells, best first.
+    pub cells: Vec<CellId>,
+    /// The offer for each cell.
+    pub offers: Vec<Offer>,
+    /// The total number of labels.
+    pub labels: usize,
+    /// The total price.
+    pub cost: f64,
+    /// The expected saving.
+    pub saving: f64,
+}
+
+/// The cells to label first.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct FirstCells {
+    /// The cells, best first.
+    pub cells: Vec<CellId>,
+    /// The number of these cells that the labels are likely to determine.
+    pub determined: usize,
+    /// The total number of labels.
+    pub labels: usize,
+    /// The expected saving per thousand queries of all cells.
+    pub worth: f64,
+}
+
+impl FirstCells {
+    /// The price of the labels.
+    #[must_use]
+    pub fn price(&self, label_price: f64) -> f64 {
+        self.labels as f64 * label_price
+    }
+
+    /// The number of queries after which the labels have saved their price; `None` if they save nothing.
+    #[must_use]
+    pub fn pays_after(&self, label_price: f64) -> Option<f64> {
+        pays_after(self.price(label_price), self.worth)
+    }
+}
+
+/// The number of queries after which a saving per thousand queries has reached a price; `None` if nothing is saved.
+fn pays_after(price: f64, worth: f64) -> Option<f64> {
+    (worth > 0.0).then(|| 1000.0 * price / worth)
+}

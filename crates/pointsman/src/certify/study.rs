@@ -1,0 +1,232 @@
+//! The study of each undetermined cell behind a plan: how many labels would determine it, and what they would save.
+
+use super::CellCertificate;
+use super::difference_prior::DifferencePrior;
+use super::forecast::{Forecast, Laws};
+use super::items::Items;
+use super::later::Later;
+use super::offer::Offer;
+use super::plan::{CellPlan, Plan};
+use super::rules::Rules;
+use crate::error::Result;
+use crate::parallel::prelude::*;
+use crate::partition::CellId;
+use crate::policy::{Decision, Policy};
+use crate::router::Router;
+use crate::task::Task;
+
+/// The probability of determining a cell that a plan asks for.
+const WANTED_CHANCE: f64 = 0.75;
+
+/// The numbers of new items that are offered, as multiples of the present ones.
+const NEW_ITEMS_OFFERED: [f64; 8] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, Plan::MOST_TIMES as f64];
+
+/// The numbers of further labels per item that are offered if no number determines a cell.
+const MORE_LABELS_OFFERED: [usize; 3] = [2, 8, 32];
+
+/// The series of draws by which the number of labels is found.
+const SEARCH: u64 = 0;
+
+/// The series of draws by which its probability is stated. The series of the search would overstate it, because the search stops at the first
+/// number that appears sufficient.
+const REPORT: u64 = 1;
+
+impl Router {
+    /// The cells that a task leaves undetermined at a confidence, the labels that would determine them, and their worth.
+    ///
+    /// # Errors
+    /// As [`Router::policy`] and [`Router::certificate`].
+    pub fn plan(&self, task: &Task, confidence: f64) -> Result<Plan> {
+        let (policy, certificate) = (self.policy(task)?, self.certificate(task, confidence)?);
+        let judgement = certificate.judge(&policy)?;
+        let task = &policy.priced_task();
+        let (_, heaviest) = self.weights();
+        let answers = certificate.rules.measured(self)?;
+        let filled = (0..judgement.cells.len() as u32).filter(|&cell| certificate.shares[cell as usize] > 0.0);
+        let filled: Vec<u32> = filled.collect();
+        let study = |&cell: &u32| {
+            let (rules, cell) = (&certificate.rules, CellId(cell));
+            let found = &certificate.cells[cell.index()];
+            let items = Items::from_cell(self, cell, heaviest, &answers);
+            let served = self.is_recalibrated().then(|| self.mixture(cell).centroid()).flatten();
+            let forecast = Forecast::new(rules, task, items, served, found);
+            Study { rows: self.mixture(cell).len(), rules, task, cell, found, forecast }
+        };
+        let studies: Vec<Study<'_>> = filled.par_iter().map(study).collect();
+        let known: Vec<&Forecast<'_>> = studies.iter().filter_map(|study| study.forecast.as_ref()).collect();
+        let prior = DifferencePrior::fit(&known, task.actions());
+        let open = |study: &&Study<'_>| !judgement.cells[study.cell.index()].certain;
+        let plan = |study: &Study<'_>| {
+            let share = certificate.shares[study.cell.index()];
+            Some(study.plan(&policy, &policy.cell(study.cell)?, share, &prior))
+        };
+        let mut cells: Vec<CellPlan> = studies.par_iter().filter(open).filter_map(plan).collect();
+        cells.sort_by(|a, b| {
+            let key = |plan: &CellPlan| plan.worth_per_label().unwrap_or(f64::NEG_INFINITY);
+            key(b).total_cmp(&key(a)).then(b.worth.total_cmp(&a.worth)).then(a.cell.cmp(&b.cell))
+        });
+        Ok(Plan { certificate, judgement, promise: policy.promise(), cells })
+    }
+}
+
+/// One cell under study.
+struct Study<'a> {
+    /// The number of its calibration rows.
+    rows: usize,
+    rules: &'a Rules,
+    task: &'a Task,
+    cell: CellId,
+    found: &'a CellCertificate,
+    forecast: Option<Forecast<'a>>,
+}
+
+impl Study<'_> {
+    fn plan(&self, policy: &Policy, decision: &Decision<'_>, share: f64, prior: &DifferencePrior) -> CellPlan {
+        let regret = |action: usize| self.rules.regret(self.found, self.task, action);
+        // Of two actions chosen at random, the one with the larger possible regret.
+        let [first, second] = policy.taken(self.cell.0).actions();
+        let taken = if regret(second).0 > regret(first).0 { second } else { first };
+        let (regret, rival) = regret(taken);
+        let names = self.task.action_names();
+        let cost = |action: usize| {
+            // A limit adds a price.
+            let extra = self.rules.answer(self.task, action).1 - self.rules.answer(policy.task(), action).1;
+            f64::midpoint(decision.costs()[action], decision.costs_high()[action]) + extra
+        };
+        let ahead: Vec<f64> = (0..self.task.actions()).map(|action| cost(taken) - cost(action)).collect();
+        let ways = self.ways(taken, &ahead, prior);
+        let cheaper = [&ways.by_items, &ways.by_labels].into_iter().flatten().min_by_key(|way| way.labels);
+        let gain = cheaper.map_or(ways.gain_of_knowing, |way| way.gain);
+        let worth = |gain: f64| 1000.0 * share * gain.clamp(0.0, regret);
+        let offer = |way: &Way, by_items: bool| Offer {
+            cell: self.cell,
+            more_items: by_items.then_some(way.more),
+            more_labels: (!by_items).then_some(way.more),
+            labels: way.labels,
+            worth: worth(way.gain),
+            chance: way.chance,
+        };
+        CellPlan {
+            cell: self.cell,
+            share,
+            action: policy.code(self.cell.0).map_or("undetermined".to_owned(), |_| names[taken].clone()),
+            rival: rival.map(|rival| names[rival].clone()).unwrap_or_default(),
+            margin: rival.filter(|_| decision.estimate().is_known()).map(|rival| -ahead[rival]),
+            at_stake: 1000.0 * share * regret,
+            worth: worth(gain),
+            chance: cheaper.map(|way| way.chance),
+            more_labels: ways.by_labels.as_ref().map(|way| way.more),
+            chance_by_labels: ways.by_labels.as_ref().map(|way| way.chance),
+            more_items: ways.by_items.as_ref().map(|way| way.more),
+            chance_by_items: ways.by_items.as_ref().map(|way| way.chance),
+            labels: cheaper.map(|way| way.labels),
+            labels_per_new_item: self.forecast.as_ref().map_or(1, Forecast::labels_per_new_item),
+            by_items: ways.items_offered.iter().map(|way| offer(way, true)).collect(),
+            by_labels: ways.labels_offered.iter().map(|way| offer(way, false)).collect(),
+        }
+    }
+
+    /// The ways to learn more about the cell; `ahead` is the estimated advantage of each action over the one taken.
+    fn ways(&self, taken: usize, ahead: &[f64], prior: &DifferencePrior) -> Ways {
+        let Some(forecast) = &self.forecast else {
+            let gaps = (0..self.task.actions()).map(|other| self.rules.gap(self.found, self.task, taken, other).high);
+            return Ways { gain_of_knowing: gaps.fold(0.0, f64::max) / 2.0, ..Ways::default() };
+        };
+        let n = forecast.items().len();
+        let steps = forecast.steps();
+        let times = |more: usize| (n + more) as f64 / n as f64;
+        let with_items = |times: f64| forecast.with_items(&steps, times).shrunk(prior);
+        let with_labels = |more: usize, laws: &Laws<'_>| forecast.with_labels(more, laws).shrunk(prior);
+        let way = |later: Later, more: usize, labels: usize| Way {
+            more,
+            labels,
+            chance: later.chance(),
+            gain: later.gain(taken, ahead, prior),
+        };
+        let new_items =
+            |more: usize| way(with_items(times(more)), more, more.saturating_mul(forecast.labels_per_new_item()));
+        // Probabilities are shares of draws and need not increase with the number of items.
+        let is_enough = |more: usize| with_items(times(more)).chance() >= WANTED_CHANCE;
+        let by_items = [1, 4, 16].into_iter().find_map(|part| least(Plan::MOST_TIMES / part * n, is_enough));
+        let by_items = by_items.map(new_items);
+        let by_labels = forecast.laws(SEARCH).and_then(|laws| {
+            let more = least(Plan::MOST_LABELS, |more| with_labels(more, &laws).chance() >= WANTED_CHANCE)?;
+            Some(way(with_labels(more, &forecast.laws(REPORT)?), more, more.saturating_mul(self.rows)))
+        });
+        let items_offered = NEW_ITEMS_OFFERED.map(|part| new_items((part * n as f64).ceil() as usize)).into();
+        let labels_offered = match by_items.is_none() && by_labels.is_none() {
+            true => forecast.laws(REPORT).map_or(Vec::new(), |laws| {
+                let offered = |more: usize| way(with_labels(more, &laws), more, more.saturating_mul(self.rows));
+                MORE_LABELS_OFFERED.map(offered).into()
+            }),
+            false => Vec::new(),
+        };
+        let gain_of_knowing = with_items(f64::INFINITY).gain(taken, ahead, prior);
+        Ways { by_items, by_labels, items_offered, labels_offered, gain_of_knowing }
+    }
+}
+
+/// The ways to learn more about a cell.
+#[derive(Default)]
+struct Ways {
+    /// New items that determine the cell.
+    by_items: Option<Way>,
+    /// Labels on present items that determine it.
+    by_labels: Option<Way>,
+    /// Numbers of new items, whether or not they determine the cell.
+    items_offered: Vec<Way>,
+    /// Numbers of labels per present item, whether or not they determine the cell.
+    labels_offered: Vec<Way>,
+    /// The expected saving per query of the cell from knowing the losses exactly.
+    gain_of_knowing: f64,
+}
+
+/// One way to learn more about a cell.
+struct Way {
+    /// The number of further labels per item, or of new items.
+    more: usize,
+    /// The total number of labels.
+    labels: usize,
+    /// The probability that they determine the cell.
+    chance: f64,
+    /// The expected saving per query of the cell.
+    gain: f64,
+}
+
+/// The smallest number up to `most` for which a monotone condition holds, to about a tenth.
+fn least(most: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
+    // Usually it does not hold at all, which one call shows.
+    if most == 0 || !holds(most) {
+        return None;
+    }
+    let (mut fails, mut works) = (0, 1);
+    while works < most && !holds(works) {
+        fails = works;
+        works = (2 * works).min(most);
+    }
+    while works - fails > 1 + fails / 8 {
+        let middle = fails.midpoint(works);
+        if holds(middle) {
+            works = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    Some(works)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_number_is_found_to_a_tenth() {
+        for wanted in [1, 2, 3, 7, 40, 95, 100] {
+            let found = least(100, |n| n >= wanted).unwrap();
+            assert!(found >= wanted && found as f64 <= 1.13 * wanted as f64 + 1.0, "{wanted}: {found}");
+        }
+        assert_eq!(least(100, |n| n > 100), None);
+        assert_eq!(least(1, |n| n > 1), None);
+        assert_eq!(least(0, |_| true), None);
+    }
+}

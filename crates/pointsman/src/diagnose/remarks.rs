@@ -1,0 +1,127 @@
+//! Remarks beside the verdict: reasons for caution, and what to do about them.
+
+use super::annotators::Annotator;
+use super::{Advice, AtLimit, Diagnosis, FlaggedAnnotators};
+use crate::number::{fixed, percent};
+
+/// Gains that differ by less than this are equal.
+const EQUAL_GAIN: f64 = 0.01;
+
+/// The share of the rows in sparse cells above which there is a remark.
+const MAX_ROWS_IN_SPARSE_CELLS: f64 = 0.2;
+
+/// The largest number of annotators listed in a sentence.
+const MAX_LISTED: usize = 5;
+
+pub(super) fn remarks(diagnosis: &Diagnosis, advice: Advice, partition: &str) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(stopping) =
+        diagnosis.stopping.filter(|stopping| stopping.is_suspicious() && advice != Advice::MendLabels)
+    {
+        remarks.push(format!(
+            "Items with more labels disagree {} than others of similar confidence: k depends on the labels, which biases every \
+             estimate (--first-labels removes that), or harder items were given more labels on purpose.",
+            if stopping.z > 0.0 { "more" } else { "less" }
+        ));
+    }
+    remarks.extend(diagnosis.worth.as_ref().and_then(|worth| missed(worth.limit.as_ref()?, diagnosis)));
+    let gain = |name: &str| diagnosis.worth.as_ref().and_then(|worth| worth.gain.get(name).copied().flatten());
+    if let (Advice::UseIt, Some(ours), Some(usual)) = (advice, gain("higher-order"), gain("recalibrated-uncertainty"))
+        && usual > ours - EQUAL_GAIN
+        && partition == diagnosis.partition
+    {
+        remarks.push(format!(
+            "Calibration pays more here than decomposition: ranking by the confidence of the re-calibrated prediction does as \
+             well, at a gain of {}.",
+            fixed(usual, 3)
+        ));
+    }
+    remarks.extend(annotators(diagnosis, advice));
+    let enough = &diagnosis.enough;
+    if enough.rows_in_sparse_cells > MAX_ROWS_IN_SPARSE_CELLS {
+        remarks.push(format!(
+            "{} of the rows are in sparse cells: use fewer bins or more rows.",
+            percent(enough.rows_in_sparse_cells)
+        ));
+    }
+    if let Some(better) = enough.better_partition().filter(|better| *better != partition) {
+        remarks.push(format!("The partition {better} does better on this table."));
+    }
+    let model = &diagnosis.weak_model;
+    if !model.is_calibrated() {
+        let pays = model.recalibrating_saves[1].or(model.recalibrating_saves[0]).is_some_and(|saves| saves.low > 0.0);
+        remarks.push(format!(
+            "The weak model is {}: its calibration error is {:.3}, of which chance alone explains {:.3} (mean confidence {:.3}; {:.3} of \
+             the labels are its top class).{}",
+            if model.is_overconfident() { "overconfident" } else { "not calibrated" },
+            model.error,
+            model.floor,
+            model.confidence,
+            model.accuracy,
+            if pays { " Recalibrating, which serves the mean of each cell, would pay." } else { "" }
+        ));
+    }
+    remarks
+}
+
+/// Remarks on annotators.
+fn annotators(diagnosis: &Diagnosis, advice: Advice) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(flagged) = &diagnosis.flagged_annotators
+        && !(advice == Advice::MendLabels && flagged.is_material())
+    {
+        remarks.push(format!("{}.", without_flagged(diagnosis, flagged)));
+    }
+    let agrees = |one: &&Annotator| one.flags == ["agreement-high"];
+    let names: Vec<&str> = diagnosis.annotators.iter().filter(agrees).map(|one| one.annotator.as_str()).collect();
+    if !names.is_empty() {
+        remarks.push(format!(
+            "{} {} with the others more than these do among themselves, which alone is no reason to leave them out.",
+            names[..names.len().min(MAX_LISTED)].join(", "),
+            if names.len() == 1 { "agrees" } else { "agree" }
+        ));
+    }
+    remarks
+}
+
+/// The remark on a target loss that is not reached in every half.
+fn missed(limit: &AtLimit, diagnosis: &Diagnosis) -> Option<String> {
+    let (target, halves) = (plain(diagnosis.task.target_loss?), 2 * diagnosis.splits);
+    let missed = |rule: &str| limit.missed.get(rule).copied().filter(|&missed| missed > 0);
+    if let Some(missed) = missed("router") {
+        return Some(format!(
+            "In {missed} of {halves} halves Pointsman does not reach a loss of {target}, however much it routes, or reaches it only by chance: what \
+             it would route is not known, and the verdict is by the order of routing alone. Use a higher target or more rows."
+        ));
+    }
+    missed("total-uncertainty").map(|missed| {
+        format!(
+            "In {missed} of {halves} halves the best confidence threshold does not reach a loss of {target}; it is left out."
+        )
+    })
+}
+
+/// The annotators who do not label independently, and the irreducible loss with and without them.
+pub(super) fn without_flagged(diagnosis: &Diagnosis, flagged: &FlaggedAnnotators) -> String {
+    let flags = |name: &String| {
+        let flags = diagnosis.annotators.iter().find(|one| one.annotator == *name).map(|one| one.flags.join(", "));
+        format!("{name} ({})", flags.unwrap_or_default())
+    };
+    let mut names = flagged.annotators.iter().take(MAX_LISTED).map(flags).collect::<Vec<_>>().join(", ");
+    if flagged.annotators.len() > MAX_LISTED {
+        names += &format!(" and {} more", flagged.annotators.len() - MAX_LISTED);
+    }
+    let does = if flagged.annotators.len() == 1 { "does" } else { "do" };
+    let change = match (flagged.irreducible, flagged.irreducible_without) {
+        (Some(with), Some(without)) => {
+            format!(", and without these labels the irreducible loss is {}, not {}", fixed(without, 3), fixed(with, 3))
+        }
+        _ => String::new(),
+    };
+    format!("{names} {does} not label independently of the others or of the model{change}")
+}
+
+/// A number as the user wrote it, without the rounding error of a product.
+pub(super) fn plain(x: f64) -> String {
+    format!("{}", (x * 1e9).round() / 1e9)
+}
