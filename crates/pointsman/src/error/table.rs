@@ -96,7 +96,7 @@ pub enum TableError {
         columns: &'static str,
     },
     /// The table has fewer rows than the purpose needs.
-    #[error("{purpose} needs at least {least} row{}, there {} {rows}", if *least == 1 { "" } else { "s" }, if *rows == 1 { "is" } else { "are" })]
+    #[error("{}: {purpose} needs at least {}", count_rows(*rows), if *least == 1 { "one row".to_owned() } else { count_rows(*least) })]
     TooFewRows {
         /// What they are needed for.
         purpose: &'static str,
@@ -237,6 +237,10 @@ fn class_count(classes: usize, most: usize) -> String {
         1 => "1 class: a classifier needs at least two".to_owned(),
         _ => format!("{classes} classes are too many: at most {most}"),
     }
+}
+
+fn count_rows(rows: usize) -> String {
+    if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
 }
 
 fn advice_on_classes(table: &[String], router: &[String]) -> &'static str {

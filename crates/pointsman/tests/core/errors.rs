@@ -19,11 +19,11 @@ fn task() -> Task {
 #[test]
 fn bad_values_carry_row_column_and_value() {
     let Err(Error::Value { row: 1, column, reason: ValueError::Probability { value } }) =
-        Table::new(["no", "yes"], vec![0.5, 0.5, 1.5, 0.5])
+        Table::new(["no", "yes"], vec![0.5, 0.5, -0.5, 1.5])
     else {
-        panic!("1.5 is not a probability")
+        panic!("-0.5 is not a probability")
     };
-    assert_eq!((column.as_str(), value), ("prob_no", 1.5));
+    assert_eq!((column.as_str(), value), ("prob_no", -0.5));
     let refused = Table::new(["no", "yes"], vec![0.5, 0.25]).unwrap_err();
     assert!(matches!(refused, Error::Value { reason: ValueError::ProbabilitySum { sum: 0.75 }, .. }), "{refused:?}");
     let refused = table(["no", "yes"]).with_votes(vec![1, 0, 0, 0, 1, 0, 1, 0]).unwrap_err();
