@@ -36,7 +36,7 @@ addEventListener("load", () => {
 });
 </script></body>"##;
 
-/// A browser, if there is one. Says loudly if there is not.
+/// A browser; `None`, after [`pointsman_testing::skip`], if there is none.
 pub(crate) fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("CHROME").map(PathBuf::from);
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -46,7 +46,7 @@ pub(crate) fn browser() -> Option<PathBuf> {
         .find(|path| path.is_file());
     let browser = named.or(found);
     if browser.is_none() {
-        eprintln!("SKIPPED: no Chromium is here; install it or set CHROME to try the report's page");
+        pointsman_testing::skip("no Chromium found: install it, or set CHROME to a browser, to test the report's page");
     }
     browser
 }
