@@ -1,4 +1,4 @@
-//! The report's page in a real browser: sliders moved, another loss chosen, a cell pointed at.
+//! The report's page in a browser: sliders moved, another loss chosen, a cell pointed at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ pub(crate) fn text_in_window(browser: &Path, folder: &Path, page: &str, width: u
 }
 
 #[test]
-fn the_page_answers_at_once() {
+fn page_responds_to_sliders_and_losses() {
     let Some(browser) = browser() else { return };
     let folder = TempDir::new().unwrap();
     line(folder.path(), "demo -o world --rows 2000").ok();
@@ -96,7 +96,7 @@ fn the_page_answers_at_once() {
     let seen = |step: &str, what: &str| result["seen"][step][what].clone();
     assert!(seen("start", "money").as_str().unwrap().contains("predicted"), "{result}");
     assert!(seen("start", "dots").as_u64().unwrap() >= 20, "{result}");
-    // Free routing, no routing and another loss each change what is said; resetting brings the prices back.
+    // Free routing, no routing and another loss each change the texts; resetting restores the prices.
     assert_ne!(seen("start", "money"), seen("free", "money"));
     assert_ne!(seen("free", "shares"), seen("never", "shares"));
     assert!(

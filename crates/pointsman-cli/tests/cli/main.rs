@@ -1,4 +1,4 @@
-//! The real binary on small tables, and on the real data where it is.
+//! The real binary on small tables, and on real data if available.
 
 mod attacks;
 mod bad_input;
