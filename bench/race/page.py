@@ -82,7 +82,7 @@ def gain(rows, resamples):
     peers = [method for method in methods if method not in (FOREST, CELLS)]
     defaults = [peer for peer in peers if "regularised" not in peer]
     text = ["## Quality", "", "Routing gain on held-out rows of four data sets: 0 is a random order, 1 the best possible one."]
-    text += ["Boosters are regressions of the reducible loss, trained anew for each loss; the router is calibrated once a data set.", ""]
+    text += ["Boosters are regressions of the reducible loss, trained anew for each loss; the router is calibrated once per data set.", ""]
     text += ["| data | loss | " + " | ".join(methods) + " |", "|---|---|" + "---|" * len(methods)]
     for row in rows:
         best = max(row["gain"].values())
