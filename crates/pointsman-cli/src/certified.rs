@@ -25,7 +25,7 @@ pub(crate) struct Certified {
 /// Coarser cells are tried if the action is certain for less than this share of the traffic.
 const MAX_CERTAIN_TO_TRY_COARSER: f64 = 0.5;
 
-/// What holds for the policy as a whole, as scripts read it.
+/// Bounds for the policy as a whole, as scripts read them.
 #[derive(Debug, Serialize)]
 pub(crate) struct PolicyBounds {
     confidence: f64,
@@ -57,7 +57,7 @@ struct CoarserCandidate {
     promise: Option<pointsman::policy::Promise>,
 }
 
-/// What holds for a cell, as scripts read it.
+/// Bounds for a cell, as scripts read them.
 #[derive(Debug, Serialize)]
 pub(crate) struct CellBounds {
     interval: Intervals,
@@ -113,7 +113,7 @@ impl Certified {
         certificates.into_iter().zip(policies).map(judge).collect()
     }
 
-    /// What holds for the policy as a whole.
+    /// Bounds for the policy as a whole.
     pub(crate) fn bounds(&self) -> PolicyBounds {
         PolicyBounds {
             confidence: self.certificate.confidence(),
@@ -137,7 +137,7 @@ impl Certified {
         }
     }
 
-    /// What holds for one cell.
+    /// Bounds for one cell.
     pub(crate) fn cell_bounds(&self, cell: CellId, policy: &Policy) -> CellBounds {
         let (found, judged) = (&self.certificate.cells()[cell.index()], &self.judgement.cells[cell.index()]);
         let costs = self.certificate.costs(cell, policy.task()).unwrap_or_default();

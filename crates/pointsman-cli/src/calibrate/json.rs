@@ -53,7 +53,7 @@ impl From<[u64; 3]> for LabelCounts {
     }
 }
 
-/// Which of the table's features decisions depend on.
+/// The table's features that decisions depend on, and the others.
 #[derive(Debug, Serialize)]
 pub(super) struct Features {
     pub(super) used: Vec<String>,
@@ -68,7 +68,7 @@ impl Features {
     }
 }
 
-/// How `auto` chose; the chosen partition comes first.
+/// The choice of `auto`; the chosen partition comes first.
 #[derive(Debug, Serialize)]
 struct ChoiceSummary {
     reason: String,

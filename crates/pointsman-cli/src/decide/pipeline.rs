@@ -21,7 +21,7 @@ use crate::words::table::divided_rows;
 
 /// The number of batches that a channel holds.
 const BATCHES_AHEAD: usize = 2;
-/// How often an interrupt is looked for while waiting.
+/// The time between checks for an interrupt while waiting.
 const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
 
 /// A batch as read, and the share of the file read so far.
@@ -50,7 +50,7 @@ pub(super) struct Pipeline {
     threads: Vec<(&'static str, JoinHandle<()>)>,
 }
 
-/// What is needed to decide batches.
+/// The state that decides batches.
 #[derive(Debug)]
 pub(super) struct Decider {
     pub(super) policy: Arc<Policy>,

@@ -109,7 +109,7 @@ fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()
     Ok(())
 }
 
-/// Which labels to buy, in a sentence or two.
+/// Advice on the labels to buy, in a sentence or two.
 fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
     let Some(first) = found.begin_with(FIRST_CELLS) else { return advice_without_worth(found, args) };
     if let Some((bought, traffic)) = purchase(found, args).zip(args.traffic) {
@@ -191,7 +191,7 @@ fn cells_in_words(cells: &[CellId]) -> String {
     format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
 }
 
-/// Which of some cells no reasonable number of labels makes certain; empty if there are none.
+/// The cells that no reasonable number of labels makes certain, in a sentence; empty if there are none.
 fn uncertain_in_words(found: &Plan, cells: &[CellId]) -> String {
     let uncertain = found.cells.iter().filter(|plan| plan.labels.is_none() && cells.contains(&plan.cell));
     let uncertain: Vec<_> = uncertain.map(|plan| plan.cell).collect();

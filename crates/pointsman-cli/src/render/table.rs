@@ -84,7 +84,7 @@ impl Grid {
         self.rows.iter().filter_map(|row| row.get(column)).map(|(text, _)| text.width()).max().unwrap_or(0)
     }
 
-    /// How narrow a column can be made: numbers are never broken, texts and headers are.
+    /// The least width of a column: numbers are never broken, texts and headers are.
     fn least_width(&self, column: usize) -> usize {
         let (header, side) = &self.columns[column];
         let word = |text: &str| text.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0).min(NARROWEST);

@@ -98,7 +98,10 @@ fn rows_line(diagnosis: &Diagnosis) -> String {
     };
     let rows = counted(diagnosis.rows, "row", "rows");
     let classes = counted(diagnosis.classes.len(), "class", "classes");
-    format!("{rows}{used}, {classes}; halved {} times, each half judged by routers of the other.", diagnosis.splits)
+    format!(
+        "{rows}{used}, {classes}; halved {} times, the router of each half evaluated on the other.",
+        diagnosis.splits
+    )
 }
 
 fn limit_line(diagnosis: &Diagnosis) -> String {
