@@ -79,7 +79,7 @@ fn every_bad_input_is_refused_in_one_line() {
         ("decide router.safetensors router.safetensors -o out.csv", "is a router file"),
         ("evaluate router.safetensors heldout.csv -o heldout.csv", "is a file, and -o takes a folder"),
         ("calibrate na.csv -o out.safetensors", "leave it empty"),
-        ("diagnose other.csv", "1 row cannot"),
+        ("diagnose other.csv", "needs at least 4 rows"),
         ("decide router.safetensors heldout.csv -o out.xls", "format"),
         ("decide router.safetensors heldout.csv -o heldout.csv", "overwritten"),
         ("decide router.safetensors heldout.csv -o nowhere/out.csv", "nowhere"),
