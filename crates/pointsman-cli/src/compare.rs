@@ -5,23 +5,24 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use pointsman::evaluate::{Comparison, PolicyCost, Truth};
+use pointsman::evaluate::{Comparison, PolicyCost};
 use pointsman::{Replay, Router, Table, Task};
 use pointsman_table::{Format, Frame, Need};
 
 use crate::args::CompareArgs;
+use crate::evaluate::human::truth_in_words;
 use crate::failure::Hint;
 use crate::progress::Progress;
 use crate::render::number::{counted, decimals, fixed, maybe, percent};
 use crate::render::style::{BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
-use crate::render::{self, paragraph};
-use crate::{json, plan, tables};
+use crate::render::{self, paragraph, warn_all};
+use crate::{errors, input, json, task, words};
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let Files { routers, table, tasks } = Files::sorted(args)?;
+    let Files { routers, table, tasks } = Files::from_args(args)?;
     let annotations = args.votes.annotations.as_ref();
-    plan::one_from_stdin(routers.iter().chain([&table]).chain(&tasks).map(Some).chain([annotations]))?;
+    input::check_streams(routers.iter().chain([&table]).chain(&tasks).map(Some).chain([annotations]))?;
     let tasks = read_tasks(args, &tasks)?;
     if routers.len() * tasks.len() < 2 {
         bail!(anyhow::anyhow!("one router under one task leaves nothing to compare").context(Hint(
@@ -29,10 +30,10 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
                 .into()
         )));
     }
-    let loaded = routers.iter().map(|path| plan::load_router(path)).collect::<anyhow::Result<Vec<Router>>>()?;
-    let mut options = plan::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
+    let loaded = routers.iter().map(|path| input::load_router(path)).collect::<anyhow::Result<Vec<Router>>>()?;
+    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::VotesOrTruth);
     options.classes = loaded.first().map(|router| router.classes().to_vec());
-    let frame = plan::read_frame(&table, &options)?;
+    let frame = input::read_frame(&table, &options)?;
     let mut replays = Vec::new();
     {
         let progress = Progress::bar("comparing", (routers.len() * tasks.len()) as u64);
@@ -49,14 +50,14 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let found =
         pointsman::evaluate::compare_policies(replays.iter().map(|(name, replay)| (name.as_str(), replay)), baseline)?;
     if tasks.iter().all(|(task, _)| task.action_names().len() < 2) {
-        tasks.iter().take(1).for_each(|(task, _)| plan::warn_if_no_choice(task));
+        warn_all(tasks.first().and_then(|(task, _)| words::policy::no_choice(task)));
     }
-    tables::warn_about_reading(&frame);
-    plan::warn_about_labels(&frame.table, &args.votes)?;
+    warn_all(words::table::reading(&frame));
+    warn_all(words::table::labels(&frame.table, &args.votes)?);
     if args.json { json::print_with_warnings(&found) } else { Ok(print(&found)?) }
 }
 
-/// What the arguments name: task files by their extension; of the others the last is the table, and routers stand before it.
+/// The files by kind: task files have the extension `.toml`; of the others the last is the table, and those before it are routers.
 struct Files {
     routers: Vec<PathBuf>,
     table: PathBuf,
@@ -64,7 +65,7 @@ struct Files {
 }
 
 impl Files {
-    fn sorted(args: &CompareArgs) -> anyhow::Result<Self> {
+    fn from_args(args: &CompareArgs) -> anyhow::Result<Self> {
         let is_task = |path: &PathBuf| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
         let (mut tasks, mut others): (Vec<PathBuf>, Vec<PathBuf>) = args.files.iter().cloned().partition(is_task);
         tasks.extend(args.task.task.iter().cloned());
@@ -76,7 +77,7 @@ impl Files {
         };
         if let Some(early) = others.iter().find(|path| Format::of_path(path).is_some()) {
             bail!(
-                "{}: stands among the routers and looks like a table; give one table, after the routers, as in \
+                "{}: looks like a table but is given among the routers; give one table, after the routers, as in \
                  pointsman compare OLD NEW TABLE",
                 early.display()
             );
@@ -85,12 +86,12 @@ impl Files {
     }
 }
 
-/// The tasks of the files, flags in place of what they say; without files the task of the flags.
+/// The tasks of the files, overridden by flags; without files the task of the flags.
 fn read_tasks(args: &CompareArgs, files: &[PathBuf]) -> anyhow::Result<Vec<(Task, Option<PathBuf>)>> {
     if files.is_empty() {
-        return Ok(vec![(plan::task(&args.task)?, None)]);
+        return Ok(vec![(task::from_args(&args.task)?, None)]);
     }
-    files.iter().map(|file| Ok((plan::task_of_file(file, &args.task)?, Some(file.clone())))).collect()
+    files.iter().map(|file| Ok((task::from_file(file, &args.task)?, Some(file.clone())))).collect()
 }
 
 /// The table with its classes in the order of a router's.
@@ -105,12 +106,12 @@ fn in_order<'a>(
     }
     match table.in_order_of(router.classes()) {
         Ok(table) => Ok(std::borrow::Cow::Owned(table)),
-        Err(_) => bail!(
-            "{}: the router {} is for the classes {}, the table has {}: compare routers of the same classes",
+        Err(error) => bail!(
+            "{}: has other classes than the router {}: {}; compare routers of the same classes",
             file.display(),
             path.display(),
-            router.classes().join(", "),
-            table.classes().join(", ")
+            input::differing_classes(["table", "router"], [table.classes(), router.classes()])
+                .unwrap_or_else(|| error.to_string())
         ),
     }
 }
@@ -123,11 +124,11 @@ fn replay(
     table: &Table,
     frame: &Frame,
 ) -> anyhow::Result<Replay> {
-    let policy = plan::policy(router, task, path, file)?;
-    policy.replay(table).map_err(|error| plan::of_rows(error, frame))
+    let policy = errors::compile(router, task, path, file)?;
+    policy.replay(table).map_err(|error| errors::in_rows(error, frame))
 }
 
-/// What tells a policy from the others: its router, its task file, or both, as in `old.safetensors+cheap.toml`.
+/// The name of a policy: its router, its task file, or both, as in `old.safetensors+cheap.toml`.
 fn name(router: &Path, task: Option<&Path>, routers: usize, tasks: usize) -> String {
     match task {
         Some(task) if tasks > 1 && routers == 1 => task.display().to_string(),
@@ -161,19 +162,19 @@ fn print(found: &Comparison) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
     let policies = counted(found.policies.len(), "policy", "policies");
     let rows = counted(found.rows, "held-out row", "held-out rows");
-    let truth = if found.truth == Truth::Known { "their known distributions" } else { "the mean of their labels" };
+    let truth = truth_in_words(found.truth);
     paragraph(&mut out, 0, &format!("{BOLD}{policies}{BOLD:#} on {rows}; truth is {truth}"))?;
     writeln!(out)?;
     let unit = found.policies.iter().find(|it| it.name == found.baseline).filter(|_| !has_several_losses(found));
     let unit = unit.map_or(String::new(), |it| format!(", in {} ({})", it.unit, render::printable(&it.task.loss)));
     paragraph(&mut out, 0, &format!("{BOLD}Cost per query{unit}{BOLD:#}"))?;
-    costs(&mut out, found)?;
+    print_costs(&mut out, found)?;
     writeln!(out)?;
     if found.policies.iter().any(|it| it.corrected) {
         paragraph(&mut out, 2, &format!("{DIM}Costs are corrected for few labels, as in evaluate.{DIM:#}"))?;
     }
     if found.policies.iter().any(|it| it.cost.is_none()) {
-        let text = "Held-out rows carry one label each, which does not tell what routing to an oracle who knows the truth costs (–).";
+        let text = "Held-out rows have one label each, which does not identify the cost of routing to an oracle that knows the truth (–).";
         paragraph(&mut out, 2, &format!("{WARN}{text}{WARN:#}"))?;
     }
     if has_several_losses(found) {
@@ -184,8 +185,8 @@ fn print(found: &Comparison) -> io::Result<()> {
         );
         paragraph(&mut out, 2, &format!("{WARN}{text}{WARN:#}"))?;
     }
-    for it in found.policies.iter().filter(|it| it.difference.is_some()) {
-        paragraph(&mut out, 2, &in_words(it, &found.baseline))?;
+    for text in found.policies.iter().filter_map(|it| in_words(it, &found.baseline)) {
+        paragraph(&mut out, 2, &text)?;
     }
     out.flush()
 }
@@ -194,8 +195,8 @@ fn has_several_losses(found: &Comparison) -> bool {
     found.policies.iter().any(|it| !it.same_loss)
 }
 
-/// One row per policy: its cost, the difference to the baseline's, and who gets the queries.
-fn costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
+/// Prints one row per policy: its cost, the difference to the baseline's, and the shares of its actions.
+fn print_costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
     let several_losses = has_several_losses(found);
     let digits = decimals(found.policies.iter().filter_map(|it| it.cost));
     let mut actions: Vec<&str> = Vec::new();
@@ -238,8 +239,9 @@ fn costs(out: &mut impl Write, found: &Comparison) -> io::Result<()> {
     grid.write(out)
 }
 
-fn in_words(it: &PolicyCost, baseline: &str) -> String {
-    let Some(difference) = it.difference else { return String::new() };
+/// A policy's difference to the baseline, in a sentence.
+fn in_words(it: &PolicyCost, baseline: &str) -> Option<String> {
+    let difference = it.difference?;
     let [name, baseline] = [it.name.as_str(), baseline].map(render::printable);
     let digits = decimals(difference.interval.unwrap_or([difference.estimate; 2]));
     let mut interval = difference.interval.map_or(String::new(), |[low, high]| {
@@ -250,9 +252,9 @@ fn in_words(it: &PolicyCost, baseline: &str) -> String {
         interval += &format!(" (so few labels per item leave {low} to {high} open)");
     }
     let amount = fixed(difference.estimate.abs(), digits);
-    match difference.certain_sign() {
+    Some(match difference.certain_sign() {
         Some(Ordering::Less) => format!("{name} costs {amount} {} per query less than {baseline}{interval}.", it.unit),
         Some(_) => format!("{name} costs {amount} {} per query more than {baseline}{interval}.", it.unit),
         None => format!("{name} and {baseline}: these rows do not show which costs less{interval}."),
-    }
+    })
 }

@@ -1,7 +1,7 @@
-//! What went wrong, in one line and an exit code.
+//! Errors as one line and an exit code.
 //!
-//! 0: done. 3: a condition of `--fail-if` holds. 2: the input or the command line cannot be used. 1: the machine failed (disk full, a bug). A reader that
-//! goes away (`| head`) is no failure.
+//! 0: success. 1: the machine failed (disk full, a bug). 2: the input or the command line cannot be used. 3: a condition of `--fail-if`
+//! holds. A closed pipe (`| head`) is a success.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use crate::interrupt::Interrupted;
 use crate::render::printable;
 use crate::render::style::{BAD, BOLD, DIM};
 
-/// A remark on what to do, attached to an error as context.
+/// Advice attached to an error as context.
 #[derive(Debug, Clone)]
 pub(crate) struct Hint(pub(crate) String);
 
@@ -20,7 +20,7 @@ impl std::fmt::Display for Hint {
     }
 }
 
-/// Conditions of `--fail-if` that hold.
+/// The conditions of `--fail-if` that hold, as an error.
 #[derive(Debug)]
 pub(crate) struct ConditionHeld(pub(crate) String);
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for ConditionHeld {
 
 impl std::error::Error for ConditionHeld {}
 
-/// A failure that is not the user's.
+/// A failure inside the program.
 #[derive(Debug)]
 pub(crate) struct Bug(pub(crate) &'static str);
 
@@ -44,8 +44,8 @@ impl std::fmt::Display for Bug {
 
 impl std::error::Error for Bug {}
 
-/// Keeps a parser's panic over a damaged file from being printed: it becomes an error, which is.
-pub(crate) fn quieten_parsers() {
+/// Suppresses the messages of panics in parsers, which become errors.
+pub(crate) fn silence_parser_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !pointsman_table::is_guarded() {
@@ -64,7 +64,7 @@ pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
         return ExitCode::from(130);
     }
     if let Some(ConditionHeld(conditions)) = error.downcast_ref() {
-        // If standard error is gone the exit code still says so.
+        // A closed standard error is ignored; the exit code remains.
         let _ = writeln!(anstream::stderr().lock(), "{BAD}failed{BAD:#}{BOLD}:{BOLD:#} {}", printable(conditions));
         return ExitCode::from(3);
     }
@@ -73,7 +73,7 @@ pub(crate) fn report(outcome: anyhow::Result<()>) -> ExitCode {
     let message: Vec<String> =
         error.chain().map(ToString::to_string).skip(usize::from(hint.is_some())).take(1).collect();
     let mut err = anstream::stderr().lock();
-    // If standard error is gone there is nobody to tell. Files may have put anything into a message.
+    // A closed standard error is ignored. Messages may contain text of files.
     let _ = writeln!(err, "{BAD}error{BAD:#}{BOLD}:{BOLD:#} {}", printable(&message.join(": ")));
     if let Some(Hint(hint)) = hint {
         let mut head = "hint:";
@@ -90,10 +90,10 @@ fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &io::Error> {
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    // Writers of other crates wrap the system's error and lose its kind, but not its words.
+    // Writers of other crates wrap the system's error and lose its kind, but not its text.
     let words = io::Error::from(ErrorKind::BrokenPipe).to_string();
-    let says_so = |error: &io::Error| error.to_string().to_lowercase().contains(&words);
-    io_errors(error).any(|error| error.kind() == ErrorKind::BrokenPipe || says_so(error))
+    let has_words = |error: &io::Error| error.to_string().to_lowercase().contains(&words);
+    io_errors(error).any(|error| error.kind() == ErrorKind::BrokenPipe || has_words(error))
 }
 
 fn is_machine_failure(error: &anyhow::Error) -> bool {
@@ -104,7 +104,7 @@ fn is_machine_failure(error: &anyhow::Error) -> bool {
     if error.is::<Bug>() {
         return true;
     }
-    // What the user named wrongly is the user's to mend; the rest is the machine's.
+    // These kinds are errors of the user; the others are the machine's.
     io_errors(error).next().is_some_and(|error| {
         !matches!(
             error.kind(),

@@ -1,7 +1,7 @@
-//! Ctrl-C, or a request to end: stop at once, but leave no half-written files.
+//! Interrupts and termination requests: the process stops without leaving half-written files.
 //!
-//! While a [`Writing`] is alive an interrupt only raises a flag, and the writer, which looks at it between batches, gives
-//! up and drops its temporary file. A second interrupt ends the process whatever it does.
+//! While a [`Writing`] is alive an interrupt only sets a flag. The writer checks it between batches, stops, and drops its
+//! temporary file. A second interrupt ends the process at once.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -23,9 +23,9 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Listens for interrupts.
+/// Installs the handler.
 pub(crate) fn install() {
-    // Without a handler an interrupt still ends the process; a temporary file may then stay.
+    // Without a handler an interrupt ends the process too, but may leave a temporary file.
     let _ = ctrlc::set_handler(|| {
         let again = INTERRUPTED.swap(true, Ordering::SeqCst);
         if again || WRITERS.load(Ordering::SeqCst) == 0 {
@@ -44,7 +44,7 @@ impl Writing {
         Self
     }
 
-    /// Gives up if the user interrupted.
+    /// Fails if the user interrupted.
     pub(crate) fn check(&self) -> Result<(), Interrupted> {
         if INTERRUPTED.load(Ordering::SeqCst) { Err(Interrupted) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! JSON for programs.
+//! JSON output.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::render;
 
-/// A number, or nothing if it is not known.
+/// A number; `None` if it is not finite.
 pub(crate) fn known(x: f64) -> Option<f64> {
     x.is_finite().then_some(x)
 }
@@ -19,7 +19,7 @@ pub(crate) fn print(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a structure with what users have been warned of.
+/// Prints a structure with all warnings so far.
 pub(crate) fn print_with_warnings(value: &impl Serialize) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Warned<'a, T> {

@@ -1,7 +1,8 @@
 //! The `pointsman` command: predict, route or abstain, from the command line.
 //!
-//! Arguments as typed ([`args`]) become a checked plan ([`plan`]); one module a command carries it out; [`render`]
-//! draws. All arithmetic on losses is the core's: nothing here does more than convert and draw.
+//! Arguments as typed ([`args`]) become checked values of the library: tasks ([`task`]), inputs ([`input`]) and outputs
+//! ([`output`]). One module per command calls the core; of each, `json` is for scripts and `human` for the terminal, with
+//! sentences from [`words`], drawn by [`render`]. All arithmetic on losses is the core's.
 
 mod args;
 mod calibrate;
@@ -11,21 +12,25 @@ mod compare;
 mod decide;
 mod demo;
 mod diagnose;
+mod errors;
 mod evaluate;
 mod explain;
 mod failure;
+mod flags;
+mod input;
 mod interrupt;
 mod json;
 mod merge;
+mod output;
 mod plan;
-mod planning;
 mod progress;
 mod render;
 mod reproduce;
 mod show;
+mod stats;
 mod suggest;
-mod tables;
 mod task;
+mod words;
 
 use std::process::ExitCode;
 
@@ -35,7 +40,7 @@ use crate::args::{Cli, Command, TaskCommand};
 
 fn main() -> ExitCode {
     interrupt::install();
-    failure::quieten_parsers();
+    failure::silence_parser_panics();
     let cli = Cli::parse();
     render::set_quiet(cli.quiet);
     failure::report(run(cli.command))
@@ -48,12 +53,12 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Merge(args) => merge::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Decide(args) => decide::run(&args),
-        Command::Plan(args) => planning::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Check(args) => check::run(&args),
-        Command::Task(TaskCommand::Check(args)) => task::check(&args),
+        Command::Task(TaskCommand::Check(args)) => check::task::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions { shell } => {

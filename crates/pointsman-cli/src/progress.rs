@@ -1,4 +1,4 @@
-//! Progress bars: on standard error, only if it is a terminal, only after a second.
+//! Progress bars on standard error, if it is a terminal, after a second.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -8,10 +8,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::render;
 
-const PATIENCE: Duration = Duration::from_secs(1);
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(120);
 
-/// A bar that appears when something takes long and goes away when it is dropped.
+/// A bar that appears if something takes long, and disappears when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -25,12 +25,12 @@ impl Progress {
         Self::new(what.into(), Some(total), "{msg} {wide_bar:.green/dim} {percent:>3} % {eta:>5}")
     }
 
-    /// A sign of life where the number of steps is not known.
+    /// A spinner, for an unknown number of steps.
     pub(crate) fn spinner(what: impl Into<String>) -> Self {
         Self::new(what.into(), None, "{spinner} {msg} {elapsed}")
     }
 
-    /// A count of rows where it is not known how many there will be, as on standard input.
+    /// A count of rows, for an unknown number of rows, as on standard input.
     pub(crate) fn rows(what: impl Into<String>) -> Self {
         Self::new(what.into(), None, "{spinner} {msg} {human_pos} rows {elapsed}")
     }
@@ -46,7 +46,7 @@ impl Progress {
         let (alive, ended) = channel::<()>();
         let shown = bar.clone();
         thread::spawn(move || {
-            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if ended.recv_timeout(SHOWN_AFTER) == Err(RecvTimeoutError::Timeout) {
                 if shown.is_finished() {
                     return;
                 }
@@ -57,12 +57,12 @@ impl Progress {
         Self { bar, _alive: Some(alive) }
     }
 
-    /// One step done.
+    /// Advances by one step.
     pub(crate) fn step(&self) {
         self.bar.inc(1);
     }
 
-    /// So many steps done.
+    /// Sets the number of steps done.
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);
     }

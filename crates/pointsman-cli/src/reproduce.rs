@@ -1,4 +1,4 @@
-//! `pointsman reproduce`: the paper's experiments, where the build has them.
+//! `pointsman reproduce`: the paper's experiments, if the build has the feature `lab`.
 
 use crate::args::ReproduceArgs;
 
@@ -17,9 +17,9 @@ fn no_lab() -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn without_the_lab_it_says_how_to_get_it() {
-        let said = format!("{:#}", super::no_lab());
-        assert!(said.contains("cargo install --path crates/pointsman-cli --features lab"), "{said}");
+    fn without_the_lab_the_error_tells_how_to_build_it() {
+        let message = format!("{:#}", super::no_lab());
+        assert!(message.contains("cargo install --path crates/pointsman-cli --features lab"), "{message}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Values that shells complete though others are allowed.
+//! Values that shells suggest, though others are allowed.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -34,7 +34,7 @@ pub(crate) const ROUTES: &[&str] = &[
     "experts=0.05,panel:m=3,aggregate=laplace",
 ];
 
-/// Parses text as its type does, and tells shells these values.
+/// A parser of a type that also suggests values to shells.
 pub(crate) fn suggest<T>(values: &'static [&'static str]) -> Suggested<T>
 where
     T: FromStr,
@@ -67,7 +67,7 @@ where
         let parse = move |text: &str| {
             own(text).map_err(|error| {
                 let error: Box<dyn Error + Send + Sync> = error.into();
-                // What stands behind a colon are parameters, of which there are many.
+                // Only the part before parameters is compared.
                 let head = |text: &'static str| text.split([':', '=']).next().unwrap_or(text);
                 let given = text.split([':', '=']).next().unwrap_or(text);
                 let meant = pointsman_table::did_you_mean(given, values.iter().map(|value| head(value)));
@@ -92,7 +92,7 @@ mod tests {
     use crate::args::RouteArg;
 
     #[test]
-    fn what_is_suggested_is_accepted() {
+    fn suggested_values_are_accepted() {
         fn all<T: FromStr>(values: &[&str]) {
             for value in values {
                 assert!(value.parse::<T>().is_ok(), "{value}");

@@ -1,212 +1,74 @@
-//! `pointsman task check`: a task in words, and whether it can be used.
+//! Tasks as checked: the flags and the task file of a command, in one [`Task`].
 
-use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use pointsman::loss::NeverChosen;
-use pointsman::oracle::Aggregate;
-use pointsman::task::Ties;
-use pointsman::task::{Route, TaskSummary};
-use pointsman::{Estimator, Limit, Loss, Oracle, Task};
-use serde::Serialize;
+use anyhow::bail;
+use pointsman::policy::Caps;
+use pointsman::{Limit, Loss, Oracle, Task};
 
-use crate::args::CheckArgs;
-use crate::json;
-use crate::plan;
-use crate::render::number::{percent, plain, short};
-use crate::render::style::{BOLD, DIM, GOOD, WARN};
-use crate::render::{self, matrix, paragraph, printable};
+use crate::args::{CapArg, RouteArg, TaskArgs};
+use crate::flags;
 
-/// A task as scripts read it.
-#[derive(Debug, Serialize)]
-struct Check {
-    file: String,
-    /// The classes given, or those the loss names.
-    classes: Option<Vec<String>>,
-    #[serde(flatten)]
-    task: TaskSummary,
-    unit: &'static str,
-    actions: Vec<String>,
-    /// What is done if one class is certain: the act, or the class named.
-    if_certain: Vec<Certain>,
-    never_chosen: Vec<NeverChosen>,
-    /// The columns that measured routes need in calibration tables.
-    needs_columns: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Certain {
-    class: String,
-    act: String,
-}
-
-pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    let task = pointsman_table::read_task(&args.file)?;
-    let given = (!args.classes.is_empty()).then(|| args.classes.clone());
-    let refuse = |error| plan::of_task(error, Some(&args.file), anyhow::Error::from);
-    let task = task.checked_for(given.as_deref()).map_err(refuse)?;
-    let classes = given.or_else(|| task.loss().class_names().map(<[String]>::to_vec));
-    if args.json {
-        return json::print(&described(args, &task, classes));
-    }
-    Ok(print(args, &task, classes)?)
-}
-
-/// Names for classes that nobody has named, if the loss is for so many.
-fn numbered(loss: &Loss) -> Option<Vec<String>> {
-    let columns = loss.costs()?.first()?.len();
-    Some((1..=columns).map(|place| format!("class {place}")).collect())
-}
-
-fn described(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> Check {
-    let named = classes.clone().or_else(|| numbered(task.loss())).unwrap_or_default();
-    Check {
-        file: args.file.display().to_string(),
-        task: TaskSummary::new(task, &named),
-        unit: task.loss().unit(),
-        actions: task.action_names(),
-        if_certain: if_certain(task.loss(), &named),
-        never_chosen: task.loss().never_chosen(),
-        needs_columns: needed_columns(task, classes.as_deref()),
-        classes,
-    }
-}
-
-/// What is done under each class if it is certain, for losses with acts of their own.
-fn if_certain(loss: &Loss, classes: &[String]) -> Vec<Certain> {
-    let Some(acts) = loss.acts() else { return Vec::new() };
-    let certain = |class: usize| {
-        let mut q = vec![0.0; classes.len()];
-        q[class] = 1.0;
-        Certain { class: classes[class].clone(), act: acts[loss.act(&q)].clone() }
-    };
-    (0..classes.len()).map(certain).collect()
-}
-
-fn needed_columns(task: &Task, classes: Option<&[String]>) -> Vec<String> {
-    let measured = task.routes().iter().filter(|route| *route.oracle() == Oracle::Measured);
-    let any = ["<class>".to_owned()];
-    let classes = classes.unwrap_or(&any);
-    let columns = |route: &Route| {
-        let name = route.name().to_owned();
-        classes.iter().map(move |class| format!("oracle_{name}_{class}"))
-    };
-    measured.flat_map(columns).collect()
-}
-
-fn print(args: &CheckArgs, task: &Task, classes: Option<Vec<String>>) -> io::Result<()> {
-    let mut out = io::BufWriter::new(render::stdout());
-    let can = match &args.classes[..] {
-        [] => "can be used".to_owned(),
-        classes => format!("can be used with the classes {}", printable(&classes.join(", "))),
-    };
-    writeln!(out, "{BOLD}{}{BOLD:#} {GOOD}{can}{GOOD:#}", plan::shell_quoted(&args.file))?;
-    loss_in_words(&mut out, task.loss(), classes.as_deref())?;
-    heading(&mut out, "Actions")?;
-    let mut line = |text: String| paragraph(&mut out, 2, &printable(&text));
-    line("predict: costs what the prediction loses".to_owned())?;
-    for route in task.routes() {
-        line(route_in_words(route, classes.as_deref()))?;
-    }
-    line(match task.abstain_price() {
-        Some(price) => format!("abstain: costs {}", plain(price)),
-        None => "abstain: never, since it has no price (abstain = 0.3 allows it)".to_owned(),
-    })?;
-    if task.routes().is_empty() && task.abstain_price().is_none() {
-        paragraph(&mut out, 2, &format!("{WARN}The only action is to predict: add a [[route]] or abstain.{WARN:#}"))?;
-    }
-    heading(&mut out, "Rules")?;
-    let mut line = |text: String| paragraph(&mut out, 2, &text);
-    line(match task.limit() {
-        None => "No limit: a query is routed wherever that costs least.".to_owned(),
-        Some(Limit::Budget(share)) => format!(
-            "Budget: at most {} of traffic like the calibration rows is routed; the price that does it is found.",
-            percent(share)
+/// The task of the flags and of the task file, if there is one; flags override the file.
+pub(crate) fn from_args(args: &TaskArgs) -> anyhow::Result<Task> {
+    match args.task.as_slice() {
+        [] => override_task(&Task::new(Loss::brier()), args),
+        [path] => from_file(path, args),
+        several => bail!(
+            "--task is given {} times, and this command takes one task; compare takes several, and so does show --confidence, to \
+             certify them all at once",
+            several.len()
         ),
-        Some(Limit::TargetLoss(loss)) => format!(
-            "Target: as few queries are routed as keep the expected loss at {}; prices of routes only rank them.",
-            short(loss)
-        ),
-    })?;
-    line(format!("Estimator {}: {}.", task.chosen_estimator(), estimator_in_words(task.chosen_estimator())))?;
-    line(match task.chosen_ties() {
-        Ties::Frugal => {
-            "Ties: nothing is paid where costs are equal (predict, then routes in order, then abstain).".to_owned()
-        }
-        Ties::Paper => "Ties: abstain, then routes, then predict, as in the paper.".to_owned(),
-    })?;
-    out.flush()
+    }
 }
 
-fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
-    writeln!(out, "\n{BOLD}{text}{BOLD:#}")
+/// The task of a file, overridden by flags.
+pub(crate) fn from_file(path: &Path, args: &TaskArgs) -> anyhow::Result<Task> {
+    override_task(&pointsman_table::read_task(path)?, args)
 }
 
-fn loss_in_words(out: &mut impl Write, loss: &Loss, classes: Option<&[String]>) -> io::Result<()> {
-    heading(out, &format!("Loss: {}, in {}", printable(&loss.to_string()), loss.unit()))?;
-    let Some(named) = classes.map(<[String]>::to_vec).or_else(|| numbered(loss)) else {
-        let class = loss.penalised_class().map(|(_, penalty)| {
-            format!("Wrongly answering the first class costs {}, any other error 1. ", plain(penalty))
-        });
-        let text = format!("{}The largest loss is {}.", class.unwrap_or_default(), short(loss.bound()));
-        return paragraph(out, 2, &text);
-    };
-    if let Some((class, penalty)) = loss.penalised_class() {
-        let class = printable(&named[class]);
-        paragraph(&mut *out, 2, &format!("Wrongly answering {class} costs {}, any other error 1.", plain(penalty)))?;
-    }
-    if let Some(costs) = loss.cost_matrix(&named) {
-        matrix::grid(out, &costs)?;
-        if !costs.classes_named && loss.to_string().parse::<Loss>().is_err() {
-            let text = "The matrix names no classes: its columns are taken in the router's order. To bind them, write classes = […] below [loss].";
-            paragraph(&mut *out, 2, &format!("{WARN}{text}{WARN:#}"))?;
+/// A task overridden by flags. A route of the same name gets the flag's price and, if the flag has one, its kind of oracle.
+fn override_task(given: &Task, args: &TaskArgs) -> anyhow::Result<Task> {
+    let mut task = Task::new(args.loss.clone().unwrap_or_else(|| given.loss().clone()))
+        .estimator(args.estimator.unwrap_or_else(|| given.chosen_estimator()))
+        .ties(args.ties.unwrap_or_else(|| given.chosen_ties()));
+    for (place, flag) in args.route.iter().enumerate() {
+        if args.route[..place].iter().any(|other| other.name == flag.name) {
+            bail!("two --route flags are called {:?}: give each a name of its own", flag.name);
         }
-        let certain = if_certain(loss, &named);
-        let pairs: Vec<String> = certain.iter().map(|it| format!("{} → {}", it.class, it.act)).collect();
-        paragraph(&mut *out, 2, &printable(&format!("If the class were certain: {}.", pairs.join(", "))))?;
     }
-    for it in loss.never_chosen() {
-        let act = printable(&it.act);
-        let why = match it.dominated_by {
-            Some(other) => format!("{} costs no more under any class", printable(&other)),
-            None => "whatever the prediction, another act costs less".to_owned(),
-        };
-        paragraph(&mut *out, 2, &format!("{WARN}{act} can never be chosen: {why}.{WARN:#}"))?;
+    for route in given.routes() {
+        let flag = args.route.iter().find(|flag| flag.name == route.name());
+        let oracle = flag.and_then(|flag| flag.oracle.as_ref()).unwrap_or(route.oracle());
+        task = task.route(route.name(), oracle.clone(), flag.map_or(route.price(), |flag| flag.cost))?;
     }
-    paragraph(out, 2, &format!("{DIM}The largest loss is {}; prices are in the same unit.{DIM:#}", short(loss.bound())))
+    let is_new = |flag: &&RouteArg| !given.routes().iter().any(|route| route.name() == flag.name);
+    for flag in args.route.iter().filter(is_new) {
+        task = task.route(flag.name.as_str(), flag.oracle.clone().unwrap_or_else(Oracle::bayes), flag.cost)?;
+    }
+    if let Some(price) = args.abstain.or(given.abstain_price()) {
+        task = task.abstain(price)?;
+    }
+    let limit = args.budget.map(Limit::Budget).or(args.target_loss.map(Limit::TargetLoss)).or(given.limit());
+    Ok(match limit {
+        Some(Limit::Budget(share)) => task.budget(share)?,
+        Some(Limit::TargetLoss(loss)) => task.target_loss(loss)?,
+        None => task,
+    })
 }
 
-fn route_in_words(route: &Route, classes: Option<&[String]>) -> String {
-    let whom = match route.oracle() {
-        Oracle::Panel { experts, aggregate, .. } => {
-            let answer = match aggregate {
-                Aggregate::Mean => "the shares of their labels".to_owned(),
-                Aggregate::Plurality => "the class that most of them name".to_owned(),
-                Aggregate::Laplace(smoothing) => {
-                    format!("the shares of their labels after {} of every class are added", plain(*smoothing))
-                }
-                other => format!("their {other}"),
-            };
-            format!("a panel of {experts} who label as the calibration labels do, answering {answer}")
-        }
-        Oracle::Measured => {
-            let class = classes.and_then(<[String]>::first).map_or("<class>", String::as_str);
-            format!(
-                "measured by its own predictions: calibration tables need columns oracle_{}_{class} …",
-                route.name()
-            )
-        }
-        _ => "an oracle that knows the truth (bayes)".to_owned(),
-    };
-    format!("route:{}: costs {} and what the answer loses; {whom}", route.name(), plain(route.price()))
+/// Every task of the arguments, each with the flags that name it: one per task file, else that of the flags, else none.
+pub(crate) fn all_from_args(args: &TaskArgs) -> anyhow::Result<Vec<(Task, String)>> {
+    if args.task.len() < 2 {
+        return Ok(if args.is_given() { vec![(from_args(args)?, flags::task(args))] } else { Vec::new() });
+    }
+    args.task.iter().map(|path: &PathBuf| Ok((from_file(path, args)?, flags::task_of_file(path, args)))).collect()
 }
 
-fn estimator_in_words(estimator: Estimator) -> &'static str {
-    match estimator {
-        Estimator::Auto => "the one with the least error for the loss, the classes, the labels and the rows",
-        Estimator::Shrink => "snapshot means are shrunk until they vary as the truth does; exact for the Brier loss",
-        Estimator::Plugin => "the mean over snapshots, as in the paper: too small where labels are few",
-        Estimator::Npmle => "the likeliest law of the true distributions; for two or three classes",
-        Estimator::Dirichlet => "a Dirichlet law of the true distributions",
-        _ => "see the book",
+/// The caps on a task's routes, if there are any.
+pub(crate) fn caps(args: &[CapArg], task: &Task) -> anyhow::Result<Option<Caps>> {
+    if args.is_empty() {
+        return Ok(None);
     }
+    Ok(Some(Caps::new(task, args.iter().map(|cap| (&cap.name, cap.size)))?))
 }

@@ -80,7 +80,8 @@ impl DataFolder {
     /// The given folder, else that of `POINTSMAN_DATA`, else `../shared/data`.
     #[must_use]
     pub fn find(given: Option<&Path>) -> Self {
-        let variable = std::env::var_os(DATA_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable =
+            std::env::var_os(DATA_VARIABLE).filter(|value| !value.is_empty() && value != "none").map(PathBuf::from);
         match given.map(Path::to_owned).or(variable) {
             Some(path) => Self { path, named: true },
             None => Self { path: DEFAULT_FOLDER.into(), named: false },

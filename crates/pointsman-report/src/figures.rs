@@ -45,13 +45,16 @@ fn own_loss(report: &Report) -> Option<(&Detail, &LossReport)> {
 fn summary(report: &Report) -> Option<Picture> {
     let small = |chart: Chart| chart.size(620.0, 400.0).draw();
     let panels = [landscape(report)?, curves(report)?, sweep(report)?, actions(report)?];
+    let warning = report.warnings.first().filter(|_| report.is_calibration);
+    let warning = warning.map_or(String::new(), |text| format!(" Warning: {text}."));
     Some(sheet(
         &report.headline(),
         &format!(
-            "{} {} {} held-out rows; {} calibration rows in {} cells ({}).",
+            "{} {} {} {} rows; {} calibration rows in {} cells ({}).{warning}",
             report.money_line(),
             report.task_line(),
             count(report.evaluation.rows),
+            report.kind_of_rows(),
             count(report.router.rows),
             report.router.cells,
             label(&report.router.partition, 60),
@@ -84,8 +87,8 @@ fn landscape(report: &Report) -> Option<Chart> {
         "{}, its colour the action taken{}. High up, an oracle saves more than it costs; far to the right, people themselves \
          disagree and any answer is expensive.",
         match by_row {
-            true => format!("Each dot is one of {} held-out rows", loss.rows.len()),
-            false => "Each circle is a cell, its area the share of held-out traffic".to_owned(),
+            true => format!("Each dot is one of {} {} rows", loss.rows.len(), report.kind_of_rows()),
+            false => format!("Each circle is a cell, its area its share of the {} rows", report.kind_of_rows()),
         },
         if loss.grid.bayes { "; shaded is where each action is the cheapest" } else { "" }
     ))
@@ -147,16 +150,17 @@ fn curves(report: &Report) -> Option<Chart> {
     let (_, loss) = own_loss(report)?;
     let mut chart = Chart::new("Routing curves", "share of the queries routed", format!("mean loss ({})", loss.unit))
         .caption(format!(
-            "Mean held-out loss when the first x % of each ranking go to a perfect oracle, prices left out{}. Lower is better: \
-             the closer to the best order, the more a routed query saves.",
+            "Mean loss on {} rows when the first x % of each ranking go to a perfect oracle, without prices{}. Lower is \
+             better: the closer to the best order, the more a routed query saves.",
+            report.kind_of_rows(),
             if loss.grid.corrected { ", corrected for few labels" } else { "" }
         ))
         .x_range(0.0, 1.0)
         .x_percent();
     let mut lowest = f64::INFINITY;
     let mut highest = f64::NEG_INFINITY;
-    let cells_tell = !report.router.decides_by_row();
-    for (name, values) in loss.best_curves().iter().filter(|(name, _)| cells_tell || *name != "cell-optimal") {
+    let by_row = report.router.decides_by_row();
+    for (name, values) in loss.best_curves().iter().filter(|(name, _)| !by_row || *name != "cell-optimal") {
         let points: Vec<(f64, f64)> =
             values.iter().enumerate().map(|(percent, &y)| (percent as f64 / 100.0, y)).collect();
         lowest = values.iter().copied().fold(lowest, f64::min);
@@ -214,9 +218,10 @@ fn sweep(report: &Report) -> Option<Chart> {
         format!("cost per query ({})", loss.unit),
     )
     .caption(format!(
-        "Mean held-out cost as the price of abstaining rises, the prices of routing being the task's{}. The three-way line should \
+        "Mean cost on {} rows as the price of abstaining rises, at the task's prices of routing{}. The three-way line should \
          lie on or below both two-way lines; where it is below both, all three actions are worth having.{}",
-        if grid.corrected { "; the bias of few labels is taken out" } else { "" },
+        report.kind_of_rows(),
+        if grid.corrected { "; corrected for few labels" } else { "" },
         if report.evaluation.task.is_limited() { " Routing keeps to the task's limit." } else { "" }
     ))
     .line(Line::new("predict / route / abstain", colour::BLUE, line(&|i| at(own, i))).width(3.2))
@@ -253,12 +258,13 @@ fn actions(report: &Report) -> Option<Chart> {
         .filter(|(at, _)| grid.router[*at].is_some())
         .collect();
     let last = reached.last().map_or(1.0, |(_, price)| *price);
-    let mut chart =
-        Chart::new("Action shares", format!("price of abstaining ({})", loss.unit), "share of the held-out queries")
-            .caption("Who gets the queries as the price of abstaining rises; the dashed line is the task's own price.")
-            .x_range(0.0, last.max(1e-6))
-            .y_range(0.0, 1.0)
-            .y_percent();
+    let (x, y) =
+        (format!("price of abstaining ({})", loss.unit), format!("share of the {} rows", report.kind_of_rows()));
+    let mut chart = Chart::new("Action shares", x, y)
+        .caption("Share of each action as the price of abstaining rises; the dashed line is the task's own price.")
+        .x_range(0.0, last.max(1e-6))
+        .y_range(0.0, 1.0)
+        .y_percent();
     let mut below = vec![0.0; reached.len()];
     for (name, colour, shares) in bands {
         let mut edges = Vec::new();
@@ -317,16 +323,19 @@ fn mixtures(report: &Report) -> Option<Picture> {
         if let Some(stored) = &mixture.stored {
             chart = chart.line(Line::new("stored", colour::SKY, stairs(stored)).filled().width(1.0));
         }
-        if let Some(met) = &mixture.held_out {
-            chart = chart.line(Line::new("held out", colour::VERMILLION, stairs(met)).width(1.8));
+        if let Some(evaluated) = &mixture.held_out {
+            chart = chart.line(Line::new(report.kind_of_rows(), colour::VERMILLION, stairs(evaluated)).width(1.8));
         }
         chart.draw()
     };
     Some(sheet(
-        "Label distributions of the cells: calibration rows (sky blue, shaded) and held-out rows (vermilion line)",
-        "For the cells with the most traffic: how often one class is named among one item's labels. Where the line follows the shade, \
-         what the cell was calibrated on holds on new rows. Mass in the middle is disagreement among people, which no oracle removes; mass \
-         at both ends is what an oracle resolves.",
+        &format!(
+            "Label distributions of the cells: stored rows (sky blue, shaded) and evaluated {} rows (vermilion line)",
+            report.kind_of_rows()
+        ),
+        "For the cells with the most traffic: how often one class is named among one item's labels. If the line follows the shade, the \
+         stored rows represent the evaluated ones. Mass in the middle is disagreement among people, which no oracle removes; mass at both \
+         ends is what an oracle resolves.",
         3,
         shown.iter().map(panel).collect(),
     ))

@@ -14,12 +14,10 @@ mod reliability;
 mod report;
 mod words;
 
-pub use diagnosis::{DiagnosisReport, diagnosis_html, flags_in_words, replace_flags};
+pub use diagnosis::{
+    DiagnosisReport, annotators_answer, calibration_answer, diagnosis_html, flags_in_words, replace_flags, sparse_cells,
+};
 pub use figures::{FIGURES, Figure};
 pub use page::html;
 pub use reliability::reliability;
 pub use report::{Detail, Inputs, LossCell, LossReport, LossRow, NextStep, Report, RouterSummary, SweepReport, menu};
-
-/// The former name of [`pointsman::evaluate::rule_name`], which a test of the command line still uses.
-#[doc(hidden)]
-pub use pointsman::evaluate::rule_name as spoken;

@@ -5,7 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const NS = "http://www.w3.org/2000/svg";
-  // One thing has one name, that of the core; the JSON's keys are those of programs.
+  // Names of rules, rankings, actions and losses, as on the terminal.
   const NAMES = data.names;
   const ACTION = { p: [NAMES.actions.predict, "predict", "p"], r: [NAMES.actions.route, "route", "r"], a: [NAMES.actions.abstain, "abstain", "a"],
     "?": ["undetermined", "other", "u"], "-": ["empty: falls back", "other", "u"] };
@@ -15,26 +15,26 @@
   const routeTo = (route) => NAMES.actions["route:" + route], always = (action) => NAMES.rules["always-" + action];
   const action = (letter) => /[0-9]/.test(letter) ? [routeTo(data.task.routes[Number(letter)].name), shade(Number(letter)), style(Number(letter))] : ACTION[letter];
   const STRATEGY = { "higher-order": "predict", "total-uncertainty": "vermilion", "cell-optimal": "green", "pointwise-optimal": "ink", random: "other" };
-  // Costs that one label per item does not tell are dashes.
-  const untold = data.unidentified, oracleTold = !untold.some((name) => name.startsWith("always-route"));
-  // A forest decides row by row: the best action per cell is no measure for it.
-  const byRow = data.router.partition.startsWith("forest"), told = (name) => !byRow || name !== "cell-optimal";
+  // Costs that one label per item does not identify are dashes.
+  const unidentified = data.unidentified, oracleIdentified = !unidentified.some((name) => name.startsWith("always-route"));
+  // A forest decides row by row, so the best action per cell is no benchmark.
+  const byRow = data.router.partition.startsWith("forest"), isCompared = (name) => !byRow || name !== "cell-optimal";
   const DASH = { "cell-optimal": "8 5", "pointwise-optimal": "8 5", random: "2 5" };
   const cellOf = data.drawn.map((id) => data.cells[id]);
-  // `moved` is the place of the route whose price alone is moved, or −1: all of them in proportion.
+  // `moved` is the index of the route whose price alone was changed, or −1 if all prices change in proportion.
   const state = { loss: 0, moved: -1, route: 0, abstain: 0, cell: -1, sort: "share", down: true, all: false };
   const FIRST_CELLS = 12;
 
   // Words and numbers.
   const num = (x, digits) => x === null || x === undefined ? "–" : String(Number(x.toPrecision(digits || 4)));
-  // Estimates: no more decimals than anybody can use.
+  // Estimates have four decimals at most.
   const est = (x) => x === null || x === undefined ? "–" : Math.abs(x) < 1 ? String(Number(x.toFixed(4))) : num(x, 5);
-  // As the terminal rounds, 35.25 is 35.2: a tie goes to the even digit, and in binary these are the only ties that toFixed rounds up.
+  // The terminal rounds ties to the even digit (35.25 to 35.2); these are the only ties in binary that toFixed rounds up.
   const tenths = (x) => x % 1 === 0.25 ? x - 0.05 : x;
   const pct = (x) => tenths(100 * x).toFixed(1) + " %";
   const price = (x) => x === null ? "never" : num(x);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
-  // A class name may run from right to left; the rest of a cell's name does not.
+  // Isolates a class name written from right to left from the rest of a cell's name.
   function cellName(name) {
     const own = data.classes.filter((c) => name.startsWith(c)).reduce((a, b) => a.length > b.length ? a : b, "");
     return own ? "\u2068" + short(own, 60) + "\u2069" + name.slice(own.length) : name;
@@ -99,7 +99,7 @@
 
   function landscape() {
     const { cells, unit, rows } = loss(), g = grid(), own = loss().grid;
-    // Regions are those of decisions: a limit counts with the price it comes to.
+    // Regions are drawn at the prices of decisions, which include that of a limit.
     const alpha = g.decision_prices[at(state.route, state.abstain)], beta = g.abstain_prices[state.abstain];
     const first = own.own[0] * own.abstain_prices.length + own.own[1], reached = [own.decision_prices[first], own.abstain_prices[own.own[1]]];
     const points = cells.concat(rows), far = reach(points.map((c) => c.irreducible).concat(reached[1]), 1e-6), high = reach(points.map((c) => c.reducible).concat(reached[0]), 1e-6);
@@ -107,13 +107,13 @@
     // Circles at zero stay clear of the axes and their numbers.
     const room = Math.max(...cells.map((_, i) => radius(i)), 3) + 3, left = -far * room / (534 - room), low = -high * room / (312 - room);
     const f = frame("landscape", "Decision landscape", { x: [left, far], y: [low, high], from: 0 }, "irreducible loss (" + unit + ")", "reducible loss (" + unit + ")");
-    // The regions: corners are looked up and joined; what leaves the frame is clipped.
+    // The regions join corners from the report and are clipped to the frame.
     const clip = svg("clipPath", { id: "inside" });
     clip.append(svg("rect", { x: f.left, y: f.top, width: f.right - f.left, height: f.bottom - f.top }));
     const group = svg("g", { "clip-path": "url(#inside)", "fill-opacity": 0.16 });
     const polygon = (points, colour) => group.append(svg("polygon", { fill: css(colour), points: points.map((p) => f.x(p[0]) + "," + f.y(p[1])).join(" ") }));
     const top = alpha === null ? (beta === null ? high : beta) : (beta === null || alpha < beta ? alpha : beta);
-    // An oracle that loses something else than the irreducible loss has no region in this plane.
+    // Only an oracle whose loss is the irreducible loss has a region in this plane.
     if (g.bayes && beta === null) {
       polygon([[left, low], [far, low], [far, top], [left, top]], "predict");
       if (alpha !== null && top < high) polygon([[left, top], [far, top], [far, high], [left, high]], "route");
@@ -131,7 +131,7 @@
       const colour = css(action(ofRows[i])[1]);
       f.root.append(svg("circle", { class: "row", cx: f.x(row.irreducible), cy: f.y(row.reducible), r: 3.2, fill: colour }));
     });
-    // Large circles first, so that small ones stay within reach.
+    // Large circles first, so that small ones are on top.
     const order = cells.map((_, i) => i).sort((a, b) => cellOf[b].share - cellOf[a].share);
     for (const i of order) {
       const c = cells[i];
@@ -146,8 +146,8 @@
     const routes = several ? data.task.routes.map((_, i) => String(i)).filter((letter) => drawn.has(letter)) : ["r"];
     key("landscape-key", ["p", ...routes, "a", ...(drawn.has("?") ? ["?"] : [])].map((letter) => [action(letter)[0], css(action(letter)[1]), "dot"]));
     $("landscape-caption").textContent = rows.length
-      ? "Each dot is one of " + rows.length + " held-out rows, its colour the action taken at these prices; each ring is a cell, its area its share of the held-out traffic. "
-      : "Each circle is a cell; its area is its share of the held-out traffic, its colour the action taken at these prices. ";
+      ? "Each dot is one of " + rows.length + " " + data.kind_of_rows + " rows, its colour the action taken at these prices; each ring is a cell, its area its share of the rows. "
+      : "Each circle is a cell; its area is its share of the " + data.kind_of_rows + " rows, its colour the action taken at these prices. ";
   }
 
   function cell() {
@@ -158,36 +158,36 @@
     const line = (name, ...value) => list.append(html("dt", {}, name), html("dd", {}, ...value));
     line("cell", short(cellName(c.name), 200));
     line(byRow ? "action of the cell" : "action", html("span", { class: "tag " + action(letter)[2] }, action(letter)[0]));
-    line("rows", c.rows + " stored (" + c.support + "), " + c.held_out.rows + " held out, " + pct(c.share) + " of the traffic");
+    line("rows", c.rows + " stored (" + c.support + "), " + c.held_out.rows + " evaluated, " + pct(c.share) + " of all");
     line("irreducible", est(l.irreducible));
     line("reducible", est(l.reducible));
     line("cost of predicting", est(l.total));
     line(data.task.routes.length > 1 ? "cheapest route" : "cost of routing", est(g.route_costs[state.route][i]));
     line("cost of abstaining", price(g.abstain_prices[state.abstain]));
-    if (state.loss === 0) line("held out", "irreducible " + est(c.held_out.irreducible) + ", predicting " + est(c.held_out.total));
+    if (state.loss === 0) line("on " + data.kind_of_rows + " rows", "irreducible " + est(c.held_out.irreducible) + ", predicting " + est(c.held_out.total));
     $("cell").replaceChildren(list);
     const m = data.mixtures[i], bars = (m.stored || m.held_out || [0]).length;
-    const f = frame("mixture", "Stored and held-out mixture", { x: [0, 1], y: [0, reach((m.stored || []).concat(m.held_out || []), 0.05)], height: 260 },
+    const f = frame("mixture", "Label distribution of stored and evaluated rows", { x: [0, 1], y: [0, reach((m.stored || []).concat(m.held_out || []), 0.05)], height: 260 },
       "share of one item’s labels: " + short(m.class, 30), "share of the items", num, (v) => Math.round(100 * v) + " %");
     (m.stored || []).forEach((v, b) => f.root.append(svg("rect", { x: f.x(b / bars), width: f.x(1 / bars) - f.x(0) - 1, y: f.y(v), height: f.y(0) - f.y(v), fill: css("sky"), "fill-opacity": 0.6 })));
     if (m.held_out) f.path(m.held_out.flatMap((v, b) => [[b / bars, v], [(b + 1) / bars, v]]), css("vermilion"), { "stroke-width": 2 });
-    key("mixture-key", [["calibration rows", css("sky"), "area"], ["held-out rows", css("vermilion"), ""]]);
+    key("mixture-key", [["stored calibration rows", css("sky"), "area"], ["evaluated " + data.kind_of_rows + " rows", css("vermilion"), ""]]);
     $("mixture-caption").textContent = "Mass in the middle is disagreement among people, which no oracle removes; mass at both ends is what an oracle resolves.";
   }
 
-  // What a limit on routing does at these prices, in a sentence.
+  // The limit on routing at these prices, in a sentence.
   function limit(g, here) {
     const { budget, target_loss: target } = data.task, price = g.surcharge[here];
-    if (target !== undefined && state.loss > 0) return "The target loss is in the unit of the task’s loss: here there is none.";
+    if (target !== undefined && state.loss > 0) return "The target loss is in the unit of the task’s loss: it does not apply to this loss.";
     if (budget === undefined && target === undefined) return "";
-    if (g.routes.every((route) => route.prices[state.route] === null)) return "Nobody may be asked at these prices: the limit has no effect.";
+    if (g.routes.every((route) => route.prices[state.route] === null)) return "No route is allowed at these prices: the limit has no effect.";
     if (price === null) return "The target loss of " + num(target) + " cannot be reached at these prices.";
     return budget !== undefined ? "Budget: at most " + pct(budget) + " of traffic like the calibration rows is routed, as if routing cost " + num(price) + " more; that is not paid."
       : "Target: the least routing that keeps the expected loss at " + num(target) + ", as if every route cost " + num(price) + "; its own price is paid.";
   }
 
-  // The next command, at the prices of the sliders. Null where flags cannot say them: under another loss, or if a task file allows what a
-  // slider does not.
+  // The next command at the prices of the sliders. Null if flags cannot express them: under another loss, or if a task file has a route or
+  // an abstention that the sliders forbid.
   const ownCommands = [...document.querySelectorAll(".advice pre")].map((node) => [node, node.textContent]);
   const quoted = (text) => /^[\p{L}\p{N}_./=:,+%@-]+$/u.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'";
   const unquoted = (token) => token.replace(/'([^']*)'|\\(.)/g, "$1$2");
@@ -204,7 +204,7 @@
       const paid = route.prices[state.route];
       return paid === null ? "" : " --route " + quoted((name === "oracle" ? "" : name + "=") + num(paid) + kind);
     });
-    // Routes of a task file: a flag changes their price, but none removes them.
+    // A flag can change the price of a task file's route, but not remove it.
     for (const { name, prices } of asked.filter((route) => !seen.has(route.name))) {
       const paid = prices[state.route], own = task.routes.find((route) => route.name === name);
       if (paid !== null) added.push(" --route " + quoted((name === "oracle" ? "" : name + "=") + num(paid)));
@@ -228,7 +228,7 @@
     if ($("next-remark")) $("next-remark").textContent = hidden ? "The next command is shown at the prices of the report only." : nextRemark;
   }
   const nextRemark = $("next-remark") ? $("next-remark").textContent : "";
-  // Each command beside a button that copies it.
+  // A copy button per command.
   for (const [node] of ownCommands) {
     const button = html("button", { type: "button" }, "Copy"), box = html("div", { class: "command" });
     node.replaceWith(box);
@@ -245,18 +245,18 @@
   function money() {
     const { unit } = loss(), g = grid(), here = at(state.route, state.abstain), reached = g.router[here] !== null;
     const routed = (route) => several ? "routed to " + short(route.name, 40) : "routed";
-    const told = (value) => oracleTold ? value : null, router = oracleTold || g.routed[here] === 0 ? g.router[here] : null;
-    // The best threshold is known at the task's own prices and loss.
+    const identified = (value) => oracleIdentified ? value : null, router = oracleIdentified || g.routed[here] === 0 ? g.router[here] : null;
+    // The best confidence threshold is known only at the task's own prices and loss.
     const simple = atOwn() && data.best_threshold_cost !== null ? [[NAMES.rules["best-threshold"], data.best_threshold_cost]] : [];
     simple.push([always("predict"), g.always_predict]);
-    for (const route of g.routes) if (route.always[state.route] !== null) simple.push([always("route:" + route.name), told(route.always[state.route])]);
-    if (!g.routes.length && g.always_route[state.route] !== null) simple.push([always("route"), told(g.always_route[state.route])]);
+    for (const route of g.routes) if (route.always[state.route] !== null) simple.push([always("route:" + route.name), identified(route.always[state.route])]);
+    if (!g.routes.length && g.always_route[state.route] !== null) simple.push([always("route"), identified(g.always_route[state.route])]);
     if (g.always_abstain[state.abstain] !== null) simple.push([always("abstain"), g.always_abstain[state.abstain]]);
     const shares = [["p", "predicted", g.predicted[here], null]];
     g.routes.forEach((route, i) => shares.push([several && i < 10 ? String(i) : "r", routed(route), route.shares[here], route.prices[state.route]]));
     if (!g.routes.length) shares.push(["r", "routed", g.routed[here], g.route_prices[state.route]]);
     shares.push(["a", "abstained", g.abstained[here], g.abstain_prices[state.abstain]]);
-    // Savings and their intervals are known at the task's own prices and loss.
+    // Savings and their intervals are known only at the task's own prices and loss.
     $("headline").textContent = atOwn() ? ownText.headline : !reached ? "The target loss cannot be reached at these prices."
       : "At these prices Pointsman costs " + num(router) + " " + unit + " per query.";
     $("savings").textContent = atOwn() ? ownText.savings : "Savings with their intervals are shown at the task’s own prices and loss.";
@@ -267,7 +267,7 @@
     const asked = g.routes.length ? g.routes.map((route) => "routing to " + short(route.name, 40) + ": " + price(route.prices[state.route])).join("; ") : "routing: " + price(g.route_prices[state.route]);
     const prices = "Loss " + NAMES.losses[state.loss] + "; " + asked + "; abstaining: " + price(g.abstain_prices[state.abstain]) + " (" + unit + ").";
     $("task").textContent = prices;
-    // What labels leave open is known at the task's own prices and loss.
+    // The interval that labels identify is known only at the task's own prices and loss.
     $("open").hidden = !atOwn();
     $("prices").textContent = prices;
     const bar = html("li", { class: "bar", "aria-hidden": "true" }), chips = html("li", { class: "chips" });
@@ -279,12 +279,12 @@
     }
     if (bar.lastChild) bar.lastChild.style.flex = "1";
     $("shares").replaceChildren(bar, chips);
-    const hindsight = byRow || !oracleTold ? [] : [[NAMES.rules["cell-optimal"] + (data.task.budget !== undefined || data.task.target_loss !== undefined ? ", no limit" : ""), g.cell_optimal[here], "green"]];
+    const hindsight = byRow || !oracleIdentified ? [] : [[NAMES.rules["cell-optimal"] + (data.task.budget !== undefined || data.task.target_loss !== undefined ? ", no limit" : ""), g.cell_optimal[here], "green"]];
     const rows = [[NAMES.rules.router, router, "predict"], ...hindsight, ...simple.map(([name, cost], i) => [name, cost, i === 0 && name === NAMES.rules["best-threshold"] ? "vermilion" : "other"])].filter((r) => r[1] !== null);
     bars("costs", "Mean cost per query", rows.map((r) => [r[0], r[1], css(r[2])]));
   }
 
-  // Horizontal bars with their values, in groups of so many.
+  // Horizontal bars with their values; `group` is the number of bars per group.
   function bars(host, name, rows, group) {
     const most = Math.max(...rows.map((r) => r[1] === null ? 0 : r[1]), 1e-12);
     const row = ([text, value, colour, spoken], i) => {
@@ -327,7 +327,7 @@
   }
 
   function curves() {
-    const { unit } = loss(), curves = loss().corrected_curves || loss().curves, names = Object.keys(curves).filter(told), all = names.flatMap((n) => curves[n]);
+    const { unit } = loss(), curves = loss().corrected_curves || loss().curves, names = Object.keys(curves).filter(isCompared), all = names.flatMap((n) => curves[n]);
     const low = Math.min(...all), high = Math.max(...all), room = Math.max(0.06 * (high - low), 1e-6);
     const f = frame("curves", "Routing curves", { x: [0, 1], y: [low - room, high + room] }, "share of the queries routed", "mean loss (" + unit + ")", (v) => Math.round(100 * v) + " %");
     names.forEach((n) => f.path(curves[n].map((y, i) => [i / 100, y]), css(STRATEGY[n] || "other"), { "stroke-dasharray": DASH[n] || "", "stroke-width": n === "higher-order" ? 3.2 : 2 }));
@@ -335,7 +335,7 @@
   }
 
   function gains() {
-    const names = ["higher-order", "total-uncertainty", "cell-optimal"].filter(told);
+    const names = ["higher-order", "total-uncertainty", "cell-optimal"].filter(isCompared);
     bars("gains", "Routing gain under every loss", data.losses.flatMap((l, k) => names.map((n, i) => [i ? "" : NAMES.losses[k], (l.corrected_gain || l.gain)[n] ?? null, css(STRATEGY[n]), NAMES.losses[k] + ", " + NAMES.rankings[n]])), names.length);
     key("gains-key", names.map((n) => [NAMES.rankings[n], css(STRATEGY[n]), "area", 1]));
   }
@@ -371,7 +371,7 @@
     if (focused) { const again = $("cells").querySelector('[data-sort="' + focused + '"]'); if (again) again.focus(); }
   }
 
-  // Says that the table goes on to the right, where it does.
+  // Shows a hint if the table is wider than its box.
   function hint() { const box = $("cells-scroll"); $("cells-hint").hidden = box.scrollWidth <= box.clientWidth + 1; }
 
   function controls() {
@@ -391,7 +391,7 @@
       slider.disabled = !one;
       if (one) {
         slider.max = one.route_prices.length - 1;
-        // The stop nearest to the price; where the route itself is moved, its own.
+        // The slider's stop: the route's own, if it was moved, else the one nearest to its price.
         const far = (p) => p === null || price === null ? (p === price ? 0 : Infinity) : Math.abs(p - price);
         slider.value = state.moved === i ? state.route : one.route_prices.reduce((best, p, j) => far(p) < far(one.route_prices[best]) ? j : best, one.route_prices.length - 1);
       }
@@ -400,7 +400,7 @@
       document.getElementById("route-" + i + "-share").textContent = share === null ? "" : pct(share) + " of the queries";
     });
     if (several) $("routes-caption").textContent = state.loss > 0 ? "Under another loss than the task’s all prices of routing change together."
-      : "One price moves at a time, the other routes then have the task’s prices; the slider above moves all of them in proportion.";
+      : "One price changes at a time, with the task’s prices for the other routes; the slider above changes all of them in proportion.";
   }
   function routes() {
     $("routes-card").hidden = !several;
@@ -417,7 +417,7 @@
     const errors = loss().grid.corrected ? data.corrected_standard_error : data.standard_error;
     const saving = data.best_threshold_cost === null ? null : data.savings["best-threshold"].standard_error;
     $("facts").textContent = rowsAndCells + (!atOwn() ? " Standard errors are known at the prices of the report only."
-      : " Standard error of Pointsman’s cost: " + num(untold.includes("router") ? null : errors.router, 2)
+      : " Standard error of Pointsman’s cost: " + num(unidentified.includes("router") ? null : errors.router, 2)
         + (saving === null ? "" : "; of what it saves against the " + NAMES.rules["best-threshold"] + ": " + num(saving, 2)) + ".");
   }
   function move(route, value) { state.moved = route; state.route = value; prices(); }
@@ -459,13 +459,13 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 
   const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
-  const rowsAndCells = count(data.rows) + " held-out rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for their being few" : "") + (untold.length ? ": one label per item, which does not show what routing saves; curves and sweeps take each label for the truth" : "") + ". " + count(data.router.rows) + " calibration rows in " +
+  const rowsAndCells = count(data.rows) + " " + data.kind_of_rows + " rows; truth is " + (data.truth === "true" ? "known" : "the mean of their labels") + (loss().grid.corrected ? ", costs, curves and gains are corrected for few labels" : "") + (unidentified.length ? ": one label per item, which does not identify what routing saves; curves and sweeps take each label for the truth" : "") + ". " + count(data.router.rows) + " calibration rows in " +
     data.router.cells + " cells (" + short(data.router.partition, 80) + ")" + (data.router.recalibrated ? ", re-calibrated" : "") + ".";
   $("cells-caption").textContent = (data.drawn.length < data.cells.length ? "The " + data.drawn.length + " cells with the most traffic, of " + data.cells.length + ". " : "") + "Losses and costs in the loss’s unit, estimated from the calibration rows. Click a heading to sort, a row to see the cell.";
   const error = data.calibration_error;
   if (error) {
     const list = html("dl");
-    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: root of W1² less floor², over cells; zero: no more than chance", error.debiased], ["largest entropy gap of a cell", error.irreducible_gap], ["regret bound: the most these rows can regret, whatever the prices", error.regret_bound]])
+    for (const [name, value] of [["distance (W1)", error.raw], ["floor: what chance alone gives", error.floor], ["debiased: root of W1² less floor², over cells; zero: no more than chance", error.debiased], ["largest entropy gap of a cell", error.irreducible_gap], ["regret bound: the largest regret on these rows, at any prices", error.regret_bound]])
       if (value !== null) list.append(html("dt", {}, name), html("dd", {}, num(value)));
     list.append(html("dt", {}, "traffic covered"), html("dd", {}, pct(error.covered)));
     $("calibration").replaceChildren(list);

@@ -24,6 +24,7 @@ const SIGNIFICANT_DIGITS: usize = 6;
 pub fn html(report: &Report) -> serde_json::Result<String> {
     let mut data = serde_json::to_value(report)?;
     data["names"] = display_names(report);
+    data["kind_of_rows"] = report.kind_of_rows().into();
     data["best_threshold_cost"] = json!(report.best_threshold().map(|threshold| threshold.cost));
     round_numbers(&mut data);
     let data = escape_json(&serde_json::to_string(&data)?);
@@ -32,6 +33,8 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
         "script" => SCRIPT.to_owned(),
         "data" => data.clone(),
         "headline" => escaped(&report.headline()),
+        "kind_of_rows" => report.kind_of_rows().to_owned(),
+        "not_held_out" => not_held_out(report),
         "shares" => escaped(&report.shares_line()),
         "limit" => escaped(&report.limit_line().unwrap_or_default()),
         "money" => escaped(&capitalised(&report.costs_line())),
@@ -42,6 +45,12 @@ pub fn html(report: &Report) -> serde_json::Result<String> {
         "advice" => advice(&report.warnings, report.next_step.as_ref()),
         _ => String::new(),
     }))
+}
+
+/// The warning that the rows are not held out, as HTML; empty if they are.
+fn not_held_out(report: &Report) -> String {
+    let warning = report.warnings.first().filter(|_| report.is_calibration);
+    warning.map_or(String::new(), |text| format!("<p class=\"limit\">Warning: {}.</p>", escaped(text)))
 }
 
 /// The core crate's names for rules, rankings, actions and losses, by key.

@@ -2,6 +2,7 @@
 
 use pointsman::evaluate::{CalibrationError, CellSummary, MixtureHistogram, PriceGrid, Sweep, SweepPoint};
 use pointsman::monitor::TrafficShift;
+use pointsman::number::{count, counted};
 use pointsman::task::Named;
 use pointsman::{CellId, Evaluation, Limit, Loss, Policy, Replay, Result, Router, Table, Task};
 use serde::Serialize;
@@ -17,6 +18,9 @@ const ROUTE_SLIDER_STEPS: usize = 12;
 /// The losses offered on the page, if they apply to the number of classes.
 const MENU_LOSSES: [&str; 7] =
     ["brier", "cross-entropy", "spherical", "zero-one", "asymmetric:2", "fn-fp:fp=1,fn=3", "three-part"];
+
+/// A larger share of rows with the prediction of a calibration row is not due to chance.
+const MAX_SHARE_SEEN_BY_CHANCE: f64 = 0.25;
 
 /// The inputs of a report.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +48,10 @@ pub struct Report {
     pub traffic: TrafficShift,
     /// One entry per requested sweep.
     pub sweep: Vec<SweepReport>,
-    /// Reasons not to rely on the numbers, one sentence each; filled in by the caller.
+    /// Whether the router was calibrated on these rows, so that they are not held out.
+    #[serde(skip)]
+    pub is_calibration: bool,
+    /// Reasons not to rely on the numbers, one sentence each; the caller adds its own.
     pub warnings: Vec<String>,
     /// What to do next; filled in by the caller.
     pub next_step: Option<NextStep>,
@@ -166,6 +173,29 @@ pub struct LossCell {
     pub total: Option<f64>,
 }
 
+/// The number of rows that the router was calibrated on, as far as predictions and votes show.
+fn seen_rows(router: &Router, table: &Table) -> usize {
+    match router.has_seen(table) {
+        true => table.rows(),
+        false => router.items_seen(table).map_or(0, |seen| seen.into_iter().filter(|seen| *seen).count()),
+    }
+}
+
+/// A warning about rows that the router was calibrated on; `None` if there are few enough to be due to chance.
+fn seen_in_words(seen: usize, rows: usize) -> Option<String> {
+    if seen == rows {
+        return Some("these are rows that the router was calibrated on: they prove nothing".to_owned());
+    }
+    (seen as f64 > MAX_SHARE_SEEN_BY_CHANCE * rows as f64).then(|| {
+        format!(
+            "{} of the {} have the prediction of a calibration row: what the router was calibrated on proves nothing; leave these items \
+             out",
+            count(seen),
+            counted(rows, "row", "rows")
+        )
+    })
+}
+
 /// The losses offered on the page: the task's own first, then all others that apply to the number of classes and to the
 /// answers of the task's oracles.
 #[must_use]
@@ -186,12 +216,14 @@ impl Report {
         let Inputs { router, policy, replay, .. } = inputs;
         let sweep =
             |sweep: &Sweep| Ok(SweepReport { axis: sweep.axis.to_string(), points: replay.sweep(policy, sweep)? });
+        let (seen, rows) = (seen_rows(router, inputs.table), inputs.table.rows());
         Ok(Self {
             evaluation: replay.evaluate(policy)?,
             calibration_error,
             traffic: replay.traffic(router, inputs.table)?.compare(),
             sweep: sweeps.iter().map(sweep).collect::<Result<_>>()?,
-            warnings: Vec::new(),
+            is_calibration: seen == rows,
+            warnings: seen_in_words(seen, rows).into_iter().collect(),
             next_step: None,
             router: RouterSummary {
                 rows: router.rows().rows(),

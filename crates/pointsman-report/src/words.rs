@@ -32,6 +32,12 @@ pub(crate) fn loss_name(loss: &str) -> String {
 }
 
 impl Report {
+    /// The kind of the evaluated rows: `held-out` or `calibration`.
+    #[must_use]
+    pub fn kind_of_rows(&self) -> &'static str {
+        if self.is_calibration { "calibration" } else { "held-out" }
+    }
+
     /// The saving against the simple rule that is hardest to beat, with its interval.
     #[must_use]
     pub fn headline(&self) -> String {

@@ -1,4 +1,29 @@
-//! What the tests of all crates share: random numbers that are the same on every machine and in every version.
+//! What the tests of all crates share: random numbers that are the same on every machine and in every version, and how a
+//! test is skipped.
+
+/// Prints that a test is skipped; with `CI=true` nothing is skipped and the test fails.
+///
+/// # Panics
+/// If the environment variable `CI` is `true`.
+#[track_caller]
+pub fn skip(reason: &str) {
+    let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    assert!(!in_ci, "nothing is skipped with CI=true: {reason}");
+    eprintln!("SKIPPED: {reason}");
+}
+
+/// As [`skip`], for data sets that cannot be part of the repository: `POINTSMAN_DATA=none` declares that they are not
+/// available, also with `CI=true`.
+///
+/// # Panics
+/// If `CI` is `true` and `POINTSMAN_DATA` is not `none`.
+#[track_caller]
+pub fn skip_data(reason: &str) {
+    match std::env::var_os("POINTSMAN_DATA").is_some_and(|value| value == "none") {
+        true => eprintln!("SKIPPED, as POINTSMAN_DATA=none declares: {reason}"),
+        false => skip(reason),
+    }
+}
 
 /// A SplitMix64 generator.
 ///

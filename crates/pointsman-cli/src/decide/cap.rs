@@ -1,6 +1,6 @@
-//! Caps over a whole table: a first pass collects the queries that want a capped route, a second one decides.
+//! Caps over a whole table: a first pass collects bids of the queries for capped routes, a second one decides.
 //!
-//! What the first pass keeps of a query are a few numbers; beyond some megabytes they go to a temporary file.
+//! A bid is a few numbers; beyond some megabytes they go to a temporary file.
 
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 
@@ -9,29 +9,25 @@ use pointsman::policy::{Bid, CapRule, CapUse, Caps, TallySummary};
 use pointsman_table::Batches;
 use tempfile::SpooledTempFile;
 
-use super::STEPS;
+use super::{PROGRESS_STEPS, progress};
+use crate::errors;
 use crate::interrupt::Writing;
-use crate::plan;
-use crate::progress::Progress;
 use crate::render::number::{count, short};
 use crate::render::paragraph;
 
-/// Bytes of bids that are kept in memory.
-const IN_MEMORY: usize = 64 << 20;
+/// The largest size of bids in memory, in bytes.
+const MAX_BYTES_IN_MEMORY: usize = 64 << 20;
 
-/// Finds out which queries of a table get the capped routes.
+/// Decides which queries of a table get the capped routes.
 pub(super) fn rule(caps: &Caps, policy: &Policy, mut batches: Batches) -> anyhow::Result<CapRule> {
     let writing = Writing::start();
-    let progress = match batches.progress().fraction() {
-        Some(_) => Progress::bar("counting queries for caps", STEPS),
-        None => Progress::rows("counting queries for caps"),
-    };
-    let mut bids = Bids { spool: tempfile::spooled_tempfile(IN_MEMORY), width: caps.count() + 1 };
+    let progress = progress("counting queries for caps", &batches);
+    let mut bids = Bids { spool: tempfile::spooled_tempfile(MAX_BYTES_IN_MEMORY), width: caps.count() + 1 };
     let mut out = BufWriter::with_capacity(1 << 20, &mut bids.spool);
     let mut rows = 0;
     while let Some(frame) = batches.next().transpose()? {
         writing.check()?;
-        let mut decisions = policy.decide_batch(&frame.table).map_err(|error| plan::of_rows(error, &frame))?;
+        let mut decisions = policy.decide_batch(&frame.table).map_err(|error| errors::in_rows(error, &frame))?;
         if let Some(ids) = &frame.ids {
             decisions.draw_by_ids(policy, ids);
         }
@@ -40,7 +36,7 @@ pub(super) fn rule(caps: &Caps, policy: &Policy, mut batches: Batches) -> anyhow
             write_bid(&mut out, &bid, bids.width)?;
         }
         rows += frame.table.rows() as u64;
-        progress.set(batches.progress().fraction().map_or(rows, |share| (share * STEPS as f64) as u64));
+        progress.set(batches.progress().fraction().map_or(rows, |share| (share * PROGRESS_STEPS as f64) as u64));
     }
     out.flush()?;
     drop(out);
@@ -85,7 +81,7 @@ fn read_bid(record: &[u8]) -> Bid {
     bid
 }
 
-/// What the caps came to, in a sentence each.
+/// Prints the use of each cap, and what the caps cost.
 pub(super) fn describe(
     out: &mut impl Write,
     caps: &Caps,

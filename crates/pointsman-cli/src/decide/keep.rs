@@ -6,7 +6,7 @@ use pointsman_table::{Column, ColumnKind, InputColumn, TableWriter};
 
 use crate::render::printable;
 
-/// What the name of an input column begins with where its own is taken.
+/// The prefix of input columns whose name is taken.
 const PREFIX: &str = "input_";
 
 /// The columns of the output: those of the input, as far as they are known, and those of the decisions.
@@ -15,7 +15,7 @@ pub(super) struct OutputColumns {
     decisions: Vec<(String, ColumnKind)>,
     /// Columns of the input: the name there, and the name in the output.
     inputs: Vec<(String, String)>,
-    /// How many of them come before the decisions; others were found later.
+    /// The number of them that come before the decisions; later batches may bring others.
     before: usize,
     taken: HashSet<String>,
 }
@@ -24,7 +24,7 @@ impl OutputColumns {
     /// The columns of an output that begins with these columns of the input.
     pub(super) fn new(decisions: &[(String, ColumnKind)], first: &[(String, InputColumn)]) -> Self {
         let own: HashSet<&String> = decisions.iter().map(|(name, _)| name).collect();
-        // A column keeps its name unless the decisions or a column before it have it, whatever others are renamed to.
+        // A column keeps its name unless the decisions or an earlier column have it; renamed columns avoid all names.
         let mut taken: HashSet<String> = decisions.iter().map(|(name, _)| name.clone()).collect();
         taken.extend(first.iter().map(|(name, _)| name.clone()));
         let mut columns = Self { decisions: decisions.to_vec(), inputs: Vec::new(), before: first.len(), taken };
@@ -91,7 +91,7 @@ impl OutputColumns {
         self.inputs.iter().filter(|(name, written)| name != written)
     }
 
-    /// That some do, in a sentence; nothing if none does.
+    /// A warning about renamed columns; `None` if there are none.
     pub(super) fn renamed_in_words(&self) -> Option<String> {
         const MOST: usize = 8;
         let pairs: Vec<String> = self
@@ -100,7 +100,8 @@ impl OutputColumns {
             .collect();
         let more = if pairs.len() > MOST { format!(" and {} more", pairs.len() - MOST) } else { String::new() };
         let shown = pairs[..pairs.len().min(MOST)].join(", ");
-        (!pairs.is_empty())
-            .then(|| format!("names of the table's columns are taken: {shown}{more}; --keep id leaves them out"))
+        (!pairs.is_empty()).then(|| {
+            format!("columns of the table have names of decision columns: {shown}{more}; --keep id leaves them out")
+        })
     }
 }

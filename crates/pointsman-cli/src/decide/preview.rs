@@ -12,7 +12,7 @@ use crate::render::table::Grid;
 /// Rows shown.
 const ROWS: usize = 20;
 
-/// The first rows, put aside until all are counted.
+/// The first rows, kept until all are counted.
 #[derive(Debug)]
 pub(super) struct Preview {
     names: Vec<(String, ColumnKind)>,

@@ -1,4 +1,4 @@
-//! What a run of decisions amounts to, for programs.
+//! A summary of decisions, as scripts read it.
 
 use pointsman::Policy;
 use pointsman::policy::{CapUse, CappedSummary, Caps, Surcharge, TallySummary};
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::keep::OutputColumns;
 use crate::json::known;
-use crate::plan::Output;
+use crate::output::Output;
 use crate::render;
 
 /// The JSON of `decide --json`.
@@ -23,17 +23,17 @@ pub(super) struct Summary {
     expected_cost: Option<Named<f64>>,
     /// The standard error of the router's.
     standard_error: Option<f64>,
-    /// Between what it lies as far as the labels identify it.
+    /// The interval that the labels identify it to.
     #[serde(skip_serializing_if = "Option::is_none")]
     identified: Option<[f64; 2]>,
     support: Named<u64>,
     reasons: Named<u64>,
-    /// What a limit on routing comes to.
+    /// The price that a limit on routing is equivalent to.
     #[serde(skip_serializing_if = "Option::is_none")]
     surcharge: Option<Surcharge>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     caps: Vec<Cap>,
-    /// What caps did to the queries that did not get their own action.
+    /// The effect of caps on queries that did not get their best action.
     #[serde(skip_serializing_if = "Option::is_none")]
     capped: Option<Capped>,
     /// Columns of the table that go by another name in the output.
@@ -47,7 +47,7 @@ struct Cap {
     most: u64,
     wanted: u64,
     granted: u64,
-    /// What one more would save at most.
+    /// The most that one more query would save.
     price: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What a run of decisions amounts to, for humans.
+//! A summary of decisions, for the terminal.
 
 use std::io::{self, Write};
 
@@ -6,10 +6,10 @@ use pointsman::Policy;
 use pointsman::evaluate::rule_name;
 use pointsman::policy::TallySummary;
 
-use crate::plan;
 use crate::render::number::{count, counted, percent, short};
 use crate::render::style::{self, BOLD, DIM};
 use crate::render::{matrix, paragraph};
+use crate::words;
 
 pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Policy) -> io::Result<()> {
     matrix::write(&mut *out, &policy.task_summary(), policy.classes())?;
@@ -34,16 +34,16 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
                 .collect();
             let router = costs.get("router").copied().unwrap_or(f64::NAN);
             let (unit, always) = (policy.task().loss().unit(), always.join(", "));
-            let open = plan::open_in_words(router, summary.identified);
-            let router = plan::with_error(router, summary.standard_error.unwrap_or(f64::NAN));
+            let open = words::identified_interval(router, summary.identified);
+            let router = words::with_error(router, summary.standard_error.unwrap_or(f64::NAN));
             paragraph(&mut *out, 0, &format!("expected cost per query {BOLD}{router}{BOLD:#} {unit}{open}; {always}"))?;
         }
     }
     if let (Some(_), Some(share)) = (&summary.expected_cost, summary.shares.get("undetermined")) {
         let open = counted((share * summary.rows as f64).round() as usize, "query has", "queries have");
         let text = format!(
-            "{open} no certain best action: too few calibration rows like these have two labels or more, so that the costs of routing are \
-             only bounded; they count as the cheapest action of known cost"
+            "{open} no certain best action: too few calibration rows like these have two labels or more, so the costs of routing are \
+             only bounded; they are counted as the cheapest action of known cost"
         );
         paragraph(&mut *out, 0, &format!("{DIM}{text}{DIM:#}"))?;
     }
@@ -52,7 +52,7 @@ pub(super) fn write(out: &mut impl Write, summary: &TallySummary, policy: &Polic
     if !reasons.is_empty() {
         paragraph(&mut *out, 0, &format!("reasons: {}", reasons.join(", ")))?;
     }
-    if let Some(text) = plan::limit_in_words(policy) {
+    if let Some(text) = words::policy::limit(policy) {
         paragraph(&mut *out, 0, &text)?;
     }
     let with = |support: &str| summary.support.get(support).map_or(0, |&n| n as usize);

@@ -1,6 +1,6 @@
-//! `pointsman demo`: the whole tour in a world where the truth is known.
+//! `pointsman demo`: calibrate, decide and evaluate on simulated data whose truth is known.
 //!
-//! The commands printed are the commands run: each line is parsed and carried out as if it had been typed.
+//! The printed command lines are those that are run: each is parsed as if it had been typed.
 
 mod world;
 
@@ -14,27 +14,29 @@ use pointsman::{Action, Decision, Policy};
 use pointsman_table::{Need, ReadOptions};
 
 use crate::args::{Cli, Command, DemoArgs};
-use crate::evaluate::named;
+use crate::errors::in_file;
+use crate::flags::{shell_quoted, shell_quoted_text};
 use crate::interrupt::Writing;
-use crate::plan::{self, shell_quoted};
+use crate::output::check_folder;
 use crate::render::number::{count, short};
 use crate::render::style::{self, BOLD, DIM};
-use crate::render::{self, next_step, paragraph, wrap};
+use crate::render::{self, heading, next_step, paragraph, wrap};
+use crate::{input, task};
 use world::{LABELS, World};
 
 const CALIBRATION_ROWS: u32 = 5_000;
-/// What the demo writes.
+/// Files that the demo writes.
 const FILES: [&str; 5] = ["calibration.csv", "heldout.csv", "router.safetensors", "decisions.csv", "report.json"];
-/// Says that a folder's files are the demo's.
+/// The file that marks a folder as the demo's.
 const MARK: &str = ".pointsman-demo";
-/// Prices at which every action has its place in this world, in Brier points.
+/// Prices at which every action is taken, in Brier points.
 const TASK: [&str; 4] = ["--route", "expert=0.08", "--abstain", "0.47"];
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let folder = &args.output;
-    plan::refuse_stdout(folder)?;
+    check_folder(folder)?;
     render::set_guided(true);
-    claim(folder, args.force)?;
+    create_folder(folder, args.force)?;
     let file = |name: &str| shell_quoted(&folder.join(name));
     let path = |name: &str| folder.join(name).display().to_string();
     let (calibration, heldout) = (path("calibration.csv"), path("heldout.csv"));
@@ -45,11 +47,11 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         world.write(Path::new(&calibration), CALIBRATION_ROWS, false, &writing)?;
         world.write(Path::new(&heldout), args.rows, true, &writing)?;
     }
-    say(
-        "1. A world",
+    explain_step(
+        "1. Simulated data",
         &format!(
             "Questions x have the answer yes with a probability that oscillates fast where |x| < 1, slowly outside. The cheap \
-         model is smooth: it sees the slow part only. {LABELS} people answered each of {} calibration questions; their \
+         model is smooth and follows the slow part only. {LABELS} people answered each of {} calibration questions; their \
          disagreement is noise that no model can remove.\n{} and {} (with the known truth, {} rows) are written.",
             count(CALIBRATION_ROWS as usize),
             file("calibration.csv"),
@@ -58,24 +60,24 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         ),
     )?;
 
-    say(
-        "2. Learn, once",
-        "No loss and no price is involved: cells group questions of like confidence, and keep their labels.",
+    explain_step(
+        "2. Calibrate once",
+        "No loss or price is needed yet: cells group questions of similar confidence, and keep their labels.",
     )?;
-    step(&["calibrate", &calibration, "--partition", "top-class:10", "-o", &router])?;
+    run_step(&["calibrate", &calibration, "--partition", "top-class:10", "-o", &router])?;
 
-    say(
+    explain_step(
         "3. Any loss, any price",
         "An expert costs 0.08 per question, abstaining 0.47, a wrong answer its Brier loss.",
     )?;
-    step(&[&["show", &router][..], &TASK].concat())?;
+    run_step(&[&["show", &router][..], &TASK].concat())?;
 
-    say("4. Decide", "Each held-out question gets an action, its costs, and the rows they rest on.")?;
-    step(&[&["decide", &router, &heldout][..], &TASK, &["-o", &decisions]].concat())?;
-    explain(Path::new(&router), Path::new(&heldout))?;
+    explain_step("4. Decide", "Each held-out question gets an action, its costs, and the support of its cell.")?;
+    run_step(&[&["decide", &router, &heldout][..], &TASK, &["-o", &decisions]].concat())?;
+    explain_decisions(Path::new(&router), Path::new(&heldout))?;
 
-    say("5. Prove it", "On questions the router has not seen, against what is known to be true.")?;
-    step(
+    explain_step("5. Evaluate", "On held-out questions, whose true probabilities are known.")?;
+    run_step(
         &[
             &["evaluate", &router, &heldout][..],
             &TASK,
@@ -84,14 +86,14 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         .concat(),
     )?;
 
-    say(
-        "6. On",
-        &format!(
-            "The files are yours to play with: move the prices in {}. Cells of the question itself see more than cells \
-             of the confidence do.",
-            file("report.html")
-        ),
-    )?;
+    print_last_step(folder)
+}
+
+/// Prints what to do after the demo.
+fn print_last_step(folder: &Path) -> anyhow::Result<()> {
+    let file = |name: &str| shell_quoted(&folder.join(name));
+    let text = "Cells on the question itself find more than cells on the confidence do.";
+    explain_step("6. Continue", &format!("Move the prices in {}. {text}", file("report.html")))?;
     render::set_guided(false);
     let (fine, flags) = (file("fine.safetensors"), TASK.join(" "));
     let calibrate =
@@ -101,8 +103,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes and marks the folder. One that holds files of the demo's names without the mark is somebody's own.
-fn claim(folder: &Path, force: bool) -> anyhow::Result<()> {
+/// Creates and marks the folder. Files of the same names in a folder without the mark are not replaced.
+fn create_folder(folder: &Path, force: bool) -> anyhow::Result<()> {
     let mark = folder.join(MARK);
     if let Some(own) = FILES.iter().map(|name| folder.join(name)).find(|path| path.exists())
         && !force
@@ -110,20 +112,21 @@ fn claim(folder: &Path, force: bool) -> anyhow::Result<()> {
     {
         bail!("{}: would be overwritten; choose another folder, or add --force", own.display());
     }
-    fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
-    fs::write(&mark, "").map_err(|error| named(&mark, error))
+    fs::create_dir_all(folder).map_err(|error| in_file(folder, error))?;
+    fs::write(&mark, "").map_err(|error| in_file(&mark, error))
 }
 
-fn say(title: &str, text: &str) -> io::Result<()> {
+/// Prints a heading and its paragraphs.
+fn explain_step(title: &str, text: &str) -> io::Result<()> {
     let mut out = render::stdout();
-    writeln!(out, "\n{BOLD}{title}{BOLD:#}")?;
+    heading(&mut out, title)?;
     text.lines().try_for_each(|text| paragraph(&mut out, 2, text))?;
     out.flush()
 }
 
-/// Prints a command line and carries it out.
-fn step(words: &[&str]) -> anyhow::Result<()> {
-    let typed: Vec<String> = words.iter().map(|word| plan::shell_quoted_text(word)).collect();
+/// Prints a command line and runs it.
+fn run_step(words: &[&str]) -> anyhow::Result<()> {
+    let typed: Vec<String> = words.iter().map(|word| shell_quoted_text(word)).collect();
     let mut out = render::stdout();
     writeln!(out)?;
     wrap::command(&mut out, 2, &format!("{DIM}${DIM:#} {BOLD}pointsman {}{BOLD:#}", typed.join(" ")))?;
@@ -132,23 +135,23 @@ fn step(words: &[&str]) -> anyhow::Result<()> {
     drop(out);
     let Cli { command, .. } = Cli::try_parse_from(std::iter::once(&"pointsman").chain(words))?;
     match command {
-        // A demo within the demo would never end.
+        // A demo within the demo would not end.
         Command::Demo(_) => Ok(()),
         command => crate::run(command),
     }
 }
 
-/// One decision of each kind, in words.
-fn explain(router: &Path, heldout: &Path) -> anyhow::Result<()> {
-    let router = plan::load_router(router)?;
-    let Command::Show(task) = Cli::try_parse_from([&["pointsman", "show", "-"][..], &TASK].concat())?.command else {
+/// Explains one decision per action.
+fn explain_decisions(router: &Path, heldout: &Path) -> anyhow::Result<()> {
+    let router = input::load_router(router)?;
+    let Command::Show(show) = Cli::try_parse_from([&["pointsman", "show", "-"][..], &TASK].concat())?.command else {
         return Ok(());
     };
-    let policy = router.policy(&plan::task(&task.task)?)?;
+    let policy = router.policy(&task::from_args(&show.task)?)?;
     let options = ReadOptions { need: Need::Predictions, ..ReadOptions::default() };
     let frame = pointsman_table::read_frame(heldout, &options)?;
     let mut out = render::stdout();
-    writeln!(out, "\n  {BOLD}One of each, in words{BOLD:#}")?;
+    writeln!(out, "\n  {BOLD}One decision per action, explained{BOLD:#}")?;
     for wanted in [Action::Predict, Action::Route("expert"), Action::Abstain] {
         for row in 0..frame.table.rows() {
             let prediction = frame.table.prediction(row);
@@ -176,10 +179,10 @@ fn in_words(
     let number = |x: Option<&f64>| short(x.copied().unwrap_or(f64::NAN));
     let costs = decision.costs();
     let why = match action {
-        Action::Predict => "the model is about as good as an expert would be, for free",
+        Action::Predict => "the model is about as good as an expert would be, and free",
         Action::Route(_) => "the expert removes more loss than it costs",
         Action::Abstain => "people themselves disagree so much that any answer costs more than none",
-        Action::Undetermined => "the labels do not decide",
+        Action::Undetermined => "the labels do not identify the best action",
     };
     writeln!(out, "\n  {style}{action}{style:#} {}", render::printable(id))?;
     let text = format!(

@@ -1,4 +1,4 @@
-//! A world small enough to know everything about: the paper's sinusoid, and a model too smooth to follow it.
+//! Simulated data with known truth: the paper's sinusoid, and a model too smooth to follow it.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use crate::interrupt::Writing;
 
-/// Labels a row.
+/// Labels per row.
 pub(super) const LABELS: u32 = 20;
-/// The width of the window the weak model sees the world through. The fast oscillation has a period of 0.05.
-const BLUR: f64 = 0.1;
-/// Points of the window, on each side.
+/// The standard deviation of the weak model's window. The fast oscillation has a period of 0.05.
+const WINDOW_DEVIATION: f64 = 0.1;
+/// Points of the window on each side.
 const NODES: i32 = 60;
 
 /// The true probability of the class `yes`: the sinusoid of the paper's synthetic experiments.
@@ -23,14 +23,14 @@ pub(super) fn truth(x: f64) -> f64 {
     (0.98 * u + 1.0) / 2.0
 }
 
-/// What a small network would make of it: the truth averaged over a Gaussian window.
+/// The weak model, like a small network: the truth averaged over a Gaussian window.
 pub(super) fn weak(x: f64) -> f64 {
     let (mut sum, mut weight) = (0.0, 0.0);
     for node in -NODES..=NODES {
         // Four standard deviations to each side.
         let z = 4.0 * f64::from(node) / f64::from(NODES);
         let w = (-z * z / 2.0).exp();
-        sum += w * truth(x + BLUR * z);
+        sum += w * truth(x + WINDOW_DEVIATION * z);
         weight += w;
     }
     sum / weight
@@ -47,7 +47,7 @@ impl World {
         Self { random: Pcg64::seed_from_u64(seed) }
     }
 
-    /// Writes a table of so many rows; known truth goes into held-out tables only.
+    /// Writes a table; only held-out tables have the known truth.
     pub(super) fn write(&mut self, path: &Path, rows: u32, known: bool, writing: &Writing) -> anyhow::Result<()> {
         const BATCH: u32 = 1 << 14;
         let text = ["id"].map(|name| (name, ColumnKind::Text));
@@ -95,7 +95,7 @@ impl World {
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
-    /// How many of the annotators say yes.
+    /// The number of annotators who answer yes.
     fn votes(&mut self, p: f64) -> u64 {
         (0..LABELS).filter(|_| self.uniform() <= p).count() as u64
     }
@@ -106,19 +106,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_weak_model_sees_the_slow_part_only() {
+    fn weak_model_follows_the_slow_part_only() {
         assert!((truth(0.0) - 0.5 * (1.0 + 0.98 * (0.6 * 0.0_f64.cos() + 0.4))).abs() < 0.01);
         for i in -40..=40 {
             let x = f64::from(i) / 10.0;
             assert!((0.0..=1.0).contains(&truth(x)) && (0.0..=1.0).contains(&weak(x)), "{x}");
         }
         // In the middle only cos 4.2x remains, a little damped.
-        let slow = |x: f64| 0.5 + 0.49 * 0.4 * (4.2 * x).cos() * (-0.5 * (4.2 * BLUR).powi(2)).exp();
+        let slow = |x: f64| 0.5 + 0.49 * 0.4 * (4.2 * x).cos() * (-0.5 * (4.2 * WINDOW_DEVIATION).powi(2)).exp();
         assert!((weak(0.3) - slow(0.3)).abs() < 0.01);
     }
 
     #[test]
-    fn the_draws_are_what_they_should_be() {
+    fn draws_have_the_right_moments() {
         let mut world = World::new(3);
         let x: Vec<f64> = (0..20_000).map(|_| world.normal()).collect();
         let mean = x.iter().sum::<f64>() / 20_000.0;

@@ -1,4 +1,4 @@
-//! `pointsman diagnose`: a table before anyone relies on it.
+//! `pointsman diagnose`: whether Pointsman pays on a table, and whether its labels are good enough.
 
 mod human;
 
@@ -11,40 +11,42 @@ use pointsman_report::{DiagnosisReport, Inputs, NextStep, Report, diagnosis_html
 use pointsman_table::{Need, write_atomically};
 
 use crate::args::DiagnoseArgs;
-use crate::plan::{shell_quoted, shell_quoted_text};
+use crate::flags::{self, shell_quoted, shell_quoted_text};
+use crate::output::check_folder;
 use crate::progress::Progress;
-use crate::{evaluate, json, plan, render, tables};
+use crate::render::warn_all;
+use crate::{errors, evaluate, input, json, task, words};
 
 pub(crate) fn run(args: &DiagnoseArgs) -> anyhow::Result<()> {
-    plan::one_from_stdin([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.first()])?;
-    args.output.iter().try_for_each(|folder| plan::refuse_stdout(folder))?;
-    let task = plan::task(&args.task)?;
-    let options = plan::read_options(&args.reading, Some(&args.votes), Need::Votes);
-    let frame = plan::read_frame(&args.table, &options)?;
+    input::check_streams([Some(&args.table), args.votes.annotations.as_ref(), args.task.task.first()])?;
+    args.output.iter().try_for_each(|folder| check_folder(folder))?;
+    let task = task::from_args(&args.task)?;
+    let options = input::read_options(&args.reading, Some(&args.votes), Need::Votes);
+    let frame = input::read_frame(&args.table, &options)?;
     let diagnosis = {
         let progress = Progress::bar("diagnosis", DIAGNOSIS_STEPS as u64);
         let annotations = frame.annotations.as_ref();
         pointsman::diagnose::diagnose_annotated(&frame.table, annotations, &task, &args.partition, || progress.step())
-            .map_err(|error| plan::of_task(error, args.task.task.first(), |error| plan::of_rows(error, &frame)))?
+            .map_err(|error| errors::in_task(error, args.task.task.first(), |error| errors::in_rows(error, &frame)))?
     };
-    let mut warnings = tables::reading_in_words(&frame);
-    warnings.extend(tables::order_in_words(&frame));
-    warnings.extend(plan::prices_in_words(&task.for_classes(frame.table.classes())?));
-    warnings.extend(plan::labels_in_words(&frame.table, &args.votes)?);
+    let mut warnings = words::table::reading(&frame);
+    warnings.extend(words::table::annotator_order(&frame));
+    warnings.extend(words::policy::overpriced(&task.for_classes(frame.table.classes())?));
+    warnings.extend(words::table::labels(&frame.table, &args.votes)?);
     let halves = args.output.as_ref().map(|_| Halves::new(&frame.table, &task, args, &mut warnings)).transpose()?;
     let next_step = next_step(args, &diagnosis);
     let report = DiagnosisReport::new(diagnosis, warnings, next_step);
     let page = args.output.as_ref().zip(halves).map(|(folder, halves)| write(&report, &halves, folder)).transpose()?;
-    report.warnings.iter().for_each(render::warn);
+    warn_all(report.warnings.clone());
     if args.json { json::print(&report) } else { Ok(human::print(args, &task, &report, page.as_deref())?) }
 }
 
-/// What to do next, by the verdict; nothing if other labels or prices are needed first.
+/// What to do next, by the verdict; `None` if other labels or prices are needed first.
 fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
-    let (table, task) = (shell_quoted(&args.table), plan::task_flags(&args.task));
-    let reading = plan::reading_flags(&args.reading, Some(&args.votes));
+    let (table, task) = (shell_quoted(&args.table), flags::task(&args.task));
+    let reading = flags::reading(&args.reading, Some(&args.votes));
     let partition = diagnosis.enough.better_partition().unwrap_or(&diagnosis.verdict.partition);
-    // The default needs no name: it chooses among pooled cells, trees and forests on all rows.
+    // The default partition needs no flag.
     let named = match *partition == Partition::auto().to_string() {
         true => String::new(),
         false => format!(" --partition {}", shell_quoted_text(partition)),
@@ -66,7 +68,7 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
             // Plans need cells that can be certified, which a forest's cannot.
             let cells = if named.is_empty() || partition.starts_with("forest") { " --certifiable" } else { &named };
             Some(NextStep {
-                remark: "Next, see which labels would settle it:".to_owned(),
+                remark: "Next, see which labels would decide it:".to_owned(),
                 commands: vec![calibrate(cells), format!("pointsman plan router.safetensors{task}")],
             })
         }
@@ -76,7 +78,7 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
         }),
         _ => None,
     };
-    // Labels come before what rests on them.
+    // Annotators who differ come first, since all else depends on the labels.
     match again {
         None => next,
         Some(again) => Some(NextStep {
@@ -86,7 +88,7 @@ fn next_step(args: &DiagnoseArgs, diagnosis: &Diagnosis) -> Option<NextStep> {
     }
 }
 
-/// A router of one half, and the other half to judge it on.
+/// A router of one half, and the other half to evaluate it on.
 struct Halves {
     router: Router,
     policy: Policy,
@@ -94,7 +96,7 @@ struct Halves {
 }
 
 impl Halves {
-    /// If one half cannot keep the task's limit, the limit is left out and a warning says so.
+    /// If one half cannot keep the task's limit, the limit is left out with a warning.
     fn new(table: &Table, task: &Task, args: &DiagnoseArgs, warnings: &mut Vec<String>) -> anyhow::Result<Self> {
         let [calibration, held_out] = pointsman::diagnose::halves(table)?;
         let router = Router::calibrate(&calibration, &args.partition)?;
@@ -111,7 +113,7 @@ impl Halves {
     }
 }
 
-/// Writes diagnosis.json and diagnosis.html, and the report and figures of a router of one half judged on the other; gives the page's
+/// Writes diagnosis.json and diagnosis.html, and the report and figures of one half evaluated on the other, and returns the page's
 /// path.
 fn write(report: &DiagnosisReport, halves: &Halves, folder: &Path) -> anyhow::Result<PathBuf> {
     let Halves { router, policy, held_out } = halves;

@@ -6,11 +6,11 @@ use anyhow::bail;
 use pointsman::evaluate::rule_name;
 use pointsman_report::Report;
 
-use crate::plan;
 use crate::render::number::{percent, short};
+use crate::words;
 
-/// What a user may write.
-const KNOWN: &str = "saving<X (a share of the cost of the best simple rule, as in saving<0, saving<0.02 or saving<2%), cost>X, regret>X or drift";
+/// The conditions, as an error lists them.
+const CONDITIONS: &str = "saving<X (a share of the cost of the best simple rule, as in saving<0, saving<0.02 or saving<2%), cost>X, regret>X or drift";
 
 /// `saving<0.02`, `cost>X`, `regret>X` or `drift`.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let unknown = || format!("unknown condition {text:?}: use {KNOWN}");
+        let unknown = || format!("unknown condition {text:?}: use {CONDITIONS}");
         let bound = |prefix: &str| plain.strip_prefix(prefix).map(str::parse::<f64>);
         let percentage = plain.strip_prefix("saving<").and_then(|bound| bound.strip_suffix('%'));
         let checked = |bound: Result<f64, _>| bound.ok().filter(|bound| bound.is_finite()).ok_or_else(unknown);
@@ -57,7 +57,7 @@ impl Condition {
     /// Why the condition holds; `None` if it does not.
     ///
     /// # Errors
-    /// If the labels do not tell.
+    /// If labels do not identify it.
     fn holds(&self, report: &Report) -> anyhow::Result<Option<String>> {
         let evaluation = &report.evaluation;
         let known = |name: &str| match evaluation.best_costs().get(name) {
@@ -65,13 +65,13 @@ impl Condition {
             _ => bail!("--fail-if {}: one label per row does not identify the cost of {name}", self.text),
         };
         let (holds, why) = match self.kind {
-            Kind::Drift => (report.traffic.moved, plan::traffic_in_words(&report.traffic).unwrap_or_default()),
+            Kind::Drift => (report.traffic.moved, words::policy::traffic(&report.traffic).unwrap_or_default()),
             Kind::CostAbove(bound) => {
                 let cost = known("router")?;
                 (cost > bound, format!("Pointsman costs {} per query", short(cost)))
             }
             Kind::RegretAbove(bound) => {
-                // A forest decides query by query: what is best per cell says nothing about it.
+                // A forest decides query by query, so the best action per cell is no benchmark.
                 let by_row = report.router.decides_by_row();
                 let best = if by_row { "pointwise-optimal" } else { "cell-optimal" };
                 known(best)?;
@@ -89,11 +89,11 @@ impl Condition {
         Ok(holds.then(|| format!("{} ({why})", self.text)))
     }
 
-    /// What the router saves against the simple rule that leaves least to save, as a share of its cost.
+    /// The saving against the simple rule that is hardest to beat, as a share of its cost.
     fn saving(&self, report: &Report) -> anyhow::Result<(f64, String)> {
         let savings = report.evaluation.savings.iter().flat_map(|savings| savings.iter());
         match savings.min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate)) {
-            // Against a rule that costs nothing there is nothing to save.
+            // There is nothing to save against a rule that costs nothing.
             Some((name, saving)) => Ok((saving.share.unwrap_or(saving.estimate.min(0.0)), name.to_owned())),
             None => bail!("--fail-if {}: one label per row does not identify what Pointsman saves", self.text),
         }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_are_read_or_refused_with_the_list() {
+    fn conditions_are_parsed_or_refused_with_their_list() {
         let kind = |text: &str| text.parse::<Condition>().map(|condition| condition.kind);
         assert_eq!(kind("saving < 0"), Ok(Kind::SavingBelow(0.0)));
         assert_eq!(kind("saving<0.02"), Ok(Kind::SavingBelow(0.02)));

@@ -1,4 +1,4 @@
-//! The held-out proof for humans.
+//! An evaluation, for the terminal.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,79 +8,95 @@ use pointsman::evaluate::{CalibrationError, Truth, ranking_name, rule_name};
 use pointsman_report::{Report, SweepReport};
 
 use crate::args::EvaluateArgs;
-use crate::plan::{self, shell_quoted};
-use crate::render::number::{counted, decimals, fixed, maybe, percent, plain};
+use crate::flags::shell_quoted;
+use crate::render::number::{count, decimals, fixed, maybe, percent, plain};
 use crate::render::plot::{self, Curve, SIGNS};
 use crate::render::style::{BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::render::table::Grid;
-use crate::render::{self, matrix, next_step, paragraph};
+use crate::render::{self, heading, matrix, next_step, paragraph};
+use crate::words;
 
 /// Why some costs are dashes.
-const ONE_LABEL: &str = "Held-out rows have one label each, which cannot separate noise from error: the loss of an oracle that knows the \
+const ONE_LABEL: &str = "These rows have one label each, which cannot separate noise from error: the loss of an oracle that knows the \
                          truth, and what routing to it costs or saves, are not known (–).";
 
-/// What is said before the numbers.
-pub(super) struct Title<'a> {
-    pub(super) policy: &'a Policy,
-    /// Whether the router has not seen the rows.
-    pub(super) is_held_out: bool,
-}
-
-pub(super) fn print(args: &EvaluateArgs, report: &Report, title: &Title<'_>, written: Option<&Path>) -> io::Result<()> {
+/// Prints a report; `written` is the page, if one was written.
+pub(super) fn print(args: &EvaluateArgs, report: &Report, policy: &Policy, written: Option<&Path>) -> io::Result<()> {
     let mut out = io::BufWriter::new(render::stdout());
-    let policy = title.policy;
     let evaluation = &report.evaluation;
-    let truth = if evaluation.truth == Truth::Known { "their known distributions" } else { "the mean of their labels" };
-    let rows = match title.is_held_out {
-        true => counted(evaluation.rows, "held-out row", "held-out rows"),
-        false => counted(evaluation.rows, "row", "rows") + " that it was calibrated on",
-    };
-    let heading = format!("{BOLD}{}{BOLD:#} on {rows}; truth is {truth}", shell_quoted(&args.router));
-    paragraph(&mut out, 0, &heading)?;
-    if let Some(text) = plan::limit_in_words(policy) {
-        paragraph(&mut out, 0, &text)?;
-    }
-    if let Some(text) = report.loss_line() {
+    let (rows, kind) = (count(evaluation.rows), report.kind_of_rows());
+    let row = if evaluation.rows == 1 { "row" } else { "rows" };
+    let (router, truth) = (shell_quoted(&args.router), truth_in_words(evaluation.truth));
+    paragraph(&mut out, 0, &format!("{BOLD}{router}{BOLD:#} on {rows} {kind} {row}; truth is {truth}"))?;
+    for text in words::policy::limit(policy).into_iter().chain(report.loss_line()) {
         paragraph(&mut out, 0, &text)?;
     }
     matrix::write(&mut out, &evaluation.task, &report.classes)?;
-    if let Some(text) = plan::traffic_in_words(&report.traffic) {
+    if let Some(text) = words::policy::traffic(&report.traffic) {
         paragraph(&mut out, 0, &format!("{WARN}{}{WARN:#}", sentence(&text)))?;
     }
-    costs(&mut out, report)?;
-    plan::print_perfect_oracles(&mut out, policy.task())?;
-    gains(&mut out, report)?;
+    print_costs(&mut out, report)?;
+    words::policy::print_perfect_oracles(&mut out, policy.task())?;
+    print_gains(&mut out, report)?;
     if let Some(error) = &report.calibration_error {
-        calibration(&mut out, error, report)?;
+        print_calibration_error(&mut out, error, report)?;
     }
     for sweep in &report.sweep {
-        write_sweep(&mut out, sweep, report.router.decides_by_row())?;
+        print_sweep(&mut out, sweep, report.router.decides_by_row())?;
     }
-    last_line(&mut out, report, written)?;
+    print_next_step(&mut out, report, written)?;
     out.flush()
 }
 
-/// Text that begins a sentence and ends it.
+/// The truth that rows are evaluated against.
+pub(crate) fn truth_in_words(truth: Truth) -> &'static str {
+    if truth == Truth::Known { "their known distributions" } else { "the mean of their labels" }
+}
+
+/// Text as a sentence, with a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())
 }
 
-fn heading(out: &mut impl Write, text: &str) -> io::Result<()> {
+fn print_costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let evaluation = &report.evaluation;
+    heading(&mut *out, &format!("Cost per query, in {} ({})", evaluation.unit, evaluation.loss))?;
+    let digits = decimals(evaluation.best_costs().iter().map(|(_, &cost)| cost));
+    cost_grid(report, digits).write(&mut *out)?;
     writeln!(out)?;
-    paragraph(out, 0, &format!("{BOLD}{text}{BOLD:#}"))
+    if evaluation.is_corrected() {
+        let text = "The mean of a few labels is too certain a truth, which makes routing look cheaper than it is. All costs here are \
+                    corrected for that; mean_cost in --json has the uncorrected ones.";
+        paragraph(&mut *out, 2, text)?;
+        writeln!(out)?;
+    }
+    if !evaluation.unidentified.is_empty() {
+        paragraph(&mut *out, 2, &format!("{WARN}{ONE_LABEL}{WARN:#}"))?;
+        writeln!(out)?;
+    }
+    paragraph(&mut *out, 2, &report.money_line())?;
+    for text in report.open_line().into_iter().chain(report.savings_line()) {
+        paragraph(&mut *out, 2, &text)?;
+    }
+    paragraph(&mut *out, 2, &regret(report, digits))?;
+    let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
+    // The costs of a forest do not rest on its cells.
+    if support("sparse") + support("empty") > 0.0 && !report.router.decides_by_row() {
+        let (sparse, empty) = (percent(support("sparse")), percent(support("empty")));
+        let text = format!("{DIM}{sparse} of the rows fell into sparse cells, {empty} into empty ones.{DIM:#}");
+        paragraph(out, 2, &text)?;
+    }
+    Ok(())
 }
 
-fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
+/// The costs of Pointsman, of simple rules, and of the best in hindsight.
+fn cost_grid(report: &Report, digits: usize) -> Grid {
     let evaluation = &report.evaluation;
-    heading(out, &format!("Cost per query, in {} ({})", evaluation.unit, evaluation.loss))?;
-    let costs = evaluation.best_costs();
-    let digits = decimals(costs.iter().map(|(_, &cost)| cost));
-    let corrected = evaluation.is_corrected();
     let mut grid = Grid::new().text("").number("mean").number("± s.e.").text("");
     let by_row = report.router.decides_by_row();
-    for (name, &cost) in costs.iter().filter(|(name, _)| !by_row || *name != "cell-optimal") {
+    for (name, &cost) in evaluation.best_costs().iter().filter(|(name, _)| !by_row || *name != "cell-optimal") {
         let error = evaluation.best_standard_error().get(name).copied().flatten();
         let (style, remark) = match name {
             "router" => (GOOD.bold(), ""),
@@ -103,8 +119,8 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
         ]);
     }
     let has_both = !evaluation.task.routes.is_empty() && evaluation.task.abstain.is_some();
-    let routed_tells = |name: &str| has_both && (name == "predict/abstain" || evaluation.is_identified("cell-optimal"));
-    for (name, &cost) in evaluation.best_two_way().iter().filter(|(name, _)| routed_tells(name)) {
+    let is_known = |name: &str| has_both && (name == "predict/abstain" || evaluation.is_identified("cell-optimal"));
+    for (name, &cost) in evaluation.best_two_way().iter().filter(|(name, _)| is_known(name)) {
         let remark = "Pointsman with these two actions only";
         grid.row([
             (name.to_owned(), PLAIN),
@@ -113,58 +129,37 @@ fn costs(out: &mut impl Write, report: &Report) -> io::Result<()> {
             (remark.to_owned(), DIM),
         ]);
     }
-    grid.write(&mut *out)?;
-    writeln!(out)?;
-    if corrected {
-        let text = "The mean of a few labels is too certain a truth, which makes routing look cheaper than it is. All costs here are \
-                    corrected for that; mean_cost in --json has the uncorrected ones.";
-        paragraph(&mut *out, 2, text)?;
-        writeln!(out)?;
-    }
-    if !evaluation.unidentified.is_empty() {
-        paragraph(&mut *out, 2, &format!("{WARN}{ONE_LABEL}{WARN:#}"))?;
-        writeln!(out)?;
-    }
-    paragraph(&mut *out, 2, &report.money_line())?;
-    if let Some(text) = report.open_line() {
-        paragraph(&mut *out, 2, &text)?;
-    }
-    if let Some(text) = report.savings_line() {
-        paragraph(&mut *out, 2, &text)?;
-    }
-    paragraph(&mut *out, 2, &regret(report, digits))?;
-    let support = |name| evaluation.support.get(name).copied().unwrap_or(0.0);
-    // The costs of a forest do not rest on its cells.
-    if support("sparse") + support("empty") > 0.0 && !by_row {
-        let (sparse, empty) = (percent(support("sparse")), percent(support("empty")));
-        let text = format!("{DIM}{sparse} of the rows fell into sparse cells, {empty} into empty ones.{DIM:#}");
-        paragraph(out, 2, &text)?;
-    }
-    Ok(())
+    grid
 }
 
+/// The regret against the best in hindsight, in a sentence.
 fn regret(report: &Report, digits: usize) -> String {
     let evaluation = &report.evaluation;
-    let tells = |name: &str| ["router", name].into_iter().all(|name| evaluation.is_identified(name));
+    let is_known = |name: &str| ["router", name].into_iter().all(|name| evaluation.is_identified(name));
     let errors = evaluation.corrected_regret_standard_error.as_ref();
-    let of = |name: &str| {
-        let known = evaluation.best_regret().get(name).copied().filter(|_| tells(name));
+    let against = |name: &str| {
+        let known = evaluation.best_regret().get(name).copied().filter(|_| is_known(name));
         let error = errors.and_then(|errors| errors.get(name).copied().flatten()).filter(|_| known.is_some());
         maybe(known, digits) + &error.map_or(String::new(), |error| format!(" ± {}", fixed(error, digits)))
     };
-    let of_cell = format!("{} above the best action per cell, ", of("cell-optimal"));
-    // A forest decides row by row, and may well do better than any action per cell.
-    let of_cell = if report.router.decides_by_row() { "" } else { &of_cell };
+    // A forest decides row by row, and may do better than any action per cell.
+    let of_cell = match report.router.decides_by_row() {
+        true => String::new(),
+        false => format!("{} above the best action per cell, ", against("cell-optimal")),
+    };
     let limit = match evaluation.regret_ignores_limit {
         true => " Always routing and the best in hindsight ignore the limit: part of the regret is its price.",
         false => "",
     };
-    format!("Regret: {of_cell}{} above the best possible per query.{limit}", of("pointwise-optimal"))
+    format!("Regret: {of_cell}{} above the best possible per query.{limit}", against("pointwise-optimal"))
 }
 
-fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
+fn print_gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let evaluation = &report.evaluation;
-    heading(out, "Routing gain if a perfect oracle were asked: 0 is routing at random, 1 the best possible order")?;
+    heading(
+        &mut *out,
+        "Routing gain if a perfect oracle were asked: 0 is routing at random, 1 the best possible order",
+    )?;
     let mut grid = Grid::new().text("").number("").number("± s.e.").text("");
     let errors = evaluation.corrected_gain_standard_error.as_ref();
     for (name, &gain) in evaluation.best_gain().iter() {
@@ -212,20 +207,24 @@ fn gains(out: &mut impl Write, report: &Report) -> io::Result<()> {
         out,
         &curves,
         "routed",
-        &format!("mean loss per query if a perfect oracle were asked, in {}, prices left out", evaluation.unit),
+        &format!("mean loss per query if a perfect oracle were asked, in {}, without prices", evaluation.unit),
     )
 }
 
-fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {
+fn print_calibration_error(out: &mut impl Write, error: &CalibrationError, report: &Report) -> io::Result<()> {
     let unit = report.evaluation.unit;
-    heading(out, "Higher-order calibration error: distance between calibration and held-out label distributions")?;
+    let kind = report.kind_of_rows();
+    heading(
+        &mut *out,
+        &format!("Higher-order calibration error: distance between the label distributions of stored and {kind} rows"),
+    )?;
     let digits = decimals([error.raw, error.floor, error.debiased, error.irreducible_gap]);
     let mut grid = Grid::new().text("").number("").text("");
     let mut line = |name: &str, value: f64, remark: String| {
         grid.row([(name.to_owned(), PLAIN), (fixed(value, digits), PLAIN), (remark, DIM)]);
     };
     line("W1", error.raw, format!("mean over cells, covering {} of the rows", percent(error.covered)));
-    line("floor", error.floor, "what chance alone gives with so few rows".into());
+    line("floor", error.floor, "what chance alone gives with this number of rows".into());
     line("debiased", error.debiased, "root of W1² less floor² over cells; zero is no more than chance".into());
     line("entropy gap", error.irreducible_gap, format!("largest error of a cell's irreducible loss, in {unit}"));
     if let Some(bound) = error.regret_bound {
@@ -244,11 +243,11 @@ fn calibration(out: &mut impl Write, error: &CalibrationError, report: &Report) 
     Ok(())
 }
 
-fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::Result<()> {
-    heading(out, &format!("Sweep of the price of {}: cost per query, and shares of the actions", sweep.axis))?;
-    // Where a target loss is out of reach there is less to say: whatever is said anywhere has a column.
+fn print_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::Result<()> {
+    heading(&mut *out, &format!("Sweep of the price of {}: cost per query, and shares of the actions", sweep.axis))?;
+    // Points at which a target loss is out of reach have fewer values; every value of any point has a column.
     let Some(fullest) = sweep.points.iter().max_by_key(|point| point.mean_cost.iter().count()) else { return Ok(()) };
-    // Constant actions do not depend on the router; the JSON has them.
+    // Costs of constant actions, which do not depend on the router, are in the JSON only.
     let shown = |name: &&str| !(name.starts_with("always-") || by_row && *name == "cell-optimal");
     let others = fullest.best_costs().iter().map(|(name, _)| name).filter(|name| shown(name) && *name != "router");
     let costs: Vec<&str> = ["router"].into_iter().chain(others).collect();
@@ -283,13 +282,13 @@ fn write_sweep(out: &mut impl Write, sweep: &SweepReport, by_row: bool) -> io::R
     Ok(())
 }
 
-/// How many decimals a price was given with.
+/// The number of decimals that a price was written with.
 fn written_decimals(price: f64) -> usize {
     plain(price).split_once('.').map_or(0, |(_, decimals)| decimals.len())
 }
 
-/// What to do next; at the very end, the page to open.
-fn last_line(out: &mut impl Write, report: &Report, written: Option<&Path>) -> io::Result<()> {
+/// Prints what to do next and, at the very end, the page to open.
+fn print_next_step(out: &mut impl Write, report: &Report, written: Option<&Path>) -> io::Result<()> {
     if let Some(next) = &report.next_step {
         next_step(&mut *out, &next.remark, &next.commands)?;
     }

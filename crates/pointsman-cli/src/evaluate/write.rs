@@ -1,4 +1,4 @@
-//! The report on disk: data, figures and the page.
+//! A report on disk: data, figures and the page.
 
 use std::fs;
 use std::io::Write;
@@ -9,23 +9,23 @@ use pointsman_report::chart::UsedFonts;
 use pointsman_report::{FIGURES, Inputs, Report, html, menu};
 use pointsman_table::write_atomically;
 
-use super::named;
+use crate::errors::in_file;
 use crate::interrupt::Writing;
 use crate::json;
 use crate::progress::Progress;
 use crate::render;
 use crate::render::style::BOLD;
 
-/// Writes report.json, figures/*.svg and *.png, and report.html; gives the report with its detail and the page's path.
+/// Writes report.json, figures/*.svg and *.png, and report.html, and returns the report with its detail and the page's path.
 ///
-/// The page comes last: if it is there, so is the rest.
+/// The page is written last, so that the rest exists if it does.
 pub(crate) fn all(report: Report, inputs: &Inputs<'_>, folder: &Path) -> anyhow::Result<(Report, PathBuf)> {
     let losses = menu(inputs.policy.task(), inputs.router.classes().len()).len();
     let progress = Progress::bar("report", (losses + FIGURES.len()) as u64);
     let report = report.detailed(inputs, || progress.step())?;
     let figures = folder.join("figures");
     let writing = Writing::start();
-    fs::create_dir_all(&figures).map_err(|error| named(&figures, error))?;
+    fs::create_dir_all(&figures).map_err(|error| in_file(&figures, error))?;
     write_atomically(folder.join("report.json"), |out| json::write_pretty(out, &report))?;
     let mut fonts = UsedFonts::default();
     for figure in FIGURES {
@@ -44,14 +44,14 @@ pub(crate) fn all(report: Report, inputs: &Inputs<'_>, folder: &Path) -> anyhow:
     let text = html(&report)?;
     write_atomically(&page, |out| out.write_all(text.as_bytes()))?;
     fonts.families_in_words().iter().for_each(note);
-    fonts.missing_in_words().iter().for_each(render::warn);
+    render::warn_all(fonts.missing_in_words());
     Ok((report, page))
 }
 
-/// Something good to know, on standard error.
+/// Prints a remark on standard error.
 fn note(text: impl AsRef<str>) {
     if !render::is_quiet() {
-        // If standard error is gone there is nobody to tell.
+        // A closed standard error is ignored.
         let _ = writeln!(anstream::stderr().lock(), "{BOLD}note:{BOLD:#} {}", render::printable(text.as_ref()));
     }
 }

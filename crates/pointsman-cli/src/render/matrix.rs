@@ -1,4 +1,4 @@
-//! What a loss charges each class, with the classes' names: a matrix of costs is only as right as the order of its columns.
+//! The cost matrix of a loss with the names of classes, so that a wrong order of columns is seen.
 
 use std::io::{self, Write};
 
@@ -12,10 +12,10 @@ use super::paragraph;
 use super::style::{BOLD, DIM, PLAIN, WARN};
 use super::table::Grid;
 
-/// Classes shown of a matrix that names them itself; one that does not is shown whole.
-const SHOWN: usize = 12;
+/// The largest number of classes shown of a matrix that names them; one that does not is shown whole.
+const MAX_SHOWN: usize = 12;
 
-/// Writes the costs by act and class, if the loss depends on which class is which; a blank line follows.
+/// Prints the costs by act and class, and a blank line, if the loss depends on the class.
 pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String]) -> io::Result<()> {
     if let Some((class, penalty)) = task.loss.parse().ok().and_then(|loss: Loss| loss.penalised_class()) {
         let class = printable(&classes[class]);
@@ -36,10 +36,10 @@ pub(crate) fn write(mut out: impl Write, task: &TaskSummary, classes: &[String])
     writeln!(out)
 }
 
-/// The costs by act and class.
+/// Prints the costs by act and class.
 pub(crate) fn grid(out: &mut impl Write, matrix: &CostMatrix) -> io::Result<()> {
     let mut grid = Grid::new().text("true class").numbers(matrix.acts.iter().map(|act| format!("cost of {act}")));
-    let shown = if matrix.classes_named { SHOWN } else { usize::MAX };
+    let shown = if matrix.classes_named { MAX_SHOWN } else { usize::MAX };
     for (place, class) in matrix.classes.iter().enumerate().take(shown) {
         let costs = matrix.cost.iter().map(|row| (plain(row[place]), PLAIN));
         grid.row([(class.clone(), BOLD)].into_iter().chain(costs));

@@ -1,4 +1,4 @@
-//! Drawing for humans: tables, numbers, plots, colours, remarks.
+//! Output for the terminal: tables, numbers, plots, colours, remarks.
 
 pub(crate) mod matrix;
 pub(crate) mod number;
@@ -18,10 +18,10 @@ static QUIET: AtomicBool = AtomicBool::new(false);
 static GUIDED: AtomicBool = AtomicBool::new(false);
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// With less than this nothing can be drawn.
-const FEWEST_COLUMNS: usize = 30;
+/// The least number of columns that anything is drawn in.
+const MIN_COLUMNS: usize = 30;
 
-/// Leaves out remarks and progress from now on.
+/// Turns remarks and progress off or on.
 pub(crate) fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
@@ -30,7 +30,7 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Something the user should know, on standard error.
+/// Prints a warning on standard error and keeps it for JSON.
 pub(crate) fn warn(message: impl AsRef<str>) {
     const INDENT: usize = "warning: ".len();
     let message = printable(message.as_ref());
@@ -43,38 +43,43 @@ pub(crate) fn warn(message: impl AsRef<str>) {
     let text = format!("{WARN}warning{WARN:#}{BOLD}:{BOLD:#} {message}");
     // Scripts get one line, people as many as their terminal needs.
     let room = terminal_size::terminal_size_of(std::io::stderr())
-        .map_or(usize::MAX, |(width, _)| usize::from(width.0).max(FEWEST_COLUMNS));
+        .map_or(usize::MAX, |(width, _)| usize::from(width.0).max(MIN_COLUMNS));
     let mut err = anstream::stderr().lock();
     for (place, line) in wrap::lines(&text, room, room.saturating_sub(INDENT)).iter().enumerate() {
         let indent = if place == 0 { 0 } else { INDENT };
-        // If standard error is gone there is nobody to warn.
+        // A closed standard error is ignored.
         let _ = writeln!(err, "{:indent$}{line}", "");
     }
 }
 
-/// Standard output for people: nothing if they want to see errors only.
+/// Prints warnings, one sentence each.
+pub(crate) fn warn_all(messages: impl IntoIterator<Item = String>) {
+    messages.into_iter().for_each(warn);
+}
+
+/// Standard output for people; discarded with `--quiet`.
 pub(crate) fn stdout() -> Box<dyn Write> {
     if is_quiet() { Box::new(std::io::sink()) } else { Box::new(anstream::stdout().lock()) }
 }
 
-/// What users have been warned of so far, whether it was shown or not.
+/// The warnings so far, whether they were printed or not.
 pub(crate) fn warnings() -> Vec<String> {
     WARNINGS.lock().map(|warnings| warnings.clone()).unwrap_or_default()
 }
 
-/// How many columns there are to draw in: what COLUMNS says, else the terminal's width. `None` if output goes elsewhere, where there is room.
+/// The number of columns to draw in: `COLUMNS`, else the terminal's width. `None` without limit, if output goes elsewhere.
 pub(crate) fn columns() -> Option<usize> {
     let given = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok()).filter(|&n: &usize| n > 0);
     let seen = || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
-    given.or_else(seen).map(|n| n.max(FEWEST_COLUMNS))
+    given.or_else(seen).map(|n| n.max(MIN_COLUMNS))
 }
 
-/// Leaves out what to do next, where something else says so.
+/// Turns next steps off or on: the demo has its own.
 pub(crate) fn set_guided(guided: bool) {
     GUIDED.store(guided, Ordering::Relaxed);
 }
 
-/// What to do next: a remark and one or more command lines.
+/// Prints what to do next: a remark and one or more command lines.
 pub(crate) fn next_step(mut out: impl Write, remark: &str, commands: &[String]) -> std::io::Result<()> {
     if GUIDED.load(Ordering::Relaxed) {
         return Ok(());
@@ -84,7 +89,13 @@ pub(crate) fn next_step(mut out: impl Write, remark: &str, commands: &[String]) 
     commands.iter().try_for_each(|command| wrap::command(&mut out, 2, &format!("{BOLD}{command}{BOLD:#}")))
 }
 
-/// Text from outside as a terminal may safely show it: control characters are replaced.
+/// Prints a heading after a blank line.
+pub(crate) fn heading(mut out: impl Write, text: &str) -> std::io::Result<()> {
+    writeln!(out)?;
+    paragraph(out, 0, &format!("{BOLD}{text}{BOLD:#}"))
+}
+
+/// Text from outside with control characters replaced, safe for a terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -13,7 +13,7 @@ const WIDEST: usize = 61;
 const NARROWEST: usize = 21;
 const HEIGHT: usize = 13;
 
-/// What stands left of the curves, but for the labels: two blanks, a blank and the axis, and one to spare on the right.
+/// Columns besides the curves and labels: two blanks on the left, a blank and the axis, and one on the right.
 const MARGIN: usize = 5;
 
 /// A curve over 0 … 100 %, its sign and its colour.
@@ -25,7 +25,7 @@ pub(crate) struct Curve<'a> {
     pub(crate) values: &'a [f64],
 }
 
-/// Signs and colours that are told apart with and without colours; later curves are drawn over earlier ones.
+/// Signs that differ with and without colours; later curves are drawn over earlier ones.
 pub(crate) const SIGNS: [(char, Style); 4] = [
     ('·', Style::new().dimmed()),
     ('○', AnsiColor::Yellow.on_default()),
@@ -40,7 +40,7 @@ pub(crate) fn write(mut out: impl Write, curves: &[Curve<'_>], x_axis: &str, y_a
     if low > high {
         return Ok(());
     }
-    // A flat picture is drawn in its middle.
+    // Constant curves are drawn in the middle.
     let (low, high) = if high - low > 1e-12 * high.abs() { (low, high) } else { (low - 0.5, low + 0.5) };
     let decimals = number::decimals([low, high]);
     let labels = [
@@ -49,9 +49,9 @@ pub(crate) fn write(mut out: impl Write, curves: &[Curve<'_>], x_axis: &str, y_a
         number::fixed(low, decimals),
     ];
     let margin = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
-    let there = super::columns().map_or(WIDEST, |there| there.saturating_sub(margin + MARGIN));
+    let room = super::columns().map_or(WIDEST, |room| room.saturating_sub(margin + MARGIN));
     // An odd number, so that one column is the middle.
-    let width = (there.clamp(NARROWEST, WIDEST) - 1) / 2 * 2 + 1;
+    let width = (room.clamp(NARROWEST, WIDEST) - 1) / 2 * 2 + 1;
     let mut canvas = vec![vec![None::<usize>; width]; HEIGHT];
     for (i, curve) in curves.iter().enumerate() {
         let heights = (0..width).map(|x| at(curve.values, x as f64 / (width - 1) as f64));
@@ -86,7 +86,7 @@ pub(crate) fn write(mut out: impl Write, curves: &[Curve<'_>], x_axis: &str, y_a
     legend(out, margin + MARGIN - 1, curves)
 }
 
-/// Each curve's sign and name, as many on a line as there is room for.
+/// Prints each curve's sign and name, as many per line as fit.
 fn legend(mut out: impl Write, indent: usize, curves: &[Curve<'_>]) -> io::Result<()> {
     const GAP: &str = "   ";
     let room = super::columns().unwrap_or(usize::MAX).saturating_sub(indent);

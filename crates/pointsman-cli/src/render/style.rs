@@ -1,4 +1,4 @@
-//! Colours: always written, stripped by the stream where the reader wants none.
+//! Colours, which the output stream strips if they are not wanted.
 
 use anstyle::{AnsiColor, Style};
 use pointsman::{Action, Support};
@@ -10,7 +10,7 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// One colour an action: green goes on, blue asks, magenta stops.
+/// The colour of an action.
 pub(crate) fn action(action: &Action<'_>) -> Style {
     match action {
         Action::Predict => AnsiColor::Green.on_default(),
@@ -20,7 +20,7 @@ pub(crate) fn action(action: &Action<'_>) -> Style {
     }
 }
 
-/// The same by name: `predict`, `route:<name>`, `abstain` or `undetermined`.
+/// The colour of an action by name: `predict`, `route:<name>`, `abstain` or `undetermined`.
 pub(crate) fn action_named(name: &str) -> Style {
     action(&match name.split_once(':') {
         Some((_, oracle)) => Action::Route(oracle),

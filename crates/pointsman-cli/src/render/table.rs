@@ -1,4 +1,4 @@
-//! Aligned tables: no boxes, a header, colours cell by cell.
+//! Aligned tables with a header and a colour per cell, without boxes.
 
 use std::io::{self, Write};
 
@@ -9,24 +9,24 @@ use super::printable;
 use super::style::{DIM, PLAIN};
 use super::wrap::lines;
 
-/// Which side of a column its values stand on.
+/// The side that a column is aligned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Left,
     Right,
 }
 
-/// A table being put together.
+/// A table under construction.
 #[derive(Debug)]
 pub(crate) struct Grid {
     columns: Vec<(String, Side)>,
     rows: Vec<Vec<(String, Style)>>,
 }
 
-/// What separates columns, and what stands before the first.
+/// The space before each column.
 const GAP: &str = "  ";
 
-/// Columns of text are made no narrower than this, and words of headers broken no shorter, if there is any way round it.
+/// Columns of text are not made narrower than this if that can be avoided, nor are shorter words of headers broken.
 const NARROWEST: usize = 16;
 
 impl Grid {
@@ -34,30 +34,30 @@ impl Grid {
         Self { columns: Vec::new(), rows: Vec::new() }
     }
 
-    /// A further column of text.
+    /// Adds a column of text.
     pub(crate) fn text(mut self, name: impl Into<String>) -> Self {
         self.columns.push((name.into(), Side::Left));
         self
     }
 
-    /// A further column of numbers.
+    /// Adds a column of numbers.
     pub(crate) fn number(mut self, name: impl Into<String>) -> Self {
         self.columns.push((name.into(), Side::Right));
         self
     }
 
-    /// A further column of numbers, if it is wanted.
+    /// Adds columns of numbers.
     pub(crate) fn numbers<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         names.into_iter().fold(self, |grid, name| grid.number(name))
     }
 
-    /// A further row; what is missing stays blank.
+    /// Adds a row; missing cells stay blank.
     pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = (S, Style)>) {
         self.rows.push(cells.into_iter().map(|(text, style)| (printable(&text.into()), style)).collect());
     }
 
-    /// Draws the table in the room there is: texts and headers go over several lines first; then the columns that are still too many
-    /// go below, the first one being repeated. Nothing is left out.
+    /// Draws the table in the width there is: first texts and headers are broken into lines; columns that still do not fit are drawn
+    /// below, after a copy of the first column. Nothing is left out.
     pub(crate) fn write(&self, out: impl Write) -> io::Result<()> {
         self.write_within(super::columns(), out)
     }
@@ -84,7 +84,7 @@ impl Grid {
         self.rows.iter().filter_map(|row| row.get(column)).map(|(text, _)| text.width()).max().unwrap_or(0)
     }
 
-    /// How narrow a column can be made: numbers are never broken, texts and headers are.
+    /// The least width of a column: numbers are never broken, texts and headers are.
     fn least_width(&self, column: usize) -> usize {
         let (header, side) = &self.columns[column];
         let word = |text: &str| text.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0).min(NARROWEST);
@@ -94,7 +94,7 @@ impl Grid {
         }
     }
 
-    /// Makes columns narrower until they fit, and says which are drawn side by side.
+    /// Makes columns narrower until they fit, and returns which are drawn side by side.
     fn fit(&self, room: usize, widths: &mut [usize]) -> Vec<Vec<usize>> {
         let needed = |widths: &[usize]| widths.iter().map(|width| GAP.len() + width).sum::<usize>();
         let mut narrow = widths.to_vec();
@@ -120,7 +120,7 @@ impl Grid {
         if divided(&narrow, room).len() < divided(widths, room).len() {
             widths.copy_from_slice(&narrow);
         }
-        // As few parts as there can be, and among those the most even ones: no column stands alone.
+        // The smallest number of parts, as even as possible.
         let parts = divided(widths, room);
         (first..room).map(|less| divided(widths, less)).find(|even| even.len() == parts.len()).unwrap_or(parts)
     }
@@ -151,7 +151,7 @@ impl Grid {
                 if side == Side::Right {
                     pending.push_str(&blanks);
                 }
-                // Blanks wait until something follows them: no line ends in spaces.
+                // Blanks are written only before text, so that no line ends in spaces.
                 if !text.is_empty() {
                     if *style == PLAIN {
                         write!(out, "{pending}{text}")?;
@@ -170,7 +170,7 @@ impl Grid {
     }
 }
 
-/// Columns that are drawn side by side in the room there is, the first of all in each part.
+/// Divides columns into parts that fit side by side; each part begins with the first column.
 fn divided(widths: &[usize], room: usize) -> Vec<Vec<usize>> {
     let first = GAP.len() + widths[0];
     let (mut parts, mut used) = (vec![vec![0]], first);
@@ -188,7 +188,7 @@ fn divided(widths: &[usize], room: usize) -> Vec<Vec<usize>> {
     parts
 }
 
-/// Where the lines of a text stand beside one of more lines.
+/// The vertical alignment of a text beside longer ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stand {
     Top,
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_whatever_the_script() {
+    fn columns_are_aligned_in_every_script() {
         let mut grid = Grid::new().text("cell").number("rows");
         grid.row([("猫 ≥ 0.9", PLAIN), ("1,000", PLAIN)]);
         grid.row([("cat\u{1b}[2J", PLAIN), ("7", PLAIN)]);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn where_room_is_short_texts_go_over_several_lines() {
+    fn texts_are_broken_in_a_narrow_table() {
         assert!(drawn(&sample(), 200)[1].contains("31.5  1,000"), "all of it on one line");
         assert_eq!(
             drawn(&sample(), 60),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn where_room_is_scarce_columns_go_below() {
+    fn columns_that_do_not_fit_are_drawn_below() {
         let lines = drawn(&sample(), 40);
         assert!(lines.contains(&String::new()), "{lines:#?}");
         assert!(lines.iter().filter(|line| line.trim_start().starts_with("12")).count() >= 2, "{lines:#?}");

@@ -1,13 +1,13 @@
-//! Text in the room there is: broken at spaces, and inside a word only if the word is wider than a line.
+//! Text broken into lines at spaces, and inside a word only if it is wider than a line.
 
 use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Paragraphs are broken here, or before where there is less room.
+/// The largest width of a paragraph.
 const WIDEST: usize = 96;
 
-/// How many columns a text takes; escape codes take none.
+/// The number of columns of a text, without escape codes.
 pub(crate) fn width(text: &str) -> usize {
     anstream::adapter::strip_str(text).to_string().width()
 }
@@ -15,7 +15,7 @@ pub(crate) fn width(text: &str) -> usize {
 /// The lines of a text, the first of them at most `first` wide and the others `rest`.
 pub(crate) fn lines(text: &str, first: usize, rest: usize) -> Vec<String> {
     let (mut done, mut line, mut used) = (Vec::new(), String::new(), 0);
-    // A number stays with what stands before it and with its per cent.
+    // A number is not separated from its sign or its per cent.
     let mut text = text.replace(" %", "\u{a0}%");
     for sign in ["± ", "< ", "≥ "] {
         text = text.replace(sign, &sign.replace(' ', "\u{a0}"));
@@ -47,7 +47,7 @@ pub(crate) fn lines(text: &str, first: usize, rest: usize) -> Vec<String> {
     done.iter().map(|line| line.replace('\u{a0}', " ")).collect()
 }
 
-/// A text in which a flag and the value that stands for what people write, as in `--traffic N`, are one word.
+/// Text in which a flag and its placeholder, as in `--traffic N`, are one word.
 fn with_flags_whole(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     let mut words = text.split(' ').peekable();
@@ -64,7 +64,7 @@ fn with_flags_whole(text: &str) -> String {
     whole
 }
 
-/// A word in two: as much as that many columns hold, at least one character, and what is left. Escape codes stay whole.
+/// Splits a word after the characters that fit, at least one. Escape codes are not split.
 fn split_at_width(word: &str, room: usize) -> (&str, &str) {
     let (mut used, mut escaped) = (0, false);
     for (place, c) in word.char_indices() {
@@ -81,17 +81,17 @@ fn split_at_width(word: &str, room: usize) -> (&str, &str) {
     (word, "")
 }
 
-/// How wide a paragraph may be.
+/// The width of a paragraph here.
 fn widest() -> usize {
-    super::columns().map_or(WIDEST, |there| there.min(WIDEST))
+    super::columns().map_or(WIDEST, |room| room.min(WIDEST))
 }
 
-/// A paragraph, indented.
+/// Prints an indented paragraph.
 pub(crate) fn paragraph(out: impl Write, indent: usize, text: &str) -> io::Result<()> {
     hanging(out, indent, indent, text)
 }
 
-/// A paragraph whose first line is indented otherwise than the others.
+/// Prints a paragraph whose first line has another indent than the rest.
 pub(crate) fn hanging(mut out: impl Write, first: usize, rest: usize, text: &str) -> io::Result<()> {
     let room = |indent: usize| widest().saturating_sub(indent);
     for (place, line) in lines(text, room(first), room(rest)).iter().enumerate() {
@@ -101,17 +101,15 @@ pub(crate) fn hanging(mut out: impl Write, first: usize, rest: usize, text: &str
     Ok(())
 }
 
-/// A term and what it means: the lines of the meaning stand below each other. `column` is where it begins.
-///
-/// Where the output has no width, there is room for one line.
+/// Prints a term and its meaning, whose lines begin at `column`; on one line if the output has no width.
 pub(crate) fn entry(mut out: impl Write, column: usize, term: &str, meaning: &str) -> io::Result<()> {
     let pad = column.saturating_sub(2 + width(term)).max(1);
     let text = format!("{term}{:pad$}{meaning}", "");
     match super::columns() {
         None => writeln!(out, "  {text}"),
-        Some(there) => {
-            let first = lines(&text, there.saturating_sub(2), there.saturating_sub(column));
-            for (place, line) in first.iter().enumerate() {
+        Some(room) => {
+            let lines = lines(&text, room.saturating_sub(2), room.saturating_sub(column));
+            for (place, line) in lines.iter().enumerate() {
                 let indent = if place == 0 { 2 } else { column };
                 writeln!(out, "{:indent$}{line}", "")?;
             }
@@ -120,16 +118,16 @@ pub(crate) fn entry(mut out: impl Write, column: usize, term: &str, meaning: &st
     }
 }
 
-/// A command line, indented; where it is too long it goes on below, as a shell takes it.
+/// Prints an indented command line, continued with backslashes if it is too long.
 pub(crate) fn command(mut out: impl Write, indent: usize, command: &str) -> io::Result<()> {
     const CONTINUED: usize = 4;
-    let Some(there) = super::columns() else { return writeln!(out, "{:indent$}{command}", "") };
+    let Some(room) = super::columns() else { return writeln!(out, "{:indent$}{command}", "") };
     let mut line = String::new();
     let mut lines = Vec::new();
     // A flag and its value stay together.
     for part in parts(command) {
         let own = indent + if lines.is_empty() { 0 } else { CONTINUED };
-        if !line.is_empty() && own + width(&line) + 1 + width(&part) + 2 > there {
+        if !line.is_empty() && own + width(&line) + 1 + width(&part) + 2 > room {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {

@@ -1,4 +1,4 @@
-//! Every hostile file of `attacks/` is refused: exit code 2, one line that says why, and nothing left behind.
+//! Every hostile file of `attacks/` is refused: exit code 2, a one-line reason, and no files left.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,17 +10,18 @@ fn attacks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../attacks")
 }
 
-/// The files that the list names, and what must be said about each.
+/// The files that the list names, and what the error on each must contain.
 fn listed() -> BTreeMap<String, String> {
     let text = fs::read_to_string(attacks().join("README.md")).unwrap();
     let mut files = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with("| ")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [file, _, said] = cells[..] else { panic!("three cells are needed: {line}") };
+        let [file, _, printed] = cells[..] else { panic!("three cells are needed: {line}") };
         // Code that has a ` in it stands between `` and spaces.
-        let said = said.strip_prefix("`` ").and_then(|s| s.strip_suffix(" ``")).unwrap_or(said.trim_matches('`'));
+        let printed =
+            printed.strip_prefix("`` ").and_then(|s| s.strip_suffix(" ``")).unwrap_or(printed.trim_matches('`'));
         if file != "file" {
-            assert!(files.insert(file.to_owned(), said.to_owned()).is_none(), "{file} is listed twice");
+            assert!(files.insert(file.to_owned(), printed.to_owned()).is_none(), "{file} is listed twice");
         }
     }
     files
@@ -41,7 +42,7 @@ fn found() -> Vec<String> {
 }
 
 #[test]
-fn the_list_of_attacks_is_complete() {
+fn list_of_attacks_is_complete() {
     assert_eq!(listed().into_keys().collect::<Vec<_>>(), found());
 }
 
@@ -57,7 +58,7 @@ fn every_attack_is_refused_in_one_line() {
         names
     };
     let before = listing();
-    for (name, said) in listed() {
+    for (name, printed) in listed() {
         let path = attacks().join(&name);
         let file = path.to_str().unwrap();
         let folder = name.split_once('/').unwrap().0;
@@ -65,8 +66,8 @@ fn every_attack_is_refused_in_one_line() {
             // Parts travel between programs, not through the command line.
             let reason = pointsman_table::load_partial(&path).unwrap_err().to_string();
             assert!(
-                reason.starts_with(&format!("{file}: ")) && reason.contains(&said),
-                "{name} lacks {said:?}: {reason}"
+                reason.starts_with(&format!("{file}: ")) && reason.contains(&printed),
+                "{name} lacks {printed:?}: {reason}"
             );
             assert!(!reason.contains(char::is_control), "{name}: {reason:?}");
         }
@@ -81,23 +82,23 @@ fn every_attack_is_refused_in_one_line() {
             other => panic!("no command for attacks/{other}"),
         };
         for command in commands {
-            let said = if folder == "parts" { "not a router file" } else { &said };
-            refused(&name, file, said, &pointsman(&command));
+            let printed = if folder == "parts" { "not a router file" } else { &printed };
+            refused(&name, file, printed, &pointsman(&command));
             assert_eq!(listing(), before, "{name}: {command:?} left something behind");
         }
     }
 }
 
-fn refused(name: &str, file: &str, said: &str, run: &Run) {
+fn refused(name: &str, file: &str, printed: &str, run: &Run) {
     assert_eq!(run.code, 2, "{name}: {run:?}");
     assert_eq!(run.stdout, "", "{name}");
     assert!(!run.stderr.contains("panicked"), "{name}: {run:?}");
     let mut lines = run.stderr.lines();
     let message = lines.next().unwrap();
-    assert!(message.starts_with("error: ") && message.contains(said), "{name} lacks {said:?}: {run:?}");
+    assert!(message.starts_with("error: ") && message.contains(printed), "{name} lacks {printed:?}: {run:?}");
     assert!(!message.contains(char::is_control), "{name}: {run:?}");
     assert!(lines.all(|line| line.starts_with("hint: ")), "{name}: {run:?}");
-    // What is wrong only beside a good router is said about both.
+    // Files that are wrong only together with a good router are tested with one.
     let misfit = message.contains(".safetensors: the route ");
     assert!(misfit || message.starts_with(&format!("error: {file}: ")), "{name}: {run:?}");
 }

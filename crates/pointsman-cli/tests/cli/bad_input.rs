@@ -1,4 +1,4 @@
-//! Whatever is wrong is refused with exit code 2, one clear message and no output.
+//! Bad input is refused with exit code 2, one clear message and no output.
 
 use std::fs;
 
@@ -79,7 +79,7 @@ fn every_bad_input_is_refused_in_one_line() {
         ("decide router.safetensors router.safetensors -o out.csv", "is a router file"),
         ("evaluate router.safetensors heldout.csv -o heldout.csv", "is a file, and -o takes a folder"),
         ("calibrate na.csv -o out.safetensors", "leave it empty"),
-        ("diagnose other.csv", "1 row cannot"),
+        ("diagnose other.csv", "needs at least 4 rows"),
         ("decide router.safetensors heldout.csv -o out.xls", "format"),
         ("decide router.safetensors heldout.csv -o heldout.csv", "overwritten"),
         ("decide router.safetensors heldout.csv -o nowhere/out.csv", "nowhere"),
@@ -117,7 +117,7 @@ fn every_bad_input_is_refused_in_one_line() {
 }
 
 #[test]
-fn a_bad_row_far_down_leaves_no_decisions() {
+fn bad_row_far_down_leaves_no_file_of_decisions() {
     let folder = workshop();
     let text = crate::world::rows(100, 5).to_csv() + "q100,0.5,0.5,0.5,1,1,1,3,0\n";
     let run = line_with_input(folder.path(), "decide router.safetensors - -o out.csv --batch-rows 10", &text);
@@ -129,7 +129,7 @@ fn a_bad_row_far_down_leaves_no_decisions() {
 }
 
 #[test]
-fn a_parser_that_panics_is_one_line_too() {
+fn panicking_parser_is_refused_in_one_line() {
     use pointsman_table::{Column, ColumnKind, TableWriter};
     let folder = workshop();
     let path = folder.path().join("good.arrow");
@@ -152,7 +152,7 @@ fn a_parser_that_panics_is_one_line_too() {
 }
 
 #[test]
-fn a_file_cannot_write_to_the_terminal() {
+fn control_characters_of_files_are_not_printed() {
     let folder = workshop();
     let text = "\"prob_a\n\u{1b}[2Jb\",prob_c\n1,0\n";
     fs::write(folder.path().join("odd.csv"), text).unwrap();
@@ -162,7 +162,7 @@ fn a_file_cannot_write_to_the_terminal() {
 }
 
 #[test]
-fn help_has_examples_and_versions_are_told() {
+fn help_has_examples_and_version_is_printed() {
     for name in ["calibrate", "show", "decide", "evaluate", "demo", "completions"] {
         let run = pointsman([name, "--help"]).ok();
         assert!(run.stdout.contains("Example") && run.stdout.contains(&format!("pointsman {name}")), "{run:?}");
@@ -177,7 +177,7 @@ fn help_has_examples_and_versions_are_told() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_the_machines_fault() {
+fn full_disk_exits_with_code_one() {
     let folder = workshop();
     let run =
         line(folder.path(), "decide router.safetensors heldout.csv --abstain 0.3 -o /dev/full --output-format csv");

@@ -1,4 +1,4 @@
-//! The report's page in a real browser: sliders moved, another loss chosen, a cell pointed at.
+//! The report's page in a browser: sliders moved, another loss chosen, a cell pointed at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ addEventListener("load", () => {
 });
 </script></body>"##;
 
-/// A browser, if there is one. Says loudly if there is not.
+/// A browser; `None`, after [`pointsman_testing::skip`], if there is none.
 pub(crate) fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("CHROME").map(PathBuf::from);
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -46,7 +46,7 @@ pub(crate) fn browser() -> Option<PathBuf> {
         .find(|path| path.is_file());
     let browser = named.or(found);
     if browser.is_none() {
-        eprintln!("SKIPPED: no Chromium is here; install it or set CHROME to try the report's page");
+        pointsman_testing::skip("no Chromium found: install it, or set CHROME to a browser, to test the report's page");
     }
     browser
 }
@@ -85,7 +85,7 @@ pub(crate) fn text_in_window(browser: &Path, folder: &Path, page: &str, width: u
 }
 
 #[test]
-fn the_page_answers_at_once() {
+fn page_responds_to_sliders_and_losses() {
     let Some(browser) = browser() else { return };
     let folder = TempDir::new().unwrap();
     line(folder.path(), "demo -o world --rows 2000").ok();
@@ -96,7 +96,7 @@ fn the_page_answers_at_once() {
     let seen = |step: &str, what: &str| result["seen"][step][what].clone();
     assert!(seen("start", "money").as_str().unwrap().contains("predicted"), "{result}");
     assert!(seen("start", "dots").as_u64().unwrap() >= 20, "{result}");
-    // Free routing, no routing and another loss each change what is said; resetting brings the prices back.
+    // Free routing, no routing and another loss each change the texts; resetting restores the prices.
     assert_ne!(seen("start", "money"), seen("free", "money"));
     assert_ne!(seen("free", "shares"), seen("never", "shares"));
     assert!(

@@ -1,4 +1,4 @@
-//! What `calibrate` learns, says and leaves behind.
+//! `calibrate`: routers, summaries and warnings.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::{command, finish, line, line_with_input, workshop, world};
 
 /// Annotations that take the place of votes do so in words.
 #[test]
-fn votes_that_are_not_used_are_warned_of() {
+fn unused_votes_are_warned_of() {
     let folder = workshop();
     let path = folder.path();
     let labels: String = (0..300).map(|row| format!("q{row},cat\nq{row},dog\n")).collect();
@@ -17,7 +17,7 @@ fn votes_that_are_not_used_are_warned_of() {
 
 /// One label written down five times is not five labels.
 #[test]
-fn labels_that_never_differ_are_warned_of() {
+fn unanimous_labels_are_warned_of() {
     let folder = workshop();
     let path = folder.path();
     let mut rows = world::rows(300, 7).with_one_label();
@@ -34,7 +34,7 @@ fn labels_that_never_differ_are_warned_of() {
 }
 
 #[test]
-fn it_says_what_was_learned_and_what_to_do_next() {
+fn summary_and_next_step_are_printed() {
     let folder = workshop();
     let run = line(folder.path(), "calibrate calibration.csv -o r.st --partition top-class:3").ok();
     for text in ["300 rows", "cat, dog, owl", "5 labels per row", "top-class:3", "9 cells", "pointsman show r.st"] {
@@ -45,14 +45,14 @@ fn it_says_what_was_learned_and_what_to_do_next() {
 }
 
 #[test]
-fn quiet_means_quiet() {
+fn quiet_prints_nothing() {
     let folder = workshop();
     let run = line(folder.path(), "calibrate calibration.csv -o r.st --partition top-class:200 -q").ok();
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
 }
 
 #[test]
-fn the_router_depends_neither_on_row_order_nor_on_threads() {
+fn router_does_not_depend_on_row_order_or_threads() {
     let folder = workshop();
     let path = folder.path();
     world::rows(300, 1).reversed().write_csv(&path.join("reversed.csv"));
@@ -61,7 +61,7 @@ fn the_router_depends_neither_on_row_order_nor_on_threads() {
 }
 
 #[test]
-fn cells_are_those_of_another_router() {
+fn like_uses_the_cells_of_another_router() {
     let folder = workshop();
     let path = folder.path();
     let written = |name: &str| fs::read(path.join(name)).unwrap();
@@ -85,14 +85,14 @@ fn cells_are_those_of_another_router() {
 }
 
 #[test]
-fn rows_are_chosen_by_column() {
+fn where_selects_rows() {
     let folder = workshop();
     let run = line(folder.path(), "calibrate calibration.csv --partition top-class:10 -o r.st --where split=0").ok();
     assert!(run.stdout.contains("150 rows"), "{run:?}");
 }
 
 #[test]
-fn tables_come_from_standard_input() {
+fn tables_are_read_from_standard_input() {
     let folder = workshop();
     let run =
         line_with_input(folder.path(), "calibrate - -o r.st --partition top-class:3", &world::rows(300, 1).to_csv());
@@ -102,7 +102,7 @@ fn tables_come_from_standard_input() {
 }
 
 #[test]
-fn it_warns_of_single_labels_sparse_cells_and_sums() {
+fn single_labels_sparse_cells_and_sums_are_warned_of() {
     let folder = workshop();
     let path = folder.path();
     world::rows(60, 1).with_one_label().write_csv(&path.join("one.csv"));
@@ -144,7 +144,7 @@ fn annotations_give_the_votes() {
 }
 
 #[test]
-fn what_was_learned_as_json() {
+fn summary_as_json() {
     let folder = workshop();
     let run = line(folder.path(), "calibrate calibration.csv -o r.st --partition top-class:3 --json").ok();
     let learned = run.json();
@@ -153,7 +153,7 @@ fn what_was_learned_as_json() {
 }
 
 #[test]
-fn routers_and_tasks_come_and_go_through_pipes() {
+fn routers_and_tasks_are_piped() {
     use std::process::Stdio;
     let folder = workshop();
     let path = folder.path();

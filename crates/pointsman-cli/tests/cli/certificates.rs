@@ -1,4 +1,4 @@
-//! Certificates, plans and explanations: what scripts read, and that the parts agree with each other.
+//! Certificates, plans and explanations: their JSON, and that they agree with each other.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn interval(value: &Value) -> [f64; 2] {
 }
 
 #[test]
-fn show_adds_intervals_to_the_contract() {
+fn show_with_confidence_adds_intervals() {
     let folder = workshop();
     let path = folder.path();
     let plain = line(path, &format!("show router.safetensors {TASK} --json")).ok().json();
@@ -50,7 +50,7 @@ fn show_adds_intervals_to_the_contract() {
 
 /// For two classes, or many rows, there is a bound for losses that nobody has asked for.
 #[test]
-fn show_adds_what_holds_for_every_loss_where_that_says_something() {
+fn show_adds_informative_bounds_for_every_loss() {
     let folder = workshop();
     let path = folder.path();
     let rows = (0..400).map(|i| format!("0.{0},0.{1},{2},{3}\n", 2 + i % 5, 8 - i % 5, i % 4, 4 - i % 4));
@@ -68,7 +68,7 @@ fn show_adds_what_holds_for_every_loss_where_that_says_something() {
 }
 
 #[test]
-fn decisions_say_whether_they_are_certain() {
+fn decisions_have_a_column_of_certainty() {
     let folder = workshop();
     let path = folder.path();
     // Something is certain at this price, something is not.
@@ -94,7 +94,7 @@ fn decisions_say_whether_they_are_certain() {
 }
 
 #[test]
-fn plans_list_what_is_undetermined() {
+fn plans_list_undetermined_cells() {
     let folder = workshop();
     let path = folder.path();
     let shown = line(path, &format!("show router.safetensors {TASK} --confidence 0.95 --json")).ok().json();
@@ -125,7 +125,7 @@ fn plans_list_what_is_undetermined() {
 }
 
 #[test]
-fn plans_say_what_is_worth_its_price() {
+fn plans_list_labels_worth_their_price() {
     let folder = workshop();
     let path = folder.path();
     let plan = |more: &str| line(path, &format!("plan router.safetensors {TASK} {more}")).ok();
@@ -180,7 +180,7 @@ fn plans_write_the_items_to_label() {
 /// Without prices every item that the plan asks for is listed, whether or not its labels are expected to change an action; calibration items
 /// that are taken for new ones are warned of before anyone pays for their labels.
 #[test]
-fn plans_without_prices_list_all_items_asked_for() {
+fn plans_without_prices_list_all_recommended_items() {
     let folder = workshop();
     let path = folder.path();
     let plan = |table: &str| {
@@ -208,7 +208,7 @@ fn plans_without_prices_list_all_items_asked_for() {
 }
 
 #[test]
-fn a_row_and_its_cell_are_explained_alike() {
+fn row_and_its_cell_have_the_same_explanation() {
     let folder = workshop();
     let path = folder.path();
     let row = line(path, &format!("decide router.safetensors heldout.csv {TASK} --explain q16 --json")).ok().json();
@@ -234,9 +234,9 @@ fn a_row_and_its_cell_are_explained_alike() {
     }
 }
 
-/// The price that is said to change a decision does.
+/// The decision changes at the reported price.
 #[test]
-fn prices_flip_decisions_where_they_are_said_to() {
+fn actions_change_at_the_reported_prices() {
     let folder = workshop();
     let path = folder.path();
     let explained = line(path, &format!("show router.safetensors {TASK} --explain 0 --json")).ok().json();
@@ -255,7 +255,7 @@ fn prices_flip_decisions_where_they_are_said_to() {
 }
 
 #[test]
-fn what_cannot_be_certified_or_explained_is_said() {
+fn uncertifiable_and_unexplainable_inputs_are_refused() {
     let folder = workshop();
     let path = folder.path();
     for command in ["show router.safetensors", "plan router.safetensors", "decide router.safetensors heldout.csv"] {
@@ -281,7 +281,7 @@ fn what_cannot_be_certified_or_explained_is_said() {
 
 /// One label an item: nothing is known of the irreducible loss but that it is not negative, and plans still speak.
 #[test]
-fn one_label_an_item_is_certified_and_planned() {
+fn one_label_per_item_is_certified_and_planned() {
     let folder = workshop();
     let path = folder.path();
     crate::world::rows(400, 3).with_one_label().write_csv(&path.join("one.csv"));
@@ -316,9 +316,9 @@ fn one_label_an_item_is_certified_and_planned() {
     assert!(limited.contains("the expected loss is 0."), "{limited}");
 }
 
-/// A plan is about a choice; what its search did not reach is said to be out of its reach.
+/// A plan needs a choice; cells beyond its search limits are reported as out of reach.
 #[test]
-fn plans_say_how_far_they_have_looked() {
+fn plans_state_their_limits() {
     let folder = workshop();
     let path = folder.path();
     for task in ["", " --loss zero-one"] {
@@ -334,7 +334,7 @@ fn plans_say_how_far_they_have_looked() {
 
 /// A bound of all that a loss can be is none.
 #[test]
-fn bounds_for_all_losses_that_say_nothing_are_left_out() {
+fn uninformative_bounds_for_all_losses_are_left_out() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path();
     let row = |i: usize| format!("{},{},{},{}\n", 0.7, 0.3, 1 - i % 2, i % 2);
@@ -371,11 +371,11 @@ fn several_tasks_are_certified_at_once() {
         }
         assert!(wider > 0, "{file}: nothing is wider");
     }
-    let told = show("--task a.toml --task b.toml --confidence 0.9").ok().stdout;
+    let displayed = show("--task a.toml --task b.toml --confidence 0.9").ok().stdout;
     for part in
         ["--task a.toml (1 of 2)", "--task b.toml (2 of 2)", "for all 2 tasks", "plan router.safetensors --task b.toml"]
     {
-        assert!(told.replace("\n  ", " ").contains(part), "{part} in {told}");
+        assert!(displayed.replace("\n  ", " ").contains(part), "{part} in {displayed}");
     }
     fs::write(path.join("odd.toml"), "[loss]\nacts = [\"x\", \"y\"]\ncost = [[0, 1, 2, 3, 4], [1, 0, 1, 1, 1]]\n")
         .unwrap();

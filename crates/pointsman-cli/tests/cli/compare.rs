@@ -1,4 +1,4 @@
-//! Routers and tasks side by side on one held-out table.
+//! `compare`: routers and tasks on one held-out table.
 
 use std::fs;
 
@@ -100,14 +100,16 @@ fn other_losses_are_shown_without_a_difference() {
 }
 
 #[test]
-fn routers_of_other_classes_or_orders() {
+fn classes_are_reordered_or_their_differences_listed() {
     let folder = shop();
     let path = folder.path();
     let text = world::rows(300, 1).to_csv();
     fs::write(path.join("eels.csv"), text.replace("_owl", "_eel")).unwrap();
     line(path, "calibrate eels.csv -o eels.st --partition top-class:3").ok();
     let run = line(path, "compare router.safetensors eels.st heldout.csv --route 0.05");
-    assert!(run.code == 2 && run.stderr.contains("eels.st") && run.stderr.contains("eel"), "{run:?}");
+    let words =
+        "heldout.csv: has other classes than the router eels.st: only the table has owl, only the router has eel";
+    assert!(run.code == 2 && run.stderr.contains(words) && !run.stderr.contains("cat"), "{run:?}");
     let swap = |line: &str| {
         let mut cells: Vec<&str> = line.split(',').collect();
         cells.swap(1, 3);
@@ -121,7 +123,7 @@ fn routers_of_other_classes_or_orders() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn incomparable_inputs_are_refused() {
     let folder = shop();
     let path = folder.path();
     for (arguments, reason) in [
@@ -129,7 +131,10 @@ fn what_cannot_be_compared_is_refused() {
         ("router.safetensors heldout.csv cheap.toml", "one router under one task"),
         ("heldout.csv", "routers and, after them, one held-out table"),
         ("cheap.toml dear.toml", "routers and, after them, one held-out table"),
-        ("heldout.csv router.safetensors fine.safetensors", "heldout.csv: stands among the routers"),
+        (
+            "heldout.csv router.safetensors fine.safetensors",
+            "heldout.csv: looks like a table but is given among the routers",
+        ),
         ("router.safetensors fine.safetensors ./fine.safetensors", "not a table"),
         ("router.safetensors router.safetensors heldout.csv", "two policies are called \"router.safetensors\""),
         (

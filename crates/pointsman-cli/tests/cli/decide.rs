@@ -1,4 +1,4 @@
-//! Decisions: their columns, their order, and that nothing else changes them.
+//! Decisions: their columns, their order, and what they do not depend on.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn classes_are_found_by_name() {
 }
 
 #[test]
-fn columns_are_a_contract() {
+fn decision_columns_are_stable() {
     let folder = workshop();
     let run = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK} --keep id")).ok();
     let (header, rows) = parse_csv(&run.stdout);
@@ -43,7 +43,7 @@ fn columns_are_a_contract() {
 }
 
 #[test]
-fn decisions_are_those_of_the_cells() {
+fn decisions_match_the_cells() {
     let folder = workshop();
     let shown = line(folder.path(), &format!("show router.safetensors {TASK} --json")).ok().json();
     let run = line(folder.path(), &format!("decide router.safetensors heldout.csv {TASK} --keep id -q")).ok();
@@ -108,7 +108,7 @@ fn cost_matrices_are_bound_to_class_names_and_shown_with_them() {
     for task in ["reversed.toml", "table.toml", "unnamed.toml"] {
         assert_eq!(decided(task).stdout, wanted.stdout, "{task}");
     }
-    // Whoever reads the output sees which class each cost belongs to, and whether the matrix said so.
+    // The output shows which class each cost belongs to, and whether the matrix names it.
     for task in ["named.toml", "unnamed.toml"] {
         let warned = task == "unnamed.toml";
         let shown = line(path, &format!("show router.safetensors --task {task}")).ok().stdout;
@@ -130,7 +130,7 @@ fn cost_matrices_are_bound_to_class_names_and_shown_with_them() {
 }
 
 #[test]
-fn the_label_is_what_predicting_would_name() {
+fn label_is_the_predicted_class() {
     let folder = workshop();
     let path = folder.path();
     let table = "prob_no,prob_yes,votes_no,votes_yes\n0.6,0.4,3,2\n0.9,0.1,5,0\n0.2,0.8,1,4\n";
@@ -145,7 +145,7 @@ fn the_label_is_what_predicting_would_name() {
 }
 
 #[test]
-fn a_recalibrated_router_answers_with_its_centroids() {
+fn recalibrated_router_answers_with_its_centroids() {
     let folder = workshop();
     let path = folder.path();
     line(path, "calibrate calibration.csv -o r.st --partition confidence:2 --recalibrate").ok();
@@ -187,7 +187,7 @@ fn features_are_found_by_name() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn closed_pipe_is_a_success() {
     use std::io::Read;
     let folder = workshop();
     world::rows(50_000, 3).write_csv(&folder.path().join("many.csv"));
@@ -207,7 +207,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn traffic_is_not_refused_for_columns_that_are_not_used() {
+fn unused_columns_may_be_invalid() {
     let folder = workshop();
     let path = folder.path();
     let text = "prob_cat,prob_dog,prob_owl,x_age,oracle_big_cat,weight,oracle_version\n0.2,0.3,0.5,,,,v3\n";
@@ -219,7 +219,7 @@ fn traffic_is_not_refused_for_columns_that_are_not_used() {
 }
 
 #[test]
-fn probabilities_that_do_not_sum_to_one_are_told_once() {
+fn sums_other_than_one_are_reported_once() {
     let folder = workshop();
     let path = folder.path();
     let mut text = "prob_cat,prob_dog,prob_owl,votes_cat,votes_dog,votes_owl\n".to_owned();
@@ -228,7 +228,8 @@ fn probabilities_that_do_not_sum_to_one_are_told_once() {
     for command in ["decide", "evaluate"] {
         let batches = if command == "decide" { " --batch-rows 3" } else { "" };
         let run = line(path, &format!("{command} router.safetensors off.csv --abstain 0.3{batches}")).ok();
-        let told = run.stderr.lines().filter(|line| line.contains("the probabilities of 10 rows do not sum to one"));
-        assert_eq!(told.count(), 1, "{run:?}");
+        let displayed =
+            run.stderr.lines().filter(|line| line.contains("the probabilities of 10 rows do not sum to one"));
+        assert_eq!(displayed.count(), 1, "{run:?}");
     }
 }

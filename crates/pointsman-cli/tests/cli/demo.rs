@@ -1,4 +1,4 @@
-//! The tour, from nothing.
+//! The demo.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::{line, parse_csv};
 
 #[test]
-fn it_needs_nothing_and_leaves_its_files() {
+fn demo_needs_no_input_and_writes_its_files() {
     let folder = TempDir::new().unwrap();
     let run = line(folder.path(), "demo --rows 500 -o tour").ok();
     let tour = folder.path().join("tour");
@@ -21,13 +21,13 @@ fn it_needs_nothing_and_leaves_its_files() {
     assert_eq!((report["rows"].as_u64(), report["truth"].as_str()), (Some(500), Some("true")));
     let page = fs::read_to_string(tour.join("report.html")).unwrap();
     assert!(page.contains("Price of routing") && page.len() < 1_500_000, "{}", page.len());
-    for text in ["One of each, in words", "Predicting costs", "At these prices"] {
+    for text in ["One decision per action, explained", "Predicting costs", "At these prices"] {
         assert!(run.stdout.contains(text), "{text}: {run:?}");
     }
 }
 
 #[test]
-fn the_commands_it_prints_are_the_commands_it_runs() {
+fn demo_prints_the_commands_it_runs() {
     let folder = TempDir::new().unwrap();
     let run = line(folder.path(), "demo --rows 300 -o tour").ok();
     let router = fs::read(folder.path().join("tour/router.safetensors")).unwrap();
@@ -46,7 +46,7 @@ fn the_commands_it_prints_are_the_commands_it_runs() {
 }
 
 #[test]
-fn a_seed_is_a_world() {
+fn demo_data_depend_only_on_the_seed() {
     let folder = TempDir::new().unwrap();
     for name in ["a", "b"] {
         line(folder.path(), &format!("demo --rows 100 --seed 7 -o {name} -q")).ok();
@@ -58,7 +58,7 @@ fn a_seed_is_a_world() {
 }
 
 #[test]
-fn files_of_the_same_names_are_left_alone() {
+fn demo_replaces_no_files_of_others() {
     let folder = TempDir::new().unwrap();
     let own = folder.path().join("calibration.csv");
     fs::write(&own, "mine").unwrap();

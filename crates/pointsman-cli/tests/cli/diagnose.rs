@@ -1,4 +1,4 @@
-//! The diagnosis, the first labels, and labels that depend on labels.
+//! Diagnoses, first labels, and labels that depend on labels.
 
 use pointsman_testing::Lcg;
 use std::fmt::Write;
@@ -11,22 +11,23 @@ use crate::browser::{browser, text_in_window};
 use crate::{line, real_data, repository, workshop, world};
 
 #[test]
-fn a_verdict_for_humans_and_for_programs() {
+fn verdict_is_the_same_on_the_terminal_and_in_json() {
     let folder = workshop();
     let task = "--route expert=0.05 --abstain 0.5";
-    let told = line(folder.path(), &format!("diagnose calibration.csv {task} --partition top-class:3")).ok().stdout;
+    let displayed =
+        line(folder.path(), &format!("diagnose calibration.csv {task} --partition top-class:3")).ok().stdout;
     for part in
         ["calibration.csv: 300 rows", "Is decomposition worth it here?", "confidence threshold", "always abstain"]
     {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(displayed.contains(part), "{part} in {displayed}");
     }
     for part in ["weak model calibrated", "labels, rows and cells enough", "labels independent", "top-class:20"] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(displayed.contains(part), "{part} in {displayed}");
     }
     let found =
         line(folder.path(), &format!("diagnose calibration.csv {task} --partition top-class:3 --json")).ok().json();
     assert_eq!((&found["rows"], &found["partition"]), (&300.into(), &"top-class:3".into()));
-    assert!(told.replace('\n', " ").contains(found["verdict"]["sentence"].as_str().unwrap()), "{told}");
+    assert!(displayed.replace('\n', " ").contains(found["verdict"]["sentence"].as_str().unwrap()), "{displayed}");
     for name in ["router", "always-predict", "always-route:expert", "always-abstain", "total-uncertainty"] {
         let cost = &found["worth"]["costs"][name];
         let number = |end: &str| cost[end].as_f64().unwrap();
@@ -43,14 +44,14 @@ fn a_verdict_for_humans_and_for_programs() {
 }
 
 #[test]
-fn limits_are_answered_at_the_limit() {
+fn rules_are_compared_at_the_limit() {
     let folder = workshop();
     let ask = |task: &str| line(folder.path(), &format!("diagnose calibration.csv --partition top-class:3 {task}"));
-    let told = ask("--route expert=0.01 --budget 0.2 -o out").ok().stdout;
+    let displayed = ask("--route expert=0.01 --budget 0.2 -o out").ok().stdout;
     for part in ["with at most 20 % routed", "routed", "Each rule routes in its own order", "confidence threshold"] {
-        assert!(told.replace('\n', " ").contains(part), "{part} in {told}");
+        assert!(displayed.replace('\n', " ").contains(part), "{part} in {displayed}");
     }
-    assert!(!told.contains("always route"), "{told}");
+    assert!(!displayed.contains("always route"), "{displayed}");
     let written = fs::read_to_string(folder.path().join("out/diagnosis.json")).unwrap();
     let found: serde_json::Value = serde_json::from_str(&written).unwrap();
     assert_eq!(found["task"]["budget"], 0.2);
@@ -60,15 +61,19 @@ fn limits_are_answered_at_the_limit() {
     assert!(refused.code == 2 && refused.stderr.contains("no routing reaches a loss of 0.001"), "{refused:?}");
     // The least loss there is: what not every half reaches has no number.
     let least = refused.stderr.split("leaves ").nth(1).unwrap().split(';').next().unwrap().to_owned();
-    let told = ask(&format!("--route expert=0.01 --target-loss {least}")).ok().stdout.replace("\n  ", " ");
-    assert!(told.contains("halves Pointsman does not reach a loss of") && !told.contains("always predict"), "{told}");
+    let displayed = ask(&format!("--route expert=0.01 --target-loss {least}")).ok().stdout.replace("\n  ", " ");
+    assert!(
+        displayed.contains("halves Pointsman does not reach a loss of") && !displayed.contains("always predict"),
+        "{displayed}"
+    );
 }
 
 #[test]
-fn a_folder_with_the_diagnosis_and_the_report() {
+fn diagnosis_and_report_are_written_into_a_folder() {
     let folder = workshop();
-    let told = line(folder.path(), "diagnose calibration.csv --partition top-class:3 --route 0.05 -o out").ok().stdout;
-    assert_eq!(told.lines().last().unwrap().trim(), "out/diagnosis.html", "{told}");
+    let displayed =
+        line(folder.path(), "diagnose calibration.csv --partition top-class:3 --route 0.05 -o out").ok().stdout;
+    assert_eq!(displayed.lines().last().unwrap().trim(), "out/diagnosis.html", "{displayed}");
     for file in [
         "diagnosis.json",
         "diagnosis.html",
@@ -84,7 +89,7 @@ fn a_folder_with_the_diagnosis_and_the_report() {
     assert_eq!(
         (&report["rows"], &report["router"]["rows"]),
         (&150.into(), &150.into()),
-        "one half judged on the other"
+        "one half evaluated on the other"
     );
 }
 
@@ -105,7 +110,7 @@ addEventListener("load", () => {
 
 /// In a browser of a phone's width: the verdict comes first, and every number is the one of diagnosis.json.
 #[test]
-fn the_page_shows_the_numbers_of_the_json_and_fits_a_phone() {
+fn diagnosis_page_shows_the_numbers_of_the_json_and_fits_a_phone() {
     let Some(browser) = browser() else { return };
     let folder = workshop();
     for limit in ["--abstain 0.6", "--budget 0.2"] {
@@ -163,12 +168,12 @@ fn the_page_shows_the_numbers_of_the_json_and_fits_a_phone() {
 }
 
 #[test]
-fn one_label_an_item_gives_bounds_and_advice() {
+fn one_label_per_item_gives_bounds_and_advice() {
     let folder = TempDir::new().unwrap();
     world::rows(200, 1).with_one_label().write_csv(&folder.path().join("one.csv"));
-    let told = line(folder.path(), "diagnose one.csv --route 0.05").ok().stdout.replace("\n  ", " ");
+    let displayed = line(folder.path(), "diagnose one.csv --route 0.05").ok().stdout.replace("\n  ", " ");
     for part in ["Not with one label per item", "lies between", "A second label"] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(displayed.contains(part), "{part} in {displayed}");
     }
     let found = line(folder.path(), "diagnose one.csv --route 0.05 --json").ok().json();
     assert_eq!((&found["verdict"]["advice"], &found["worth"]), (&"one-label".into(), &serde_json::Value::Null));
@@ -193,7 +198,7 @@ fn write_until_agreed(folder: &Path, n: usize) {
 }
 
 #[test]
-fn labels_that_stop_on_agreement_are_said_and_cured() {
+fn labels_that_stop_on_agreement_are_reported_and_first_labels_help() {
     let folder = TempDir::new().unwrap();
     write_until_agreed(folder.path(), 400);
     let votes = "items.csv --annotations labels.csv";
@@ -203,8 +208,11 @@ fn labels_that_stop_on_agreement_are_said_and_cured() {
     }
     let evaluated = line(folder.path(), &format!("evaluate a.st {votes} --route 0.05")).ok().stderr;
     assert!(evaluated.contains("every row with 2 labels is unanimous"), "{evaluated}");
-    let told = line(folder.path(), &format!("diagnose {votes} --route 0.05")).ok();
-    assert!(told.stdout.contains("Mend the labels first") && told.stderr.contains("unanimous"), "{told:?}");
+    let displayed = line(folder.path(), &format!("diagnose {votes} --route 0.05")).ok();
+    assert!(
+        displayed.stdout.contains("Mend the labels first") && displayed.stderr.contains("unanimous"),
+        "{displayed:?}"
+    );
 
     let cured =
         line(folder.path(), &format!("calibrate {votes} --first-labels 2 -o b.st --partition confidence:5 --json"))
@@ -263,11 +271,11 @@ fn annotators_with_names_are_tested_and_may_be_left_out() {
     assert_eq!((&dan["annotator"], &dan["flags"][0]), (&"dan".into(), &"follows-high".into()), "{dan}");
     assert!(dan["follows"].as_f64().unwrap() > 0.2 && dan["votes"].as_u64().unwrap() > 400, "{dan}");
     assert_eq!(found["flagged_annotators"]["annotators"], serde_json::json!(["dan"]));
-    let told = line(folder.path(), &format!("diagnose {votes} --route 0.05")).ok().stdout.replace("\n  ", " ");
+    let displayed = line(folder.path(), &format!("diagnose {votes} --route 0.05")).ok().stdout.replace("\n  ", " ");
     for part in
         ["1 of 6 annotators differ", "follows the label before", "dan (follows the label before) does not label"]
     {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(displayed.contains(part), "{part} in {displayed}");
     }
     let without =
         line(folder.path(), &format!("calibrate {votes} --without dan -o b.st --partition confidence:3 --json")).ok();
@@ -283,15 +291,15 @@ fn annotators_with_names_are_tested_and_may_be_left_out() {
         let refused = line(folder.path(), &arguments);
         assert!(refused.code == 2 && refused.stderr.contains(part), "{refused:?}");
     }
-    // Without names, what hangs on the labels' being independent is said instead.
+    // Without names, the effect of copied labels is printed instead.
     let counts = fs::read_to_string(folder.path().join("labels.csv")).unwrap();
     let unnamed: String = counts.lines().map(|line| format!("{}\n", line.rsplit_once(',').unwrap().0)).collect();
     fs::write(folder.path().join("unnamed.csv"), unnamed).unwrap();
-    let told = line(folder.path(), "diagnose items.csv --annotations unnamed.csv --route 0.05").ok().stdout;
-    let told = told.replace("\n  ", " ");
+    let displayed = line(folder.path(), "diagnose items.csv --annotations unnamed.csv --route 0.05").ok().stdout;
+    let displayed = displayed.replace("\n  ", " ");
     for part in ["Counts cannot show it", "If 20.0 % of the unanimous rows were copies, the irreducible loss would be"]
     {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(displayed.contains(part), "{part} in {displayed}");
     }
 }
 
@@ -327,7 +335,7 @@ fn next_commands_read_the_same_rows() {
 
 /// Columns of votes in another order than those of probabilities, by name.
 #[test]
-fn classes_that_are_matched_wrongly_are_said() {
+fn wrongly_matched_classes_are_reported() {
     let folder = TempDir::new().unwrap();
     let mut rows = "prob_a,prob_b,prob_c,votes_b,votes_c,votes_a\n".to_owned();
     for row in 0..120 {
@@ -349,7 +357,7 @@ fn classes_that_are_matched_wrongly_are_said() {
 }
 
 #[test]
-fn first_labels_that_make_no_sense_are_refused() {
+fn invalid_first_labels_are_refused() {
     let folder = workshop();
     for (arguments, parts) in [
         ("calibrate calibration.csv -o x.st --first-labels 0", vec!["--first-labels", "at least 1"]),
@@ -369,7 +377,7 @@ fn first_labels_that_make_no_sense_are_refused() {
 
 /// Without prices: people's disagreement is most of what ChaosNLI's model gets wrong, and next to none of it on CIFAR-10H.
 #[test]
-fn the_verdicts_on_real_data() {
+fn verdicts_on_real_data() {
     let folder = TempDir::new().unwrap();
     for (file, rows, advice) in [("chaosnli.npz", "", "use-it"), ("cifar10h.npz", " --where split=0", "no-need")] {
         let Some(path) = real_data(file) else { continue };

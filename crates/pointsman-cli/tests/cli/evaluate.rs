@@ -1,4 +1,4 @@
-//! The held-out proof.
+//! Evaluations on held-out rows.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::{has_keys, keys, line, pointsman, real_data, workshop, world};
 const TASK: &str = "--route expert=0.05 --abstain 0.3";
 
 #[test]
-fn json_keys_are_a_contract() {
+fn json_keys_are_stable() {
     let folder = workshop();
     let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json")).ok();
     let report = run.json();
@@ -48,7 +48,7 @@ fn sweeps_are_tables_of_prices() {
 }
 
 #[test]
-fn humans_read_the_money_line() {
+fn terminal_prints_shares_and_costs() {
     let folder = workshop();
     let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK}")).ok();
     for text in [
@@ -79,22 +79,22 @@ fn conclusions_are_drawn_from_the_corrected_costs() {
     let evaluate = format!("evaluate router.safetensors heldout.csv {TASK}");
     let report = line(folder.path(), &format!("{evaluate} --json -o out")).ok().json();
     let at = |value: &serde_json::Value| format!("{:.4}", value.as_f64().unwrap());
-    let told = line(folder.path(), &evaluate).ok().stdout.replace("\n  ", " ");
+    let displayed = line(folder.path(), &evaluate).ok().stdout.replace("\n  ", " ");
     let [router, always] = ["router", "always-route:expert"].map(|name| at(&report["corrected_cost"][name]));
     assert_ne!(always, at(&report["mean_cost"]["always-route:expert"]));
     let share = 100.0 * report["savings"]["best-threshold"]["share"].as_f64().unwrap();
     assert!(
-        told.contains(&format!("{share:.1} % ± ").replace('-', "−"))
-            && told.contains("against the best confidence threshold"),
-        "{told}"
+        displayed.contains(&format!("{share:.1} % ± ").replace('-', "−"))
+            && displayed.contains("against the best confidence threshold"),
+        "{displayed}"
     );
     let number = |text: &str| text.trim_end_matches('0').to_owned();
-    assert!(told.contains(&format!("corrected cost per query {}", number(&router))), "{router} in {told}");
-    assert!(told.contains(&format!("always route to expert {}", number(&always))), "{always} in {told}");
+    assert!(displayed.contains(&format!("corrected cost per query {}", number(&router))), "{router} in {displayed}");
+    assert!(displayed.contains(&format!("always route to expert {}", number(&always))), "{always} in {displayed}");
     let regret = at(&report["corrected_regret"]["cell-optimal"]);
     assert!(
-        told.contains(&format!("Regret: {regret} ± ")) && told.contains("above the best action per cell"),
-        "{regret} in {told}"
+        displayed.contains(&format!("Regret: {regret} ± ")) && displayed.contains("above the best action per cell"),
+        "{regret} in {displayed}"
     );
     let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains(&format!("Corrected cost per query {}", number(&router))));
@@ -105,7 +105,7 @@ fn conclusions_are_drawn_from_the_corrected_costs() {
 }
 
 #[test]
-fn a_report_is_written_into_a_new_folder() {
+fn report_is_written_into_a_new_folder() {
     let folder = workshop();
     let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} -o a/b --json")).ok();
     let written = fs::read_to_string(folder.path().join("a/b/report.json")).unwrap();
@@ -129,7 +129,7 @@ fn a_report_is_written_into_a_new_folder() {
 }
 
 #[test]
-fn the_last_line_names_the_page() {
+fn last_line_is_the_page() {
     let folder = workshop();
     let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} -o out")).ok();
     let page = run.stdout.lines().last().unwrap().trim();
@@ -139,7 +139,7 @@ fn the_last_line_names_the_page() {
 }
 
 #[test]
-fn without_a_folder_the_big_grids_stay_out() {
+fn json_without_a_folder_has_no_grids() {
     let folder = workshop();
     let report = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json")).ok().json();
     assert!(report.get("losses").is_none() && report.get("mixtures").is_none());
@@ -152,7 +152,7 @@ fn without_a_folder_the_big_grids_stay_out() {
 }
 
 #[test]
-fn an_unwritable_folder_is_refused() {
+fn unwritable_folder_is_refused() {
     let folder = workshop();
     fs::write(folder.path().join("taken"), "a file").unwrap();
     let run = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} -o taken"));
@@ -161,7 +161,7 @@ fn an_unwritable_folder_is_refused() {
 }
 
 #[test]
-fn seeds_and_the_calibration_error() {
+fn calibration_error_depends_on_the_seed() {
     let folder = workshop();
     let evaluate = |more: &str| {
         line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json {more}")).ok().json()
@@ -174,16 +174,16 @@ fn seeds_and_the_calibration_error() {
 }
 
 #[test]
-fn it_warns_of_single_labels() {
+fn single_labels_are_warned_of() {
     let folder = workshop();
     world::rows(100, 4).with_one_label().write_csv(&folder.path().join("one.csv"));
     let run = line(folder.path(), &format!("evaluate router.safetensors one.csv {TASK}")).ok();
     assert!(run.stderr.contains("each held-out row has one label"), "{run:?}");
-    // What is not known is a dash, and said to be unknown.
-    let told = run.stdout.replace("\n  ", " ");
+    // Unknown costs are dashes, and explained.
+    let displayed = run.stdout.replace("\n  ", " ");
     for part in ["are not known (–)", "always route to expert –", "Regret: – above the best action per cell, – above"]
     {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(displayed.contains(part), "{part} in {displayed}");
     }
     let report = line(folder.path(), &format!("evaluate router.safetensors one.csv {TASK} --json")).ok().json();
     assert!(report["unidentified"].as_array().unwrap().contains(&"always-route:expert".into()), "{report}");
@@ -191,7 +191,7 @@ fn it_warns_of_single_labels() {
     assert!(run.stderr.contains("calibration rows have 5.0 labels on average, held-out rows 1.0"), "{run:?}");
 }
 
-/// Where too few rows have two labels, costs cannot be corrected for few labels, and that is said.
+/// If too few rows have two labels, costs cannot be corrected for few labels, and a warning says so.
 #[test]
 fn few_labels_are_warned_of_where_costs_cannot_be_corrected() {
     let folder = workshop();
@@ -206,11 +206,11 @@ fn few_labels_are_warned_of_where_costs_cannot_be_corrected() {
 
 /// The best in hindsight do not keep to a budget: the regret says so.
 #[test]
-fn the_regret_says_that_it_ignores_the_limit() {
+fn regret_is_reported_to_ignore_the_limit() {
     let folder = workshop();
     let evaluate = "evaluate router.safetensors heldout.csv --route expert=0.02 --budget 0.2";
-    let told = line(folder.path(), evaluate).ok().stdout.replace("\n  ", " ");
-    assert!(told.contains("the best in hindsight ignore the limit"), "{told}");
+    let displayed = line(folder.path(), evaluate).ok().stdout.replace("\n  ", " ");
+    assert!(displayed.contains("the best in hindsight ignore the limit"), "{displayed}");
     assert_eq!(line(folder.path(), &format!("{evaluate} --json")).ok().json()["regret_ignores_limit"], true);
     let free = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {TASK} --json")).ok().json();
     assert!(free.get("regret_ignores_limit").is_none());
@@ -269,12 +269,12 @@ fn real_data_under_every_loss() {
 }
 
 #[test]
-fn a_sweep_marks_what_is_infeasible_and_goes_on() {
+fn sweep_marks_infeasible_prices() {
     let folder = workshop();
     let sweep = "evaluate router.safetensors heldout.csv --route 0.1 --abstain 0.01 --target-loss 0.02 --sweep abstain=0.01:0.61:0.3";
-    let told = line(folder.path(), sweep).ok().stdout;
+    let displayed = line(folder.path(), sweep).ok().stdout;
     for part in ["infeasible", "least loss", "no routing reaches the target loss"] {
-        assert!(told.replace("\n  ", " ").contains(part), "{part} in {told}");
+        assert!(displayed.replace("\n  ", " ").contains(part), "{part} in {displayed}");
     }
     let points = &line(folder.path(), &format!("{sweep} --json")).ok().json()["sweep"][0]["points"];
     assert!(points[0]["mean_cost"]["router"].is_number() && points[0].get("least_loss").is_none(), "{points}");
@@ -298,15 +298,20 @@ fn write_confident_half(path: &Path) {
 }
 
 #[test]
-fn traffic_that_has_moved_is_told_in_one_line() {
+fn moved_traffic_is_reported_in_one_line() {
     let folder = workshop();
     let path = folder.path();
     write_confident_half(&path.join("moved.csv"));
     line(path, "calibrate calibration.csv -o forest.safetensors --partition forest:10").ok();
     for router in ["router", "forest"] {
         let decide = |table: &str| line(path, &format!("decide {router}.safetensors {table} --route 0.05")).ok().stderr;
-        let told = |text: &str| text.lines().filter(|line| line.contains("traffic has moved: ")).count();
-        assert_eq!((told(&decide("heldout.csv")), told(&decide("moved.csv"))), (0, 1), "{}", decide("moved.csv"));
+        let displayed = |text: &str| text.lines().filter(|line| line.contains("traffic has moved: ")).count();
+        assert_eq!(
+            (displayed(&decide("heldout.csv")), displayed(&decide("moved.csv"))),
+            (0, 1),
+            "{}",
+            decide("moved.csv")
+        );
         let evaluate = |table: &str, flags: &str| {
             line(path, &format!("evaluate {router}.safetensors {table} --route 0.05 --no-calibration-error{flags}"))
         };
@@ -361,7 +366,7 @@ fn conditions_that_hold_end_with_exit_code_three() {
 }
 
 #[test]
-fn a_budget_that_is_missed_on_other_traffic_is_warned_of() {
+fn budget_missed_on_other_traffic_is_warned_of() {
     let folder = workshop();
     let path = folder.path();
     write_confident_half(&path.join("moved.csv"));

@@ -1,4 +1,4 @@
-//! The first hour of two people who have never seen the program, command by command.
+//! The first hour of two new users, command by command.
 
 use pointsman_testing::Lcg;
 use std::fmt::Write;
@@ -203,17 +203,17 @@ fn an_annotation_lead_gets_from_labels_to_items_to_label() {
     shell(path, &format!("plan cells.safetensors {task} --label-price 0.02 --traffic 2000000")).ok();
     let listed = |arguments: &str, output: &str| {
         let plan = format!("plan cells.safetensors {task} --confidence 0.99 {arguments} -o {output}");
-        let said = shell(path, &plan).ok();
+        let printed = shell(path, &plan).ok();
         let (_, rows) = parse_csv(&fs::read_to_string(path.join(output)).unwrap());
-        (said, rows)
+        (printed, rows)
     };
-    let (said, new) = listed("--items pool.csv", "new-items.csv");
-    assert!(!new.is_empty() && said.stdout.contains("--add-to cells.safetensors"), "{said:?}");
-    // A pool that is too small is said to be.
+    let (printed, new) = listed("--items pool.csv", "new-items.csv");
+    assert!(!new.is_empty() && printed.stdout.contains("--add-to cells.safetensors"), "{printed:?}");
+    // A pool that is too small is reported.
     let few: String = pool.lines().take(3).map(|line| format!("{line}\n")).collect();
     fs::write(path.join("few.csv"), few).unwrap();
-    let (said, few) = listed("--items few.csv", "few-items.csv");
-    assert!(few.len() <= 2 && said.stdout.replace('\n', " ").contains("The plan asks for"), "{said:?}");
+    let (printed, few) = listed("--items few.csv", "few-items.csv");
+    assert!(few.len() <= 2 && printed.stdout.replace('\n', " ").contains("The plan needs"), "{printed:?}");
     // Labels of items that have some come from the same annotations: they are not taken for new ones.
     let (_, again) = listed(&format!("--items {table} {without}"), "more-labels.csv");
     assert!(again.iter().all(|row| row[0].starts_with('i')), "{again:?}");

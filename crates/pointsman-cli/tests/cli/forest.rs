@@ -1,4 +1,4 @@
-//! Partitions that learn, from the table to the report.
+//! Trees and forests, from the table to the report.
 
 use std::fs;
 use std::path::Path;
@@ -29,9 +29,9 @@ fn rewrite(folder: &Path, from: &str, to: &str, column: &str, drop: bool) {
     fs::write(folder.join(to), text.lines().enumerate().map(row).collect::<String>()).unwrap();
 }
 
-/// Features that can tell nothing are not asked of queries, which is said; cells of a forest are not what its costs rest on.
+/// Constant features are left out with a warning, and queries need not have them; a forest's costs do not rest on its cells.
 #[test]
-fn features_that_tell_nothing_are_left_out() {
+fn constant_features_are_left_out() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
     let add = |text: String, values: &str| -> String {
@@ -49,7 +49,7 @@ fn features_that_tell_nothing_are_left_out() {
 }
 
 #[test]
-fn a_router_that_learned_shows_decides_and_is_evaluated() {
+fn forest_is_shown_decides_and_is_evaluated() {
     let folder = demo();
     let path = folder.path();
     for partition in ["tree", "honest-forest:20", "forest:20"] {
@@ -90,21 +90,22 @@ fn a_router_that_learned_shows_decides_and_is_evaluated() {
 }
 
 #[test]
-fn what_is_said_of_a_forest_is_about_its_rows() {
+fn forest_is_evaluated_per_row() {
     let folder = demo();
     let path = folder.path();
     line(path, "calibrate calibration.csv --partition forest:30 -o r.st").ok();
     // Shares as they are decided, not of cells as wholes: each within four standard errors of 600 and of the held-out rows.
     let task = "--route 0.05 --abstain 0.3";
     let proof = line(path, &format!("evaluate r.st heldout.csv {task} --json")).ok().json();
-    let said = line(path, &format!("show r.st {task}")).ok().stdout;
-    let said = said.lines().find(|line| line.contains("On traffic like")).unwrap().to_owned();
+    let printed = line(path, &format!("show r.st {task}")).ok().stdout;
+    let printed = printed.lines().find(|line| line.contains("On traffic like")).unwrap().to_owned();
     for action in ["predict", "route:oracle", "abstain"] {
-        let shown = said.split(&format!("{action} ")).nth(1).map_or(0.0, |rest| {
-            rest.split([' ', '\u{a0}', '%']).next().unwrap().parse::<f64>().unwrap_or_else(|_| panic!("{said}")) / 100.0
+        let shown = printed.split(&format!("{action} ")).nth(1).map_or(0.0, |rest| {
+            rest.split([' ', '\u{a0}', '%']).next().unwrap().parse::<f64>().unwrap_or_else(|_| panic!("{printed}"))
+                / 100.0
         });
         let met = proof["shares"][action].as_f64().unwrap();
-        assert!((shown - met).abs() < 0.1, "{action}: {shown} and {met}; {said}");
+        assert!((shown - met).abs() < 0.1, "{action}: {shown} and {met}; {printed}");
     }
     // The best action a cell is no measure for what decides by row.
     let words = line(path, &format!("evaluate r.st heldout.csv {task}")).ok().stdout;
@@ -125,7 +126,7 @@ fn what_is_said_of_a_forest_is_about_its_rows() {
 }
 
 #[test]
-fn auto_says_why() {
+fn auto_gives_its_reason() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition auto -o r.st").ok();
     assert!(run.stdout.contains("chosen") && run.stdout.contains("forest:200"), "{run:?}");
@@ -143,7 +144,7 @@ fn auto_says_why() {
 }
 
 #[test]
-fn missing_features_are_for_trees() {
+fn only_trees_accept_missing_features() {
     let folder = demo();
     let path = folder.path();
     rewrite(path, "calibration.csv", "holes.csv", "x_position", false);
@@ -159,7 +160,7 @@ fn missing_features_are_for_trees() {
 
 /// What the core refuses is named as the readers name it: file, data row and line.
 #[test]
-fn a_missing_value_is_named_by_file_and_row() {
+fn missing_value_is_reported_by_file_and_row() {
     let folder = demo();
     let path = folder.path();
     let rows: String = (0..80).map(|i| format!("{i},0.{},0.{},2,1,{}\n", 51 + i % 40, 49 - i % 40, i % 7)).collect();
@@ -181,7 +182,7 @@ fn a_missing_value_is_named_by_file_and_row() {
 }
 
 #[test]
-fn a_tree_says_which_rows_it_keeps() {
+fn tree_reports_the_rows_it_keeps() {
     let folder = demo();
     let run = line(folder.path(), "calibrate calibration.csv --partition tree -o r.st").ok();
     assert!(run.stdout.contains("from 5,000 rows: 2,500 estimate, 2,500 shaped the cells"), "{run:?}");
@@ -191,7 +192,7 @@ fn a_tree_says_which_rows_it_keeps() {
 
 /// More experts than labels, on every tree: it comes back.
 #[test]
-fn a_crowd_is_priced_by_a_forest() {
+fn forest_prices_panels() {
     let folder = demo();
     line(folder.path(), "calibrate calibration.csv --partition forest:20 -o r.st").ok();
     let crowd = "show r.st --loss zero-one --route crowd=0.1,panel:m=300,aggregate=plurality --json";
@@ -200,38 +201,38 @@ fn a_crowd_is_priced_by_a_forest() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_forests_are_refused() {
     let folder = demo();
     let path = folder.path();
     let single = "prob_a,prob_b,votes_a,votes_b\n".to_owned() + &"0.6,0.4,1,0\n0.7,0.3,0,1\n".repeat(50);
     fs::write(path.join("single.csv"), single).unwrap();
-    for (command, said) in [
+    for (command, printed) in [
         ("calibrate calibration.csv --partition tree*confidence:3 -o e.st", "product"),
         ("calibrate calibration.csv --partition forest:0 -o e.st", "number of trees"),
         ("calibrate calibration.csv --partition honest-forest:5*confidence:3 -o e.st", "product"),
         ("calibrate single.csv --partition honest-forest:3 -o e.st", "two labels"),
     ] {
         let run = line(path, command);
-        assert!(run.code == 2 && run.stderr.contains(said) && !path.join("e.st").exists(), "{command}: {run:?}");
+        assert!(run.code == 2 && run.stderr.contains(printed) && !path.join("e.st").exists(), "{command}: {run:?}");
     }
     line(path, "calibrate calibration.csv --partition forest:3 -o r.st").ok();
     // Each of these names what can do it.
     let many = (0..17).map(|i| format!(" --route r{i}=0.1")).collect::<String>();
-    for (command, said) in [
+    for (command, printed) in [
         ("show r.st --route 0.1 --estimator npmle", "use shrink"),
         ("show r.st --route 0.1 --confidence 0.9", "certify"),
         (&format!("show r.st{many}"), "at most 16"),
         ("calibrate calibration.csv --partition forest:3 --recalibrate -o e.st", "--recalibrate"),
     ] {
         let run = line(path, command);
-        let names = run.stderr.contains(said) && run.stderr.contains("pointsman calibrate TABLE --certifiable");
+        let names = run.stderr.contains(printed) && run.stderr.contains("pointsman calibrate TABLE --certifiable");
         assert!(run.code == 2 && names, "{command}: {run:?}");
     }
 }
 
 /// Cells like all others: what a forest refuses works.
 #[test]
-fn an_honest_forest_is_certified() {
+fn honest_forest_is_certified() {
     let folder = demo();
     let path = folder.path();
     let run = line(path, "calibrate calibration.csv --partition honest-forest:20 --recalibrate -o served.st").ok();

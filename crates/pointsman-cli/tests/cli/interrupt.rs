@@ -36,7 +36,7 @@ pub(crate) fn signal(child: &mut Child, name: &str) -> Option<i32> {
 }
 
 #[test]
-fn deciding_leaves_no_part_of_a_file() {
+fn interrupted_decide_leaves_no_file() {
     for name in ["-INT", "-TERM"] {
         let folder = workshop();
         let before = names(folder.path());
@@ -54,7 +54,7 @@ fn deciding_leaves_no_part_of_a_file() {
 }
 
 #[test]
-fn the_demo_ends_too() {
+fn interrupted_demo_ends() {
     let folder = TempDir::new().unwrap();
     let mut child = command()
         .current_dir(folder.path())

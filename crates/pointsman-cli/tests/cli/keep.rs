@@ -1,4 +1,4 @@
-//! What `decide` writes beside its decisions: the columns of the table, a summary, explanations of several queries.
+//! What `decide` writes beside its decisions: columns of the table, a summary, explanations of several queries.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn kept_columns_can_be_decided_again_in_every_format() {
 }
 
 #[test]
-fn a_column_that_has_the_name_of_a_decision_is_written_under_another() {
+fn columns_with_names_of_decision_columns_are_renamed() {
     let folder = workshop();
     let path = folder.path();
     let text = "id,prob_cat,prob_dog,prob_owl,label,input_label,note,note\na,0.2,0.3,0.5,owl,x,1,2\n";
@@ -52,10 +52,10 @@ fn a_column_that_has_the_name_of_a_decision_is_written_under_another() {
     let kept = "id,prob_cat,prob_dog,prob_owl,input_input_label,input_label,note,input_note,cell,support,action,label";
     assert_eq!(header[..12].join(","), kept);
     assert_eq!(rows[0][..8].join(","), "a,0.2,0.3,0.5,owl,x,1,2");
-    let said = run.json();
-    assert_eq!(said["renamed_columns"]["label"], "input_input_label");
-    assert!(said["warnings"][0].as_str().unwrap().contains("label is written as input_input_label"), "{said}");
-    assert!(run.stderr.contains("warning: names of the table's columns are taken"), "{}", run.stderr);
+    let printed = run.json();
+    assert_eq!(printed["renamed_columns"]["label"], "input_input_label");
+    assert!(printed["warnings"][0].as_str().unwrap().contains("label is written as input_input_label"), "{printed}");
+    assert!(run.stderr.contains("warning: columns of the table have names of decision columns"), "{}", run.stderr);
     // Ids under another name are there twice: as they are, and as the decisions call them.
     let text = "uid,id,prob_cat,prob_dog,prob_owl\na,7,0.2,0.3,0.5\n";
     fs::write(path.join("q.csv"), text).unwrap();
@@ -66,7 +66,7 @@ fn a_column_that_has_the_name_of_a_decision_is_written_under_another() {
 }
 
 #[test]
-fn keys_of_jsonl_that_come_later_are_kept_or_named() {
+fn later_keys_of_jsonl_are_kept_or_reported() {
     let folder = workshop();
     let path = folder.path();
     let row = |more: &str| format!("{{\"id\":1,\"probs\":{{\"cat\":0.2,\"dog\":0.3,\"owl\":0.5}}{more}}}\n");
@@ -93,7 +93,7 @@ fn keys_of_jsonl_that_come_later_are_kept_or_named() {
 }
 
 #[test]
-fn a_table_without_rows_gives_a_table_without_rows() {
+fn empty_table_gives_an_empty_table() {
     let folder = workshop();
     let path = folder.path();
     let header = "id,prob_cat,prob_dog,prob_owl,note";
@@ -114,8 +114,8 @@ fn a_table_without_rows_gives_a_table_without_rows() {
     }
     let run = line(path, &format!("decide router.safetensors none.jsonl {TASK} -o out.csv --json")).ok();
     assert_eq!(fs::read_to_string(path.join("out.csv")).unwrap(), format!("{columns}\n"));
-    let said = run.json();
-    assert_eq!((&said["rows"], &said["expected_cost"]), (&0.into(), &serde_json::Value::Null));
+    let printed = run.json();
+    assert_eq!((&printed["rows"], &printed["expected_cost"]), (&0.into(), &serde_json::Value::Null));
     // A wrong header is still wrong, and so is a filter that keeps nothing.
     fs::write(path.join("wrong.csv"), "id,prob_cat,prob_cow\n").unwrap();
     assert_eq!(line(path, &format!("decide router.safetensors wrong.csv {TASK}")).code, 2);
@@ -123,39 +123,39 @@ fn a_table_without_rows_gives_a_table_without_rows() {
 }
 
 #[test]
-fn a_summary_has_what_the_terminal_says() {
+fn summary_has_the_numbers_of_the_terminal() {
     let folder = workshop();
     let path = folder.path();
     let task = "--route expert=0.02 --abstain 0.6";
     let run = line(path, &format!("decide router.safetensors heldout.csv {task} --cap expert=10 --json")).ok();
-    let said = run.json();
+    let printed = run.json();
     has_keys(
-        &said,
+        &printed,
         &["rows", "task", "unit", "shares", "expected_cost", "standard_error", "support", "reasons", "warnings"],
     );
-    assert_eq!((&said["rows"], &said["output"]), (&200.into(), &serde_json::Value::Null));
-    assert_eq!(said["caps"][0]["most"], 10);
+    assert_eq!((&printed["rows"], &printed["output"]), (&200.into(), &serde_json::Value::Null));
+    assert_eq!(printed["caps"][0]["most"], 10);
     let (header, rows) =
         parse_csv(&line(path, &format!("decide router.safetensors heldout.csv {task} --cap expert=10")).ok().stdout);
     let column = |name: &str| header.iter().position(|other| other == name).unwrap();
     let (action, reason, next) = (column("action"), column("reason"), column("next_best"));
-    for (name, n) in said["reasons"].as_object().unwrap() {
+    for (name, n) in printed["reasons"].as_object().unwrap() {
         let there = rows.iter().filter(|row| row[reason] == *name).count();
         assert_eq!(n.as_u64().unwrap() as usize, there, "{name}");
     }
-    for (name, share) in said["shares"].as_object().unwrap() {
+    for (name, share) in printed["shares"].as_object().unwrap() {
         let there = rows.iter().filter(|row| row[action] == *name).count() as f64 / 200.0;
         assert!((share.as_f64().unwrap() - there).abs() < 1e-12, "{name}");
     }
-    assert!(said["capped"]["moved"].as_u64() > Some(0));
-    assert_eq!(said["capped"]["moved"], said["reasons"]["degraded"]);
+    assert!(printed["capped"]["moved"].as_u64() > Some(0));
+    assert_eq!(printed["capped"]["moved"], printed["reasons"]["degraded"]);
     assert!(
         rows.iter().all(|row| row[next] != row[action] && (row[reason] != "degraded" || row[next] == "route:expert"))
     );
     // What the schema says is there is all there is.
     let schema = fs::read_to_string(repository().join("docs/decide.schema.json")).unwrap();
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
-    for (value, schema) in [(&said, &schema), (&said["caps"][0], &schema["properties"]["caps"]["items"])] {
+    for (value, schema) in [(&printed, &schema), (&printed["caps"][0], &schema["properties"]["caps"]["items"])] {
         let known = keys(&schema["properties"]);
         assert!(keys(value).iter().all(|key| known.contains(key)), "{value}");
         has_keys(
@@ -168,7 +168,7 @@ fn a_summary_has_what_the_terminal_says() {
 }
 
 #[test]
-fn several_queries_are_explained_and_numbers_are_ids_where_ids_are_numbers() {
+fn several_queries_are_explained_by_id_or_row() {
     let folder = workshop();
     let path = folder.path();
     let explain = |table: &str, ids: &str| line(path, &format!("decide router.safetensors {table} {TASK} {ids}"));

@@ -1,4 +1,4 @@
-//! The real binary on small tables, and on the real data where it is.
+//! The real binary on small tables, and on real data if available.
 
 mod attacks;
 mod bad_input;
@@ -129,7 +129,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The real data, if it is here. Says loudly if it is not.
+/// A file of the real data; `None`, after [`pointsman_testing::skip_data`], if it is missing.
 fn real_data(file: &str) -> Option<PathBuf> {
     let beside = repository().join("../shared/data");
     let folder = std::env::var_os("POINTSMAN_DATA").map_or(beside, PathBuf::from);
@@ -137,7 +137,10 @@ fn real_data(file: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("SKIPPED: {} is not here; set POINTSMAN_DATA to the folder with the real data", path.display());
+    pointsman_testing::skip_data(&format!(
+        "{} is missing: set POINTSMAN_DATA to the folder of the data sets",
+        path.display()
+    ));
     None
 }
 

@@ -16,21 +16,21 @@ fn merged_parts_are_the_router_of_all_rows() {
     for (name, rows) in [("one", &rows[..rows.len() / 3]), ("two", &rows[rows.len() / 3..])] {
         let (csv, part) = (at(&format!("{name}.csv")), at(&format!("{name}.part")));
         fs::write(&csv, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
-        let said = pointsman(["calibrate", &csv, "--like", &like, "--part", "-o", &part]).ok().stdout;
-        assert!(said.contains(&format!("pointsman merge {part}")), "{said}");
+        let printed = pointsman(["calibrate", &csv, "--like", &like, "--part", "-o", &part]).ok().stdout;
+        assert!(printed.contains(&format!("pointsman merge {part}")), "{printed}");
         parts.push(part);
     }
     let (whole, merged) = (at("whole.safetensors"), at("merged.safetensors"));
     pointsman(["calibrate", &at("calibration.csv"), "--like", &like, "-o", &whole]).ok();
-    let said = pointsman(["merge", &parts[1], &parts[0], "-o", &merged]).ok().stdout;
-    assert!(said.contains("from 2 parts"), "{said}");
+    let printed = pointsman(["merge", &parts[1], &parts[0], "-o", &merged]).ok().stdout;
+    assert!(printed.contains("from 2 parts"), "{printed}");
     assert_eq!(fs::read(&merged).unwrap(), fs::read(&whole).unwrap());
     let summary = pointsman(["merge", &parts[0], "-o", &merged, "--json"]).ok().json();
     assert_eq!(summary["rows"], rows.len() / 3);
 }
 
 #[test]
-fn parts_that_do_not_fit_are_refused_by_name() {
+fn parts_of_other_routers_are_refused_by_name() {
     let workshop = workshop();
     let at = |name: &str| workshop.path().join(name).to_str().unwrap().to_owned();
     let (router, table) = (at("router.safetensors"), at("calibration.csv"));
@@ -40,14 +40,14 @@ fn parts_that_do_not_fit_are_refused_by_name() {
         pointsman(["calibrate", &table, "--like", like, "--part", "-o", &at(part)]).ok();
     }
     let out = at("merged.safetensors");
-    let said = pointsman(["merge", &at("a.part"), &at("b.part"), "-o", &out]);
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.contains("b.part: the parts differ in their partitions"), "{said:?}");
-    let said = pointsman(["merge", &router, "-o", &out]);
-    assert!(said.code == 2 && said.stderr.contains("router.safetensors"), "{said:?}");
-    let said = pointsman(["merge", &at("a.part"), "-o", &at("a.part")]);
-    assert!(said.code == 2 && said.stderr.contains("would be overwritten"), "{said:?}");
-    let said = pointsman(["calibrate", &table, "--part", "-o", &out]);
-    assert!(said.code == 2 && said.stderr.contains("--like"), "{said:?}");
+    let printed = pointsman(["merge", &at("a.part"), &at("b.part"), "-o", &out]);
+    assert_eq!(printed.code, 2, "{printed:?}");
+    assert!(printed.stderr.contains("b.part: the parts differ in their partitions"), "{printed:?}");
+    let printed = pointsman(["merge", &router, "-o", &out]);
+    assert!(printed.code == 2 && printed.stderr.contains("router.safetensors"), "{printed:?}");
+    let printed = pointsman(["merge", &at("a.part"), "-o", &at("a.part")]);
+    assert!(printed.code == 2 && printed.stderr.contains("would be overwritten"), "{printed:?}");
+    let printed = pointsman(["calibrate", &table, "--part", "-o", &out]);
+    assert!(printed.code == 2 && printed.stderr.contains("--like"), "{printed:?}");
     assert!(!fs::exists(&out).unwrap());
 }

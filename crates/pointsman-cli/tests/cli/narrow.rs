@@ -110,14 +110,14 @@ fn fits(folder: &Path, line: &str) {
             assert!(line.width() <= NARROW, "{} columns of {NARROW}: {line}", line.width());
         }
     }
-    let (all, shown) = (said(&wide), said(&narrow));
+    let (all, shown) = (printed(&wide), printed(&narrow));
     let missing: Vec<&str> = all.difference(&shown).copied().collect();
     assert!(missing.is_empty(), "{line} in {NARROW} columns leaves out {missing:?}:\n{}", narrow.stdout);
     assert_eq!(dots(&narrow), dots(&wide), "{line} in {NARROW} columns cuts something short:\n{}", narrow.stdout);
 }
 
 /// Words that fit on a line, and numbers: whatever may be broken is left out.
-fn said(run: &Run) -> BTreeSet<&str> {
+fn printed(run: &Run) -> BTreeSet<&str> {
     let is_text = |word: &&str| word.width() <= 16 && word.chars().any(char::is_alphanumeric);
     run.stdout.split_whitespace().chain(run.stderr.split_whitespace()).filter(is_text).collect()
 }
@@ -209,7 +209,7 @@ fn examples_are_whole(name: &str, lines: &[&str]) {
 
 /// A cell is named as people would say it, wherever it is shown.
 #[test]
-fn names_of_cells_are_sentences() {
+fn names_of_cells_are_readable() {
     let folder = folder();
     let names = |router: &str| -> Vec<String> {
         let shown = run(folder, &format!("show {router} --json"), None).json();

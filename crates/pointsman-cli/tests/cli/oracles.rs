@@ -34,7 +34,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn every_route_has_a_cost_of_its_own() {
+fn every_route_has_its_own_cost() {
     let folder = measured();
     let shown = line(folder.path(), &format!("show router.safetensors {JURIES} --json")).ok().json();
     let kinds: Vec<&Value> = shown["task"]["routes"].as_array().unwrap().iter().map(|route| &route["kind"]).collect();
@@ -63,7 +63,7 @@ fn every_route_has_a_cost_of_its_own() {
 }
 
 #[test]
-fn held_out_rows_judge_every_route() {
+fn every_route_is_evaluated_on_held_out_rows() {
     let folder = measured();
     let report =
         line(folder.path(), &format!("evaluate router.safetensors heldout.csv {JURIES} --json -o out")).ok().json();
@@ -78,7 +78,7 @@ fn held_out_rows_judge_every_route() {
 }
 
 #[test]
-fn a_task_file_says_the_same_as_flags() {
+fn task_file_and_flags_give_the_same_result() {
     let folder = measured();
     let task = r#"
         abstain = 0.4
@@ -114,7 +114,7 @@ fn refused(folder: &Path, command: &str, wanted: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused() {
+fn impossible_oracles_are_refused() {
     let folder = measured();
     let path = folder.path();
     let show = "show router.safetensors";
@@ -135,7 +135,7 @@ fn what_cannot_be_asked_is_refused() {
 
 /// One label an item: what a panel loses is bounded, what was measured is known.
 #[test]
-fn one_label_leaves_bounds_of_panels_only() {
+fn one_label_per_item_gives_bounds_for_panels_only() {
     let folder = TempDir::new().unwrap();
     world::rows(300, 1).with_one_label().write_csv(&folder.path().join("one.csv"));
     line(folder.path(), "calibrate one.csv -o one.st --partition top-class:1").ok();
@@ -150,7 +150,7 @@ fn one_label_leaves_bounds_of_panels_only() {
 
 /// The figures in the book are those of the program.
 #[test]
-fn which_panel_size_pays_as_the_book_says() {
+fn panel_size_that_pays_is_that_of_the_book() {
     let page = fs::read_to_string(repository().join("docs/src/oracles.md")).unwrap();
     let folder = TempDir::new().unwrap();
     let task = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
@@ -181,7 +181,7 @@ fn which_panel_size_pays_as_the_book_says() {
 
 /// The same prices on real disagreement, if the data are here: the router beats every panel that is asked for everything.
 #[test]
-fn which_panel_size_pays_on_real_labels() {
+fn panel_size_that_pays_on_real_labels() {
     let page = fs::read_to_string(repository().join("docs/src/oracles.md")).unwrap();
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("task.toml"), page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap())

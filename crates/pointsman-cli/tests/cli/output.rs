@@ -1,4 +1,4 @@
-//! What goes where: JSON has what the terminal has, `-q` leaves errors, shells complete, and killed writers leave nothing for ever.
+//! Outputs: JSON has the terminal's numbers, `-q` prints errors only, shells complete, killed writers leave no files.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ const CLOSE: &str = "--route expert=0.05 --abstain 0.5";
 
 /// What each terminal page says, and where the JSON of the same command says it.
 #[test]
-fn json_has_what_the_terminal_says() {
+fn json_has_the_numbers_of_the_terminal() {
     let folder = workshop();
     let path = folder.path();
     let pages: [(String, &[(&str, &str)]); 7] = [
@@ -113,12 +113,12 @@ fn json_has_what_the_terminal_says() {
             ],
         ),
     ];
-    for (command, said) in pages {
+    for (command, printed) in pages {
         let run = line(path, &command).ok();
         // Sentences may break anywhere.
         let page = (run.stdout + &run.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
         let json = line(path, &format!("{command} --json")).ok().json();
-        for (text, pointer) in said {
+        for (text, pointer) in printed {
             assert!(page.contains(text), "{command} does not say {text:?}: {page}");
             assert!(json.pointer(pointer).is_some_and(|it| !it.is_null()), "{command} --json lacks {pointer}: {json}");
         }
@@ -181,7 +181,7 @@ fn shares_of_show_are_those_of_the_page() {
 }
 
 #[test]
-fn quiet_leaves_nothing_but_errors_and_what_was_asked_for() {
+fn quiet_prints_only_errors_and_requested_output() {
     let folder = workshop();
     let path = folder.path();
     fs::write(path.join("task.toml"), "abstain = 0.3\n").unwrap();
@@ -210,7 +210,7 @@ fn quiet_leaves_nothing_but_errors_and_what_was_asked_for() {
     assert!(json.json()["cells"].is_array() && json.stderr.is_empty());
     let table = line(path, &format!("decide router.safetensors heldout.csv {TASK} -o - -q")).ok();
     assert!(table.stdout.lines().count() == 201 && table.stderr.is_empty());
-    // Errors are always told, and conditions that hold.
+    // Errors are always printed, and conditions that hold.
     let run = line(path, "show missing.safetensors -q");
     assert!(run.code == 2 && run.stderr.starts_with("error: "), "{run:?}");
     let run = line(path, &format!("evaluate router.safetensors heldout.csv {TASK} --fail-if cost>0 -q"));
@@ -233,11 +233,11 @@ fn completed(folder: &Path, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn bash_completes_losses_partitions_and_the_like() {
+fn bash_completes_values_of_flags() {
     let folder = workshop();
     let path = folder.path();
     if Command::new("bash").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("SKIPPED: bash is not here");
+        pointsman_testing::skip("no bash found");
         return;
     }
     fs::write(path.join("completions.bash"), line(path, "completions bash").ok().stdout).unwrap();
@@ -274,7 +274,7 @@ fn bash_completes_losses_partitions_and_the_like() {
 /// A process killed while it writes leaves a temporary file, which the next one to write there removes.
 #[cfg(unix)]
 #[test]
-fn what_a_killed_writer_left_is_removed_by_the_next_run() {
+fn temporary_files_of_a_killed_run_are_removed_by_the_next() {
     use std::io::Write;
     let folder = workshop();
     let path = folder.path();

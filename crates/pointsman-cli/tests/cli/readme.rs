@@ -153,7 +153,7 @@ fn every_command_of_the_examples_runs() {
 }
 
 #[test]
-fn the_commands_of_the_readme_are_those_of_the_makefile() {
+fn commands_of_the_readme_are_in_the_makefile() {
     let makefile = fs::read_to_string(repository().join("Makefile")).unwrap();
     let readme = fs::read_to_string(repository().join("README.md")).unwrap();
     for target in ["demo", "test", "bench", "install"] {

@@ -105,8 +105,8 @@ fn page_shows_the_terminals_numbers_and_names_the_limit() {
         let page = fs::read_to_string(folder.path().join("report/report.html")).unwrap();
         let seen = text_after(&browser, folder.path(), &page.replace("</body>", READER));
         assert_eq!(seen["complaints"], Value::Array(Vec::new()), "{task}");
-        let told = |what: &str| seen["start"][what].as_str().unwrap().to_owned();
-        let (money, prices) = (told("money"), told("task"));
+        let displayed = |what: &str| seen["start"][what].as_str().unwrap().to_owned();
+        let (money, prices) = (displayed("money"), displayed("task"));
         let close = |shown: f64, value: &Value, what: &str| {
             let value = value.as_f64().unwrap();
             assert!((shown - value).abs() <= 1e-3 * value.max(0.1), "{task}: {what} is {value}, in {money:?}");
@@ -123,10 +123,10 @@ fn page_shows_the_terminals_numbers_and_names_the_limit() {
         let interval =
             format!("{} ± {}", percent(&saving["share"], 100.0), percent(&saving["share_standard_error"], 196.0));
         assert!(
-            told("headline").starts_with("Pointsman ") && told("headline").contains(&interval),
+            displayed("headline").starts_with("Pointsman ") && displayed("headline").contains(&interval),
             "{task}: {interval} in {seen}"
         );
-        assert!(told("savings").contains("against always predicting"), "{task}: {seen}");
+        assert!(displayed("savings").contains("against always predicting"), "{task}: {seen}");
         let several = task.contains("jury");
         for (place, route) in printed["task"]["routes"].as_array().unwrap().iter().enumerate() {
             let name = route["name"].as_str().unwrap();
@@ -144,9 +144,15 @@ fn page_shows_the_terminals_numbers_and_names_the_limit() {
             () if task.contains("--target") => "keeps the expected loss at",
             () => "",
         };
-        assert!(told("limit").contains(limit) && told("limit").is_empty() == limit.is_empty(), "{task}: {seen}");
-        for told in [&printed["next_step"]["remark"], &printed["next_step"]["commands"][0]] {
-            assert!(seen["advice"].as_str().unwrap().contains(told.as_str().unwrap()), "{task}: {told} in {seen}");
+        assert!(
+            displayed("limit").contains(limit) && displayed("limit").is_empty() == limit.is_empty(),
+            "{task}: {seen}"
+        );
+        for displayed in [&printed["next_step"]["remark"], &printed["next_step"]["commands"][0]] {
+            assert!(
+                seen["advice"].as_str().unwrap().contains(displayed.as_str().unwrap()),
+                "{task}: {displayed} in {seen}"
+            );
         }
         assert_eq!((&seen["labelled"], &seen["headers"]), (&true.into(), &true.into()), "{task}");
         assert_eq!(seen["start"], seen["reset"], "{task}");
@@ -158,7 +164,8 @@ fn page_shows_the_terminals_numbers_and_names_the_limit() {
 fn terminal_page_and_figures_use_the_same_names() {
     let Some(browser) = browser() else { return };
     let folder = workshop();
-    let told = line(folder.path(), &format!("evaluate router.safetensors heldout.csv {ONE} -o report")).ok().stdout;
+    let displayed =
+        line(folder.path(), &format!("evaluate router.safetensors heldout.csv {ONE} -o report")).ok().stdout;
     let report = folder.path().join("report");
     let page = fs::read_to_string(report.join("report.html")).unwrap();
     let seen = text_after(&browser, folder.path(), &page.replace("</body>", READER));
@@ -170,7 +177,7 @@ fn terminal_page_and_figures_use_the_same_names() {
     assert_eq!(listed("gains"), ranked(&compared));
     for name in ranked(&[&compared[..], &["pointwise-optimal", "random"]].concat()) {
         assert!(listed("curves").contains(&name), "{name}: {seen}");
-        assert!(figure("curves").contains(&name) && told.contains(&name), "{name} in {told}");
+        assert!(figure("curves").contains(&name) && displayed.contains(&name), "{name} in {displayed}");
     }
     for name in ranked(&compared) {
         assert!(figure("losses").contains(&name), "{name}");
@@ -178,7 +185,7 @@ fn terminal_page_and_figures_use_the_same_names() {
     let rules = ["router", "best-threshold", "cell-optimal", "always-predict", "always-route:expert", "always-abstain"];
     for key in rules {
         let name = pointsman::evaluate::rule_name(key);
-        assert!(listed("bars").contains(&name) && told.contains(&name), "{name}: {seen} and {told}");
+        assert!(listed("bars").contains(&name) && displayed.contains(&name), "{name}: {seen} and {displayed}");
     }
 }
 
@@ -204,7 +211,7 @@ addEventListener("load", () => {
 </script></body>"##;
 
 #[test]
-fn the_next_command_has_the_prices_of_the_sliders() {
+fn next_command_has_the_prices_of_the_sliders() {
     let Some(browser) = browser() else { return };
     // A world in which Pointsman ranks better than the confidence threshold: otherwise the next command is another.
     let folder = TempDir::new().unwrap();
@@ -247,7 +254,7 @@ fn the_next_command_has_the_prices_of_the_sliders() {
 
 /// With several routes each has a slider, and where one is never asked the page is what the command line says of the task without it.
 #[test]
-fn the_slider_of_one_route_is_the_task_with_that_price() {
+fn slider_of_a_route_gives_the_task_with_that_price() {
     let Some(browser) = browser() else { return };
     let folder = workshop();
     let routes = ["--route expert=0.05", "--route jury=0.02,panel:m=3", "--route guess=0.005,panel:m=1"];
@@ -278,7 +285,7 @@ fn the_slider_of_one_route_is_the_task_with_that_price() {
 
 /// On a phone nothing is wider than the screen, the action of every cell is in sight, and a long table shows how to see all of it.
 #[test]
-fn the_page_fits_a_phone() {
+fn page_fits_a_phone() {
     let Some(browser) = browser() else { return };
     let folder = workshop();
     line(folder.path(), "calibrate calibration.csv -o fine.safetensors --partition top-class:10").ok();

@@ -1,4 +1,4 @@
-//! The paper's experiments: how to get them, and what is said when they cannot be run.
+//! The paper's experiments: how to get them, and the errors if they cannot be run.
 
 use tempfile::TempDir;
 
@@ -6,7 +6,7 @@ use crate::line;
 
 #[cfg(not(feature = "lab"))]
 #[test]
-fn without_the_lab_it_says_how_to_get_it() {
+fn without_the_lab_the_error_tells_how_to_build_it() {
     let folder = TempDir::new().unwrap();
     let run = line(folder.path(), "reproduce all --quick");
     assert_eq!(run.code, 2, "{run:?}");
@@ -16,7 +16,7 @@ fn without_the_lab_it_says_how_to_get_it() {
 
 #[cfg(feature = "lab")]
 #[test]
-fn what_cannot_be_run_is_refused_with_a_reason() {
+fn invalid_experiments_are_refused_with_a_reason() {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("file"), b"").unwrap();
     std::fs::create_dir(folder.path().join("data")).unwrap();
@@ -44,7 +44,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
 
 #[cfg(feature = "lab")]
 #[test]
-fn an_interrupted_run_keeps_what_it_has() {
+fn interrupted_run_keeps_its_results() {
     use std::process::Stdio;
     let folder = TempDir::new().unwrap();
     let args = "reproduce cells --quick -o out";
@@ -52,8 +52,8 @@ fn an_interrupted_run_keeps_what_it_has() {
         crate::command().current_dir(folder.path()).args(args.split(' ')).stderr(Stdio::piped()).spawn().unwrap();
     crate::interrupt::wait_until(|| folder.path().join("out/parts").is_dir());
     assert_eq!(crate::interrupt::signal(&mut child, "-INT"), Some(2));
-    let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
-    assert!(said.contains("run the same command again to continue"), "{said}");
+    let printed = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert!(printed.contains("run the same command again to continue"), "{printed}");
     // A model is there whole or not at all.
     let models = std::fs::read_dir(folder.path().join("out/models")).into_iter().flatten();
     assert!(models.into_iter().all(|file| file.unwrap().path().extension().is_some_and(|it| it == "safetensors")));

@@ -1,4 +1,4 @@
-//! What `show` says of routers and tasks.
+//! `show`: routers and tasks.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn large_prices_are_short() {
 }
 
 #[test]
-fn json_keys_are_a_contract() {
+fn json_keys_are_stable() {
     let folder = workshop();
     let shown = line(folder.path(), &format!("show router.safetensors {TASK} --json")).ok().json();
     has_keys(&shown, &["classes", "rows", "partition", "recalibrated", "cells"]);
@@ -67,15 +67,15 @@ fn json_keys_are_a_contract() {
 
 /// The expected cost and its standard error are the same wherever they are shown.
 #[test]
-fn the_expected_cost_is_promised_with_its_error() {
+fn expected_cost_has_a_standard_error() {
     let folder = workshop();
     let task = "--route expert=0.02";
     let shown = line(folder.path(), &format!("show router.safetensors {task} --json")).ok().json();
     let number = |key: &str| shown["promise"][key].as_f64().unwrap();
     assert!(number("standard_error") > 0.0 && number("loss") < number("cost"), "{}", shown["promise"]);
-    let said = line(folder.path(), &format!("show router.safetensors {task}")).ok().stdout;
+    let printed = line(folder.path(), &format!("show router.safetensors {task}")).ok().stdout;
     let promised = format!("{:.4} ± {:.4}", number("cost"), number("standard_error"));
-    assert!(said.contains("Expected cost per query") && said.contains(&promised), "{promised}: {said}");
+    assert!(printed.contains("Expected cost per query") && printed.contains(&promised), "{promised}: {printed}");
     // The calibration rows themselves, decided as queries.
     let decided = line(folder.path(), &format!("decide router.safetensors calibration.csv {task}")).ok().stderr;
     assert!(decided.contains(&format!("{:.4} ± ", number("cost"))), "{promised}: {decided}");
@@ -83,7 +83,7 @@ fn the_expected_cost_is_promised_with_its_error() {
 
 /// Where labels leave the irreducible loss open, the interval stands beside the estimate.
 #[test]
-fn what_labels_identify_is_shown() {
+fn identified_intervals_are_shown() {
     let folder = workshop();
     let task = "--loss cross-entropy --route expert=0.05";
     let shown = line(folder.path(), &format!("show router.safetensors {task} --json")).ok().json();
@@ -105,7 +105,7 @@ fn what_labels_identify_is_shown() {
 }
 
 #[test]
-fn without_a_task_it_shows_the_router() {
+fn show_without_a_task_shows_the_router() {
     let folder = workshop();
     let shown = line(folder.path(), "show router.safetensors --json").ok().json();
     assert_eq!(keys(&shown["cells"][0]), ["cell", "centroid", "name", "rows", "support"]);
@@ -143,7 +143,7 @@ fn unknown_numbers_are_null() {
 }
 
 #[test]
-fn a_task_file_says_the_same_as_flags() {
+fn task_file_and_flags_give_the_same_result() {
     let folder = workshop();
     let path = folder.path();
     fs::write(path.join("task.toml"), "abstain = 0.3\nloss = \"brier\"\n[[route]]\nname = \"expert\"\ncost = 0.05\n")
@@ -162,7 +162,7 @@ fn cells_can_be_sorted() {
 }
 
 #[test]
-fn a_task_does_not_change_the_router() {
+fn task_does_not_change_the_router() {
     let folder = workshop();
     let before = fs::read(folder.path().join("router.safetensors")).unwrap();
     for loss in ["brier", "cross-entropy", "zero-one"] {
@@ -186,7 +186,7 @@ fn tables_are_aligned() {
 
 /// On a narrow terminal no line is broken by it, and nothing but the ends of texts is lost.
 #[test]
-fn tables_keep_to_the_columns_there_are() {
+fn tables_fit_the_terminal() {
     let folder = workshop();
     for (columns, arguments) in [
         (80, "show router.safetensors --route expert=0.05 --abstain 0.3"),
@@ -213,7 +213,7 @@ fn tables_keep_to_the_columns_there_are() {
 }
 
 #[test]
-fn flags_override_what_a_task_file_says() {
+fn flags_override_the_task_file() {
     let folder = workshop();
     let task = "loss = \"zero-one\"\nabstain = 0.4\n[[route]]\nname = \"expert\"\ncost = 0.2\nkind = \"panel\"\nexperts = 3\n\
                 aggregate = \"plurality\"\n";

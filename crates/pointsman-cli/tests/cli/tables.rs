@@ -1,4 +1,4 @@
-//! Tables as people have them: in several files, with patterns, with ids that do not match, in per cent.
+//! Several files, patterns, ids that do not match, percentages.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn several_tables_give_the_router_of_one() {
 }
 
 #[test]
-fn a_part_may_be_made_of_several_tables() {
+fn part_of_several_tables() {
     let folder = workshop();
     let path = folder.path();
     in_parts(path);
@@ -70,7 +70,7 @@ fn a_part_may_be_made_of_several_tables() {
 }
 
 #[test]
-fn tables_that_cannot_be_put_together_are_refused() {
+fn incompatible_tables_are_refused() {
     let folder = workshop();
     let path = folder.path();
     in_parts(path);
@@ -99,7 +99,7 @@ fn tables_that_cannot_be_put_together_are_refused() {
 }
 
 #[test]
-fn classes_in_another_order_are_told() {
+fn classes_in_another_order_are_reported() {
     let folder = workshop();
     let path = folder.path();
     in_parts(path);
@@ -134,7 +134,7 @@ fn in_per_cent(rows: &world::Rows) -> String {
 }
 
 #[test]
-fn percentages_are_divided_where_that_is_asked_for() {
+fn percentages_are_divided_with_normalize() {
     let folder = workshop();
     let path = folder.path();
     fs::write(path.join("percent.csv"), in_per_cent(&world::rows(300, 1))).unwrap();
@@ -167,7 +167,7 @@ fn percentages_are_divided_where_that_is_asked_for() {
 }
 
 #[test]
-fn ids_that_come_twice_are_told_and_not_refused() {
+fn repeated_ids_are_reported_and_not_refused() {
     let folder = workshop();
     let path = folder.path();
     let mut rows = world::rows(300, 1);
@@ -177,24 +177,24 @@ fn ids_that_come_twice_are_told_and_not_refused() {
     rows.write_csv(&path.join("twice.csv"));
     for command in ["calibrate twice.csv --partition top-class:3 -o out.st", "evaluate router.safetensors twice.csv"] {
         let run = line(path, command).ok();
-        let told = "10 ids are those of several rows, 20 rows in all (q0, q1, q2, q3, q4, …)";
-        assert!(run.stderr.contains(told), "{run:?}");
+        let displayed = "10 ids are those of several rows, 20 rows in all (q0, q1, q2, q3, q4, …)";
+        assert!(run.stderr.contains(displayed), "{run:?}");
     }
     assert_eq!(written(path, "out.st"), written(path, "router.safetensors"), "every row counts");
 }
 
 /// Labels of half of the items, and of some that are not in the table.
 #[test]
-fn annotations_join_what_matches() {
+fn annotations_are_joined_by_id() {
     let folder = workshop();
     let path = folder.path();
     let labels: String = (150..307).map(|row| format!("q{row},cat\nq{row},dog\n")).collect();
     fs::write(path.join("labels.csv"), format!("id,label\n{labels}")).unwrap();
     let run = calibrate(path, "calibration.csv --annotations labels.csv").ok();
     assert!(run.stdout.contains("150 rows"), "{run:?}");
-    let told =
+    let displayed =
         "150 rows have no annotation in labels.csv (q0, q1, q2, q3, q4, …) and were left out; 150 rows are joined";
-    assert!(run.stderr.contains(told), "{run:?}");
+    assert!(run.stderr.contains(displayed), "{run:?}");
     assert!(
         run.stderr.contains("7 ids of labels.csv are not in the table (q300, q301, q302, q303, q304, …)"),
         "{run:?}"

@@ -1,4 +1,4 @@
-//! Task files, checked and explained.
+//! Task files, verified and described.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn with_task(text: &str) -> TempDir {
 }
 
 #[test]
-fn a_task_is_explained_in_words() {
+fn task_is_described_in_words() {
     let folder = with_task(TASK);
     let run = line(folder.path(), "task check task.toml --classes broken,fine").ok();
     for text in [
@@ -44,13 +44,13 @@ fn a_task_is_explained_in_words() {
         "If the class were certain: broken → hold, fine → ship.",
         "ship late can never be chosen: ship costs no more under any class.",
         "ask can never be chosen: whatever the prediction, another act costs less.",
-        "route:expert: costs 0.05 and what the answer loses; an oracle that knows the truth (bayes)",
+        "route:expert: costs 0.05 and what the answer loses; an oracle that knows the label distribution (bayes)",
         "a panel of 3 who label as the calibration labels do",
         "oracle_gpt_broken",
         "abstain: costs 0.35",
         "No limit",
         "Estimator shrink",
-        "nothing is paid where costs are equal",
+        "never pay on a tie",
     ] {
         assert!(
             run.stdout.replace('\n', " ").replace("  ", " ").replace("  ", " ").contains(text),
@@ -71,8 +71,8 @@ fn a_task_is_explained_in_words() {
 }
 
 #[test]
-fn named_losses_and_limits_are_explained() {
-    for (text, said) in [
+fn named_losses_and_limits_are_described() {
+    for (text, printed) in [
         ("loss = \"fn-fp:fp=1,fn=3\"\nabstain = 1\n", &["positive", "class 2", "cost units"][..]),
         ("loss = \"asymmetric:2\"\n", &["Wrongly answering the first class costs 2", "only action is to predict"]),
         ("budget = 0.2\n[[route]]\ncost = 0.1\n", &["Budget: at most 20.0 %", "Brier points", "route:oracle"]),
@@ -82,13 +82,13 @@ fn named_losses_and_limits_are_explained() {
         ),
     ] {
         let run = line(with_task(text).path(), "task check task.toml").ok();
-        assert!(said.iter().all(|part| run.stdout.contains(part)), "{said:?}: {}", run.stdout);
+        assert!(printed.iter().all(|part| run.stdout.contains(part)), "{printed:?}: {}", run.stdout);
     }
     let run = line(with_task("loss = \"asymmetric:2\"\n").path(), "task check task.toml --classes spam,ham").ok();
     assert!(run.stdout.contains("Wrongly answering spam costs 2"), "{run:?}");
 }
 
-/// What is wrong is told with its line, and by the exit code.
+/// Errors have the line and an exit code.
 #[test]
 fn bad_tasks_are_refused_by_line() {
     for (text, classes, reasons) in [

@@ -1,4 +1,4 @@
-//! What new users type first: outputs that must not destroy files, names of columns, numbers, and what is suggested next.
+//! Commands that new users type first: outputs that must not destroy files, names of columns, numbers, next steps.
 
 use std::fs;
 
@@ -99,7 +99,7 @@ fn features_by_name_and_prefixes_with_spaces_work_in_every_command() {
 }
 
 #[test]
-fn annotations_say_which_columns_were_taken_and_who_differs() {
+fn assumed_columns_and_differing_annotators_are_reported() {
     let folder = TempDir::new().unwrap();
     let rows = world::rows(300, 3);
     let (mut items, mut labels) =
@@ -126,7 +126,7 @@ fn annotations_say_which_columns_were_taken_and_who_differs() {
         "{}",
         run.stdout
     );
-    assert!(!run.stderr.contains("cannot be seen"), "{}", run.stderr);
+    assert!(!run.stderr.contains("cannot be tested"), "{}", run.stderr);
     let run = line(folder.path(), "diagnose items.csv --annotations labels.csv --without lazy,ann1");
     assert!(run.code == 2 && run.stderr.contains("give --without once per annotator"), "{run:?}");
     // Sorted by annotator, the order does not tell who labelled first.
@@ -137,11 +137,11 @@ fn annotations_say_which_columns_were_taken_and_who_differs() {
     let run = line(folder.path(), "diagnose items.csv --annotations sorted.csv").ok();
     assert!(run.stderr.contains("sorted.csv has a column worker: add --columns annotator=worker"), "{}", run.stderr);
     let run = line(folder.path(), "diagnose items.csv --annotations sorted.csv --columns annotator=worker").ok();
-    assert!(run.stderr.contains("copies the label before cannot be seen"), "{}", run.stderr);
+    assert!(run.stderr.contains("copies the label before cannot be tested"), "{}", run.stderr);
 }
 
 #[test]
-fn caps_are_answered_and_the_nearest_budget_suggested() {
+fn caps_of_evaluate_are_refused_with_the_nearest_budget() {
     let folder = workshop();
     let decide = "decide router.safetensors heldout.csv --route expert=0.02 --cap expert=15 -o decisions.csv";
     let run = line(folder.path(), decide).ok();
@@ -157,7 +157,7 @@ fn caps_are_answered_and_the_nearest_budget_suggested() {
 }
 
 #[test]
-fn items_of_a_pool_are_named_in_the_command_that_adds_them() {
+fn plan_prints_the_command_that_adds_new_items() {
     let folder = workshop();
     let pool: String = {
         let text = world::rows(400, 9).to_csv();
@@ -176,7 +176,7 @@ fn items_of_a_pool_are_named_in_the_command_that_adds_them() {
 }
 
 #[test]
-fn numbers_that_people_write_are_taken_or_answered_in_words() {
+fn numbers_are_parsed_or_refused_with_advice() {
     let folder = workshop();
     let show = |flags: &str| line(folder.path(), &format!("show router.safetensors {flags}"));
     for (flags, words) in [
@@ -214,7 +214,7 @@ fn numbers_that_people_write_are_taken_or_answered_in_words() {
 }
 
 #[test]
-fn decimal_commas_are_read_where_semicolons_separate() {
+fn decimal_commas_are_parsed_with_semicolons_as_delimiter() {
     let folder = workshop();
     let text = fs::read_to_string(folder.path().join("calibration.csv")).unwrap();
     let commas = text.replace(',', ";").replace('.', ",");
@@ -237,7 +237,7 @@ fn decimal_commas_are_read_where_semicolons_separate() {
 }
 
 #[test]
-fn rounded_probabilities_are_not_worth_a_word_and_others_are() {
+fn only_sums_beyond_rounding_are_warned_of() {
     let folder = workshop();
     let header = "id,prob_cat,prob_dog,prob_owl\n";
     let decide = |row: &str| {
@@ -255,12 +255,23 @@ fn calibration_rows_are_not_called_held_out() {
         line(folder.path(), &format!("evaluate router.safetensors {table} --route 0.05 --no-calibration-error"))
     };
     assert!(evaluate("heldout.csv").ok().stdout.contains("on 200 held-out rows"));
-    let own = evaluate("calibration.csv").ok().stdout;
-    assert!(own.contains("on 300 rows that it was calibrated on") && !own.contains("held-out rows;"), "{own}");
+    let own = evaluate("calibration.csv -o report").ok();
+    let warning = "these are rows that the router was calibrated on";
+    assert!(own.stdout.contains("on 300 calibration rows;") && own.stderr.contains(warning), "{own:?}");
+    let report = folder.path().join("report");
+    let page = fs::read_to_string(report.join("report.html")).unwrap();
+    let summary = fs::read_to_string(report.join("figures/summary.svg")).unwrap();
+    assert!(page.contains(&format!("Warning: {warning}")) && page.contains("Shares of the calibration rows"));
+    assert!(summary.contains("300 calibration rows") && summary.contains("that the router was calibrated"));
+    for figure in fs::read_dir(report.join("figures")).unwrap().map(|entry| entry.unwrap().path()) {
+        let is_svg = figure.extension().is_some_and(|extension| extension == "svg");
+        let text = if is_svg { fs::read_to_string(&figure).unwrap() } else { own.stdout.clone() };
+        assert!(!text.contains("held-out") && !text.contains("held out"), "{}", figure.display());
+    }
 }
 
 #[test]
-fn classes_that_differ_are_named_and_no_others() {
+fn only_differing_classes_are_listed() {
     let folder = workshop();
     fs::write(folder.path().join("q.csv"), "prob_cat,prob_dgo,prob_owl\n0.5,0.2,0.3\n").unwrap();
     let run = line(folder.path(), "decide router.safetensors q.csv --route 0.05");

@@ -233,7 +233,10 @@ mod tests {
         let given = std::env::var_os(DATA_VARIABLE).filter(|value| !value.is_empty());
         let data = DataFolder::find(Some(&given.map_or(beside, Into::into)));
         if !data.missing(&[dataset]).is_empty() {
-            eprintln!("SKIPPED: no {}: set {DATA_VARIABLE} to measure small k on it", dataset.name());
+            let name = dataset.name();
+            pointsman_testing::skip_data(&format!(
+                "no {name}: set {DATA_VARIABLE} to measure few labels per item on it"
+            ));
             return None;
         }
         Some(pointsman_table::read(data.file(dataset)).unwrap())

@@ -12,12 +12,22 @@ use pointsman_lab::{
 };
 use serde_json::{Value, json};
 
-/// The data folder, if all data sets are there.
-fn data() -> Option<PathBuf> {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let named = std::env::var_os(DATA_VARIABLE).map(PathBuf::from);
-    let folder = named.unwrap_or_else(|| repository.join("../shared/data"));
-    DataFolder::find(Some(&folder)).missing(&Dataset::ALL).is_empty().then_some(folder)
+/// The folder of the data sets; `None`, after [`pointsman_testing::skip_data`], if one of them is missing.
+fn data() -> Option<&'static PathBuf> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let find = || {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let named = std::env::var_os(DATA_VARIABLE).map(PathBuf::from);
+        let folder = named.unwrap_or_else(|| repository.join("../shared/data"));
+        if DataFolder::find(Some(&folder)).missing(&Dataset::ALL).is_empty() {
+            return Some(folder);
+        }
+        pointsman_testing::skip_data(&format!(
+            "claims on real data: set {DATA_VARIABLE} to the folder of the data sets"
+        ));
+        None
+    };
+    FOLDER.get_or_init(find).as_ref()
 }
 
 /// The results of one quick run, shared by all tests.
@@ -30,13 +40,12 @@ fn results() -> &'static BTreeMap<String, Value> {
             // The halves named in the files.
             splits: 0,
             test_rows: 20_000,
-            data: Some(data().unwrap_or_else(|| folder.path().join("none"))),
+            data: Some(data().cloned().unwrap_or_else(|| folder.path().join("none"))),
             ..Settings::quick(folder.path().join("out"))
         };
         if data().is_some() {
             reproduce(&Experiment::ALL, &settings, &Silent).unwrap();
         } else {
-            eprintln!("\n*** SKIPPED: claims on real data. Name the folder of the data sets in {DATA_VARIABLE}. ***\n");
             // Without a named folder, only experiments that need no data are run.
             reproduce(&Experiment::ALL, &Settings { data: None, ..settings.clone() }, &Silent).unwrap();
         }
@@ -100,7 +109,6 @@ fn claim_3_ten_cells_on_x_beat_thirty_on_predictions() {
 #[test]
 fn claim_4_recalibration_closes_gaps_on_real_data() {
     if data().is_none() {
-        eprintln!("*** SKIPPED: no data sets ***");
         return;
     }
     for dataset in Dataset::ALL {
@@ -269,7 +277,6 @@ fn bounds_of_the_theory_hold() {
 #[test]
 fn three_tracks_are_between_hindsight_and_always_predicting() {
     if data().is_none() {
-        eprintln!("*** SKIPPED: no data sets ***");
         return;
     }
     for price in ["0.01", "0.02", "0.03", "0.04", "0.05"] {

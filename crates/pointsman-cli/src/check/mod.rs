@@ -1,32 +1,33 @@
-//! `pointsman check`: whether a file can be used, and what it is.
+//! `pointsman check`: verifies a router or a task file and describes it.
+
+pub(crate) mod task;
 
 use std::io::{self, Write};
 
 use anyhow::bail;
 
 use crate::args::CheckArgs;
-use crate::calibrate::{Learned, Summary, describe, describe_line};
-use crate::plan::{self, shell_quoted};
+use crate::calibrate::json::RouterSummary;
+use crate::flags::shell_quoted;
 use crate::render::number::counted;
 use crate::render::style::{BOLD, GOOD};
-use crate::{json, render, task};
+use crate::stats::{RouterStats, describe_line};
+use crate::{input, json, render};
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     if args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
-        return task::check(args);
+        return task::run(args);
     }
-    let router = plan::load_router(&args.file)?;
+    let router = input::load_router(&args.file)?;
     if !args.classes.is_empty() && args.classes != router.classes() {
-        bail!(
-            "{}: is for the classes {}, not {}",
-            args.file.display(),
-            router.classes().join(", "),
-            args.classes.join(", ")
-        );
+        match input::differing_classes(["router", "list of --classes"], [router.classes(), &args.classes]) {
+            Some(text) => bail!("{}: has other classes: {text}", args.file.display()),
+            None => bail!("{}: has another order of classes: {}", args.file.display(), router.classes().join(", ")),
+        }
     }
-    let learned = Learned::of(&router);
+    let stats = RouterStats::new(&router);
     if args.json {
-        return json::print_with_warnings(&Summary::new(router.rows(), &router, &learned, None));
+        return json::print_with_warnings(&RouterSummary::new(router.rows(), &router, &stats, None));
     }
     let mut out = io::BufWriter::new(render::stdout());
     let rows = counted(router.rows().rows(), "calibration row", "calibration rows");
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         out,
         "{BOLD}{path}{BOLD:#} {GOOD}can be used{GOOD:#}: a router of {rows}, checksum and contents verified"
     )?;
-    describe(&mut out, &router, &learned)?;
+    stats.describe(&mut out, &router)?;
     let features: Vec<String> = router.features_used().iter().map(|name| format!("x_{name}")).collect();
     let needed = if features.is_empty() { "the prediction alone".to_owned() } else { features.join(", ") };
     describe_line(&mut out, "decides by", &needed)?;

@@ -1,0 +1,103 @@
+//! The command line as typed.
+
+mod calibrate;
+mod decide;
+mod evaluate;
+mod inspect;
+mod simulate;
+mod table;
+mod task;
+mod values;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand};
+
+pub(crate) use calibrate::{CalibrateArgs, MergeArgs};
+pub(crate) use decide::{DecideArgs, Keep, PlanArgs};
+pub(crate) use evaluate::{CompareArgs, DiagnoseArgs, EvaluateArgs};
+pub(crate) use inspect::{CheckArgs, ShowArgs, SortKey};
+pub(crate) use simulate::{DemoArgs, ReproduceArgs};
+pub(crate) use table::{TableArgs, VotesArgs};
+pub(crate) use task::TaskArgs;
+pub(crate) use values::{CapArg, RouteArg};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Predict, route or abstain: decides per query between a cheap classifier, an expensive oracle and no answer
+#[derive(Debug, Parser)]
+#[command(name = "pointsman", version, styles = STYLES, max_term_width = 100, after_help = "\
+To try it without data:
+  pointsman demo
+
+On your own table of prob_<class> and votes_<class> columns:
+  pointsman diagnose calibration.csv --route 0.05 --abstain 0.3
+  pointsman calibrate calibration.csv -o router.safetensors
+  pointsman show router.safetensors --route 0.05 --abstain 0.3
+  pointsman decide router.safetensors queries.csv --route 0.05 --abstain 0.3 \\
+      -o decisions.csv
+  pointsman evaluate router.safetensors heldout.csv --route 0.05 --abstain 0.3")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Print errors only; requested files, JSON and tables are still written
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Learn a router from a table of predictions and votes; no loss or price is involved
+    Calibrate(CalibrateArgs),
+    /// Merge parts of a calibration into a router
+    Merge(MergeArgs),
+    /// Show a router's cells and, for a task, the action in each and why
+    Show(ShowArgs),
+    /// Decide every row of a table: predict, route or abstain
+    Decide(DecideArgs),
+    /// List the cells that need more labels before their action is certain, and what that is worth
+    Plan(PlanArgs),
+    /// Evaluate a router on held-out rows: costs, regret, routing curves, calibration error
+    Evaluate(EvaluateArgs),
+    /// Compare routers or tasks on one held-out table: costs, paired differences, shares
+    Compare(CompareArgs),
+    /// Check whether Pointsman pays on a table, and whether its labels and rows are good enough to decide that
+    Diagnose(DiagnoseArgs),
+    /// Verify a router or a task file and describe it in words
+    Check(CheckArgs),
+    /// Verify task files and describe them in words
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Calibrate, decide and evaluate on simulated data, explaining each step
+    Demo(DemoArgs),
+    /// Repeat the paper's experiments (needs a build with the feature lab)
+    Reproduce(ReproduceArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  pointsman completions bash > /etc/bash_completion.d/pointsman")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What can be done with a task file.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Verify a task file and describe it in words: loss, acts, routes, prices, limits, estimator
+    Check(CheckArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_line_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

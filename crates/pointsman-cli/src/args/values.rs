@@ -1,0 +1,168 @@
+//! Values of arguments as people write them: shares, prices, numbers of queries, routes, caps.
+
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use anyhow::bail;
+use pointsman::Oracle;
+use pointsman::policy::CapSize;
+
+use crate::render::number::plain;
+
+/// A share as a number or in per cent.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let refuse = |number: &str| not_a_number(number, "write a share, as in 0.2 or 20%");
+    if let Some(number) = text.strip_suffix('%').map(str::trim) {
+        // The decimal point is shifted in the text, so that 95% is the same number as 0.95.
+        return format!("{number}e-2").parse().map_err(|_| refuse(number));
+    }
+    let share = text.trim().parse::<f64>().map_err(|_| refuse(text))?;
+    match share > 1.0 && share <= 100.0 {
+        true => Err(format!("a share is from 0 to 1: for {text} % write {} or {text}%", plain(share / 100.0))),
+        false => Ok(share),
+    }
+}
+
+/// A confidence as a number or in per cent.
+pub(super) fn confidence(text: &str) -> Result<f64, String> {
+    share(text).map_err(|why| why.replace("a share is from 0 to 1", "a confidence is between 0 and 1"))
+}
+
+/// A price, in the unit of the loss.
+pub(super) fn price(text: &str) -> Result<f64, String> {
+    text.trim().parse().map_err(|_| not_a_number(text, "write a number, as in 0.3"))
+}
+
+/// A number of at least zero.
+pub(super) fn not_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if (0.0..=f64::MAX).contains(&x) => Ok(x),
+        _ => Err(not_a_number(text, &format!("{text} is not a number of at least zero"))),
+    }
+}
+
+/// A number of queries: 1000000, 1,000,000, 1_000_000, 250k or 1M.
+pub(super) fn query_count(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.trim().strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1e3),
+        None => text.trim().strip_suffix(['m', 'M']).map_or((text.trim(), 1.0), |number| (number, 1e6)),
+    };
+    let mut groups = number.split([',', '_']);
+    let is_grouped = groups.next().is_some_and(|first| (1..=3).contains(&first.len()))
+        && groups.all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()));
+    let plain = if is_grouped { number.replace([',', '_'], "") } else { number.to_owned() };
+    match plain.parse::<f64>() {
+        Ok(n) if (0.0..=f64::MAX).contains(&(n * unit)) => Ok(n * unit),
+        _ => Err(format!("{text} is not a number of queries of at least zero: write 1000000, 1,000,000, 250k or 1M")),
+    }
+}
+
+/// The number of labels to keep per row.
+pub(super) fn first_labels(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "keep a whole number of labels, at least 1 and better 2 or more".into())
+}
+
+/// The message on text that is not a number: it corrects a decimal comma, else it is `advice`.
+fn not_a_number(text: &str, advice: &str) -> String {
+    match with_decimal_point(text) {
+        Some(point) => format!("use a decimal point: {point}"),
+        None => advice.to_owned(),
+    }
+}
+
+/// A number with a decimal comma, written with a point.
+fn with_decimal_point(text: &str) -> Option<String> {
+    let point = text.trim().replacen(',', ".", 1);
+    (text.contains(',') && point.parse::<f64>().is_ok()).then_some(point)
+}
+
+/// `[NAME=]COST[,KIND]`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RouteArg {
+    pub(crate) name: String,
+    pub(crate) cost: f64,
+    /// The kind of oracle, if it was given.
+    pub(crate) oracle: Option<Oracle>,
+}
+
+impl FromStr for RouteArg {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (priced, kind) = text.split_once(',').map_or((text, None), |(priced, kind)| (priced, Some(kind)));
+        let (name, cost) = priced.split_once('=').unwrap_or(("oracle", priced));
+        if let Some(point) = kind.and_then(|kind| with_decimal_point(&format!("{cost},{kind}"))) {
+            let name = if priced.contains('=') { format!("{name}=") } else { String::new() };
+            bail!("{text:?} is not a price: use a decimal point, {name}{point}");
+        }
+        let Ok(cost) = cost.trim().parse() else {
+            bail!("{:?} is not a price: write [NAME=]COST[,KIND], as in expert=0.05", cost.trim());
+        };
+        Ok(Self { name: name.trim().to_owned(), cost, oracle: kind.map(|kind| kind.trim().parse()).transpose()? })
+    }
+}
+
+/// `NAME=N` or `NAME=P%`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CapArg {
+    pub(crate) name: String,
+    pub(crate) size: CapSize,
+}
+
+impl FromStr for CapArg {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let Some((name, size)) = text.rsplit_once('=') else {
+            bail!("{text:?} is not a cap: write NAME=N or NAME=P%, as in expert=500 or expert=5%");
+        };
+        Ok(Self { name: name.trim().to_owned(), size: size.parse()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman::oracle::Aggregate;
+
+    use super::*;
+
+    #[test]
+    fn shares_prices_and_query_counts_are_parsed() {
+        for (text, value) in [("0.2", 0.2), ("20%", 0.2), ("95%", 0.95), ("99.9 %", 0.999), ("1", 1.0)] {
+            assert_eq!(share(text), Ok(value), "{text}");
+        }
+        assert_eq!(share("20"), Err("a share is from 0 to 1: for 20 % write 0.2 or 20%".to_owned()));
+        assert_eq!(share("0,2"), Err("use a decimal point: 0.2".to_owned()));
+        assert_eq!(price("0,4"), Err("use a decimal point: 0.4".to_owned()));
+        for (text, value) in
+            [("1M", 1e6), ("250k", 2.5e5), ("1,000,000", 1e6), ("1_000", 1e3), ("1.5M", 1.5e6), ("7", 7.0)]
+        {
+            assert_eq!(query_count(text), Ok(value), "{text}");
+        }
+        for text in ["", "many", "1,00", "-1", "1,5", "M", "inf"] {
+            assert!(query_count(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn routes_have_defaults() {
+        let route: RouteArg = "0.05".parse().unwrap();
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("oracle", 0.05, None));
+        let route: RouteArg = "expert=0.1,bayes".parse().unwrap();
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("expert", 0.1, Some(Oracle::Bayes)));
+        let route: RouteArg = "jury=0.1,panel:m=3,aggregate=laplace,smoothing=0.5".parse().unwrap();
+        let oracle = Oracle::panel(3, Aggregate::Laplace(0.5)).unwrap();
+        assert_eq!((route.name.as_str(), route.cost, route.oracle), ("jury", 0.1, Some(oracle)));
+        let route: RouteArg = "0.1,panel:m=3".parse().unwrap();
+        assert_eq!((route.name.as_str(), route.oracle), ("oracle", Oracle::panel(3, Aggregate::Mean).ok()));
+        assert_eq!("gpt=1,measured".parse::<RouteArg>().unwrap().oracle, Some(Oracle::Measured));
+        for (text, point) in [("llm=0,05", "llm=0.05"), ("0,05", "0.05")] {
+            assert!(
+                text.parse::<RouteArg>().unwrap_err().to_string().contains(&format!("use a decimal point, {point}"))
+            );
+        }
+        for text in ["", "expert=", "a=b=1", "0.1,panel:m=0", "0.1,panel", "0.1,", "0.1,measured,bayes"] {
+            assert!(text.parse::<RouteArg>().is_err(), "{text}");
+        }
+    }
+}

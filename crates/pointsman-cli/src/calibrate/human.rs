@@ -1,0 +1,103 @@
+//! A calibrated router, for the terminal.
+
+use std::io::{self, Write};
+
+use pointsman::Router;
+use pointsman::calibrate::Choice;
+use pointsman_table::Frame;
+
+use super::json::Features;
+use crate::args::CalibrateArgs;
+use crate::flags::shell_quoted;
+use crate::render::next_step;
+use crate::render::number::{count, counted};
+use crate::render::style::{BOLD, GOOD};
+use crate::stats::{RouterStats, describe_line, is_forest};
+
+/// Prints a router calibrated on `tables` files.
+pub(super) fn print_router(
+    mut out: &mut dyn Write,
+    args: &CalibrateArgs,
+    tables: usize,
+    frame: &Frame,
+    router: &Router,
+    choice: Option<&Choice>,
+) -> io::Result<()> {
+    // Honest trees keep the rows that they were not grown on.
+    let (kept, given) = (router.rows().rows(), frame.table.rows());
+    let rows = match given.saturating_sub(kept) {
+        0 => counted(kept, "row", "rows"),
+        others => {
+            format!("{}: {} estimate, {} shaped the cells", counted(given, "row", "rows"), count(kept), count(others))
+        }
+    };
+    print_title(out, args, &rows, tables)?;
+    RouterStats::new(router).describe(&mut out, router)?;
+    if let Some(choice) = choice {
+        let rule = "pooled cells, unless another partition costs less by more than half a standard error";
+        describe_line(&mut out, "chosen", &format!("{}; the rule: {rule}", choice.reason()))?;
+    }
+    if let Some(text) = features_in_words(frame, router) {
+        describe_line(&mut out, "features", &text)?;
+    }
+    if is_forest(router) {
+        let text =
+            "certificates and plans need cells that a forest does not have: calibrate with --certifiable for them";
+        describe_line(&mut out, "note", text)?;
+    }
+    print_next_step(out, args)
+}
+
+/// Prints a router to which the rows of a table were added.
+pub(super) fn print_added(
+    mut out: &mut dyn Write,
+    args: &CalibrateArgs,
+    tables: usize,
+    added: usize,
+    [before, after]: [&Router; 2],
+) -> io::Result<()> {
+    let rows = format!(
+        "{} added to the {} of {}",
+        counted(added, "row", "rows"),
+        count(before.rows().rows()),
+        args.add_to.as_deref().map(shell_quoted).unwrap_or_default()
+    );
+    print_title(out, args, &rows, tables)?;
+    RouterStats::new(after).describe(&mut out, after)?;
+    let shares = "each cell keeps its share of the traffic: its old and new rows together weigh what the old rows did";
+    describe_line(&mut out, "shares", shares)?;
+    print_next_step(out, args)
+}
+
+/// The used and ignored features, or else the columns that could be features.
+fn features_in_words(frame: &Frame, router: &Router) -> Option<String> {
+    if frame.table.feature_names().is_empty() {
+        let names = frame.unused_numeric.join(", ");
+        return (!names.is_empty()).then(|| {
+            format!(
+                "none; columns of numbers that are not used: {names} (--columns features=NAME takes one, features=PREFIX several)"
+            )
+        });
+    }
+    let Features { used, ignored } = Features::new(&frame.table, router);
+    let list = |names: &[String]| names.iter().map(|name| format!("x_{name}")).collect::<Vec<_>>().join(", ");
+    Some(match (used.is_empty(), ignored.is_empty()) {
+        (true, _) => format!("none used; ignored: {}", list(&ignored)),
+        (false, true) => format!("used: {}; none ignored", list(&used)),
+        (false, false) => format!("used: {}; ignored: {}", list(&used), list(&ignored)),
+    })
+}
+
+fn print_title(out: &mut dyn Write, args: &CalibrateArgs, rows: &str, tables: usize) -> io::Result<()> {
+    let path = shell_quoted(&args.output);
+    let files = match tables {
+        1 => String::new(),
+        n => format!(" in {}", counted(n, "table", "tables")),
+    };
+    writeln!(out, "{GOOD}learned{GOOD:#} {BOLD}{path}{BOLD:#} from {rows}{files}")
+}
+
+fn print_next_step(out: &mut dyn Write, args: &CalibrateArgs) -> io::Result<()> {
+    let command = format!("pointsman show {} --route 0.05 --abstain 0.3", shell_quoted(&args.output));
+    next_step(out, "Next, see what it would do at your prices:", &[command])
+}

@@ -1,0 +1,145 @@
+//! `pointsman calibrate`: one or several tables become a router.
+
+mod human;
+pub(crate) mod json;
+mod warnings;
+
+use std::io::Write;
+
+use anyhow::bail;
+use pointsman::calibrate::{Calibration, Choice};
+use pointsman::partition::Factor;
+use pointsman::router::Partial;
+use pointsman::{Partition, Router};
+use pointsman_table::{Frame, Need};
+
+use crate::args::CalibrateArgs;
+use crate::flags::shell_quoted;
+use crate::input;
+use crate::interrupt::Writing;
+use crate::json::print_with_warnings;
+use crate::output::{check_router, print_beside, save_router};
+use crate::progress::Progress;
+use crate::render::number::counted;
+use crate::render::style::{BOLD, GOOD};
+use crate::render::{self, next_step, warn_all};
+use crate::stats::{RouterStats, is_forest};
+use crate::{errors, words};
+use json::RouterSummary;
+
+pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
+    let tables = input::expand_patterns(&args.tables)?;
+    let others = [args.votes.annotations.as_ref(), args.like.as_ref(), args.add_to.as_ref()];
+    input::check_streams(tables.iter().map(Some).chain(others))?;
+    let inputs: Vec<_> = tables.iter().chain(others.into_iter().flatten()).map(AsRef::as_ref).collect();
+    check_router(&args.output, args.json, &inputs)?;
+    let like = args.like.as_deref().map(input::load_router).transpose()?;
+    let added_to = args.add_to.as_deref().map(input::load_router).transpose()?;
+    let mut options = input::read_options(&args.reading, Some(&args.votes), Need::Votes);
+    options.classes = like.as_ref().or(added_to.as_ref()).map(|router| router.classes().to_vec());
+    let frame = input::read_frames(&tables, &options)?;
+    match (&like, &added_to) {
+        (Some(like), _) if args.part => write_part(args, like, &frame),
+        (_, Some(router)) => add_rows(args, router, &frame, tables.len()),
+        _ => fit(args, like.as_ref(), &frame, tables.len()),
+    }
+}
+
+/// Calibrates a router, in the cells of another one if there is one.
+fn fit(args: &CalibrateArgs, like: Option<&Router>, frame: &Frame, tables: usize) -> anyhow::Result<()> {
+    let table = &frame.table;
+    let (mut router, choice) = match like {
+        Some(like) => (Router::calibrate_like(table, like).map_err(|error| errors::in_rows(error, frame))?, None),
+        None => fit_cells(args, frame)?,
+    };
+    if args.recalibrate {
+        if is_forest(&router) {
+            bail!(
+                "--recalibrate serves one distribution per cell, and a forest has no such cells: run \
+                 pointsman calibrate TABLE --certifiable --recalibrate -o ROUTER"
+            );
+        }
+        router = router.recalibrated();
+    }
+    save_router(&args.output, &router)?;
+    let stats = RouterStats::new(&router);
+    warn_all(warnings::weak_estimates(&router, &stats));
+    warn_all(words::table::reading(frame));
+    match like {
+        Some(like) => warn_all(warnings::rows_of_like(table, like)),
+        None => {
+            warn_all(warnings::class_order(frame));
+            warn_all(warnings::constant_features(table, &router));
+        }
+    }
+    warn_all(words::table::mismatch(table)?);
+    warn_all(words::table::labels(table, &args.votes)?);
+    warn_all(words::table::annotators(frame)?);
+    if args.json {
+        return print_with_warnings(&RouterSummary::new(table, &router, &stats, choice.as_ref()));
+    }
+    print_beside(&args.output, |out| human::print_router(out, args, tables, frame, &router, choice.as_ref()))
+}
+
+/// Fits cells, and a router in them.
+fn fit_cells(args: &CalibrateArgs, frame: &Frame) -> anyhow::Result<(Router, Option<Choice>)> {
+    let partition = partition(args)?;
+    let progress = Progress::bar("growing trees", Router::steps(&partition).max(1));
+    let step = || progress.step();
+    let builder = Router::builder().partition(partition).seed(args.seed).progress(&step);
+    let Calibration { router, choice, .. } =
+        builder.calibrate(&frame.table).map_err(|error| errors::in_rows(error, frame))?;
+    Ok((router, choice))
+}
+
+/// The partition: `auto` is limited to partitions with cells for `--certifiable`, and if centroids are to be served.
+fn partition(args: &CalibrateArgs) -> anyhow::Result<Partition> {
+    let is_auto = matches!(args.partition.factors(), [Factor::Auto { .. }]);
+    if args.certifiable && !is_auto {
+        bail!(
+            "--certifiable limits what auto chooses, and --partition {} leaves nothing to choose: leave one out",
+            args.partition
+        );
+    }
+    Ok(if is_auto && (args.certifiable || args.recalibrate) {
+        Partition::certifiable()
+    } else {
+        args.partition.clone()
+    })
+}
+
+/// Adds the rows of a table to those of a router.
+fn add_rows(args: &CalibrateArgs, before: &Router, frame: &Frame, tables: usize) -> anyhow::Result<()> {
+    let router = before.with_more_rows(&frame.table).map_err(|error| errors::in_rows(error, frame))?;
+    warn_all(warnings::repeated_rows(&frame.table, before));
+    save_router(&args.output, &router)?;
+    let stats = RouterStats::new(&router);
+    warn_all(warnings::weak_estimates(&router, &stats));
+    warn_all(words::table::reading(frame));
+    warn_all(words::table::labels(&frame.table, &args.votes)?);
+    if args.json {
+        return print_with_warnings(&RouterSummary::new(&frame.table, &router, &stats, None));
+    }
+    print_beside(&args.output, |out| human::print_added(out, args, tables, frame.table.rows(), [before, &router]))
+}
+
+/// Writes the rows of a table as a part, in the cells of a router.
+fn write_part(args: &CalibrateArgs, like: &Router, frame: &Frame) -> anyhow::Result<()> {
+    let mut part = Partial::like(like)?;
+    part.add(&frame.table).map_err(|error| errors::in_rows(error, frame))?;
+    {
+        let writing = Writing::start();
+        pointsman_table::save_partial(&args.output, &part)?;
+        writing.check()?;
+    }
+    warn_all(words::table::reading(frame));
+    warn_all(words::table::labels(&frame.table, &args.votes)?);
+    if input::is_stream(&args.output) {
+        return Ok(());
+    }
+    let mut out = render::stdout();
+    let (path, rows) = (shell_quoted(&args.output), counted(frame.table.rows(), "row", "rows"));
+    writeln!(out, "{GOOD}wrote{GOOD:#} {BOLD}{path}{BOLD:#}: {rows} in the cells of {}", like.partition())?;
+    let command = format!("pointsman merge {path} … -o router.safetensors");
+    Ok(next_step(&mut out, "When all parts are there:", &[command])?)
+}

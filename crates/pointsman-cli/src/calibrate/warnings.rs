@@ -1,0 +1,81 @@
+//! Warnings about a router and the table it was calibrated on.
+
+use pointsman::partition::{Factor, SPARSE_BELOW_ROWS};
+use pointsman::{Router, Table};
+use pointsman_table::Frame;
+
+use crate::render::number::{count, counted, percent};
+use crate::stats::{RouterStats, is_forest};
+
+/// A warning per reason why a router's estimates are weak: one label per item, or cells with few rows.
+pub(super) fn weak_estimates(router: &Router, stats: &RouterStats) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if stats.labels[2] == 1 {
+        sentences.push(
+            "one label per item: noise and model error cannot be separated, so route costs are only bounded and some \
+             decisions stay undetermined; a second label on some items would identify the Brier split exactly and \
+             cross-entropy to ±0.04 nats (binary)"
+                .to_owned(),
+        );
+    }
+    // Pooled cells are shrunk towards their neighbours, and a forest's costs do not rest on cells.
+    let is_pooled = matches!(router.partition().factors(), [Factor::Pooled]);
+    if stats.sparse + stats.empty > 0 && !is_forest(router) && !is_pooled {
+        let share = (stats.sparse + stats.empty) as f64 / stats.cells as f64;
+        sentences.push(format!(
+            "{} of the cells have fewer than {SPARSE_BELOW_ROWS} calibration rows: use fewer bins or more rows (an empty cell \
+             falls back to the rows of the same confidence)",
+            percent(share)
+        ));
+    }
+    sentences
+}
+
+/// A warning that a table seems to hold the rows from which the cells of `--like` were learned, half of which that router keeps.
+pub(super) fn rows_of_like(table: &Table, like: &Router) -> Option<String> {
+    let sentence = "the rows that --like keeps are in this table too: if those that its cells were learned from are as well, certificates \
+                    do not hold; --add-to adds new rows to those of a router";
+    (like.partition().factors().iter().any(Factor::learns) && like.has_seen(table)).then(|| sentence.to_owned())
+}
+
+/// A warning that most rows of `--add-to` are already in the router.
+pub(super) fn repeated_rows(table: &Table, router: &Router) -> Option<String> {
+    let (rows, repeated) = (table.rows(), router.items_in_common(table));
+    (2 * repeated > rows).then(|| {
+        format!(
+            "{} of the {} to be added have the prediction of a row that the router has: an item that counts twice is no further evidence; \
+             for more labels on the same items, calibrate again with all labels",
+            count(repeated),
+            counted(rows, "row", "rows")
+        )
+    })
+}
+
+/// A warning that trees cannot split on features that are constant, or missing in all rows.
+pub(super) fn constant_features(table: &Table, router: &Router) -> Option<String> {
+    if !router.partition().factors().iter().any(Factor::learns) {
+        return None;
+    }
+    let left = table.feature_names().iter().filter(|name| !router.cells().features().contains(name));
+    let names: Vec<String> = left.map(|name| format!("x_{name}")).collect();
+    let which = match names.as_slice() {
+        [] => return None,
+        [name] => format!("feature {name} is"),
+        _ => format!("features {} are", names.join(", ")),
+    };
+    Some(format!("{which} left out, because the value is the same or missing in all rows"))
+}
+
+/// A warning that tables list their classes in different orders: classes are matched by name, but some losses depend on the order.
+pub(super) fn class_order(frame: &Frame) -> Option<String> {
+    let file = frame.reordered.first()?;
+    Some(format!(
+        "{file}{} its classes in another order than {}, whose order the router takes: {}",
+        match frame.reordered.len() {
+            1 => " has".to_owned(),
+            n => format!(" and {} more have", n - 1),
+        },
+        frame.file_of(0),
+        frame.table.classes().join(", ")
+    ))
+}

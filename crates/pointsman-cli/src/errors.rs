@@ -1,0 +1,48 @@
+//! Errors of the core, with the file at fault.
+
+use std::path::{Path, PathBuf};
+
+use pointsman::{Policy, Router, Task};
+use pointsman_table::Frame;
+
+/// Compiles a router for a task; an error names the router's file, or the task's if the task is at fault.
+pub(crate) fn compile(router: &Router, task: &Task, path: &Path, file: Option<&PathBuf>) -> anyhow::Result<Policy> {
+    router.policy(task).map_err(|error| in_task(error, file, |error| in_router(error, path)))
+}
+
+/// An error in a table's rows, with the file and the rows in it.
+pub(crate) fn in_rows(error: pointsman::Error, frame: &Frame) -> anyhow::Error {
+    match error {
+        pointsman::Error::Value { .. } | pointsman::Error::Table(_) => frame.error(error).into(),
+        other => other.into(),
+    }
+}
+
+/// An error in a task, with the task's file if it has one; other errors go to `otherwise`.
+pub(crate) fn in_task(
+    error: pointsman::Error,
+    file: Option<&PathBuf>,
+    otherwise: impl Fn(pointsman::Error) -> anyhow::Error,
+) -> anyhow::Error {
+    match (&error, file) {
+        (pointsman::Error::Task(_) | pointsman::Error::OutOfReach { .. }, Some(file)) => {
+            pointsman_table::Error::File { file: file.display().to_string(), reason: error.to_string() }.into()
+        }
+        _ => otherwise(error),
+    }
+}
+
+/// An error in a router's rows, with the router's file.
+pub(crate) fn in_router(error: pointsman::Error, path: &Path) -> anyhow::Error {
+    match error {
+        pointsman::Error::Table(_) => {
+            pointsman_table::Error::File { file: path.display().to_string(), reason: error.to_string() }.into()
+        }
+        other => other.into(),
+    }
+}
+
+/// An error of the operating system, with the path it is about.
+pub(crate) fn in_file(path: &Path, error: std::io::Error) -> anyhow::Error {
+    pointsman_table::Error::Io { file: path.display().to_string(), source: error }.into()
+}

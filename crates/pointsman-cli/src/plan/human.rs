@@ -1,0 +1,257 @@
+//! A plan, for the terminal.
+
+use std::io::{self, Write};
+
+use pointsman::certify::{CellPlan, Offer, Plan, Purchase};
+use pointsman::{CellId, Router};
+
+use super::items::ListedItems;
+use super::{FIRST_CELLS, purchase};
+use crate::args::{PlanArgs, VotesArgs};
+use crate::flags::{self, shell_quoted};
+use crate::render::number::{count, counted, decimals, fixed, level, maybe, percent, short};
+use crate::render::style::{self, BOLD, DIM, PLAIN};
+use crate::render::table::Grid;
+use crate::render::{entry, next_step, paragraph};
+use crate::words;
+
+/// Prints the undetermined cells, and what to do about them.
+pub(super) fn print(
+    out: &mut impl Write,
+    router: &Router,
+    found: &Plan,
+    unit: &str,
+    args: &PlanArgs,
+) -> io::Result<()> {
+    let confidence = level(found.certificate.confidence());
+    if let Some(promise) = &found.promise {
+        paragraph(&mut *out, 0, &words::policy::promised_cost(promise, unit))?;
+        writeln!(out)?;
+    }
+    if found.cells.is_empty() {
+        let text = "every cell's action is certain: no label is needed at these prices.";
+        return paragraph(out, 0, &format!("With {confidence} confidence {text}"));
+    }
+    let text = format!(
+        "{BOLD}{}{BOLD:#} undetermined with {confidence} confidence: {} of traffic like the calibration rows",
+        counted(found.cells.len(), "cell is", "cells are"),
+        percent(found.open()),
+    );
+    paragraph(&mut *out, 0, &text)?;
+    writeln!(out)?;
+    print_cells(out, router, found)?;
+    writeln!(out)?;
+    print_legend(out, found, unit)?;
+    writeln!(out)?;
+    paragraph(out, 2, &advice(found, unit, args))
+}
+
+fn print_cells(out: &mut impl Write, router: &Router, found: &Plan) -> io::Result<()> {
+    let digits = |value: fn(&CellPlan) -> f64| decimals(found.cells.iter().map(value)).min(4);
+    let (worth, at_stake) = (digits(|plan| plan.worth), digits(|plan| plan.at_stake));
+    let margin = decimals(found.cells.iter().filter_map(|plan| plan.margin)).min(4);
+    let mut grid = Grid::new().number("cell").text("name").number("share").text("action").text("rival");
+    grid = grid.numbers(["margin", "worth", "at stake"]);
+    grid = grid.numbers(["labels per item", "more items"]).number("labels");
+    for plan in &found.cells {
+        let offer = plan.asked();
+        let [more_labels, more_items] = match &offer {
+            Some(offer) => [offer.more_labels, offer.more_items],
+            None => [plan.more_labels, plan.more_items],
+        };
+        let about = |more: Option<usize>| more.map_or("–".to_owned(), |more| format!("+{}", count(more)));
+        grid.row([
+            (plan.cell.to_string(), DIM),
+            (router.cells().name(plan.cell, router.classes()), PLAIN),
+            (percent(plan.share), PLAIN),
+            (plan.action.clone(), style::action_named(&plan.action)),
+            (plan.rival.clone(), style::action_named(&plan.rival)),
+            (maybe(plan.margin, margin), PLAIN),
+            (maybe(offer.as_ref().map(|offer| offer.worth), worth), BOLD),
+            (fixed(plan.at_stake, at_stake), PLAIN),
+            (about(more_labels), PLAIN),
+            (about(more_items), PLAIN),
+            match (&offer, plan.labels) {
+                (_, Some(labels)) => (format!("~{}", count(labels)), PLAIN),
+                (Some(offer), None) => (format!("~{}, not certain", count(offer.labels)), PLAIN),
+                (None, None) => ("out of reach".to_owned(), DIM),
+            },
+        ]);
+    }
+    grid.write(out)
+}
+
+fn print_legend(out: &mut impl Write, found: &Plan, unit: &str) -> io::Result<()> {
+    const TEXT_COLUMN: usize = 19;
+    let mut line =
+        |name: &str, text: &str| entry(&mut *out, TEXT_COLUMN, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
+    line("rival", "the action that might be better")?;
+    line("worth", &format!("what the labels are expected to save per thousand queries, in {unit}"))?;
+    line("at stake", &format!("the most that the action may cost above the best per thousand queries, in {unit}"))?;
+    line("labels per item", "about how many more on each of its items make it certain in three of four cases")?;
+    line(
+        "more items",
+        "or about how many more items of the cell, with about as many labels per item as now, two at least where it matters",
+    )?;
+    line("labels", "labels in all, by the cheaper of the two ways")?;
+    let (labels, times) = (Plan::MOST_LABELS, Plan::MOST_TIMES);
+    let limits = format!(
+        "certain in fewer than three of four cases even with {labels} more labels per item or {times} times the items"
+    );
+    let is_open =
+        |has_offer: bool| found.cells.iter().any(|plan| plan.labels.is_none() && plan.asked().is_some() == has_offer);
+    if is_open(true) {
+        line("not certain", &format!("{limits}, but these labels are expected to show the better action"))?;
+    }
+    if is_open(false) {
+        line("out of reach", &limits)?;
+    }
+    Ok(())
+}
+
+/// Advice on the labels to buy, in a sentence or two.
+fn advice(found: &Plan, unit: &str, args: &PlanArgs) -> String {
+    let Some(first) = found.begin_with(FIRST_CELLS) else { return advice_without_worth(found, args) };
+    if let Some((bought, traffic)) = purchase(found, args).zip(args.traffic) {
+        return advice_on_purchase(found, &bought, traffic, unit, args);
+    }
+    let mut text = format!(
+        "Begin with {}: about {} labels, worth about {} {unit} per thousand queries.{}",
+        cells_in_words(&first.cells),
+        count(first.labels),
+        short(first.worth),
+        uncertain_in_words(found, &first.cells)
+    );
+    text += &match args.label_price.and_then(|price| Some((first.price(price), first.pays_after(price)?))) {
+        Some((price, queries)) => format!(
+            " These labels cost {} and have paid for themselves after {}; with --traffic N, plan says whether that is worth it.",
+            short(price),
+            queries_in_words(queries)
+        ),
+        None => " With --label-price X and --traffic N, plan says whether that is worth it.".to_owned(),
+    };
+    text
+}
+
+/// The advice if labels are expected to save nothing.
+fn advice_without_worth(found: &Plan, args: &PlanArgs) -> String {
+    let offers: Vec<Offer> = found.cells.iter().filter_map(CellPlan::determining).collect();
+    if offers.is_empty() {
+        return "No cell can be made certain within reason, nor are labels expected to change an action: not worth it."
+            .to_owned();
+    }
+    let labels = offers.iter().map(|offer| offer.labels).sum::<usize>();
+    let price = args.label_price.map_or(String::new(), |price| {
+        let cost = offers.iter().map(|offer| offer.price(price)).sum::<f64>();
+        format!(", which cost {}", short(cost))
+    });
+    format!(
+        "About {} would make {} certain{price}, but are expected to change no action: not worth it, unless for certainty.",
+        counted(labels, "label", "labels"),
+        cells_in_words(&offers.iter().map(|offer| offer.cell).collect::<Vec<_>>())
+    )
+}
+
+/// The advice if the price of a label and the traffic are known.
+fn advice_on_purchase(found: &Plan, bought: &Purchase, traffic: f64, unit: &str, args: &PlanArgs) -> String {
+    let queries = count(traffic as usize);
+    if bought.cells.is_empty() {
+        let pays = |offer: Offer| offer.pays_after(args.label_price?);
+        let pays = found.asked().into_iter().filter_map(pays).min_by(f64::total_cmp);
+        let from = pays.map_or(String::new(), |pays| {
+            format!(" The best of them would have paid for themselves after {}.", queries_in_words(pays))
+        });
+        return format!("Not worth it: no labels save over {queries} queries what they cost.{from}");
+    }
+    format!(
+        "Worth buying: {} for {}. That costs {} and is expected to save {} over {queries} queries, in {unit}; the rest is \
+         not worth it.{}",
+        counted(bought.labels, "label", "labels"),
+        cells_in_words(&bought.cells),
+        short(bought.cost),
+        short(bought.saving),
+        uncertain_in_words(found, &bought.cells)
+    )
+}
+
+/// A number of queries, rounded up to two digits, since it is a forecast.
+fn queries_in_words(queries: f64) -> String {
+    /// More queries than anyone sends.
+    const MAX_SHOWN: f64 = 1e10;
+    if queries > MAX_SHOWN {
+        return format!("more than {} queries", count(MAX_SHOWN as usize));
+    }
+    let unit = 10_f64.powf((queries.max(1.0).log10().floor() - 1.0).max(0.0));
+    format!("about {} queries", count(((queries / unit).ceil() * unit) as usize))
+}
+
+/// Cells by their numbers.
+fn cells_in_words(cells: &[CellId]) -> String {
+    let which: Vec<String> = cells.iter().map(ToString::to_string).collect();
+    format!("{} {}", if which.len() == 1 { "cell" } else { "cells" }, which.join(", "))
+}
+
+/// The cells that no reasonable number of labels makes certain, in a sentence; empty if there are none.
+fn uncertain_in_words(found: &Plan, cells: &[CellId]) -> String {
+    let uncertain = found.cells.iter().filter(|plan| plan.labels.is_none() && cells.contains(&plan.cell));
+    let uncertain: Vec<_> = uncertain.map(|plan| plan.cell).collect();
+    if uncertain.is_empty() {
+        return String::new();
+    }
+    let mut which = cells_in_words(&uncertain);
+    which[..1].make_ascii_uppercase();
+    let its = if uncertain.len() == 1 { "its" } else { "their" };
+    format!(" {which} cannot be made certain within reason, but {its} labels are expected to save that.")
+}
+
+/// Prints how many items are to be labelled, and what to do with the labels.
+pub(super) fn print_items(out: &mut impl Write, listed: &ListedItems, args: &PlanArgs, unit: &str) -> io::Result<()> {
+    writeln!(out)?;
+    paragraph(&mut *out, 2, &items_in_words(listed, args, unit))?;
+    let Some(items) = args.items.as_ref().filter(|_| listed.items > 0) else { return Ok(()) };
+    let (items, router) = (shell_quoted(items), shell_quoted(&args.router));
+    if listed.have_votes {
+        let kept = VotesArgs { first_labels: None, ..args.votes.clone() };
+        let reading = flags::reading(&args.reading, Some(&kept));
+        let command = format!("pointsman calibrate {items}{reading}{} -o more.safetensors", listed.partition);
+        return next_step(out, "When they have their labels, calibrate again with all labels:", &[command]);
+    }
+    // Joining the table with the labels leaves out items that nobody labelled.
+    let reading = flags::reading(&args.reading, None);
+    let labels = " --annotations labels.csv";
+    let command = format!("pointsman calibrate {items}{labels}{reading} --add-to {router} -o more.safetensors");
+    next_step(out, "When they have their labels, add these items to those of the router:", &[command])
+}
+
+fn items_in_words(listed: &ListedItems, args: &PlanArgs, unit: &str) -> String {
+    let place = args.output.as_ref().map_or(String::new(), |path| format!(", written to {}", shell_quoted(path)));
+    let mut text = match listed.items {
+        0 => format!("None of the items of the table to label{place}."),
+        items => format!(
+            "{} of the table to label, {} labels in all{place}.",
+            counted(items, "item", "items"),
+            count(listed.labels)
+        ),
+    };
+    if listed.items == 0 && listed.have_votes {
+        text += match args.label_price.is_some() && args.traffic.is_some() {
+            true => " More labels on items that have some are not worth their price:",
+            false => " More labels on items that have some are not recommended:",
+        };
+        text += " give --items a table without votes, whose items are new.";
+    }
+    if listed.missing > 0 {
+        text += &format!(" The plan needs {} more than the table has.", counted(listed.missing, "item", "items"));
+        if let Some(worth) = listed.worth.filter(|_| listed.items > 0) {
+            text += &format!(" Those listed are expected to save {} {unit} per thousand queries.", short(worth));
+        }
+    }
+    if listed.not_of_router > 0 {
+        text += &format!(
+            " {} labels and {} not among those that the router estimates from: labels there would not show in its cells.",
+            counted(listed.not_of_router, "other item has", "other items have"),
+            if listed.not_of_router == 1 { "is" } else { "are" }
+        );
+    }
+    text
+}

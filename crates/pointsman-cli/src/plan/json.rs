@@ -1,0 +1,187 @@
+//! A plan, as scripts read it.
+
+use pointsman::Router;
+use pointsman::certify::{CellPlan, Offer, Plan};
+use pointsman::policy::Promise;
+use serde::Serialize;
+
+use super::items::ListedItems;
+use super::{FIRST_CELLS, purchase};
+use crate::args::PlanArgs;
+
+/// A plan.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    confidence: f64,
+    unit: &'static str,
+    regret_bound: f64,
+    certain_share: f64,
+    /// The expected cost of the policy now; null if labels give only bounds.
+    promise: Option<Promise>,
+    /// The labels that are expected to save more than they cost; only with a price and traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purchase: Option<PurchaseReport>,
+    /// The cells to begin with, if labels are expected to save anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    begin_with: Option<FirstCells>,
+    /// The items to label, with --items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<ItemsReport>,
+    /// The undetermined cells, best first.
+    cells: Vec<OpenCell>,
+}
+
+/// The labels that are worth their price.
+#[derive(Debug, Serialize)]
+struct PurchaseReport {
+    label_price: f64,
+    traffic: f64,
+    cells: Vec<u32>,
+    labels: usize,
+    cost: f64,
+    saving: f64,
+}
+
+/// The first cells to label, the number of labels, and their worth per thousand queries.
+#[derive(Debug, Serialize)]
+struct FirstCells {
+    cells: Vec<u32>,
+    labels: usize,
+    worth: f64,
+}
+
+/// The items to label.
+#[derive(Debug, Serialize)]
+struct ItemsReport {
+    items: usize,
+    labels: usize,
+    /// The expected saving of new items per thousand queries; null for more labels on items that have some.
+    worth: Option<f64>,
+    /// New items that the plan needs and the table does not have.
+    missing: usize,
+    /// The file they were written to, if any.
+    output: Option<String>,
+}
+
+/// The recommended labels: those that make the action certain or, if none do, those that bring most of what labels can save.
+#[derive(Debug, Serialize)]
+struct Recommended {
+    more_labels: Option<usize>,
+    more_items: Option<usize>,
+    labels: usize,
+    worth: f64,
+    chance: f64,
+}
+
+impl From<Offer> for Recommended {
+    fn from(Offer { more_labels, more_items, labels, worth, chance, .. }: Offer) -> Self {
+        Self { more_labels, more_items, labels, worth, chance }
+    }
+}
+
+/// A cell whose action is undetermined.
+#[derive(Debug, Serialize)]
+struct OpenCell {
+    cell: u32,
+    name: String,
+    rows: usize,
+    share: f64,
+    action: String,
+    rival: String,
+    margin: Option<f64>,
+    /// The most that the action may cost above the best, per thousand queries.
+    at_stake: f64,
+    /// The expected saving per thousand queries of the labels that make the action certain; if none do, of knowing the losses.
+    worth: f64,
+    worth_per_label: Option<f64>,
+    /// The probability that they make it certain.
+    chance: Option<f64>,
+    /// The price of the recommended labels, their saving over the traffic, and the number of queries after which they have paid for
+    /// themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saving: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pays_after: Option<f64>,
+    more_labels: Option<usize>,
+    chance_by_labels: Option<f64>,
+    more_items: Option<usize>,
+    chance_by_items: Option<f64>,
+    /// Labels in all, by the cheaper of the two ways.
+    labels: Option<usize>,
+    /// The number of labels per new item.
+    labels_per_new_item: usize,
+    /// The recommended labels, whether or not they make the action certain; null if labels are expected to save nothing.
+    #[serde(rename = "asked")]
+    recommended: Option<Recommended>,
+}
+
+impl OpenCell {
+    fn new(plan: &CellPlan, router: &Router, args: &PlanArgs) -> Self {
+        let offer = plan.asked();
+        Self {
+            cell: plan.cell.0,
+            name: router.cells().name(plan.cell, router.classes()),
+            rows: router.mixture(plan.cell).len(),
+            share: plan.share,
+            action: plan.action.clone(),
+            rival: plan.rival.clone(),
+            margin: plan.margin,
+            at_stake: plan.at_stake,
+            worth: plan.worth,
+            worth_per_label: plan.worth_per_label(),
+            chance: plan.chance,
+            cost: args.label_price.zip(offer.as_ref()).map(|(price, offer)| offer.price(price)),
+            saving: args.traffic.zip(offer.as_ref()).map(|(traffic, offer)| offer.saving(traffic)),
+            pays_after: args.label_price.zip(offer.as_ref()).and_then(|(price, offer)| offer.pays_after(price)),
+            more_labels: plan.more_labels,
+            chance_by_labels: plan.chance_by_labels,
+            more_items: plan.more_items,
+            chance_by_items: plan.chance_by_items,
+            labels: plan.labels,
+            labels_per_new_item: plan.labels_per_new_item,
+            recommended: offer.map(Recommended::from),
+        }
+    }
+}
+
+/// The plan as data.
+pub(super) fn report(
+    router: &Router,
+    found: &Plan,
+    unit: &'static str,
+    args: &PlanArgs,
+    listed: Option<&ListedItems>,
+) -> Report {
+    Report {
+        confidence: found.certificate.confidence(),
+        unit,
+        regret_bound: found.judgement.regret_bound,
+        certain_share: found.judgement.certain,
+        promise: found.promise.clone(),
+        purchase: purchase(found, args).zip(args.label_price.zip(args.traffic)).map(
+            |(bought, (label_price, traffic))| PurchaseReport {
+                label_price,
+                traffic,
+                cells: bought.cells.iter().map(|cell| cell.0).collect(),
+                labels: bought.labels,
+                cost: bought.cost,
+                saving: bought.saving,
+            },
+        ),
+        begin_with: found.begin_with(FIRST_CELLS).map(|first| FirstCells {
+            cells: first.cells.iter().map(|cell| cell.0).collect(),
+            labels: first.labels,
+            worth: first.worth,
+        }),
+        items: listed.map(|listed| ItemsReport {
+            items: listed.items,
+            labels: listed.labels,
+            worth: listed.worth,
+            missing: listed.missing,
+            output: args.output.as_ref().map(|path| path.display().to_string()),
+        }),
+        cells: found.cells.iter().map(|plan| OpenCell::new(plan, router, args)).collect(),
+    }
+}

@@ -1,0 +1,85 @@
+//! `pointsman plan`: which labels to buy next, and what they are worth.
+
+mod human;
+mod items;
+mod json;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::bail;
+use pointsman::Task;
+use pointsman::certify::{Plan, Purchase};
+
+use crate::args::PlanArgs;
+use crate::json::print_with_warnings;
+use crate::output::{Kind, check_overwrite};
+use crate::progress::Progress;
+use crate::render;
+use crate::render::number::{plain, short};
+use crate::{errors, input, task, words};
+
+/// The number of cells that the advice begins with.
+const FIRST_CELLS: usize = 3;
+
+pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
+    let task = check(args)?;
+    let router = input::load_router(&args.router)?;
+    let task = task.for_classes(router.classes());
+    let task = task.map_err(|error| errors::in_task(error, args.task.task.first(), anyhow::Error::from))?;
+    if task.action_names().len() < 2 {
+        bail!("plan needs a task that leaves a choice: add --route COST or --abstain COST");
+    }
+    if let Some(price) = args.label_price.filter(|price| *price >= task.loss().bound()) {
+        render::warn(format!(
+            "a label costs {}, but a wrong answer costs at most {} {}: prices are in the unit of the loss",
+            plain(price),
+            short(task.loss().bound()),
+            task.loss().unit()
+        ));
+    }
+    let spinner = Progress::spinner("planning labels".to_owned());
+    let found = router.plan(&task, args.confidence).map_err(|error| errors::in_router(error, &args.router))?;
+    drop(spinner);
+    let listed = args.items.as_deref().map(|path| items::list(args, &router, &found, path)).transpose()?;
+    let unit = task.loss().unit();
+    if args.json {
+        return print_with_warnings(&json::report(&router, &found, unit, args, listed.as_ref()));
+    }
+    let mut out = io::BufWriter::new(render::stdout());
+    human::print(&mut out, &router, &found, unit, args)?;
+    words::policy::print_perfect_oracles(&mut out, &task)?;
+    if let Some(listed) = &listed {
+        human::print_items(&mut out, listed, args, unit)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The task, once the arguments are known to go together.
+fn check(args: &PlanArgs) -> anyhow::Result<Task> {
+    input::check_streams([
+        Some(&args.router),
+        args.task.task.first(),
+        args.items.as_ref(),
+        args.votes.annotations.as_ref(),
+    ])?;
+    if args.votes.annotations.is_some() && args.items.is_none() {
+        bail!("--annotations has the labels of items: add --items TABLE");
+    }
+    if args.output.is_some() && args.items.is_none() {
+        bail!(
+            "-o writes the items to label, and a router keeps no ids: add --items TABLE, the calibration table for more labels \
+             per item, or a table without votes for new items"
+        );
+    }
+    if let Some(output) = &args.output {
+        let inputs: Vec<&Path> = args.items.iter().chain([&args.router]).map(AsRef::as_ref).collect();
+        check_overwrite(output, &inputs, Kind::Items)?;
+    }
+    task::from_args(&args.task)
+}
+
+/// The labels that are worth their price; `None` without a price or traffic.
+fn purchase(found: &Plan, args: &PlanArgs) -> Option<Purchase> {
+    args.label_price.zip(args.traffic).map(|(price, traffic)| found.purchase(price, traffic))
+}

@@ -1,0 +1,206 @@
+//! A router and its policy, for the terminal.
+
+use std::io::{self, Write};
+
+use pointsman::partition::Factor;
+use pointsman::{Action, CellId, Decision, Oracle, Policy, Router};
+
+use super::json::identified_losses;
+use crate::args::ShowArgs;
+use crate::flags::{self, shell_quoted};
+use crate::render::number::{count, counted, decimals, fixed, percent};
+use crate::render::style::{self, BOLD, DIM, PLAIN};
+use crate::render::table::Grid;
+use crate::render::{self, entry, next_step, paragraph};
+use crate::stats::RouterStats;
+use crate::words;
+
+pub(super) fn print_router(out: &mut impl Write, args: &ShowArgs, router: &Router, order: &[CellId]) -> io::Result<()> {
+    let path = shell_quoted(&args.router);
+    let rows = counted(router.rows().rows(), "calibration row", "calibration rows");
+    paragraph(&mut *out, 0, &format!("{BOLD}{path}{BOLD:#}: a router of {rows}"))?;
+    RouterStats::new(router).describe(out, router)?;
+    writeln!(out)?;
+    /// With more classes, only the largest means fit on a line.
+    const MAX_COLUMNS: usize = 6;
+    let classes = router.classes();
+    let mut grid = Grid::new().number("cell").text("name").number("rows").text("support");
+    grid = if classes.len() <= MAX_COLUMNS {
+        grid.numbers(classes.iter().map(|class| format!("mean {class}")))
+    } else {
+        grid.text("most frequent labels")
+    };
+    for &cell in order {
+        let mixture = router.mixture(cell);
+        let support = mixture.support();
+        let mut row = vec![
+            (cell.to_string(), DIM),
+            (router.cells().name(cell, classes), PLAIN),
+            (count(mixture.len()), PLAIN),
+            (support.name().to_owned(), style::support(support)),
+        ];
+        match mixture.centroid() {
+            Some(centroid) if classes.len() <= MAX_COLUMNS => {
+                row.extend(centroid.iter().map(|&share| (fixed(share, 4), PLAIN)));
+            }
+            Some(centroid) => row.push((most_frequent(classes, &centroid), PLAIN)),
+            None => {}
+        }
+        grid.row(row);
+    }
+    grid.write(&mut *out)?;
+    let command = format!("pointsman show {path} --route 0.05 --abstain 0.3");
+    next_step(out, "Next, name a loss and prices:", &[command])
+}
+
+fn most_frequent(classes: &[String], centroid: &[f64]) -> String {
+    let mut order: Vec<usize> = (0..classes.len()).collect();
+    order.sort_by(|&a, &b| centroid[b].total_cmp(&centroid[a]));
+    let shown = order.iter().take(3).map(|&class| format!("{} {}", classes[class], fixed(centroid[class], 3)));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn print_policy(
+    out: &mut impl Write,
+    args: &ShowArgs,
+    router: &Router,
+    policy: &Policy,
+    order: &[CellId],
+) -> io::Result<()> {
+    let names = policy.task().action_names();
+    let path = shell_quoted(&args.router);
+    print_title(out, &path, router, policy)?;
+    let decisions: Vec<Option<Decision<'_>>> = order.iter().map(|&cell| policy.cell(cell)).collect();
+    let digits = decimals(decisions.iter().flatten().flat_map(|d| d.costs_high().iter().copied()));
+    let identified = identified_losses(router, policy);
+    // An interval narrower than the last digit is not shown, nor are bounds, which stand in place of the estimate.
+    let worth_showing = |[low, high]: [f64; 2]| high - low >= 10_f64.powi(-(digits as i32));
+    let known = |cell: &CellId| policy.cell(*cell).is_some_and(|decision| decision.estimate().is_known());
+    let open = |cell: &CellId| identified.get(cell.index()).copied().flatten().filter(|ends| worth_showing(*ends));
+    let any_open = order.iter().any(|cell| known(cell) && open(cell).is_some());
+    let mut grid = Grid::new().number("cell").text("name").number("rows").text("support");
+    grid = grid.numbers(["irreducible"]).numbers(any_open.then_some("identified")).numbers(["reducible"]);
+    grid = grid.numbers(&names).text("action").number("margin");
+    for (&cell, decision) in order.iter().zip(&decisions) {
+        let support = policy.support(cell);
+        let mut row = vec![
+            (cell.to_string(), DIM),
+            (router.cells().name(cell, router.classes()), PLAIN),
+            (count(router.mixture(cell).len()), PLAIN),
+            (support.name().to_owned(), style::support(support)),
+        ];
+        match decision {
+            Some(decision) => {
+                let mut cells = decision_cells(decision, digits);
+                if any_open {
+                    let range = |[low, high]: [f64; 2]| format!("{}…{}", fixed(low, digits), fixed(high, digits));
+                    let text = open(&cell).filter(|_| known(&cell)).map_or("–".to_owned(), range);
+                    cells.insert(1, (text, DIM));
+                }
+                row.extend(cells);
+            }
+            None => {
+                row.extend((0..2 + usize::from(any_open) + names.len()).map(|_| ("–".to_owned(), DIM)));
+                row.push(("falls back".to_owned(), DIM));
+            }
+        }
+        grid.row(row);
+    }
+    grid.write(&mut *out)?;
+    writeln!(out)?;
+    print_legend(out, policy, router.partition().factors(), any_open)?;
+    print_shares(out, policy)?;
+    let task = flags::task(&args.task);
+    let decide = format!("pointsman decide {path} queries.csv{task} -o decisions.csv");
+    let evaluate = format!("pointsman evaluate {path} heldout.csv{task}");
+    let remark = "Next, decide queries, or evaluate it on held-out rows (with the --columns and --delimiter of calibrate, if any):";
+    next_step(out, remark, &[decide, evaluate])
+}
+
+/// Prints the router, the unit of its costs and, if the loss has one, its cost matrix.
+pub(super) fn print_title(out: &mut impl Write, path: &str, router: &Router, policy: &Policy) -> io::Result<()> {
+    let loss = policy.task().loss();
+    let title = format!(
+        "{BOLD}{path}{BOLD:#}: {} in {}, costs in {} per query ({loss})",
+        counted(router.rows().rows(), "row", "rows"),
+        counted(router.cells().count(), "cell", "cells"),
+        loss.unit(),
+    );
+    paragraph(&mut *out, 0, &title)?;
+    writeln!(out)?;
+    render::matrix::write(out, &policy.task_summary(), router.classes())
+}
+
+/// The cells of a grid for a decision: losses, costs, action, margin.
+fn decision_cells(decision: &Decision<'_>, digits: usize) -> Vec<(String, anstyle::Style)> {
+    let range = |low: f64, high: f64| {
+        if low == high { fixed(low, digits) } else { format!("{}…{}", fixed(low, digits), fixed(high, digits)) }
+    };
+    let estimate = decision.estimate();
+    let [reducible_low, reducible_high] = estimate.reducible_bounds();
+    let action = decision.action();
+    let mut cells = vec![
+        (range(estimate.irreducible_low, estimate.irreducible_high), PLAIN),
+        (range(reducible_low, reducible_high), PLAIN),
+    ];
+    let costs = decision.costs().iter().zip(decision.costs_high());
+    cells.extend(costs.map(|(&low, &high)| (range(low, high), PLAIN)));
+    let random = decision.marginal_share().map_or(String::new(), |part| format!(" ({})", percent(part)));
+    cells.push((format!("{action}{random}"), style::action(&action)));
+    let margin = if action == Action::Undetermined { f64::NAN } else { decision.margin() };
+    cells.push((fixed(margin, digits), DIM));
+    cells
+}
+
+fn print_legend(out: &mut impl Write, policy: &Policy, factors: &[Factor], identified: bool) -> io::Result<()> {
+    const TEXT_COLUMN: usize = 15;
+    let mut line =
+        |name: &str, text: &str| entry(&mut *out, TEXT_COLUMN, &format!("{DIM}{name}"), &format!("{text}{DIM:#}"));
+    line("irreducible", "what even a perfect oracle loses, because the labels themselves disagree")?;
+    if identified {
+        line(
+            "identified",
+            "the irreducible losses that are possible with this number of labels per item, however many rows there are",
+        )?;
+    }
+    line("reducible", "what a perfect oracle would save: the error of the weak model itself")?;
+    let route = if policy.task().routes().iter().all(|route| *route.oracle() == Oracle::Bayes) {
+        "a route costs irreducible + its price"
+    } else {
+        "a route costs the loss of its oracle + its price"
+    };
+    line("predict", &format!("irreducible + reducible (shown as 0 if its estimate is negative); {route}"))?;
+    line("margin", "by how much the action beats the next best")?;
+    if let [Factor::Forest { .. }] = factors {
+        line("forest", "each row shows a cell as a whole; each query is decided by its own costs")?;
+    }
+    if (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell))).any(|d| !d.estimate().is_known())
+    {
+        line(
+            "low…high",
+            "bounds, since there is one label per item; a second label on some items would separate the two losses",
+        )?;
+    }
+    Ok(())
+}
+
+/// Prints each action's share of traffic like the calibration rows, the expected cost, and the limit's effect.
+pub(super) fn print_shares(out: &mut impl Write, policy: &Policy) -> io::Result<()> {
+    let shares = policy.shares();
+    let mut shares: Vec<(&str, f64)> = shares.iter().map(|(name, &share)| (name, share)).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let text: Vec<String> = shares
+        .into_iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(name, share)| {
+            let style = style::action_named(name);
+            format!("{style}{name}{style:#} {}", percent(share))
+        })
+        .collect();
+    writeln!(out)?;
+    paragraph(&mut *out, 2, &format!("On traffic like the calibration rows: {}", text.join(", ")))?;
+    for text in words::policy::expected_cost(policy).into_iter().chain(words::policy::limit(policy)) {
+        paragraph(&mut *out, 2, &text)?;
+    }
+    words::policy::print_perfect_oracles(out, policy.task())
+}

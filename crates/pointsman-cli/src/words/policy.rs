@@ -1,0 +1,152 @@
+//! Sentences about a task, and about a policy's costs, limit and traffic.
+
+use std::io;
+
+use pointsman::evaluate::action_name;
+use pointsman::monitor::{Traffic, TrafficShift};
+use pointsman::policy::Promise;
+use pointsman::task::Named;
+use pointsman::{CellId, Limit, Oracle, Policy, Task};
+
+use super::{identified_interval, with_error};
+use crate::flags::shell_quoted_text;
+use crate::render::number::{counted, percent, plain, short};
+use crate::render::paragraph;
+use crate::render::style::DIM;
+
+/// The expected cost of new queries; `None` if labels give only bounds.
+pub(crate) fn expected_cost(policy: &Policy) -> Option<String> {
+    policy.promise().map(|promise| promised_cost(&promise, policy.task().loss().unit()))
+}
+
+/// The expected cost of a policy and of each action taken always.
+pub(crate) fn promised_cost(promise: &Promise, unit: &str) -> String {
+    let always: Vec<String> =
+        promise.always.iter().map(|(name, &cost)| format!("always {} {}", action_name(name), short(cost))).collect();
+    format!(
+        "Expected cost per query, estimated on rows left out: {} {unit}{}; {}",
+        with_error(promise.cost, promise.standard_error),
+        identified_interval(promise.cost, promise.identified),
+        always.join(", ")
+    )
+}
+
+/// The routes whose oracle is assumed to be perfect, and how to write an annotator instead; `None` if there are none.
+fn perfect_oracles(task: &Task) -> Option<String> {
+    let perfect: Vec<_> = task.routes().iter().filter(|route| *route.oracle() == Oracle::Bayes).collect();
+    let first = perfect.first()?;
+    let names: Vec<&str> = perfect.iter().map(|route| route.name()).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let price = if first.price() < 1e9 { first.price().to_string() } else { format!("{:e}", first.price()) };
+    let flag = shell_quoted_text(&format!("{}={price},panel:m=1", first.name()));
+    Some(format!(
+        "{} {are} taken to know the label distribution; for one annotator write --route {flag}",
+        names.join(", ")
+    ))
+}
+
+/// Prints which routes have an oracle that is assumed to be perfect, if any have.
+pub(crate) fn print_perfect_oracles(out: impl io::Write, task: &Task) -> io::Result<()> {
+    perfect_oracles(task).map_or(Ok(()), |text| paragraph(out, 2, &format!("{DIM}{text}{DIM:#}")))
+}
+
+/// The price that a limit on routing is equivalent to, and its effect; `None` if there is no limit.
+pub(crate) fn limit(policy: &Policy) -> Option<String> {
+    let (limit, found) = policy.task().limit().zip(policy.surcharge())?;
+    let wanted = match limit {
+        Limit::Budget(share) => format!("Budget: {} of traffic like the calibration rows", percent(share)),
+        Limit::TargetLoss(loss) => format!("Target: an expected loss of at most {}", short(loss)),
+    };
+    let price = match limit {
+        Limit::Budget(_) if found.price == 0.0 => "the prices need not change".to_owned(),
+        Limit::Budget(_) => format!("it acts as if routing cost {} more", short(found.price)),
+        Limit::TargetLoss(_) if found.share == 0.0 => "it needs no routing".to_owned(),
+        Limit::TargetLoss(_) => {
+            let own = match policy.task().routes().len() > 1 {
+                true => "by any route, instead of their own prices",
+                false => "instead of its own price",
+            };
+            format!("it acts as if routing cost {} {own}", short(found.price))
+        }
+    };
+    let random = match found.marginal > 0.0 && found.marginal < 1.0 {
+        true => format!(
+            " Where routing saves exactly that price, {} of the queries are routed, at random.",
+            percent(found.marginal)
+        ),
+        false => String::new(),
+    };
+    let error = Some(found.share_standard_error).filter(|error| error.is_finite() && *error > 0.0);
+    let share = percent(found.share) + &error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
+    let loss =
+        with_error(found.loss, found.loss_standard_error) + &identified_interval(found.loss, found.loss_identified);
+    // If one label per item only bounds the losses, their upper bounds were counted.
+    let mut cells = (0..policy.cells().count() as u32).filter_map(|cell| policy.cell(CellId(cell)));
+    let loss = match cells.all(|decision| decision.is_known()) {
+        true => loss,
+        false => format!("at most {loss} if undetermined queries are predicted"),
+    };
+    Some(format!(
+        "{wanted}: {price}; {share} of such traffic is routed, and the expected loss is {loss}, without the prices of routing.{random}"
+    ))
+}
+
+/// A warning that a limit on routing routes another share of these rows than expected, beyond chance; `None` if it does not.
+pub(crate) fn limit_missed(policy: &Policy, traffic: &Traffic, shares: &Named<f64>) -> Option<String> {
+    let (limit, found) = policy.task().limit().zip(policy.surcharge())?;
+    let routed = shares.iter().filter(|(name, _)| name.starts_with("route:")).map(|(_, share)| share).sum();
+    if !traffic.departs_from(found.share, routed) {
+        return None;
+    }
+    let what = if matches!(limit, Limit::Budget(_)) { "budget" } else { "target loss" };
+    Some(format!(
+        "{} of these rows are routed, not {} as the {what} would route of traffic like the calibration rows: it is a price found on \
+         those, and these rows differ; decide --cap NAME=N is a hard limit",
+        percent(routed),
+        percent(found.share)
+    ))
+}
+
+/// The share that differs most from the calibration rows; `None` if none does.
+pub(crate) fn traffic(traffic: &TrafficShift) -> Option<String> {
+    let share = traffic.shares.first()?;
+    let (now, before, cell) = (percent(share.share), percent(share.calibration), share.cell);
+    let what = match share.confidence {
+        None if share.feature.is_some() => {
+            format!("{now} of these rows have {}, {before} of the calibration rows had", share.name)
+        }
+        None => {
+            format!("{now} of these rows are in cell {cell} ({}), {before} of the calibration rows were", share.name)
+        }
+        Some([low, high]) => format!(
+            "{now} of these rows in cell {cell} ({}) have a confidence from {} to {}, {before} of the calibration rows there had",
+            share.name,
+            short(low),
+            short(high)
+        ),
+    };
+    let others = match traffic.moved_shares - 1 {
+        0 => String::new(),
+        n => format!("; so have {}", counted(n, "other share", "other shares")),
+    };
+    Some(format!("traffic has moved: {what}{others}"))
+}
+
+/// A warning that a task has one action only; `None` if it has several.
+pub(crate) fn no_choice(task: &Task) -> Option<String> {
+    let none = task.routes().is_empty() && task.abstain_price().is_none();
+    none.then(|| "no --route and no --abstain: the only action is to predict".to_owned())
+}
+
+/// A warning per price that exceeds every loss, which is often in another unit than the loss.
+pub(crate) fn overpriced(task: &Task) -> Vec<String> {
+    let sentence = |(action, price): (String, f64)| {
+        format!(
+            "{action} costs {}, but a wrong answer costs at most {} {}: it is never worth its price; prices are in the unit of the loss",
+            plain(price),
+            short(task.loss().bound()),
+            task.loss().unit()
+        )
+    };
+    task.overpriced().into_iter().map(sentence).collect()
+}

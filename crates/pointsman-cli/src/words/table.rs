@@ -1,0 +1,203 @@
+//! Warnings about a table: what reading it decided, and what is wrong with its labels.
+
+use pointsman::diagnose::{AnnotatorCheck, Mismatch, Stopping, Unanimity};
+use pointsman::{Table, Votes};
+use pointsman_table::{Frame, Ids, Joined, RepeatedIds, Sums};
+
+use crate::args::VotesArgs;
+use crate::flags::shell_quoted_text;
+use crate::render::number::{count, counted, percent, short};
+
+/// What reading a table decided, one sentence each: votes replaced by annotations, rows and labels left out, ids of several rows,
+/// probabilities divided by their sum.
+pub(crate) fn reading(frame: &Frame) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if frame.ignored_votes {
+        sentences.push("--annotations replaces the votes or labels of the table itself".to_owned());
+    }
+    if frame.rows_without_labels > 0 {
+        let rows = counted(frame.rows_without_labels, "row has", "rows have");
+        sentences.push(format!("{rows} no labels but those of annotators left out, and were dropped"));
+    }
+    if let Some(joined) = &frame.joined {
+        sentences.extend(join(joined));
+    }
+    if let Some(RepeatedIds { ids, rows, .. }) = frame.repeated_ids() {
+        sentences.push(format!(
+            "{} those of several rows, {} in all ({}): each row counts; leave copies out, since they are no further evidence",
+            counted(ids.count, "id is", "ids are"),
+            counted(rows, "row", "rows"),
+            listed(&ids)
+        ));
+    }
+    sentences.extend(normalized_sums(frame.sums));
+    sentences.extend(divided(divided_rows(&frame.table)));
+    sentences
+}
+
+/// The columns that a join assumed, and the ids that only one of the two tables has.
+fn join(joined: &Joined) -> Vec<String> {
+    let Joined { file, rows, not_annotated, not_in_table, taken, unused_annotator, .. } = joined;
+    let mut sentences = Vec::new();
+    if !taken.is_empty() {
+        let (keys, names): (Vec<_>, Vec<_>) = taken.iter().map(|(key, name)| (*key, name.as_str())).unzip();
+        sentences.push(format!("{file}: took {} for {}", names.join(", "), keys.join(", ")));
+    }
+    if let Some(column) = unused_annotator {
+        let flag = shell_quoted_text(&format!("annotator={column}"));
+        sentences.push(format!("{file} has a column {column}: add --columns {flag} if it names the annotators"));
+    }
+    if not_annotated.count > 0 {
+        sentences.push(format!(
+            "{} no annotation in {file} ({}) and {} left out; {} joined (--strict refuses this)",
+            counted(not_annotated.count, "row has", "rows have"),
+            listed(not_annotated),
+            if not_annotated.count == 1 { "was" } else { "were" },
+            counted(*rows, "row is", "rows are"),
+        ));
+    }
+    if not_in_table.count > 0 {
+        let is = if not_in_table.count == 1 { "is" } else { "are" };
+        sentences.push(format!(
+            "{} of {file} {is} not in the table ({}): their labels were left out (--strict refuses this)",
+            counted(not_in_table.count, "id", "ids"),
+            listed(not_in_table),
+        ));
+    }
+    sentences
+}
+
+/// The first ids, and whether there are more.
+fn listed(ids: &Ids) -> String {
+    let more = if ids.count > ids.first.len() { ", …" } else { "" };
+    ids.first.join(", ") + more
+}
+
+/// The sums that `--normalize` divided probabilities by.
+pub(crate) fn normalized_sums(sums: Option<Sums>) -> Option<String> {
+    /// Sums of rounded probabilities are closer to each other than this factor; sums of scores are not.
+    const MAX_RATIO: f64 = 1.5;
+    let Sums { rows, least, largest, .. } = sums?;
+    let range = match [least, largest].map(short) {
+        [least, largest] if least == largest => least,
+        [least, largest] => format!("between {least} and {largest}"),
+    };
+    let doubt = match largest > MAX_RATIO * least {
+        true => "; sums that far apart suggest scores, which dividing does not make probabilities",
+        false => "",
+    };
+    let rows = counted(rows, "row", "rows");
+    Some(format!("--normalize: the probabilities of {rows} summed to {range} and were divided by it{doubt}"))
+}
+
+/// A warning that probabilities were divided by their sum; `None` if no rows were.
+pub(crate) fn divided(rows: usize) -> Option<String> {
+    let rows_counted = counted(rows, "row", "rows");
+    (rows > 0).then(|| format!("the probabilities of {rows_counted} do not sum to one and were divided by their sum"))
+}
+
+/// The number of rows whose probabilities were divided by a sum that differs from one by more than rounding.
+pub(crate) fn divided_rows(table: &Table) -> usize {
+    const SINGLE_PRECISION: f64 = 1e-5;
+    let is_off = |&row: &usize| {
+        let prediction = table.prediction(row);
+        let off = (prediction.iter().sum::<f64>() - 1.0).abs();
+        off > SINGLE_PRECISION && off > rounding_error(&prediction)
+    };
+    (0..table.rows()).filter(is_off).count()
+}
+
+/// The largest distance from one of a sum of probabilities written with few decimals; zero if they were not.
+fn rounding_error(probabilities: &[f64]) -> f64 {
+    /// The largest distance, in units of the last decimal, of a number in single precision from its decimals.
+    const MAX_DISTANCE: f64 = 2e-2;
+    let is_written_with =
+        |unit: f64| probabilities.iter().all(|p| (p / unit - (p / unit).round()).abs() < MAX_DISTANCE);
+    let unit = [1e-2, 1e-3, 1e-4, 1e-5].into_iter().find(|&unit| is_written_with(unit));
+    // Half a unit per number, and the error of binary fractions.
+    unit.map_or(0.0, |unit| 0.5 * unit * probabilities.len() as f64 + 1e-9)
+}
+
+/// A warning that the classes of votes and probabilities seem to be matched wrongly.
+pub(crate) fn mismatch(table: &Table) -> anyhow::Result<Option<String>> {
+    const MAX_LISTED: usize = 5;
+    let sentence = |found: Mismatch| {
+        format!(
+            "the classes of votes and probabilities seem to be matched wrongly: labels name the model's top class in {} of cases, where \
+             chance would make {}, and in {} if {}; compare the names and order of the columns",
+            percent(found.agreement),
+            percent(found.chance),
+            percent(found.agreement_if_matched),
+            found.matches_in_words(MAX_LISTED)
+        )
+    };
+    Ok(Mismatch::detect(table)?.map(sentence))
+}
+
+/// Warnings about labels: fewer than `--first-labels`, copied, or collected until annotators agreed.
+pub(crate) fn labels(table: &Table, votes: &VotesArgs) -> anyhow::Result<Vec<String>> {
+    let mut sentences = Vec::new();
+    let labels = |row: usize| table.votes(row).map_or(0, Votes::k);
+    if let Some(first) = votes.first_labels.filter(|_| table.has_votes()) {
+        let first = u64::from(first.get());
+        let fewer = (0..table.rows()).filter(|&row| labels(row) < first).count();
+        if fewer > 0 {
+            sentences.push(format!(
+                "{} fewer than {first} labels and {} all: choose as few labels as every row has, or their number may depend on what \
+                 they say",
+                counted(fewer, "row has", "rows have"),
+                if fewer == 1 { "keeps" } else { "keep" }
+            ));
+        }
+    }
+    if let Some(found) = Unanimity::detect(table)? {
+        sentences.push(format!(
+            "the labels of every row agree, though {} of {} rows contradict the others of like prediction: either nothing is ambiguous \
+             here, or each label was copied; copies hide all noise, so count each independent label once",
+            count(found.contradicting),
+            count(found.rows)
+        ));
+    }
+    let Some(stopping) = Stopping::detect(table)?.filter(Stopping::is_suspicious) else { return Ok(sentences) };
+    let Stopping { z, disagreement: [few, many], labels: [fewest, most], .. } = stopping;
+    let why = match stopping.stopped_at {
+        Some(k) => format!("every row with {k} labels is unanimous: labelling went on until annotators agreed"),
+        None => "k depends on the labels, or harder items were given more labels on purpose".to_owned(),
+    };
+    sentences.push(format!(
+        "rows carry {fewest} to {most} labels, and among rows of like confidence more labels go with {} disagreement (two labels \
+         of a row differ in {} of cases where labels are few, in {} where they are many): {why}; if they depend on the labels, \
+         every estimate is biased: keep the first labels only (--first-labels, with --annotations or lists of labels)",
+        if z > 0.0 { "more" } else { "less" },
+        percent(few),
+        percent(many)
+    ));
+    Ok(sentences)
+}
+
+/// A warning that the order of annotations is that of the annotators, not of labelling.
+pub(crate) fn annotator_order(frame: &Frame) -> Option<String> {
+    let joined = frame.joined.as_ref().filter(|joined| joined.is_sorted_by_annotator)?;
+    Some(format!(
+        "{}: the annotators of every item are in the same order, so the rows are sorted by annotator and do not show who labelled \
+         first: whether somebody copies the label before cannot be tested; give the rows in the order of labelling, or a column with the \
+         time of each label, --columns date=NAME",
+        joined.file
+    ))
+}
+
+/// A warning that annotators differ by more than chance explains.
+pub(crate) fn annotators(frame: &Frame) -> anyhow::Result<Option<String>> {
+    /// The largest number of annotators listed.
+    const MAX_LISTED: usize = 5;
+    let Some(annotations) = &frame.annotations else { return Ok(None) };
+    let check = AnnotatorCheck::new(&frame.table, annotations)?;
+    let flagged: Vec<&str> =
+        check.annotators.iter().filter(|one| !one.flags.is_empty()).map(|one| one.annotator.as_str()).collect();
+    let names = flagged.iter().take(MAX_LISTED).copied().collect::<Vec<_>>().join(", ");
+    let more = if flagged.len() > MAX_LISTED { ", …" } else { "" };
+    let who = counted(flagged.len(), "annotator differs", "annotators differ");
+    Ok((!flagged.is_empty()).then(|| {
+        format!("{who} by more than chance explains ({names}{more}): run diagnose on this table before relying on it")
+    }))
+}

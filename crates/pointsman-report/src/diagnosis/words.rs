@@ -1,0 +1,74 @@
+//! Sentences about a diagnosis, for the terminal and the page.
+
+use pointsman::Diagnosis;
+use pointsman::diagnose::{Annotator, Enough, WeakModel};
+use pointsman::number::{count, counted, percent};
+use pointsman::partition::SPARSE_BELOW_ROWS;
+
+/// Replaces the flags after annotators' names by words.
+#[must_use]
+pub fn replace_flags(diagnosis: &Diagnosis, text: &str) -> String {
+    let flagged = diagnosis.annotators.iter().filter(|one| !one.flags.is_empty());
+    flagged.fold(text.to_owned(), |text, one| {
+        let (name, flags) = (&one.annotator, one.flags.join(", "));
+        text.replace(&format!("{name} ({flags})"), &format!("{name} ({})", flags_in_words(one)))
+    })
+}
+
+/// What chance does not explain about an annotator, in words.
+#[must_use]
+pub fn flags_in_words(one: &Annotator) -> String {
+    let in_words = |flag: &String| match flag.as_str() {
+        "agreement-low" => "agrees less with the others than they do among themselves".to_owned(),
+        "agreement-high" => "agrees more with the others than they do among themselves".to_owned(),
+        "follows-high" => "follows the label before".to_owned(),
+        "model-high" => "names the model’s top class more often than others".to_owned(),
+        other => match other.strip_prefix("class-").and_then(|class| class.rsplit_once('-')) {
+            Some((class, "high")) => format!("says {class} more often than others"),
+            Some((class, "low")) => format!("says {class} less often than others"),
+            _ => other.to_owned(),
+        },
+    };
+    one.flags.iter().map(in_words).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the weak model is calibrated, in a few words.
+#[must_use]
+pub fn calibration_answer(model: &WeakModel) -> &'static str {
+    match (model.is_calibrated(), model.is_overconfident()) {
+        (true, _) => "Yes, as far as these rows show",
+        (false, true) => "No, it is overconfident",
+        (false, false) => "No",
+    }
+}
+
+/// How many annotators differ from the others, in a sentence.
+#[must_use]
+pub fn annotators_answer(diagnosis: &Diagnosis) -> String {
+    let all = diagnosis.annotators.len();
+    match diagnosis.annotators.iter().filter(|one| !one.flags.is_empty()).count() {
+        0 => format!(
+            "As far as these labels show, none of {} differs from the others beyond chance.",
+            counted(all, "annotator", "annotators")
+        ),
+        flagged => format!(
+            "{} of {} by more than chance explains if labels are independent.",
+            count(flagged),
+            counted(all, "annotator differs", "annotators differ")
+        ),
+    }
+}
+
+/// The sparse and empty cells, as the end of a sentence; empty if there are none.
+#[must_use]
+pub fn sparse_cells(enough: &Enough) -> String {
+    if enough.sparse_cells + enough.empty_cells == 0 {
+        return String::new();
+    }
+    format!(
+        "; {} sparse (under {SPARSE_BELOW_ROWS} rows) with {} of the rows, {} empty",
+        count(enough.sparse_cells),
+        percent(enough.rows_in_sparse_cells),
+        count(enough.empty_cells)
+    )
+}
