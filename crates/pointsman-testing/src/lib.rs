@@ -1,7 +1,7 @@
 //! What the tests of all crates share: random numbers that are the same on every machine and in every version, and how a
 //! test is skipped.
 
-/// Prints that a test is skipped; with `CI=true` nothing is skipped and the test fails.
+/// Prints that a test is skipped for want of something that `make test` installs; with `CI=true` the test fails instead.
 ///
 /// # Panics
 /// If the environment variable `CI` is `true`.
@@ -9,20 +9,14 @@
 pub fn skip(reason: &str) {
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     assert!(!in_ci, "nothing is skipped with CI=true: {reason}");
-    eprintln!("SKIPPED: {reason}");
+    announce(reason);
 }
 
-/// As [`skip`], for data sets that cannot be part of the repository: `POINTSMAN_DATA=none` declares that they are not
-/// available, also with `CI=true`.
+/// Prints that a test is skipped for want of something that only the machine's owner can provide: a data set, a font.
 ///
-/// # Panics
-/// If `CI` is `true` and `POINTSMAN_DATA` is not `none`.
-#[track_caller]
-pub fn skip_data(reason: &str) {
-    match std::env::var_os("POINTSMAN_DATA").is_some_and(|value| value == "none") {
-        true => eprintln!("SKIPPED, as POINTSMAN_DATA=none declares: {reason}"),
-        false => skip(reason),
-    }
+/// It writes to the standard error itself, so that the line is shown although the test passes.
+pub fn announce(reason: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED: {reason}\n").as_bytes());
 }
 
 /// A SplitMix64 generator.

@@ -129,7 +129,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A file of the real data; `None`, after [`pointsman_testing::skip_data`], if it is missing.
+/// A file of the real data; `None`, after [`pointsman_testing::announce`], if it is missing.
 fn real_data(file: &str) -> Option<PathBuf> {
     let beside = repository().join("../shared/data");
     let folder = std::env::var_os("POINTSMAN_DATA").map_or(beside, PathBuf::from);
@@ -137,7 +137,7 @@ fn real_data(file: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    pointsman_testing::skip_data(&format!(
+    pointsman_testing::announce(&format!(
         "{} is missing: set POINTSMAN_DATA to the folder of the data sets",
         path.display()
     ));

@@ -234,7 +234,7 @@ mod tests {
         let data = DataFolder::find(Some(&given.map_or(beside, Into::into)));
         if !data.missing(&[dataset]).is_empty() {
             let name = dataset.name();
-            pointsman_testing::skip_data(&format!(
+            pointsman_testing::announce(&format!(
                 "no {name}: set {DATA_VARIABLE} to measure few labels per item on it"
             ));
             return None;

@@ -12,7 +12,7 @@ use pointsman_lab::{
 };
 use serde_json::{Value, json};
 
-/// The folder of the data sets; `None`, after [`pointsman_testing::skip_data`], if one of them is missing.
+/// The folder of the data sets; `None`, after [`pointsman_testing::announce`], if one of them is missing.
 fn data() -> Option<&'static PathBuf> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let find = || {
@@ -22,7 +22,7 @@ fn data() -> Option<&'static PathBuf> {
         if DataFolder::find(Some(&folder)).missing(&Dataset::ALL).is_empty() {
             return Some(folder);
         }
-        pointsman_testing::skip_data(&format!(
+        pointsman_testing::announce(&format!(
             "claims on real data: set {DATA_VARIABLE} to the folder of the data sets"
         ));
         None
