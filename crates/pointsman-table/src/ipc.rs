@@ -1,9 +1,8 @@
 //! Arrow IPC, as a stream or as a file (Feather version 2).
 //!
-//! A file is a stream between a magic number and a footer, so both are read as streams, front to back. The
-//! messages are framed here and not by the library, because its readers allocate what a message's header
-//! claims. Here memory is allocated only for bytes that the file has, and claimed decompressed lengths are
-//! checked before the decoder uses them.
+//! A file is a stream between a magic number and a footer, so both are read as streams, front to back. The messages are framed here and not
+//! by the library, because its readers allocate what a message's header claims. Here memory is allocated only for bytes that the file has,
+//! and claimed decompressed lengths are checked before the decoder uses them.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, Read};

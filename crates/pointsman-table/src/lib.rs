@@ -12,10 +12,9 @@
 //! | known truth | `true_<class>` | `truth`: list or {class: p} | `truth` n×C |
 //! | others | `id`, `weight`, anything used in a filter | the same | the same, and `classes` |
 //!
-//! Classes are in the order of the prediction's columns or keys; everything else is matched to them by name.
-//! A list has no names: its classes are those of the array `classes`, or 0 to C−1. [`Columns`] gives other
-//! names, [`Filter`] picks rows, [`Need`] lists what must be there, and [`ReadOptions::annotations`] joins
-//! a long table `id,label[,annotator]`.
+//! Classes are in the order of the prediction's columns or keys; everything else is matched to them by name. A list has no names: its
+//! classes are those of the array `classes`, or 0 to C−1. [`Columns`] gives other names, [`Filter`] picks rows, [`Need`] lists what must be
+//! there, and [`ReadOptions::annotations`] joins a long table `id,label[,annotator]`.
 //!
 //! # How a file is read
 //! Every format describes its columns to one finder (`layout`), which decides their roles. It then appends its rows to one intermediate

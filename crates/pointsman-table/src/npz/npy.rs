@@ -1,8 +1,7 @@
 //! The header of a numpy array, and its elements.
 //!
-//! The header is a Python dictionary with three known entries. It is parsed here, not as Python: a general
-//! parser of literals recurses as deep as the file asks it to, and everything but
-//! `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)}` is refused anyway.
+//! The header is a Python dictionary with three known entries, such as `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)}`. It is
+//! parsed here, not as Python: a general parser of literals recurses as deep as the file asks it to.
 
 use std::io::Read;
 use std::sync::Arc;
